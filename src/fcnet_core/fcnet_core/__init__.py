@@ -1,0 +1,1 @@
+"""The Fourier Controller Network: network, training, real-time runtimes, model files and datasets."""
