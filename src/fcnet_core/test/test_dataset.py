@@ -1,0 +1,163 @@
+"""What is on disk stays readable whatever happens while data are written, and damaged data are named."""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fcnet_core.dataset import Dataset, DatasetError, DatasetWriter
+from fcnet_core.robot import JOINT_NAMES
+
+RECIPE = {"robot": "aliengo", "control_rate": 50.0, "expert": "trot"}
+
+
+def arrays(seed: int, sequences: int = 3, steps: int = 20) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    first = np.zeros((sequences, steps), dtype=bool)
+    first[:, 0] = True
+    return {
+        "observation": rng.normal(size=(sequences, steps, 70)).astype(np.float32),
+        "action": rng.normal(size=(sequences, steps, 12)).astype(np.float32),
+        "first": first,
+    }
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    writer = DatasetWriter(tmp_path / "data", RECIPE)
+    for index in range(2):
+        writer.write_shard(index, **arrays(index), job={"seed": index})
+    return tmp_path / "data"
+
+
+def test_what_was_written_is_read_memory_mapped(folder: Path) -> None:
+    data = Dataset(folder)
+    assert data.manifest.robot == "aliengo" and data.manifest.joint_names == JOINT_NAMES
+    assert data.manifest.description == {"expert": "trot"}
+    assert data.steps == 2 * 3 * 20
+    for index, shard in enumerate(data.shards):
+        assert isinstance(shard.observation, np.memmap) and shard.job == {"seed": index}
+        for name, array in arrays(index).items():
+            np.testing.assert_array_equal(getattr(shard, name), array)
+
+
+def test_statistics_are_those_of_all_steps(folder: Path) -> None:
+    rows = np.concatenate([arrays(index)["observation"].reshape(-1, 70) for index in range(2)]).astype(np.float64)
+    statistics = Dataset(folder).statistics()
+    np.testing.assert_allclose(statistics.observation_mean, rows.mean(0), atol=1e-9)
+    np.testing.assert_allclose(statistics.observation_std, rows.std(0), atol=1e-9)
+
+
+def test_a_collection_resumes_where_it_stopped(folder: Path) -> None:
+    writer = DatasetWriter(folder, RECIPE)
+    assert [writer.has(index) for index in range(3)] == [True, True, False]
+    writer.write_shard(2, **arrays(2), job={})
+    assert len(Dataset(folder).shards) == 3
+
+
+def test_a_finished_shard_is_never_overwritten(folder: Path) -> None:
+    with pytest.raises(DatasetError, match="already exists"):
+        DatasetWriter(folder, RECIPE).write_shard(0, **arrays(9), job={})
+
+
+def test_a_folder_of_another_recipe_is_refused(folder: Path) -> None:
+    with pytest.raises(DatasetError, match="another robot, expert"):
+        DatasetWriter(folder, {**RECIPE, "robot": "a1", "expert": "none"})
+
+
+def test_a_shard_that_does_not_fit_is_refused_whole(folder: Path) -> None:
+    writer = DatasetWriter(folder, RECIPE)
+    wrong = arrays(2)
+    with pytest.raises(DatasetError, match="does not fit"):
+        writer.write_shard(2, **{**wrong, "action": wrong["action"][:, 1:]}, job={})
+    wrong["action"][0, 3, 4] = np.nan
+    with pytest.raises(DatasetError, match="not finite"):
+        writer.write_shard(2, **wrong, job={})
+    assert len(Dataset(folder).shards) == 2
+
+
+WRITE = """
+import sys
+sys.path.insert(0, {test_folder!r})
+from test_dataset import RECIPE, arrays
+from fcnet_core.dataset import DatasetError, DatasetWriter
+try:
+    DatasetWriter({folder!r}, RECIPE).write_shard(2, **arrays(2, sequences={sequences}, steps=1000), job={{}})
+except DatasetError as error:
+    sys.exit(str(error))
+"""
+
+
+def write_in_another_process(folder: Path, sequences: int, file_limit: int | None = None) -> subprocess.Popen[str]:
+    code = WRITE.format(test_folder=str(Path(__file__).parent), folder=str(folder), sequences=sequences)
+    limit = (lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))) if file_limit else None
+    return subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, preexec_fn=limit)
+
+
+def test_a_full_disk_leaves_earlier_shards_intact_and_says_what_to_do(folder: Path) -> None:
+    process = write_in_another_process(folder, sequences=4, file_limit=200_000)
+    _, message = process.communicate(timeout=60)
+    assert process.returncode == 1 and "make room and run the same command again" in message
+    assert "Traceback" not in message
+    assert sorted(path.name for path in folder.iterdir()) == ["manifest.json", "shard-00000", "shard-00001"]
+    assert Dataset(folder).steps == 120
+
+
+def test_a_writer_killed_in_the_middle_loses_only_its_own_shard(folder: Path) -> None:
+    process = write_in_another_process(folder, sequences=100)
+    partial = folder / ".shard-00002.partial"
+    while not partial.exists() and process.poll() is None:
+        pass
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=60)
+    assert Dataset(folder).steps in (120, 120 + 100_000)  # whole or not at all
+    writer = DatasetWriter(folder, RECIPE)
+    if not writer.has(2):
+        writer.write_shard(2, **arrays(2), job={})
+    assert len(Dataset(folder).shards) == 3 and not partial.exists()
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match=r"nowhere is not a data folder.*fcnet collect"):
+        Dataset(tmp_path / "nowhere")
+
+
+def test_a_folder_without_a_finished_shard_is_named(tmp_path: Path) -> None:
+    DatasetWriter(tmp_path, RECIPE)
+    with pytest.raises(DatasetError, match="no finished shard"):
+        Dataset(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["observation.npy", "action.npy", "first.npy", "job.json"])
+def test_a_truncated_file_is_named(folder: Path, name: str) -> None:
+    path = folder / "shard-00001" / name
+    path.write_bytes(path.read_bytes()[:-3])
+    with pytest.raises(DatasetError, match="shard-00001 is incomplete or damaged"):
+        Dataset(folder)
+
+
+def test_a_damaged_manifest_is_named(folder: Path) -> None:
+    (folder / "manifest.json").write_text("{")
+    with pytest.raises(DatasetError, match=r"manifest\.json is damaged"):
+        Dataset(folder)
+
+
+def test_data_of_another_format_are_refused(folder: Path) -> None:
+    facts = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps({**facts, "format_version": 99}))
+    with pytest.raises(DatasetError, match="data format 99"):
+        Dataset(folder)
+
+
+def test_data_of_two_robots_are_not_mixed(folder: Path, tmp_path: Path) -> None:
+    DatasetWriter(tmp_path / "a1", {**RECIPE, "robot": "a1"}).write_shard(0, **arrays(0), job={})
+    with pytest.raises(DatasetError, match="their robot differs"):
+        Dataset([folder, tmp_path / "a1"])
