@@ -1,0 +1,31 @@
+"""Builds fcnet_controller: the controller node, teleoperation, the demo and the suite's launch files."""
+
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+NAME = "fcnet_controller"
+
+setup(
+    name=NAME,
+    version="0.1.0",
+    packages=find_packages(exclude=["test"]),
+    data_files=[
+        ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
+        (f"share/{NAME}", ["package.xml"]),
+        (f"share/{NAME}/launch", sorted(str(path) for path in Path("launch").glob("[!._]*") if path.is_file())),
+    ],
+    install_requires=["setuptools"],
+    zip_safe=False,
+    maintainer="The fcnet developers",
+    maintainer_email="fcnet@example.org",
+    description="The ROS 2 controller that runs a policy on a legged robot, teleoperation and launch files.",
+    license="Apache-2.0",
+    entry_points={
+        "console_scripts": [
+            "controller = fcnet_controller.controller_node:main",
+            "teleop_keyboard = fcnet_controller.teleop_keyboard:main",
+            "demo_course = fcnet_controller.demo_course:main",
+        ],
+    },
+)

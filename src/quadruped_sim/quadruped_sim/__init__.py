@@ -1,0 +1,1 @@
+"""Quadrupeds in MuJoCo: robots, terrains, experts, collection and closed-loop evaluation."""

@@ -1,0 +1,27 @@
+"""Builds quadruped_sim, a library; its verbs join the `fcnet` program."""
+
+from setuptools import find_packages, setup
+
+NAME = "quadruped_sim"
+
+setup(
+    name=NAME,
+    version="0.1.0",
+    packages=find_packages(exclude=["test"]),
+    data_files=[
+        ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
+        (f"share/{NAME}", ["package.xml"]),
+    ],
+    install_requires=["setuptools"],
+    zip_safe=False,
+    maintainer="The fcnet developers",
+    maintainer_email="fcnet@example.org",
+    description="Quadruped robots and terrains in MuJoCo, experts, data collection and closed-loop evaluation.",
+    license="Apache-2.0",
+    entry_points={
+        "fcnet.verbs": [
+            "collect = quadruped_sim.verbs.collect",
+            "evaluate = quadruped_sim.verbs.evaluate",
+        ],
+    },
+)

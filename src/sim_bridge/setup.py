@@ -1,0 +1,22 @@
+"""Builds sim_bridge: the node that stands where a robot would."""
+
+from setuptools import find_packages, setup
+
+NAME = "sim_bridge"
+
+setup(
+    name=NAME,
+    version="0.1.0",
+    packages=find_packages(exclude=["test"]),
+    data_files=[
+        ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
+        (f"share/{NAME}", ["package.xml"]),
+    ],
+    install_requires=["setuptools"],
+    zip_safe=False,
+    maintainer="The fcnet developers",
+    maintainer_email="fcnet@example.org",
+    description="A simulated quadruped behind the topics of a real one, in real time or faster.",
+    license="Apache-2.0",
+    entry_points={"console_scripts": ["mujoco_bridge = sim_bridge.mujoco_bridge:main"]},
+)

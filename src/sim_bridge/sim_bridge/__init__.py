@@ -1,0 +1,1 @@
+"""A simulated quadruped behind the topics of a real one."""
