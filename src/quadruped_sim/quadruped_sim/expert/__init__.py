@@ -1,0 +1,1 @@
+"""Model-based experts that the policies imitate."""

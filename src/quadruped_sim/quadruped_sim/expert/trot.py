@@ -1,0 +1,241 @@
+"""The trotting expert: Raibert footholds, closed-form legs, and trunk forces folded into joint position targets.
+
+It sees the robot's true state and feels its feet, but not the terrain. Its gait phase is the command's, so that a
+policy that imitates it can know where in the stride it is. Frame H is at the trunk's centre, level, heading along x.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fcnet_core.command import CommandShaper
+from fcnet_core.robot import SETPOINT_FIELDS, Robot
+from fcnet_core.rotation import matrix_from_xyzw, roll_pitch_yaw
+from quadruped_sim.expert.leg_kinematics import LegKinematics
+from quadruped_sim.expert.stance_force import share_forces
+from quadruped_sim.simulation import CONTROL_PERIOD, BodyState
+
+Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+GRAVITY = 9.81
+PHASE_OFFSET = np.array([0.0, 0.5, 0.5, 0.0])  # FR FL RR RL: diagonal legs move together
+FIELD = {name: index for index, name in enumerate(SETPOINT_FIELDS)}
+
+
+@dataclass(frozen=True)
+class TrotParameters:
+    """Constants found by trial in simulation; `*_gain` of forces are accelerations per error."""
+
+    duty: float = 0.55  # share of the stride on the ground, at walking speed
+    duty_gain: float = 0.1  # less of it for each m/s above the gait's knee speed
+    clearance: float = 0.08  # [m] height of the swing
+    placement_gain: float = 0.14  # [s] foothold by velocity error (Raibert)
+    reach: float = 0.22  # [m] farthest foothold from neutral, along x and along y
+    velocity_gain: float = 4.0
+    height_gain: float = 60.0
+    height_damping: float = 10.0
+    attitude_gain: float = 120.0
+    attitude_damping: float = 14.0
+    yaw_gain: float = 6.0
+    speed_scale: float = 1.0
+    slope_rate: float = 0.08
+
+
+class TrotExpert:
+    """Position targets for a batch of robots that follow the commands of a CommandShaper."""
+
+    def __init__(self, robot: Robot, batch: int, parameters: TrotParameters | None = None) -> None:
+        self.robot = robot
+        self.parameters = parameters or TrotParameters()
+        self._kinematics = LegKinematics(robot)
+        self._fresh = np.ones(batch, dtype=bool)
+        self._stance = np.ones((batch, 4), dtype=bool)
+        self._feet: Array = np.zeros((batch, 4, 3))  # planned foot positions in H
+        self._lifted: Array = np.zeros((batch, 4, 3))  # where the swing began
+        self._joints: Array = np.zeros((batch, 4, 3))
+        self._velocity: Array = np.zeros((batch, 3))
+        self._slope: Array = np.zeros((batch, 2))
+
+    def reset(self, mask: Mask | None = None) -> None:
+        """Forget the past of the robots in `mask` (B,), or of all."""
+        chosen = slice(None) if mask is None else mask
+        self._fresh[chosen] = True
+        self._stance[chosen] = True
+        self._velocity[chosen] = 0.0
+        self._slope[chosen] = 0.0
+
+    def act(self, state: BodyState, shaper: CommandShaper) -> Array:
+        """Position targets (B, 12) [rad] for the commands that `shaper` has just stepped to."""
+        view = _View(state, self._kinematics)
+        self._velocity += 0.5 * (view.velocity - self._velocity)
+        self._begin(view)
+        setpoint = shaper.setpoint
+        frequency = shaper.clock.frequency(setpoint)
+        duty = self._duty(setpoint)
+        turned = self._switch_stance(view, shaper, duty)
+        self._feel_slope(view)
+        slope = np.sign(self._slope) * np.maximum(np.abs(self._slope) - 0.02, 0.0)
+        attitude = _attitude(
+            setpoint[:, FIELD["roll"]] + np.arctan(slope[:, 1]), setpoint[:, FIELD["pitch"]] - np.arctan(slope[:, 0])
+        )
+        self._plan_stance(setpoint, slope)
+        self._plan_swing(setpoint, slope, duty, duty / frequency, shaper)
+        joints = self._solve(attitude, view)
+        rate = np.clip((joints - self._joints) / CONTROL_PERIOD, -12.0, 12.0)
+        rate[turned] = 0.0
+        self._joints = joints
+        torque = self._torque(setpoint, attitude, view)
+        gains = self.robot.gains
+        targets = joints + torque / gains.kp + rate * gains.kd / gains.kp
+        return np.clip(targets.reshape(-1, 12), self.robot.lower, self.robot.upper)
+
+    def _begin(self, view: _View) -> None:
+        fresh = self._fresh
+        if fresh.any():
+            self._feet[fresh] = view.feet[fresh]
+            self._lifted[fresh] = view.feet[fresh]
+            self._joints[fresh] = view.joints[fresh]
+            self._velocity[fresh] = view.velocity[fresh]
+            fresh[:] = False
+
+    def _duty(self, setpoint: Array) -> Array:
+        speed = np.hypot(setpoint[:, FIELD["vx"]], setpoint[:, FIELD["vy"]])
+        return self.parameters.duty - self.parameters.duty_gain * np.maximum(speed - self.robot.gait.speed_knee, 0.0)
+
+    def _switch_stance(self, view: _View, shaper: CommandShaper, duty: Array) -> Mask:
+        """Decide which feet carry; returns the feet (B, 4) that have just landed or lifted."""
+        phase = (shaper.clock.phase[:, None] + PHASE_OFFSET) % 1.0
+        walking = shaper.clock.walking[:, None]
+        self._swing = np.clip((phase - duty[:, None]) / (1 - duty[:, None]), 0.0, 1.0)
+        stance = (phase < duty[:, None]) | ~walking
+        late = (self._swing > 0.6) & walking
+        stance |= late & (view.contact | self._stance)
+        landed, lifted = stance & ~self._stance, ~stance & self._stance
+        self._feet[landed] = view.feet[landed]
+        self._lifted[lifted] = view.feet[lifted]
+        self._stance = stance
+        return landed | lifted
+
+    def _feel_slope(self, view: _View) -> None:
+        """Estimate the ground's slope (B, 2) from the feet in stance, slowly."""
+        spread = view.feet - view.feet.mean(axis=1, keepdims=True)
+        level = spread[..., :2]
+        weighted = level * np.where(self._stance, 1.0, 0.05)[..., None]
+        square = weighted.transpose(0, 2, 1) @ level + 1e-3 * np.eye(2)
+        slope = np.linalg.solve(square, weighted.transpose(0, 2, 1) @ spread[..., 2:])[..., 0]
+        self._slope += self.parameters.slope_rate * (np.clip(slope, -0.4, 0.4) - self._slope)
+
+    def _plan_stance(self, setpoint: Array, slope: Array) -> None:
+        """Feet in stance move back under the body as fast as the body should move over them."""
+        stance = self._stance
+        spin = _cross_z(setpoint[:, FIELD["yaw_rate"]], self._feet)
+        body = self._wanted_velocity(setpoint)[:, None] + spin
+        self._feet = np.where(stance[..., None], self._feet - body * CONTROL_PERIOD, self._feet)
+        along = (self._feet[..., :2] * slope[:, None]).sum(-1)
+        mean = np.where(stance, self._feet[..., 2] - along, 0.0).sum(1) / np.maximum(stance.sum(1), 1)
+        lift = np.clip(-self._leg_height(setpoint) - mean, -0.02, 0.02)
+        self._feet[..., 2] += np.where(stance, lift[:, None], 0.0)
+
+    def _plan_swing(
+        self, setpoint: Array, slope: Array, duty: Array, stance_time: Array, shaper: CommandShaper
+    ) -> None:
+        """Feet in swing fly to where the body will need them."""
+        target = self._foothold(setpoint, stance_time)
+        target[..., 2] = -self._leg_height(setpoint)[:, None] + (target[..., :2] * slope[:, None]).sum(-1)
+        height = self.parameters.clearance + setpoint[:, FIELD["clearance"]]
+        swing = _swing_path(self._lifted, target, height[:, None], self._swing)
+        self._feet = np.where(self._stance[..., None], self._feet, swing)
+
+    def _foothold(self, setpoint: Array, stance_time: Array) -> Array:
+        neutral = np.repeat(self._kinematics.neutral[None], len(setpoint), axis=0)
+        neutral[..., 1] *= 1 + setpoint[:, FIELD["width"], None]
+        half = 0.5 * stance_time[:, None]
+        step = self._velocity * half + self.parameters.placement_gain * (self._velocity - _horizontal(setpoint))
+        offset = step[:, None] + half[..., None] * _cross_z(setpoint[:, FIELD["yaw_rate"]], neutral)
+        return neutral + np.clip(offset, -self.parameters.reach, self.parameters.reach)
+
+    def _wanted_velocity(self, setpoint: Array) -> Array:
+        return _horizontal(setpoint) * self.parameters.speed_scale
+
+    def _leg_height(self, setpoint: Array) -> Array:
+        height = self.robot.nominal_height + setpoint[:, FIELD["height"]]
+        return height - self.robot.geometry.foot_radius
+
+    def _solve(self, attitude: Array, view: _View) -> Array:
+        """Joints for the planned feet: stance legs turn the trunk to its attitude, swing legs start from where it is."""
+        stance, swing = self._feet @ attitude, self._feet @ view.rotation
+        return self._kinematics.joints(np.where(self._stance[..., None], stance, swing))
+
+    def _torque(self, setpoint: Array, attitude: Array, view: _View) -> Array:
+        constants, mass = self.parameters, self.robot.mass
+        carried = np.where(self._stance, view.feet[..., 2], 0.0).sum(1) / np.maximum(self._stance.sum(1), 1)
+        wrench = np.empty((len(setpoint), 6))
+        wanted = self._wanted_velocity(setpoint)
+        push = constants.velocity_gain * (wanted - self._velocity)[:, :2]
+        wrench[:, :2] = mass * np.clip(push, -3.0, 3.0)
+        lift = constants.height_gain * (self._leg_height(setpoint) + carried)
+        wrench[:, 2] = mass * (GRAVITY + np.clip(lift - constants.height_damping * view.velocity[:, 2], -5.0, 5.0))
+        error = _rotation_error(attitude, view.rotation)
+        wrench[:, 3:5] = constants.attitude_gain * error - constants.attitude_damping * view.spin[:, :2]
+        wrench[:, 5] = constants.yaw_gain * (setpoint[:, FIELD["yaw_rate"]] - view.spin[:, 2])
+        forces = share_forces(view.feet, self._stance, wrench, 12.0 * mass) @ view.rotation
+        torque = -(view.jacobian.transpose(0, 1, 3, 2) @ forces[..., None])[..., 0]
+        return torque * self._stance[..., None]
+
+
+class _View:
+    """The robots' state as the expert needs it, in H."""
+
+    def __init__(self, state: BodyState, kinematics: LegKinematics) -> None:
+        heading = _yaw_matrix(roll_pitch_yaw(state.orientation)[:, 2])
+        self.rotation = heading.transpose(0, 2, 1) @ matrix_from_xyzw(state.orientation)
+        self.velocity = (state.linear_velocity[:, None] @ heading)[:, 0]
+        self.spin = (self.rotation @ state.angular_velocity[..., None])[..., 0]
+        self.joints = state.joint_position.reshape(-1, 4, 3)
+        feet, self.jacobian = kinematics.feet(self.joints)
+        self.feet = feet @ self.rotation.transpose(0, 2, 1)
+        self.contact = state.contact
+
+
+def _swing_path(start: Array, target: Array, clearance: Array, swing: Array) -> Array:
+    """Foot positions (B, 4, 3) at `swing` in [0, 1]: up quickly, over, and down a little below the target."""
+    path = start + (target - start) * (0.5 * (1 - np.cos(np.pi * swing)))[..., None]
+    top = np.maximum(start[..., 2], target[..., 2]) + clearance
+    rising = start[..., 2] + (top - start[..., 2]) * np.sin(np.minimum(swing / 0.4, 1.0) * np.pi / 2)
+    falling = 0.5 * (1 - np.cos(np.pi * np.clip((swing - 0.5) / 0.5, 0.0, 1.0)))
+    path[..., 2] = np.where(swing < 0.5, rising, top + (target[..., 2] - 0.015 - top) * falling)
+    return path
+
+
+def _horizontal(setpoint: Array) -> Array:
+    """Commanded velocity (B, 3) in H."""
+    return np.stack([setpoint[:, FIELD["vx"]], setpoint[:, FIELD["vy"]], np.zeros(len(setpoint))], axis=-1)
+
+
+def _cross_z(rate: Array, points: Array) -> Array:
+    """Velocity (B, 4, 3) of points (B, 4, 3) that turn about z at `rate` (B,)."""
+    return np.stack([-points[..., 1], points[..., 0], np.zeros(points.shape[:-1])], axis=-1) * rate[:, None, None]
+
+
+def _yaw_matrix(yaw: Array) -> Array:
+    half = np.zeros((len(yaw), 4))
+    half[:, 2], half[:, 3] = np.sin(yaw / 2), np.cos(yaw / 2)
+    return matrix_from_xyzw(half)
+
+
+def _attitude(roll: Array, pitch: Array) -> Array:
+    """Rotations Ry(pitch) Rx(roll) (B, 3, 3)."""
+    cr, sr, cp, sp = np.cos(roll), np.sin(roll), np.cos(pitch), np.sin(pitch)
+    zero = np.zeros_like(roll)
+    rows = [[cp, sp * sr, sp * cr], [zero, cr, -sr], [-sp, cp * sr, cp * cr]]
+    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+
+
+def _rotation_error(wanted: Array, actual: Array) -> Array:
+    """Small rotation (B, 2) about x and y [rad] that brings `actual` to `wanted`, in H."""
+    error = wanted @ actual.transpose(0, 2, 1)
+    return 0.5 * np.stack([error[:, 2, 1] - error[:, 1, 2], error[:, 0, 2] - error[:, 2, 0]], axis=-1)

@@ -1,0 +1,174 @@
+"""One robot in MuJoCo that lives on like a real one: it listens to the newest command and never starts an episode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from fcnet_core.robot import Robot
+from fcnet_core.rotation import matrix_from_xyzw, xyzw_from_wxyz
+from quadruped_sim.mjcf import build_model
+from quadruped_sim.randomization import SENSOR_NOISE
+from quadruped_sim.simulation import stand_height
+from quadruped_sim.terrain import Terrain
+
+Array = npt.NDArray[np.float64]
+StartPose = Literal["lying", "standing"]
+
+ACCELEROMETER_NOISE = 0.3  # [m/s^2] standard deviation at noise 1
+SETTLING_TIME = 1.5  # [s] in which a robot that was laid down comes to rest
+
+
+@dataclass(frozen=True)
+class SensorReading:
+    """What the robot's own sensors say, with noise. Joints (12,) [rad, rad/s, Nm] in JOINT_NAMES order; orientation
+    (4,) x, y, z, w; angular velocity (3,) [rad/s] and acceleration (3,) [m/s^2] in the body frame, the latter with
+    gravity as an accelerometer feels it: (0, 0, 9.81) at rest.
+    """
+
+    joint_position: Array
+    joint_velocity: Array
+    joint_effort: Array
+    orientation: Array
+    angular_velocity: Array
+    linear_acceleration: Array
+
+
+@dataclass(frozen=True)
+class GroundTruth:
+    """Where the trunk is: position (3,) [m] and orientation (4,) x, y, z, w in the world, velocities (3,) [m/s] and
+    (3,) [rad/s] in the body frame.
+    """
+
+    position: Array
+    orientation: Array
+    linear_velocity: Array
+    angular_velocity: Array
+
+
+class LiveRobot:
+    """A robot on a terrain, damped until it gets position targets, `noise` times as noisy as in training."""
+
+    def __init__(
+        self,
+        robot: Robot,
+        terrain: Terrain,
+        *,
+        timestep: float = 0.004,
+        noise: float = 1.0,
+        start: StartPose = "lying",
+        seed: int = 0,
+    ) -> None:
+        self.robot = robot
+        self.terrain = terrain
+        self.model = build_model(robot, terrain, timestep)
+        self.data = mujoco.MjData(self.model)
+        self._noise = noise
+        self._start = start
+        self._rng = np.random.default_rng(seed)
+        self._elapsed = 0.0
+        self.reset()
+
+    @property
+    def time(self) -> float:
+        """Simulated seconds since this object was made; a reset does not turn it back."""
+        return self._elapsed + float(self.data.time)
+
+    @property
+    def damped(self) -> bool:
+        """Whether the joints are only damped, following no target."""
+        return not self.model.actuator_gainprm[0, 0]
+
+    def reset(self) -> None:
+        """Put the robot back where it started, at rest: lying and damped, or standing on stiff legs."""
+        self._elapsed = self.time
+        mujoco.mj_resetData(self.model, self.data)
+        lying = self._start == "lying"
+        pose = self.robot.lie_pose if lying else self.robot.stand_pose
+        ground = float(self.terrain.height(np.zeros(1), np.zeros(1))[0])
+        self.data.qpos[2] = ground + (_folded_height(self.robot) if lying else stand_height(self.robot)) + 0.01
+        self.data.qpos[7:] = pose
+        if lying:
+            self.damp()
+        else:
+            self.follow(pose)
+        self.advance(round(SETTLING_TIME / self.model.opt.timestep) if lying else 1)
+        self._elapsed -= float(self.data.time)
+
+    def follow(self, targets: npt.ArrayLike) -> None:
+        """Hold position targets (12,) [rad], clipped to the joint limits, with the robot's gains.
+
+        Targets that are not finite raise ValueError and change nothing.
+        """
+        wanted = np.asarray(targets, dtype=np.float64)
+        if not np.isfinite(wanted).all():
+            raise ValueError("a position target is not a finite number")
+        self.data.ctrl[:] = np.clip(wanted, self.robot.lower, self.robot.upper)
+        self._set_gains(self.robot.gains.kp, self.robot.gains.kd)
+
+    def damp(self) -> None:
+        """Let go of all targets; the joints only resist motion."""
+        self._set_gains(0.0, self.robot.gains.damping)
+
+    def advance(self, steps: int) -> None:
+        """Simulate `steps` time steps."""
+        mujoco.mj_step(self.model, self.data, steps)
+
+    def push(self, speed: float, direction: float | None = None) -> float:
+        """Change the trunk's horizontal velocity by `speed` [m/s] towards `direction` [rad] from its heading, or
+        towards any side; return the direction.
+        """
+        chosen = float(self._rng.uniform(-np.pi, np.pi)) if direction is None else direction
+        forward = matrix_from_xyzw(self._orientation())[:2, 0]
+        heading = float(np.arctan2(forward[1], forward[0]))
+        self.data.qvel[:2] += speed * np.array([np.cos(heading + chosen), np.sin(heading + chosen)])
+        return chosen
+
+    def read_sensors(self) -> SensorReading:
+        """What the sensors say now."""
+        return SensorReading(
+            joint_position=self._noisy(self.data.qpos[7:], SENSOR_NOISE["sin_joint_position"]),
+            joint_velocity=self._noisy(self.data.qvel[6:], SENSOR_NOISE["joint_velocity"]),
+            joint_effort=self.data.actuator_force.copy(),
+            orientation=self._noisy_orientation(),
+            angular_velocity=self._noisy(self.data.sensor("gyroscope").data, SENSOR_NOISE["angular_velocity"]),
+            linear_acceleration=self._noisy(self.data.sensor("accelerometer").data, ACCELEROMETER_NOISE),
+        )
+
+    def ground_truth(self) -> GroundTruth:
+        """Where the trunk really is."""
+        orientation = self._orientation()
+        return GroundTruth(
+            position=self.data.qpos[:3].copy(),
+            orientation=orientation,
+            linear_velocity=matrix_from_xyzw(orientation).T @ self.data.qvel[:3],
+            angular_velocity=self.data.qvel[3:6].copy(),
+        )
+
+    def _set_gains(self, stiffness: float, damping: float) -> None:
+        self.model.actuator_gainprm[:, 0] = stiffness
+        self.model.actuator_biasprm[:, 1] = -stiffness
+        self.model.actuator_biasprm[:, 2] = -damping
+
+    def _orientation(self) -> Array:
+        return xyzw_from_wxyz(self.data.qpos[3:7])
+
+    def _noisy(self, true: Array, deviation: float) -> Array:
+        return true + self._noise * deviation * self._rng.standard_normal(true.shape)
+
+    def _noisy_orientation(self) -> Array:
+        turned = self.data.qpos[3:7].copy()
+        error = self._noise * SENSOR_NOISE["projected_gravity"] * self._rng.standard_normal(3)
+        mujoco.mju_quatIntegrate(turned, error, 1.0)
+        return xyzw_from_wxyz(turned)
+
+
+def _folded_height(robot: Robot) -> float:
+    """Height [m] of the trunk's centre when it stands on its folded legs or lies on its belly, whichever is higher."""
+    thigh, calf = robot.lie_pose[1], robot.lie_pose[1] + robot.lie_pose[2]
+    legs = robot.geometry.thigh * np.cos(thigh) + robot.geometry.calf * np.cos(calf) + robot.geometry.foot_radius
+    return max(float(legs), robot.geometry.trunk[2])

@@ -1,0 +1,257 @@
+"""Terrains: their MuJoCo geometry and their height, flat around the origin, changing from `START` metres along +x."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+START = 1.5  # [m] where slopes and stairs begin
+HALF_WIDTH = 8.0  # [m] of slopes and stairs
+GROUND = 'contype="1" conaffinity="0" material="ground"'
+
+
+class Terrain(Protocol):
+    """What a terrain must tell."""
+
+    @property
+    def name(self) -> str:
+        """How it is called in reports."""
+        ...
+
+    @property
+    def spawn_radius(self) -> float:
+        """Robots may start at any place within this distance [m] of the origin, along x and along y."""
+        ...
+
+    def assets(self) -> str:
+        """MJCF for the <asset> section."""
+        ...
+
+    def geoms(self) -> str:
+        """MJCF for the <worldbody> section."""
+        ...
+
+    def height(self, x: Array, y: Array) -> Array:
+        """Height of the ground [m] at world positions x, y [m]."""
+        ...
+
+    def height_field(self) -> Array | None:
+        """Samples in [0, 1] of the height field named `ground`, where there is one."""
+        ...
+
+
+def box(x: float, y: float, z: float, half: tuple[float, float, float], pitch: float = 0.0) -> str:
+    """A box of the ground, `half` its half sizes [m], `pitch` its rotation about y [rad]."""
+    size = " ".join(f"{value:.6g}" for value in half)
+    return f'<geom type="box" pos="{x:.6g} {y:.6g} {z:.6g}" size="{size}" euler="0 {pitch:.6g} 0" {GROUND}/>'
+
+
+def plane(z: float = 0.0, roll: float = 0.0) -> str:
+    """An endless plane, `roll` its rotation about x [rad]."""
+    return f'<geom name="floor" type="plane" pos="0 0 {z:.6g}" size="0 0 .05" euler="{roll:.6g} 0 0" {GROUND}/>'
+
+
+@dataclass(frozen=True)
+class Flat:
+    """An endless plane."""
+
+    name: str = "flat"
+    spawn_radius: float = 0.0
+
+    def assets(self) -> str:
+        return ""
+
+    def geoms(self) -> str:
+        return plane()
+
+    def height(self, x: Array, y: Array) -> Array:
+        return np.zeros_like(x)
+
+    def height_field(self) -> Array | None:
+        return None
+
+
+@dataclass(frozen=True)
+class Slope:
+    """An incline that begins at START: up or down (negative `degrees`)."""
+
+    degrees: float
+    spawn_radius: float = 0.0
+
+    @property
+    def name(self) -> str:
+        return f"slope {abs(self.degrees):g} deg {'up' if self.degrees > 0 else 'down'}"
+
+    def assets(self) -> str:
+        return ""
+
+    def geoms(self) -> str:
+        angle, half_length, half_depth = np.deg2rad(self.degrees), 15.0, 0.5
+        x = START + half_length * np.cos(angle) + half_depth * np.sin(angle)
+        z = half_length * np.sin(angle) - half_depth * np.cos(angle)
+        level = box(START - 10.0, 0.0, -half_depth, (10.0, HALF_WIDTH, half_depth))
+        return level + box(float(x), 0.0, float(z), (half_length, HALF_WIDTH, half_depth), float(-angle))
+
+    def height(self, x: Array, y: Array) -> Array:
+        return np.maximum(x - START, 0.0) * np.tan(np.deg2rad(self.degrees))
+
+    def height_field(self) -> Array | None:
+        return None
+
+
+@dataclass(frozen=True)
+class SideSlope:
+    """An endless incline that rises towards +y, walked across along x."""
+
+    degrees: float
+    spawn_radius: float = 0.0
+
+    @property
+    def name(self) -> str:
+        return f"slope {self.degrees:g} deg across"
+
+    def assets(self) -> str:
+        return ""
+
+    def geoms(self) -> str:
+        return plane(roll=float(np.deg2rad(self.degrees)))
+
+    def height(self, x: Array, y: Array) -> Array:
+        return y * np.tan(np.deg2rad(self.degrees))
+
+    def height_field(self) -> Array | None:
+        return None
+
+
+@dataclass(frozen=True)
+class Stairs:
+    """`steps` steps of `rise` [m] (negative: down) and `run` [m], then a level landing."""
+
+    rise: float
+    run: float = 0.30
+    steps: int = 12
+    spawn_radius: float = 0.0
+
+    @property
+    def name(self) -> str:
+        return f"stairs {abs(self.rise) * 100:g} cm {'up' if self.rise > 0 else 'down'}"
+
+    def assets(self) -> str:
+        return ""
+
+    def geoms(self) -> str:
+        depth = 0.5
+        parts = [box(START - 10.0, 0.0, -depth, (10.0, HALF_WIDTH, depth))]
+        for step in range(1, self.steps + 1):
+            length = self.run if step < self.steps else 20.0
+            centre = START + self.run * (step - 1) + length / 2
+            parts.append(box(centre, 0.0, step * self.rise - depth, (length / 2, HALF_WIDTH, depth)))
+        return "".join(parts)
+
+    def height(self, x: Array, y: Array) -> Array:
+        return np.clip(np.floor((x - START) / self.run) + 1, 0, self.steps) * self.rise
+
+    def height_field(self) -> Array | None:
+        return None
+
+
+@dataclass(frozen=True)
+class Rough:
+    """A random height field of +-`amplitude` [m] in cells of 20 cm, level at the origin."""
+
+    amplitude: float
+    seed: int = 0
+    spawn_radius: float = 3.0
+    half_size: float = 15.0
+    _samples: Array = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        cells = int(self.half_size / 0.2)
+        field_ = np.kron(np.random.default_rng(self.seed).random((2 * cells, 2 * cells)), np.ones((2, 2)))
+        field_ = (field_ + np.roll(field_, 1, 0) + np.roll(field_, 1, 1) + np.roll(field_, (1, 1), (0, 1))) / 4
+        object.__setattr__(self, "_samples", field_)
+
+    @property
+    def name(self) -> str:
+        return f"rough {self.amplitude * 100:g} cm"
+
+    def assets(self) -> str:
+        rows = len(self._samples)
+        size = f"{self.half_size} {self.half_size} {2 * self.amplitude} .5"
+        return f'<hfield name="ground" nrow="{rows}" ncol="{rows}" size="{size}"/>'
+
+    def geoms(self) -> str:
+        return f'<geom name="floor" type="hfield" hfield="ground" pos="0 0 {-self.amplitude}" {GROUND}/>'
+
+    def height(self, x: Array, y: Array) -> Array:
+        last = len(self._samples) - 1
+        column = np.clip((x + self.half_size) / (2 * self.half_size) * last, 0, last - 1e-3)
+        row = np.clip((y + self.half_size) / (2 * self.half_size) * last, 0, last - 1e-3)
+        i, j = row.astype(int), column.astype(int)
+        u, v = row - i, column - j
+        samples = self._samples
+        lower = samples[i, j] * (1 - v) + samples[i, j + 1] * v
+        upper = samples[i + 1, j] * (1 - v) + samples[i + 1, j + 1] * v
+        return (lower * (1 - u) + upper * u) * 2 * self.amplitude - self.amplitude
+
+    def height_field(self) -> Array | None:
+        return self._samples
+
+
+@dataclass(frozen=True)
+class Obstacles:
+    """Boxes of up to `tallest` [m] scattered over the way ahead, 0.2 to 0.8 m wide."""
+
+    tallest: float
+    seed: int = 0
+    count: int = 60
+    spawn_radius: float = 0.0
+    _boxes: Array = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        rng = np.random.default_rng(self.seed)
+        low, high = (0.9, -1.6, 0.1, 0.1, self.tallest / 3), (7.5, 1.6, 0.4, 0.4, self.tallest)
+        object.__setattr__(self, "_boxes", rng.uniform(low, high, (self.count, 5)))
+
+    @property
+    def name(self) -> str:
+        return f"obstacles {self.tallest * 100:g} cm"
+
+    def assets(self) -> str:
+        return ""
+
+    def geoms(self) -> str:
+        boxes = (box(x, y, h / 2, (half_x, half_y, h / 2)) for x, y, half_x, half_y, h in self._boxes)
+        return plane() + "".join(boxes)
+
+    def height(self, x: Array, y: Array) -> Array:
+        centre_x, centre_y, half_x, half_y, tall = self._boxes.T
+        inside = (np.abs(x[..., None] - centre_x) < half_x) & (np.abs(y[..., None] - centre_y) < half_y)
+        return np.max(np.where(inside, tall, 0.0), axis=-1)
+
+    def height_field(self) -> Array | None:
+        return None
+
+
+def named_terrain(name: str) -> Terrain:
+    """The terrain called `name`, one of TERRAINS. Raises ValueError that lists them."""
+    if name not in TERRAINS:
+        raise ValueError(f"there is no terrain {name!r}; choose one of {', '.join(TERRAINS)}")
+    return TERRAINS[name]
+
+
+TERRAINS: dict[str, Terrain] = {
+    "flat": Flat(),
+    "rough": Rough(0.04),
+    "slope_up": Slope(10.0),
+    "slope_down": Slope(-10.0),
+    "slope_across": SideSlope(10.0),
+    "stairs_up": Stairs(0.06),
+    "stairs_down": Stairs(-0.06),
+    "obstacles": Obstacles(0.06),
+}
