@@ -1,0 +1,88 @@
+"""The parameters of the MuJoCo bridge, declared with description and range."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
+from rclpy.node import Node
+
+START_POSES = ("lying", "standing")
+PUSH_DIRECTIONS = {"random": None, "forward": 0.0, "left": 1.5707963, "backward": 3.1415927, "right": -1.5707963}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the bridge simulates and how fast; see the descriptions below."""
+
+    robot: str
+    terrain: str
+    start: str
+    real_time_factor: float
+    timestep: float
+    publish_rate: float
+    command_timeout: float
+    sensor_noise: float
+    seed: int
+    publish_clock: bool
+    viewer: bool
+
+    @property
+    def substeps(self) -> int:
+        """Time steps between two publications."""
+        return round(1.0 / (self.publish_rate * self.timestep))
+
+    @property
+    def period(self) -> float:
+        """Simulated seconds between two publications."""
+        return self.substeps * self.timestep
+
+
+def declare_settings(node: Node) -> Settings:
+    """Declare the parameters of `node` and read them. Raises ValueError with a sentence for what cannot be."""
+    settings = Settings(
+        robot=_declare(node, "robot", "aliengo", "robot to simulate, a file in config/robots"),
+        terrain=_declare(node, "terrain", "flat", "ground to walk on, a name from quadruped_sim/terrain.py"),
+        start=_declare(node, "start", "lying", f"pose after start and reset: {' or '.join(START_POSES)}"),
+        real_time_factor=_number(node, "real_time_factor", 1.0, (0.05, 20.0), "simulated seconds per second"),
+        timestep=_number(node, "timestep", 0.004, (0.0005, 0.005), "time step of the physics [s]"),
+        publish_rate=_number(node, "publish_rate", 250.0, (50.0, 1000.0), "states per simulated second [Hz]"),
+        command_timeout=_number(
+            node, "command_timeout", 0.1, (0.01, 5.0), "age [s] beyond which a command is dropped and joints are damped"
+        ),
+        sensor_noise=_number(node, "sensor_noise", 1.0, (0.0, 10.0), "sensor noise as a multiple of that in training"),
+        seed=_declare(node, "seed", 0, "seed of the sensor noise and of random pushes", integer=(0, 2**31 - 1)),
+        publish_clock=_declare(node, "publish_clock", False, "publish simulated time on /clock and stamp with it"),
+        viewer=_declare(node, "viewer", False, "open MuJoCo's window; needs a display"),
+    )
+    _number(node, "push_speed", 0.5, (0.0, 3.0), "change of the trunk's velocity by ~/push [m/s]", fixed=False)
+    _declare(node, "push_direction", "random", f"where ~/push pushes: {', '.join(PUSH_DIRECTIONS)}", fixed=False)
+    _check(settings)
+    return settings
+
+
+def _check(settings: Settings) -> None:
+    if settings.start not in START_POSES:
+        raise ValueError(f"start is {settings.start!r}; choose {' or '.join(START_POSES)}")
+    if settings.substeps < 1 or abs(settings.period * settings.publish_rate - 1.0) > 1e-6:
+        raise ValueError(
+            f"publish_rate {settings.publish_rate:g} Hz does not fit the timestep of {settings.timestep:g} s; "
+            f"choose a rate whose period is a multiple of it, such as {0.5 / settings.timestep:g} Hz"
+        )
+
+
+def _number(
+    node: Node, name: str, default: float, limits: tuple[float, float], description: str, fixed: bool = True
+) -> float:
+    bounds = [FloatingPointRange(from_value=limits[0], to_value=limits[1], step=0.0)]
+    descriptor = ParameterDescriptor(description=description, floating_point_range=bounds, read_only=fixed)
+    return node.declare_parameter(name, default, descriptor).value
+
+
+def _declare(
+    node: Node, name: str, default: Any, description: str, integer: tuple[int, int] | None = None, fixed: bool = True
+) -> Any:
+    bounds = [] if integer is None else [IntegerRange(from_value=integer[0], to_value=integer[1], step=1)]
+    descriptor = ParameterDescriptor(description=description, integer_range=bounds, read_only=fixed)
+    return node.declare_parameter(name, default, descriptor).value
