@@ -27,7 +27,7 @@ from trajectory_msgs.msg import JointTrajectory
 from fcnet_core.robot import load_robot
 from quadruped_sim.live_robot import LiveRobot
 from quadruped_sim.terrain import named_terrain
-from sim_bridge.joint_command import RefusedCommandError, JointCommand, joint_command
+from sim_bridge.joint_command import JointCommand, RefusedCommandError, joint_command
 from sim_bridge.pacer import Pacer
 from sim_bridge.settings import PUSH_DIRECTIONS, declare_settings
 from sim_bridge.simulation_health import SimulationHealth
