@@ -1,0 +1,116 @@
+"""The network is the published one: same outputs, gradients and size, and it slides beyond its window."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from fcnet_core import spectral
+from fcnet_core.network import CausalFilter, FourierControllerNetwork, fast_transform_length
+from fcnet_core.network_shape import NetworkShape
+
+GOLDEN = Path(__file__).parent / "data" / "small_a.npz"
+
+
+@pytest.fixture(scope="module")
+def golden() -> dict[str, torch.Tensor]:
+    with np.load(GOLDEN) as file:
+        return {name: torch.from_numpy(file[name]) for name in file.files}
+
+
+@pytest.fixture
+def network(golden: dict[str, torch.Tensor]) -> FourierControllerNetwork:
+    observation, action, layers, modes, hidden, decoder_hidden, window, _ = golden["cfg"].tolist()
+    network = FourierControllerNetwork(NetworkShape(observation, action, layers, modes, hidden, decoder_hidden, window))
+    network.load_state_dict({name[2:]: array for name, array in golden.items() if name.startswith("w/")})
+    return network
+
+
+def random_filter(window: int, steps: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(2, steps, 5, generator=generator, dtype=torch.float64)
+    return x, torch.randn(window, 5, generator=generator, dtype=torch.float64)
+
+
+def test_the_legged_configuration_has_the_papers_number_of_parameters() -> None:
+    network = FourierControllerNetwork(NetworkShape())
+    assert sum(parameter.numel() for parameter in network.parameters()) == 787_852
+    shapes = {name: tuple(parameter.shape) for name, parameter in network.named_parameters()}
+    assert shapes == NetworkShape().weight_shapes()
+
+
+def test_outputs_match_the_published_network(
+    network: FourierControllerNetwork, golden: dict[str, torch.Tensor]
+) -> None:
+    torch.testing.assert_close(network(golden["par/obs"]), golden["par/out"], atol=2e-6, rtol=0)
+
+
+def test_gradients_match_the_published_network(
+    network: FourierControllerNetwork, golden: dict[str, torch.Tensor]
+) -> None:
+    loss = (network(golden["par/obs"]) - golden["par/target"]).square().mean()
+    torch.testing.assert_close(loss, golden["par/loss"], atol=1e-6, rtol=0)
+    loss.backward()
+    for name, parameter in network.named_parameters():
+        expected = golden[f"grad/{name}"]
+        assert parameter.grad is not None
+        tolerance = 2e-5 * expected.abs().max().item()
+        torch.testing.assert_close(parameter.grad, expected, atol=tolerance, rtol=0, msg=name)
+
+
+def test_a_sequence_longer_than_the_window_slides_as_the_published_recurrent_form(
+    network: FourierControllerNetwork, golden: dict[str, torch.Tensor]
+) -> None:
+    assert golden["rec/obs"].shape[1] > 5 * network.shape.window
+    torch.testing.assert_close(network(golden["rec/obs"]), golden["rec/out"], atol=3e-6, rtol=0)
+
+
+def test_the_kernel_is_that_of_the_mathematics() -> None:
+    torch.manual_seed(1)
+    layer = FourierControllerNetwork(NetworkShape(layers=1)).double().fourier_layers[0]
+    expected = spectral.kernel(layer.csc.weights.detach().numpy(), 64)
+    np.testing.assert_allclose(layer.csc.kernel().detach().numpy(), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(("window", "steps"), [(1, 1), (4, 4), (6, 37), (7, 8)])
+def test_the_filter_is_a_causal_convolution(window: int, steps: int) -> None:
+    x, h = random_filter(window, steps)
+    expected = torch.zeros_like(x)
+    for delay in range(window):
+        expected[:, delay:] += h[delay] * x[:, : steps - delay]
+    torch.testing.assert_close(CausalFilter.apply(x, h), expected)
+
+
+@pytest.mark.parametrize(("window", "steps"), [(1, 1), (4, 4), (5, 12)])
+def test_the_filters_own_gradient_is_right(window: int, steps: int) -> None:
+    x, h = random_filter(window, steps)
+    assert torch.autograd.gradcheck(CausalFilter.apply, (x.requires_grad_(), h.requires_grad_()))
+
+
+def test_the_future_does_not_change_the_present(
+    network: FourierControllerNetwork, golden: dict[str, torch.Tensor]
+) -> None:
+    changed = golden["rec/obs"].clone()
+    changed[:, 90:] += 1.0
+    before, after = network(golden["rec/obs"]), network(changed)
+    torch.testing.assert_close(before[:, :90], after[:, :90], atol=2e-6, rtol=0)
+    assert not torch.allclose(before[:, 90], after[:, 90])
+
+
+def test_what_left_the_window_of_a_layer_is_forgotten(
+    network: FourierControllerNetwork, golden: dict[str, torch.Tensor]
+) -> None:
+    reach = network.shape.layers * (network.shape.window - 1)
+    changed = golden["rec/obs"].clone()
+    changed[:, 0] += 1.0
+    difference = (network(golden["rec/obs"]) - network(changed)).abs().amax(dim=(0, 2))
+    assert difference[reach + 1 :].max() < 2e-6 < difference[: reach // 2].max()
+
+
+@pytest.mark.parametrize(("least", "length"), [(1, 2), (191, 192), (193, 200), (127, 128), (257, 270), (1087, 1152)])
+def test_transform_lengths_are_even_and_smooth(least: int, length: int) -> None:
+    assert fast_transform_length(least) <= length
+    assert fast_transform_length(least) >= least
