@@ -1,0 +1,9 @@
+"""A Unitree A1, simulated, on a policy: ros2 launch fcnet_controller a1.launch.py demo:=true."""
+
+from launch import LaunchDescription
+
+from fcnet_controller.robot_launch import describe_robot
+
+
+def generate_launch_description() -> LaunchDescription:
+    return describe_robot("a1")

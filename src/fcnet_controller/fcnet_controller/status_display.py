@@ -1,0 +1,51 @@
+"""Shows a status line that changes in place on a terminal, and as an ordinary line once a second elsewhere."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from contextlib import suppress
+from typing import TextIO
+
+PLAIN_INTERVAL = 1.0  # [s]
+LIVE_INTERVAL = 0.1  # [s]
+CLEAR_LINE = "\r\x1b[2K"
+
+
+class StatusDisplay:
+    """Writes to the terminal at the path `terminal`; where that is empty, to stdout.
+
+    A launch hands its children a pipe for stdout, so it tells them by this path where its own terminal is.
+    """
+
+    def __init__(self, terminal: str = "") -> None:
+        self._live = _open_terminal(terminal)
+        self._shown_at = float("-inf")
+
+    def show(self, status: str) -> None:
+        """Show `status` in place of the one before, unless that is too fresh."""
+        now = time.monotonic()
+        if now - self._shown_at < (PLAIN_INTERVAL if self._live is None else LIVE_INTERVAL):
+            return
+        self._shown_at = now
+        if self._live is None:
+            print(status, flush=True)
+        else:
+            width = os.get_terminal_size(self._live.fileno()).columns
+            # The cursor goes back to the left edge, so that a log line written meanwhile starts there.
+            self._live.write(f"{CLEAR_LINE}{status[: max(width - 1, 20)]}\r")
+
+    def say(self, text: str) -> None:
+        """Print lines that stay."""
+        if self._live is not None:
+            self._live.write(CLEAR_LINE)
+        print(text, flush=True)
+
+
+def _open_terminal(path: str) -> TextIO | None:
+    if not path:
+        return sys.stdout if sys.stdout.isatty() else None
+    with suppress(OSError):
+        return os.fdopen(os.open(path, os.O_WRONLY | os.O_NOCTTY), "w", buffering=1)
+    return None
