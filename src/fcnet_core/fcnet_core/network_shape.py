@@ -1,0 +1,57 @@
+"""The sizes of a Fourier Controller Network, and the names and shapes of its weights."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+
+
+@dataclass(frozen=True)
+class NetworkShape:
+    """Sizes of a network: the defaults are the legged configuration of the paper (787,852 parameters).
+
+    In the paper's symbols: observation d_s, action d_a, layers L, modes m, hidden d_h, window n.
+    Raises ValueError when a size is not positive or when `modes` exceeds (window + 1) // 2: a real window of n samples
+    has no more distinct modes, and at even n the mode n / 2 would count twice.
+    """
+
+    observation: int = 70
+    action: int = 12
+    layers: int = 4
+    modes: int = 10
+    hidden: int = 256
+    decoder_hidden: int = 128
+    window: int = 64
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            size = getattr(self, field.name)
+            if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+                raise ValueError(f"network size {field.name} must be a whole number of at least 1, not {size!r}")
+        if self.modes > (self.window + 1) // 2:
+            raise ValueError(
+                f"{self.modes} modes do not fit a window of {self.window} steps; use at most {(self.window + 1) // 2}"
+            )
+
+    @property
+    def parameters(self) -> int:
+        """Number of trainable parameters."""
+        return sum(math.prod(shape) for shape in self.weight_shapes().values())
+
+    def weight_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shape of every weight under its published name: encoder fc0, fourier_layers, decoder fc1 and fc2.
+
+        csc.weights is indexed [input mode, output mode, channel, real or imaginary part].
+        """
+        d = self.hidden
+        shapes: dict[str, tuple[int, ...]] = {"fc0.weight": (d, self.observation), "fc0.bias": (d,)}
+        for layer in range(self.layers):
+            prefix = f"fourier_layers.{layer}."
+            shapes[prefix + "csc.weights"] = (self.modes, self.modes, d, 2)
+            for linear in ("ffn.fc1", "ffn.fc2"):
+                shapes |= {f"{prefix}{linear}.weight": (d, d), f"{prefix}{linear}.bias": (d,)}
+            for norm in ("ln1", "ln2"):
+                shapes |= {f"{prefix}{norm}.weight": (d,), f"{prefix}{norm}.bias": (d,)}
+        shapes |= {"fc1.weight": (self.decoder_hidden, d), "fc1.bias": (self.decoder_hidden,)}
+        shapes |= {"fc2.weight": (self.action, self.decoder_hidden), "fc2.bias": (self.action,)}
+        return shapes
