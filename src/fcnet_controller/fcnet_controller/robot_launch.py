@@ -17,8 +17,6 @@ from launch.events.process import ProcessExited
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
-import fcnet_core
-
 BACKENDS = ("mujoco",)
 COMMANDS = ("none", "demo")
 LOG_LEVELS = ("debug", "info", "warn", "error", "fatal")
@@ -109,8 +107,12 @@ def _bridge(robot: str, chosen: dict[str, str]) -> Node:
 
 
 def _controller(robot: str, chosen: dict[str, str]) -> Node:
-    shipped = Path(fcnet_core.__file__).parent / "models" / f"{robot}.safetensors"
-    parameters: dict[str, Any] = {"robot": robot, "model": chosen["policy"] or str(shipped)}
+    parameters: dict[str, Any] = {
+        "robot": robot,
+        "policy": chosen["policy"],
+        "real_time_factor": float(chosen["real_time_factor"]),
+        "auto_start": True,
+    }
     if chosen["control_rate"]:
         parameters["control_rate"] = float(chosen["control_rate"])
     return _node("fcnet_controller", "controller", parameters, chosen)
@@ -118,7 +120,8 @@ def _controller(robot: str, chosen: dict[str, str]) -> Node:
 
 def _demo(chosen: dict[str, str]) -> Node:
     terminal = os.ttyname(sys.stdout.fileno()) if sys.stdout.isatty() else ""
-    return _node("fcnet_controller", "demo_course", {"status_terminal": terminal}, chosen)
+    parameters = {"status_terminal": terminal, "real_time_factor": float(chosen["real_time_factor"])}
+    return _node("fcnet_controller", "demo_course", parameters, chosen)
 
 
 def _node(package: str, executable: str, parameters: dict[str, Any], chosen: dict[str, str]) -> Node:

@@ -20,7 +20,6 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import qos_profile_sensor_data
 from rclpy.signals import SignalHandlerOptions
-from rosgraph_msgs.msg import Clock
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
@@ -58,7 +57,6 @@ class MujocoBridge(Node):
         self._refused = 0
         self._states = StatePublisher(self)
         self._health = SimulationHealth(self, self.settings.real_time_factor)
-        self._clock_publisher = self.create_publisher(Clock, "/clock", 1) if self.settings.publish_clock else None
         self._viewer = open_viewer(self._robot.model, self._robot.data) if self.settings.viewer else None
         self.create_subscription(JointTrajectory, "joint_trajectory", self._receive, qos_profile_sensor_data)
         self.create_service(Trigger, "~/push", self._push)
@@ -86,10 +84,7 @@ class MujocoBridge(Node):
             self._obey()
             self._robot.advance(self.settings.substeps)
             reading, truth = self._robot.read_sensors(), self._robot.ground_truth()
-        stamp = self._stamp()
-        if self._clock_publisher is not None:
-            self._clock_publisher.publish(Clock(clock=stamp))
-        self._states.publish(reading, truth, stamp)
+        self._states.publish(reading, truth, self._stamp())
 
     def _obey(self) -> None:
         command = self._command
@@ -135,10 +130,7 @@ class MujocoBridge(Node):
         return response
 
     def _stamp(self) -> Time:
-        if not self.settings.publish_clock:
-            return self.get_clock().now().to_msg()
-        seconds, rest = divmod(self._robot.time, 1.0)
-        return Time(sec=int(seconds), nanosec=int(rest * 1e9))
+        return self.get_clock().now().to_msg()
 
     def _draw(self, viewer: Viewer, stop: threading.Event) -> None:
         if not viewer.is_running():

@@ -25,7 +25,6 @@ class Settings:
     command_timeout: float
     sensor_noise: float
     seed: int
-    publish_clock: bool
     viewer: bool
 
     @property
@@ -53,7 +52,6 @@ def declare_settings(node: Node) -> Settings:
         ),
         sensor_noise=_number(node, "sensor_noise", 1.0, (0.0, 10.0), "sensor noise as a multiple of that in training"),
         seed=_declare(node, "seed", 0, "seed of the sensor noise and of random pushes", integer=(0, 2**31 - 1)),
-        publish_clock=_declare(node, "publish_clock", False, "publish simulated time on /clock and stamp with it"),
         viewer=_declare(node, "viewer", False, "open MuJoCo's window; needs a display"),
     )
     _number(node, "push_speed", 0.5, (0.0, 3.0), "change of the trunk's velocity by ~/push [m/s]", fixed=False)
