@@ -1,0 +1,136 @@
+"""fcnet train: a policy from recorded behaviour."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fcnet_core.training.config import TrainConfig
+
+SUMMARY = "train a policy to imitate recorded behaviour"
+EPILOG = """
+A run is defined by its configuration, its data and its seed: whoever repeats it gets the same policy, on a slow
+machine or a fast one. It writes a checkpoint now and then and when it is interrupted (Ctrl-C); the same command line
+with --resume continues it as if nothing had happened. When the policy is written, the checkpoint is removed.
+
+example:
+  fcnet collect --config config/collect/aliengo.yaml --out data/aliengo
+  fcnet train --config config/train/aliengo.yaml --data data/aliengo --out models/aliengo.safetensors
+
+another round, in which newer data count three times as much:
+  fcnet train --config config/train/aliengo.yaml --data data/aliengo --data data/aliengo-dagger:3 \\
+              --init models/aliengo.safetensors --out models/aliengo-2.safetensors
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the verb's arguments."""
+    parser.epilog = EPILOG
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--config", required=True, type=Path, metavar="YAML", help="settings, see config/train/")
+    parser.add_argument(
+        "--data",
+        action="append",
+        metavar="DIR[:WEIGHT]",
+        help="a folder that `fcnet collect` wrote; repeat for several; a step of a folder with weight 2 is drawn twice"
+        " as often as one with weight 1 (default: the configuration's)",
+    )
+    parser.add_argument("--out", required=True, type=Path, metavar="FILE", help="the policy to write (.safetensors)")
+    parser.add_argument("--init", type=Path, metavar="FILE", help="start from this policy instead of random weights")
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument("--steps", type=int, metavar="N", help="optimiser steps, instead of the configuration's length")
+    length.add_argument(
+        "--epochs", type=float, metavar="N", help="passes over the data, instead of the configuration's"
+    )
+    parser.add_argument("--seed", type=int, metavar="N", help="seed, instead of the configuration's")
+    parser.add_argument("--threads", type=int, metavar="N", help="processor cores, instead of the configuration's")
+    parser.add_argument("--checkpoint", type=Path, metavar="FILE", help="default: runs/<name of the policy>.ckpt")
+    parser.add_argument("--resume", action="store_true", help="continue the interrupted run of the same command line")
+    parser.add_argument("--json", action="store_true", help="print JSON lines instead of a progress bar")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Train; 0 when the policy is written, 130 when interrupted with a checkpoint to resume from."""
+    try:
+        from fcnet_core.training.checkpoint import CheckpointError
+        from fcnet_core.training.config import load_train_config
+        from fcnet_core.training.imitation import prepare, trained_policy
+        from fcnet_core.training.progress import JsonLines, ProgressBar
+    except ModuleNotFoundError as error:
+        print(f"fcnet: training needs the Python package {error.name}; install requirements-train.txt", file=sys.stderr)
+        return 2
+    from fcnet_core.model_file import load_model, save_model
+
+    config = _overridden(load_train_config(args.config), args)
+    checkpoint: Path = args.checkpoint or Path("runs") / f"{args.out.stem}.ckpt"
+    if checkpoint.exists() and not args.resume:
+        raise CheckpointError(
+            f"{checkpoint} holds an unfinished run; continue it with --resume, or delete it to start from the beginning"
+        )
+    imitation = prepare(config, load_model(args.init) if args.init else None)
+    trainer = imitation.trainer
+    if args.resume:
+        trainer.restore(checkpoint)
+    reporter = JsonLines() if args.json else ProgressBar(trainer.step, trainer.steps)
+    with closing(reporter), _stop_on_signal() as stop:
+        finished = trainer.run(reporter, stop, checkpoint)
+    if not finished:
+        print(
+            f"fcnet: stopped after step {trainer.step}; {checkpoint} is written, add --resume to continue",
+            file=sys.stderr,
+        )
+        return 130
+    model = trained_policy(imitation, _command_line())
+    save_model(model, args.out)
+    checkpoint.unlink(missing_ok=True)
+    _tell(args, model.fingerprint, trainer.held_out_error)
+    return 0
+
+
+def _overridden(config: TrainConfig, args: argparse.Namespace) -> TrainConfig:
+    """The file's settings with those of the command line in their place."""
+    changes: dict[str, Any] = {
+        name: getattr(args, name) for name in ("seed", "threads") if getattr(args, name) is not None
+    }
+    if args.data:
+        changes["data"] = tuple(args.data)
+    if args.steps is not None or args.epochs is not None:
+        changes |= {"steps": args.steps, "epochs": args.epochs}
+    return replace(config, **changes)
+
+
+@contextmanager
+def _stop_on_signal() -> Iterator[Any]:
+    """Yield a function that says whether Ctrl-C or a request to terminate has come since."""
+    received: list[int] = []
+    previous = {
+        number: signal.signal(number, lambda number, frame: received.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield lambda: bool(received)
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _command_line() -> str:
+    return shlex.join(["fcnet", *sys.argv[1:]])
+
+
+def _tell(args: argparse.Namespace, fingerprint: str, held_out_error: float | None) -> None:
+    if args.json:
+        facts = {"model": str(args.out), "fingerprint": fingerprint, "held_out_error": held_out_error}
+        print(json.dumps(facts), flush=True)
+    else:
+        error = "" if held_out_error is None else f", held-out error {held_out_error:.4f} rad"
+        print(f"wrote {args.out}{error}")
