@@ -1,0 +1,143 @@
+"""The controller without ROS: requests come in from any thread, one thread calls `cycle` once per control period."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fcnet_controller.command_source import CommandSource
+from fcnet_controller.joint_limiter import JointLimiter
+from fcnet_controller.latency import LoopStatistics
+from fcnet_controller.posture import Answer, Mode, Posture
+from fcnet_controller.state_buffer import StateBuffer
+from fcnet_controller.walking import Walking
+from fcnet_controller.watchdogs import JointErrorWatchdog, TiltWatchdog
+from fcnet_core.guard import NonFiniteObservation
+from fcnet_core.model_file import PolicyModel
+from fcnet_core.policy import Policy
+from fcnet_core.robot import SETPOINT_FIELDS, Robot
+
+Array = npt.NDArray[np.float64]
+EMERGENCY_STOP = "emergency stop"
+
+
+@dataclass(frozen=True)
+class ControlSettings:
+    """Rates [Hz] and times [s] of a controller."""
+
+    control_rate: float = 50.0
+    state_timeout: float = 0.2
+    command_timeout: float = 0.5
+    stand_up_time: float = 2.0
+    lie_down_time: float = 2.0
+
+
+class ControlCore:
+    """Decides, once per control period, what the joints shall do.
+
+    Fill `state` and call `cycle` from one thread; write to `commands` and make requests from any. Raises ValueError
+    when the control rate does not suit the model.
+    """
+
+    def __init__(self, robot: Robot, model: PolicyModel, policy: Policy, settings: ControlSettings) -> None:
+        period = 1.0 / settings.control_rate
+        self.statistics = LoopStatistics()
+        self.state = StateBuffer(settings.state_timeout)
+        self.commands = CommandSource(settings.command_timeout)
+        self._posture = Posture(robot, settings.stand_up_time, settings.lie_down_time)
+        self._walking = Walking(policy, model, settings.control_rate, self.statistics.step)
+        self._limiter = JointLimiter(robot, period)
+        self._tilt = TiltWatchdog(robot.safety)
+        self._joint_error = JointErrorWatchdog(robot.safety, period)
+        self._period = period
+        self._lock = threading.Lock()
+
+    @property
+    def mode(self) -> Mode:
+        """What the robot is doing."""
+        return self._posture.mode
+
+    @property
+    def fault(self) -> str:
+        """Why the robot is in fault, in words; empty when it is not."""
+        return self._posture.fault
+
+    def stand_up(self, now: float) -> Answer:
+        """Ask to stand up (from passive), or to come to rest and stand (from walking)."""
+        with self._lock:
+            if self._posture.mode is Mode.PASSIVE:
+                if problem := self.state.problem(now) or self._tilt.check(self.state.orientation):
+                    return Answer(False, f"cannot stand up: {problem}")
+                self._limiter.start(self.state.joint_position)
+                self._joint_error.reset()
+            return self._posture.stand_up(self._limiter.last)
+
+    def walk(self) -> Answer:
+        """Ask to walk, from standing; the policy starts with no memory."""
+        with self._lock:
+            if self._posture.mode is Mode.STANDING:
+                self._walking.begin()
+            return self._posture.walk()
+
+    def lie_down(self) -> Answer:
+        """Ask to lie down; a walking robot comes to rest first."""
+        with self._lock:
+            return self._posture.lie_down(self._limiter.last)
+
+    def emergency_stop(self) -> Answer:
+        """Damp all joints from the next cycle on, until reset."""
+        with self._lock:
+            self._posture.fail(EMERGENCY_STOP)
+        return Answer(True, "stopped: the joints are damped until ~/reset")
+
+    def reset(self) -> Answer:
+        """Leave fault for passive; commands given before are forgotten."""
+        with self._lock:
+            self.commands.clear()
+            return self._posture.reset()
+
+    def make_passive(self) -> None:
+        """Return to passive mode, for when nobody calls `cycle` any more; a fault stays."""
+        with self._lock:
+            self._posture.make_passive()
+
+    def cycle(self, now: float) -> Array | None:
+        """Position targets (12,) [rad] to send at time `now` [s], always within limits and slew; None means damp."""
+        with self._lock:
+            if not self._posture.commands_joints:
+                return None
+            if problem := self._watch(now):
+                self._posture.fail(problem)
+                return None
+            return self._targets(now)
+
+    def _watch(self, now: float) -> str | None:
+        return (
+            self.state.problem(now)
+            or self._tilt.check(self.state.orientation)
+            or self._joint_error.check(self._limiter.last, self.state.joint_position)
+        )
+
+    def _targets(self, now: float) -> Array | None:
+        posture = self._posture
+        posture.advance(self._period, self.state.joint_position, self._limiter.last, self._walking.at_rest)
+        if not posture.commands_joints:
+            return None
+        wanted = self._policy_targets(now) if posture.mode is Mode.WALKING else posture.pose()
+        return None if wanted is None else self._limiter.limit(wanted)
+
+    def _policy_targets(self, now: float) -> Array | None:
+        leaving = self._posture.leaving is not None
+        setpoint = np.zeros(len(SETPOINT_FIELDS)) if leaving else self.commands.wanted(now)
+        try:
+            targets = self._walking.targets(self.state, self._limiter.last, setpoint)
+        except NonFiniteObservation as error:
+            self._posture.fail(str(error))
+            return None
+        if not np.isfinite(targets).all():
+            self._posture.fail("the policy returned a target that is not finite; check the model file")
+            return None
+        return targets

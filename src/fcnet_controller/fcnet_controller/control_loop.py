@@ -1,0 +1,93 @@
+"""The control loop: a thread with absolute deadlines that runs a ControlCore."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from fcnet_controller.control_core import ControlCore
+from fcnet_controller.posture import Mode
+from fcnet_controller.state_receiver import StateReceiver
+from fcnet_controller.target_publisher import TargetPublisher
+
+FRESH = 0.001  # [s] a state younger than this at the deadline is used at once
+LONGEST_WAIT = 0.005  # [s] or half a period; how long a cycle waits for a younger one, a period at 200 Hz
+FAREWELLS = 3  # damping messages sent at the end, in case one is lost
+
+
+class ControlLoop:
+    """Runs cycles in its own thread from `start` to `stop`, which leaves the robot damped.
+
+    Each cycle begins at its deadline or, where states come regularly, with the next state after it: what is sent is
+    then never older than the cycle itself. A cycle that comes a whole period late is left out and counted.
+    """
+
+    def __init__(
+        self,
+        core: ControlCore,
+        receiver: StateReceiver,
+        publisher: TargetPublisher,
+        rate: float,
+        on_change: Callable[[], None],
+    ) -> None:
+        self._core = core
+        self._receiver = receiver
+        self._publisher = publisher
+        self._period = 1.0 / rate
+        self._on_change = on_change
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="control", daemon=True)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the thread is alive; an error in it ends it."""
+        return self._thread.is_alive()
+
+    def start(self) -> None:
+        """Begin to command the robot."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread and wait for it; the last thing it sends is damping."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            self._run_cycles()
+        finally:
+            for _ in range(FAREWELLS):
+                self._publisher.publish(None)
+            self._on_change()
+
+    def _run_cycles(self) -> None:
+        deadline = time.monotonic()
+        told = (self._core.mode, self._core.fault)
+        while not self._stopping.is_set():
+            deadline = self._wait_until(deadline + self._period)
+            self._receiver.wait_for_state(deadline - FRESH, deadline + min(LONGEST_WAIT, 0.5 * self._period))
+            self._cycle()
+            if (self._core.mode, self._core.fault) != told:
+                told = (self._core.mode, self._core.fault)
+                self._on_change()
+
+    def _wait_until(self, deadline: float) -> float:
+        """Sleep until the deadline; return it, or the newest one where whole periods have been missed."""
+        remaining = deadline - time.monotonic()
+        if remaining > 0:
+            time.sleep(remaining)
+        late = time.monotonic() - deadline
+        self._core.statistics.wake.add(late)
+        missed = int(late / self._period)
+        self._core.statistics.misses += missed
+        return deadline + missed * self._period
+
+    def _cycle(self) -> None:
+        core = self._core
+        self._receiver.decode_into(core.state)
+        self._publisher.publish(core.cycle(time.monotonic()))
+        if core.mode is Mode.WALKING:
+            core.statistics.response.add(time.monotonic() - core.state.received)
+        core.statistics.cycles += 1

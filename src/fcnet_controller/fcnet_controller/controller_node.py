@@ -1,0 +1,205 @@
+"""The controller as a managed (lifecycle) ROS 2 node: topics, services and parameters around a ControlCore."""
+
+from __future__ import annotations
+
+import gc
+import signal
+import sys
+import threading
+import time
+from types import FrameType
+
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
+from rcl_interfaces.msg import SetParametersResult
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.parameter import Parameter
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.signals import SignalHandlerOptions
+from std_msgs.msg import String
+
+from fcnet_controller.auto_start import AutoStart
+from fcnet_controller.command_receiver import CommandReceiver
+from fcnet_controller.control_core import ControlCore
+from fcnet_controller.control_loop import ControlLoop
+from fcnet_controller.controller_parameters import (
+    PARAMETERS,
+    STYLE,
+    ControllerParameters,
+    ParameterError,
+    declare_parameters,
+    read_parameters,
+)
+from fcnet_controller.core_loading import load_core
+from fcnet_controller.health import Health
+from fcnet_controller.mode_services import ModeServices
+from fcnet_controller.state_receiver import StateReceiver
+from fcnet_controller.target_publisher import TargetPublisher
+
+HEALTH_PERIOD = 1.0  # [s]
+AUTO_START_PERIOD = 0.1  # [s]
+SWITCH_INTERVAL = 0.0005  # [s] that the executor's thread may keep the control thread from the interpreter
+SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
+
+
+class ControllerNode(LifecycleNode):
+    """Configuring loads and checks; while active the node commands the robot.
+
+    `failed` tells that it cannot go on: the control thread has ended by an error.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("controller")
+        declare_parameters(self)
+        self.failed = False
+        self._core: ControlCore | None = None
+        self._loop: ControlLoop | None = None
+        self._mode = ""
+        self._health_publisher = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
+        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        self._mode_publisher = self.create_publisher(String, "~/mode", latched)
+        self._changed = self.create_guard_condition(self._tell_mode)
+        self._services_of_modes = ModeServices(self, lambda: self._core if self._loop else None)
+        self.add_on_set_parameters_callback(self._check_change)
+
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Load robot and policy; FAILURE, with a sentence in the log, when they do not fit."""
+        try:
+            self._parameters: ControllerParameters = read_parameters(self)
+            self._core = load_core(self._parameters)
+        except (ValueError, OSError) as error:
+            self.get_logger().error(str(error))
+            return FAILURE
+        self._receiver = StateReceiver(self)
+        self._publisher = TargetPublisher(self)
+        self._commands = CommandReceiver(self, self._core.commands, self._parameters.use_stamped_cmd_vel)
+        return SUCCESS
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Start the control loop, in passive mode: the joints are damped."""
+        assert self._core is not None
+        rate = self._parameters.control_rate
+        self._loop = ControlLoop(self._core, self._receiver, self._publisher, rate, self._changed.trigger)
+        self._health = Health(self._core, rate, f"{self.get_fully_qualified_name().lstrip('/')}: control")
+        self._auto_start = AutoStart(self._core)
+        self._health_timer = self.create_timer(HEALTH_PERIOD, self._tell_health)
+        self._auto_start_timer = self.create_timer(AUTO_START_PERIOD, self._advance_auto_start)
+        if not self._parameters.auto_start:
+            self._auto_start_timer.cancel()
+        gc.collect()
+        gc.freeze()  # what lives now lives on: later collections need not look at it and stay short
+        self._loop.start()
+        self._tell_mode()
+        return SUCCESS
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Stop commanding; the last command is damping, and the next activation begins in passive mode."""
+        self.stop_commanding()
+        return SUCCESS
+
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Forget robot and policy, so that parameters may change."""
+        self._receiver.destroy(self)
+        self._publisher.destroy(self)
+        self._commands.destroy(self)
+        self._core = None
+        return SUCCESS
+
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Stop commanding for good."""
+        self.stop_commanding()
+        return SUCCESS
+
+    def stop_commanding(self) -> None:
+        """Damp the robot and end the control loop, if it runs."""
+        if self._loop is None or self._core is None:
+            return
+        self._loop.stop()
+        self._loop = None
+        self._core.make_passive()
+        self.destroy_timer(self._health_timer)
+        self.destroy_timer(self._auto_start_timer)
+
+    def _tell_mode(self) -> None:
+        if self._core is None:
+            return
+        if self._loop is not None and not self._loop.is_running:
+            self.failed = True
+            self.get_logger().fatal("the control loop has ended by an error, see above; the joints are damped")
+        mode, fault = self._core.mode.value, self._core.fault
+        if mode == self._mode:
+            return
+        self._mode = mode
+        self._mode_publisher.publish(String(data=mode))
+        if fault:
+            self.get_logger().error(f"fault: {fault}; the joints are damped until ~/reset")
+        else:
+            self.get_logger().info(f"mode: {mode}")
+
+    def _tell_health(self) -> None:
+        message = DiagnosticArray(status=[self._health.status()])
+        message.header.stamp = self.get_clock().now().to_msg()
+        self._health_publisher.publish(message)
+
+    def _advance_auto_start(self) -> None:
+        self._auto_start.advance(time.monotonic())
+        if self._auto_start.done:
+            self._auto_start_timer.cancel()
+
+    def _check_change(self, changes: list[Parameter]) -> SetParametersResult:
+        """Only the style of walking may change while the policy is loaded."""
+        if self._core is None:
+            return SetParametersResult(successful=True)
+        fixed = [change.name for change in changes if change.name in PARAMETERS and change.name not in STYLE]
+        if fixed:
+            reason = f"{', '.join(fixed)} is read when the node is configured; deactivate and clean up the node first"
+            return SetParametersResult(successful=False, reason=reason)
+        style = {name: self.get_parameter(name).value for name in STYLE}
+        style |= {change.name: change.value for change in changes if change.name in STYLE}
+        self._core.commands.set_style(*(style[name] for name in STYLE))
+        return SetParametersResult(successful=True)
+
+
+def main() -> int:
+    """Run the controller until a signal or an error ends it; the exit code is 0 after a signal."""
+    stop = threading.Event()
+
+    def stop_on_signal(_number: int, _frame: FrameType | None) -> None:
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop_on_signal)
+    sys.setswitchinterval(SWITCH_INTERVAL)
+    rclpy.init(args=sys.argv, signal_handler_options=SignalHandlerOptions.NO)
+    try:
+        return _run(stop)
+    except ParameterError as error:
+        print(f"controller: {error}", file=sys.stderr)
+        return 2
+    finally:
+        rclpy.try_shutdown()
+
+
+def _run(stop: threading.Event) -> int:
+    node = ControllerNode()
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    try:
+        if node.get_parameter("auto_start").value and not _start(node):
+            return 1
+        while not stop.is_set() and not node.failed:
+            executor.spin_once(timeout_sec=0.1)
+    finally:
+        node.stop_commanding()
+        executor.shutdown()
+        node.destroy_node()
+    return 1 if node.failed else 0
+
+
+def _start(node: ControllerNode) -> bool:
+    return node.trigger_configure() == SUCCESS and node.trigger_activate() == SUCCESS
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,41 @@
+"""Makes a ready controller core from its parameters: loads, checks and warms up everything that may fail or be slow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+import fcnet_core
+from fcnet_controller.control_core import ControlCore
+from fcnet_controller.controller_parameters import ControllerParameters
+from fcnet_core.model_file import check_robot, load_model
+from fcnet_core.policy import Policy
+from fcnet_core.robot import load_robot
+from fcnet_core.runtime import load_policy
+
+MODEL_FOLDER = Path(fcnet_core.__file__).parent / "models"
+WARM_UP_STEPS = 20
+
+
+def load_core(parameters: ControllerParameters) -> ControlCore:
+    """The core for these parameters, its policy compiled and cold.
+
+    Raises ValueError (or a kind of it) with one sentence when robot file, model and parameters do not fit together.
+    """
+    robot = load_robot(parameters.robot)
+    path = Path(parameters.policy) if parameters.policy else MODEL_FOLDER / f"{robot.name}.safetensors"
+    model = load_model(path)
+    check_robot(model, robot)
+    policy = load_policy(path, parameters.runtime)
+    core = ControlCore(robot, model, policy, parameters.settings)
+    core.commands.set_style(parameters.stance_width, parameters.foot_clearance, parameters.stride_frequency)
+    _warm_up(policy, model.card.shape.observation)
+    return core
+
+
+def _warm_up(policy: Policy, observations: int) -> None:
+    """Let the first steps, which compile and fill caches, happen before the robot depends on them."""
+    for _ in range(WARM_UP_STEPS):
+        policy.step(np.zeros(observations, dtype=np.float32))
+    policy.reset()

@@ -1,0 +1,168 @@
+"""The posture state machine: which of the robot's modes is next, and the pose to hold where no policy decides.
+
+passive -> standing_up -> standing -> walking -> lying_down -> passive; any -> fault, left only through reset.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+import numpy.typing as npt
+
+from fcnet_controller.pose_ramp import PoseRamp
+from fcnet_core.robot import JOINT_NAMES, Robot
+
+Array = npt.NDArray[np.float64]
+
+FOLDING_SPEED = 1.5  # [rad/s] of the fastest joint while sprawled legs are folded under the body
+FOLDED_ENOUGH = 0.35  # [rad] a start this near to the way from lie to stand pose needs no folding first
+STAND_TOLERANCE = 0.4  # [rad] largest joint error with which a robot counts as standing: 12 Nm at kp 30
+SETTLING_TIME = 1.0  # [s] granted after a ramp to come within the tolerance
+
+
+class Mode(str, Enum):
+    """What the robot is doing; the values are what ~/mode says."""
+
+    PASSIVE = "passive"
+    STANDING_UP = "standing_up"
+    STANDING = "standing"
+    WALKING = "walking"
+    LYING_DOWN = "lying_down"
+    FAULT = "fault"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Whether a request was accepted, and a sentence for the person who made it."""
+
+    accepted: bool
+    sentence: str
+
+
+class Posture:
+    """The modes of one robot, advanced by whoever runs the control loop, which says how much time has passed."""
+
+    def __init__(self, robot: Robot, stand_up_time: float, lie_down_time: float) -> None:
+        self.mode = Mode.PASSIVE
+        self.fault = ""
+        self.leaving: Mode | None = None
+        self._robot = robot
+        self._stand_up_time = stand_up_time
+        self._lie_down_time = lie_down_time
+        self._ramp = PoseRamp([robot.lie_pose], [])
+        self._elapsed = 0.0
+
+    @property
+    def commands_joints(self) -> bool:
+        """Whether the joints follow targets in this mode; in the others they are only damped."""
+        return self.mode not in (Mode.PASSIVE, Mode.FAULT)
+
+    def stand_up(self, pose: Array) -> Answer:
+        """Ask to stand, starting at the pose (12,) [rad] that the joints have now."""
+        if self.mode in (Mode.PASSIVE, Mode.LYING_DOWN):
+            self._begin(Mode.STANDING_UP, self._rise(pose))
+            return Answer(True, f"standing up, which takes {self._ramp.duration:.1f} s")
+        if self.mode is Mode.WALKING:
+            self.leaving = Mode.STANDING_UP
+            return Answer(True, "coming to rest, then standing")
+        if self.mode is Mode.FAULT:
+            return self._refuse()
+        return Answer(True, "already standing" if self.mode is Mode.STANDING else "already standing up")
+
+    def walk(self) -> Answer:
+        """Ask to hand the joints to the policy, which only a standing robot does."""
+        if self.mode is Mode.FAULT:
+            return self._refuse()
+        if self.mode is Mode.WALKING:
+            self.leaving = None
+            return Answer(True, "already walking")
+        if self.mode is not Mode.STANDING:
+            return Answer(False, f"the robot is {_words(self.mode)}; call ~/stand_up and wait until it is standing")
+        self.mode = Mode.WALKING
+        self.leaving = None
+        return Answer(True, "walking; send cmd_vel")
+
+    def lie_down(self, pose: Array) -> Answer:
+        """Ask to lie down, starting at the pose (12,) [rad] that the joints have now."""
+        if self.mode in (Mode.STANDING, Mode.STANDING_UP):
+            self._begin(Mode.LYING_DOWN, PoseRamp([pose, self._robot.lie_pose], [self._lie_down_time]))
+            return Answer(True, f"lying down, which takes {self._lie_down_time:.1f} s")
+        if self.mode is Mode.WALKING:
+            self.leaving = Mode.LYING_DOWN
+            return Answer(True, "coming to rest, then lying down")
+        if self.mode is Mode.FAULT:
+            return self._refuse()
+        return Answer(True, "already lying" if self.mode is Mode.PASSIVE else "already lying down")
+
+    def fail(self, reason: str) -> None:
+        """Enter fault for a reason in words; the first reason stays until reset."""
+        if self.mode is not Mode.FAULT:
+            self.mode, self.fault, self.leaving = Mode.FAULT, reason, None
+
+    def reset(self) -> Answer:
+        """Leave fault for passive; elsewhere there is nothing to reset."""
+        if self.mode is not Mode.FAULT:
+            return Answer(True, f"nothing to reset: the robot is {_words(self.mode)}")
+        self.mode, self.fault = Mode.PASSIVE, ""
+        return Answer(True, "the fault is cleared and the robot is passive; call ~/stand_up when it may move")
+
+    def make_passive(self) -> None:
+        """Go to passive at once, from every mode but fault."""
+        if self.mode is not Mode.FAULT:
+            self.mode, self.leaving = Mode.PASSIVE, None
+
+    def advance(self, period: float, measured: Array, target: Array, policy_at_rest: bool) -> None:
+        """Let `period` seconds pass: finish ramps and leave walking once the robot has come to rest.
+
+        measured: joint positions (12,) [rad]; target: the last position targets sent (12,) [rad].
+        """
+        self._elapsed += period
+        if self.mode is Mode.WALKING and self.leaving is not None and policy_at_rest:
+            self._leave_walking(self.leaving, target)
+        elif self.mode is Mode.STANDING_UP and self._elapsed >= self._ramp.duration:
+            self._arrive_standing(measured)
+        elif self.mode is Mode.LYING_DOWN and self._elapsed >= self._ramp.duration:
+            self.mode = Mode.PASSIVE
+
+    def pose(self) -> Array:
+        """The pose (12,) [rad] to hold now in a mode that needs no policy."""
+        return self._robot.stand_pose if self.mode is Mode.STANDING else self._ramp.target(self._elapsed)
+
+    def _begin(self, mode: Mode, ramp: PoseRamp) -> None:
+        self.mode, self.leaving = mode, None
+        self._ramp, self._elapsed = ramp, 0.0
+
+    def _rise(self, pose: Array) -> PoseRamp:
+        lie, stand = self._robot.lie_pose, self._robot.stand_pose
+        done = float(np.clip((pose - lie) @ (stand - lie) / ((stand - lie) @ (stand - lie)), 0.0, 1.0))
+        if np.abs(pose - (lie + done * (stand - lie))).max() <= FOLDED_ENOUGH:
+            return PoseRamp([pose, stand], [max((1 - done) * self._stand_up_time, 0.25 * self._stand_up_time)])
+        return PoseRamp([pose, lie, stand], [float(np.abs(lie - pose).max()) / FOLDING_SPEED, self._stand_up_time])
+
+    def _leave_walking(self, mode: Mode, target: Array) -> None:
+        pose, duration = (
+            (self._robot.stand_pose, 0.25 * self._stand_up_time)
+            if mode is Mode.STANDING_UP
+            else (self._robot.lie_pose, self._lie_down_time)
+        )
+        self._begin(mode, PoseRamp([target, pose], [duration]))
+
+    def _arrive_standing(self, measured: Array) -> None:
+        error = np.abs(measured - self._robot.stand_pose)
+        if error.max() <= STAND_TOLERANCE:
+            self.mode = Mode.STANDING
+        elif self._elapsed >= self._ramp.duration + SETTLING_TIME:
+            worst = int(error.argmax())
+            self.fail(
+                f"standing up stalled: {JOINT_NAMES[worst]} is {error[worst]:.2f} rad from the stand pose; "
+                "free the legs and check that the motors have power"
+            )
+
+    def _refuse(self) -> Answer:
+        return Answer(False, f"the robot is in fault ({self.fault}); remove the cause, then call ~/reset")
+
+
+def _words(mode: Mode) -> str:
+    return mode.value.replace("_", " ")

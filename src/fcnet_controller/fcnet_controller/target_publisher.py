@@ -1,0 +1,40 @@
+"""Publishes what the joints shall do."""
+
+from __future__ import annotations
+
+from array import array
+
+import numpy as np
+import numpy.typing as npt
+from rclpy.node import Node
+from rclpy.qos import QoSProfile
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from fcnet_core.robot import JOINT_NAMES
+
+NOTHING = array("d")
+AT_REST = array("d", [0.0] * len(JOINT_NAMES))
+
+
+class TargetPublisher:
+    """joint_trajectory with one point: positions, or velocities of zero alone, which ask for damping.
+
+    The message is made once and filled again, by one thread at a time.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self._publisher = node.create_publisher(JointTrajectory, "joint_trajectory", QoSProfile(depth=1))
+        self._clock = node.get_clock()
+        self._point = JointTrajectoryPoint()
+        self._message = JointTrajectory(joint_names=list(JOINT_NAMES), points=[self._point])
+
+    def publish(self, target: npt.NDArray[np.float64] | None) -> None:
+        """Send position targets (12,) [rad], or None for damping."""
+        self._point.positions = NOTHING if target is None else array("d", target.tobytes())
+        self._point.velocities = AT_REST if target is None else NOTHING
+        self._message.header.stamp = self._clock.now().to_msg()
+        self._publisher.publish(self._message)
+
+    def destroy(self, node: Node) -> None:
+        """Stop publishing."""
+        node.destroy_publisher(self._publisher)

@@ -1,0 +1,72 @@
+"""Walking: the policy, the commands it is given and the pace at which it is asked."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import numpy.typing as npt
+
+from fcnet_controller.latency import LatencyRing
+from fcnet_controller.state_buffer import StateBuffer
+from fcnet_core.command import CommandShaper
+from fcnet_core.model_file import PolicyModel
+from fcnet_core.observation import assemble_observation
+from fcnet_core.policy import Policy
+
+Array = npt.NDArray[np.float64]
+REST = 1e-3  # [m/s, rad/s, m, rad] a setpoint below this is zero
+
+
+class Walking:
+    """Asks the policy for targets at the rate it was trained for; in control cycles between, its last targets hold.
+
+    Holding, not interpolating, is what the policy has learnt with. Raises ValueError when `control_rate` [Hz] is not a
+    whole multiple of the model's.
+    """
+
+    def __init__(self, policy: Policy, model: PolicyModel, control_rate: float, step_latency: LatencyRing) -> None:
+        multiple = control_rate / model.card.control_rate
+        if multiple < 1 or abs(multiple - round(multiple)) > 1e-6:
+            raise ValueError(
+                f"control_rate is {control_rate:g} Hz, but the model runs at {model.card.control_rate:g} Hz; "
+                "choose a whole multiple of that"
+            )
+        self._policy = policy
+        self._shaper = CommandShaper(model.command_ranges, model.gait, 1.0 / model.card.control_rate)
+        self._every = round(multiple)
+        self._countdown = 0
+        self._latency = step_latency
+        self._target: Array = np.zeros(model.card.shape.action)
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether the setpoints are zero and no foot is on its way."""
+        return not self._shaper.clock.walking[0] and bool((np.abs(self._shaper.setpoint) < REST).all())
+
+    def begin(self) -> None:
+        """Start cold: nothing remembered, no command, the gait clock at rest."""
+        self._policy.reset()
+        self._shaper.reset()
+        self._countdown = 0
+
+    def targets(self, state: StateBuffer, last_sent: Array, wanted: Array) -> Array:
+        """Position targets (12,) [rad] for this control cycle.
+
+        last_sent: the targets sent last (12,) [rad]; wanted: setpoints (9,).
+        Raises fcnet_core.guard.NonFiniteObservation with the policy's memory untouched.
+        """
+        if self._countdown == 0:
+            self._countdown = self._every
+            self._target = self._step(state, last_sent, self._shaper.step(wanted)[0])
+        self._countdown -= 1
+        return self._target
+
+    def _step(self, state: StateBuffer, last_sent: Array, command: Array) -> Array:
+        observation = assemble_observation(
+            state.orientation, state.angular_velocity, state.joint_position, state.joint_velocity, last_sent, command
+        )
+        started = time.perf_counter()
+        action = self._policy.step(observation)
+        self._latency.add(time.perf_counter() - started)
+        return action.astype(np.float64)

@@ -1,0 +1,53 @@
+"""What the controller watches while joints follow targets; each watchdog returns a reason in words, or None."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from fcnet_core.robot import JOINT_NAMES, Safety
+from fcnet_core.rotation import projected_gravity
+
+Array = npt.NDArray[np.float64]
+JOINT_ERROR_TIME = 0.1  # [s] a joint may be away from its target before that counts: impacts pass, blocked legs stay
+
+
+class TiltWatchdog:
+    """Watches the angle between the trunk and the vertical."""
+
+    def __init__(self, safety: Safety) -> None:
+        self._limit = safety.max_tilt
+
+    def check(self, orientation: Array) -> str | None:
+        """Reason to give up for an orientation (4,) x, y, z, w."""
+        tilt = math.acos(float(np.clip(-projected_gravity(orientation)[2], -1.0, 1.0)))
+        if tilt <= self._limit:
+            return None
+        return f"the robot is tilted by {tilt:.2f} rad, the limit is {self._limit:g} rad; set it on its belly"
+
+
+class JointErrorWatchdog:
+    """Watches the distance between targets and measured positions, which grows when a leg is blocked or powerless."""
+
+    def __init__(self, safety: Safety, period: float) -> None:
+        self._limit = safety.max_joint_error
+        self._period = period
+        self._exceeded = 0.0
+
+    def reset(self) -> None:
+        """Forget how long a joint has been away."""
+        self._exceeded = 0.0
+
+    def check(self, target: Array, measured: Array) -> str | None:
+        """Reason to give up for targets and positions (12,) [rad] that have been so for one more period."""
+        error = np.abs(target - measured)
+        worst = int(error.argmax())
+        self._exceeded = self._exceeded + self._period if error[worst] > self._limit else 0.0
+        if self._exceeded <= JOINT_ERROR_TIME:
+            return None
+        return (
+            f"{JOINT_NAMES[worst]} is {error[worst]:.2f} rad from its target, the limit is {self._limit:g} rad; "
+            "look for a blocked leg or a motor without power"
+        )

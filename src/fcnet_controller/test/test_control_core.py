@@ -1,0 +1,259 @@
+import math
+
+import numpy as np
+import pytest
+
+from fcnet_controller.auto_start import AutoStart
+from fcnet_controller.control_core import ControlCore, ControlSettings
+from fcnet_controller.posture import Mode
+from fcnet_core.robot import JOINT_NAMES
+from fcnet_core.runtime.numpy_policy import NumpyPolicy
+
+UPRIGHT = np.array([0.0, 0.0, 0.0, 1.0])
+
+
+class RecordingPolicy:
+    """The real policy, which also writes down what it is asked."""
+
+    def __init__(self, model):
+        self._policy = NumpyPolicy(model)
+        self.observations = []
+        self.resets = 0
+        self.answer = None
+
+    def reset(self):
+        self.resets += 1
+        self._policy.reset()
+
+    def step(self, observation):
+        self.observations.append(observation)
+        action = self._policy.step(observation)
+        return action if self.answer is None else self.answer
+
+
+class Bench:
+    """A core with an ideal robot: every joint is at its target one cycle later."""
+
+    def __init__(self, robot, model, rate=50.0):
+        self.robot, self.period, self.now = robot, 1 / rate, 100.0
+        self.policy = RecordingPolicy(model)
+        self.core = ControlCore(robot, model, self.policy, ControlSettings(control_rate=rate, stand_up_time=1.0))
+        self.position = robot.lie_pose.copy()
+        self.velocity = np.zeros(12)
+        self.orientation = UPRIGHT
+        self.names = list(JOINT_NAMES)
+        self.silent = False
+        self.sent = []
+
+    def run(self, seconds, **command):
+        for _ in range(round(seconds / self.period)):
+            self.now += self.period
+            if not self.silent:
+                self.core.state.store_joints(self.names, self.position, self.velocity, self.now)
+                self.core.state.store_imu(self.orientation, np.zeros(3), self.now)
+            if command:
+                self.core.commands.set_velocity(command["vx"], 0.0, 0.0, self.now)
+            target = self.core.cycle(self.now)
+            self.sent.append(target)
+            if target is not None:
+                self.position = target.copy()
+
+    def walk(self):
+        self.run(0.1)
+        assert self.core.stand_up(self.now).accepted
+        self.run(1.2)
+        assert self.core.walk().accepted
+        self.run(0.1)
+        assert self.core.mode is Mode.WALKING
+        return self
+
+
+@pytest.fixture
+def bench(robot, model):
+    return Bench(robot, model)
+
+
+def commands_seen(bench):
+    return np.array([observation[54:70] for observation in bench.policy.observations])
+
+
+def test_a_passive_robot_is_damped(bench):
+    bench.run(0.2)
+    assert bench.sent == [None] * len(bench.sent)
+    assert not bench.policy.observations
+
+
+def test_targets_stay_within_limits_and_slew_from_lying_to_walking(bench, robot):
+    bench.walk().run(2.0, vx=0.5)
+    sent = np.array([target for target in bench.sent if target is not None])
+    assert ((robot.lower <= sent) & (sent <= robot.upper)).all()
+    assert np.abs(np.diff(sent, axis=0)).max() <= robot.safety.max_target_rate * bench.period + 1e-9
+
+
+def test_standing_up_needs_a_state(bench):
+    answer = bench.core.stand_up(bench.now)
+    assert not answer.accepted
+    assert "joint_states" in answer.sentence
+
+
+def test_a_robot_on_its_side_does_not_stand_up(bench):
+    bench.orientation = np.array([math.sin(0.7), 0.0, 0.0, math.cos(0.7)])
+    bench.run(0.1)
+    answer = bench.core.stand_up(bench.now)
+    assert not answer.accepted
+    assert "tilted" in answer.sentence
+
+
+def test_the_policy_sees_the_command_and_the_last_target(bench):
+    bench.walk().run(1.5, vx=0.5)
+    assert commands_seen(bench)[-1][0] == pytest.approx(0.5)
+    assert commands_seen(bench)[-1][10] == 1.0
+    np.testing.assert_allclose(bench.policy.observations[-1][42:54], bench.sent[-2], atol=1e-6)
+
+
+def test_a_stale_command_makes_the_robot_stand_while_it_stays_in_walking_mode(bench):
+    bench.walk().run(1.5, vx=0.5)
+    bench.run(3.0)
+    assert bench.core.mode is Mode.WALKING
+    np.testing.assert_allclose(commands_seen(bench)[-1][:3], 0.0)
+    assert commands_seen(bench)[-1][10] == 0.0
+
+
+def test_a_huge_command_is_clipped_to_the_models_range(bench, model):
+    bench.walk().run(3.0, vx=1e9)
+    assert commands_seen(bench)[:, 0].max() == pytest.approx(model.command_ranges["vx"].highest)
+
+
+def test_every_walk_starts_cold_with_the_clock_at_rest(bench):
+    bench.walk().run(1.0, vx=0.5)
+    resets = bench.policy.resets
+    bench.core.emergency_stop()
+    bench.run(0.1)
+    bench.core.reset()
+    seen = len(bench.policy.observations)
+    bench.walk()
+    assert bench.policy.resets == resets + 1
+    np.testing.assert_allclose(commands_seen(bench)[seen], [0] * 9 + [1] + [0] * 6)
+
+
+def test_commands_from_before_a_reset_are_forgotten(bench):
+    bench.walk().run(0.5, vx=0.5)
+    bench.core.commands.set_pose(-0.05, (0, 0, 0, 1))
+    bench.core.emergency_stop()
+    bench.core.reset()
+    np.testing.assert_allclose(bench.core.commands.wanted(bench.now), 0.0)
+
+
+def fail_tilt(bench):
+    bench.orientation = np.array([math.sin(0.7), 0.0, 0.0, math.cos(0.7)])
+
+
+def fail_joint_name(bench):
+    bench.names[3] = "something_else"
+
+
+def fail_nan(bench):
+    bench.velocity[2] = math.nan
+
+
+def fail_silence(bench):
+    bench.silent = True
+
+
+def fail_policy(bench):
+    bench.policy.answer = np.full(12, math.nan, np.float32)
+
+
+def fail_emergency(bench):
+    bench.core.emergency_stop()
+
+
+@pytest.mark.parametrize(
+    ("failure", "words"),
+    [
+        (fail_tilt, "tilted"),
+        (fail_joint_name, "FL_hip_joint"),
+        (fail_nan, "not a finite number"),
+        (fail_silence, "s old"),
+        (fail_policy, "policy"),
+        (fail_emergency, "emergency stop"),
+    ],
+)
+def test_a_failure_while_walking_damps_and_latches(bench, failure, words):
+    bench.walk()
+    failure(bench)
+    bench.run(0.4)
+    assert bench.core.mode is Mode.FAULT
+    assert words in bench.core.fault
+    assert bench.sent[-1] is None
+    bench.orientation, bench.names, bench.velocity = UPRIGHT, list(JOINT_NAMES), np.zeros(12)
+    bench.silent, bench.policy.answer = False, None
+    bench.run(1.0, vx=0.5)
+    assert bench.core.mode is Mode.FAULT
+    assert bench.sent[-1] is None
+    assert bench.core.reset().accepted
+    bench.walk()
+
+
+def test_a_state_that_is_not_finite_never_reaches_the_policy(bench):
+    bench.walk()
+    fail_nan(bench)
+    bench.run(0.1)
+    assert np.isfinite(np.array(bench.policy.observations)).all()
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_an_observation_beyond_single_precision_is_a_fault(bench):
+    bench.walk()
+    bench.velocity[:] = 1e300
+    bench.run(0.1)
+    assert bench.core.mode is Mode.FAULT
+
+
+def test_a_blocked_leg_is_a_fault(bench, robot):
+    bench.walk()
+    for _ in range(20):
+        bench.position[2] = robot.lower[2]
+        bench.run(bench.period)
+    assert bench.core.mode is Mode.FAULT
+    assert "FR_calf_joint" in bench.core.fault
+
+
+def test_a_walking_robot_comes_to_rest_and_then_lies_down(bench, robot):
+    bench.walk().run(1.0, vx=0.5)
+    bench.core.lie_down()
+    bench.run(0.5, vx=0.5)
+    assert bench.core.mode is Mode.WALKING
+    bench.run(4.5, vx=0.5)
+    assert bench.core.mode is Mode.PASSIVE
+    np.testing.assert_allclose(bench.position, robot.lie_pose, atol=0.01)
+
+
+def test_a_faster_loop_asks_the_policy_at_its_own_rate_and_holds_its_targets(robot, model):
+    bench = Bench(robot, model, rate=200.0).walk()
+    asked = len(bench.policy.observations)
+    bench.run(1.0, vx=0.5)
+    assert len(bench.policy.observations) - asked == 50
+    sent = np.array(bench.sent[-200:])
+    assert (np.diff(sent, axis=0) == 0).all(axis=1).sum() >= 140
+
+
+@pytest.mark.parametrize("rate", [40.0, 75.0, 25.0])
+def test_a_rate_that_does_not_suit_the_model_is_refused(robot, model, rate):
+    with pytest.raises(ValueError, match="50 Hz"):
+        Bench(robot, model, rate=rate)
+
+
+def test_auto_start_stands_up_and_walks_once(bench):
+    auto_start = AutoStart(bench.core)
+    auto_start.advance(bench.now)
+    assert bench.core.mode is Mode.PASSIVE
+    for _ in range(200):
+        bench.run(bench.period)
+        auto_start.advance(bench.now)
+    assert bench.core.mode is Mode.WALKING
+    bench.core.emergency_stop()
+    bench.core.reset()
+    bench.run(0.5)
+    auto_start.advance(bench.now)
+    assert bench.core.mode is Mode.PASSIVE

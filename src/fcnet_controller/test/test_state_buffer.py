@@ -1,0 +1,84 @@
+import math
+
+import numpy as np
+import pytest
+
+from fcnet_controller.state_buffer import StateBuffer
+from fcnet_core.robot import JOINT_NAMES
+
+UPRIGHT = (0.0, 0.0, 0.0, 1.0)
+
+
+@pytest.fixture
+def buffer():
+    return StateBuffer(timeout=0.1)
+
+
+def store(buffer, names=JOINT_NAMES, now=1.0, position=None, velocity=None, orientation=UPRIGHT, rate=(0, 0, 0)):
+    position = np.arange(len(names)) * 0.1 if position is None else position
+    velocity = np.arange(len(names)) * 1.0 if velocity is None else velocity
+    buffer.store_joints(list(names), position, velocity, now)
+    buffer.store_imu(orientation, rate, now)
+
+
+def test_joints_are_matched_by_name_in_any_order_among_others(buffer):
+    names = [*reversed(JOINT_NAMES), "arm_joint"]
+    store(buffer, names)
+    assert buffer.problem(1.0) is None
+    np.testing.assert_allclose(buffer.joint_position, np.arange(12)[::-1] * 0.1)
+    np.testing.assert_allclose(buffer.joint_velocity, np.arange(12)[::-1])
+
+
+def test_missing_joints_are_named(buffer):
+    store(buffer, ("leg1", *JOINT_NAMES[1:]))
+    problem = buffer.problem(1.0)
+    assert "lacks FR_hip_joint" in problem
+    assert "leg1" in problem
+
+
+def test_a_message_that_does_not_fit_changes_no_value(buffer):
+    store(buffer)
+    before = buffer.joint_position.copy()
+    store(buffer, ("leg1", *JOINT_NAMES[1:]), position=np.full(12, 9.0))
+    np.testing.assert_array_equal(buffer.joint_position, before)
+
+
+def test_joints_without_velocities_are_a_problem(buffer):
+    store(buffer, velocity=[])
+    assert "0 velocities" in buffer.problem(1.0)
+
+
+def test_nothing_received_is_a_problem_that_names_the_topic(buffer):
+    assert "joint_states" in buffer.problem(1.0)
+    buffer.store_joints(list(JOINT_NAMES), np.zeros(12), np.zeros(12), 1.0)
+    assert "imu/data" in buffer.problem(1.0)
+
+
+def test_either_part_grows_stale(buffer):
+    store(buffer)
+    assert buffer.problem(1.09) is None
+    assert "0.12 s old" in buffer.problem(1.12)
+    buffer.store_joints(list(JOINT_NAMES), np.zeros(12), np.zeros(12), 1.12)
+    assert "imu/data" in buffer.problem(1.12)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize(
+    ("field", "size", "words"),
+    [
+        ("position", 12, "position of FL_hip_joint"),
+        ("velocity", 12, "velocity of FL_hip_joint"),
+        ("rate", 3, "angular velocity"),
+        ("orientation", 4, "orientation"),
+    ],
+)
+def test_a_value_that_is_not_finite_is_a_problem(buffer, bad, field, size, words):
+    values = np.zeros(size)
+    values[min(3, size - 1)] = bad
+    store(buffer, **{field: values})
+    assert words in buffer.problem(1.0)
+
+
+def test_an_orientation_of_zero_length_is_a_problem(buffer):
+    store(buffer, orientation=(0, 0, 0, 0))
+    assert "unit quaternion" in buffer.problem(1.0)
