@@ -26,17 +26,22 @@ class StreamingFilter(Protocol):
 
 def forward(network: FoldedNetwork, memory: StreamingFilter, x: Array) -> Array:
     """Network outputs (..., action) for normalised observations (..., observation); advances the memory by a step."""
-    hidden = x @ network.encoder_weight.T + network.encoder_bias
+    hidden = linear(x, network.encoder_weight, network.encoder_bias)
     for layer in range(network.shape.layers):
         norm, weight, bias = network.norm[layer], network.ffn_weight[layer], network.ffn_bias[layer]
         hidden += gelu(memory.mix(layer, layer_norm(hidden, norm[0], norm[1])))
-        inner = layer_norm(hidden, norm[2], norm[3]) @ weight[0].T
-        inner += bias[0]
-        hidden += gelu(inner) @ weight[1].T
-        hidden += bias[1]
+        inner = linear(layer_norm(hidden, norm[2], norm[3]), weight[0], bias[0])
+        hidden += linear(gelu(inner), weight[1], bias[1])
     memory.advance()
-    decoded: Array = hidden @ network.decoder_weight.T + network.decoder_bias
-    return gelu(decoded) @ network.output_weight.T + network.output_bias
+    inner = linear(hidden, network.decoder_weight, network.decoder_bias)
+    return linear(gelu(inner), network.output_weight, network.output_bias)
+
+
+def linear(x: Array, weight: Array, bias: Array) -> Array:
+    """Rows of x (..., inputs) times weight (outputs, inputs), plus bias (outputs,)."""
+    result: Array = x @ weight.T
+    result += bias
+    return result
 
 
 def layer_norm(x: Array, weight: Array, bias: Array) -> Array:
