@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 
@@ -34,6 +35,11 @@ COURSE = (
 def course_length(course: tuple[Section, ...] = COURSE) -> float:
     """How long a course takes [s]."""
     return sum(section.duration for section in course)
+
+
+def course_distance(course: tuple[Section, ...] = COURSE) -> float:
+    """How long the way is [m] for a robot that does as it is told."""
+    return sum(math.hypot(section.vx, section.vy) * section.duration for section in course)
 
 
 def section_at(elapsed: float, course: tuple[Section, ...] = COURSE) -> tuple[Section, float] | None:

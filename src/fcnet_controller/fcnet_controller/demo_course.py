@@ -12,13 +12,13 @@ import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import Pose, Twist
 from nav_msgs.msg import Odometry
-from rclpy.executors import ExternalShutdownException
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
-from fcnet_controller.course import Section, course_length, section_at
+from fcnet_controller.course import Section, course_distance, course_length, section_at
 from fcnet_controller.course_report import course_report, slowness
 from fcnet_controller.course_score import CourseScore, Sighting
 from fcnet_controller.status_display import StatusDisplay
@@ -26,6 +26,7 @@ from fcnet_controller.status_display import StatusDisplay
 PATIENCE = 30.0  # [s] until a robot that does not answer or does not get up is given up
 COMMAND_INTERVAL = 0.05  # [s]
 ASK_INTERVAL = 1.0  # [s] between two requests for the same
+ENOUGH = 0.7  # of the course's length, below which the robot did not follow it
 REST = Section("rest", 0.0)
 
 
@@ -46,13 +47,15 @@ class DemoCourse(Node):
         self._section, self._in_section = REST, 0.0
         self._mode = ""
         self._health: dict[str, str] = {}
+        self._executor = SingleThreadedExecutor()
+        self._executor.add_node(self)
         self._velocity = self.create_publisher(Twist, "cmd_vel", 10)
         self._pose = self.create_publisher(Pose, "cmd_pose", 10)
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self.create_subscription(String, f"{controller}/mode", self._hear_mode, latched)
         self.create_subscription(Odometry, "odom", self._see, qos_profile_sensor_data)
         self.create_subscription(DiagnosticArray, "/diagnostics", self._hear_health, 10)
-        self._services = {name: self.create_client(Trigger, f"{controller}/{name}") for name in ("stand_up", "walk")}
+        self._requests = {name: self.create_client(Trigger, f"{controller}/{name}") for name in ("stand_up", "walk")}
 
     def drive(self) -> None:
         """Stand up, walk the course, print the table. Raises DemoFailedError."""
@@ -66,12 +69,16 @@ class DemoCourse(Node):
             self._display.say(f"\n{course_report(self._score, self._now() - started, self._health)}\n")
             if sentence := slowness(self._health):
                 self._display.say(f"  {sentence}\n")
+        if self._score.distance < ENOUGH * course_distance():
+            raise DemoFailedError(
+                f"the robot went {self._score.distance:.1f} m of the course's {course_distance():.1f} m"
+            )
 
     def _get_walking(self) -> None:
         deadline, asked = self._now() + PATIENCE, float("-inf")
         while self._mode != "walking":
-            rclpy.spin_once(self, timeout_sec=0.1)
-            self._show("waiting for the robot" if not self._mode else "getting up")
+            self._executor.spin_once(timeout_sec=0.1)
+            self._show("" if self._mode else "waiting for the robot")
             if self._mode == "fault":
                 raise DemoFailedError(f"the controller is in fault: {self._health.get('fault', 'see its log')}")
             if self._now() > deadline:
@@ -81,8 +88,8 @@ class DemoCourse(Node):
                     else f"no controller has answered for {PATIENCE:g} s; start one with ros2 launch"
                 )
             wanted = {"passive": "stand_up", "standing": "walk"}.get(self._mode)
-            if wanted and self._now() - asked > ASK_INTERVAL and self._services[wanted].service_is_ready():
-                self._services[wanted].call_async(Trigger.Request())
+            if wanted and self._now() - asked > ASK_INTERVAL and self._requests[wanted].service_is_ready():
+                self._requests[wanted].call_async(Trigger.Request())
                 asked = self._now()
 
     def _walk(self, started: float) -> None:
@@ -92,8 +99,8 @@ class DemoCourse(Node):
             if self._now() - commanded >= COMMAND_INTERVAL:
                 commanded = self._now()
                 self._command(self._section)
-            rclpy.spin_once(self, timeout_sec=0.01)
-            self._show(f"{self._now() - started:4.1f}/{course_length():.0f} s")
+            self._executor.spin_once(timeout_sec=0.01)
+            self._show(f"{self._section.name:<8}  {self._now() - started:4.1f}/{course_length():.0f} s")
             if self._score.falls:
                 raise DemoFailedError(f"the robot fell in section '{self._section.name}'")
             if self._mode != "walking":
@@ -113,9 +120,8 @@ class DemoCourse(Node):
 
     def _show(self, progress: str) -> None:
         section = self._section
-        name = "" if section is REST else section.name
         self._display.show(
-            f"{self._mode:<11} {name:<8} {progress}  "
+            f"{self._mode:<11} {progress:<21}  "
             f"command {section.vx:.2f} {section.vy:.2f} m/s {section.yaw_rate:.2f} rad/s  "
             f"speed {self._score.speed:.2f} m/s  height {self._score.height:.2f} m  falls {self._score.falls}"
         )
