@@ -9,8 +9,6 @@ was made and how it must be run. The network's input is clip((observation - obse
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +17,8 @@ import numpy.typing as npt
 import safetensors
 import safetensors.numpy
 
-from fcnet_core.policy_card import FORMAT_VERSION, CardError, PolicyCard, card_from_json, card_to_json
+from fcnet_core.atomic_file import write_whole
+from fcnet_core.policy_card import FORMAT_VERSION, CardError, PolicyCard, brief, card_from_json, card_to_json
 from fcnet_core.robot import JOINT_NAMES, CommandRange, Gait, Robot
 
 Array = npt.NDArray[np.float32]
@@ -79,19 +78,7 @@ def save_model(model: PolicyModel, path: str | Path) -> None:
     _check_tensors(model.tensors, model.card, f"the model for {path}")
     tensors = {name: np.ascontiguousarray(tensor) for name, tensor in model.tensors.items()}
     content = safetensors.numpy.save(tensors, metadata={METADATA_ENTRY: card_to_json(model.card)})
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.chmod(0o644)
-        temporary.replace(path)
-    except BaseException:  # Ctrl-C included: no temporary file stays behind
-        temporary.unlink()
-        raise
+    write_whole(path, content)
 
 
 def load_model(path: str | Path) -> PolicyModel:
@@ -137,15 +124,9 @@ def check_robot(model: PolicyModel, robot: Robot) -> None:
     for what, (trained, present) in facts.items():
         if not np.allclose(trained, present, rtol=1e-6, atol=1e-9):
             raise ModelFileError(
-                f"the model was trained with {what} {_brief(trained)}, but the robot file of {robot.name} says "
-                f"{_brief(present)}; train again or restore the robot file"
+                f"the model was trained with {what} {brief(trained)}, but the robot file of {robot.name} says "
+                f"{brief(present)}; train again or restore the robot file"
             )
-
-
-def _brief(values: npt.ArrayLike) -> str:
-    """A vector in few characters: one number when all are equal."""
-    numbers = np.unique(values) if np.ptp(values) == 0 else np.asarray(values)
-    return ", ".join(f"{number:g}" for number in np.atleast_1d(numbers))
 
 
 def _check_tensors(tensors: dict[str, Array], card: PolicyCard, name: str) -> None:

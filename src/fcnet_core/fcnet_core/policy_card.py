@@ -8,6 +8,9 @@ from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime, timezone
 from typing import Any, Literal, get_args
 
+import numpy as np
+import numpy.typing as npt
+
 from fcnet_core.network_shape import NetworkShape
 from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS, Gait, Robot
 
@@ -54,6 +57,8 @@ class PolicyCard:
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0):
                 raise CardError(f"has {name} {value}; it must be positive and finite")
+        if any(len(limits) != 3 for limits in self.command_ranges.values()):
+            raise CardError("must give every command range as lowest, highest and rate")
         for name in ("kp", "kd", "default_pose"):
             if len(getattr(self, name)) != len(self.joint_names):
                 raise CardError(f"has {len(getattr(self, name))} entries in {name} for {len(self.joint_names)} joints")
@@ -109,3 +114,9 @@ def card_from_json(text: str) -> PolicyCard:
         raise
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CardError(f"has a card that cannot be read ({error}); train it again") from error
+
+
+def brief(values: npt.ArrayLike) -> str:
+    """A vector in few characters: one number when all its entries are equal."""
+    numbers = np.atleast_1d(values)
+    return ", ".join(f"{number:g}" for number in (numbers[:1] if np.ptp(numbers) == 0 else numbers))

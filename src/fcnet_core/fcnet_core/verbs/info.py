@@ -1,0 +1,88 @@
+"""fcnet info: what a policy file holds."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from fcnet_core.model_file import PolicyModel, load_model
+from fcnet_core.policy_card import PolicyCard, brief
+
+SUMMARY = "show what a policy file holds: robot, network, gains, command ranges, training"
+EPILOG = """
+example:
+  fcnet info models/aliengo.safetensors
+"""
+WINDOW_POLICIES = {
+    "sliding": "sliding (the window moves on for ever)",
+    "reset_every_n": "reset_every_n (all memory is cleared after each window)",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the verb's arguments."""
+    parser.epilog = EPILOG
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("model", type=Path, metavar="MODEL", help="a policy file (.safetensors)")
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show the file; 0 when it is a valid model."""
+    model = load_model(args.model)
+    size = args.model.stat().st_size
+    if args.json:
+        facts = {"path": str(args.model), "size_bytes": size, "parameters": model.card.shape.parameters}
+        print(json.dumps(facts | {"fingerprint": model.fingerprint, "card": asdict(model.card)}, indent=2))
+    else:
+        print("\n".join(_lines(args.model, size, model)))
+    return 0
+
+
+def _lines(path: Path, size: int, model: PolicyModel) -> list[str]:
+    card = model.card
+    facts = {
+        "robot": card.robot,
+        "network": _network(card),
+        "parameters": f"{card.shape.parameters:,}",
+        "window policy": WINDOW_POLICIES[card.window_policy],
+        "control rate": f"{card.control_rate:g} Hz",
+        "observation": f"{card.shape.observation} values, clipped at {card.observation_clip:g} standard deviations",
+        "gains": f"kp {brief(card.kp)} Nm/rad, kd {brief(card.kd)} Nms/rad",
+        "gait": ", ".join(f"{name} {value:g}" for name, value in card.gait.items()),
+        "created": card.created,
+        "file": f"{size / 1e6:.2f} MB, format {card.format_version}",
+        "fingerprint": model.fingerprint,
+    }
+    lines = [str(path), *(f"  {name:<14} {value}" for name, value in facts.items())]
+    lines += ["  joints, in order, with the default pose [rad]"]
+    lines += [f"    {name:<16} {angle:8.3f}" for name, angle in zip(card.joint_names, card.default_pose, strict=True)]
+    lines += ["  command ranges: lowest, highest, change per second"]
+    lines += [
+        f"    {name:<16} {low:8.3g} {high:8.3g} {rate:8.3g}" for name, (low, high, rate) in card.command_ranges.items()
+    ]
+    lines += ["  training", *_tree(card.training, indent="    ")] if card.training else []
+    return lines
+
+
+def _network(card: PolicyCard) -> str:
+    shape = card.shape
+    seconds = shape.window / card.control_rate
+    return (
+        f"{card.policy_type}, {shape.observation} -> {shape.layers} layers of {shape.hidden} channels -> {shape.action}, "
+        f"{shape.modes} modes of a window of {shape.window} steps ({seconds:.2f} s)"
+    )
+
+
+def _tree(facts: dict[str, Any], indent: str) -> list[str]:
+    """Nested facts, one a line."""
+    lines: list[str] = []
+    for name, value in facts.items():
+        if isinstance(value, dict):
+            lines += [f"{indent}{name}", *_tree(value, indent + "  ")]
+        else:
+            lines.append(f"{indent}{name}: {value}")
+    return lines
