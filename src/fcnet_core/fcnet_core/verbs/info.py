@@ -10,6 +10,7 @@ from typing import Any
 
 from fcnet_core.model_file import PolicyModel, load_model
 from fcnet_core.policy_card import PolicyCard, brief
+from fcnet_core.robot import SETPOINT_FIELDS
 
 SUMMARY = "show what a policy file holds: robot, network, gains, command ranges, training"
 EPILOG = """
@@ -61,9 +62,8 @@ def _lines(path: Path, size: int, model: PolicyModel) -> list[str]:
     lines += ["  joints, in order, with the default pose [rad]"]
     lines += [f"    {name:<16} {angle:8.3f}" for name, angle in zip(card.joint_names, card.default_pose, strict=True)]
     lines += ["  command ranges: lowest, highest, change per second"]
-    lines += [
-        f"    {name:<16} {low:8.3g} {high:8.3g} {rate:8.3g}" for name, (low, high, rate) in card.command_ranges.items()
-    ]
+    for name in SETPOINT_FIELDS:
+        lines.append("    {:<16} {:8.3g} {:8.3g} {:8.3g}".format(name, *card.command_ranges[name]))
     lines += ["  training", *_tree(card.training, indent="    ")] if card.training else []
     return lines
 
@@ -72,8 +72,8 @@ def _network(card: PolicyCard) -> str:
     shape = card.shape
     seconds = shape.window / card.control_rate
     return (
-        f"{card.policy_type}, {shape.observation} -> {shape.layers} layers of {shape.hidden} channels -> {shape.action}, "
-        f"{shape.modes} modes of a window of {shape.window} steps ({seconds:.2f} s)"
+        f"{card.policy_type}, {shape.observation} -> {shape.layers} layers of {shape.hidden} channels -> "
+        f"{shape.action}, {shape.modes} modes of a window of {shape.window} steps ({seconds:.2f} s)"
     )
 
 
