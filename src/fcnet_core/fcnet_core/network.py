@@ -18,6 +18,13 @@ from torch.nn.functional import gelu
 from fcnet_core.network_shape import NetworkShape
 from fcnet_core.spectral import inverse_dft_last, phase_table
 
+try:
+    from fcnet_core import direct_filter
+except ModuleNotFoundError:  # no numba: every window goes through the FFT
+    DIRECT_WINDOW = 0
+else:
+    DIRECT_WINDOW = 256  # longest window for which filtering tap by tap is faster: 4 to 5 times at 64 steps
+
 
 class FourierControllerNetwork(nn.Module):
     """Maps normalised observations (B, T, observation) to normalised actions (B, T, action), causally, any T >= 1.
@@ -93,11 +100,30 @@ class CausalSpectralConvolution(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Filter x (B, T, d) causally along T."""
-        return CausalFilter.apply(x, self.kernel()[: x.shape[1]])
+        kernel = self.kernel()[: x.shape[1]]
+        return (DirectFilter if len(kernel) <= DIRECT_WINDOW else SpectralFilter).apply(x, kernel)
 
 
-class CausalFilter(torch.autograd.Function):
-    """y_t = sum_tau h[tau] x_{t - tau} per channel, for x (B, T, d) and h (n, d), n <= T, by real FFTs along T.
+class DirectFilter(torch.autograd.Function):
+    """y_t = sum_tau h[tau] x_{t - tau} per channel, for x (B, T, d) and h (n, d), tap by tap."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, h: Tensor) -> Tensor:
+        """Filter."""
+        x, h = x.contiguous(), h.contiguous()
+        ctx.save_for_backward(x, h)
+        return torch.from_numpy(direct_filter.filter_causally(x.numpy(), h.numpy()))
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
+        """Correlate the gradient with h (for x) and with x (for h)."""
+        x, h = ctx.saved_tensors
+        for_x, for_h = direct_filter.filter_gradients(x.numpy(), h.numpy(), gradient.contiguous().numpy())
+        return torch.from_numpy(for_x), torch.from_numpy(for_h)
+
+
+class SpectralFilter(torch.autograd.Function):
+    """The same filter, n <= T, by real FFTs along T.
 
     The backward pass is written by hand: it keeps x and h alone and needs three transforms, where differentiating
     through the transforms would keep every spectrum.

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import torch
 
+from fcnet_core import network as network_module
 from fcnet_core import spectral
-from fcnet_core.network import CausalFilter, FourierControllerNetwork, fast_transform_length
+from fcnet_core.network import DirectFilter, FourierControllerNetwork, SpectralFilter, fast_transform_length
 from fcnet_core.network_shape import NetworkShape
 
 GOLDEN = Path(__file__).parent / "data" / "small_a.npz"
@@ -21,8 +22,12 @@ def golden() -> dict[str, torch.Tensor]:
         return {name: torch.from_numpy(file[name]) for name in file.files}
 
 
-@pytest.fixture
-def network(golden: dict[str, torch.Tensor]) -> FourierControllerNetwork:
+@pytest.fixture(params=["direct", "spectral"])
+def network(
+    request: pytest.FixtureRequest, golden: dict[str, torch.Tensor], monkeypatch: pytest.MonkeyPatch
+) -> FourierControllerNetwork:
+    """The published network's weights, with either form of the filter."""
+    monkeypatch.setattr(network_module, "DIRECT_WINDOW", 256 if request.param == "direct" else 0)
     observation, action, layers, modes, hidden, decoder_hidden, window, _ = golden["cfg"].tolist()
     network = FourierControllerNetwork(NetworkShape(observation, action, layers, modes, hidden, decoder_hidden, window))
     network.load_state_dict({name[2:]: array for name, array in golden.items() if name.startswith("w/")})
@@ -75,19 +80,21 @@ def test_the_kernel_is_that_of_the_mathematics() -> None:
     np.testing.assert_allclose(layer.csc.kernel().detach().numpy(), expected, atol=1e-12)
 
 
-@pytest.mark.parametrize(("window", "steps"), [(1, 1), (4, 4), (6, 37), (7, 8)])
-def test_the_filter_is_a_causal_convolution(window: int, steps: int) -> None:
+@pytest.mark.parametrize("form", [DirectFilter, SpectralFilter])
+@pytest.mark.parametrize(("window", "steps"), [(1, 1), (4, 4), (6, 37), (7, 8), (19, 40)])
+def test_both_filters_are_a_causal_convolution(form: type[torch.autograd.Function], window: int, steps: int) -> None:
     x, h = random_filter(window, steps)
     expected = torch.zeros_like(x)
     for delay in range(window):
         expected[:, delay:] += h[delay] * x[:, : steps - delay]
-    torch.testing.assert_close(CausalFilter.apply(x, h), expected)
+    torch.testing.assert_close(form.apply(x, h), expected)
 
 
-@pytest.mark.parametrize(("window", "steps"), [(1, 1), (4, 4), (5, 12)])
-def test_the_filters_own_gradient_is_right(window: int, steps: int) -> None:
+@pytest.mark.parametrize("form", [DirectFilter, SpectralFilter])
+@pytest.mark.parametrize(("window", "steps"), [(1, 1), (4, 4), (5, 12), (9, 14)])
+def test_both_filters_own_gradients_are_right(form: type[torch.autograd.Function], window: int, steps: int) -> None:
     x, h = random_filter(window, steps)
-    assert torch.autograd.gradcheck(CausalFilter.apply, (x.requires_grad_(), h.requires_grad_()))
+    assert torch.autograd.gradcheck(form.apply, (x.requires_grad_(), h.requires_grad_()))
 
 
 def test_the_future_does_not_change_the_present(
