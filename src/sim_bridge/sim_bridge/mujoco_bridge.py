@@ -162,13 +162,19 @@ def _run(stop: threading.Event) -> None:
     bridge = MujocoBridge()
     executor = SingleThreadedExecutor()
     executor.add_node(bridge)
+
+    def receive() -> None:
+        while not stop.is_set():
+            executor.spin_once(timeout_sec=0.1)
+
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="receive") as threads:
-        receiving = threads.submit(executor.spin)
+        receiving = threads.submit(receive)
         try:
             bridge.simulate(stop, receiving)
         finally:
-            executor.shutdown()
+            stop.set()
     receiving.result()
+    executor.shutdown()
     bridge.destroy_node()
 
 

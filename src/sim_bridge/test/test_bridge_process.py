@@ -1,0 +1,88 @@
+"""The bridge as a process of its own: what it publishes, obeys and refuses."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+import pytest
+
+from fcnet_core.robot import JOINT_NAMES, load_robot
+
+STAND = load_robot("aliengo").stand_pose
+STIFF = 5.0  # [Nm] a commanded robot that stands needs more than this somewhere
+
+
+@pytest.fixture
+def standing_robot(start, client):
+    """A bridge whose robot begins on its feet."""
+    program = start("run", "sim_bridge", "mujoco_bridge", "--ros-args", "-p", "start:=standing")
+    client.until_states()
+    return program
+
+
+def test_it_publishes_the_state_of_a_robot_that_lies_at_rest(start, client):
+    start("run", "sim_bridge", "mujoco_bridge")
+    client.until_states()
+    assert tuple(client.joints.name) == JOINT_NAMES
+    assert len(client.joints.position) == len(client.joints.velocity) == len(client.joints.effort) == 12
+    assert client.imu.header.frame_id == "imu_link"
+    assert client.imu.orientation.w == pytest.approx(1.0, abs=0.02)
+    assert client.imu.linear_acceleration.z == pytest.approx(9.81, abs=2.0)
+    assert (client.odom.header.frame_id, client.odom.child_frame_id) == ("odom", "base_link")
+    assert client.position[2] < 0.15
+
+
+def test_it_obeys_targets_and_lets_go_when_they_stop(standing_robot, client):
+    client.send_targets(STAND, duration=1.0)
+    assert client.position[2] > 0.3
+    assert np.abs(client.joints.effort).max() > STIFF
+    client.until(lambda: client.position[2] < 0.15, "damping lets the robot sink", 10.0)
+    assert client.upright
+    assert "damping the joints" in standing_robot.output
+
+
+def test_targets_in_another_order_of_joints_mean_the_same(standing_robot, client):
+    names, positions = JOINT_NAMES[::-1], STAND[::-1]
+    client.send_targets(positions, names, duration=1.0)
+    assert client.position[2] > 0.3
+
+
+@pytest.mark.parametrize(
+    ("names", "positions", "sentence"),
+    [
+        (("tail_joint", *JOINT_NAMES[1:]), STAND, "unknown ['tail_joint']"),
+        (JOINT_NAMES, [math.nan, *STAND[1:]], "FR_hip_joint is not a finite number"),
+    ],
+)
+def test_a_bad_command_is_refused_with_a_sentence_and_moves_nothing(start, client, names, positions, sentence):
+    program = start("run", "sim_bridge", "mujoco_bridge")
+    client.until_states()
+    client.send_targets(positions, names, duration=1.0)
+    client.until(lambda: sentence in program.output, sentence, 5.0)
+    assert client.position[2] < 0.15
+
+
+def test_a_push_moves_the_robot_and_a_reset_brings_it_back(standing_robot, client):
+    assert client.call("mujoco_bridge/push").success
+    client.send_targets(STAND, duration=0.5)
+    assert client.call("mujoco_bridge/reset").success
+    time.sleep(0.1)
+    assert np.abs(client.position[:2]).max() < 0.1
+
+
+@pytest.mark.parametrize(
+    ("parameter", "sentence"),
+    [
+        ("robot:=aligo", "known robots: a1, aliengo"),
+        ("terrain:=moon", "choose one of flat"),
+        ("publish_rate:=240.0", "does not fit the timestep"),
+        ("real_time_factor:=-1.0", "real_time_factor"),
+    ],
+)
+def test_a_parameter_that_cannot_be_ends_it_with_one_sentence(start, parameter, sentence):
+    program = start("run", "sim_bridge", "mujoco_bridge", "--ros-args", "-p", parameter)
+    assert program.wait() != 0
+    assert sentence in program.output
+    assert "Traceback" not in program.output
