@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -238,12 +239,31 @@ class Obstacles:
         return None
 
 
+def terrain_from_facts(kind: str, **facts: float) -> Terrain:
+    """A terrain from its kind (one of KINDS) and that kind's facts; ValueError says what is wrong."""
+    if kind not in KINDS:
+        raise ValueError(f"there is no terrain of kind {kind!r}; choose one of {', '.join(KINDS)}")
+    try:
+        return KINDS[kind](**facts)
+    except TypeError as error:
+        raise ValueError(f"terrain {kind}: {error}") from error
+
+
 def named_terrain(name: str) -> Terrain:
     """The terrain called `name`, one of TERRAINS. Raises ValueError that lists them."""
     if name not in TERRAINS:
         raise ValueError(f"there is no terrain {name!r}; choose one of {', '.join(TERRAINS)}")
     return TERRAINS[name]
 
+
+KINDS: dict[str, Callable[..., Terrain]] = {
+    "flat": Flat,
+    "rough": Rough,
+    "slope": Slope,
+    "side_slope": SideSlope,
+    "stairs": Stairs,
+    "obstacles": Obstacles,
+}
 
 TERRAINS: dict[str, Terrain] = {
     "flat": Flat(),

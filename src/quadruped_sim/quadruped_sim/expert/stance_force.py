@@ -11,7 +11,7 @@ Mask = npt.NDArray[np.bool_]
 # What matters most when the feet cannot do everything: fx, fy, fz, roll, pitch, yaw moments.
 WEIGHTS = np.array([1.0, 1.0, 2.0, 6.0, 6.0, 3.0])
 REGULARISATION = 0.02
-FRICTION = 0.6
+FRICTION = 0.3  # assumed of the ground: modest, so that a slippery floor is survived
 
 
 def share_forces(feet: Array, stance: Mask, wrench: Array, highest: float) -> Array:

@@ -28,20 +28,24 @@ FIELD = {name: index for index, name in enumerate(SETPOINT_FIELDS)}
 
 @dataclass(frozen=True)
 class TrotParameters:
-    """Constants found by trial in simulation; `*_gain` of forces are accelerations per error."""
+    """Constants found by trial in simulation, the same for both robots. Lengths are shares of the stretched leg; gains
+    of forces are accelerations per error, those of moments too, for an inertia of mass x hip_x^2.
+    """
 
-    duty: float = 0.55  # share of the stride on the ground, at walking speed
+    duty: float = 0.6  # share of the stride on the ground, at walking speed
     duty_gain: float = 0.1  # less of it for each m/s above the gait's knee speed
-    clearance: float = 0.08  # [m] height of the swing
-    placement_gain: float = 0.14  # [s] foothold by velocity error (Raibert)
-    reach: float = 0.22  # [m] farthest foothold from neutral, along x and along y
-    velocity_gain: float = 4.0
+    clearance: float = 0.16  # height of the swing
+    lead: float = 1.15  # feet land early, so the stance is longer than planned by this factor
+    placement_gain: float = 0.1  # [s] foothold by velocity error (Raibert)
+    reach: float = 0.44  # farthest foothold from neutral, along x and along y
+    speed_scale: float = 0.9  # a stance pulls the body a little faster than it moves its feet
+    yaw_scale: float = 0.84
+    velocity_gain: float = 8.0
     height_gain: float = 60.0
     height_damping: float = 10.0
-    attitude_gain: float = 120.0
-    attitude_damping: float = 14.0
-    yaw_gain: float = 6.0
-    speed_scale: float = 1.0
+    attitude_gain: float = 85.0
+    attitude_damping: float = 10.0
+    yaw_gain: float = 7.0
     slope_rate: float = 0.08
 
 
@@ -52,6 +56,8 @@ class TrotExpert:
         self.robot = robot
         self.parameters = parameters or TrotParameters()
         self._kinematics = LegKinematics(robot)
+        self._leg = robot.geometry.thigh + robot.geometry.calf
+        self._inertia = robot.mass * robot.geometry.hip_x**2
         self._fresh = np.ones(batch, dtype=bool)
         self._stance = np.ones((batch, 4), dtype=bool)
         self._feet: Array = np.zeros((batch, 4, 3))  # planned foot positions in H
@@ -83,7 +89,7 @@ class TrotExpert:
             setpoint[:, FIELD["roll"]] + np.arctan(slope[:, 1]), setpoint[:, FIELD["pitch"]] - np.arctan(slope[:, 0])
         )
         self._plan_stance(setpoint, slope)
-        self._plan_swing(setpoint, slope, duty, duty / frequency, shaper)
+        self._plan_swing(setpoint, slope, duty / frequency)
         joints = self._solve(attitude, view)
         rate = np.clip((joints - self._joints) / CONTROL_PERIOD, -12.0, 12.0)
         rate[turned] = 0.0
@@ -132,34 +138,29 @@ class TrotExpert:
     def _plan_stance(self, setpoint: Array, slope: Array) -> None:
         """Feet in stance move back under the body as fast as the body should move over them."""
         stance = self._stance
-        spin = _cross_z(setpoint[:, FIELD["yaw_rate"]], self._feet)
-        body = self._wanted_velocity(setpoint)[:, None] + spin
+        spin = _cross_z(self.parameters.yaw_scale * setpoint[:, FIELD["yaw_rate"]], self._feet)
+        body = self.parameters.speed_scale * _horizontal(setpoint)[:, None] + spin
         self._feet = np.where(stance[..., None], self._feet - body * CONTROL_PERIOD, self._feet)
         along = (self._feet[..., :2] * slope[:, None]).sum(-1)
         mean = np.where(stance, self._feet[..., 2] - along, 0.0).sum(1) / np.maximum(stance.sum(1), 1)
         lift = np.clip(-self._leg_height(setpoint) - mean, -0.02, 0.02)
         self._feet[..., 2] += np.where(stance, lift[:, None], 0.0)
 
-    def _plan_swing(
-        self, setpoint: Array, slope: Array, duty: Array, stance_time: Array, shaper: CommandShaper
-    ) -> None:
+    def _plan_swing(self, setpoint: Array, slope: Array, stance_time: Array) -> None:
         """Feet in swing fly to where the body will need them."""
         target = self._foothold(setpoint, stance_time)
         target[..., 2] = -self._leg_height(setpoint)[:, None] + (target[..., :2] * slope[:, None]).sum(-1)
-        height = self.parameters.clearance + setpoint[:, FIELD["clearance"]]
+        height = self.parameters.clearance * self._leg + setpoint[:, FIELD["clearance"]]
         swing = _swing_path(self._lifted, target, height[:, None], self._swing)
         self._feet = np.where(self._stance[..., None], self._feet, swing)
 
     def _foothold(self, setpoint: Array, stance_time: Array) -> Array:
         neutral = np.repeat(self._kinematics.neutral[None], len(setpoint), axis=0)
         neutral[..., 1] *= 1 + setpoint[:, FIELD["width"], None]
-        half = 0.5 * stance_time[:, None]
+        half, reach = 0.5 * self.parameters.lead * stance_time[:, None], self.parameters.reach * self._leg
         step = self._velocity * half + self.parameters.placement_gain * (self._velocity - _horizontal(setpoint))
         offset = step[:, None] + half[..., None] * _cross_z(setpoint[:, FIELD["yaw_rate"]], neutral)
-        return neutral + np.clip(offset, -self.parameters.reach, self.parameters.reach)
-
-    def _wanted_velocity(self, setpoint: Array) -> Array:
-        return _horizontal(setpoint) * self.parameters.speed_scale
+        return neutral + np.clip(offset, -reach, reach)
 
     def _leg_height(self, setpoint: Array) -> Array:
         height = self.robot.nominal_height + setpoint[:, FIELD["height"]]
@@ -174,14 +175,14 @@ class TrotExpert:
         constants, mass = self.parameters, self.robot.mass
         carried = np.where(self._stance, view.feet[..., 2], 0.0).sum(1) / np.maximum(self._stance.sum(1), 1)
         wrench = np.empty((len(setpoint), 6))
-        wanted = self._wanted_velocity(setpoint)
-        push = constants.velocity_gain * (wanted - self._velocity)[:, :2]
+        push = constants.velocity_gain * (_horizontal(setpoint) - self._velocity)[:, :2]
         wrench[:, :2] = mass * np.clip(push, -3.0, 3.0)
         lift = constants.height_gain * (self._leg_height(setpoint) + carried)
         wrench[:, 2] = mass * (GRAVITY + np.clip(lift - constants.height_damping * view.velocity[:, 2], -5.0, 5.0))
         error = _rotation_error(attitude, view.rotation)
-        wrench[:, 3:5] = constants.attitude_gain * error - constants.attitude_damping * view.spin[:, :2]
-        wrench[:, 5] = constants.yaw_gain * (setpoint[:, FIELD["yaw_rate"]] - view.spin[:, 2])
+        righting = constants.attitude_gain * error - constants.attitude_damping * view.spin[:, :2]
+        wrench[:, 3:5] = self._inertia * righting
+        wrench[:, 5] = self._inertia * constants.yaw_gain * (setpoint[:, FIELD["yaw_rate"]] - view.spin[:, 2])
         forces = share_forces(view.feet, self._stance, wrench, 12.0 * mass) @ view.rotation
         torque = -(view.jacobian.transpose(0, 1, 3, 2) @ forces[..., None])[..., 0]
         return torque * self._stance[..., None]

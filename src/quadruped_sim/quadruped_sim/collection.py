@@ -1,0 +1,129 @@
+"""Collecting experience: the expert walks with disturbed actions, or labels what a student does."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fcnet_core.dataset import DatasetWriter
+from fcnet_core.model_file import check_robot, load_model
+from fcnet_core.robot import JOINT_NAMES, Robot, load_robot
+from fcnet_core.runtime.batched_policy import BatchedPolicy
+from quadruped_sim.collection_plan import CollectionPlan, Job
+from quadruped_sim.randomization import noisy
+from quadruped_sim.rollout import Rollout, Situation
+from quadruped_sim.simulation import CONTROL_PERIOD
+
+Array = npt.NDArray[np.float64]
+
+PUSH_PROBABILITY = CONTROL_PERIOD / 4.0
+NOISE_MEMORY = 0.7  # of the action noise, from one step to the next
+STUDENT_NOISE = 0.3  # the share of the action noise that a student's own actions get
+
+
+@dataclass(frozen=True)
+class Collector:
+    """Everything a worker process needs to make any shard of a plan. `student` is a model file whose policy drives
+    `student_share` of the robots while the expert labels what it sees (DAgger); without one the expert drives all.
+    """
+
+    plan: CollectionPlan
+    folder: Path
+    student: Path | None = None
+    student_share: float = 0.8
+
+    def writer(self, seed: int) -> DatasetWriter:
+        """Open the data folder."""
+        robot = load_robot(self.plan.robot)
+        description: dict[str, Any] = {
+            "robot": robot.name,
+            "control_rate": 1 / CONTROL_PERIOD,
+            "joint_names": list(JOINT_NAMES),
+            "seed": seed,
+            "plan": _plain(asdict(self.plan)),
+            "student": str(self.student) if self.student else None,
+        }
+        return DatasetWriter(self.folder, description)
+
+    def collect(self, job: Job, writer: DatasetWriter) -> int:
+        """Make and write one shard; returns how often a robot fell."""
+        recorder = _Recorder(self, job, load_robot(self.plan.robot))
+        for _ in range(round(self.plan.seconds / CONTROL_PERIOD)):
+            recorder.step()
+        made = {"part": job.part.name, "terrain": job.terrain, "seed": job.seed, "falls": recorder.falls}
+        observation, action, first = recorder.arrays()
+        writer.write_shard(job.index, observation, action, first, made)
+        return recorder.falls
+
+
+class _Recorder:
+    """One shard in the making."""
+
+    def __init__(self, collector: Collector, job: Job, robot: Robot) -> None:
+        batch = collector.plan.robots
+        self.falls = 0
+        self._part = job.part
+        self._rollout = Rollout(
+            robot, batch, job.build_terrain(), job.part.setpoints, job.part.randomization, job.seed
+        )
+        self._rng = np.random.default_rng([job.seed, 2])
+        self._student = _student(collector.student, robot, batch)
+        self._driven = self._rng.random(batch) < (collector.student_share if self._student else 0.0)
+        self._noise: Array = np.zeros((batch, 12))
+        self._noise_scale = self._rng.random((batch, 1)) * job.part.action_noise
+        self._first = np.ones(batch, dtype=bool)
+        self._observations: list[npt.NDArray[np.float32]] = []
+        self._actions: list[npt.NDArray[np.float32]] = []
+        self._firsts: list[npt.NDArray[np.bool_]] = []
+
+    def step(self) -> None:
+        seen = self._rollout.observe()
+        self._observations.append(seen.observation)
+        self._actions.append(seen.advice.astype(np.float32))
+        self._firsts.append(self._first)
+        self._rollout.send(self._targets(seen))
+        self._rollout.simulation.push(self._rng.random(len(self._first)) < PUSH_PROBABILITY, self._part.push)
+        self._restart_fallen()
+
+    def arrays(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
+        """Observations (S, T, 70), labels (S, T, 12) and episode starts (S, T)."""
+        return np.stack(self._observations, 1), np.stack(self._actions, 1), np.stack(self._firsts, 1)
+
+    def _targets(self, seen: Situation) -> Array:
+        fresh = self._rng.standard_normal(self._noise.shape) * self._noise_scale
+        self._noise = NOISE_MEMORY * self._noise + np.sqrt(1 - NOISE_MEMORY**2) * fresh
+        targets = seen.advice + self._noise
+        if self._student is None:
+            return targets
+        sensed = noisy(seen.observation, self._part.randomization.noise, self._rng)
+        own = self._student.step(sensed) + STUDENT_NOISE * self._noise
+        return np.where(self._driven[:, None], own, targets)
+
+    def _restart_fallen(self) -> None:
+        fallen = self._rollout.simulation.fallen(self._rollout.simulation.state())
+        self._first = fallen
+        if fallen.any():
+            self.falls += int(fallen.sum())
+            self._rollout.restart(fallen)
+            self._noise[fallen] = 0.0
+            if self._student is not None:
+                self._student.reset(fallen)
+
+
+def _student(path: Path | None, robot: Robot, batch: int) -> BatchedPolicy | None:
+    if path is None:
+        return None
+    model = load_model(path)
+    check_robot(model, robot)
+    return BatchedPolicy(model, batch)
+
+
+def _plain(value: Any) -> Any:
+    """The same value with tuples as lists, as JSON gives it back."""
+    if isinstance(value, dict):
+        return {key: _plain(entry) for key, entry in value.items()}
+    return [_plain(entry) for entry in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,1 @@
+"""The `fcnet` verbs that need a simulator."""

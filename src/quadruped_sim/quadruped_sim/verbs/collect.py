@@ -1,0 +1,89 @@
+"""fcnet collect: experience from simulation."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+
+from tqdm import tqdm
+
+from quadruped_sim.collection import Collector
+from quadruped_sim.collection_plan import CollectionPlan, Job, jobs, load_plan
+from quadruped_sim.simulation import CONTROL_PERIOD
+
+SUMMARY = "collect experience of the expert, or of a policy that the expert corrects, in simulation"
+EPILOG = """
+Every shard is written whole or not at all. Interrupted at any moment (Ctrl-C), the same command line goes on where it
+stopped; the result depends on the file and the seed alone, not on the machine or the number of processes.
+
+examples:
+  fcnet collect --config config/collect/aliengo.yaml --out data/aliengo
+  fcnet collect --config config/collect/aliengo-dagger.yaml --student models/aliengo.safetensors \\
+                --out data/aliengo-dagger --seed 1
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the verb's arguments."""
+    parser.epilog = EPILOG
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--config", required=True, type=Path, metavar="YAML", help="what to collect: config/collect/")
+    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="the data folder to write or continue")
+    parser.add_argument("--student", type=Path, metavar="FILE", help="let this policy drive, label with the expert")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of all randomness (default: 0)")
+    parser.add_argument("--processes", type=int, default=2, metavar="N", help="worker processes (default: 2)")
+    parser.add_argument("--json", action="store_true", help="print one JSON line a shard instead of a progress bar")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Collect what is missing; 0 when the folder is complete, 130 when interrupted."""
+    plan = load_plan(args.config)
+    collector = Collector(plan, args.out, args.student)
+    writer = collector.writer(args.seed)
+    missing = [job for job in jobs(plan, args.seed) if not writer.has(job.index)]
+    pool = ProcessPoolExecutor(args.processes, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN))
+    try:
+        falls = _collect(pool, collector, args, missing)
+    except KeyboardInterrupt:
+        pool.shutdown(wait=True, cancel_futures=True)
+        print("fcnet: stopped; what is written stays, the same command line goes on from there", file=sys.stderr)
+        return 130
+    except BaseException:
+        pool.shutdown(wait=True, cancel_futures=True)
+        raise
+    pool.shutdown()
+    if not args.json:
+        print(f"{args.out} holds {plan.shards} shards, {plan.shards * _steps(plan):,} steps ({falls} falls just now)")
+    return 0
+
+
+def _collect(pool: ProcessPoolExecutor, collector: Collector, args: argparse.Namespace, missing: list[Job]) -> int:
+    steps = _steps(collector.plan)
+    falls = 0
+    with tqdm(total=len(missing) * steps, unit="step", unit_scale=True, disable=args.json) as bar:
+        futures = {pool.submit(_make, collector, job, args.seed): job for job in missing}
+        for future in as_completed(futures):
+            fell, seconds = future.result()
+            falls += fell
+            bar.update(steps)
+            bar.set_postfix(falls=falls)
+            if args.json:
+                job = futures[future]
+                facts = {"shard": job.index, "part": job.part.name, "steps": steps, "falls": fell, "seconds": seconds}
+                print(json.dumps(facts), flush=True)
+    return falls
+
+
+def _steps(plan: CollectionPlan) -> int:
+    return plan.robots * round(plan.seconds / CONTROL_PERIOD)
+
+
+def _make(collector: Collector, job: Job, seed: int) -> tuple[int, float]:
+    began = time.perf_counter()
+    falls = collector.collect(job, collector.writer(seed))
+    return falls, round(time.perf_counter() - began, 1)
