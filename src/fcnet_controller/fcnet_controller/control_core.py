@@ -22,6 +22,7 @@ from fcnet_core.robot import SETPOINT_FIELDS, Robot
 
 Array = npt.NDArray[np.float64]
 EMERGENCY_STOP = "emergency stop"
+STANDSTILL: Array = np.zeros(len(SETPOINT_FIELDS))
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,8 @@ class ControlSettings:
 class ControlCore:
     """Decides, once per control period, what the joints shall do.
 
-    Fill `state` and call `cycle` from one thread; write to `commands` and make requests from any. Raises ValueError
-    when the control rate does not suit the model.
+    One thread calls `prepare`, fills `state`, and calls `cycle`, once per control period; any thread may write to
+    `commands` and make requests. Raises ValueError when the control rate does not suit the model.
     """
 
     def __init__(self, robot: Robot, model: PolicyModel, policy: Policy, settings: ControlSettings) -> None:
@@ -104,6 +105,13 @@ class ControlCore:
         with self._lock:
             self._posture.make_passive()
 
+    def prepare(self, now: float) -> None:
+        """Do what the next cycle needs and the state does not change, while the state is still on its way."""
+        with self._lock:
+            if self._posture.mode is Mode.WALKING:
+                leaving = self._posture.leaving is not None
+                self._walking.take_command(STANDSTILL if leaving else self.commands.wanted(now))
+
     def cycle(self, now: float) -> Array | None:
         """Position targets (12,) [rad] to send at time `now` [s], always within limits and slew; None means damp."""
         with self._lock:
@@ -112,7 +120,7 @@ class ControlCore:
             if problem := self._watch(now):
                 self._posture.fail(problem)
                 return None
-            return self._targets(now)
+            return self._targets()
 
     def _watch(self, now: float) -> str | None:
         return (
@@ -121,19 +129,18 @@ class ControlCore:
             or self._joint_error.check(self._limiter.last, self.state.joint_position)
         )
 
-    def _targets(self, now: float) -> Array | None:
+    def _targets(self) -> Array | None:
         posture = self._posture
-        posture.advance(self._period, self.state.joint_position, self._limiter.last, self._walking.at_rest)
+        at_rest = posture.leaving is not None and self._walking.at_rest
+        posture.advance(self._period, self.state.joint_position, self._limiter.last, at_rest)
         if not posture.commands_joints:
             return None
-        wanted = self._policy_targets(now) if posture.mode is Mode.WALKING else posture.pose()
+        wanted = self._policy_targets() if posture.mode is Mode.WALKING else posture.pose()
         return None if wanted is None else self._limiter.limit(wanted)
 
-    def _policy_targets(self, now: float) -> Array | None:
-        leaving = self._posture.leaving is not None
-        setpoint = np.zeros(len(SETPOINT_FIELDS)) if leaving else self.commands.wanted(now)
+    def _policy_targets(self) -> Array | None:
         try:
-            targets = self._walking.targets(self.state, self._limiter.last, setpoint)
+            targets = self._walking.targets(self.state, self._limiter.last)
         except NonFiniteObservation as error:
             self._posture.fail(str(error))
             return None

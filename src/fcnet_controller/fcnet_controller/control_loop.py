@@ -11,7 +11,7 @@ from fcnet_controller.posture import Mode
 from fcnet_controller.state_receiver import StateReceiver
 from fcnet_controller.target_publisher import TargetPublisher
 
-FRESH = 0.001  # [s] a state younger than this at the deadline is used at once
+FRESH = 0.0003  # [s] a state younger than this at the deadline is used at once
 LONGEST_WAIT = 0.005  # [s] or half a period; how long a cycle waits for a younger one, a period at 200 Hz
 FAREWELLS = 3  # damping messages sent at the end, in case one is lost
 
@@ -67,7 +67,8 @@ class ControlLoop:
         told = (self._core.mode, self._core.fault)
         while not self._stopping.is_set():
             deadline = self._wait_until(deadline + self._period)
-            self._receiver.wait_for_state(deadline - FRESH, deadline + min(LONGEST_WAIT, 0.5 * self._period))
+            self._core.prepare(time.monotonic())
+            self._receiver.receive(deadline - FRESH, deadline + min(LONGEST_WAIT, 0.5 * self._period))
             self._cycle()
             if (self._core.mode, self._core.fault) != told:
                 told = (self._core.mode, self._core.fault)
@@ -86,7 +87,6 @@ class ControlLoop:
 
     def _cycle(self) -> None:
         core = self._core
-        self._receiver.decode_into(core.state)
         self._publisher.publish(core.cycle(time.monotonic()))
         if core.mode is Mode.WALKING:
             core.statistics.response.add(time.monotonic() - core.state.received)

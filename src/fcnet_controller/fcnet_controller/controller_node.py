@@ -71,7 +71,7 @@ class ControllerNode(LifecycleNode):
         except (ValueError, OSError) as error:
             self.get_logger().error(str(error))
             return FAILURE
-        self._receiver = StateReceiver(self)
+        self._receiver = StateReceiver(self, self._core.state)
         self._publisher = TargetPublisher(self)
         self._commands = CommandReceiver(self, self._core.commands, self._parameters.use_stamped_cmd_vel)
         return SUCCESS
@@ -79,7 +79,7 @@ class ControllerNode(LifecycleNode):
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Start the control loop, in passive mode: the joints are damped."""
         assert self._core is not None
-        rate = self._parameters.control_rate
+        rate = self._parameters.control_rate * self._parameters.real_time_factor
         self._loop = ControlLoop(self._core, self._receiver, self._publisher, rate, self._changed.trigger)
         self._health = Health(self._core, rate, f"{self.get_fully_qualified_name().lstrip('/')}: control")
         self._auto_start = AutoStart(self._core)

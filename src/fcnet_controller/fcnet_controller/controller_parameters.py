@@ -37,6 +37,9 @@ PARAMETERS = {
     "state_timeout": Parameter(0.2, "age [s] from which a state is a fault", 0.01, 1.0),
     "use_stamped_cmd_vel": Parameter(False, "cmd_vel is a TwistStamped instead of a Twist"),
     "auto_start": Parameter(False, "configure, activate, stand up and walk without being asked; for simulation"),
+    "real_time_factor": Parameter(
+        1.0, "robot's seconds per second: the rate is multiplied by it, to keep pace with a simulator", 0.05, 20.0
+    ),
     "stand_up_time": Parameter(2.0, "duration [s] of standing up", 0.5, 10.0),
     "lie_down_time": Parameter(2.0, "duration [s] of lying down", 0.5, 10.0),
     "stance_width": Parameter(0.0, "change of the stance width as a fraction of it", -0.5, 0.5),
@@ -58,6 +61,7 @@ class ControllerParameters:
     state_timeout: float
     use_stamped_cmd_vel: bool
     auto_start: bool
+    real_time_factor: float
     stand_up_time: float
     lie_down_time: float
     stance_width: float

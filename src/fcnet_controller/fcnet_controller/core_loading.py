@@ -27,7 +27,7 @@ def load_core(parameters: ControllerParameters) -> ControlCore:
     path = Path(parameters.policy) if parameters.policy else MODEL_FOLDER / f"{robot.name}.safetensors"
     model = load_model(path)
     check_robot(model, robot)
-    policy = load_policy(path, parameters.runtime)
+    policy = load_policy(model, parameters.runtime)
     core = ControlCore(robot, model, policy, parameters.settings)
     core.commands.set_style(parameters.stance_width, parameters.foot_clearance, parameters.stride_frequency)
     _warm_up(policy, model.card.shape.observation)

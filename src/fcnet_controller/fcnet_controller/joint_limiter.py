@@ -27,6 +27,6 @@ class JointLimiter:
         """The targets (12,) [rad] to send this period for wanted targets (12,); where these are NaN, the last ones."""
         wanted = np.asarray(target, dtype=np.float64)
         wanted = np.where(np.isnan(wanted), self.last, wanted)
-        slewed = np.clip(wanted, self.last - self._step, self.last + self._step)
-        self.last = np.clip(slewed, self._lower, self._upper)
+        slewed = np.minimum(np.maximum(wanted, self.last - self._step), self.last + self._step)
+        self.last = np.minimum(np.maximum(slewed, self._lower), self._upper)
         return self.last

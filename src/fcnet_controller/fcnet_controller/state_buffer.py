@@ -29,8 +29,7 @@ class StateBuffer:
         self.joints_received = NEVER
         self.imu_received = NEVER
         self._timeout = timeout
-        self._names: list[str] = []
-        self._order: list[int] = []
+        self._learn([])
         self._wrong_joints = ""
 
     @property
@@ -45,10 +44,9 @@ class StateBuffer:
 
         A message that does not fit is remembered as a problem and changes no value.
         """
-        if names != self._names:
-            self._names = list(names)
-            self._order = [self._names.index(name) for name in JOINT_NAMES if name in self._names]
         self.joints_received = received
+        if names != self._names:
+            self._learn(list(names))
         self._wrong_joints = self._misfit(len(position), len(velocity))
         if not self._wrong_joints:
             self.joint_position[:] = np.asarray(position)[self._order]
@@ -69,11 +67,15 @@ class StateBuffer:
                 return f"{topic} is {now - received:.2f} s old, the limit is {self._timeout:g} s; check the bridge"
         return self._wrong_joints or self._not_finite() or self._no_orientation()
 
+    def _learn(self, names: list[str]) -> None:
+        self._names = names
+        self._order = [names.index(name) for name in JOINT_NAMES if name in names]
+        missing = [name for name in JOINT_NAMES if name not in names]
+        self._misnamed = f"joint_states lacks {', '.join(missing)}; it names {', '.join(names)}" if missing else ""
+
     def _misfit(self, positions: int, velocities: int) -> str:
-        missing = [name for name in JOINT_NAMES if name not in self._names]
-        if missing:
-            found = ", ".join(self._names) or "no names"
-            return f"joint_states lacks {', '.join(missing)}; it names {found}"
+        if self._misnamed:
+            return self._misnamed
         for what, count in (("positions", positions), ("velocities", velocities)):
             if count != len(self._names):
                 return f"joint_states carries {count} {what} for {len(self._names)} names; publish one for each joint"

@@ -1,82 +1,104 @@
-"""Receives joint_states and imu/data with as little work per message as can be.
+"""Receives joint_states and imu/data only when the control loop asks for them.
 
-The callbacks only keep the newest message as it came off the wire, for states arrive five to ten times as often as
-they are needed; the control loop decodes the one that it uses.
+States arrive five to ten times as often as they are needed. A callback for each would cost a third of a core and keep
+the control thread from the interpreter just when it is in a hurry; so no executor handles these subscriptions: the
+middleware keeps the newest message, and the control thread takes it.
 """
 
 from __future__ import annotations
 
-import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
+from rclpy.callback_groups import CallbackGroup
 from rclpy.node import Node
-from rclpy.qos import qos_profile_sensor_data
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.serialization import deserialize_message
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import Imu, JointState
 
 from fcnet_controller.state_buffer import NEVER, StateBuffer
 
+POLL_INTERVAL = 0.0001  # [s]
+NEWEST_ONLY = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+
 
 class StateReceiver:
-    """Subscriptions to one robot's state."""
+    """Subscriptions to one robot's state, which fill `buffer`; used by one thread."""
 
-    def __init__(self, node: Node) -> None:
-        self._joints: tuple[bytes, float] | None = None
-        self._imu: tuple[bytes, float] | None = None
-        self._joints_decoded = self._imu_decoded = NEVER
-        self._arrived = threading.Event()
-        self._subscriptions = (
-            self._subscribe(node, JointState, "joint_states", self._keep_joints),
-            self._subscribe(node, Imu, "imu/data", self._keep_imu),
+    def __init__(self, node: Node, buffer: StateBuffer) -> None:
+        group = _HandledByNoExecutor()
+        self._buffer = buffer
+        self._parts = (
+            _Newest(node, Imu, "imu/data", self._store_imu, group),
+            _Newest(node, JointState, "joint_states", self._store_joints, group),
         )
 
-    def wait_for_state(self, since: float, until: float) -> None:
-        """Wait until both parts were received after `since`, but not beyond `until`; both are monotonic seconds."""
-        while self._received() < since:
-            self._arrived.clear()
-            remaining = until - time.monotonic()
-            if self._received() >= since or remaining <= 0:
-                return
-            self._arrived.wait(remaining)
+    def receive(self, since: float, until: float) -> None:
+        """Store the newest state, waiting for one received after `since`, but not beyond `until` (monotonic seconds).
 
-    def decode_into(self, buffer: StateBuffer) -> None:
-        """Store the newest messages that are not in `buffer` yet."""
-        if self._joints is not None and self._joints[1] != self._joints_decoded:
-            content, self._joints_decoded = self._joints
-            joints = deserialize_message(content, JointState)
-            buffer.store_joints(joints.name, joints.position, joints.velocity, self._joints_decoded)
-        if self._imu is not None and self._imu[1] != self._imu_decoded:
-            content, self._imu_decoded = self._imu
-            imu = deserialize_message(content, Imu)
-            attitude, rate = imu.orientation, imu.angular_velocity
-            buffer.store_imu(
-                (attitude.x, attitude.y, attitude.z, attitude.w), (rate.x, rate.y, rate.z), self._imu_decoded
-            )
+        The part that comes first is decoded while the other is on its way.
+        """
+        while not all([part.store(since) for part in self._parts]) and time.monotonic() < until:
+            time.sleep(POLL_INTERVAL)
+        for part in self._parts:
+            part.store(NEVER)
 
     def destroy(self, node: Node) -> None:
         """Stop receiving."""
-        for subscription in self._subscriptions:
-            node.destroy_subscription(subscription)
+        for part in self._parts:
+            node.destroy_subscription(part.subscription)
 
-    def _subscribe(self, node: Node, kind: type, topic: str, keep: Any) -> Subscription:
-        return node.create_subscription(kind, topic, keep, qos_profile_sensor_data, raw=True)
+    def _store_joints(self, joints: JointState, received: float) -> None:
+        self._buffer.store_joints(joints.name, joints.position, joints.velocity, received)
 
-    def _keep_joints(self, content: bytes, info: dict[str, int]) -> None:
-        self._joints = (content, _reception(info))
-        self._arrived.set()
+    def _store_imu(self, imu: Imu, received: float) -> None:
+        attitude, rate = imu.orientation, imu.angular_velocity
+        self._buffer.store_imu((attitude.x, attitude.y, attitude.z, attitude.w), (rate.x, rate.y, rate.z), received)
 
-    def _keep_imu(self, content: bytes, info: dict[str, int]) -> None:
-        self._imu = (content, _reception(info))
-        self._arrived.set()
 
-    def _received(self) -> float:
-        joints, imu = self._joints, self._imu
-        return min(joints[1], imu[1]) if joints is not None and imu is not None else NEVER
+class _Newest:
+    """The newest message of one topic, kept as it came off the wire until it is stored."""
+
+    def __init__(
+        self, node: Node, kind: type, topic: str, store: Callable[[Any, float], None], group: CallbackGroup
+    ) -> None:
+        self.subscription: Subscription = node.create_subscription(
+            kind, topic, lambda _content: None, NEWEST_ONLY, callback_group=group, raw=True
+        )
+        self._kind = kind
+        self._store = store
+        self._received = NEVER
+        self._content: bytes | None = None
+
+    def store(self, since: float) -> bool:
+        """Decode and store what has come, if it was received after `since`; whether the newest message was."""
+        with self.subscription.handle:
+            taken = self.subscription.handle.take_message(self._kind, True)
+        if taken is not None:
+            self._content, info = taken
+            self._received = _reception(info)
+        if self._received < since:
+            return False
+        if self._content is not None:
+            self._store(deserialize_message(self._content, self._kind), self._received)
+            self._content = None
+        return True
+
+
+class _HandledByNoExecutor(CallbackGroup):
+    def can_execute(self, entity: Any) -> bool:
+        return False
+
+    def beginning_execution(self, entity: Any) -> bool:
+        return False
+
+    def ending_execution(self, entity: Any) -> None:
+        pass
 
 
 def _reception(info: dict[str, int]) -> float:
     """When the middleware received a message, in monotonic seconds: it tells in time of day."""
-    queued = (time.time_ns() - info["received_timestamp"]) * 1e-9
-    return time.monotonic() - max(queued, 0.0)
+    age = (time.time_ns() - info["received_timestamp"]) * 1e-9
+    return time.monotonic() - max(age, 0.0)

@@ -37,6 +37,7 @@ class Walking:
         self._every = round(multiple)
         self._countdown = 0
         self._latency = step_latency
+        self._command: Array = self._shaper.command()[0]
         self._target: Array = np.zeros(model.card.shape.action)
 
     @property
@@ -48,23 +49,33 @@ class Walking:
         """Start cold: nothing remembered, no command, the gait clock at rest."""
         self._policy.reset()
         self._shaper.reset()
+        self._command = self._shaper.command()[0]
         self._countdown = 0
 
-    def targets(self, state: StateBuffer, last_sent: Array, wanted: Array) -> Array:
-        """Position targets (12,) [rad] for this control cycle.
+    def take_command(self, wanted: Array) -> None:
+        """Move on towards setpoints (9,), once before every control cycle."""
+        if self._countdown == 0:
+            self._command = self._shaper.step(wanted)[0]
 
-        last_sent: the targets sent last (12,) [rad]; wanted: setpoints (9,).
+    def targets(self, state: StateBuffer, last_sent: Array) -> Array:
+        """Position targets (12,) [rad] for this control cycle; last_sent: the targets sent before (12,) [rad].
+
         Raises fcnet_core.guard.NonFiniteObservation with the policy's memory untouched.
         """
         if self._countdown == 0:
             self._countdown = self._every
-            self._target = self._step(state, last_sent, self._shaper.step(wanted)[0])
+            self._target = self._step(state, last_sent)
         self._countdown -= 1
         return self._target
 
-    def _step(self, state: StateBuffer, last_sent: Array, command: Array) -> Array:
+    def _step(self, state: StateBuffer, last_sent: Array) -> Array:
         observation = assemble_observation(
-            state.orientation, state.angular_velocity, state.joint_position, state.joint_velocity, last_sent, command
+            state.orientation,
+            state.angular_velocity,
+            state.joint_position,
+            state.joint_velocity,
+            last_sent,
+            self._command,
         )
         started = time.perf_counter()
         action = self._policy.step(observation)

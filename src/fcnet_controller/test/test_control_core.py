@@ -53,6 +53,7 @@ class Bench:
                 self.core.state.store_imu(self.orientation, np.zeros(3), self.now)
             if command:
                 self.core.commands.set_velocity(command["vx"], 0.0, 0.0, self.now)
+            self.core.prepare(self.now)
             target = self.core.cycle(self.now)
             self.sent.append(target)
             if target is not None:
