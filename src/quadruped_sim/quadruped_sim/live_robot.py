@@ -141,11 +141,13 @@ class LiveRobot:
 
     def ground_truth(self) -> GroundTruth:
         """Where the trunk really is."""
-        orientation = self._orientation()
+        inverse, velocity = np.empty(4), np.empty(3)
+        mujoco.mju_negQuat(inverse, self.data.qpos[3:7])
+        mujoco.mju_rotVecQuat(velocity, self.data.qvel[:3], inverse)
         return GroundTruth(
             position=self.data.qpos[:3].copy(),
-            orientation=orientation,
-            linear_velocity=matrix_from_xyzw(orientation).T @ self.data.qvel[:3],
+            orientation=self._orientation(),
+            linear_velocity=velocity,
             angular_velocity=self.data.qvel[3:6].copy(),
         )
 
