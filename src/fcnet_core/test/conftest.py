@@ -1,0 +1,87 @@
+"""The published network's reference vectors as models, for every test of the runtimes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import settings
+
+from fcnet_core.model_file import PolicyModel
+from fcnet_core.network_shape import NetworkShape
+from fcnet_core.policy_card import card_for_robot
+from fcnet_core.robot import load_robot
+
+DATA = Path(__file__).parent / "data"
+settings.register_profile("busy_machine", deadline=None, max_examples=50)
+settings.load_profile("busy_machine")
+
+
+@dataclass(frozen=True)
+class Golden:
+    """Reference vectors: `model` has the published weights and no normalisation."""
+
+    model: PolicyModel
+    observation: npt.NDArray[np.float32]  # (2, 200, observation)
+    output: npt.NDArray[np.float32]  # (2, 200, action)
+    spectra: dict[int, npt.NDArray[np.complex128]]  # steps -> (L, 2, m, d)
+
+    def with_card(self, **changes: Any) -> PolicyModel:
+        return replace(self.model, card=replace(self.model.card, **changes))
+
+
+def read_golden(name: str) -> Golden:
+    with np.load(DATA / f"{name}.npz") as file:
+        arrays = {key: file[key] for key in file.files}
+    shape = NetworkShape(*arrays["cfg"].tolist()[:7])
+    weights = {key[2:]: array for key, array in arrays.items() if key.startswith("w/")}
+    prefix = "rec/x_ft_after_"
+    return Golden(
+        model=PolicyModel(
+            card=card_for_robot(load_robot("aliengo"), shape, observation_clip=1e6),
+            weights=weights,
+            observation_mean=np.zeros(shape.observation, dtype=np.float32),
+            observation_std=np.ones(shape.observation, dtype=np.float32),
+            action_mean=np.zeros(shape.action, dtype=np.float32),
+            action_scale=np.ones(shape.action, dtype=np.float32),
+        ),
+        observation=arrays["rec/obs"],
+        output=arrays["rec/out"],
+        spectra={
+            int(key.removeprefix(prefix)): array[..., 0].astype(np.float64) + 1j * array[..., 1]
+            for key, array in arrays.items()
+            if key.startswith(prefix)
+        },
+    )
+
+
+@pytest.fixture(scope="session")
+def small() -> Golden:
+    return read_golden("small_a")
+
+
+@pytest.fixture(scope="session")
+def legged() -> Golden:
+    return read_golden("legged_a")
+
+
+@pytest.fixture(scope="session", params=["small_a", "legged_a"])
+def golden(request: pytest.FixtureRequest) -> Golden:
+    return read_golden(request.param)
+
+
+@pytest.fixture(scope="session")
+def walker(legged: Golden) -> PolicyModel:
+    """A model in the legged configuration with a normalisation like that of real data."""
+    rng = np.random.default_rng(7)
+    return replace(
+        legged.with_card(observation_clip=3.0),
+        observation_mean=rng.normal(0, 0.5, 70).astype(np.float32),
+        observation_std=rng.uniform(0.1, 2.0, 70).astype(np.float32),
+        action_mean=rng.normal(0, 0.8, 12).astype(np.float32),
+        action_scale=rng.uniform(0.1, 0.5, 12).astype(np.float32),
+    )

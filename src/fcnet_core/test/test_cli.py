@@ -1,0 +1,131 @@
+"""The fcnet program: its verbs are found, its errors are sentences, its JSON is for machines."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import onnx
+import pytest
+
+from fcnet_core.cli import INTERRUPTED, USAGE_ERROR, main
+from fcnet_core.model_file import load_model, save_model
+
+
+@pytest.fixture
+def path(walker, tmp_path):
+    save_model(walker, tmp_path / "policy.safetensors")
+    return tmp_path / "policy.safetensors"
+
+
+def test_without_a_verb_it_explains_itself(capsys) -> None:
+    assert main([]) == USAGE_ERROR
+    printed = capsys.readouterr().out
+    for verb in ("export", "info", "train"):
+        assert f"    {verb}" in printed
+
+
+@pytest.mark.parametrize("verb", ["info", "export"])
+def test_every_verb_has_help_with_an_example(verb, capsys) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main([verb, "--help"])
+    assert stopped.value.code == 0
+    assert f"  fcnet {verb} models/aliengo.safetensors" in capsys.readouterr().out
+
+
+def test_info_tells_what_a_newcomer_wants_to_know(path, capsys) -> None:
+    assert main(["info", str(path)]) == 0
+    printed = capsys.readouterr().out
+    for fact in (
+        "aliengo",
+        "787,852",
+        "50 Hz",
+        "sliding",
+        "kp 60",
+        "FR_hip_joint",
+        "yaw_rate",
+        load_model(path).fingerprint,
+    ):
+        assert fact in printed
+
+
+def test_info_as_json_holds_the_whole_card(path, walker, capsys) -> None:
+    assert main(["info", str(path), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["parameters"] == 787_852
+    assert facts["size_bytes"] == path.stat().st_size
+    assert facts["fingerprint"] == walker.fingerprint
+    assert facts["card"]["shape"]["window"] == 64
+
+
+def test_export_writes_a_graph_that_was_checked(path, tmp_path, capsys) -> None:
+    out = tmp_path / "new" / "policy.onnx"
+    assert main(["export", str(path), "--onnx", str(out), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["largest_difference"] < 2e-6
+    onnx.checker.check_model(onnx.load(out), full_check=True)
+
+
+@pytest.mark.parametrize("verb", [["info"], ["export", "--onnx", "never.onnx"]])
+def test_a_file_that_is_missing_or_damaged_is_one_sentence(verb, path, tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([*verb, "nothing.safetensors"]) == USAGE_ERROR
+    assert capsys.readouterr().err.startswith("fcnet: there is no model file nothing.safetensors; ")
+    path.write_bytes(path.read_bytes()[:1000])
+    assert main([*verb, str(path)]) == USAGE_ERROR
+    told = capsys.readouterr().err
+    assert "is damaged or no model" in told
+    assert told.count("\n") == 1
+    assert not (tmp_path / "never.onnx").exists()
+
+
+def test_a_place_that_cannot_be_written_is_one_sentence(path, tmp_path, capsys) -> None:
+    (tmp_path / "file").write_text("in the way")
+    assert main(["export", str(path), "--onnx", str(tmp_path / "file" / "policy.onnx")]) == USAGE_ERROR
+    told = capsys.readouterr().err
+    assert told.startswith("fcnet: ")
+    assert told.count("\n") == 1
+
+
+def test_a_defect_keeps_its_traceback(path, monkeypatch) -> None:
+    def defect(values: object) -> str:
+        return str(np.zeros(3) + np.zeros(4))
+
+    monkeypatch.setattr("fcnet_core.verbs.info.brief", defect)
+    with pytest.raises(ValueError, match="broadcast"):
+        main(["info", str(path)])
+
+
+def test_ctrl_c_is_one_sentence_and_status_130(tmp_path) -> None:
+    fifo = tmp_path / "policy.safetensors"
+    program = (
+        "import sys, time, fcnet_core.verbs.info as info\n"
+        "info.load_model = lambda path: (print('ready', flush=True), time.sleep(60))\n"
+        "from fcnet_core.cli import main\nsys.exit(main(['info', sys.argv[1]]))\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, str(fifo)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=30)
+    assert process.returncode == INTERRUPTED
+    assert told == "fcnet: interrupted; what was already written is kept\n"
+
+
+def test_a_closed_pipe_ends_it_quietly(path) -> None:
+    program = "import sys; from fcnet_core.cli import main; sys.exit(main(['info', sys.argv[1]]))"
+    reader, writer = os.pipe()
+    os.close(reader)
+    result = subprocess.run(
+        [sys.executable, "-u", "-c", program, str(path)], stdout=writer, stderr=subprocess.PIPE, text=True, check=False
+    )
+    os.close(writer)
+    assert result.stderr == ""
+    assert result.returncode == 1

@@ -1,0 +1,132 @@
+"""The gait clock is a function of commands and time: it starts at once and stops on whole or half strides."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fcnet_core.gait_clock import GaitClock
+from fcnet_core.robot import SETPOINT_FIELDS, load_robot
+
+ROBOT = load_robot("aliengo")
+PERIOD = 0.02
+SLOWEST_HALF_STRIDE = 0.5 / (ROBOT.gait.frequency + ROBOT.commands["frequency"].lowest)
+speeds = st.one_of(
+    st.just(0.0),
+    st.floats(ROBOT.commands["vx"].lowest, ROBOT.commands["vx"].highest),
+)
+offsets = st.floats(ROBOT.commands["frequency"].lowest, ROBOT.commands["frequency"].highest)
+# Stretches of constant commands: (speed, frequency offset, periods).
+drives = st.lists(st.tuples(speeds, offsets, st.integers(1, 60)), min_size=1, max_size=6)
+
+
+def setpoint(vx: float, frequency: float = 0.0) -> np.ndarray:
+    wanted = np.zeros((1, len(SETPOINT_FIELDS)))
+    wanted[0, SETPOINT_FIELDS.index("vx")] = vx
+    wanted[0, SETPOINT_FIELDS.index("frequency")] = frequency
+    return wanted
+
+
+def clock(batch: int = 1) -> GaitClock:
+    return GaitClock(ROBOT.gait, PERIOD, batch)
+
+
+def periods(drive) -> list[np.ndarray]:
+    return [setpoint(vx, frequency) for vx, frequency, count in drive for _ in range(count)]
+
+
+@given(drives)
+def test_the_phase_stays_in_its_circle_and_moves_by_its_frequency(drive) -> None:
+    gait = clock()
+    for wanted in periods(drive):
+        before, walked = gait.phase[0], gait.walking[0]
+        gait.advance(wanted)
+        assert 0.0 <= gait.phase[0] < 1.0
+        if gait.walking[0]:
+            moved = (gait.phase[0] - before) % 1.0
+            assert moved == pytest.approx(gait.frequency(wanted)[0] * PERIOD)
+        elif not walked:
+            assert gait.phase[0] == before
+
+
+@given(drives)
+def test_it_stops_only_where_a_stride_is_half_or_wholly_done(drive) -> None:
+    gait = clock()
+    for wanted in periods(drive):
+        gait.advance(wanted)
+        if not gait.walking[0]:
+            assert gait.phase[0] in (0.0, 0.5)
+
+
+@given(drives)
+def test_it_walks_while_commanded_and_lingers_after(drive) -> None:
+    gait, since = clock(), np.inf
+    for wanted in periods(drive):
+        gait.advance(wanted)
+        commanded = abs(wanted[0, 0]) > ROBOT.gait.threshold
+        since = 0.0 if commanded else since + PERIOD
+        if since < ROBOT.gait.linger - 1e-9:
+            assert gait.walking[0]
+        if since > ROBOT.gait.linger + SLOWEST_HALF_STRIDE + 2 * PERIOD:
+            assert not gait.walking[0]
+
+
+def test_it_starts_with_the_first_commanded_period() -> None:
+    gait = clock()
+    gait.advance(setpoint(0.0))
+    assert not gait.walking[0]
+    gait.advance(setpoint(0.5))
+    assert gait.walking[0]
+    assert gait.phase[0] == pytest.approx(ROBOT.gait.frequency * PERIOD)
+
+
+@pytest.mark.parametrize("field", ["vx", "vy", "yaw_rate"])
+def test_every_direction_of_motion_makes_it_walk_and_posture_does_not(field) -> None:
+    gait, wanted = clock(), np.zeros((1, len(SETPOINT_FIELDS)))
+    for still in ("height", "roll", "pitch", "width", "clearance", "frequency"):
+        wanted[0, SETPOINT_FIELDS.index(still)] = 0.2
+    gait.advance(wanted)
+    assert not gait.walking[0]
+    wanted[0, SETPOINT_FIELDS.index(field)] = -0.3
+    gait.advance(wanted)
+    assert gait.walking[0]
+
+
+def test_it_strides_faster_above_the_knee_speed() -> None:
+    gait, knee = clock(), ROBOT.gait.speed_knee
+    assert gait.frequency(setpoint(knee))[0] == pytest.approx(ROBOT.gait.frequency)
+    assert gait.frequency(setpoint(knee + 0.6))[0] == pytest.approx(
+        ROBOT.gait.frequency + 0.6 * ROBOT.gait.frequency_gain
+    )
+
+
+@given(st.lists(drives, min_size=2, max_size=2))
+def test_a_batch_is_its_robots_and_reset_touches_only_the_chosen(pair) -> None:
+    both = list(zip(*map(periods, pair), strict=False))
+    batch, singles = clock(batch=2), [clock(), clock()]
+    for index, wanted in enumerate(both):
+        if index == len(both) // 2:
+            batch.reset(np.array([True, False]))
+            singles[0].reset()
+            assert batch.phase[0] == 0.0
+            assert not batch.walking[0]
+        batch.advance(np.concatenate(wanted))
+        for robot, single in enumerate(singles):
+            single.advance(wanted[robot])
+            assert batch.phase[robot] == single.phase[0]
+            assert batch.walking[robot] == single.walking[0]
+
+
+@given(drives)
+def test_reset_is_a_clock_that_never_walked(drive) -> None:
+    used, fresh = clock(), clock()
+    for wanted in periods(drive):
+        used.advance(wanted)
+    used.reset()
+    for wanted in periods(drive):
+        used.advance(wanted)
+        fresh.advance(wanted)
+        assert used.phase[0] == fresh.phase[0]
+        assert used.walking[0] == fresh.walking[0]

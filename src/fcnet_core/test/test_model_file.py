@@ -1,0 +1,206 @@
+"""A model file is complete, whole, and for one robot; anything else is refused with one sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, replace
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from fcnet_core.model_file import (
+    FORMAT_VERSION,
+    METADATA_ENTRY,
+    ModelFileError,
+    PolicyModel,
+    check_robot,
+    load_model,
+    save_model,
+)
+from fcnet_core.policy_card import CardError
+from fcnet_core.robot import load_robot
+
+
+@pytest.fixture
+def path(small, tmp_path):
+    save_model(small.model, tmp_path / "policy.safetensors")
+    return tmp_path / "policy.safetensors"
+
+
+def refusal(path) -> str:
+    with pytest.raises(ModelFileError) as caught:
+        load_model(path)
+    sentence = str(caught.value)
+    assert str(path) in sentence
+    assert "\n" not in sentence
+    return sentence
+
+
+def write(model: PolicyModel, path, **card_changes) -> None:
+    """Write without any of the checks of save_model."""
+    card = asdict(model.card) | card_changes
+    safetensors.numpy.save_file(model.tensors, path, metadata={METADATA_ENTRY: json.dumps(card)})
+
+
+def test_what_is_saved_is_loaded(small, path) -> None:
+    loaded = load_model(path)
+    assert loaded.card == small.model.card
+    assert loaded.fingerprint == small.model.fingerprint
+    for name, tensor in small.model.tensors.items():
+        np.testing.assert_array_equal(loaded.tensors[name], tensor)
+
+
+def test_gait_and_command_ranges_come_back_as_the_robots_own(path) -> None:
+    robot = load_robot("aliengo")
+    assert load_model(path).gait == robot.gait
+    assert load_model(path).command_ranges == robot.commands
+
+
+def test_the_fingerprint_depends_on_every_array_and_on_the_card(small) -> None:
+    nudged = replace(small.model, action_mean=small.model.action_mean + np.float32(1e-6))
+    assert nudged.fingerprint != small.model.fingerprint
+    assert small.with_card(control_rate=100.0).fingerprint != small.model.fingerprint
+
+
+def test_a_missing_file_is_refused(tmp_path) -> None:
+    assert "there is no model file" in refusal(tmp_path / "nothing.safetensors")
+    assert "there is no model file" in refusal(tmp_path)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.0001, 0.001, 0.05, 0.5, 0.99, 0.99999])
+def test_a_truncated_file_is_refused(path, share) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[: int(share * len(content))])
+    assert "is damaged or no model" in refusal(path)
+
+
+@pytest.mark.parametrize("garbage", [b"", b"\0" * 4000, b"PK\x03\x04" * 500, b"\xff" * 64, os.urandom(5000)])
+def test_garbage_is_refused(path, garbage) -> None:
+    path.write_bytes(garbage)
+    assert "is damaged or no model" in refusal(path)
+
+
+def test_a_foreign_safetensors_file_is_refused(small, path) -> None:
+    safetensors.numpy.save_file(small.model.weights, path)
+    assert "has no fcnet card" in refusal(path)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_values_that_are_not_finite_are_refused_on_loading_and_on_saving(small, path, bad) -> None:
+    weights = {name: tensor.copy() for name, tensor in small.model.weights.items()}
+    weights["fc1.bias"][3] = bad
+    broken = replace(small.model, weights=weights)
+    write(broken, path)
+    assert "not finite in fc1.bias" in refusal(path)
+    with pytest.raises(ModelFileError, match="not finite"):
+        save_model(broken, path)
+
+
+def test_a_standard_deviation_of_zero_is_refused(small, path) -> None:
+    write(replace(small.model, observation_std=np.zeros(11, dtype=np.float32)), path)
+    assert "observation_std" in refusal(path)
+
+
+def test_arrays_that_do_not_fit_the_card_are_refused(small, path) -> None:
+    write(replace(small.model, action_mean=np.zeros(4, dtype=np.float32)), path)
+    assert "action_mean as float32 of shape (4,), expected float32 of shape (3,)" in refusal(path)
+    write(replace(small.model, action_mean=np.zeros(3)), path)
+    assert "float64" in refusal(path)
+    weights = dict(small.model.weights)
+    del weights["fc0.bias"]
+    write(replace(small.model, weights=weights), path)
+    assert "fc0.bias" in refusal(path)
+
+
+def test_a_newer_format_asks_for_an_update(small, path) -> None:
+    write(small.model, path, format_version=FORMAT_VERSION + 1)
+    assert f"has format version {FORMAT_VERSION + 1}" in refusal(path)
+    assert "update fcnet" in refusal(path)
+
+
+@pytest.mark.parametrize(
+    ("entry", "value", "told"),
+    [
+        ("policy_type", "transformer", "policy of type 'transformer'"),
+        ("window_policy", "hopping", "known: sliding, reset_every_n"),
+        ("control_rate", 0.0, "control_rate"),
+        ("observation_clip", float("nan"), "observation_clip"),
+        ("kp", [60.0] * 3, "3 entries in kp for 12 joints"),
+        ("gait", {"frequency": 2.0}, "the gait's frequency"),
+        ("command_ranges", {"vx": [0, 1, 1]}, "command ranges for vx, vy"),
+        ("shape", {"modes": 60}, "60 modes do not fit"),
+        ("shape", {"depth": 4}, "depth"),
+        ("colour", "red", "colour"),
+        ("joint_names", 12, "cannot be read"),
+    ],
+)
+def test_a_card_that_says_something_impossible_is_refused(small, path, entry, value, told) -> None:
+    write(small.model, path, **{entry: value})
+    assert told in refusal(path)
+
+
+def test_a_card_that_is_no_json_is_refused(small, path) -> None:
+    safetensors.numpy.save_file(small.model.tensors, path, metadata={METADATA_ENTRY: "{"})
+    assert "cannot be read" in refusal(path)
+
+
+def test_the_model_fits_its_own_robot(walker) -> None:
+    check_robot(walker, load_robot("aliengo"))
+
+
+def test_a_model_for_another_robot_is_refused(walker) -> None:
+    with pytest.raises(ModelFileError, match="made for the robot aliengo, not a1"):
+        check_robot(walker, load_robot("a1"))
+
+
+def test_joints_in_another_order_are_refused(walker) -> None:
+    names = walker.card.joint_names
+    permuted = replace(walker, card=replace(walker.card, joint_names=(names[1], names[0], *names[2:])))
+    with pytest.raises(ModelFileError, match="the model's joints are FR_thigh_joint, FR_hip_joint"):
+        check_robot(permuted, load_robot("aliengo"))
+
+
+@pytest.mark.parametrize("entry", ["kp", "kd", "default_pose"])
+def test_other_gains_or_another_pose_are_refused(walker, entry) -> None:
+    values = list(getattr(walker.card, entry))
+    values[5] += 0.1
+    with pytest.raises(ModelFileError, match="train again or restore the robot file"):
+        check_robot(replace(walker, card=replace(walker.card, **{entry: tuple(values)})), load_robot("aliengo"))
+
+
+def test_a_model_with_another_number_of_actions_is_refused(small) -> None:
+    with pytest.raises(ModelFileError, match="commands 3 joints"):
+        check_robot(small.model, load_robot("aliengo"))
+
+
+def test_a_card_is_checked_when_it_is_made(small) -> None:
+    with pytest.raises(CardError, match="control_rate"):
+        small.with_card(control_rate=-50.0)
+
+
+def test_a_failed_save_leaves_the_old_file_and_nothing_else(small, path, monkeypatch) -> None:
+    before = path.read_bytes()
+
+    def full_disk(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(OSError, match="No space left"):
+        save_model(small.with_card(control_rate=100.0), path)
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_an_interrupted_save_leaves_the_old_file_and_nothing_else(small, path, monkeypatch) -> None:
+    before = path.read_bytes()
+
+    def interrupted(handle: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        save_model(small.with_card(control_rate=100.0), path)
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]

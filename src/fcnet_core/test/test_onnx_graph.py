@@ -1,0 +1,35 @@
+"""The exported graph needs nothing but what it says: a caller who keeps its memory gets the policy."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import onnxruntime
+import pytest
+
+from fcnet_core.model_file import METADATA_ENTRY
+from fcnet_core.runtime.batched_policy import BatchedPolicy
+from fcnet_core.runtime.onnx_graph import INPUTS, OPSET, OUTPUTS, onnx_model
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_a_foreign_caller_runs_any_number_of_robots(small, batch) -> None:
+    session = onnxruntime.InferenceSession(onnx_model(small.model).SerializeToString())
+    shape = small.model.card.shape
+    reference = BatchedPolicy(small.model, batch)
+    rows = [np.zeros((shape.layers, batch, shape.hidden), dtype=np.float32)] * shape.window
+    spectra = [np.zeros((shape.layers, batch, shape.modes, shape.hidden))] * 2
+    for observation in np.random.default_rng(5).standard_normal((50, batch, shape.observation)).astype(np.float32):
+        inputs = dict(zip(INPUTS, [observation, rows.pop(0), *spectra], strict=True))
+        action, newest, *spectra = session.run(OUTPUTS, inputs)
+        rows.append(newest)
+        np.testing.assert_allclose(action, reference.step(observation), atol=2e-6, rtol=0)
+
+
+def test_the_file_carries_the_card_and_standard_operators_alone(small) -> None:
+    proto = onnx_model(small.model)
+    metadata = {entry.key: entry.value for entry in proto.metadata_props}
+    assert json.loads(metadata[METADATA_ENTRY])["joint_names"] == list(small.model.card.joint_names)
+    assert metadata["fingerprint"] == small.model.fingerprint
+    assert [(opset.domain, opset.version) for opset in proto.opset_import] == [("", OPSET)]

@@ -1,0 +1,101 @@
+"""A robot file is the only source of a robot's facts, so a mistake in it is told in one sentence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from fcnet_core.robot import JOINT_NAMES, ROBOT_FOLDER, SETPOINT_FIELDS, RobotFileError, load_robot
+
+
+@pytest.fixture
+def facts() -> dict[str, Any]:
+    return yaml.safe_load((ROBOT_FOLDER / "aliengo.yaml").read_text())
+
+
+def refusal(facts: Any, tmp_path) -> str:
+    path = tmp_path / "broken.yaml"
+    path.write_text(yaml.safe_dump(facts))
+    with pytest.raises(RobotFileError) as caught:
+        load_robot(path)
+    assert str(path) in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["aliengo", "a1"])
+def test_every_robot_is_whole(name) -> None:
+    robot = load_robot(name)
+    assert robot.name == name
+    assert len(JOINT_NAMES) == 12
+    assert (robot.lower < robot.stand_pose).all()
+    assert (robot.stand_pose < robot.upper).all()
+    assert tuple(robot.commands) == SETPOINT_FIELDS
+    assert (robot.torque_limit > 10).all()
+    assert 8 < robot.mass < 30
+
+
+def test_hip_limits_of_left_and_right_legs_mirror_each_other() -> None:
+    robot = load_robot("aliengo")
+    hips = {joint: JOINT_NAMES.index(f"{joint}_hip_joint") for joint in ("FR", "FL", "RR", "RL")}
+    for right, left in (("FR", "FL"), ("RR", "RL")):
+        assert robot.lower[hips[right]] == -robot.upper[hips[left]]
+        assert robot.upper[hips[right]] == -robot.lower[hips[left]]
+
+
+def test_a_path_and_a_name_give_the_same_robot() -> None:
+    by_path, by_name = load_robot(ROBOT_FOLDER / "a1.yaml"), load_robot("a1")
+    assert by_path.gains == by_name.gains
+    np.testing.assert_array_equal(by_path.stand_pose, by_name.stand_pose)
+
+
+def test_an_unknown_robot_is_told_with_the_known_ones() -> None:
+    with pytest.raises(RobotFileError, match=r"there is no robot file .*; known robots: a1, aliengo"):
+        load_robot("spot")
+
+
+@pytest.mark.parametrize(
+    "entry", ["name", "legs", "joints", "poses", "gains", "geometry", "bodies", "gait", "commands", "safety"]
+)
+def test_a_missing_entry_is_named(facts, tmp_path, entry) -> None:
+    del facts[entry]
+    assert f"entry '{entry}' is missing" in refusal(facts, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("section", "entry"),
+    [("joints", "calf"), ("commands", "vy"), ("poses", "lie"), ("bodies", "thigh"), ("gains", "kd")],
+)
+def test_a_missing_part_is_named(facts, tmp_path, section, entry) -> None:
+    del facts[section][entry]
+    assert entry in refusal(facts, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "section", [None, "joints", "poses", "gains", "geometry", "bodies", "gait", "commands", "safety"]
+)
+def test_an_unknown_entry_is_named(facts, tmp_path, section) -> None:
+    (facts if section is None else facts[section])["colour"] = {"red": 1}
+    told = refusal(facts, tmp_path)
+    assert (section if section in ("joints", "bodies") else "colour") in told
+
+
+def test_limits_poses_and_ranges_that_cannot_be_are_refused(facts, tmp_path) -> None:
+    facts["joints"]["calf"]["right"] = [-0.6, -2.7]
+    assert "lower limit" in refusal(facts, tmp_path)
+    facts["joints"]["calf"]["right"] = [-2.7, -0.6]
+    facts["poses"]["stand"] = [0.0, 0.8, -2.9]
+    assert "a pose lies outside the joint limits" in refusal(facts, tmp_path)
+    facts["poses"]["stand"] = [0.0, 0.8, -1.5]
+    facts["commands"]["vx"] = [0.1, 1.0, 1.0]
+    assert "the range of command vx must contain 0" in refusal(facts, tmp_path)
+
+
+@pytest.mark.parametrize("content", ["", "[1, 2]", "name: [unclosed", "legs: {FR: 1}", "text"])
+def test_a_file_that_is_no_robot_is_refused(tmp_path, content) -> None:
+    path = tmp_path / "broken.yaml"
+    path.write_text(content)
+    with pytest.raises(RobotFileError, match="cannot be used"):
+        load_robot(path)
