@@ -1,0 +1,34 @@
+# The few commands of the workspace; `make help` lists them. All of them set up what they need first.
+
+ENTER = . ./env.sh
+.DEFAULT_GOAL = help
+.PHONY: help setup demo test lint bench clean
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name text; do \
+		printf '  make %-6s %s\n' "$$name" "$$text"; done
+	@echo "Variables: PYTHON=python3.12 (3.10 to 3.13); TORCH_INDEX=https://download.pytorch.org/whl/cpu"
+	@echo "(make test without CUDA); afterwards '. env.sh' gives a shell with ros2, colcon and fcnet."
+
+setup: ## what a robot or simulator needs: .venv and the built packages
+	@sh tools/setup.sh
+
+demo: ## the Aliengo walks a course in MuJoCo
+	@$(ENTER) && ros2 launch fcnet_controller aliengo.launch.py demo:=true
+
+test: ## every test
+	@sh tools/setup.sh test
+	@$(ENTER) && sh tools/check_packages.sh && python -m pytest
+
+lint: ## ruff and mypy
+	@sh tools/setup.sh test
+	@.venv/bin/python -m ruff check . && .venv/bin/python -m mypy
+
+bench: ## one step of the policy, of every runtime
+	@sh tools/setup.sh test
+	@$(ENTER) && fcnet bench
+
+clean: ## removes everything that setup and the builds made
+	rm -rf .venv build install log .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	find . -name '*.egg-info' -type d -prune -exec rm -rf {} +

@@ -1,0 +1,5 @@
+"""The base of all events."""
+
+
+class Event:
+    """Something that happened, for the event handlers."""

@@ -1,0 +1,13 @@
+"""The event that ends a launch."""
+
+from __future__ import annotations
+
+from .event import Event
+
+
+class Shutdown(Event):
+    """Launching ends: every process is asked to stop."""
+
+    def __init__(self, *, reason: str = "reason not given", due_to_sigint: bool = False) -> None:
+        self.reason = reason
+        self.due_to_sigint = due_to_sigint

@@ -1,0 +1,43 @@
+"""A short-lived node that looks at the running system."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+
+import rclpy
+from rclpy.node import Node
+
+from .verb_error import VerbError
+
+DISCOVERY_SECONDS = 5.0
+
+
+@contextlib.contextmanager
+def graph_node() -> Iterator[Node]:
+    """Give a node with a name of its own."""
+    rclpy.init(signal_handler_options=rclpy.signals.SignalHandlerOptions.NO)
+    node = rclpy.create_node(f"ros2_standin_{os.getpid()}", enable_rosout=False, start_parameter_services=False)
+    try:
+        yield node
+    finally:
+        node.destroy_node()
+        rclpy.try_shutdown()
+
+
+def wait_for_discovery(node: Node, seconds: float = 1.0) -> None:
+    """Let other nodes become known; there is no daemon that knows them already."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        rclpy.spin_once(node, timeout_sec=0.1)
+
+
+def wait_until(node: Node, known: Callable[[], bool], sentence: str) -> None:
+    """Spin until `known()`; VerbError with `sentence` after DISCOVERY_SECONDS."""
+    until = time.monotonic() + DISCOVERY_SECONDS
+    while not known():
+        if time.monotonic() > until:
+            raise VerbError(sentence)
+        rclpy.spin_once(node, timeout_sec=0.05)

@@ -1,0 +1,1 @@
+"""One file a verb: `SUMMARY`, `add_arguments(parser)` and `run(arguments) -> exit code`."""

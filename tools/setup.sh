@@ -1,0 +1,81 @@
+#!/bin/sh
+# Prepares .venv and builds the workspace; quick when nothing has changed. `. env.sh` and the Makefile call it.
+#     sh tools/setup.sh [test]      with "test": also what training, tests and lint need
+# Variables: PYTHON (python3), TORCH_INDEX (an extra package index for torch).
+set -eu
+cd "$(dirname "$0")/.."
+root=$PWD
+with_tests=${1:-}
+
+fail() {
+    echo "fcnet: $*" >&2
+    exit 1
+}
+
+# A ROS distribution is sourced when ROS_DISTRO names it and its `ros2` is not the stand-in of this workspace.
+distribution() {
+    [ -n "${ROS_DISTRO:-}" ] || return 1
+    program=$(command -v ros2) || return 1
+    [ "$program" != "$root/.venv/bin/ros2" ]
+}
+
+python=${PYTHON:-python3}
+command -v "$python" >/dev/null || fail "no '$python' on PATH: install Python 3.10 to 3.13, or name one with PYTHON=..."
+version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+case $version in
+    3.10 | 3.11 | 3.12 | 3.13) ;;
+    *) fail "$python is Python $version: 3.10 to 3.13 are needed; name one with PYTHON=..." ;;
+esac
+"$python" -c 'import ensurepip, venv' 2>/dev/null ||
+    fail "Python $version has no venv module: install it (Debian, Ubuntu: apt install python3-venv)"
+
+if distribution; then
+    mode="ROS 2 $ROS_DISTRO"
+    requirements=requirements/distribution.txt
+    venv_options=--system-site-packages
+else
+    mode="ROS 2 from wheels"
+    requirements=requirements/run.txt
+    venv_options=
+    machine="$(uname -s) $(uname -m)"
+    [ "$machine" = "Linux x86_64" ] ||
+        fail "ROS 2 wheels exist for Linux on x86-64 and this is $machine: source a ROS 2 distribution, then try again"
+fi
+[ -z "$with_tests" ] || requirements="$requirements requirements/train.txt requirements/test.txt"
+
+# 1. Python libraries, again whenever the lists, the Python version or the kind of ROS change.
+kind="$mode, Python $version"
+if [ "$(cat .venv/fcnet-kind 2>/dev/null)" != "$kind" ]; then
+    rm -rf .venv build install
+    echo "fcnet: creating .venv for $kind"
+    "$python" -m venv $venv_options .venv
+    echo "$kind" >.venv/fcnet-kind
+fi
+for list in $requirements; do
+    stamp=.venv/fcnet-$(basename "$list")
+    if ! cat "$list" requirements/constraints.txt | cmp -s - "$stamp"; then
+        echo "fcnet: installing $list"
+        .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
+            ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} -r "$list"
+        cat "$list" requirements/constraints.txt >"$stamp"
+    fi
+done
+if ! distribution && ! cmp -s tools/ros2_standin/pyproject.toml .venv/fcnet-ros2_standin; then
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+        --editable tools/ros2_standin
+    cp tools/ros2_standin/pyproject.toml .venv/fcnet-ros2_standin
+fi
+
+# 2. The packages, again whenever what is installed by name changes; Python and YAML files are linked, not copied.
+built=$(cat src/*/package.xml src/*/setup.py src/*/setup.cfg && ls launch)
+if [ "$built" != "$(cat install/fcnet-built 2>/dev/null)" ]; then
+    echo "fcnet: building the packages"
+    distribution || export AMENT_PREFIX_PATH="$root/.venv"
+    # colcon writes the Python that runs it into the nodes: the one that has the libraries.
+    PATH="$root/.venv/bin:$PATH"
+    .venv/bin/python "$(command -v colcon)" --log-level error build --symlink-install --event-handlers \
+        console_start_end- console_cohesion+ >log-build.txt 2>&1 ||
+        { cat log-build.txt >&2; fail "colcon build failed: its last words are above"; }
+    rm log-build.txt
+    echo "$built" >install/fcnet-built
+fi
