@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fcnet_core.atomic_file import write_whole
 from fcnet_core.observation import ACTION_SIZE, OBSERVATION_SIZE
 from fcnet_core.robot import JOINT_NAMES
 
@@ -204,9 +205,7 @@ def _refuse_other_recipe(folder: Path, wanted: Manifest) -> None:
 
 def _write_manifest(folder: Path, manifest: Manifest) -> None:
     facts = {"format_version": FORMAT_VERSION, **vars(manifest)}
-    partial = folder / f".manifest-{os.getpid()}.partial"
-    _write_file(partial, (json.dumps(facts, indent=1) + "\n").encode())
-    partial.replace(folder / "manifest.json")
+    write_whole(folder / "manifest.json", (json.dumps(facts, indent=1) + "\n").encode())
     _sync(folder)
 
 
@@ -216,7 +215,7 @@ def _write_folder(path: Path, arrays: dict[str, npt.NDArray[Any]], job: dict[str
     path.mkdir()
     for name, array in arrays.items():
         _write_array(path / f"{name}.npy", array)
-    _write_file(path / "job.json", (json.dumps(job, indent=1) + "\n").encode())
+    write_whole(path / "job.json", (json.dumps(job, indent=1) + "\n").encode())
     _sync(path)
 
 
@@ -225,13 +224,6 @@ def _write_array(path: Path, array: npt.NDArray[Any]) -> None:
     with path.open("wb") as file:
         np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
         file.write(array.data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _write_file(path: Path, content: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(content)
         file.flush()
         os.fsync(file.fileno())
 

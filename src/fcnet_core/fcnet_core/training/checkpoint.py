@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import os
+import io
 import pickle
 from pathlib import Path
 from typing import Any
 
 import torch
+
+from fcnet_core.atomic_file import write_whole
 
 FORMAT_VERSION = 1
 
@@ -18,16 +20,11 @@ class CheckpointError(ValueError):
 
 def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
     """Write `content` (tensors and plain values) to `path`, whole or not at all."""
-    partial = path.with_name(f".{path.name}.partial")
+    buffer = io.BytesIO()
+    torch.save({"format_version": FORMAT_VERSION, **content}, buffer)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("wb") as file:
-            torch.save({"format_version": FORMAT_VERSION, **content}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except (OSError, RuntimeError) as error:  # torch reports a full disk as RuntimeError
-        partial.unlink(missing_ok=True)
+        write_whole(path, buffer.getvalue())
+    except OSError as error:
         raise CheckpointError(
             f"checkpoint {path} could not be written ({error}); make room, then continue with --resume"
         ) from error

@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
         from fcnet_core.training.imitation import prepare, trained_policy
         from fcnet_core.training.progress import JsonLines, ProgressBar
     except ModuleNotFoundError as error:
-        print(f"fcnet: training needs the Python package {error.name}; install requirements-train.txt", file=sys.stderr)
+        print(f"fcnet: training needs the Python package {error.name}; install requirements/train.txt", file=sys.stderr)
         return 2
     from fcnet_core.model_file import load_model, save_model
 
