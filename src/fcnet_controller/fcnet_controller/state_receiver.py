@@ -40,7 +40,7 @@ class StateReceiver:
 
         The part that comes first is decoded while the other is on its way.
         """
-        while not all([part.store(since) for part in self._parts]) and time.monotonic() < until:
+        while not all(part.store(since) for part in self._parts) and time.monotonic() < until:
             time.sleep(POLL_INTERVAL)
         for part in self._parts:
             part.store(NEVER)
