@@ -55,13 +55,13 @@ for list in $requirements; do
     stamp=.venv/fcnet-$(basename "$list")
     if ! cat "$list" requirements/constraints.txt | cmp -s - "$stamp"; then
         echo "fcnet: installing $list"
-        .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
+        .venv/bin/python -m pip install -qq --disable-pip-version-check --no-compile \
             ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} -r "$list"
         cat "$list" requirements/constraints.txt >"$stamp"
     fi
 done
 if ! distribution && ! cmp -s tools/ros2_standin/pyproject.toml .venv/fcnet-ros2_standin; then
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+    .venv/bin/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation \
         --editable tools/ros2_standin
     cp tools/ros2_standin/pyproject.toml .venv/fcnet-ros2_standin
 fi
