@@ -87,7 +87,7 @@ def _light(model: mujoco.MjModel, centre: npt.NDArray[np.float64]) -> None:
     model.vis.quality.offsamples = 8
     model.vis.headlight.ambient[:] = 0.35
     model.vis.headlight.diffuse[:] = 0.3
-    model.stat.center[:], model.stat.extent = centre, 5.0
+    model.stat.center[:], model.stat.extent = centre, 20.0
     sun = np.array([0.25, -0.35, -1.0])
     model.light_castshadow[:] = True
     model.light_diffuse[:] = 0.7
