@@ -121,9 +121,9 @@ class DemoCourse(Node):
     def _show(self, progress: str) -> None:
         section = self._section
         self._display.show(
-            f"{self._mode:<11} {progress:<21}  "
-            f"command {section.vx:.2f} {section.vy:.2f} m/s {section.yaw_rate:.2f} rad/s  "
-            f"speed {self._score.speed:.2f} m/s  height {self._score.height:.2f} m  falls {self._score.falls}"
+            f"{self._mode:<11} {progress:<19}  falls {self._score.falls}  "
+            f"speed {self._score.speed:.2f} m/s  height {self._score.height:.2f} m  "
+            f"command {section.vx:.2f} {section.vy:.2f} m/s {section.yaw_rate:.2f} rad/s"
         )
 
     def _hear_mode(self, message: String) -> None:

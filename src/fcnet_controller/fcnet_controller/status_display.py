@@ -10,6 +10,7 @@ from typing import TextIO
 
 PLAIN_INTERVAL = 1.0  # [s]
 LIVE_INTERVAL = 0.1  # [s]
+UNKNOWN_WIDTH = 80
 CLEAR_LINE = "\r\x1b[2K"
 
 
@@ -32,9 +33,9 @@ class StatusDisplay:
         if self._live is None:
             print(status, flush=True)
         else:
-            width = os.get_terminal_size(self._live.fileno()).columns
+            width = os.get_terminal_size(self._live.fileno()).columns or UNKNOWN_WIDTH
             # The cursor goes back to the left edge, so that a log line written meanwhile starts there.
-            self._live.write(f"{CLEAR_LINE}{status[: max(width - 1, 20)]}\r")
+            self._live.write(f"{CLEAR_LINE}{status[: width - 1]}\r")
 
     def say(self, text: str) -> None:
         """Print lines that stay."""

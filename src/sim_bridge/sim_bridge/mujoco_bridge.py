@@ -55,6 +55,8 @@ class MujocoBridge(Node):
         self._command: JointCommand | None = None
         self._arrival = 0.0
         self._refused = 0
+        # A robot in fast motion is no reason to demand commands sooner than the programs that send them can.
+        self._timeout = self.settings.command_timeout * max(1.0, self.settings.real_time_factor)
         self._states = StatePublisher(self)
         self._health = SimulationHealth(self, self.settings.real_time_factor)
         self._viewer = open_viewer(self._robot.model, self._robot.data) if self.settings.viewer else None
@@ -88,7 +90,7 @@ class MujocoBridge(Node):
 
     def _obey(self) -> None:
         command = self._command
-        if command is not None and self._robot.time - self._arrival > self.settings.command_timeout:
+        if command is not None and self._robot.time - self._arrival > self._timeout:
             self.get_logger().info(f"no command for {self.settings.command_timeout:g} s: damping the joints")
             command = self._command = None
         if command is not None and command.targets is not None:

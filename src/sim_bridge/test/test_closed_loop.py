@@ -55,7 +55,7 @@ def test_the_robot_walks_turns_stops_is_pushed_is_stopped_and_gets_up_again(star
 
 
 def test_the_demo_passes_and_ends_the_launch_with_exit_code_0(start):
-    program = start(*LAUNCH, "a1.launch.py", "demo:=true", "real_time_factor:=2.0")
+    program = start(*LAUNCH, "a1.launch.py", "demo:=true")
     assert program.wait(120.0) == 0, program.output
     for figure in ("distance", "tracking error", "falls", "control rate", "deadline misses", "step latency"):
         assert figure in program.output
@@ -66,7 +66,7 @@ def test_the_demo_passes_and_ends_the_launch_with_exit_code_0(start):
 def test_the_demo_fails_where_the_robot_does_not_walk(start, standing_policy):
     program = start(*LAUNCH, "aliengo.launch.py", "demo:=true", f"policy:={standing_policy}", "real_time_factor:=4.0")
     assert program.wait(120.0) != 0
-    assert "Failed: the robot went" in program.output
+    assert "Failed: the robot" in program.output
     assert program.survivors() == {}
 
 
