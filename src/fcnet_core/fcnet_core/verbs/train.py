@@ -68,8 +68,10 @@ def run(args: argparse.Namespace) -> int:
     except ModuleNotFoundError as error:
         print(f"fcnet: training needs the Python package {error.name}; install requirements/train.txt", file=sys.stderr)
         return 2
-    from fcnet_core.model_file import load_model, save_model
+    from fcnet_core.model_file import ModelFileError, load_model, save_model
 
+    if args.out.suffix != ".safetensors":
+        raise ModelFileError(f"the name of the policy, {args.out}, must end in .safetensors")
     config = _overridden(load_train_config(args.config), args)
     checkpoint: Path = args.checkpoint or Path("runs") / f"{args.out.stem}.ckpt"
     if checkpoint.exists() and not args.resume:
