@@ -6,7 +6,6 @@ import os
 import sys
 import time
 from contextlib import suppress
-from typing import TextIO
 
 PLAIN_INTERVAL = 1.0  # [s]
 LIVE_INTERVAL = 0.1  # [s]
@@ -21,32 +20,33 @@ class StatusDisplay:
     """
 
     def __init__(self, terminal: str = "") -> None:
-        self._live = _open_terminal(terminal)
+        self._terminal = _open_terminal(terminal)
         self._shown_at = float("-inf")
 
     def show(self, status: str) -> None:
         """Show `status` in place of the one before, unless that is too fresh."""
         now = time.monotonic()
-        if now - self._shown_at < (PLAIN_INTERVAL if self._live is None else LIVE_INTERVAL):
+        if now - self._shown_at < (PLAIN_INTERVAL if self._terminal is None else LIVE_INTERVAL):
             return
         self._shown_at = now
-        if self._live is None:
+        if self._terminal is None:
             print(status, flush=True)
         else:
-            width = os.get_terminal_size(self._live.fileno()).columns or UNKNOWN_WIDTH
+            width = os.get_terminal_size(self._terminal).columns or UNKNOWN_WIDTH
             # The cursor goes back to the left edge, so that a log line written meanwhile starts there.
-            self._live.write(f"{CLEAR_LINE}{status[: width - 1]}\r")
+            os.write(self._terminal, f"{CLEAR_LINE}{status[: width - 1]}\r".encode())
 
     def say(self, text: str) -> None:
         """Print lines that stay."""
-        if self._live is not None:
-            self._live.write(CLEAR_LINE)
+        if self._terminal is not None:
+            os.write(self._terminal, CLEAR_LINE.encode())
         print(text, flush=True)
 
 
-def _open_terminal(path: str) -> TextIO | None:
+def _open_terminal(path: str) -> int | None:
+    """File descriptor of the terminal, if there is one."""
     if not path:
-        return sys.stdout if sys.stdout.isatty() else None
+        return sys.stdout.fileno() if sys.stdout.isatty() else None
     with suppress(OSError):
-        return os.fdopen(os.open(path, os.O_WRONLY | os.O_NOCTTY), "w", buffering=1)
+        return os.open(path, os.O_WRONLY | os.O_NOCTTY)
     return None
