@@ -55,9 +55,12 @@ def test_the_phase_stays_in_its_circle_and_moves_by_its_frequency(drive) -> None
 def test_it_stops_only_where_a_stride_is_half_or_wholly_done(drive) -> None:
     gait = clock()
     for wanted in periods(drive):
+        before, walked = gait.phase[0], gait.walking[0]
         gait.advance(wanted)
         if not gait.walking[0]:
             assert gait.phase[0] in (0.0, 0.5)
+        if walked and not gait.walking[0]:
+            assert (gait.phase[0] - before) % 1.0 <= gait.frequency(wanted)[0] * PERIOD  # never back, never ahead
 
 
 @given(drives)
