@@ -66,26 +66,26 @@ class ControllerNode(LifecycleNode):
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Load robot and policy; FAILURE, with a sentence in the log, when they do not fit."""
         try:
-            self._parameters: ControllerParameters = read_parameters(self)
-            self._core = load_core(self._parameters)
+            self._settings: ControllerParameters = read_parameters(self)
+            self._core = load_core(self._settings)
         except (ValueError, OSError) as error:
             self.get_logger().error(str(error))
             return FAILURE
         self._receiver = StateReceiver(self, self._core.state)
         self._publisher = TargetPublisher(self)
-        self._commands = CommandReceiver(self, self._core.commands, self._parameters.use_stamped_cmd_vel)
+        self._commands = CommandReceiver(self, self._core.commands, self._settings.use_stamped_cmd_vel)
         return SUCCESS
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Start the control loop, in passive mode: the joints are damped."""
         assert self._core is not None
-        rate = self._parameters.control_rate * self._parameters.real_time_factor
+        rate = self._settings.control_rate * self._settings.real_time_factor
         self._loop = ControlLoop(self._core, self._receiver, self._publisher, rate, self._changed.trigger)
         self._health = Health(self._core, rate, f"{self.get_fully_qualified_name().lstrip('/')}: control")
         self._auto_start = AutoStart(self._core)
         self._health_timer = self.create_timer(HEALTH_PERIOD, self._tell_health)
         self._auto_start_timer = self.create_timer(AUTO_START_PERIOD, self._advance_auto_start)
-        if not self._parameters.auto_start:
+        if not self._settings.auto_start:
             self._auto_start_timer.cancel()
         gc.collect()
         gc.freeze()  # what lives now lives on: later collections need not look at it and stay short

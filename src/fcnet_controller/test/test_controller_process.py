@@ -1,0 +1,116 @@
+"""How a controller process begins and ends."""
+
+import signal
+
+import pytest
+from lifecycle_msgs.msg import State, Transition
+from lifecycle_msgs.srv import ChangeState, GetState
+from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
+from rcl_interfaces.srv import SetParameters
+from std_srvs.srv import Trigger
+
+
+@pytest.fixture
+def damaged_model_path(model_path, tmp_path):
+    path = tmp_path / "damaged.safetensors"
+    path.write_bytes(model_path.read_bytes()[:3000])
+    return path
+
+
+def assert_refused(program, *words):
+    code, output = program.wait()
+    assert code not in (0, None)
+    assert "Traceback" not in output
+    for word in words:
+        assert word in output
+    assert len(output.strip().splitlines()) == 1, output
+
+
+def test_a_missing_model_ends_an_automatic_start_with_one_sentence(start):
+    assert_refused(start(auto_start=True, policy="/nowhere/policy.safetensors"), "/nowhere/policy.safetensors")
+
+
+def test_a_damaged_model_ends_an_automatic_start_with_one_sentence(start, damaged_model_path):
+    assert_refused(start(auto_start=True, policy=damaged_model_path), "damaged")
+
+
+def test_a_model_for_another_robot_ends_an_automatic_start_with_one_sentence(start, a1_model_path):
+    assert_refused(start(auto_start=True, policy=a1_model_path), "a1", "not aliengo")
+
+
+def test_an_unknown_robot_ends_an_automatic_start_with_one_sentence(start):
+    assert_refused(start(auto_start=True, robot="spot"), "known robots", "aliengo")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("control_rate", 1e4, "between 10 and 500"),
+        ("cmd_vel_timeout", -1.0, "between 0.05 and 5"),
+        ("control_rate", 100, "50.0"),
+        ("state_timeout", "soon", "0.2"),
+    ],
+)
+def test_a_parameter_that_cannot_be_used_ends_the_process_with_one_sentence(start, name, value, words):
+    assert_refused(start(**{name: value}), name, words)
+
+
+def test_a_rate_that_does_not_suit_the_model_ends_an_automatic_start(start, model_path):
+    assert_refused(start(auto_start=True, policy=model_path, runtime="numpy", control_rate=75.0), "75 Hz", "50 Hz")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_damps_the_robot_and_ends_the_process_with_code_0(start, bench, model_path, number):
+    bench.restore()
+    bench.modes.clear()
+    bench.targets.clear()
+    program = start(auto_start=True, policy=model_path, runtime="numpy", stand_up_time=0.5)
+    bench.until_mode("walking")
+    bench.until(lambda: bench.targets and not bench.damped, "targets")
+    code, output = program.end(number)
+    assert code == 0, output
+    bench.until(lambda: bench.damped, "damping")
+    assert "Traceback" not in output
+
+
+def test_a_managed_controller_waits_to_be_configured_and_activated(start, bench, model_path):
+    bench.restore()
+    bench.modes.clear()
+    program = start(policy="/nowhere/policy.safetensors", runtime="numpy")
+    assert not change_state(bench, Transition.TRANSITION_CONFIGURE)
+    assert state_of(bench) == State.PRIMARY_STATE_UNCONFIGURED
+    assert set_policy(bench, model_path).successful
+    assert change_state(bench, Transition.TRANSITION_CONFIGURE)
+    refused = set_policy(bench, "/nowhere/policy.safetensors")
+    assert not refused.successful
+    assert "clean up" in refused.reason
+    inactive = bench.call(Trigger, "controller/stand_up")
+    assert not inactive.success
+    assert "not active" in inactive.message
+    bench.targets.clear()
+    for _ in range(2):
+        assert change_state(bench, Transition.TRANSITION_ACTIVATE)
+        bench.until_mode("passive")
+        bench.until(lambda: bench.call(Trigger, "controller/stand_up").success, "standing up")
+        bench.until_mode("standing_up")
+        assert change_state(bench, Transition.TRANSITION_DEACTIVATE)
+        bench.until(lambda: bench.damped, "damping")
+        bench.restore()
+    assert change_state(bench, Transition.TRANSITION_CLEANUP)
+    code, output = program.end()
+    assert code == 0, output
+
+
+def change_state(bench, transition):
+    return bench.call(ChangeState, "controller/change_state", transition=Transition(id=transition)).success
+
+
+def state_of(bench):
+    return bench.call(GetState, "controller/get_state").current_state.id
+
+
+def set_policy(bench, path):
+    value = ParameterValue(type=ParameterType.PARAMETER_STRING, string_value=str(path))
+    return bench.call(
+        SetParameters, "controller/set_parameters", parameters=[Parameter(name="policy", value=value)]
+    ).results[0]
