@@ -26,7 +26,7 @@ lint: ## ruff and mypy
 
 bench: ## one step of the policy, of every runtime
 	@sh tools/setup.sh test
-	@$(ENTER) && fcnet bench
+	@$(ENTER) && python benchmarks/step_latency.py
 
 clean: ## removes everything that setup and the builds made
 	rm -rf .venv build install log .pytest_cache .mypy_cache .ruff_cache .hypothesis
