@@ -53,11 +53,11 @@ if [ "$(cat .venv/fcnet-kind 2>/dev/null)" != "$kind" ]; then
 fi
 for list in $requirements; do
     stamp=.venv/fcnet-$(basename "$list")
-    if ! cat "$list" requirements/constraints.txt | cmp -s - "$stamp"; then
+    if ! cat requirements/*.txt | cmp -s - "$stamp"; then
         echo "fcnet: installing $list"
         .venv/bin/python -m pip install -qq --disable-pip-version-check --no-compile \
             ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} -r "$list"
-        cat "$list" requirements/constraints.txt >"$stamp"
+        cat requirements/*.txt >"$stamp"
     fi
 done
 if ! distribution && ! cmp -s tools/ros2_standin/pyproject.toml .venv/fcnet-ros2_standin; then

@@ -27,11 +27,14 @@ def graph_node() -> Iterator[Node]:
         rclpy.try_shutdown()
 
 
-def wait_for_discovery(node: Node, seconds: float = 1.0) -> None:
-    """Let other nodes become known; there is no daemon that knows them already."""
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
+def wait_for_discovery(node: Node, quiet: float = 1.5) -> None:
+    """Let other nodes become known, until none has come for `quiet` seconds; there is no daemon that knows them."""
+    known, changed = -1, time.monotonic()
+    while time.monotonic() < changed + quiet:
         rclpy.spin_once(node, timeout_sec=0.1)
+        names = len(node.get_topic_names_and_types()) + len(node.get_service_names_and_types())
+        if names != known:
+            known, changed = names, time.monotonic()
 
 
 def wait_until(node: Node, known: Callable[[], bool], sentence: str) -> None:

@@ -1,5 +1,5 @@
 """The error of all verbs."""
 
 
-class VerbError(ValueError):
+class VerbError(Exception):
     """What the user asked for cannot be done; the text says why and what to do."""

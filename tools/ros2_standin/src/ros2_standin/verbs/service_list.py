@@ -19,5 +19,6 @@ def run(arguments: argparse.Namespace) -> int:
     with graph_node() as node:
         wait_for_discovery(node)
         for name, types in sorted(node.get_service_names_and_types()):
-            print(f"{name} [{', '.join(types)}]" if arguments.show_types else name)
+            if not name.startswith(f"/{node.get_name()}/"):
+                print(f"{name} [{', '.join(types)}]" if arguments.show_types else name)
     return 0

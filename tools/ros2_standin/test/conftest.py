@@ -1,0 +1,103 @@
+"""Runs the stand-in's `ros2` as a user does: as a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCES = Path(__file__).parent.parent / "src"
+ROS2 = [sys.executable, "-m", "ros2_standin.program"]
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """An environment in which the stand-in is found and which no other test's nodes share."""
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(SOURCES), os.environ.get("PYTHONPATH", "")]),
+        "PYTHONUNBUFFERED": "1",
+        "ROS_DOMAIN_ID": str(1 + os.getpid() % 100),
+        "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+        "TMPDIR": str(tmp_path),
+    }
+
+
+@pytest.fixture
+def start(environment: dict[str, str]) -> Iterator[Start]:
+    """Start `ros2 ...`; what still runs at the end of the test is killed."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start_ros2(*arguments: str, **variables: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [*ROS2, *arguments],
+            env={**environment, **variables},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield start_ros2
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def finish(start: Start) -> Callable[..., tuple[int, str]]:
+    """Run `ros2 ...` to its end and return its exit code and all that it printed."""
+
+    def run(*arguments: str, **variables: str) -> tuple[int, str]:
+        process = start(*arguments, **variables)
+        output, _ = process.communicate(timeout=60)
+        return process.returncode, output
+
+    return run
+
+
+@pytest.fixture
+def launch_file(tmp_path: Path) -> Callable[[str], str]:
+    """Write a launch file whose description holds the given entities and return its path."""
+
+    def write(entities: str) -> str:
+        path = tmp_path / "some.launch.py"
+        path.write_text(LAUNCH_FILE.format(entities=entities))
+        return str(path)
+
+    return write
+
+
+LAUNCH_FILE = """
+import sys
+
+from launch import LaunchDescription
+from launch.actions import *
+from launch.conditions import IfCondition, UnlessCondition
+from launch.event_handlers import OnProcessExit, OnProcessStart
+from launch.launch_description_sources import PythonLaunchDescriptionSource
+from launch.substitutions import *
+
+
+def python(code, **more):
+    return ExecuteProcess(cmd=[sys.executable, "-c", code], output="screen", **more)
+
+
+def failing(event, context):
+    if event.returncode != 0:
+        raise RuntimeError("the process that matters has failed")
+    return Shutdown(reason="done")
+
+
+def generate_launch_description():
+    return LaunchDescription([
+        {entities}
+    ])
+"""

@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Finish = Callable[..., tuple[int, str]]
+Start = Callable[..., "subprocess.Popen[str]"]
+Write = Callable[[str], str]
+
+# Writes every signal that it gets and ends on those named in `obeys`.
+LISTENER = """
+import signal, sys, time
+def note(number, frame):
+    print("got", signal.Signals(number).name, flush=True)
+    if signal.Signals(number).name in {obeys}:
+        sys.exit(0)
+signal.signal(signal.SIGINT, note)
+signal.signal(signal.SIGTERM, note)
+print("ready", flush=True)
+while True:
+    time.sleep(0.05)
+"""
+
+
+def listener(*obeys: str, more: str = "") -> str:
+    return f"python({LISTENER.format(obeys=obeys)!r}, name='listener'{more}),"
+
+
+def wait_for_line(process: subprocess.Popen[str], text: str) -> str:
+    assert process.stdout is not None
+    for line in process.stdout:
+        if text in line:
+            return line
+    raise AssertionError(f"{text!r} was never printed")
+
+
+def ended(pid: int) -> bool:
+    for _ in range(50):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def test_lines_carry_the_process_name_and_number(finish: Finish, launch_file: Write):
+    code, output = finish("launch", launch_file("python(\"print('one'); print('two')\", name='speaker')"))
+    assert code == 0
+    assert "[speaker-1] one\n[speaker-1] two\n" in output
+    assert "process has finished cleanly" in output
+
+
+def test_ctrl_c_reaches_every_process_once_and_is_no_failure(start: Start, launch_file: Write):
+    process = start("launch", launch_file(listener("SIGINT")))
+    wait_for_line(process, "[listener-1] ready")
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert output.count("got SIGINT") == 1
+
+
+def test_a_second_ctrl_c_is_ignored_while_processes_end(start: Start, launch_file: Write):
+    process = start("launch", launch_file(listener("SIGTERM", more=", sigterm_timeout='1'")))
+    wait_for_line(process, "[listener-1] ready")
+    process.send_signal(signal.SIGINT)
+    wait_for_line(process, "got SIGINT")
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=20)
+    assert "again, ignoring" in output
+    assert (output.count("got SIGINT"), output.count("got SIGTERM")) == (0, 1)
+
+
+def test_a_process_that_ignores_sigint_gets_sigterm_and_then_sigkill(start: Start, launch_file: Write):
+    process = start("launch", launch_file(listener(more=", sigterm_timeout='1', sigkill_timeout='1'")))
+    wait_for_line(process, "[listener-1] ready")
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=20)
+    steps = ["got SIGINT", "escalating to 'SIGTERM'", "got SIGTERM", "escalating to 'SIGKILL'", "exit code -9"]
+    assert [output.find(step) >= 0 for step in steps] == [True] * len(steps)
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_ending_the_launching_program_leaves_no_process_behind(
+    start: Start, launch_file: Write, number: signal.Signals
+):
+    process = start("launch", launch_file(listener("SIGINT")))
+    line = wait_for_line(process, "process started with pid")
+    wait_for_line(process, "ready")
+    process.send_signal(number)
+    process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert ended(int(line.split("[")[-1].rstrip("]\n")))
+
+
+def test_the_end_of_a_required_process_ends_the_others(finish: Finish, launch_file: Write):
+    entities = listener("SIGINT") + "python('import time; time.sleep(1)', on_exit=Shutdown(reason='required')),"
+    code, output = finish("launch", launch_file(entities))
+    assert (code, "got SIGINT" in output) == (0, True)
+
+
+@pytest.mark.parametrize(("exit_code", "expected"), [(0, 0), (3, 1)])
+def test_a_handler_that_raises_ends_the_launch_with_1(
+    finish: Finish, launch_file: Write, exit_code: int, expected: int
+):
+    entities = listener("SIGINT") + f"python('import time; time.sleep(1); exit({exit_code})', on_exit=failing),"
+    code, output = finish("launch", launch_file(entities))
+    assert (code, "got SIGINT" in output) == (expected, True)
+
+
+def test_a_failing_process_that_nobody_watches_does_not_fail_the_launch(finish: Finish, launch_file: Write):
+    code, output = finish("launch", launch_file("python('exit(3)')"))
+    assert (code, "process has died" in output) == (0, True)
+
+
+def test_handlers_react_to_starts_and_exits_of_their_process(finish: Finish, launch_file: Write):
+    entities = """
+        RegisterEventHandler(OnProcessStart(on_start=LogInfo(msg="something starts"))),
+        python("pass", on_exit=[python("print('afterwards')")]),
+    """
+    output = finish("launch", launch_file(entities))[1]
+    assert output.count("something starts") == 2
+    assert "afterwards" in output
+
+
+def test_a_timer_waits_and_a_shutdown_cancels_it(finish: Finish, launch_file: Write):
+    entities = """
+        TimerAction(period=0.3, actions=[LogInfo(msg="later")]),
+        TimerAction(period=0.6, actions=[EmitEvent(event=__import__("launch").events.Shutdown(reason="enough"))]),
+        TimerAction(period=60.0, actions=[LogInfo(msg="never")]),
+        LogInfo(msg="at once"),
+    """
+    output = finish("launch", launch_file(entities))[1]
+    assert output.index("at once") < output.index("later")
+    assert "never" not in output
+
+
+def test_a_process_is_respawned_until_launching_ends(start: Start, launch_file: Write):
+    process = start("launch", launch_file("python(\"print('born')\", respawn=True, respawn_delay=0.1)"))
+    for _ in range(3):
+        wait_for_line(process, "born")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)
+    assert process.returncode == 0
+
+
+def test_a_program_that_does_not_exist_fails_the_launch(finish: Finish, launch_file: Write):
+    code, output = finish("launch", launch_file("ExecuteProcess(cmd=['/no/such/program'])"))
+    assert (code, "/no/such/program" in output) == (1, True)
+
+
+def test_environment_of_a_process(finish: Finish, launch_file: Write):
+    show = "import os; print(os.environ.get('A'), os.environ.get('B'))"
+    entities = f"""
+        GroupAction([SetEnvironmentVariable("A", "inner"), python("{show}", additional_env={{"B": "own"}})]),
+        python("{show}"),
+    """
+    output = finish("launch", launch_file(entities), A="outer", B="given")[1]
+    assert "inner own" in output
+    assert "outer given" in output
+
+
+def test_output_log_shows_only_the_error_stream(finish: Finish, launch_file: Write):
+    code = "import sys; print('quiet'); print('loud', file=sys.stderr)"
+    output = finish("launch", launch_file(f'ExecuteProcess(cmd=[sys.executable, "-c", "{code}"])'))[1]
+    assert "-1] loud" in output
+    assert "-1] quiet" not in output
+
+
+def test_nothing_temporary_remains(finish: Finish, launch_file: Write, tmp_path: Path):
+    finish("launch", launch_file("python('pass')"))
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("launch_params_")] == []

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+
+pytest.importorskip("rclpy")
+
+Finish = Callable[..., tuple[int, str]]
+Start = Callable[..., "subprocess.Popen[str]"]
+
+# Answers a service, latches a text, publishes positions without guarantee and prints the velocities it is sent.
+PARTNER = """
+import rclpy
+from geometry_msgs.msg import Twist
+from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from std_srvs.srv import SetBool
+
+def answer(request, response):
+    response.success, response.message = request.data, "done"
+    return response
+
+rclpy.init()
+node = rclpy.create_node("partner")
+node.create_service(SetBool, "stop", answer)
+mode = node.create_publisher(String, "mode", QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL))
+mode.publish(String(data="walking"))
+joints = node.create_publisher(JointState, "joint_states", qos_profile_sensor_data)
+node.create_timer(0.02, lambda: joints.publish(JointState(name=["hip"], position=[0.25])))
+node.create_subscription(Twist, "cmd_vel", lambda message: print("moved", message.linear.x, flush=True), 10)
+print("ready", flush=True)
+rclpy.spin(node)
+"""
+
+
+@pytest.fixture
+def partner(environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", PARTNER], env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_nodes_topics_and_services_are_listed(finish: Finish, partner: subprocess.Popen[str]):
+    assert finish("node", "list") == (0, "/partner\n")
+    assert "/joint_states [sensor_msgs/msg/JointState]\n" in finish("topic", "list", "-t")[1]
+    assert "/stop [std_srvs/srv/SetBool]\n" in finish("service", "list", "-t")[1]
+
+
+def test_echo_shows_messages_of_any_quality_of_service(finish: Finish, partner: subprocess.Popen[str]):
+    assert finish("topic", "echo", "--once", "/mode") == (0, "data: walking\n---\n")
+    assert finish("topic", "echo", "--once", "joint_states", "--field", "position") == (0, "- 0.25\n---\n")
+
+
+def test_pub_sends_what_it_is_given(finish: Finish, partner: subprocess.Popen[str]):
+    code, _ = finish("topic", "pub", "--once", "/cmd_vel", "geometry_msgs/msg/Twist", "{linear: {x: 0.5}}")
+    assert code == 0
+    assert partner.stdout is not None
+    assert partner.stdout.readline() == "moved 0.5\n"
+
+
+def test_hz_measures_the_rate(start: Start, partner: subprocess.Popen[str]):
+    process = start("topic", "hz", "/joint_states")
+    assert process.stdout is not None
+    rates = (float(line.split(":")[1]) for line in process.stdout if "average rate" in line)
+    assert 20.0 < max(itertools.islice(rates, 2)) < 60.0
+
+
+def test_call_prints_the_answer(finish: Finish, partner: subprocess.Popen[str]):
+    code, output = finish("service", "call", "/stop", "std_srvs/srv/SetBool", "{data: true}")
+    assert (code, "success=True, message='done'" in output) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("topic", "echo", "--once", "/nothing"), "topic '/nothing' does not exist"),
+        (("topic", "pub", "/x", "geometry_msgs/msg/Twits", "{}"), "is not installed"),
+        (("topic", "pub", "/x", "geometry_msgs/msg/Twist", "{liner: 1}"), "no field 'liner'; it has: linear, angular"),
+        (("topic", "pub", "/x", "geometry_msgs/msg/Twist", "{linear: {x: fast}}"), "cannot be 'fast'"),
+        (("service", "call", "/nothing", "std_srvs/srv/Trigger"), "nobody offers the service '/nothing'"),
+    ],
+)
+def test_what_cannot_be_done_is_told(finish: Finish, arguments: tuple[str, ...], sentence: str):
+    code, output = finish(*arguments)
+    assert (code, sentence in output) == (1, True)
+    assert "Traceback" not in output
+
+
+def test_run_becomes_the_executable(finish: Finish):
+    if "AMENT_PREFIX_PATH" not in os.environ:
+        pytest.skip("needs the built workspace")
+    code, output = finish("run", "fcnet_controller", "no_such_program")
+    assert (code, "teleop_keyboard" in output) == (1, True)
