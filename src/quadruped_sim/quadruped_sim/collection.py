@@ -83,9 +83,10 @@ class _Recorder:
     def step(self) -> None:
         seen = self._rollout.observe()
         self._observations.append(seen.observation)
-        self._actions.append(seen.advice.astype(np.float32))
+        advice = self._rollout.advise(seen)
+        self._actions.append(advice.astype(np.float32))
         self._firsts.append(self._first)
-        self._rollout.send(self._targets(seen))
+        self._rollout.send(self._targets(seen, advice))
         self._rollout.simulation.push(self._rng.random(len(self._first)) < PUSH_PROBABILITY, self._part.push)
         self._restart_fallen()
 
@@ -93,10 +94,10 @@ class _Recorder:
         """Observations (S, T, 70), labels (S, T, 12) and episode starts (S, T)."""
         return np.stack(self._observations, 1), np.stack(self._actions, 1), np.stack(self._firsts, 1)
 
-    def _targets(self, seen: Situation) -> Array:
+    def _targets(self, seen: Situation, advice: Array) -> Array:
         fresh = self._rng.standard_normal(self._noise.shape) * self._noise_scale
         self._noise = NOISE_MEMORY * self._noise + np.sqrt(1 - NOISE_MEMORY**2) * fresh
-        targets = seen.advice + self._noise
+        targets = advice + self._noise
         if self._student is None:
             return targets
         sensed = noisy(seen.observation, self._part.randomization.noise, self._rng)

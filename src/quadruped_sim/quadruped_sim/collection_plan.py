@@ -96,12 +96,13 @@ def _part(
     randomization: dict[str, Any] | None = None,
     **rest: float,
 ) -> Part:
-    ranges = {key: _ranges(setpoints.pop(key, {})) for key in ("always", "sometimes")}
+    always, sometimes = (_ranges(setpoints.pop(key, {})) for key in ("always", "sometimes"))
     drawn = Randomization(**{**vars(TYPICAL), **{k: _pair(v) for k, v in (randomization or {}).items()}})
     for facts in terrains:
         terrain_from_facts(**facts)
     hold = _pair(setpoints.pop("hold", (1.5, 5.0)))
-    return Part(name, share, tuple(terrains), SetpointRanges(hold=hold, **ranges, **setpoints), drawn, **rest)
+    asked = SetpointRanges(always=always, sometimes=sometimes, hold=hold, **setpoints)
+    return Part(name, share, tuple(terrains), asked, drawn, **rest)
 
 
 def _ranges(entries: dict[str, Any]) -> dict[str, Range]:

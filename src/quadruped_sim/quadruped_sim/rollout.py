@@ -23,13 +23,12 @@ Mask = npt.NDArray[np.bool_]
 @dataclass(frozen=True)
 class Situation:
     """What is known at the start of a control period: true state, who has fallen (B,), and, for those who have not,
-    the noise-free observation (B, 70) and the expert's advice (B, 12) [rad].
+    the noise-free observation (B, 70).
     """
 
     state: BodyState
     fallen: Mask
     observation: npt.NDArray[np.float32]
-    advice: Array
 
 
 class Rollout:
@@ -64,7 +63,11 @@ class Rollout:
             self._last_action,
             command,
         )
-        return Situation(state, fallen, observation, self.expert.act(state, self.shaper))
+        return Situation(state, fallen, observation)
+
+    def advise(self, seen: Situation) -> Array:
+        """The expert's position targets (B, 12) [rad]; it must be asked in every control period or never."""
+        return self.expert.act(seen.state, self.shaper)
 
     def send(self, targets: Array) -> None:
         """Send position targets (B, 12) [rad], clipped to the joint limits, and let one control period pass."""

@@ -90,7 +90,7 @@ class Simulation:
         """
         self._queue = [np.clip(targets, self.robot.lower, self.robot.upper), *self._queue[:2]]
         for index in np.flatnonzero(self.active):
-            self._advance(index)
+            self._advance(int(index))
 
     def fallen(self, state: BodyState) -> Mask:
         """Which robots (B,) have fallen: tilted by more than 60 degrees, or the trunk near the ground."""

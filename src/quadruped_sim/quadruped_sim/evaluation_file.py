@@ -1,0 +1,101 @@
+"""Results on disk: one JSON file of one evaluation, complete after every scenario, so that it can be continued."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fcnet_core.atomic_file import write_whole
+from quadruped_sim.score import Score
+
+FORMAT_VERSION = 1
+
+
+class EvaluationError(ValueError):
+    """An evaluation cannot be run, continued or compared; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Who was evaluated and how. `policy` is the model file's fingerprint, None for the expert."""
+
+    robot: str
+    policy: str | None
+    seed: int
+    episodes: int
+
+
+@dataclass
+class EvaluationFile:
+    """Scores by scenario; `path` None keeps them in memory only."""
+
+    subject: Subject
+    path: Path | None = None
+    scores: dict[str, Score] = field(default_factory=dict)
+
+    def add(self, scenario: str, score: Score) -> None:
+        """Keep a score, on disk at once."""
+        self.scores[scenario] = score
+        if self.path is not None:
+            facts = {
+                "format_version": FORMAT_VERSION,
+                "subject": asdict(self.subject),
+                "scenarios": {name: _to_json(entry) for name, entry in self.scores.items()},
+            }
+            write_whole(self.path, (json.dumps(facts, indent=1, allow_nan=False) + "\n").encode())
+
+
+def continue_file(path: Path | None, subject: Subject) -> EvaluationFile:
+    """The results at `path` so far, or none yet. Raises EvaluationError when they are of another subject."""
+    if path is None or not path.exists():
+        return EvaluationFile(subject, path)
+    found = read_evaluation(path)
+    if found.subject != subject:
+        names = [name for name, value in vars(subject).items() if getattr(found.subject, name) != value]
+        raise EvaluationError(
+            f"{path} holds an evaluation with another {', '.join(names)}; choose another file, or delete this one"
+        )
+    return found
+
+
+def read_evaluation(path: Path) -> EvaluationFile:
+    """Read a result file. Raises EvaluationError when it is missing or damaged."""
+    if not path.is_file():
+        raise EvaluationError(f"there is no result file {path}; make one with `fcnet evaluate --json {path}`")
+    try:
+        facts = json.loads(path.read_text())
+        if facts["format_version"] != FORMAT_VERSION:
+            raise EvaluationError(
+                f"{path} has format {facts['format_version']}, expected {FORMAT_VERSION}; run it again"
+            )
+        scores = {name: _from_json(**entry) for name, entry in facts["scenarios"].items()}
+        return EvaluationFile(Subject(**facts["subject"]), path, scores)
+    except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+        raise EvaluationError(f"result file {path} is damaged ({error}); delete it and evaluate again") from error
+
+
+def _to_json(score: Score) -> dict[str, Any]:
+    def plain(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return [plain(entry) for entry in value]
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    return {name: plain(value) for name, value in vars(score).items()} | {"fall_bound": score.fall_bound}
+
+
+def _from_json(
+    velocity: list[float | None], bias: list[float | None], attitude: list[float | None] | None, **rest: Any
+) -> Score:
+    del rest["fall_bound"]
+    vx, vy, yaw_rate = (_number(value) for value in velocity)
+    bias_x, bias_y, bias_yaw = (_number(value) for value in bias)
+    tilt = None if attitude is None else (_number(attitude[0]), _number(attitude[1]))
+    rest["height"] = _number(rest["height"])
+    return Score(velocity=(vx, vy, yaw_rate), bias=(bias_x, bias_y, bias_yaw), attitude=tilt, **rest)
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)

@@ -1,0 +1,160 @@
+"""The tests a policy has to pass: terrains, commands, disturbances, and what is expected of expert and student."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from fcnet_core.robot import Robot
+from quadruped_sim.randomization import TYPICAL, Randomization
+from quadruped_sim.setpoints import Range, SetpointRanges
+from quadruped_sim.terrain import Terrain, terrain_from_facts
+
+FOR_EVER = (1e9, 1e9)
+Commands = dict[str, Range]
+
+WALK: Commands = {"vx": (-0.5, 1.0), "vy": (-0.3, 0.3), "yaw_rate": (-0.8, 0.8)}
+POSE_WALK: Commands = {"vx": (-0.3, 0.6), "vy": (-0.15, 0.15), "yaw_rate": (-0.5, 0.5)}
+ROUGH_WALK: Commands = {"vx": (-0.4, 0.7), "vy": (-0.2, 0.2), "yaw_rate": (-0.5, 0.5)}
+AHEAD: Commands = {"vx": (0.3, 0.6), "vy": (-0.1, 0.1), "yaw_rate": (-0.15, 0.15)}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The most that is accepted: falls as shares of the episodes, mean absolute errors of velocity (vx, vy, yaw rate)
+    [m/s, rad/s], height [m] and attitude [rad]. None: nothing is asked.
+    """
+
+    expert_falls: float | None
+    student_falls: float
+    velocity: tuple[float, float, float] | None = None
+    height: float | None = None
+    attitude: float | None = None
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One test. `share` is its number of episodes relative to the others', `push` [m/s] comes every two seconds."""
+
+    name: str
+    limits: Limits
+    commands: SetpointRanges
+    terrain: dict[str, Any] = field(default_factory=lambda: {"kind": "flat"})
+    randomization: Randomization = TYPICAL
+    push: float = 0.0
+    seconds: float = 10.0
+    share: float = 1.0
+
+    @property
+    def level(self) -> bool:
+        """Whether the ground is level, so that the trunk's attitude can be compared with its command."""
+        return self.terrain["kind"] == "flat"
+
+    def build_terrain(self, number: int) -> Terrain:
+        """The terrain; a random one differs from `number` to `number`, and is not one that `fcnet collect` builds."""
+        facts = dict(self.terrain)
+        if facts["kind"] in ("rough", "obstacles"):
+            facts["seed"] = 2**31 + number
+        return terrain_from_facts(**facts)
+
+
+def scenarios(robot: Robot) -> dict[str, Scenario]:
+    """Every test of a robot by its name."""
+    chosen = [*_walks(), *_runs(), *_postures(robot), *_rough(), *_inclines(), *_steps(), *_disturbed(), _endurance()]
+    return {scenario.name: scenario for scenario in chosen}
+
+
+def _resampled(commands: Commands) -> SetpointRanges:
+    return SetpointRanges(always=commands)
+
+
+def _held(commands: Commands) -> SetpointRanges:
+    return SetpointRanges(always=commands, hold=FOR_EVER)
+
+
+def _walks() -> list[Scenario]:
+    return [
+        Scenario("flat", Limits(0.0, 1 / 300, (0.05, 0.03, 0.05)), _resampled(WALK)),
+        Scenario("pushes", Limits(0.01, 0.02), _resampled(WALK), push=0.8),
+    ]
+
+
+def _runs() -> list[Scenario]:
+    limits = Limits(0.01, 0.02, (0.15, 0.15, 0.15))
+    return [Scenario(f"run_{vx:.1f}", limits, _held({"vx": (vx, vx)})) for vx in (1.5, 2.0)]
+
+
+def _postures(robot: Robot) -> list[Scenario]:
+    low = 0.85 * robot.commands["height"].lowest
+    commands: dict[str, Commands] = {
+        "crawl": {**POSE_WALK, "height": (low, low)},
+        "tilt": {**POSE_WALK, "roll": (-0.25, 0.25), "pitch": (-0.18, 0.18)},
+        "squeeze": {**POSE_WALK, "width": (-0.35, -0.35)},
+        "stand": {"height": (low, 0.0), "roll": (-0.25, 0.25), "pitch": (-0.18, 0.18)},
+    }
+    limits = Limits(0.0, 0.01, (0.05, 0.05, 0.05), height=0.02, attitude=0.05)
+    return [Scenario(name, limits, _resampled(ranges)) for name, ranges in commands.items()]
+
+
+def _rough() -> list[Scenario]:
+    return [
+        Scenario(
+            f"rough_{amplitude * 100:.0f}cm",
+            Limits(0.01, falls, (0.06, 0.06, 0.06)),
+            _resampled(ROUGH_WALK),
+            {"kind": "rough", "amplitude": amplitude},
+        )
+        for amplitude, falls in ((0.04, 0.01), (0.06, 0.03))
+    ]
+
+
+def _inclines() -> list[Scenario]:
+    return [
+        Scenario(
+            f"slope_{degrees}deg_{way}",
+            Limits(0.02, falls, (0.1, 0.1, 0.1)),
+            _held(AHEAD),
+            {"kind": kind, "degrees": sign * degrees},
+        )
+        for degrees, falls in ((10, 0.02), (15, 0.05))
+        for way, kind, sign in (("up", "slope", 1), ("down", "slope", -1), ("across", "side_slope", 1))
+    ]
+
+
+def _steps() -> list[Scenario]:
+    stairs = [
+        Scenario(
+            f"stairs_{rise * 100:.0f}cm_{way}",
+            Limits(0.02, falls, (0.1, 0.1, 0.1)),
+            _held({**AHEAD, "clearance": (clearance, clearance)}),
+            {"kind": "stairs", "rise": sign * rise},
+        )
+        for rise, falls, clearance in ((0.06, 0.02, 0.04), (0.10, 0.05, 0.06))
+        for way, sign in (("up", 1), ("down", -1))
+    ]
+    obstacles = Scenario(
+        "obstacles_6cm",
+        Limits(0.02, 0.02, (0.1, 0.1, 0.1)),
+        _held({**AHEAD, "clearance": (0.04, 0.04)}),
+        {"kind": "obstacles", "tallest": 0.06},
+    )
+    return [*stairs, obstacles]
+
+
+def _disturbed() -> list[Scenario]:
+    def on_flat(name: str, limits: Limits, **changes: Any) -> Scenario:
+        return Scenario(name, limits, _resampled(WALK), randomization=replace(TYPICAL, **changes))
+
+    any_expert = Limits(None, 0.03)
+    return [
+        on_flat("friction_0.5", Limits(0.02, 0.03), friction=(0.5, 0.5)),
+        on_flat("friction_0.35", Limits(0.10, 0.15), friction=(0.35, 0.35)),
+        on_flat("payload_5kg", any_expert, payload=(5.0, 5.0)),
+        on_flat("weak_motors", any_expert, strength=(0.8, 0.8)),
+        on_flat("delay_20ms", any_expert, delay=(0.02, 0.04)),
+        on_flat("double_noise", any_expert, noise=2.0),
+    ]
+
+
+def _endurance() -> Scenario:
+    return Scenario("endurance", Limits(0.0, 0.03), _resampled(WALK), push=0.4, seconds=60.0, share=1 / 3)

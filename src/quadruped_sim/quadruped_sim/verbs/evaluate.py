@@ -1,0 +1,160 @@
+"""fcnet evaluate: how well the expert or a policy walks."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from concurrent.futures import Future, as_completed
+from pathlib import Path
+
+from tqdm import tqdm
+
+from fcnet_core.atomic_file import write_whole
+from fcnet_core.model_file import PolicyModel, check_robot, load_model
+from fcnet_core.robot import load_robot
+from quadruped_sim.episodes import Episodes, join
+from quadruped_sim.evaluation import trials
+from quadruped_sim.evaluation_file import EvaluationError, EvaluationFile, Subject, continue_file, read_evaluation
+from quadruped_sim.scenarios import Scenario, scenarios
+from quadruped_sim.score import Score, score_of
+from quadruped_sim.score_table import LEGEND, heading, markdown, row, summary, text_line
+from quadruped_sim.worker_pool import worker_pool
+
+SUMMARY = "measure the expert or a policy in closed loop: falls, tracking errors, return"
+EPILOG = """
+The policy sees what noisy sensors tell it and nothing else; the expert sees the true state. The result depends on the
+policy, the seed and the number of episodes alone. With --json, an interrupted evaluation goes on where it stopped.
+
+examples:
+  fcnet evaluate --robot aliengo --expert --json expert.json
+  fcnet evaluate --policy models/aliengo.safetensors --baseline expert.json --json policy.json --markdown policy.md
+  fcnet evaluate --policy models/aliengo.safetensors --scenarios flat,stairs_6cm_up --episodes 30
+  fcnet evaluate --list
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the verb's arguments."""
+    parser.epilog = EPILOG
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    who = parser.add_mutually_exclusive_group()
+    who.add_argument("--policy", type=Path, metavar="FILE", help="evaluate this policy file")
+    who.add_argument("--expert", action="store_true", help="evaluate the expert that policies imitate")
+    who.add_argument("--list", action="store_true", help="list the scenarios and what is expected, and stop")
+    parser.add_argument("--robot", metavar="NAME", help="the robot (default: the policy's, else aliengo)")
+    parser.add_argument("--scenarios", default="all", metavar="NAME,...", help="which scenarios (default: all)")
+    parser.add_argument("--episodes", type=int, default=300, metavar="N", help="episodes a scenario (default: 300)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of all randomness (default: 0)")
+    parser.add_argument("--processes", type=int, default=2, metavar="N", help="worker processes (default: 2)")
+    parser.add_argument("--baseline", type=Path, metavar="JSON", help="the expert's results, to compare with")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results here, and continue from them")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table here")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Evaluate what is not in the JSON file yet; 0 when all is measured, whether or not the targets are met."""
+    if not (args.policy or args.expert or args.list):
+        raise EvaluationError("say what to evaluate: --policy FILE or --expert (or --list to see the scenarios)")
+    model = load_model(args.policy) if args.policy else None
+    robot = load_robot(args.robot or (model.card.robot if model else "aliengo"))
+    if model:
+        check_robot(model, robot)
+    chosen = _chosen(scenarios(robot), args.scenarios)
+    if args.list:
+        print("\n".join(_listing(scenario) for scenario in chosen))
+        return 0
+    if min(args.episodes, args.processes) < 1:
+        raise EvaluationError("--episodes and --processes must be at least 1")
+    subject = Subject(robot.name, model.fingerprint if model else None, args.seed, args.episodes)
+    results = continue_file(args.json, subject)
+    baseline = _baseline(args.baseline, subject).scores if args.baseline else {}
+    _evaluate(chosen, results, baseline, model, args.processes)
+    _conclude(chosen, results, baseline, args)
+    return 0
+
+
+def _evaluate(
+    chosen: list[Scenario],
+    results: EvaluationFile,
+    baseline: dict[str, Score],
+    model: PolicyModel | None,
+    processes: int,
+) -> None:
+    """Score the chosen scenarios that have no score yet, printing each as soon as it is known."""
+    print(heading())
+    for scenario in chosen:
+        if scenario.name in results.scores:
+            print(text_line(_cells(scenario, results, baseline)), flush=True)
+    missing = [scenario for scenario in chosen if scenario.name not in results.scores]
+    for scenario, episodes in _finished(missing, results.subject, model, processes):
+        results.add(scenario.name, score_of(scenario, episodes))
+        tqdm.write(text_line(_cells(scenario, results, baseline)))
+
+
+def _finished(
+    missing: list[Scenario], subject: Subject, model: PolicyModel | None, processes: int
+) -> Iterator[tuple[Scenario, Episodes]]:
+    """Each scenario with its episodes, as soon as it is complete."""
+    work = {s.name: trials(subject.robot, s, subject.episodes, subject.seed, model) for s in missing}
+    steps = sum(trial.size * trial.periods for parts in work.values() for trial in parts)
+    with worker_pool(processes) as pool, tqdm(total=steps, unit="step", unit_scale=True, disable=not missing) as bar:
+        futures: dict[str, list[Future[Episodes]]] = {
+            name: [pool.submit(trial.run) for trial in parts] for name, parts in work.items()
+        }
+        waiting = {
+            future: trial for name, parts in work.items() for future, trial in zip(futures[name], parts, strict=True)
+        }
+        for future in as_completed(waiting):
+            future.result()
+            trial = waiting[future]
+            bar.update(trial.size * trial.periods)
+            scenario = trial.scenario
+            if scenario.name in futures and all(part.done() for part in futures[scenario.name]):
+                yield scenario, join([part.result() for part in futures.pop(scenario.name)])
+
+
+def _conclude(
+    chosen: list[Scenario], results: EvaluationFile, baseline: dict[str, Score], args: argparse.Namespace
+) -> None:
+    rows = [_cells(scenario, results, baseline) for scenario in chosen]
+    overall = summary(results.scores, baseline) if results.subject.policy else ""
+    met = f"{sum(cells[-1] == 'met' for cells in rows)} of {len(rows)} scenarios meet their target. {overall}".strip()
+    print(met, LEGEND, sep="\n")
+    if args.markdown:
+        write_whole(args.markdown, markdown(rows, met).encode())
+
+
+def _cells(scenario: Scenario, results: EvaluationFile, baseline: dict[str, Score]) -> list[str]:
+    score = results.scores[scenario.name]
+    if results.subject.policy is None:
+        return row(scenario, None, score)
+    return row(scenario, score, baseline.get(scenario.name))
+
+
+def _chosen(known: dict[str, Scenario], names: str) -> list[Scenario]:
+    wanted = list(known) if names == "all" else names.split(",")
+    if unknown := [name for name in wanted if name not in known]:
+        raise EvaluationError(f"there is no scenario {unknown[0]!r}; choose from {', '.join(known)}")
+    return [known[name] for name in known if name in wanted]
+
+
+def _baseline(path: Path, subject: Subject) -> EvaluationFile:
+    found = read_evaluation(path)
+    if found.subject != Subject(subject.robot, None, subject.seed, subject.episodes):
+        raise EvaluationError(
+            f"{path} is not the expert's evaluation on the {subject.robot} with seed {subject.seed} and "
+            f"{subject.episodes} episodes; make it with the same options and --expert"
+        )
+    return found
+
+
+def _listing(scenario: Scenario) -> str:
+    limits = scenario.limits
+    parts = [f"policy falls <= {limits.student_falls:.1%}"]
+    if limits.expert_falls is not None:
+        parts.append(f"expert falls <= {limits.expert_falls:.1%}")
+    if limits.velocity:
+        parts.append("errors of vx, vy, yaw rate <= " + ", ".join(f"{error:g}" for error in limits.velocity))
+    if limits.height and limits.attitude:
+        parts.append(f"height <= {limits.height:g}, attitude <= {limits.attitude:g}")
+    return f"{scenario.name:<20} {scenario.seconds:.0f} s: {'; '.join(parts)}"

@@ -1,0 +1,44 @@
+"""Worker processes that never outlive their work: not after Ctrl-C, not even when their parent is killed."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+@contextmanager
+def worker_pool(processes: int) -> Iterator[ProcessPoolExecutor]:
+    """A pool of fresh single-threaded processes. Whatever they do ends at once when the block is left with an error or
+    by Ctrl-C, or when this process dies; work that may be cut off at any moment belongs here.
+    """
+    for name in THREAD_VARIABLES:  # read by the workers when they load NumPy: many small matrices gain nothing
+        os.environ.setdefault(name, "1")
+    context = multiprocessing.get_context("spawn")
+    lifeline, held = context.Pipe(duplex=False)
+    pool = ProcessPoolExecutor(processes, context, initializer=_begin, initargs=(lifeline,))
+    try:
+        yield pool
+        pool.shutdown()
+    finally:
+        held.close()
+        pool.shutdown(cancel_futures=True)
+        lifeline.close()
+
+
+def _begin(lifeline: Connection) -> None:
+    """Leave Ctrl-C to the parent, and die when it lets go of the lifeline's other end."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_die_with, args=(lifeline,), daemon=True).start()
+
+
+def _die_with(lifeline: Connection) -> None:
+    lifeline.poll(None)
+    os._exit(1)
