@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 
-class NonFiniteObservation(ValueError):  # noqa: N818 - says what was given
+class NonFiniteObservation(ValueError):
     """An observation holds NaN or infinity; the policy's state is as it was before."""
 
 

@@ -149,7 +149,9 @@ def load_robot(name: str | Path) -> Robot:
     try:
         return _parse(yaml.safe_load(path.read_text()))
     except (KeyError, TypeError, ValueError, AttributeError, yaml.YAMLError) as error:
-        raise RobotFileError(f"robot file {path} cannot be used: {_reason(error)}; compare it with aliengo.yaml") from error
+        raise RobotFileError(
+            f"robot file {path} cannot be used: {_reason(error)}; compare it with aliengo.yaml"
+        ) from error
 
 
 def _parse(facts: dict[str, Any]) -> Robot:
