@@ -23,9 +23,9 @@ setup(
     license="Apache-2.0",
     entry_points={
         "console_scripts": [
-            "controller = fcnet_controller.controller_node:main",
+            "controller = fcnet_controller.program:controller",
             "teleop_keyboard = fcnet_controller.teleop_keyboard:main",
-            "demo_course = fcnet_controller.demo_course:main",
+            "demo_course = fcnet_controller.program:demo_course",
         ],
     },
 )

@@ -178,7 +178,3 @@ def _run(stop: threading.Event) -> None:
     receiving.result()
     executor.shutdown()
     bridge.destroy_node()
-
-
-if __name__ == "__main__":
-    main()
