@@ -15,6 +15,7 @@ import torch
 from fcnet_core.dataset import Dataset, DatasetError, DatasetWriter
 from fcnet_core.model_file import ModelFileError, load_model, save_model
 from fcnet_core.network_shape import NetworkShape
+from fcnet_core.runtime import load_policy
 from fcnet_core.training.checkpoint import CheckpointError, load_checkpoint
 from fcnet_core.training.config import TrainConfig, TrainConfigError
 from fcnet_core.training.imitation import Imitation, prepare, trained_policy
@@ -221,3 +222,14 @@ def test_data_of_two_robots_are_refused(tiny_config: TrainConfig, tiny_data: Pat
 def test_a_bad_weight_is_named(tiny_config: TrainConfig, weight: str, message: str) -> None:
     with pytest.raises(TrainConfigError, match=message):
         prepare(replace(tiny_config, data=(f"{tiny_config.data[0]}:{weight}",)))
+
+
+def test_the_policy_acts_on_the_robot_as_it_did_in_training(tiny_config: TrainConfig) -> None:
+    run = prepare(replace(tiny_config, observation_clip=1.5))
+    run.trainer.run(ignore, never)
+    observation = np.array(run.data.shards[0].observation[0])  # much longer than the window
+    policy, normalisation = load_policy(trained_policy(run, ""), "numpy"), run.trainer.normalisation
+    with torch.no_grad():
+        output = run.trainer.network(torch.from_numpy(normalisation.observation(observation[None])))[0].numpy()
+    expected = normalisation.action_mean + normalisation.action_scale * output
+    np.testing.assert_allclose([policy.step(row) for row in observation], expected, atol=5e-6)
