@@ -148,8 +148,10 @@ class DemoCourse(Node):
         self._score.see(sighting, None if self._section is REST else self._section, self._in_section)
 
     def _hear_health(self, message: DiagnosticArray) -> None:
+        namespace = self.get_namespace().strip("/")
         for status in message.status:
-            self._health.update({pair.key: pair.value for pair in status.values})
+            if status.name.rpartition("/")[0] == namespace:
+                self._health.update({pair.key: pair.value for pair in status.values})
         if "real_time_factor" in self._health:
             slowest = min(float(self._health["real_time_factor"]), float(self._health.get("slowest_factor", "inf")))
             self._health["slowest_factor"] = str(slowest)
