@@ -8,10 +8,15 @@ import signal
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+class WorkerError(ValueError):
+    """A worker process died; the message says what to do."""
 
 
 @contextmanager
@@ -27,6 +32,10 @@ def worker_pool(processes: int) -> Iterator[ProcessPoolExecutor]:
     try:
         yield pool
         pool.shutdown()
+    except BrokenProcessPool as error:
+        raise WorkerError(
+            "a worker process was killed, perhaps for lack of memory; run the same command again with fewer --processes"
+        ) from error
     finally:
         held.close()
         pool.shutdown(cancel_futures=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -15,6 +14,7 @@ from tqdm import tqdm
 from quadruped_sim.collection import Collector
 from quadruped_sim.collection_plan import CollectionPlan, Job, jobs, load_plan
 from quadruped_sim.simulation import CONTROL_PERIOD
+from quadruped_sim.worker_pool import worker_pool
 
 SUMMARY = "collect experience of the expert, or of a policy that the expert corrects, in simulation"
 EPILOG = """
@@ -46,17 +46,12 @@ def run(args: argparse.Namespace) -> int:
     collector = Collector(plan, args.out, args.student)
     writer = collector.writer(args.seed)
     missing = [job for job in jobs(plan, args.seed) if not writer.has(job.index)]
-    pool = ProcessPoolExecutor(args.processes, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN))
     try:
-        falls = _collect(pool, collector, args, missing)
+        with worker_pool(args.processes) as pool:
+            falls = _collect(pool, collector, args, missing)
     except KeyboardInterrupt:
-        pool.shutdown(wait=True, cancel_futures=True)
         print("fcnet: stopped; what is written stays, the same command line goes on from there", file=sys.stderr)
         return 130
-    except BaseException:
-        pool.shutdown(wait=True, cancel_futures=True)
-        raise
-    pool.shutdown()
     if not args.json:
         print(f"{args.out} holds {plan.shards} shards, {plan.shards * _steps(plan):,} steps ({falls} falls just now)")
     return 0

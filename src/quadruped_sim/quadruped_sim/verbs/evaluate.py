@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator
 from concurrent.futures import Future, as_completed
 from pathlib import Path
@@ -68,7 +69,12 @@ def run(args: argparse.Namespace) -> int:
     subject = Subject(robot.name, model.fingerprint if model else None, args.seed, args.episodes)
     results = continue_file(args.json, subject)
     baseline = _baseline(args.baseline, subject).scores if args.baseline else {}
-    _evaluate(chosen, results, baseline, model, args.processes)
+    try:
+        _evaluate(chosen, results, baseline, model, args.processes)
+    except KeyboardInterrupt:
+        advice = "the same command line goes on from there" if args.json else "with --json FILE it could be continued"
+        print(f"fcnet: stopped after {len(results.scores)} scenarios; {advice}", file=sys.stderr)
+        return 130
     _conclude(chosen, results, baseline, args)
     return 0
 
