@@ -11,19 +11,18 @@ Mask = npt.NDArray[np.bool_]
 # What matters most when the feet cannot do everything: fx, fy, fz, roll, pitch, yaw moments.
 WEIGHTS = np.array([1.0, 1.0, 2.0, 6.0, 6.0, 3.0])
 REGULARISATION = 0.02
-FRICTION = 0.3  # assumed of the ground: modest, so that a slippery floor is survived
 
 
-def share_forces(feet: Array, stance: Mask, wrench: Array, highest: float) -> Array:
+def share_forces(feet: Array, stance: Mask, wrench: Array, highest: float, friction: float) -> Array:
     """Forces (B, 4, 3) [N] on the feet (B, 4, 3) [m, from the trunk's centre] that give the wrench (B, 6) [N, Nm] in
-    the least-squares sense; feet off the ground get none, others push with at most `highest` [N] within friction.
+    the least-squares sense; feet off the ground get none, others push with at most `highest` [N] within `friction`.
     """
     grip = _grasp(feet, stance) * WEIGHTS[:, None]
     square = grip @ grip.transpose(0, 2, 1) + REGULARISATION * np.eye(6)
     solution = np.linalg.solve(square, (wrench * WEIGHTS)[..., None])
     forces = (grip.transpose(0, 2, 1) @ solution)[..., 0].reshape(-1, 4, 3)
     forces[..., 2] = np.clip(forces[..., 2], 0.0, highest)
-    cone = FRICTION * forces[..., 2:3]
+    cone = friction * forces[..., 2:3]
     forces[..., :2] = np.clip(forces[..., :2], -cone, cone)
     return forces
 

@@ -6,8 +6,6 @@ policy that imitates it can know where in the stride it is. Frame H is at the tr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
@@ -16,6 +14,7 @@ from fcnet_core.robot import SETPOINT_FIELDS, Robot
 from fcnet_core.rotation import matrix_from_xyzw, roll_pitch_yaw
 from quadruped_sim.expert.leg_kinematics import LegKinematics
 from quadruped_sim.expert.stance_force import share_forces
+from quadruped_sim.expert.trot_parameters import PARAMETERS, TrotParameters
 from quadruped_sim.simulation import CONTROL_PERIOD, BodyState
 
 Array = npt.NDArray[np.float64]
@@ -26,35 +25,12 @@ PHASE_OFFSET = np.array([0.0, 0.5, 0.5, 0.0])  # FR FL RR RL: diagonal legs move
 FIELD = {name: index for index, name in enumerate(SETPOINT_FIELDS)}
 
 
-@dataclass(frozen=True)
-class TrotParameters:
-    """Constants found by trial in simulation, the same for both robots. Lengths are shares of the stretched leg; gains
-    of forces are accelerations per error, those of moments too, for an inertia of mass x hip_x^2.
-    """
-
-    duty: float = 0.6  # share of the stride on the ground, at walking speed
-    duty_gain: float = 0.1  # less of it for each m/s above the gait's knee speed
-    clearance: float = 0.16  # height of the swing
-    lead: float = 1.15  # feet land early, so the stance is longer than planned by this factor
-    placement_gain: float = 0.1  # [s] foothold by velocity error (Raibert)
-    reach: float = 0.44  # farthest foothold from neutral, along x and along y
-    speed_scale: float = 0.9  # a stance pulls the body a little faster than it moves its feet
-    yaw_scale: float = 0.84
-    velocity_gain: float = 8.0
-    height_gain: float = 60.0
-    height_damping: float = 10.0
-    attitude_gain: float = 85.0
-    attitude_damping: float = 10.0
-    yaw_gain: float = 7.0
-    slope_rate: float = 0.08
-
-
 class TrotExpert:
     """Position targets for a batch of robots that follow the commands of a CommandShaper."""
 
     def __init__(self, robot: Robot, batch: int, parameters: TrotParameters | None = None) -> None:
         self.robot = robot
-        self.parameters = parameters or TrotParameters()
+        self.parameters = parameters or PARAMETERS.get(robot.name, TrotParameters())
         self._kinematics = LegKinematics(robot)
         self._leg = robot.geometry.thigh + robot.geometry.calf
         self._inertia = robot.mass * robot.geometry.hip_x**2
@@ -183,7 +159,7 @@ class TrotExpert:
         righting = constants.attitude_gain * error - constants.attitude_damping * view.spin[:, :2]
         wrench[:, 3:5] = self._inertia * righting
         wrench[:, 5] = self._inertia * constants.yaw_gain * (setpoint[:, FIELD["yaw_rate"]] - view.spin[:, 2])
-        forces = share_forces(view.feet, self._stance, wrench, 12.0 * mass) @ view.rotation
+        forces = share_forces(view.feet, self._stance, wrench, 12.0 * mass, constants.friction) @ view.rotation
         torque = -(view.jacobian.transpose(0, 1, 3, 2) @ forces[..., None])[..., 0]
         return torque * self._stance[..., None]
 
