@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-LATEST = 0.2  # [s] a pacer that is later than this gives up catching up
+# [s] A pacer that is later than this does not catch up: a burst of simulated time would leave whoever controls the
+# robot no time to answer.
+LATEST = 0.02
 
 
 class Pacer:
