@@ -24,10 +24,10 @@ with --resume continues it as if nothing had happened. When the policy is writte
 
 example:
   fcnet collect --config config/collect/aliengo.yaml --out data/aliengo
-  fcnet train --config config/train/aliengo.yaml --data data/aliengo --out models/aliengo.safetensors
+  fcnet train --config config/train/imitation.yaml --data data/aliengo --out models/aliengo.safetensors
 
 another round, in which newer data count three times as much:
-  fcnet train --config config/train/aliengo.yaml --data data/aliengo --data data/aliengo-dagger:3 \\
+  fcnet train --config config/train/dagger.yaml --data data/aliengo --data data/aliengo-dagger:2 \\
               --init models/aliengo.safetensors --out models/aliengo-2.safetensors
 """
 
