@@ -73,6 +73,7 @@ def test_namespaces_of_groups_are_joined_and_end_with_the_group(run_node: Finish
     entities = f'GroupAction([PushRosNamespace("dog"), {inner}]), {node("")}'
     output = run_node(entities)[1]
     assert "__ns:=/dog/left" in output
+    assert "__ns:=/']" in run_node(node("namespace=''"))[1]
     assert "['--ros-args']" in output
 
 
