@@ -42,6 +42,11 @@ class CollectionPlan:
     seconds: float
     parts: tuple[Part, ...]
 
+    def __post_init__(self) -> None:
+        for name in ("shards", "robots", "seconds"):
+            if not getattr(self, name) > 0:
+                raise CollectionPlanError(f"{name} must be more than 0, not {getattr(self, name)}")
+
 
 @dataclass(frozen=True)
 class Job:
