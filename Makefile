@@ -2,7 +2,7 @@
 
 ENTER = . ./env.sh
 .DEFAULT_GOAL = help
-.PHONY: help setup demo test lint bench clean
+.PHONY: help setup demo test lint bench clean model
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name text; do \
@@ -32,3 +32,7 @@ clean: ## removes everything that setup and the builds made
 	rm -rf .venv build install log .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	find . -name '*.egg-info' -type d -prune -exec rm -rf {} +
+
+model: ## trains a policy from nothing: ROBOT=aliengo or a1, about an hour on two cores
+	@sh tools/setup.sh test
+	@$(ENTER) && sh tools/make_model.sh $(ROBOT)
