@@ -113,6 +113,8 @@ class Client:
         self.imu: Imu | None = None
         self.joints: JointState | None = None
         self.target: JointTrajectory | None = None
+        self.lowest_targets = np.full(12, np.inf)
+        self.highest_targets = np.full(12, -np.inf)
         self._velocity = self.node.create_publisher(Twist, "cmd_vel", 10)
         self._pose = self.node.create_publisher(Pose, "cmd_pose", 10)
         self._target = self.node.create_publisher(JointTrajectory, "joint_trajectory", 1)
@@ -139,9 +141,15 @@ class Client:
             (Odometry, "odom", "odom"),
             (Imu, "imu/data", "imu"),
             (JointState, "joint_states", "joints"),
-            (JointTrajectory, "joint_trajectory", "target"),
         ):
             node.create_subscription(kind, topic, keep(attribute), qos_profile_sensor_data)
+        node.create_subscription(JointTrajectory, "joint_trajectory", self._see_target, qos_profile_sensor_data)
+
+    def _see_target(self, message: JointTrajectory) -> None:
+        self.target = message
+        if positions := message.points[0].positions:
+            self.lowest_targets = np.minimum(self.lowest_targets, positions)
+            self.highest_targets = np.maximum(self.highest_targets, positions)
 
     @property
     def position(self) -> np.ndarray:

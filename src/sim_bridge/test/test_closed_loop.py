@@ -4,9 +4,12 @@ everything once.
 
 from __future__ import annotations
 
+import math
 import time
 
 import pytest
+
+from fcnet_core.robot import load_robot
 
 LAUNCH = ("launch", "fcnet_controller")
 
@@ -27,6 +30,12 @@ def test_the_robot_walks_turns_stops_is_pushed_is_stopped_and_gets_up_again(star
     time.sleep(3.0)  # nobody sends cmd_vel any more
     assert client.speed < 0.15
     assert client.mode == "walking"
+
+    client.drive(0.5, vx=math.nan)
+    client.drive(0.5, vx=1e9)
+    time.sleep(3.0)
+    assert client.upright
+    assert client.speed < 0.15
 
     assert client.call("mujoco_bridge/push").success
     time.sleep(2.0)
@@ -49,6 +58,10 @@ def test_the_robot_walks_turns_stops_is_pushed_is_stopped_and_gets_up_again(star
     began = client.position
     client.drive(3.0, vx=0.5)
     assert abs(client.position - began)[:2].max() > 0.5
+
+    robot = load_robot("aliengo")
+    assert (client.lowest_targets >= robot.lower - 1e-6).all()
+    assert (client.highest_targets <= robot.upper + 1e-6).all()
 
     program.interrupt()
     assert program.survivors() == {}
