@@ -2,11 +2,11 @@
 
 ENTER = . ./env.sh
 .DEFAULT_GOAL = help
-.PHONY: help setup demo test lint bench clean model
+.PHONY: help setup demo test lint bench bench-ros clean model
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name text; do \
-		printf '  make %-6s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name text; do \
+		printf '  make %-9s %s\n' "$$name" "$$text"; done
 	@echo "Variables: PYTHON=python3.12 (3.10 to 3.13); TORCH_INDEX=https://download.pytorch.org/whl/cpu"
 	@echo "(make test without CUDA); afterwards '. env.sh' gives a shell with ros2, colcon and fcnet."
 
@@ -27,6 +27,10 @@ lint: ## ruff and mypy
 bench: ## one step of the policy, of every runtime
 	@sh tools/setup.sh test
 	@$(ENTER) && python benchmarks/step_latency.py
+
+bench-ros: ## the control loop through ROS, for a minute
+	@sh tools/setup.sh
+	@$(ENTER) && python benchmarks/closed_loop.py
 
 clean: ## removes everything that setup and the builds made
 	rm -rf .venv build install log .pytest_cache .mypy_cache .ruff_cache .hypothesis
