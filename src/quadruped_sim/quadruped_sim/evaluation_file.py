@@ -43,7 +43,7 @@ class EvaluationFile:
             facts = {
                 "format_version": FORMAT_VERSION,
                 "subject": asdict(self.subject),
-                "scenarios": {name: _to_json(entry) for name, entry in self.scores.items()},
+                "scenarios": {name: _to_json(entry) for name, entry in sorted(self.scores.items())},
             }
             write_whole(self.path, (json.dumps(facts, indent=1, allow_nan=False) + "\n").encode())
 

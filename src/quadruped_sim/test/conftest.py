@@ -1,0 +1,69 @@
+"""The two robots, a policy that only stands, and the fcnet program as a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+import fcnet_core
+import quadruped_sim
+from fcnet_core.model_file import PolicyModel
+from fcnet_core.network_shape import NetworkShape
+from fcnet_core.policy_card import card_for_robot
+from fcnet_core.robot import Robot, load_robot
+
+settings.register_profile("busy_machine", deadline=None, max_examples=50)
+settings.load_profile("busy_machine")
+
+PROGRAM = "import sys; from fcnet_core.cli import main; sys.exit(main(sys.argv[1:]))"
+
+
+@pytest.fixture(params=["aliengo", "a1"])
+def robot(request: pytest.FixtureRequest) -> Robot:
+    return load_robot(request.param)
+
+
+@pytest.fixture(scope="session")
+def aliengo() -> Robot:
+    return load_robot("aliengo")
+
+
+@pytest.fixture(scope="session")
+def standing_policy(aliengo: Robot) -> PolicyModel:
+    """A policy whose output is the stand pose, whatever it sees."""
+    shape = NetworkShape(layers=1, modes=4, hidden=16, decoder_hidden=16, window=8)
+    return PolicyModel(
+        card=card_for_robot(aliengo, shape, observation_clip=5.0),
+        weights={name: np.zeros(size, dtype=np.float32) for name, size in shape.weight_shapes().items()},
+        observation_mean=np.zeros(70, dtype=np.float32),
+        observation_std=np.ones(70, dtype=np.float32),
+        action_mean=aliengo.stand_pose.astype(np.float32),
+        action_scale=np.ones(12, dtype=np.float32),
+    )
+
+
+@pytest.fixture
+def fcnet() -> Callable[..., subprocess.Popen[str]]:
+    """Starts `fcnet ARGUMENTS` as a process."""
+    places = [str(Path(package.__file__ or "").parents[1]) for package in (fcnet_core, quadruped_sim)]
+    path = os.pathsep.join([*places, os.environ.get("PYTHONPATH", "")])
+
+    def start(*arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, *map(str, arguments)],
+            env={**os.environ, "PYTHONPATH": path},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            **options,
+        )
+
+    return start

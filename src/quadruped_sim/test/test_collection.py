@@ -1,0 +1,150 @@
+"""Collected experience: what a plan asks for, deterministic, with labels that are the expert's."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from fcnet_core.dataset import Dataset, DatasetError
+from fcnet_core.model_file import save_model
+from fcnet_core.observation import LAYOUT
+from quadruped_sim.collection import Collector
+from quadruped_sim.collection_plan import CollectionPlanError, jobs, load_plan
+
+CONFIG = Path(__file__).parents[3] / "config" / "collect"
+PLAN = {
+    "robot": "aliengo",
+    "shards": 4,
+    "robots": 3,
+    "seconds": 1,
+    "parts": {
+        "walk": {
+            "share": 3,
+            "terrains": [{"kind": "flat"}, {"kind": "slope", "degrees": 5}],
+            "setpoints": {"always": {"vx": [0.3, 0.8]}, "sometimes": {"height": [-0.05, 0]}, "hold": 0.4},
+            "randomization": {"friction": 0.6},
+            "push": 0.3,
+        },
+        "rough": {
+            "share": 1,
+            "terrains": [{"kind": "rough", "amplitude": 0.03}],
+            "setpoints": {"always": {"vx": [-0.3, 0.5]}, "standing_share": 0.5},
+        },
+    },
+}
+
+
+@pytest.fixture
+def plan(tmp_path):
+    (tmp_path / "plan.yaml").write_text(yaml.safe_dump(PLAN))
+    return load_plan(tmp_path / "plan.yaml")
+
+
+def _collect(collector: Collector, seed: int, count: int = 1) -> Dataset:
+    writer = collector.writer(seed)
+    for job in jobs(collector.plan, seed)[:count]:
+        collector.collect(job, writer)
+    return Dataset(collector.folder)
+
+
+@pytest.mark.parametrize("path", sorted(CONFIG.glob("*.yaml")), ids=lambda path: path.stem)
+def test_plans_that_ship_can_be_used(path):
+    plan = load_plan(path)
+    work = jobs(plan, 0)
+    assert len({job.seed for job in work}) == len(work) == plan.shards
+    assert {job.part.name for job in work} == {part.name for part in plan.parts}
+    for job in work:
+        job.build_terrain()
+
+
+def test_shards_are_shared_out_as_the_plan_says_and_terrains_take_turns(plan):
+    work = jobs(plan, 0)
+    assert Counter(job.part.name for job in work) == {"walk": 3, "rough": 1}
+    assert [job.terrain["kind"] for job in work if job.part.name == "walk"] == ["flat", "slope", "flat"]
+    assert len({job.seed for job in work} | {job.seed for job in jobs(plan, 1)}) == 8
+
+
+def test_the_seed_decides_a_shard_to_the_last_bit(plan, tmp_path):
+    one, same, other = (
+        _collect(Collector(plan, tmp_path / name), seed).shards[0] for name, seed in (("a", 0), ("b", 0), ("c", 1))
+    )
+    for name in ("observation", "action", "first"):
+        assert np.array_equal(getattr(one, name), getattr(same, name))
+    assert not np.array_equal(one.observation, other.observation)
+
+
+def test_a_shard_holds_what_was_seen_and_what_the_expert_advised(plan, aliengo, tmp_path):
+    data = _collect(Collector(plan, tmp_path / "data"), seed=0)
+    shard = data.shards[0]
+    assert shard.observation.shape == (3, 50, 70) and data.steps == 150
+    assert shard.first[:, 0].all() and not shard.first[:, 1:].any()
+    assert (shard.action >= aliengo.lower - 1e-6).all() and (shard.action <= aliengo.upper + 1e-6).all()
+    sent = shard.observation[:, 1:, LAYOUT["last_action"]]  # disturbed on purpose
+    difference = np.abs(sent - shard.action[:, :-1])
+    assert 0.001 < difference.mean() < 0.1
+    sine, cosine = (
+        shard.observation[..., LAYOUT["sin_joint_position"]],
+        shard.observation[..., LAYOUT["cos_joint_position"]],
+    )
+    np.testing.assert_allclose(sine**2 + cosine**2, 1, atol=1e-6)  # no noise is recorded: training adds its own
+    assert data.manifest.robot == "aliengo" and data.manifest.control_rate == 50
+
+
+def test_a_student_drives_while_the_expert_labels(plan, aliengo, standing_policy, tmp_path):
+    save_model(standing_policy, tmp_path / "student.safetensors")
+    collector = Collector(plan, tmp_path / "data", tmp_path / "student.safetensors", student_share=1.0)
+    shard = _collect(collector, seed=0).shards[0]
+    sent = shard.observation[:, 1:, LAYOUT["last_action"]]
+    assert np.abs(sent - aliengo.stand_pose).max() < 0.1
+    assert np.abs(shard.action - aliengo.stand_pose).max() > 0.2
+
+
+def test_a_folder_is_not_continued_with_another_seed_or_plan(plan, tmp_path):
+    Collector(plan, tmp_path / "data").writer(0)
+    with pytest.raises(DatasetError, match="another seed"):
+        Collector(plan, tmp_path / "data").writer(1)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"robots": None}, "lacks|cannot be used"),
+        ({"colour": "red"}, "cannot be used: .*colour"),
+        (
+            {"parts": {"walk": {"share": 1, "terrains": [{"kind": "lava"}], "setpoints": {}}}},
+            "no terrain of kind 'lava'",
+        ),
+        ({"parts": {"walk": {"share": 1, "setpoints": {}}}}, "terrains"),
+        (
+            {"parts": {"walk": {"share": 1, "terrains": [{"kind": "flat"}], "setpoints": {"always": {"speed": 1}}}}},
+            "unknown setpoint fields",
+        ),
+        (
+            {
+                "parts": {
+                    "w": {"share": 1, "terrains": [{"kind": "flat"}], "setpoints": {}, "randomization": {"wind": 1}}
+                }
+            },
+            "wind",
+        ),
+        ({"parts": [1, 2]}, "cannot be used"),
+    ],
+)
+def test_a_plan_that_cannot_be_used_is_told_in_a_sentence(change, sentence, tmp_path):
+    facts = {key: value for key, value in {**PLAN, **change}.items() if value is not None}
+    (tmp_path / "plan.yaml").write_text(yaml.safe_dump(facts))
+    with pytest.raises(CollectionPlanError, match=sentence) as told:
+        load_plan(tmp_path / "plan.yaml")
+    assert "plan.yaml" in str(told.value)
+
+
+def test_a_missing_or_broken_plan_is_told_in_a_sentence(tmp_path):
+    with pytest.raises(CollectionPlanError, match="there is no collection file"):
+        load_plan(tmp_path / "none.yaml")
+    (tmp_path / "broken.yaml").write_text("parts: [")
+    with pytest.raises(CollectionPlanError, match="cannot be used"):
+        load_plan(tmp_path / "broken.yaml")

@@ -1,0 +1,57 @@
+"""Closed-form legs agree with MuJoCo and with themselves."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+
+from fcnet_core.robot import LEGS
+from quadruped_sim.expert.leg_kinematics import LegKinematics
+from quadruped_sim.mjcf import build_model
+from quadruped_sim.terrain import Flat
+
+
+def _bent_legs(robot, count=200):
+    """Joint positions within the limits with the feet below the hips and the knees neither stretched nor folded."""
+    low, high = robot.lower.reshape(4, 3).copy(), robot.upper.reshape(4, 3).copy()
+    low[:, 0], high[:, 0] = -0.6, 0.6
+    low[:, 1], high[:, 1] = 0.2, 1.4
+    low[:, 2], high[:, 2] = -2.4, -1.0
+    return np.random.default_rng(0).uniform(low, high, (count, 4, 3))
+
+
+def test_feet_are_where_mujoco_has_them(robot):
+    model = build_model(robot, Flat(), 0.004)
+    data = mujoco.MjData(model)
+    joints = _bent_legs(robot, 20)
+    feet, _ = LegKinematics(robot).feet(joints)
+    for case in range(len(joints)):
+        data.qpos[:3], data.qpos[3:7], data.qpos[7:] = (0, 0, 5), (1, 0, 0, 0), joints[case].ravel()
+        mujoco.mj_kinematics(model, data)
+        sites = np.array([data.site(f"{leg}_foot").xpos for leg in LEGS]) - [0, 0, 5]
+        np.testing.assert_allclose(feet[case], sites, atol=1e-9)
+
+
+def test_joints_that_are_solved_for_are_the_joints(robot):
+    legs, joints = LegKinematics(robot), _bent_legs(robot)
+    np.testing.assert_allclose(legs.joints(legs.feet(joints)[0]), joints, atol=1e-9)
+
+
+def test_the_jacobian_is_the_derivative(robot):
+    legs, joints = LegKinematics(robot), _bent_legs(robot)
+    _, jacobian = legs.feet(joints)
+    for joint in range(3):
+        small = np.zeros(3)
+        small[joint] = 1e-6
+        slope = (legs.feet(joints + small)[0] - legs.feet(joints - small)[0]) / 2e-6
+        np.testing.assert_allclose(jacobian[..., joint], slope, atol=1e-8)
+
+
+def test_feet_out_of_reach_are_approached_on_the_same_line(robot):
+    legs = LegKinematics(robot)
+    far = legs.neutral + np.array([0.3, 0.0, -2.0])
+    joints = legs.joints(far[None])
+    assert np.isfinite(joints).all()
+    reached, _ = legs.feet(joints)
+    near = reached[0] - legs.neutral
+    np.testing.assert_allclose(near[:, 0] / near[:, 2], 0.3 / -2.0, rtol=1e-6)

@@ -1,0 +1,64 @@
+"""Setpoints stay in their ranges, hold, and change."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fcnet_core.robot import SETPOINT_FIELDS
+from quadruped_sim.setpoints import SetpointRanges, SetpointSource
+
+PERIOD = 0.02
+VALUES = st.floats(-2, 2, allow_nan=False)
+RANGES = st.dictionaries(
+    st.sampled_from(SETPOINT_FIELDS), st.tuples(VALUES, VALUES).map(lambda pair: (min(pair), max(pair)))
+)
+
+
+def _steps(ranges: SetpointRanges, count: int = 60, batch: int = 8, seed: int = 0) -> np.ndarray:
+    source = SetpointSource(ranges, batch, PERIOD, np.random.default_rng(seed))
+    return np.stack([source.step().copy() for _ in range(count)])
+
+
+@given(RANGES, RANGES, st.integers(0, 1000))
+def test_fields_stay_in_their_ranges_and_the_others_at_zero(always, sometimes, seed):
+    drawn = _steps(SetpointRanges(always, sometimes, hold=(0.1, 0.4)), seed=seed)
+    for index, name in enumerate(SETPOINT_FIELDS):
+        allowed = [r for r in (always.get(name, (0.0, 0.0)), sometimes.get(name)) if r]
+        inside = [(low <= drawn[..., index]) & (drawn[..., index] <= high) for low, high in allowed]
+        assert np.any(inside, axis=0).all(), name
+
+
+@given(st.floats(0.05, 0.5), st.integers(0, 1000))
+def test_a_setpoint_holds_as_long_as_it_should(hold, seed):
+    drawn = _steps(SetpointRanges({"vx": (-1, 1)}, hold=(hold, hold)), seed=seed)[..., 0]
+    changes = [np.flatnonzero(np.diff(robot)) + 1 for robot in drawn.T]
+    expected = np.arange(round(hold / PERIOD), len(drawn), round(hold / PERIOD))
+    for times in changes:
+        np.testing.assert_array_equal(times, expected)
+
+
+def test_a_share_of_the_setpoints_stands_still():
+    drawn = _steps(SetpointRanges({"vx": (0.5, 1), "height": (-0.1, -0.05)}, standing_share=0.3), 1, 2000)[0]
+    still = (drawn[:, :3] == 0).all(axis=1)
+    assert 0.25 < still.mean() < 0.35
+    assert (drawn[:, SETPOINT_FIELDS.index("height")] < 0).all()  # a robot that stands may crouch
+
+
+def test_a_share_of_the_setpoints_has_the_fields_of_sometimes():
+    ranges = SetpointRanges({"vx": (0.5, 1)}, {"roll": (0.1, 0.2)}, sometimes_share=0.4)
+    drawn = _steps(ranges, 1, 2000)[0]
+    assert 0.35 < (drawn[:, SETPOINT_FIELDS.index("roll")] > 0).mean() < 0.45
+
+
+def test_the_seed_decides():
+    ranges = SetpointRanges({"vx": (-1, 1)})
+    assert np.array_equal(_steps(ranges, seed=1), _steps(ranges, seed=1))
+    assert not np.array_equal(_steps(ranges, seed=1), _steps(ranges, seed=2))
+
+
+def test_unknown_fields_are_refused_by_name():
+    with pytest.raises(ValueError, match=r"unknown setpoint fields \['speed'\]; known are vx, vy"):
+        SetpointRanges({"speed": (0, 1)})

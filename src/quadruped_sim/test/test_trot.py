@@ -1,0 +1,121 @@
+"""The expert walks, turns and stands, in step with the gait clock."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fcnet_core.command import CommandShaper
+from fcnet_core.robot import SETPOINT_FIELDS
+from fcnet_core.rotation import roll_pitch_yaw
+from quadruped_sim.expert.leg_kinematics import LegKinematics
+from quadruped_sim.expert.trot import TrotExpert
+from quadruped_sim.randomization import TYPICAL
+from quadruped_sim.rollout import Rollout
+from quadruped_sim.setpoints import SetpointRanges
+from quadruped_sim.simulation import CONTROL_PERIOD, Simulation
+from quadruped_sim.terrain import Flat
+
+SECONDS = 4.0
+
+
+def _walk(robot, **commands):
+    """Distance ahead and to the left [m], turn [rad] and falls of four robots after four seconds."""
+    ranges = SetpointRanges({name: (value, value) for name, value in commands.items()})
+    rollout = Rollout(robot, 4, Flat(), ranges, TYPICAL, seed=0)
+    turned, last = np.zeros(4), np.zeros(4)
+    for _ in range(round(SECONDS / CONTROL_PERIOD)):
+        seen = rollout.observe()
+        yaw = roll_pitch_yaw(seen.state.orientation)[:, 2]
+        turned, last = turned + (yaw - last + np.pi) % (2 * np.pi) - np.pi, yaw
+        rollout.send(rollout.advise(seen))
+    state = rollout.simulation.state()
+    return state, turned, rollout.simulation.fallen(state)
+
+
+def test_it_walks_ahead(robot):
+    state, turned, fallen = _walk(robot, vx=0.5)
+    assert not fallen.any()
+    np.testing.assert_allclose(state.position[:, 0], 0.5 * SECONDS, rtol=0.25)
+    assert np.abs(turned).max() < 0.4
+
+
+def test_it_walks_sideways(robot):
+    state, _, fallen = _walk(robot, vy=-0.25)
+    assert not fallen.any()
+    assert (state.position[:, 1] < -0.5 * 0.25 * SECONDS).all()
+
+
+def test_it_turns_on_the_spot(robot):
+    state, turned, fallen = _walk(robot, yaw_rate=0.8)
+    assert not fallen.any()
+    np.testing.assert_allclose(turned, 0.8 * SECONDS, rtol=0.3)
+    assert np.abs(state.position[:, :2]).max() < 0.5
+
+
+def test_it_stands_at_the_commanded_height_and_tilt(robot):
+    state, _, fallen = _walk(robot, height=-0.06, pitch=0.15, roll=-0.2)
+    assert not fallen.any()
+    np.testing.assert_allclose(state.position[:, 2], robot.nominal_height - 0.06, atol=0.02)
+    np.testing.assert_allclose(roll_pitch_yaw(state.orientation)[:, :2], np.tile([-0.2, 0.15], (4, 1)), atol=0.05)
+    np.testing.assert_allclose(state.linear_velocity, 0, atol=0.03)
+    assert state.contact.all()
+
+
+def test_feet_lift_when_the_clock_says_so_and_diagonally(robot):
+    """With the robot frozen in its stand pose, only the clock moves the feet."""
+    state = Simulation(robot, 1, Flat()).state()
+    expert = TrotExpert(robot, 1)
+    shaper = CommandShaper(robot.commands, robot.gait, CONTROL_PERIOD)
+    wanted = np.zeros((1, len(SETPOINT_FIELDS)))
+    legs = LegKinematics(robot)
+    wanted[0, 1] = 0.1
+    phases, heights = [], []
+    for _ in range(100):
+        shaper.step(wanted)
+        targets = expert.act(state, shaper)
+        phases.append(shaper.clock.phase[0])
+        heights.append(legs.feet(targets.reshape(1, 4, 3))[0][0, :, 2])
+    phase, height = np.array(phases), np.array(heights)
+    half = len(phase) // 2
+    highest = phase[half:][height[half:].argmax(axis=0)]  # of FR, FL, RR, RL
+    apart = (highest[[0, 1]] - highest[[3, 2]] + 0.5) % 1.0 - 0.5
+    np.testing.assert_allclose(apart, 0, atol=0.1)
+    assert (highest[1] - highest[0]) % 1.0 == pytest.approx(0.5, abs=0.1)
+
+
+def test_equal_pasts_give_equal_targets_and_a_reset_forgets(aliengo):
+    state = Simulation(aliengo, 2, Flat()).state()
+    wanted = np.zeros((2, len(SETPOINT_FIELDS)))
+    wanted[:, 0] = 0.5
+
+    def targets(expert: TrotExpert, steps: int) -> np.ndarray:
+        shaper = CommandShaper(aliengo.commands, aliengo.gait, CONTROL_PERIOD, 2)
+        for _ in range(steps):
+            shaper.step(wanted)
+            last = expert.act(state, shaper)
+        return last
+
+    used = TrotExpert(aliengo, 2)
+    fresh = targets(TrotExpert(aliengo, 2), 7)
+    targets(used, 30)
+    used.reset(np.array([True, False]))
+    again = targets(used, 7)
+    np.testing.assert_array_equal(again[0], fresh[0])
+    assert not np.array_equal(again[1], fresh[1])
+
+
+def test_targets_are_within_the_joint_limits_in_every_attitude(robot):
+    rng = np.random.default_rng(0)
+    simulation = Simulation(robot, 50, Flat())
+    for data in simulation.data:
+        data.qpos[3:7] = rng.normal(size=4)
+        data.qpos[3:7] /= np.linalg.norm(data.qpos[3:7])
+        data.qpos[7:] = rng.uniform(robot.lower, robot.upper)
+        data.qvel[:] = rng.normal(0, 3, 18)
+    shaper = CommandShaper(robot.commands, robot.gait, CONTROL_PERIOD, 50)
+    expert = TrotExpert(robot, 50)
+    for _ in range(5):
+        shaper.step(rng.uniform(-2, 2, (50, len(SETPOINT_FIELDS))))
+        targets = expert.act(simulation.state(), shaper)
+        assert (targets >= robot.lower).all() and (targets <= robot.upper).all()
