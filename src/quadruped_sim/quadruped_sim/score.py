@@ -66,9 +66,10 @@ def shortfalls(score: Score, limits: Limits, expert: bool) -> list[str]:
         found.append(f"falls {score.falls}/{score.episodes} > {allowed:.1%}")
     if expert:
         return found
-    checks: list[tuple[str, float, float | None]] = [("height", score.height, limits.height)]
-    for name, error, most in zip(("vx", "vy", "yaw rate"), score.velocity, limits.velocity or (None,) * 3, strict=True):
-        checks.append((name, error, most))
+    checks: list[tuple[str, float, float | None]] = [
+        *zip(("vx", "vy", "yaw rate"), score.velocity, limits.velocity or (None,) * 3, strict=True),
+        ("height", score.height, limits.height),
+    ]
     for name, error in zip(("roll", "pitch"), score.attitude or (), strict=False):
         checks.append((name, error, limits.attitude))
     return found + [

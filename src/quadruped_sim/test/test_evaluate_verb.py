@@ -1,0 +1,105 @@
+"""`fcnet evaluate`: a table, a file that is continued, and sentences for wrong use."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+
+import pytest
+
+from fcnet_core.cli import USAGE_ERROR, main
+from fcnet_core.model_file import save_model
+
+FEW = ["--scenarios", "stand,flat", "--episodes", "3"]
+
+
+@pytest.fixture
+def policy(standing_policy, tmp_path):
+    save_model(standing_policy, tmp_path / "policy.safetensors")
+    return tmp_path / "policy.safetensors"
+
+
+def test_results_do_not_depend_on_the_number_of_processes(policy, tmp_path, capsys):
+    for count in ("1", "2"):
+        arguments = ["--policy", str(policy), *FEW, "--processes", count, "--json", str(tmp_path / f"{count}.json")]
+        assert main(["evaluate", *arguments]) == 0
+    assert (tmp_path / "1.json").read_bytes() == (tmp_path / "2.json").read_bytes()
+    facts = json.loads((tmp_path / "1.json").read_text())
+    assert facts["subject"] == {
+        "robot": "aliengo",
+        "policy": facts["subject"]["policy"],
+        "seed": 0,
+        "episodes": 3,
+    }
+    assert facts["scenarios"].keys() == {"flat", "stand"}
+    printed = capsys.readouterr().out
+    assert "stand " in printed and "0 of 3" in printed and "scenarios meet their target" in printed
+
+
+def test_expert_and_policy_stand_side_by_side(policy, tmp_path, capsys):
+    expert, table = tmp_path / "expert.json", tmp_path / "table.md"
+    assert main(["evaluate", "--expert", *FEW, "--json", str(expert)]) == 0
+    first = expert.read_bytes()
+    assert main(["evaluate", "--expert", *FEW, "--json", str(expert)]) == 0  # nothing is left to do
+    assert expert.read_bytes() == first
+    arguments = ["--policy", str(policy), "--baseline", str(expert), "--markdown", str(table)]
+    assert main(["evaluate", *arguments, *FEW]) == 0
+    rows = [line.split(" | ") for line in table.read_text().splitlines() if line.startswith("| flat")]
+    assert rows[0][1] == "0 of 3"  # the expert
+    assert rows[0][2].endswith("of 3")  # the policy, which only stands
+    assert float(rows[0][7].rstrip("%")) < 90
+    assert rows[0][8].startswith("missed: vx")
+    assert "of the expert's (target 97%: missed)" in table.read_text()
+    assert "Mean return over 2 scenarios" in capsys.readouterr().out
+
+
+def test_interrupted_it_continues(fcnet, tmp_path):
+    results = tmp_path / "expert.json"
+    arguments = ["--expert", "--scenarios", "stand,crawl,tilt,squeeze", "--episodes", "4", "--processes", "1"]
+    process = fcnet("evaluate", *arguments, "--json", results)
+    end = time.monotonic() + 90
+    while not results.exists():
+        assert process.poll() is None and time.monotonic() < end
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the same command line goes on from there" in told.splitlines()[-1]
+    assert "Traceback" not in told
+    before = json.loads(results.read_text())["scenarios"]
+    assert 0 < len(before) < 4
+    process = fcnet("evaluate", *arguments, "--json", results)
+    printed, _ = process.communicate(timeout=90)
+    assert process.returncode == 0
+    after = json.loads(results.read_text())["scenarios"]
+    assert len(after) == 4 and before.items() <= after.items()
+    assert sum(line.startswith(("stand", "crawl", "tilt", "squeeze")) for line in printed.splitlines()) == 4
+
+
+def test_the_list_names_every_scenario_and_what_it_asks(capsys):
+    assert main(["evaluate", "--list"]) == 0
+    printed = capsys.readouterr().out
+    assert len(printed.splitlines()) == 28
+    assert "stairs_10cm_down" in printed and "policy falls <= 5.0%" in printed
+
+
+def test_wrong_use_is_told_in_a_sentence(policy, tmp_path, capsys):
+    (tmp_path / "broken.json").write_text('{"format_version": 1, "subject"')
+    (tmp_path / "other.json").write_text(
+        '{"format_version": 1, "subject": {"robot": "a1", "policy": null, "seed": 1, "episodes": 3}, "scenarios": {}}'
+    )
+    for arguments, sentence in (
+        ([], "say what to evaluate"),
+        (["--expert", "--scenarios", "flat,moon"], "there is no scenario 'moon'; choose from flat, pushes"),
+        (["--expert", "--robot", "spot"], "there is no robot file"),
+        (["--expert", "--episodes", "0"], "must be at least 1"),
+        (["--expert", "--json", str(tmp_path / "broken.json")], "is damaged"),
+        (["--expert", "--json", str(tmp_path / "other.json")], "another robot, seed, episodes"),
+        (["--policy", str(tmp_path / "none")], "there is no model file"),
+        (["--policy", str(policy), "--robot", "a1"], "made for the robot aliengo, not a1"),
+        (["--policy", str(policy), "--baseline", str(tmp_path / "none.json")], "there is no result file"),
+        (["--policy", str(policy), "--baseline", str(tmp_path / "other.json")], "not the expert's evaluation"),
+    ):
+        assert main(["evaluate", *arguments]) == USAGE_ERROR
+        assert sentence in capsys.readouterr().err

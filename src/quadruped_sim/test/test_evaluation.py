@@ -1,0 +1,162 @@
+"""Closed-loop measurements: what counts as a fall, how errors are averaged, and that nothing but the seed decides."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fcnet_core.robot import SETPOINT_FIELDS
+from quadruped_sim.episodes import EpisodeRecorder, join
+from quadruped_sim.evaluation import BATCH, Trial, trials
+from quadruped_sim.reward import reward
+from quadruped_sim.scenarios import Limits, scenarios
+from quadruped_sim.score import score_of, shortfalls, wilson_upper
+from quadruped_sim.simulation import CONTROL_PERIOD, BodyState
+from quadruped_sim.terrain import Flat, Slope
+
+
+@pytest.fixture(scope="module")
+def known(aliengo):
+    return {name: replace(scenario, seconds=3.0) for name, scenario in scenarios(aliengo).items()}
+
+
+def _state(count, *, position=(0.0, 0.0, 0.36), velocity=(0.0, 0.0, 0.0), yaw=0.0, yaw_rate=0.0):
+    turned = [0.0, 0.0, np.sin(yaw / 2), np.cos(yaw / 2)]
+    return BodyState(
+        position=np.tile(position, (count, 1)),
+        orientation=np.tile(turned, (count, 1)),
+        linear_velocity=np.tile(velocity, (count, 1)),
+        angular_velocity=np.tile([0.0, 0.0, yaw_rate], (count, 1)),
+        joint_position=np.zeros((count, 12)),
+        joint_velocity=np.zeros((count, 12)),
+        contact=np.ones((count, 4), dtype=bool),
+    )
+
+
+def _setpoint(count, **fields):
+    return np.tile([fields.get(name, 0.0) for name in SETPOINT_FIELDS], (count, 1)).astype(float)
+
+
+def test_the_table_of_tests_is_complete(robot):
+    found = scenarios(robot)
+    assert len(found) == 28
+    for scenario in found.values():
+        scenario.build_terrain(0)
+        for name, values in scenario.commands.always.items():
+            limits = robot.commands[name]
+            assert limits.lowest <= min(values) and max(values) <= limits.highest, (scenario.name, name)
+    assert found["flat"].limits == Limits(0.0, 1 / 300, (0.05, 0.03, 0.05))
+    assert found["endurance"].seconds == 60
+    assert found["delay_20ms"].randomization.delay == (0.02, 0.04)
+
+
+def test_random_terrain_differs_from_batch_to_batch(known):
+    assert known["rough_4cm"].build_terrain(0) != known["rough_4cm"].build_terrain(1)
+    assert known["flat"].build_terrain(0) == known["flat"].build_terrain(1)
+
+
+def test_episodes_are_cut_into_batches(known):
+    sizes = [trial.size for trial in trials("aliengo", known["flat"], 2 * BATCH + 7, seed=0)]
+    assert sizes == [BATCH, BATCH, 7]
+    assert [trial.size for trial in trials("aliengo", known["endurance"], 30, seed=0)] == [10]
+
+
+def test_the_expert_does_not_fall_and_gets_most_of_the_reward(known):
+    score = score_of(known["flat"], Trial("aliengo", known["flat"], 0, 0, 6).run())
+    assert score.falls == 0 and score.episodes == 6
+    assert max(score.velocity) < 0.2
+    assert 0.8 * 1.5 * 3.0 < score.mean_return < 1.5 * 3.0
+
+
+def test_a_trial_repeats_itself_and_another_seed_or_batch_does_not(known):
+    def outcome(seed: int, number: int) -> np.ndarray:
+        return Trial("aliengo", replace(known["rough_4cm"], seconds=1.5), seed, number, 2).run().absolute
+
+    assert np.array_equal(outcome(0, 0), outcome(0, 0))
+    assert not np.array_equal(outcome(0, 0), outcome(1, 0))
+    assert not np.array_equal(outcome(0, 0), outcome(0, 1))
+
+
+def test_a_policy_that_stands_stands_but_does_not_walk(known, standing_policy):
+    still = replace(known["stand"], commands=replace(known["stand"].commands, always={}))
+    score = score_of(still, Trial("aliengo", still, 0, 0, 4, standing_policy).run())
+    assert score.falls == 0
+    assert max(score.velocity) < 0.02
+    ahead = score_of(known["run_1.5"], Trial("aliengo", known["run_1.5"], 0, 0, 4, standing_policy).run())
+    assert ahead.falls == 0
+    assert ahead.velocity[0] == pytest.approx(1.5, abs=0.15)
+    assert ahead.bias[0] == pytest.approx(1.5, abs=0.15)
+    assert any(entry.startswith("vx") for entry in shortfalls(ahead, known["run_1.5"].limits, expert=False))
+
+
+def test_a_policy_that_lets_the_robot_down_falls_and_stays_out(known, aliengo, standing_policy):
+    folded = replace(standing_policy, action_mean=aliengo.lie_pose.astype(np.float32))
+    episodes = Trial("aliengo", known["flat"], 0, 0, 3, folded).run()
+    assert episodes.fell.all()
+    assert (episodes.returned < 0.8 * 1.5 * 3.0).all()
+    assert (episodes.strides < 3.0 / CONTROL_PERIOD / 2).all()
+
+
+def test_velocity_is_taken_in_the_heading_frame_and_averaged_over_a_stride(aliengo):
+    recorder = EpisodeRecorder(aliengo, Flat(), 2)
+    upright = np.ones(2, dtype=bool)
+    for step in range(150):
+        sway = 0.3 * np.sin(2 * np.pi * aliengo.gait.frequency * step * CONTROL_PERIOD)
+        state = _state(2, velocity=(sway, 0.5, 0.0), yaw=np.pi / 2, yaw_rate=0.2)  # heading along +y
+        recorder.record(state, _setpoint(2, vx=0.4, vy=-0.0, yaw_rate=0.2), upright)
+        recorder.pay(np.zeros((2, 12)), np.zeros((2, 12)))
+    score = score_of(scenarios(aliengo)["flat"], recorder.episodes(np.zeros(2, dtype=bool)))
+    np.testing.assert_allclose(score.velocity, (0.1, 0.0, 0.0), atol=1e-9)
+    np.testing.assert_allclose(score.bias, (0.1, 0.0, 0.0), atol=1e-9)
+    assert score.height == pytest.approx(0.0, abs=1e-9)
+
+
+def test_height_is_over_the_ground_below_and_errors_end_with_a_fall(aliengo):
+    recorder = EpisodeRecorder(aliengo, Slope(10), 2)
+    for step in range(200):
+        upright = np.array([True, step < 120])
+        above = 0.36 + 0.02 + 2.5 * np.tan(np.deg2rad(10))
+        state = _state(2, position=(4.0, 0.0, above if step < 120 else above - 5 * step))
+        if step >= 120:
+            state.position[0, 2] = above
+        recorder.record(state, _setpoint(2), upright)
+        recorder.pay(np.zeros((2, 12)), np.zeros((2, 12)))
+    episodes = recorder.episodes(np.array([False, True]))
+    window = 20
+    assert episodes.strides.tolist() == [200 - 50 - window + 1, 120 - 50 - window + 1]
+    np.testing.assert_allclose(episodes.absolute[:, 3] / episodes.strides, 0.02, atol=1e-9)
+    assert episodes.returned[0] == pytest.approx(1.5 * 200 * CONTROL_PERIOD)
+    assert episodes.returned[1] == pytest.approx(1.5 * 120 * CONTROL_PERIOD)
+
+
+def test_reward_is_highest_for_perfect_tracking_and_never_negative():
+    still, perfect = np.zeros((1, 12)), np.array([[0.5, 0.1, 0.3]])
+    best = reward(perfect, perfect, still, still)
+    assert best == pytest.approx(1.5)
+    assert reward(perfect + 0.2, perfect, still, still) < best
+    assert reward(perfect, perfect, still + 20, still) < best
+    assert reward(perfect, perfect, still, still + 0.1) < best
+    assert reward(perfect + 9, perfect, still + 40, still + 1) == 0
+
+
+def test_confidence_bounds_are_wilsons():
+    assert wilson_upper(0, 300) == pytest.approx(0.01264, abs=1e-4)
+    assert wilson_upper(3, 300) == pytest.approx(0.0290, abs=1e-3)
+    assert wilson_upper(300, 300) == pytest.approx(1.0)
+
+
+def test_every_shortfall_is_named(known, standing_policy):
+    episodes = Trial("aliengo", known["flat"], 0, 0, 2).run()
+    score = replace(score_of(known["tilt"], join([episodes, episodes])), falls=1, height=0.03, attitude=(0.06, 0.01))
+    assert score.episodes == 4
+    limits = Limits(0.0, 0.01, (9.0, 9.0, 1e-6), height=0.02, attitude=0.05)
+    found = shortfalls(score, limits, expert=False)
+    assert [entry.split()[0] for entry in found] == ["falls", "yaw", "height", "roll"]
+    assert shortfalls(score, limits, expert=True) == ["falls 1/4 > 0.0%"]
+    assert shortfalls(replace(score, velocity=(np.nan,) * 3), limits, expert=False)[1:4] == [
+        "vx nan > 9",
+        "vy nan > 9",
+        "yaw rate nan > 1e-06",
+    ]
