@@ -7,7 +7,7 @@ ENTER = . ./env.sh
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name text; do \
 		printf '  make %-9s %s\n' "$$name" "$$text"; done
-	@echo "Variables: PYTHON=python3.12 (3.10 to 3.13); TORCH_INDEX=https://download.pytorch.org/whl/cpu"
+	@echo "Variables: PYTHON=python3.12 (3.11 to 3.13); TORCH_INDEX=https://download.pytorch.org/whl/cpu"
 	@echo "(make test without CUDA); afterwards '. env.sh' gives a shell with ros2, colcon and fcnet."
 
 setup: ## what a robot or simulator needs: .venv and the built packages

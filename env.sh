@@ -20,12 +20,10 @@ if ! sh "$_fcnet_root/tools/setup.sh"; then
 fi
 
 . "$_fcnet_root/.venv/bin/activate"
-if [ -z "${ROS_DISTRO:-}" ]; then
-    case ":${AMENT_PREFIX_PATH:-}:" in
-        *":$_fcnet_root/.venv:"*) ;;
-        *) export AMENT_PREFIX_PATH="$_fcnet_root/.venv${AMENT_PREFIX_PATH:+:$AMENT_PREFIX_PATH}" ;;
-    esac
-fi
+case "$(cat "$_fcnet_root/.venv/fcnet-kind"):${AMENT_PREFIX_PATH:-}:" in
+    "ROS 2 from wheels"*":$_fcnet_root/.venv:"*) ;;
+    "ROS 2 from wheels"*) export AMENT_PREFIX_PATH="$_fcnet_root/.venv${AMENT_PREFIX_PATH:+:$AMENT_PREFIX_PATH}" ;;
+esac
 if [ -n "${BASH_VERSION:-}" ]; then
     . "$_fcnet_root/install/local_setup.bash"
 elif [ -n "${ZSH_VERSION:-}" ]; then

@@ -38,13 +38,15 @@ else
     requirements=requirements/run.txt
     venv_options=
     machine="$(uname -s) $(uname -m)"
+    [ "$version" != 3.10 ] ||
+        fail "MuJoCo and the ROS 2 wheels together need Python 3.11 to 3.13, $python is 3.10: name one with PYTHON=..."
     [ "$machine" = "Linux x86_64" ] ||
         fail "ROS 2 wheels exist for Linux on x86-64 and this is $machine: source a ROS 2 distribution, then try again"
 fi
 [ -z "$with_tests" ] || requirements="$requirements requirements/train.txt requirements/test.txt"
 
-# 1. Python libraries, again whenever the lists, the Python version or the kind of ROS change.
-kind="$mode, Python $version"
+# 1. Python libraries, again whenever the lists, the Python version, the kind of ROS or this folder's place change.
+kind="$mode, Python $version, $root"
 if [ "$(cat .venv/fcnet-kind 2>/dev/null)" != "$kind" ]; then
     rm -rf .venv build install
     echo "fcnet: creating .venv for $kind"
