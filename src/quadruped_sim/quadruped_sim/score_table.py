@@ -12,7 +12,8 @@ COLUMNS = {
     "expert falls": 13,
     "policy falls": 13,
     "(95 % bound)": 13,
-    "vx, vy, yaw": 15,
+    "vx, vy, yaw": 17,
+    "bias": 17,
     "height": 8,
     "roll, pitch": 12,
     "return": 7,
@@ -20,7 +21,8 @@ COLUMNS = {
 }
 LEGEND = (
     "Mean absolute errors of averages over a stride: vx, vy [m/s], yaw rate [rad/s], height [m], roll, pitch [rad], of "
-    "the policy where there is one, else of the expert. Return: of the expert's."
+    "the policy where there is one, else of the expert. Bias: the same of averages over a whole episode, vx, vy, yaw "
+    "rate. Return: of the expert's."
 )
 LOWEST_RETURN = 0.97  # of the expert's
 
@@ -38,6 +40,7 @@ def row(scenario: Scenario, policy: Score | None, expert: Score | None) -> list[
         _falls(policy),
         f"< {judged.fall_bound:.1%}",
         " ".join(f"{error:.3f}" for error in judged.velocity),
+        " ".join(f"{error:.3f}" for error in judged.bias),
         f"{judged.height:.3f}",
         "-" if judged.attitude is None else " ".join(f"{error:.3f}" for error in judged.attitude),
         "-" if policy is None or expert is None else f"{policy.mean_return / expert.mean_return:.1%}",

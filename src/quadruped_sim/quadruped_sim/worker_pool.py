@@ -12,7 +12,9 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+# Read when NumPy and MuJoCo are imported, which a worker does with its first piece of work: many small matrices gain
+# nothing from threads, and nothing is drawn.
+SETTINGS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "MUJOCO_GL": "disable"}
 
 
 class WorkerError(ValueError):
@@ -24,8 +26,6 @@ def worker_pool(processes: int) -> Iterator[ProcessPoolExecutor]:
     """A pool of fresh single-threaded processes. Whatever they do ends at once when the block is left with an error or
     by Ctrl-C, or when this process dies; work that may be cut off at any moment belongs here.
     """
-    for name in THREAD_VARIABLES:  # read by the workers when they load NumPy: many small matrices gain nothing
-        os.environ.setdefault(name, "1")
     context = multiprocessing.get_context("spawn")
     lifeline, held = context.Pipe(duplex=False)
     pool = ProcessPoolExecutor(processes, context, initializer=_begin, initargs=(lifeline,))
@@ -44,6 +44,7 @@ def worker_pool(processes: int) -> Iterator[ProcessPoolExecutor]:
 
 def _begin(lifeline: Connection) -> None:
     """Leave Ctrl-C to the parent, and die when it lets go of the lifeline's other end."""
+    os.environ.update(SETTINGS)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_die_with, args=(lifeline,), daemon=True).start()
 

@@ -11,7 +11,7 @@ import pytest
 from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.model_file import save_model
 
-FEW = ["--scenarios", "stand,flat", "--episodes", "3"]
+FEW = ["--scenarios", "stand,flat", "--episodes", "2"]
 
 
 @pytest.fixture
@@ -30,11 +30,11 @@ def test_results_do_not_depend_on_the_number_of_processes(policy, tmp_path, caps
         "robot": "aliengo",
         "policy": facts["subject"]["policy"],
         "seed": 0,
-        "episodes": 3,
+        "episodes": 2,
     }
     assert facts["scenarios"].keys() == {"flat", "stand"}
     printed = capsys.readouterr().out
-    assert "stand " in printed and "0 of 3" in printed and "scenarios meet their target" in printed
+    assert "stand " in printed and "0 of 2" in printed and "scenarios meet their target" in printed
 
 
 def test_expert_and_policy_stand_side_by_side(policy, tmp_path, capsys):
@@ -46,17 +46,17 @@ def test_expert_and_policy_stand_side_by_side(policy, tmp_path, capsys):
     arguments = ["--policy", str(policy), "--baseline", str(expert), "--markdown", str(table)]
     assert main(["evaluate", *arguments, *FEW]) == 0
     rows = [line.split(" | ") for line in table.read_text().splitlines() if line.startswith("| flat")]
-    assert rows[0][1] == "0 of 3"  # the expert
-    assert rows[0][2].endswith("of 3")  # the policy, which only stands
-    assert float(rows[0][7].rstrip("%")) < 90
-    assert rows[0][8].startswith("missed: vx")
+    assert rows[0][1] == "0 of 2"  # the expert
+    assert rows[0][2].endswith("of 2")  # the policy, which only stands
+    assert float(rows[0][8].rstrip("%")) < 90
+    assert rows[0][9].startswith("missed: vx")
     assert "of the expert's (target 97%: missed)" in table.read_text()
     assert "Mean return over 2 scenarios" in capsys.readouterr().out
 
 
 def test_interrupted_it_continues(fcnet, tmp_path):
     results = tmp_path / "expert.json"
-    arguments = ["--expert", "--scenarios", "stand,crawl,tilt,squeeze", "--episodes", "4", "--processes", "1"]
+    arguments = ["--expert", "--scenarios", "stand,crawl,tilt", "--episodes", "3", "--processes", "1"]
     process = fcnet("evaluate", *arguments, "--json", results)
     end = time.monotonic() + 90
     while not results.exists():
@@ -68,13 +68,13 @@ def test_interrupted_it_continues(fcnet, tmp_path):
     assert "the same command line goes on from there" in told.splitlines()[-1]
     assert "Traceback" not in told
     before = json.loads(results.read_text())["scenarios"]
-    assert 0 < len(before) < 4
+    assert 0 < len(before) < 3
     process = fcnet("evaluate", *arguments, "--json", results)
     printed, _ = process.communicate(timeout=90)
     assert process.returncode == 0
     after = json.loads(results.read_text())["scenarios"]
-    assert len(after) == 4 and before.items() <= after.items()
-    assert sum(line.startswith(("stand", "crawl", "tilt", "squeeze")) for line in printed.splitlines()) == 4
+    assert len(after) == 3 and before.items() <= after.items()
+    assert sum(line.startswith(("stand", "crawl", "tilt")) for line in printed.splitlines()) == 3
 
 
 def test_the_list_names_every_scenario_and_what_it_asks(capsys):
