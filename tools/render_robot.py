@@ -53,7 +53,7 @@ def render(model: mujoco.MjModel, moments: list[mujoco.MjData]) -> Image:
     scenery = mujoco.MjvOption()
     camera = mujoco.MjvCamera()
     camera.lookat[:] = centre - [0.0, 0.0, 0.05]
-    camera.distance, camera.azimuth, camera.elevation = 0.8 * _spread(moments), 108.0, -16.0
+    camera.distance, camera.azimuth, camera.elevation = 0.87 * _spread(moments), 108.0, -16.0
     with mujoco.Renderer(model, HEIGHT * OVERSAMPLING, WIDTH * OVERSAMPLING, max_geom=2000) as renderer:
         renderer.update_scene(moments[-1], camera, scenery)
         scene = renderer.scene
