@@ -16,7 +16,7 @@ train() {
 
 fcnet collect --config "config/collect/$robot.yaml" --out "data/$robot"
 train "$first" --config config/train/imitation.yaml --data "data/$robot"
-fcnet collect --config "config/collect/$robot.yaml" --shards 30 --student "$first" --seed 1 --out "data/$robot-dagger"
+fcnet collect --config "config/collect/$robot-dagger.yaml" --student "$first" --seed 1 --out "data/$robot-dagger"
 train "runs/$robot.safetensors" --config config/train/dagger.yaml \
     --data "data/$robot" --data "data/$robot-dagger:2" --init "$first"
 echo "runs/$robot.safetensors is trained; measure it: fcnet evaluate --robot $robot --policy runs/$robot.safetensors"

@@ -7,7 +7,6 @@ import json
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import replace
 from pathlib import Path
 
 from tqdm import tqdm
@@ -24,7 +23,7 @@ stopped; the result depends on the file and the seed alone, not on the machine o
 
 examples:
   fcnet collect --config config/collect/aliengo.yaml --out data/aliengo
-  fcnet collect --config config/collect/aliengo.yaml --shards 24 --student models/aliengo.safetensors \\
+  fcnet collect --config config/collect/aliengo-dagger.yaml --student runs/aliengo-first.safetensors \\
                 --out data/aliengo-dagger --seed 1
 """
 
@@ -36,7 +35,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", required=True, type=Path, metavar="YAML", help="what to collect: config/collect/")
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="the data folder to write or continue")
     parser.add_argument("--student", type=Path, metavar="FILE", help="let this policy drive, label with the expert")
-    parser.add_argument("--shards", type=int, metavar="N", help="how many shards, instead of the file's number")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of all randomness (default: 0)")
     parser.add_argument("--processes", type=int, default=2, metavar="N", help="worker processes (default: 2)")
     parser.add_argument("--json", action="store_true", help="print one JSON line a shard instead of a progress bar")
@@ -45,8 +43,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Collect what is missing; 0 when the folder is complete, 130 when interrupted."""
     plan = load_plan(args.config)
-    if args.shards is not None:
-        plan = replace(plan, shards=args.shards)
     collector = Collector(plan, args.out, args.student)
     writer = collector.writer(args.seed)
     missing = [job for job in jobs(plan, args.seed) if not writer.has(job.index)]
