@@ -143,7 +143,7 @@ class TrotExpert:
         return height - self.robot.geometry.foot_radius
 
     def _solve(self, attitude: Array, view: _View) -> Array:
-        """Joints for the planned feet: stance legs turn the trunk to its attitude, swing legs start from where it is."""
+        """Joints for the planned feet: stance legs turn the trunk to its attitude, swing legs start where they are."""
         stance, swing = self._feet @ attitude, self._feet @ view.rotation
         return self._kinematics.joints(np.where(self._stance[..., None], stance, swing))
 
