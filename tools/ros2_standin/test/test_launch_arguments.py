@@ -86,7 +86,7 @@ def test_substitutions_give_upstreams_texts(finish: Finish, launch_file: Write, 
     entities = """
         DeclareLaunchArgument("speed", default_value="1.5"),
         LogInfo(msg=["<", PythonExpression([LaunchConfiguration("speed"), " * 2"]), ">"]),
-        LogInfo(msg=["<", PathJoinSubstitution(["a", ["b", TextSubstitution(text="c")]]), ">"]),
+        LogInfo(msg=["<", PathJoinSubstitution(["a", TextSubstitution(text="bc")]), ">"]),
         LogInfo(msg=["<", EnvironmentVariable("COLOUR"), EnvironmentVariable("NO_SUCH", default_value="-"), ">"]),
         LogInfo(msg=["<", ThisLaunchFileDir(), ">"]),
     """

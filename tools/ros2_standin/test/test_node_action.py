@@ -101,7 +101,7 @@ def test_parameters_of_a_scope_come_before_the_nodes_own(run_node: Finish):
         ("[1, 2]", "value", "- 1     - 2"),
         ("1", "ParameterValue(value, value_type=str)", "x: '1'"),
         ("1", "ParameterValue(value, value_type=float)", "x: 1.0"),
-        ("[1, 2]", "ParameterValue(value, value_type=List[float])", "- 1.0     - 2.0"),
+        ("[1.0, 2.0]", "ParameterValue(value, value_type=List[float])", "- 1.0     - 2.0"),
         ("7", "'1'", "x: '1'"),
         ("7", "[1, 2.5]", "- 1.0     - 2.5"),
     ],
@@ -116,6 +116,7 @@ def test_values_are_typed_as_upstream_types_them(run_node: Finish, text: str, ex
         ("a: b", "value", "expected a bool, int, float, text"),
         ("[1", "value", "is no YAML"),
         ("fast", "ParameterValue(value, value_type=float)", "expected float"),
+        ("[1, 2]", "ParameterValue(value, value_type=List[float])", "expected a list of float"),
         ("7", "[]", "non-empty list"),
     ],
 )

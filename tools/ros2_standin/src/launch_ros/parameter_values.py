@@ -55,16 +55,13 @@ def _typed(context: LaunchContext, name: str, value: ParameterValue) -> Any:
     loaded = _read_yaml(name, text)
     wants_list = get_origin(value.value_type) is list
     wanted = get_args(value.value_type)[0] if wants_list else value.value_type
-    items = [_cast(name, item, wanted) for item in (loaded if wants_list else [loaded])]
-    return items if wants_list else items[0]
-
-
-def _cast(name: str, item: Any, wanted: type) -> Any:
-    if wanted is float and type(item) is int:
-        return float(item)
-    if wanted not in SCALARS or type(item) is not wanted:
-        raise TypeError(f"parameter '{name}' is {item!r}: expected {wanted.__name__}")
-    return item
+    if wanted is float and not wants_list and type(loaded) is int:
+        return float(loaded)
+    items = loaded if wants_list else [loaded]
+    if wanted not in SCALARS or not isinstance(items, list) or any(type(item) is not wanted for item in items):
+        kind = f"a list of {wanted.__name__}" if wants_list else wanted.__name__
+        raise TypeError(f"parameter '{name}' is {loaded!r}: expected {kind}")
+    return loaded
 
 
 def _read_yaml(name: str, text: str) -> Any:
