@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[np.float32]
+Array = npt.NDArray[np.floating]
 
 LIMIT = np.float32(5.4)
 NUMERATOR = tuple(

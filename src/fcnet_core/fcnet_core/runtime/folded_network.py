@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,7 @@ from fcnet_core import spectral
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.network_shape import NetworkShape
 
-Array = npt.NDArray[np.float32]
+Array = npt.NDArray[np.floating]
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,12 @@ class FoldedNetwork:
     def kernels(self) -> Array:
         """Impulse responses h (L, n, d) of the spectral convolutions."""
         table = spectral.phase_table(self.shape.window, self.shape.modes)
-        return np.einsum("akd,kt->atd", self.spectral_weight, table).real.astype(np.float32)
+        return np.einsum("akd,kt->atd", self.spectral_weight, table).real.astype(self.encoder_weight.dtype)
+
+    def double(self) -> FoldedNetwork:
+        """The same network in float64."""
+        arrays = {name: value.astype(np.float64) for name, value in vars(self).items() if _is_real_array(value)}
+        return replace(self, **arrays)
 
 
 def fold(model: PolicyModel) -> FoldedNetwork:
@@ -61,3 +66,7 @@ def fold(model: PolicyModel) -> FoldedNetwork:
         output_weight=weights["fc2.weight"],
         output_bias=weights["fc2.bias"],
     )
+
+
+def _is_real_array(value: object) -> bool:
+    return isinstance(value, np.ndarray) and not np.iscomplexobj(value)

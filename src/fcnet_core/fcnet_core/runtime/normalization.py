@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from fcnet_core.model_file import PolicyModel
 
-Array = npt.NDArray[np.float32]
+Array = npt.NDArray[np.floating]
 
 
 def network_input(model: PolicyModel, observation: Array) -> Array:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from fcnet_core.runtime.activation import gelu
 from fcnet_core.runtime.folded_network import FoldedNetwork
 
-Array = npt.NDArray[np.float32]
+Array = npt.NDArray[np.floating]
 EPSILON = np.float32(1e-5)
 
 

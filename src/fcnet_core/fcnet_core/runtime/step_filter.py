@@ -10,7 +10,7 @@ import numpy.typing as npt
 from fcnet_core import spectral
 from fcnet_core.runtime.folded_network import FoldedNetwork
 
-Array = npt.NDArray[np.float32]
+Array = npt.NDArray[np.floating]
 Form = Literal["sdft", "fir"]
 
 
@@ -26,7 +26,7 @@ class SlidingDft:
         self._rotation = spectral.phase_table(shape.window, shape.modes)[:, :1]
         self._weight = network.spectral_weight
         self.state = np.zeros((shape.layers, shape.modes, shape.hidden), dtype=np.complex128)
-        self._inputs = np.zeros((shape.layers, shape.window, shape.hidden), dtype=np.float32)
+        self._inputs = np.zeros((shape.layers, shape.window, shape.hidden), dtype=network.encoder_weight.dtype)
         self._slot = 0
 
     def reset(self) -> None:
@@ -41,7 +41,7 @@ class SlidingDft:
         state += x.astype(np.float64) - oldest
         state *= self._rotation
         oldest[:] = x
-        return np.einsum("kd,kd->d", self._weight[layer], state).real.astype(np.float32)
+        return np.einsum("kd,kd->d", self._weight[layer], state).real.astype(x.dtype)
 
     def advance(self) -> None:
         """See StreamingFilter."""

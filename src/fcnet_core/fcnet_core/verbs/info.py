@@ -81,8 +81,15 @@ def _tree(facts: dict[str, Any], indent: str) -> list[str]:
     """Nested facts, one a line."""
     lines: list[str] = []
     for name, value in facts.items():
-        if isinstance(value, dict):
+        if name == "data":
+            lines += [f"{indent}{name}", *(f"{indent}  {_folder(folder)}" for folder in value)]
+        elif isinstance(value, dict):
             lines += [f"{indent}{name}", *_tree(value, indent + "  ")]
         else:
             lines.append(f"{indent}{name}: {value}")
     return lines
+
+
+def _folder(facts: dict[str, Any]) -> str:
+    """A data folder in a line; --json tells the whole recipe."""
+    return f"{facts['folder']}: {facts['steps']:,} steps, weight {facts['weight']:g}"

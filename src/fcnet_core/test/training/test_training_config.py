@@ -19,7 +19,7 @@ def written(path: Path, text: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", ["aliengo", "a1", "paper"])
+@pytest.mark.parametrize("name", ["paper", "imitation", "dagger"])
 def test_presets_are_of_the_papers_network(name: str) -> None:
     config = load_train_config(PRESETS / f"{name}.yaml")
     assert config.shape == NetworkShape()
