@@ -23,7 +23,7 @@ stopped; the result depends on the file and the seed alone, not on the machine o
 
 examples:
   fcnet collect --config config/collect/aliengo.yaml --out data/aliengo
-  fcnet collect --config config/collect/aliengo-dagger.yaml --student runs/aliengo-first.safetensors \\
+  fcnet collect --config config/collect/aliengo-dagger.yaml --student runs/aliengo.safetensors \\
                 --out data/aliengo-dagger --seed 1
 """
 
