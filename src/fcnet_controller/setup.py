@@ -24,7 +24,7 @@ setup(
     entry_points={
         "console_scripts": [
             "controller = fcnet_controller.program:controller",
-            "teleop_keyboard = fcnet_controller.teleop_keyboard:main",
+            "teleop_keyboard = fcnet_controller.program:teleop_keyboard",
             "demo_course = fcnet_controller.program:demo_course",
         ],
     },

@@ -22,3 +22,11 @@ def demo_course() -> int:
     from fcnet_controller.demo_course import main
 
     return main()
+
+
+def teleop_keyboard() -> int:
+    """Run the keyboard teleoperation."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from fcnet_controller.teleop_keyboard import main
+
+    return main()
