@@ -100,8 +100,9 @@ def table(figures: dict[str, float]) -> str:
 
 
 def _measure(arguments: argparse.Namespace) -> dict[str, float]:
+    policy = [f"policy:={arguments.policy}"] if arguments.policy else []
     launched = subprocess.Popen(
-        ["ros2", "launch", "fcnet_controller", f"{arguments.robot}.launch.py", f"policy:={arguments.policy}"],
+        ["ros2", "launch", "fcnet_controller", f"{arguments.robot}.launch.py", *policy],
         stdout=sys.stderr,
         start_new_session=True,
     )
