@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     model = load_model(args.model)
     for library in ("onnx", "onnxruntime"):
         if find_spec(library) is None:
-            raise ExportError(f"exporting needs the Python package {library}; install it and try again")
+            raise ExportError(f"exporting needs the Python package {library}; `sh tools/setup.sh test` installs it")
     from fcnet_core.runtime.numpy_policy import NumpyPolicy
     from fcnet_core.runtime.onnx_graph import onnx_model
     from fcnet_core.runtime.onnx_policy import OnnxPolicy
