@@ -25,6 +25,7 @@ setup(
         "console_scripts": [
             "controller = fcnet_controller.program:controller",
             "teleop_keyboard = fcnet_controller.program:teleop_keyboard",
+            "teleop_joy = fcnet_controller.program:teleop_joy",
             "demo_course = fcnet_controller.program:demo_course",
         ],
     },

@@ -18,5 +18,10 @@ setup(
     maintainer_email="fcnet@example.org",
     description="A simulated quadruped behind the topics of a real one, in real time or faster.",
     license="Apache-2.0",
-    entry_points={"console_scripts": ["mujoco_bridge = sim_bridge.program:mujoco_bridge"]},
+    entry_points={
+        "console_scripts": [
+            "mujoco_bridge = sim_bridge.program:mujoco_bridge",
+            "mujoco_board = sim_bridge.program:mujoco_board",
+        ],
+    },
 )

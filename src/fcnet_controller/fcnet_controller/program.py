@@ -30,3 +30,11 @@ def teleop_keyboard() -> int:
     from fcnet_controller.teleop_keyboard import main
 
     return main()
+
+
+def teleop_joy() -> int:
+    """Run the joystick teleoperation."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from fcnet_controller.teleop_joy import main
+
+    return main()

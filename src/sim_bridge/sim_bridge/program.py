@@ -14,3 +14,11 @@ def mujoco_bridge() -> None:
     from sim_bridge.mujoco_bridge import main
 
     main()
+
+
+def mujoco_board() -> int:
+    """Run the simulated robot behind a motor board."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from sim_bridge.mujoco_board import main
+
+    return main()

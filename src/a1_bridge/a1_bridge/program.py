@@ -1,0 +1,22 @@
+"""Where the executables of this package begin: those that all of Unitree's quadrupeds share, for the A1."""
+
+from __future__ import annotations
+
+from unitree_bridge import program
+
+ROBOT = "a1"
+
+
+def bridge() -> int:
+    """Run the bridge."""
+    return program.bridge(ROBOT)
+
+
+def fake_board() -> int:
+    """Run a motor board for the desk."""
+    return program.fake_board(ROBOT)
+
+
+def doctor() -> int:
+    """Check network, board and robot; nothing moves."""
+    return program.doctor(ROBOT)

@@ -1,0 +1,28 @@
+"""Builds a1_bridge."""
+
+from setuptools import find_packages, setup
+
+NAME = "a1_bridge"
+
+setup(
+    name=NAME,
+    version="0.1.0",
+    packages=find_packages(exclude=["test"]),
+    data_files=[
+        ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
+        (f"share/{NAME}", ["package.xml"]),
+    ],
+    install_requires=["setuptools"],
+    zip_safe=False,
+    maintainer="The fcnet developers",
+    maintainer_email="fcnet@example.org",
+    description="The Unitree A1 behind the suite's topics: bridge, fake motor board and doctor.",
+    license="Apache-2.0",
+    entry_points={
+        "console_scripts": [
+            "bridge = a1_bridge.program:bridge",
+            "fake_board = a1_bridge.program:fake_board",
+            "doctor = a1_bridge.program:doctor",
+        ],
+    },
+)

@@ -1,0 +1,28 @@
+"""Builds aliengo_bridge."""
+
+from setuptools import find_packages, setup
+
+NAME = "aliengo_bridge"
+
+setup(
+    name=NAME,
+    version="0.1.0",
+    packages=find_packages(exclude=["test"]),
+    data_files=[
+        ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
+        (f"share/{NAME}", ["package.xml"]),
+    ],
+    install_requires=["setuptools"],
+    zip_safe=False,
+    maintainer="The fcnet developers",
+    maintainer_email="fcnet@example.org",
+    description="The Unitree Aliengo behind the suite's topics: bridge, fake motor board and doctor.",
+    license="Apache-2.0",
+    entry_points={
+        "console_scripts": [
+            "bridge = aliengo_bridge.program:bridge",
+            "fake_board = aliengo_bridge.program:fake_board",
+            "doctor = aliengo_bridge.program:doctor",
+        ],
+    },
+)

@@ -1,0 +1,21 @@
+"""Builds unitree_bridge."""
+
+from setuptools import find_packages, setup
+
+NAME = "unitree_bridge"
+
+setup(
+    name=NAME,
+    version="0.1.0",
+    packages=find_packages(exclude=["test"]),
+    data_files=[
+        ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
+        (f"share/{NAME}", ["package.xml"]),
+    ],
+    install_requires=["setuptools"],
+    zip_safe=False,
+    maintainer="The fcnet developers",
+    maintainer_email="fcnet@example.org",
+    description="What the bridges of Unitree's quadrupeds share: a managed node with a 500 Hz loop to the motor board.",
+    license="Apache-2.0",
+)

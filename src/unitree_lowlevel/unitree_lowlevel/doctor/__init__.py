@@ -1,0 +1,1 @@
+"""Checks of network, board and robot that move nothing."""
