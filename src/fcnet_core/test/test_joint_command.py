@@ -1,4 +1,4 @@
-"""What the bridge makes of joint_trajectory messages."""
+"""What bridges make of joint_trajectory messages."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fcnet_core.joint_command import DAMP, RefusedCommandError, joint_command
 from fcnet_core.robot import JOINT_NAMES
-from sim_bridge.joint_command import DAMP, RefusedCommandError, joint_command
 
 POSITIONS = [0.1 * index for index in range(12)]
 
