@@ -9,16 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from fcnet_controller.command_source import CommandSource
-from fcnet_controller.joint_limiter import JointLimiter
-from fcnet_controller.latency import LoopStatistics
+from fcnet_controller.loop_statistics import LoopStatistics
 from fcnet_controller.posture import Answer, Mode, Posture
 from fcnet_controller.state_buffer import StateBuffer
-from fcnet_controller.walking import Walking
 from fcnet_controller.watchdogs import JointErrorWatchdog, TiltWatchdog
 from fcnet_core.guard import NonFiniteObservation
+from fcnet_core.joint_limiter import JointLimiter
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.policy import Policy
 from fcnet_core.robot import SETPOINT_FIELDS, Robot
+from fcnet_core.walking import Walking
 
 Array = npt.NDArray[np.float64]
 EMERGENCY_STOP = "emergency stop"
@@ -49,7 +49,7 @@ class ControlCore:
         self.state = StateBuffer(settings.state_timeout)
         self.commands = CommandSource(settings.command_timeout)
         self._posture = Posture(robot, settings.stand_up_time, settings.lie_down_time)
-        self._walking = Walking(policy, model, settings.control_rate, self.statistics.step)
+        self._walking = Walking(policy, model, settings.control_rate, self.statistics.step.add)
         self._limiter = JointLimiter(robot, period)
         self._tilt = TiltWatchdog(robot.safety)
         self._joint_error = JointErrorWatchdog(robot.safety, period)

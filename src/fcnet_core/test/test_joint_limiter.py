@@ -1,15 +1,21 @@
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fcnet_controller.joint_limiter import JointLimiter
+from fcnet_core.joint_limiter import JointLimiter
 from fcnet_core.robot import load_robot
 
 PERIOD = 0.02
 ROBOTS = [load_robot(name) for name in ("aliengo", "a1")]
 anything = arrays(np.float64, 12, elements=st.floats(allow_nan=True, allow_infinity=True))
 poses = arrays(np.float64, 12, elements=st.floats(-4, 4))
+
+
+@pytest.fixture
+def robot():
+    return ROBOTS[0]
 
 
 @settings(max_examples=200, deadline=None)

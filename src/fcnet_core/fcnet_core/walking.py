@@ -1,15 +1,18 @@
-"""Walking: the policy, the commands it is given and the pace at which it is asked."""
+"""Walking: the policy, the commands it is given and the pace at which it is asked.
+
+The controller, the replay of bags and the playback of recordings all step policies through this one class.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_controller.latency import LatencyRing
-from fcnet_controller.state_buffer import StateBuffer
 from fcnet_core.command import CommandShaper
+from fcnet_core.measured_state import MeasuredState
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.observation import assemble_observation
 from fcnet_core.policy import Policy
@@ -22,10 +25,16 @@ class Walking:
     """Asks the policy for targets at the rate it was trained for; in control cycles between, its last targets hold.
 
     Holding, not interpolating, is what the policy has learnt with. Raises ValueError when `control_rate` [Hz] is not a
-    whole multiple of the model's.
+    whole multiple of the model's. `on_step` is told how long each step of the policy took [s].
     """
 
-    def __init__(self, policy: Policy, model: PolicyModel, control_rate: float, step_latency: LatencyRing) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        model: PolicyModel,
+        control_rate: float,
+        on_step: Callable[[float], None] = lambda _duration: None,
+    ) -> None:
         multiple = control_rate / model.card.control_rate
         if multiple < 1 or abs(multiple - round(multiple)) > 1e-6:
             raise ValueError(
@@ -36,7 +45,7 @@ class Walking:
         self._shaper = CommandShaper(model.command_ranges, model.gait, 1.0 / model.card.control_rate)
         self._every = round(multiple)
         self._countdown = 0
-        self._latency = step_latency
+        self._on_step = on_step
         self._command: Array = self._shaper.command()[0]
         self._target: Array = np.zeros(model.card.shape.action)
 
@@ -57,7 +66,7 @@ class Walking:
         if self._countdown == 0:
             self._command = self._shaper.step(wanted)[0]
 
-    def targets(self, state: StateBuffer, last_sent: Array) -> Array:
+    def targets(self, state: MeasuredState, last_sent: Array) -> Array:
         """Position targets (12,) [rad] for this control cycle; last_sent: the targets sent before (12,) [rad].
 
         Raises fcnet_core.guard.NonFiniteObservation with the policy's memory untouched.
@@ -68,7 +77,7 @@ class Walking:
         self._countdown -= 1
         return self._target
 
-    def _step(self, state: StateBuffer, last_sent: Array) -> Array:
+    def _step(self, state: MeasuredState, last_sent: Array) -> Array:
         observation = assemble_observation(
             state.orientation,
             state.angular_velocity,
@@ -79,5 +88,5 @@ class Walking:
         )
         started = time.perf_counter()
         action = self._policy.step(observation)
-        self._latency.add(time.perf_counter() - started)
+        self._on_step(time.perf_counter() - started)
         return action.astype(np.float64)
