@@ -17,6 +17,7 @@ from fcnet_core.guard import NonFiniteObservation
 from fcnet_core.joint_limiter import JointLimiter
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.policy import Policy
+from fcnet_core.policy_card import PolicyCard
 from fcnet_core.robot import SETPOINT_FIELDS, Robot
 from fcnet_core.walking import Walking
 
@@ -53,8 +54,16 @@ class ControlCore:
         self._limiter = JointLimiter(robot, period)
         self._tilt = TiltWatchdog(robot.safety)
         self._joint_error = JointErrorWatchdog(robot.safety, period)
+        self._robot_fault = ""
+        self._bridge = f"{robot.name}_bridge"
+        self._card = model.card
         self._period = period
         self._lock = threading.Lock()
+
+    @property
+    def card(self) -> PolicyCard:
+        """How the policy must be run."""
+        return self._card
 
     @property
     def mode(self) -> Mode:
@@ -94,9 +103,22 @@ class ControlCore:
             self._posture.fail(EMERGENCY_STOP)
         return Answer(True, "stopped: the joints are damped until ~/reset")
 
-    def reset(self) -> Answer:
-        """Leave fault for passive; commands given before are forgotten."""
+    def take_robot_fault(self, fault: str) -> None:
+        """Take what the robot's bridge says: why it obeys no more, in words, or nothing while all is well."""
         with self._lock:
+            self._robot_fault = fault
+            if fault:
+                self._posture.fail(f"the robot's bridge has stopped it: {fault}")
+
+    def reset(self) -> Answer:
+        """Leave fault for passive, unless the robot's bridge is in fault; commands given before are forgotten."""
+        with self._lock:
+            if self._robot_fault:
+                return Answer(
+                    False,
+                    f"the robot's bridge is in fault ({self._robot_fault}); remove the cause, then reset the bridge "
+                    f"first: ros2 service call /{self._bridge}/reset std_srvs/srv/Trigger",
+                )
             self.commands.clear()
             return self._posture.reset()
 

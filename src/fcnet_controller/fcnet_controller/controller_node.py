@@ -32,8 +32,10 @@ from fcnet_controller.controller_parameters import (
     read_parameters,
 )
 from fcnet_controller.core_loading import load_core
+from fcnet_controller.gains_publisher import GainsPublisher
 from fcnet_controller.health import Health
 from fcnet_controller.mode_services import ModeServices
+from fcnet_controller.robot_fault_receiver import RobotFaultReceiver
 from fcnet_controller.state_receiver import StateReceiver
 from fcnet_controller.target_publisher import TargetPublisher
 
@@ -74,6 +76,8 @@ class ControllerNode(LifecycleNode):
         self._receiver = StateReceiver(self, self._core.state)
         self._publisher = TargetPublisher(self)
         self._commands = CommandReceiver(self, self._core.commands, self._settings.use_stamped_cmd_vel)
+        self._gains = GainsPublisher(self, self._core.card)
+        self._robot_fault = RobotFaultReceiver(self, self._core)
         return SUCCESS
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -103,6 +107,8 @@ class ControllerNode(LifecycleNode):
         self._receiver.destroy(self)
         self._publisher.destroy(self)
         self._commands.destroy(self)
+        self._gains.destroy(self)
+        self._robot_fault.destroy(self)
         self._core = None
         return SUCCESS
 
@@ -186,7 +192,8 @@ def _run(stop: threading.Event) -> int:
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     try:
-        if node.get_parameter("auto_start").value and not _start(node):
+        wanted = any(node.get_parameter(name).value for name in ("auto_start", "auto_activate"))
+        if wanted and not _start(node):
             return 1
         while not stop.is_set() and not node.failed:
             executor.spin_once(timeout_sec=0.1)

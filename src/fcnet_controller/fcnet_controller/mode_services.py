@@ -12,7 +12,7 @@ from std_srvs.srv import SetBool, Trigger
 from fcnet_controller.control_core import ControlCore
 from fcnet_controller.posture import Answer
 
-INACTIVE = Answer(False, "the controller is not active; configure and activate it, or start it with auto_start")
+INACTIVE = Answer(False, "the controller is not active; configure and activate it, or start it with auto_activate")
 STILL_STOPPED = Answer(False, "a stop is not lifted like this: remove its cause, then call ~/reset")
 
 

@@ -196,6 +196,23 @@ def test_a_failure_while_walking_damps_and_latches(bench, failure, words):
     bench.walk()
 
 
+def test_a_fault_of_the_robots_bridge_damps_and_lasts_until_bridge_and_controller_are_reset(bench):
+    bench.walk()
+    bench.core.take_robot_fault("temperature: FR_calf_joint has 95 deg C")
+    bench.run(0.1)
+    assert bench.core.mode is Mode.FAULT
+    assert "FR_calf_joint has 95" in bench.core.fault
+    assert bench.sent[-1] is None
+    refused = bench.core.reset()
+    assert not refused.accepted
+    assert "/aliengo_bridge/reset" in refused.sentence
+    bench.core.take_robot_fault("")
+    bench.run(0.1)
+    assert bench.core.mode is Mode.FAULT
+    assert bench.core.reset().accepted
+    bench.walk()
+
+
 def test_a_state_that_is_not_finite_never_reaches_the_policy(bench):
     bench.walk()
     fail_nan(bench)

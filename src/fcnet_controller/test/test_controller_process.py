@@ -1,13 +1,19 @@
 """How a controller process begins and ends."""
 
+import json
 import signal
+import time
 
 import pytest
 from lifecycle_msgs.msg import State, Transition
 from lifecycle_msgs.srv import ChangeState, GetState
 from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
 from rcl_interfaces.srv import SetParameters
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from std_msgs.msg import String
 from std_srvs.srv import Trigger
+
+from fcnet_core.robot import JOINT_NAMES
 
 
 @pytest.fixture
@@ -71,6 +77,37 @@ def test_a_signal_damps_the_robot_and_ends_the_process_with_code_0(start, bench,
     assert code == 0, output
     bench.until(lambda: bench.damped, "damping")
     assert "Traceback" not in output
+
+
+def test_a_controller_for_a_robot_activates_itself_stays_passive_and_heeds_the_bridge(start, bench, model_path, robot):
+    bench.restore()
+    bench.modes.clear()
+    offered = []
+    latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+    bench.node.create_subscription(String, "joint_gains", lambda message: offered.append(message.data), latched)
+    robot_fault = bench.node.create_publisher(String, "robot_fault", latched)
+    program = start(auto_activate=True, policy=model_path, runtime="numpy", stand_up_time=0.5)
+    bench.until_mode("passive")
+    bench.until(lambda: offered, "gains")
+    gains = json.loads(offered[-1])
+    assert gains["kp"] == dict.fromkeys(JOINT_NAMES, robot.gains.kp)
+    assert gains["kd"] == dict.fromkeys(JOINT_NAMES, robot.gains.kd)
+    time.sleep(1.0)
+    assert bench.modes == ["passive"]
+    bench.until(lambda: bench.call(Trigger, "controller/stand_up").success, "standing up")
+    bench.until_mode("standing")
+
+    robot_fault.publish(String(data="temperature: FR_calf_joint has 95 deg C"))
+    bench.until_mode("fault")
+    refused = bench.call(Trigger, "controller/reset")
+    assert not refused.success
+    assert "FR_calf_joint has 95 deg C" in refused.message
+    robot_fault.publish(String(data=""))
+    bench.until(lambda: bench.call(Trigger, "controller/reset").success, "reset")
+    bench.until_mode("passive")
+    bench.node.destroy_publisher(robot_fault)
+    code, output = program.end()
+    assert code == 0, output
 
 
 def test_a_managed_controller_waits_to_be_configured_and_activated(start, bench, model_path):
