@@ -24,10 +24,10 @@ from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from fcnet_core.joint_command import JointCommand, RefusedCommandError, joint_command
+from fcnet_core.pacer import Pacer
 from fcnet_core.robot import load_robot
 from quadruped_sim.live_robot import LiveRobot
 from quadruped_sim.terrain import named_terrain
-from sim_bridge.pacer import Pacer
 from sim_bridge.settings import PUSH_DIRECTIONS, declare_settings
 from sim_bridge.simulation_health import SimulationHealth
 from sim_bridge.state_publisher import StatePublisher

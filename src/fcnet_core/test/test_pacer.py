@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sim_bridge.pacer import Pacer
+from fcnet_core.pacer import Pacer
 
 
 class FakeTime:

@@ -1,4 +1,4 @@
-"""Keeps simulated time in step with the wall clock."""
+"""Keeps simulated time, a simulation's or a fake board's, in step with the wall clock."""
 
 from __future__ import annotations
 
