@@ -1,0 +1,87 @@
+"""Twelve joints that weigh nothing: enough physics for a bridge to be tried on a desk."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fcnet_core.robot import Robot
+from unitree_lowlevel.fake_board.motor_heat import AMBIENT, MotorHeat
+from unitree_lowlevel.low_command import OFF, POSITION_STOP, SERVO, VELOCITY_STOP, LowCommand
+from unitree_lowlevel.low_state import LowState
+
+INERTIA = 0.05  # [kg m^2] of a joint with what hangs on it
+FRICTION = 0.1  # [Nms/rad]
+STOP_MARGIN = 0.1  # [rad] from the vendor's limits to the mechanical stops, which lie outside them
+UPRIGHT = (0.0, 0.0, 0.0, 1.0)
+GRAVITY = (0.0, 0.0, 9.81)  # [m/s^2] as an accelerometer feels it at rest
+# Standard deviations of the sensors at noise 1: no real sensor says the same twice. Joints [rad, rad/s], angular
+# velocity [rad/s], acceleration [m/s^2].
+NOISE = np.repeat([1e-4, 0.01, 0.005, 0.02], [12, 12, 3, 3])
+
+
+class JointPhysics:
+    """Joints of a robot that hangs at rest in the lying pose, each a body of its own with a motor; see BoardPhysics.
+
+    The trunk never moves and no foot touches anything.
+    """
+
+    def __init__(self, robot: Robot, noise: float = 1.0, seed: int = 0) -> None:
+        self.robot = robot
+        self._noise = noise * NOISE
+        self._rng = np.random.default_rng(seed)
+        self._position = robot.lie_pose.copy()
+        self._velocity, self._torque = np.zeros(12), np.zeros(12)
+        self._limit = robot.torque_limit
+        self._lowest, self._highest = robot.lower - STOP_MARGIN, robot.upper + STOP_MARGIN
+        self._heat = MotorHeat(self._limit)
+        self._blocked: int | None = None
+        self.apply(None)
+
+    def apply(self, command: LowCommand | None) -> None:
+        if command is None:
+            self._mode = np.full(12, OFF, dtype=np.uint8)
+            self._stiffness = self._damping = self._push = np.zeros(12)
+            return
+        self._mode = command.mode
+        servo = command.mode == SERVO
+        self._stiffness = np.where(servo & (np.abs(command.position) < POSITION_STOP), command.stiffness, 0.0)
+        self._damping = np.where(servo & (np.abs(command.velocity) < VELOCITY_STOP), command.damping, 0.0)
+        torque = np.where(servo, command.torque, 0.0)
+        self._push = torque + self._stiffness * command.position + self._damping * command.velocity
+
+    def block(self, joint: int | None) -> None:
+        self._blocked = joint
+
+    def advance(self, duration: float) -> None:
+        # Implicit in position and velocity, so that no gain of the wire's range makes it unstable.
+        spring = self._push - self._stiffness * self._position
+        momentum = INERTIA * self._velocity
+        drag = INERTIA + duration * FRICTION
+        velocity = (momentum + duration * spring) / (drag + duration * (self._damping + duration * self._stiffness))
+        wanted = spring - (self._stiffness * duration + self._damping) * velocity
+        self._torque = np.clip(wanted, -self._limit, self._limit)
+        velocity = (momentum + duration * self._torque) / drag
+        if self._blocked is not None:
+            velocity[self._blocked] = 0.0
+        reached = self._position + duration * velocity
+        self._position = np.clip(reached, self._lowest, self._highest)
+        self._velocity = np.where(reached == self._position, velocity, 0.0)
+        self._heat.advance(self._torque, duration)
+
+    def state(self, tick: int, remote: bytes, identity: tuple[int, ...]) -> LowState:
+        noise = self._noise * self._rng.standard_normal(len(NOISE))
+        return LowState(
+            mode=self._mode,
+            position=self._position + noise[:12],
+            velocity=self._velocity + noise[12:24],
+            torque=self._torque,
+            temperature=self._heat.temperature,
+            orientation=np.array(UPRIGHT),
+            angular_velocity=noise[24:27],
+            linear_acceleration=GRAVITY + noise[27:],
+            imu_temperature=AMBIENT,
+            foot_force=np.zeros(4),
+            tick=tick,
+            remote=remote,
+            identity=identity,
+        )

@@ -1,0 +1,171 @@
+"""The program `fake_board`: a motor board for the desk, with faults that are switched on and off by typing."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from types import FrameType
+from typing import Any, TextIO
+
+import numpy as np
+
+from fcnet_core.robot import RobotFileError, load_robot
+from unitree_lowlevel.fake_board.board import BoardError, FakeBoard
+from unitree_lowlevel.fake_board.board_faults import BoardFaults
+from unitree_lowlevel.fake_board.fault_words import STICKS, changed_faults, fault_fields
+from unitree_lowlevel.fake_board.joint_physics import JointPhysics
+from unitree_lowlevel.generation import GENERATIONS
+from unitree_lowlevel.wireless_remote import RemoteState
+
+DESCRIPTION = """A motor board for the desk in place of {robot}: Unitree's low-level protocol over UDP, with 12 joints
+that weigh nothing behind it. Faults are given as options, or typed while it runs: `help` shows them."""
+HELP = """Typed commands:
+  <fault> <value>, or <fault> off; the faults:
+{faults}
+  clear                all of these off
+  press L2 B           hold buttons of the remote; release [L2 B] lets go
+  stick lx 0.5         move a stick: lx ly rx ry L2, -1 to 1
+  restart              as after a loss of power
+  forget               forget the commands counted so far
+  status               what has arrived so far
+  quit"""
+STATUS_PERIOD = 1.0  # [s]
+
+
+def main(robot: str, arguments: Sequence[str] | None = None) -> int:
+    """Run a board for the robot called `robot` until a signal or `quit` ends it; return the exit code."""
+    parser = _parser(robot)
+    options = parser.parse_args(arguments)
+    try:
+        board = _board(robot, options)
+    except (BoardError, RobotFileError, ValueError) as error:
+        print(f"fake_board: {error}", file=sys.stderr)
+        return 1
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        board.end()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
+    host, port = board.address
+    print(
+        f"fake_board: {robot}, {board.generation.name}, listens at {host}:{port}; type help for its faults", flush=True
+    )
+    threading.Thread(target=_obey_lines, args=(board, sys.stdin), daemon=True).start()
+    threading.Thread(target=_report, args=(board,), daemon=True).start()
+    try:
+        board.run()
+    finally:
+        board.stop()
+    return 0
+
+
+def _board(robot: str, options: argparse.Namespace) -> FakeBoard:
+    values = {fault.name: getattr(options, fault.name) for fault in fault_fields()}
+    values["tilt"] = options.tilt and tuple(options.tilt)
+    return FakeBoard(
+        GENERATIONS[options.generation],
+        JointPhysics(load_robot(robot), seed=options.seed),
+        (options.address, options.port),
+        faults=BoardFaults(**values),
+        free_running=not options.answer_only,
+        command_timeout=options.command_timeout,
+        ticks_per_second=options.ticks_per_second,
+        seed=options.seed,
+    )
+
+
+def _parser(robot: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="fake_board", description=DESCRIPTION.format(robot=robot))
+    parser.add_argument("--address", default="127.0.0.1", help="where to listen (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=8007, help="0 chooses a free one (default: %(default)s)")
+    parser.add_argument("--generation", choices=sorted(GENERATIONS), default="gen33", help="wire format (%(default)s)")
+    parser.add_argument("--answer-only", action="store_true", help="one state for each command instead of 500 a second")
+    parser.add_argument("--command-timeout", type=float, help="[s] after which the motors let go (default: never)")
+    parser.add_argument("--ticks-per-second", type=float, default=1000.0, help="the board's clock (%(default)g)")
+    parser.add_argument("--seed", type=int, default=0, help="of what happens by chance")
+    for fault in fault_fields():
+        name, meaning = "--" + fault.name.replace("_", "-"), fault.metadata["help"]
+        if isinstance(fault.default, bool):
+            parser.add_argument(name, action="store_true", help=meaning)
+        elif fault.name == "tilt":
+            parser.add_argument(name, type=float, nargs=2, metavar=("ROLL", "PITCH"), help=meaning)
+        else:
+            kind = str if fault.name == "blocked_joint" else float
+            parser.add_argument(name, type=kind, default=fault.default, help=meaning)
+    return parser
+
+
+def _obey_lines(board: FakeBoard, lines: TextIO) -> None:
+    for line in lines:
+        if words := line.split():
+            try:
+                _obey(board, words)
+            except ValueError as error:
+                print(f"fake_board: {error}", flush=True)
+
+
+def _obey(board: FakeBoard, words: list[str]) -> None:
+    if words == ["help"]:
+        faults = "\n".join(f"    {fault.name:<17} {fault.metadata['help']}" for fault in fault_fields())
+        print(HELP.format(faults=faults), flush=True)
+    elif words == ["quit"]:
+        board.end()
+    elif words == ["restart"]:
+        board.restart()
+    elif words == ["forget"]:
+        board.commands.reset()
+    elif words == ["status"]:
+        print(_summary(board), flush=True)
+    else:
+        board.faults = changed_faults(board.faults, words)
+        print(f"fake_board: {_faults(board)}", flush=True)
+
+
+def _report(board: FakeBoard) -> None:
+    commands = states = 0
+    while True:
+        time.sleep(STATUS_PERIOD)
+        log = board.commands
+        print(
+            f"commands {max(0, log.count - commands)}/s, states {board.states_sent - states}/s, "
+            f"bad {sum(log.bad.values())}, real time {board.real_time_factor():.2f}, "
+            f"client {_place(board.client)}; {_faults(board)}",
+            flush=True,
+        )
+        commands, states = log.count, board.states_sent
+
+
+def _summary(board: FakeBoard) -> str:
+    log, intervals = board.commands, board.commands.intervals
+    lines = [f"commands: {log.count} good, bad: {dict(log.bad) or 'none'}"]
+    if len(intervals):
+        median, slow, longest = 1e3 * np.quantile(intervals, [0.5, 0.99, 1.0])
+        lines.append(f"intervals [ms]: median {median:.2f}, 99 % {slow:.2f}, longest {longest:.2f}")
+    lines.append(
+        f"largest stiffness {log.largest_stiffness:g} Nm/rad, damping {log.largest_damping:g} Nms/rad, "
+        f"torque {log.largest_torque:g} Nm, change of a stiff joint's target {log.largest_rate:.1f} rad/s"
+    )
+    return "\n".join(lines)
+
+
+def _faults(board: FakeBoard) -> str:
+    active = [_words(name, value) for name, value in board.faults.active().items()]
+    return "faults: " + ", ".join(active) if active else "no faults"
+
+
+def _words(name: str, value: Any) -> str:
+    if value is True:
+        return name
+    if isinstance(value, RemoteState):
+        sticks = [f"{stick} {getattr(value, stick):g}" for stick in STICKS if getattr(value, stick)]
+        return " ".join([name, *sorted(value.buttons), *sticks])
+    return f"{name} {value}"
+
+
+def _place(address: tuple[str, int] | None) -> str:
+    return "none" if address is None else f"{address[0]}:{address[1]}"

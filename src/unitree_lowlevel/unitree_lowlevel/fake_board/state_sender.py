@@ -1,0 +1,73 @@
+"""Sends the states of a fake board, over a line with faults."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+
+import numpy as np
+
+from unitree_lowlevel.fake_board.board_faults import BoardFaults
+from unitree_lowlevel.fake_board.channel import Channel
+from unitree_lowlevel.generation import GENERATIONS, Generation
+from unitree_lowlevel.low_state import LowState
+from unitree_lowlevel.state_codec import encode_state
+
+Address = tuple[str, int]
+
+
+class StateSender:
+    """Encodes states and sends them from the board's socket; foreign ones from a port of their own."""
+
+    def __init__(self, endpoint: socket.socket, generation: Generation, seed: int) -> None:
+        self.count = 0
+        self._socket = endpoint
+        self._generation = generation
+        self._rng = np.random.default_rng(seed)
+        self._line: Channel[tuple[bytes, Address]] = Channel(seed + 1)
+        self._foreign = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._foreign.setblocking(False)
+        self._foreign.bind((endpoint.getsockname()[0], 0))
+
+    @property
+    def next_due(self) -> float:
+        """When the next state comes out of the line."""
+        return self._line.next_due
+
+    def send(self, state: LowState, client: Address, now: float, faults: BoardFaults) -> None:
+        """Put a state on the line; it leaves with `deliver`."""
+        if faults.silence:
+            return
+        generation = _other(self._generation) if faults.other_generation else self._generation
+        datagram = encode_state(generation, state)
+        if faults.corruption and self._rng.random() < faults.corruption:
+            datagram = self._corrupted(datagram)
+        self._line.put((datagram, client), now, faults)
+        self.count += 1
+
+    def send_foreign(self, state: LowState, client: Address) -> None:
+        """Send a state that is not the board's own."""
+        _send(self._foreign, encode_state(self._generation, state), client)
+
+    def deliver(self, now: float) -> None:
+        """Send what has come out of the line by `now`."""
+        for datagram, client in self._line.take(now):
+            _send(self._socket, datagram, client)
+
+    def close(self) -> None:
+        """Close the foreign port; the board's socket is the board's."""
+        self._foreign.close()
+
+    def _corrupted(self, datagram: bytes) -> bytes:
+        damaged = bytearray(datagram)
+        damaged[self._rng.integers(len(damaged))] ^= 1 << int(self._rng.integers(8))
+        return bytes(damaged)
+
+
+def _other(generation: Generation) -> Generation:
+    return next(other for other in GENERATIONS.values() if other is not generation)
+
+
+def _send(endpoint: socket.socket, datagram: bytes, client: Address) -> None:
+    with contextlib.suppress(OSError):  # a client that has gone is no matter of the board's
+        endpoint.sendto(datagram, client)
