@@ -47,7 +47,7 @@ _IMU = [
 _FEET = [("foot_force", "<i2", 4), ("foot_force_estimate", "<i2", 4), ("tick", "<u4")]
 _END = [("remote", "u1", 40), ("reserve", "<u4"), ("checksum", "<u4")]
 
-_HEADER_33 = [("level", "u1"), ("identity", "<u2", 2), ("sequence", "<u4", 1), ("bandwidth", "u1")]
+_HEADER_33 = [("level", "u1"), ("identity", "<u2", 2), ("sequence", "<u4"), ("bandwidth", "u1")]
 _HEADER_38 = [
     ("head", "u1", 2),
     ("level", "u1"),

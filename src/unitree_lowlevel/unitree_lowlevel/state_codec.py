@@ -40,7 +40,7 @@ def decode_state(generation: Generation, datagram: bytes) -> LowState:
         remote=record["remote"].tobytes(),
         identity=tuple(record["identity"].tolist()),
     )
-    _refuse_not_finite(state)
+    refuse_not_finite(state)
     return state
 
 
@@ -64,7 +64,8 @@ def encode_state(generation: Generation, state: LowState) -> bytes:
     return sealed(record, generation.state_checked)
 
 
-def _refuse_not_finite(state: LowState) -> None:
+def refuse_not_finite(state: LowState) -> None:
+    """Raise WireError "not_finite" for a joint or IMU value that is not finite."""
     values = (state.position, state.velocity, state.orientation, state.angular_velocity, state.linear_acceleration)
     if not np.isfinite(np.concatenate(values)).all():
         raise WireError("not_finite", "a state holds a joint or IMU value that is not a finite number")

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from unitree_lowlevel.low_command import LowCommand
 from unitree_lowlevel.low_state import LowState
+from unitree_lowlevel.tick_order import Age
 
 
 class TransportError(OSError):
@@ -25,10 +26,11 @@ class Reception:
 class TransportCounters:
     """What has happened since the transport was opened; all count datagrams.
 
-    received: good states, also those that were old or duplicates; rejected: datagrams from the robot that were no
-    good states, by WireError kind; foreign: from somebody else, last_foreign is the latest such address; duplicates:
-    states with the tick of the newest; old: states with an earlier tick, overtaken on the way; restarts: of the
-    robot's tick; receive_errors, send_errors: refused by the network, and lost.
+    received: good states, whatever their age; duplicates: those with the tick of the newest; old: those with an
+    earlier tick, overtaken on the way; restarts: those that were the first after the robot's tick began anew.
+    rejected: datagrams from the robot that were no good states, by WireError kind, and last_rejection, the latest in
+    words. foreign: datagrams from elsewhere, and last_foreign, where the latest came from. send_errors,
+    receive_errors: times that the network refused, and a datagram was lost.
     """
 
     received: int = 0
@@ -36,15 +38,24 @@ class TransportCounters:
     send_errors: int = 0
     receive_errors: int = 0
     rejected: dict[str, int] = field(default_factory=dict)
+    last_rejection: str = ""
     foreign: int = 0
     last_foreign: tuple[str, int] | None = None
     duplicates: int = 0
     old: int = 0
     restarts: int = 0
 
-    def reject(self, kind: str) -> None:
+    def reject(self, kind: str, sentence: str) -> None:
         """Count one datagram that was no good state."""
         self.rejected[kind] = self.rejected.get(kind, 0) + 1
+        self.last_rejection = sentence
+
+    def count(self, age: Age) -> None:
+        """Count one good state of this age."""
+        self.received += 1
+        self.duplicates += age is Age.SAME
+        self.old += age is Age.OLD
+        self.restarts += age is Age.RESTART
 
 
 class Transport(Protocol):

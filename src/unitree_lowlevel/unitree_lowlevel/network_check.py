@@ -1,0 +1,127 @@
+"""Can a robot be reached from here? Every answer that is no is a TransportError whose one sentence says what to do."""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from unitree_lowlevel.transport import TransportError
+
+Address = tuple[str, int]
+
+_HIGHEST_PORT = 65535
+
+
+def resolve(host: str) -> str:
+    """The IPv4 address of a host, given by number or by name."""
+    text = _numbers(host) if host and set(host) <= set("0123456789.") else _looked_up(host)
+    address = ipaddress.IPv4Address(text)
+    if address.is_unspecified or address.is_multicast or text == "255.255.255.255":
+        raise TransportError(
+            f"{text} is not the address of one robot: set the target to the robot's, as 192.168.123.10"
+        )
+    return text
+
+
+def check_route(target: Address) -> str:
+    """The address of this computer from which datagrams to target would leave; sends nothing."""
+    host, port = resolve(target[0]), _checked_port(target[1], lowest=1)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, _routed(host):
+        probe.connect((host, port))
+        return str(probe.getsockname()[0])
+
+
+def check_target(target: Address, local_port: int) -> Address:
+    """Check everything about a target that can be known without a datagram; returns it with the host resolved.
+
+    Besides the name, the address and the route: a program must not be its own robot.
+    """
+    host, port = resolve(target[0]), target[1]
+    local_host = check_route((host, port))
+    if local_host == host and port == local_port:
+        raise TransportError(
+            f"the target {host}:{port} is this computer's own port, so commands would come back: "
+            "set the target to the robot's address, or another local port"
+        )
+    return host, port
+
+
+def bound_socket(port: int) -> socket.socket:
+    """A UDP socket on this port of this computer that never waits; port 0 takes any that is free."""
+    bound = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        with _bound(port):
+            bound.bind(("", _checked_port(port, lowest=0)))
+        bound.setblocking(False)
+    except BaseException:
+        bound.close()
+        raise
+    return bound
+
+
+def check_port_free(port: int) -> None:
+    """Check that this computer's UDP port can be taken."""
+    bound_socket(port).close()
+
+
+def _numbers(host: str) -> str:
+    try:
+        return str(ipaddress.IPv4Address(host))
+    except ValueError:
+        raise TransportError(
+            f'"{host}" is not an IPv4 address, which is four numbers up to 255: correct the target, as 192.168.123.10'
+        ) from None
+
+
+def _looked_up(host: str) -> str:
+    try:
+        found = socket.getaddrinfo(host, None, socket.AF_INET, socket.SOCK_DGRAM) if host else []
+    except (OSError, UnicodeError):
+        found = []
+    if not found:
+        raise TransportError(
+            f'no host called "{host}" is known: check the spelling, or give its address, as 192.168.123.10'
+        )
+    return str(found[0][4][0])
+
+
+def _checked_port(port: int, lowest: int) -> int:
+    if not lowest <= port <= _HIGHEST_PORT:
+        raise TransportError(f"a UDP port is a number from {lowest} to {_HIGHEST_PORT}, not {port}: correct it")
+    return port
+
+
+@contextmanager
+def _routed(host: str) -> Iterator[None]:
+    try:
+        yield
+    except PermissionError as error:
+        raise TransportError(
+            f"{host} is a broadcast address or closed by a firewall: set the target to the robot's"
+        ) from error
+    except OSError as error:
+        neighbour = host.rsplit(".", 1)[0] + ".162/24"
+        raise TransportError(
+            f"there is no route to {host} ({error.strerror}): plug in the robot's cable and give this computer an "
+            f"address in its network, as {neighbour}"
+        ) from error
+
+
+@contextmanager
+def _bound(port: int) -> Iterator[None]:
+    try:
+        yield
+    except PermissionError as error:
+        raise TransportError(
+            f"UDP port {port} needs privileges: choose a local port of 1024 or above, as 8080"
+        ) from error
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise TransportError(f"UDP port {port} cannot be opened: {error.strerror}") from error
+        raise TransportError(
+            f"UDP port {port} is in use: another bridge or a program of the vendor's SDK is running; stop it first "
+            f"(`ss -ulpn sport = :{port}` names it)"
+        ) from error
