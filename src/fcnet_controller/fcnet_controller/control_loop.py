@@ -88,6 +88,8 @@ class ControlLoop:
     def _cycle(self) -> None:
         core = self._core
         self._publisher.publish(core.cycle(time.monotonic()))
+        if core.policy_step is not None:
+            self._publisher.tell_step(core.policy_step)
         if core.mode is Mode.WALKING:
             core.statistics.response.add(time.monotonic() - core.state.received)
         core.statistics.cycles += 1

@@ -18,7 +18,8 @@ class StateBuffer:
     """Joint state and IMU as last stored. Times are seconds of one monotonic clock.
 
     joint_position (12,) [rad], joint_velocity (12,) [rad/s], orientation (4,) x, y, z, w, angular_velocity (3,)
-    [rad/s] in the body frame. They are meaningful only while `problem` returns None.
+    [rad/s] in the body frame. They are meaningful only while `problem` returns None. The stamps are the senders' own
+    time [s].
     """
 
     def __init__(self, timeout: float) -> None:
@@ -28,6 +29,8 @@ class StateBuffer:
         self.angular_velocity: Array = np.zeros(3)
         self.joints_received = NEVER
         self.imu_received = NEVER
+        self.joints_stamp = 0.0
+        self.imu_stamp = 0.0
         self._timeout = timeout
         self._learn([])
         self._wrong_joints = ""
@@ -38,7 +41,12 @@ class StateBuffer:
         return min(self.joints_received, self.imu_received)
 
     def store_joints(
-        self, names: Sequence[str], position: Sequence[float], velocity: Sequence[float], received: float
+        self,
+        names: Sequence[str],
+        position: Sequence[float],
+        velocity: Sequence[float],
+        received: float,
+        stamp: float = 0.0,
     ) -> None:
         """Take joint positions [rad] and velocities [rad/s] of joints named in any order; further joints are ignored.
 
@@ -51,10 +59,18 @@ class StateBuffer:
         if not self._wrong_joints:
             self.joint_position[:] = np.asarray(position)[self._order]
             self.joint_velocity[:] = np.asarray(velocity)[self._order]
+            self.joints_stamp = stamp
 
-    def store_imu(self, orientation: Sequence[float], angular_velocity: Sequence[float], received: float) -> None:
+    def store_imu(
+        self,
+        orientation: Sequence[float],
+        angular_velocity: Sequence[float],
+        received: float,
+        stamp: float = 0.0,
+    ) -> None:
         """Take an orientation x, y, z, w and an angular velocity [rad/s] in the body frame."""
         self.imu_received = received
+        self.imu_stamp = stamp
         self.orientation[:] = orientation
         self.angular_velocity[:] = angular_velocity
 

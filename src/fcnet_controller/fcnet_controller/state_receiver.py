@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from builtin_interfaces.msg import Time
 from rclpy.callback_groups import CallbackGroup
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
@@ -51,11 +52,12 @@ class StateReceiver:
             node.destroy_subscription(part.subscription)
 
     def _store_joints(self, joints: JointState, received: float) -> None:
-        self._buffer.store_joints(joints.name, joints.position, joints.velocity, received)
+        self._buffer.store_joints(joints.name, joints.position, joints.velocity, received, seconds(joints.header.stamp))
 
     def _store_imu(self, imu: Imu, received: float) -> None:
         attitude, rate = imu.orientation, imu.angular_velocity
-        self._buffer.store_imu((attitude.x, attitude.y, attitude.z, attitude.w), (rate.x, rate.y, rate.z), received)
+        orientation, angular_velocity = (attitude.x, attitude.y, attitude.z, attitude.w), (rate.x, rate.y, rate.z)
+        self._buffer.store_imu(orientation, angular_velocity, received, seconds(imu.header.stamp))
 
 
 class _Newest:
@@ -96,6 +98,11 @@ class _HandledByNoExecutor(CallbackGroup):
 
     def ending_execution(self, entity: Any) -> None:
         pass
+
+
+def seconds(stamp: Time) -> float:
+    """A message's stamp as a number."""
+    return stamp.sec + 1e-9 * stamp.nanosec
 
 
 def _reception(info: dict[str, int]) -> float:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from array import array
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
+from std_msgs.msg import Float64MultiArray, MultiArrayDimension, MultiArrayLayout
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
+from fcnet_controller.state_receiver import seconds
+from fcnet_core.policy_step import LABEL, SIZE, PolicyStep
 from fcnet_core.robot import JOINT_NAMES
 
 NOTHING = array("d")
@@ -19,11 +23,15 @@ AT_REST = array("d", [0.0] * len(JOINT_NAMES))
 class TargetPublisher:
     """joint_trajectory with one point: positions, or velocities of zero alone, which ask for damping.
 
-    The message is made once and filled again, by one thread at a time.
+    Besides, for recordings, ~/policy_step: what went into a step of the policy (fcnet_core/policy_step.py). A message is
+    made once and filled again, by one thread at a time.
     """
 
     def __init__(self, node: Node) -> None:
         self._publisher = node.create_publisher(JointTrajectory, "joint_trajectory", QoSProfile(depth=1))
+        self._step_publisher = node.create_publisher(Float64MultiArray, "~/policy_step", QoSProfile(depth=10))
+        layout = MultiArrayLayout(dim=[MultiArrayDimension(label=LABEL, size=SIZE, stride=SIZE)])
+        self._step = Float64MultiArray(layout=layout)
         self._clock = node.get_clock()
         self._point = JointTrajectoryPoint()
         self._message = JointTrajectory(joint_names=list(JOINT_NAMES), points=[self._point])
@@ -35,6 +43,13 @@ class TargetPublisher:
         self._message.header.stamp = self._clock.now().to_msg()
         self._publisher.publish(self._message)
 
+    def tell_step(self, step: PolicyStep) -> None:
+        """Publish what led to the targets just sent."""
+        stamped = replace(step, target_stamp=seconds(self._message.header.stamp))
+        self._step.data = array("d", stamped.vector().tobytes())
+        self._step_publisher.publish(self._step)
+
     def destroy(self, node: Node) -> None:
         """Stop publishing."""
         node.destroy_publisher(self._publisher)
+        node.destroy_publisher(self._step_publisher)

@@ -46,6 +46,7 @@ class Walking:
         self._every = round(multiple)
         self._countdown = 0
         self._on_step = on_step
+        self.steps = 0  # of the policy since it began
         self._command: Array = self._shaper.command()[0]
         self._target: Array = np.zeros(model.card.shape.action)
 
@@ -54,12 +55,18 @@ class Walking:
         """Whether the setpoints are zero and no foot is on its way."""
         return not self._shaper.clock.walking[0] and bool((np.abs(self._shaper.setpoint) < REST).all())
 
+    @property
+    def command(self) -> Array:
+        """The command vector (16,) that the policy sees next, or saw last."""
+        return self._command
+
     def begin(self) -> None:
         """Start cold: nothing remembered, no command, the gait clock at rest."""
         self._policy.reset()
         self._shaper.reset()
         self._command = self._shaper.command()[0]
         self._countdown = 0
+        self.steps = 0
 
     def take_command(self, wanted: Array) -> None:
         """Move on towards setpoints (9,), once before every control cycle."""
@@ -89,4 +96,5 @@ class Walking:
         started = time.perf_counter()
         action = self._policy.step(observation)
         self._on_step(time.perf_counter() - started)
+        self.steps += 1
         return action.astype(np.float64)
