@@ -89,11 +89,41 @@ class CommandRange:
 
 @dataclass(frozen=True)
 class Safety:
-    """Thresholds at which the controller gives up: tilt [rad], joint error [rad], target slew [rad/s]."""
+    """Thresholds at which controller and bridge give up; the robot files say why they are what they are.
+
+    max_tilt [rad]: trunk against gravity; max_joint_error [rad] for joint_error_time [s]: target against measurement;
+    max_target_rate [rad/s]: slew of targets; max_target_jump [rad]: of a target, on top of its slew; max_start_error
+    [rad]: first target against measurement; position_margin [rad]: of measured positions beyond the joint limits;
+    max_velocity for velocity_time [s] and max_torque for torque_time [s]: as shares of the joints' limits; max_power
+    [W] for power_time [s]; temperature_warning and max_temperature [deg C] of the motors; command_timeout,
+    state_timeout [s]: ages; frozen_time [s] without any change of a sensor; packet_loss_warning, max_packet_loss:
+    shares; max_kp [Nm/rad], max_kd [Nms/rad]: largest gains; soft_start [s]: until joints that begin to follow have
+    their whole stiffness.
+    """
 
     max_tilt: float
     max_joint_error: float
+    joint_error_time: float
     max_target_rate: float
+    max_target_jump: float
+    max_start_error: float
+    position_margin: float
+    max_velocity: float
+    velocity_time: float
+    max_torque: float
+    torque_time: float
+    max_power: float
+    power_time: float
+    temperature_warning: float
+    max_temperature: float
+    command_timeout: float
+    state_timeout: float
+    frozen_time: float
+    packet_loss_warning: float
+    max_packet_loss: float
+    max_kp: float
+    max_kd: float
+    soft_start: float
 
 
 @dataclass(frozen=True)
@@ -126,6 +156,11 @@ class Robot:
     def torque_limit(self) -> Array:
         """Largest joint torques (12,) [Nm]."""
         return np.array([self.joints[joint].torque for _ in LEGS for joint in LEG_JOINTS])
+
+    @property
+    def velocity_limit(self) -> Array:
+        """Largest joint velocities (12,) [rad/s]."""
+        return np.array([self.joints[joint].velocity for _ in LEGS for joint in LEG_JOINTS])
 
     @property
     def mass(self) -> float:
@@ -173,7 +208,7 @@ def _parse(facts: dict[str, Any]) -> Robot:
         bodies={name: _body(**facts["bodies"].pop(name)) for name in ("trunk", *LEG_JOINTS)},
         gait=Gait(**facts.pop("gait")),
         commands=commands,
-        safety=Safety(**facts.pop("safety")),
+        safety=_safety(**facts.pop("safety")),
     )
     if unknown := [key for key, value in facts.items() if value or key not in ("joints", "bodies")] + list(poses):
         raise ValueError(f"unknown entries {sorted(unknown)}")
@@ -198,12 +233,24 @@ def _body(mass: float, com: list[float], inertia: list[float]) -> Body:
     return Body(mass, (com[0], com[1], com[2]), (inertia[0], inertia[1], inertia[2]))
 
 
+def _safety(**thresholds: Any) -> Safety:
+    for name, value in thresholds.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
+            raise ValueError(f"safety.{name} must be a positive number, not {value!r}")
+    return Safety(**thresholds)
+
+
 def _check(robot: Robot) -> None:
     if not (robot.lower < robot.upper).all():
         raise ValueError("a joint's lower limit is not below its upper limit")
     for pose in (robot.stand_pose, robot.lie_pose):
         if not ((robot.lower <= pose) & (pose <= robot.upper)).all():
             raise ValueError("a pose lies outside the joint limits")
+    gains, safety = robot.gains, robot.safety
+    if gains.kp > safety.max_kp or max(gains.kd, gains.damping) > safety.max_kd:
+        raise ValueError("the gains are above safety.max_kp or safety.max_kd")
+    if safety.temperature_warning >= safety.max_temperature or safety.packet_loss_warning >= safety.max_packet_loss:
+        raise ValueError("safety must warn of temperature and packet loss below their limits")
     for field, limits in robot.commands.items():
         if not (limits.lowest <= 0 <= limits.highest and limits.rate > 0):
             raise ValueError(f"the range of command {field} must contain 0 and its rate must be positive")

@@ -1,0 +1,128 @@
+"""All the checks of one robot, asked once per cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+import numpy.typing as npt
+
+from fcnet_core.robot import Robot
+from unitree_lowlevel.low_state import LowState
+from unitree_lowlevel.safety import (
+    joint_error,
+    joint_position,
+    joint_torque,
+    joint_velocity,
+    motor_power,
+    trunk_tilt,
+)
+from unitree_lowlevel.safety.identity import IdentityWatch
+from unitree_lowlevel.safety.limits import limits_of
+from unitree_lowlevel.safety.link_watch import LinkWatch
+from unitree_lowlevel.safety.motor_temperature import check_temperature
+from unitree_lowlevel.safety.packet_loss import PacketLoss
+from unitree_lowlevel.safety.remote_stop import check_remote
+from unitree_lowlevel.safety.state_watch import StateWatch
+from unitree_lowlevel.safety.sustained import Sustained
+from unitree_lowlevel.safety.trip import Finding, Severity
+from unitree_lowlevel.transport import Reception, TransportCounters
+from unitree_lowlevel.wireless_remote import RemoteState, decode_remote
+
+Array = npt.NDArray[np.float64]
+
+
+class SafetyMonitor:
+    """Looks at states and targets; what follows from its findings is decided by the driver.
+
+    A robot that is only damped may be carried, turned over and moved by hand, so that velocity, torque, power and
+    joint error count only while joints follow targets.
+    """
+
+    def __init__(self, robot: Robot, period: float, stop_chords: Collection[frozenset[str]]) -> None:
+        safety = robot.safety
+        self.limits = limits_of(robot)
+        self.states = StateWatch(safety.state_timeout, safety.frozen_time)
+        self.loss = PacketLoss(period)
+        self.remote = RemoteState()
+        self._chords = tuple(stop_chords)
+        self._identity = IdentityWatch()
+        self._link = LinkWatch()
+        self._velocity = Sustained(safety.velocity_time, period)
+        self._torque = Sustained(safety.torque_time, period)
+        self._power = Sustained(safety.power_time, period)
+        self._error = Sustained(safety.joint_error_time, period)
+        self._remote_bytes = b""
+        self._other_robot: Finding | None = None
+
+    def begin_following(self) -> None:
+        """Forget what has been counted about joints that followed before."""
+        for sustained in (self._velocity, self._torque, self._power, self._error):
+            sustained.reset()
+
+    def accept_robot(self) -> None:
+        """Take whoever answers next for the robot."""
+        self._identity.reset()
+        self._other_robot = None
+
+    def inspect(
+        self, now: float, reception: Reception | None, counters: TransportCounters, target: Array | None
+    ) -> list[Finding]:
+        """Everything that is wrong at time `now` [s], the gravest first; target (12,) [rad] while joints follow."""
+        new = self.states.see(reception)
+        self._link.see(now, counters)
+        state = self.states.state
+        findings = self._link.check(now, counters)
+        if problem := self.states.check(now):
+            findings.append(problem)
+        if state is not None:
+            self.loss.see(now, state.tick, counters)
+            findings += self._about_state(state, new)
+            if target is not None:
+                findings += self._about_motion(state, target)
+        findings.sort(key=_gravest_first)
+        return findings
+
+    def _about_state(self, state: LowState, new: bool) -> list[Finding]:
+        limits = self.limits
+        if new:
+            if state.remote != self._remote_bytes:
+                self._remote_bytes, self.remote = state.remote, decode_remote(state.remote)
+            self._other_robot = self._identity.check(state.identity)
+        return [
+            finding
+            for finding in (
+                check_remote(self._chords, self.remote.buttons),
+                self._other_robot,
+                check_temperature(limits, state.temperature),
+                _stops(trunk_tilt.NAME, trunk_tilt.check_tilt(limits, state.orientation)),
+                _stops(joint_position.NAME, joint_position.check_position(limits, state.position)),
+                self.loss.check(limits),
+            )
+            if finding is not None
+        ]
+
+    def _about_motion(self, state: LowState, target: Array) -> list[Finding]:
+        limits = self.limits
+        velocity = joint_velocity.check_velocity(limits, state.velocity)
+        torque = joint_torque.check_torque(limits, state.torque)
+        power = motor_power.check_power(limits, state.torque, state.velocity)
+        error = joint_error.check_joint_error(limits, target, state.position)
+        return [
+            finding
+            for finding in (
+                _stops(joint_velocity.NAME, self._velocity.check(velocity)),
+                _stops(motor_power.NAME, self._power.check(power)),
+                _stops(joint_error.NAME, self._error.check(error)),
+                _stops(joint_torque.NAME, self._torque.check(torque)),
+            )
+            if finding is not None
+        ]
+
+
+def _stops(name: str, reason: str | None) -> Finding | None:
+    return None if reason is None else Finding(name, reason, Severity.NO_FOLLOWING)
+
+
+def _gravest_first(finding: Finding) -> int:
+    return -finding.severity

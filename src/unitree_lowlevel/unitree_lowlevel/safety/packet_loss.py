@@ -1,0 +1,72 @@
+"""How many packets are lost on the way."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+
+from unitree_lowlevel.safety.limits import Limits
+from unitree_lowlevel.safety.trip import Finding, Severity
+from unitree_lowlevel.transport import TransportCounters
+
+NAME = "packet_loss"
+WINDOW = 1.0  # [s] that the estimate is about
+MEASUREMENTS = 10  # in a window
+SOONEST = 0.5  # [s] before the first estimate
+_TICKS = (1.0, 2.0, 2000.0)  # a tick per state, a millisecond, a microsecond: for states that are 2 ms apart
+
+_Mark = tuple[float, int, int, int]  # time, tick, states arrived, cycles
+
+
+class PacketLoss:
+    """Estimates the share of states that did not come, over the last second.
+
+    The robot's tick tells how many states there were: its unit is not documented, so the nearest of the usual ones is
+    taken. A robot may also send only in answer to commands: then there are no more states than there were commands,
+    and packets lost on either way count. Lost behind our own delays is not lost: see `min` below.
+    """
+
+    def __init__(self, period: float) -> None:
+        self.share: float | None = None
+        self._period = period
+        self._cycles = 0
+        self._marks: deque[_Mark] = deque(maxlen=MEASUREMENTS + 1)
+
+    def reset(self) -> None:
+        """Begin a new window."""
+        self._marks.clear()
+        self.share = None
+
+    def see(self, now: float, tick: int, counters: TransportCounters) -> None:
+        """Count one more cycle, at time `now` [s], with the newest state's tick."""
+        self._cycles += 1
+        marks = self._marks
+        if marks and now - marks[-1][0] < WINDOW / MEASUREMENTS:
+            return
+        if marks and (_advance(marks[-1][1], tick) >= 2**31 or now - marks[-1][0] > 2 * WINDOW / MEASUREMENTS):
+            self.reset()  # the robot has restarted, or nobody has counted for a while
+        marks.append((now, tick, counters.received - counters.duplicates, self._cycles))
+        if now - marks[0][0] >= SOONEST:
+            self.share = self._estimate()
+
+    def check(self, limits: Limits) -> Finding | None:
+        """A warning, then a trip, for the newest estimate."""
+        if self.share is None or self.share < limits.safety.packet_loss_warning:
+            return None
+        severity = Severity.WARNING if self.share < limits.safety.max_packet_loss else Severity.NO_FOLLOWING
+        return Finding(NAME, f"{100 * self.share:.0f} % of the packets are lost; check cable and switch", severity)
+
+    def _estimate(self) -> float:
+        (began, first_tick, arrived_before, cycles_before), (ended, last_tick, arrived, cycles) = (
+            self._marks[0],
+            self._marks[-1],
+        )
+        periods = (ended - began) / self._period
+        advance = _advance(first_tick, last_tick)
+        unit = min(_TICKS, key=lambda ticks: abs(math.log((advance + 1e-9) / (periods * ticks))))
+        expected = min(advance / unit, cycles - cycles_before)
+        return min(1.0, max(0.0, 1.0 - (arrived - arrived_before) / expected)) if expected > 0 else 0.0
+
+
+def _advance(earlier: int, later: int) -> int:
+    return (later - earlier) % 2**32

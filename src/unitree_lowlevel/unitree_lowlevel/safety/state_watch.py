@@ -1,0 +1,95 @@
+"""Whether the robot says something, and something new."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from unitree_lowlevel.low_state import LowState
+from unitree_lowlevel.safety.trip import Finding, Severity
+from unitree_lowlevel.transport import Reception
+
+STALE = "stale_state"
+FROZEN = "frozen_state"
+INVALID = "invalid_state"
+_NEVER = float("-inf")
+
+
+class StateWatch:
+    """Keeps the newest valid state and judges how fresh it is: `timeout` [s] for the arrival of a state with a new
+    tick, `frozen_time` [s] for any sensor to change, which noise alone does all the time.
+    """
+
+    def __init__(self, timeout: float, frozen_time: float) -> None:
+        self.state: LowState | None = None
+        self._timeout = timeout
+        self._frozen_time = frozen_time
+        self._fresh = _NEVER
+        self._repeated = _NEVER
+        self._changed = _NEVER
+        self._invalid = _NEVER
+        self._problem = ""
+        self._sensors = b""
+
+    def see(self, reception: Reception | None) -> bool:
+        """Take in what has arrived; True for a new valid state."""
+        if reception is None:
+            return False
+        state, now = reception.state, reception.received
+        sensors = _sensors(state)
+        if problem := _problem(state, sensors):
+            self._invalid, self._problem = now, problem
+            return False
+        if self.state is not None and state.tick == self.state.tick:
+            self._repeated = now
+            return False
+        self.state, self._fresh = state, now
+        values = sensors.tobytes()
+        if values != self._sensors:
+            self._sensors, self._changed = values, now
+        return True
+
+    def age(self, now: float) -> float:
+        """Age [s] of the newest valid state; infinite before the first."""
+        return now - self._fresh
+
+    def check(self, now: float) -> Finding | None:
+        """What is wrong with the states at time `now` [s]."""
+        if now - self._invalid <= self._timeout:
+            return Finding(INVALID, self._problem, Severity.NO_FOLLOWING)
+        if self.state is None:
+            return Finding(STALE, "no state has arrived; switch the robot on, check cable and address", _STOPS)
+        age = now - self._fresh
+        if age > self._timeout:
+            if now - self._repeated <= self._timeout:
+                return Finding(FROZEN, f"the robot's tick stands at {self.state.tick}; restart the robot", _STOPS)
+            return Finding(STALE, f"no state for {age:.2f} s; check the cable and that the robot is on", _STOPS)
+        if now - self._changed > self._frozen_time:
+            still = now - self._changed
+            return Finding(FROZEN, f"all sensors have said the same for {still:.2f} s; restart the robot", _STOPS)
+        return None
+
+
+_STOPS = Severity.NO_FOLLOWING
+
+
+def _sensors(state: LowState) -> npt.NDArray[np.float64]:
+    return np.concatenate(
+        (
+            state.orientation,
+            state.position,
+            state.velocity,
+            state.torque,
+            state.temperature,
+            state.angular_velocity,
+            state.linear_acceleration,
+        )
+    )
+
+
+def _problem(state: LowState, sensors: npt.NDArray[np.float64]) -> str | None:
+    if not np.isfinite(sensors).all():
+        return "a sensor value is not a finite number; restart the robot"
+    if not 0.9 < float(state.orientation @ state.orientation) < 1.1:
+        return "the orientation is no unit quaternion; wait until the IMU has started, or restart the robot"
+    return None
