@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_controller.command_source import CommandSource
+from fcnet_controller.command_arbiter import CommandArbiter
 from fcnet_controller.loop_statistics import LoopStatistics
 from fcnet_controller.posture import Answer, Mode, Posture
 from fcnet_controller.state_buffer import StateBuffer
@@ -48,7 +48,7 @@ class ControlCore:
         period = 1.0 / settings.control_rate
         self.statistics = LoopStatistics()
         self.state = StateBuffer(settings.state_timeout)
-        self.commands = CommandSource(settings.command_timeout)
+        self.commands = CommandArbiter(settings.command_timeout)
         self._posture = Posture(robot, settings.stand_up_time, settings.lie_down_time)
         self._walking = Walking(policy, model, settings.control_rate, self.statistics.step.add)
         self._limiter = JointLimiter(robot, period)

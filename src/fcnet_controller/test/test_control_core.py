@@ -38,6 +38,7 @@ class Bench:
         self.robot, self.period, self.now = robot, 1 / rate, 100.0
         self.policy = RecordingPolicy(model)
         self.core = ControlCore(robot, model, self.policy, ControlSettings(control_rate=rate, stand_up_time=1.0))
+        self.person = self.core.commands.add_source("person")
         self.position = robot.lie_pose.copy()
         self.velocity = np.zeros(12)
         self.orientation = UPRIGHT
@@ -52,7 +53,7 @@ class Bench:
                 self.core.state.store_joints(self.names, self.position, self.velocity, self.now)
                 self.core.state.store_imu(self.orientation, np.zeros(3), self.now)
             if command:
-                self.core.commands.set_velocity(command["vx"], 0.0, 0.0, self.now)
+                self.person.set_velocity(command["vx"], 0.0, 0.0, self.now)
             self.core.prepare(self.now)
             target = self.core.cycle(self.now)
             self.sent.append(target)
@@ -139,7 +140,7 @@ def test_every_walk_starts_cold_with_the_clock_at_rest(bench):
 
 def test_commands_from_before_a_reset_are_forgotten(bench):
     bench.walk().run(0.5, vx=0.5)
-    bench.core.commands.set_pose(-0.05, (0, 0, 0, 1))
+    bench.person.set_pose(-0.05, (0, 0, 0, 1), bench.now)
     bench.core.emergency_stop()
     bench.core.reset()
     np.testing.assert_allclose(bench.core.commands.wanted(bench.now), 0.0)
