@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from unitree_lowlevel.datagram import blank, opened, sealed
+from unitree_lowlevel.finite import require_finite
 from unitree_lowlevel.fixed_point import FIELDS, STEPS, wire_values
 from unitree_lowlevel.generation import LOW_LEVEL, Generation
 from unitree_lowlevel.low_command import LowCommand
@@ -37,9 +38,6 @@ def decode_command(generation: Generation, datagram: bytes) -> LowCommand:
     if level != LOW_LEVEL:
         raise WireError("level", f"a command to motors has level {LOW_LEVEL:#x}, this one {level:#x}")
     motors = record["motors"][0, :MOTORS]
-    position, velocity, torque, stiffness, damping = (
-        motors[field] / float(step) for field, step in zip(FIELDS, STEPS[:, 0], strict=True)
-    )
-    if not (np.isfinite(position).all() and np.isfinite(velocity).all()):
-        raise WireError("not_finite", "a command holds a position or velocity that is not a finite number")
-    return LowCommand(motors["mode"].copy(), position, velocity, torque, stiffness, damping)
+    require_finite("a command holds a position or velocity", motors["position"], motors["velocity"])
+    rows = (motors[field].astype(np.float64) / step for field, step in zip(FIELDS, STEPS[:, 0], strict=True))
+    return LowCommand(motors["mode"].copy(), *rows)

@@ -22,7 +22,7 @@ def wire_values(command: LowCommand) -> npt.NDArray[np.float32]:
     Raises WireError "not_finite" for NaN and for what single precision cannot hold.
     """
     rows = [command.position, command.velocity, command.torque, command.stiffness, command.damping]
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         values = np.array(rows, dtype=np.float32)
     finite = np.isfinite(values)
     if not finite.all():

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from fcnet_core.rotation import xyzw_from_wxyz
+from unitree_lowlevel.finite import require_finite
 from unitree_lowlevel.fixed_point import STEPS, wire_values
 from unitree_lowlevel.generation import GEN33, GEN38, LOW_LEVEL, Generation
 from unitree_lowlevel.low_command import OFF, LowCommand
 from unitree_lowlevel.low_state import LowState
 from unitree_lowlevel.network_check import Address, check_port_free, check_target
 from unitree_lowlevel.sdk_module import SdkModule, find_sdk
-from unitree_lowlevel.state_codec import refuse_not_finite
 from unitree_lowlevel.tick_order import Age, TickOrder
 from unitree_lowlevel.transport import Reception, TransportCounters, TransportError
 from unitree_lowlevel.wire_error import WireError
@@ -49,8 +49,8 @@ class SdkTransport:
         sdk = find_sdk()
         if sdk.generation is not self._generation:
             raise TransportError(
-                f"the installed {sdk.module.__name__} speaks {sdk.generation.name}, not {self._generation.name} as this "
-                "robot: set the transport to wire"
+                f"the installed {sdk.module.__name__} speaks {sdk.generation.name}, not this robot's "
+                f"{self._generation.name}: set the transport to wire"
             )
         self._connection = _connect(sdk, check_target(self._target, self._local_port), self._local_port)
         self._command, self._state = sdk.module.LowCmd(), sdk.module.LowState()
@@ -95,7 +95,8 @@ class SdkTransport:
 
     def _judged(self, state: LowState) -> Reception | None:
         try:
-            refuse_not_finite(state)
+            imu = (state.orientation, state.angular_velocity, state.linear_acceleration)
+            require_finite("a state holds a joint or IMU value", state.position, state.velocity, *imu)
         except WireError as error:
             self.counters.reject(error.kind, str(error))
             return None

@@ -6,9 +6,9 @@ import numpy as np
 
 from fcnet_core.rotation import xyzw_from_wxyz
 from unitree_lowlevel.datagram import blank, opened, sealed
+from unitree_lowlevel.finite import require_finite
 from unitree_lowlevel.generation import Generation
 from unitree_lowlevel.low_state import LowState
-from unitree_lowlevel.wire_error import WireError
 
 MOTORS = 12  # the wire has room for 20
 _TORQUE_STEPS = 256  # per Nm
@@ -25,23 +25,23 @@ def decode_state(generation: Generation, datagram: bytes) -> LowState:
     """
     record = opened(generation, generation.state, generation.state_checked, datagram)[0]
     motors = record["motors"][:MOTORS]
-    state = LowState(
+    imu = (record["quaternion"], record["angular_velocity"], record["linear_acceleration"])
+    require_finite("a state holds a joint or IMU value", motors["position"], motors["velocity"], *imu)
+    return LowState(
         mode=motors["mode"].copy(),
         position=motors["position"].astype(np.float64),
         velocity=motors["velocity"].astype(np.float64),
         torque=motors["torque"] / _TORQUE_STEPS,
         temperature=motors["temperature"].astype(np.float64),
-        orientation=xyzw_from_wxyz(record["quaternion"]),
-        angular_velocity=record["angular_velocity"].astype(np.float64),
-        linear_acceleration=record["linear_acceleration"].astype(np.float64),
+        orientation=xyzw_from_wxyz(imu[0]),
+        angular_velocity=imu[1].astype(np.float64),
+        linear_acceleration=imu[2].astype(np.float64),
         imu_temperature=float(record["imu_temperature"]),
         foot_force=record["foot_force"].astype(np.float64),
         tick=int(record["tick"]),
         remote=record["remote"].tobytes(),
         identity=tuple(record["identity"].tolist()),
     )
-    refuse_not_finite(state)
-    return state
 
 
 def encode_state(generation: Generation, state: LowState) -> bytes:
@@ -62,10 +62,3 @@ def encode_state(generation: Generation, state: LowState) -> bytes:
     motors["torque"] = np.clip(np.asarray(state.torque) * _TORQUE_STEPS, *_INT16)
     motors["temperature"] = np.clip(state.temperature, *_INT8)
     return sealed(record, generation.state_checked)
-
-
-def refuse_not_finite(state: LowState) -> None:
-    """Raise WireError "not_finite" for a joint or IMU value that is not finite."""
-    values = (state.position, state.velocity, state.orientation, state.angular_velocity, state.linear_acceleration)
-    if not np.isfinite(np.concatenate(values)).all():
-        raise WireError("not_finite", "a state holds a joint or IMU value that is not a finite number")
