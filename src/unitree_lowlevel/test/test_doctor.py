@@ -1,0 +1,226 @@
+"""The doctor tells a healthy robot from every kind of sick one, and moves none."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fcnet_core.robot import load_robot
+from unitree_lowlevel.doctor import program
+from unitree_lowlevel.doctor.by_hand import watch_joints
+from unitree_lowlevel.doctor.computer import check_computer
+from unitree_lowlevel.doctor.finding import Level
+from unitree_lowlevel.doctor.network import check_address, interface_to
+from unitree_lowlevel.doctor.packets import check_round_trip
+from unitree_lowlevel.doctor.recording import Recording, record
+from unitree_lowlevel.doctor.robot_state import check_joint_order, check_orientation, check_remote
+from unitree_lowlevel.fake_board.board import FakeBoard
+from unitree_lowlevel.fake_board.board_faults import BoardFaults
+from unitree_lowlevel.fake_board.joint_physics import JointPhysics
+from unitree_lowlevel.generation import GEN33
+from unitree_lowlevel.low_command import OFF
+from unitree_lowlevel.wire_transport import WireTransport
+from unitree_lowlevel.wireless_remote import RemoteState, encode_remote
+
+SECONDS = 0.5
+
+
+@pytest.fixture
+def board():
+    with FakeBoard(GEN33, JointPhysics(load_robot("aliengo"))) as board:
+        yield board
+
+
+@pytest.fixture
+def examine(board, capsys, monkeypatch):
+    """Run the program against the board; returns its exit code and what it said, by the name of the check."""
+
+    def examine(*options: str) -> tuple[int, dict[str, str]]:
+        host, port = board.address
+        words = ["doctor", "--target", host, "--port", str(port), "--local-port", "0", "--seconds", str(SECONDS)]
+        monkeypatch.setattr(sys, "argv", [*words, *options, "--ros-args", "-r", "__node:=doctor"])
+        code = program.main("aliengo")
+        lines = [line for line in capsys.readouterr().out.split("\n\n")[0].splitlines() if line[:1] != " "]
+        return code, {line[9:28].strip(): line for line in lines}
+
+    return examine
+
+
+@pytest.fixture
+def healthy(board) -> Recording:
+    transport = WireTransport(GEN33, board.address, 0)
+    transport.open()
+    recording = record(transport, 0.2)
+    transport.close()
+    return recording
+
+
+def test_a_healthy_robot_passes(examine):
+    code, lines = examine()
+    assert code == 0, lines
+    expected = {
+        "address",
+        "port",
+        "sdk",
+        "answers",
+        "rate",
+        "loss",
+        "round trip",
+        "tick",
+        "joint limits",
+        "joint order",
+    }
+    assert expected <= set(lines)
+    assert "sends by itself" in lines["answers"]
+
+
+def test_nothing_moves(board, examine):
+    examine()
+    log = board.commands
+    assert log.count > 0
+    assert (log.largest_stiffness, log.largest_damping, log.largest_torque) == (0.0, 0.0, 0.0)
+    assert all((command.mode == OFF).all() for _, command in log.recent)
+
+
+def test_a_board_that_only_answers_is_told_from_one_that_runs_free():
+    physics = JointPhysics(load_robot("aliengo"))
+    with FakeBoard(GEN33, physics, free_running=False) as board:
+        transport = WireTransport(GEN33, board.address, 0)
+        transport.open()
+        assert not record(transport, 0.2).runs_free
+        transport.close()
+
+
+@pytest.mark.parametrize(
+    ("faults", "check", "words"),
+    [
+        (BoardFaults(silence=True), "answers", "is the robot on"),
+        (BoardFaults(other_generation=True), "answers", "use --generation gen38"),
+        (BoardFaults(silence=True, foreign_source=True), "answers", "is that the robot's address?"),
+        (BoardFaults(foreign_source=True), "sources", "end that program"),
+        (BoardFaults(corruption=0.5), "integrity", "checksum"),
+        (BoardFaults(not_finite=True), "integrity", "not finite numbers"),
+        (BoardFaults(loss=0.4), "loss", "replace the cable"),
+        (BoardFaults(frozen_tick=True), "tick", "switch the robot off and on"),
+        (BoardFaults(outside_limits=True), "joint limits", "FR_calf_joint"),
+        (BoardFaults(velocity_spike=40.0), "joint speed", "FL_thigh_joint"),
+        (BoardFaults(temperature=95.0), "temperature", "let it cool"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else "+".join(value.active()),
+)
+def test_a_sick_robot_fails_with_a_sentence_that_says_what_to_do(board, examine, faults, check, words):
+    board.faults = faults
+    code, lines = examine()
+    assert code == 1
+    assert lines[check].startswith("FAILED"), lines
+    assert words in lines[check]
+
+
+def test_a_second_board_that_joins_is_noticed(board, examine):
+    timer = threading.Timer(0.25 * SECONDS, lambda: setattr(board, "faults", BoardFaults(other_robot=True)))
+    timer.start()
+    code, lines = examine()
+    assert code == 1
+    assert "two boards answer" in lines["identity"]
+
+
+def test_a_slow_line_is_only_a_warning():
+    with FakeBoard(
+        GEN33, JointPhysics(load_robot("aliengo")), free_running=False, faults=BoardFaults(delay=0.02)
+    ) as board:
+        transport = WireTransport(GEN33, board.address, 0)
+        transport.open()
+        recording = record(transport, 0.2)
+        transport.close()
+    assert check_round_trip(recording).level is Level.WARNING
+    assert 0.04 <= np.median(recording.answer_times) < 0.1
+
+
+@pytest.mark.parametrize("address", ["192.168.123.999", "no-such-robot.invalid", "0.0.0.0"])
+def test_a_wrong_address_fails_at_once(examine, address):
+    code, lines = examine("--target", address)
+    assert code == 1
+    assert lines["network"].startswith("FAILED")
+    assert "answers" not in lines
+
+
+def test_a_port_in_use_sends_nothing(board, examine):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        other.bind(("", 0))
+        code, lines = examine("--local-port", str(other.getsockname()[1]))
+    assert code == 1
+    assert "another bridge" in lines["port"]
+    assert board.commands.count == 0
+
+
+def test_a_robot_behind_a_router_fails_before_anything_is_sent():
+    finding = check_address("192.168.123.10", "10.0.0.5")
+    assert finding.level is Level.FAILED
+    assert "192.168.123.162/24" in finding.sentence
+    assert check_address("192.168.123.10", "192.168.123.162").level is Level.OK
+
+
+def test_the_interface_is_that_of_the_narrowest_route(tmp_path):
+    routes = tmp_path / "route"
+    rows = [
+        "Iface Destination Gateway Flags RefCnt Use Metric Mask MTU Window IRTT",
+        "wlan0 00000000 0101A8C0 0003 0 0 600 00000000 0 0 0",
+        "eth0 007BA8C0 00000000 0001 0 0 100 00FFFFFF 0 0 0",
+    ]
+    routes.write_text("\n".join(rows))
+    assert interface_to("192.168.123.10", routes) == "eth0"
+    assert interface_to("10.1.2.3", routes) == "wlan0"
+    assert interface_to("127.0.0.1", routes) is None
+
+
+def test_a_quaternion_in_the_wrong_order_is_found(healthy):
+    state = healthy.newest
+    rolled = replace(state, orientation=np.array([0.38, 0.0, 0.0, 0.92]))
+    for wrong in (
+        rolled,
+        replace(state, orientation=np.roll(state.orientation, 1)),
+        replace(state, orientation=np.zeros(4)),
+    ):
+        assert check_orientation(replace(healthy, states=[wrong])).level is Level.FAILED
+    assert check_orientation(healthy).level is Level.OK
+
+
+def test_calves_in_place_of_hips_are_found(healthy):
+    robot = load_robot("aliengo")
+    swapped = healthy.newest.position.reshape(4, 3)[:, ::-1].ravel()
+    wrong = replace(healthy, states=[replace(healthy.newest, position=swapped)])
+    assert check_joint_order(wrong, robot).level is Level.FAILED
+    assert check_joint_order(healthy, robot).level is Level.OK
+
+
+def test_a_remote_that_somebody_holds_is_a_warning(healthy):
+    def told(remote: bytes):
+        return check_remote(replace(healthy, states=[replace(healthy.newest, remote=remote)]))
+
+    at_rest = b"\x01" + encode_remote(RemoteState())[1:]
+    assert told(at_rest).level is Level.OK
+    assert "A" in told(encode_remote(RemoteState(buttons=frozenset({"A"})))).sentence
+    assert "switch it on" in told(bytes(40)).sentence
+
+
+def test_a_joint_moved_by_hand_is_named(board, capsys):
+    transport = WireTransport(GEN33, board.address, 0)
+    transport.open()
+    timer = threading.Timer(0.3, lambda: setattr(board, "faults", BoardFaults(outside_limits=True)))
+    timer.start()
+    named = watch_joints(transport, 0.8)
+    transport.close()
+    assert set(named) == {f"{leg}_calf_joint" for leg in ("FR", "FL", "RR", "RL")}
+    assert "FL_calf_joint" in capsys.readouterr().out
+
+
+def test_a_slow_computer_is_never_a_reason_to_fail(healthy):
+    busy = replace(healthy, lateness=np.full(100, 0.5))
+    findings = check_computer(busy)
+    assert {finding.level for finding in findings} <= {Level.OK, Level.WARNING}
+    assert next(finding for finding in findings if finding.check == "wake-up").level is Level.WARNING

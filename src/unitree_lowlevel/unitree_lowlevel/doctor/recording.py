@@ -1,0 +1,114 @@
+"""What the robot says for a few seconds while its motors are kept off."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from unitree_lowlevel.low_command import OFF, POSITION_STOP, Array, LowCommand
+from unitree_lowlevel.low_state import LowState
+from unitree_lowlevel.transport import Transport, TransportCounters
+
+PERIOD = 0.002  # [s] of commands, as the vendor's examples send them
+_POLL = 0.0003  # [s] between two looks for states
+_LATEST = 0.1  # [s] in which an answer comes, or never
+_PAUSE = 0.2  # [s] without a command after that, to see whether states go on
+_ANSWERS = 25  # commands whose answer is timed
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What came within `duration` [s] of commands every 2 ms.
+
+    states: the newest good one of each look; ticks: theirs (n,); lateness [s] of every command (m,), this computer's;
+    unasked: states that came in a pause without commands; answer_times [s] from single commands to their answers, where
+    none came unasked; counters: the transport's, at the end of the commands.
+    """
+
+    duration: float
+    states: list[LowState]
+    ticks: Array
+    lateness: Array
+    unasked: int
+    answer_times: Array
+    counters: TransportCounters
+
+    @property
+    def newest(self) -> LowState:
+        """The last state."""
+        return self.states[-1]
+
+    @property
+    def runs_free(self) -> bool:
+        """Whether states come without commands."""
+        return self.unasked > 0
+
+
+def motors_off() -> LowCommand:
+    """The one command that the doctor sends: motors off, no stiffness, no damping, no torque."""
+    zero = np.zeros(12)
+    position = np.full(12, POSITION_STOP)
+    return LowCommand(np.full(12, OFF, dtype=np.uint8), position, zero, zero, zero, zero)
+
+
+def record(transport: Transport, seconds: float) -> Recording:
+    """Exchange packets with the robot through an open transport; takes about one second more than `seconds`."""
+    command = motors_off()
+    states, lateness, duration = _exchange(transport, command, seconds)
+    counters = _copy(transport.counters)
+    unasked = _unasked(transport) if states else 0
+    return Recording(
+        duration=duration,
+        states=states,
+        ticks=np.array([state.tick for state in states], dtype=np.float64),
+        lateness=np.array(lateness),
+        unasked=unasked,
+        answer_times=_answers(transport, command) if states and not unasked else np.zeros(0),
+        counters=counters,
+    )
+
+
+def _exchange(transport: Transport, command: LowCommand, seconds: float) -> tuple[list[LowState], list[float], float]:
+    states: list[LowState] = []
+    lateness: list[float] = []
+    start = due = time.monotonic()
+    while (now := time.monotonic()) < start + seconds:
+        if now >= due:
+            lateness.append(now - due)
+            transport.send(command)
+            due = max(due + PERIOD, now)
+        if (reception := transport.receive()) is not None:
+            states.append(reception.state)
+        time.sleep(_POLL)
+    return states, lateness, time.monotonic() - start
+
+
+def _unasked(transport: Transport) -> int:
+    """States that come although no command has been sent for a while."""
+    time.sleep(_LATEST)
+    transport.receive()
+    before = transport.counters.received
+    time.sleep(_PAUSE)
+    transport.receive()
+    return transport.counters.received - before
+
+
+def _answers(transport: Transport, command: LowCommand) -> Array:
+    """Times [s] from a command to its answer, where one came; nothing may be under way at the beginning."""
+    found = []
+    for _ in range(_ANSWERS):
+        asked = time.monotonic()
+        transport.send(command)
+        while time.monotonic() < asked + _LATEST:
+            if (reception := transport.receive()) is not None:
+                found.append(reception.received - asked)
+                break
+            time.sleep(_POLL)
+    return np.array(found)
+
+
+def _copy(counters: TransportCounters) -> TransportCounters:
+    values = vars(counters) | {"rejected": dict(counters.rejected)}
+    return TransportCounters(**values)
