@@ -76,7 +76,7 @@ class SafetyMonitor:
         if problem := self.states.check(now):
             findings.append(problem)
         if state is not None:
-            self.loss.see(now, state.tick, counters)
+            self.loss.see(now, state.tick, self.states.live_repeats, counters)
             findings += self._about_state(state, new)
             if target is not None:
                 findings += self._about_motion(state, target)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from dataclasses import dataclass
 
 from unitree_lowlevel.safety.limits import Limits
 from unitree_lowlevel.safety.trip import Finding, Severity
@@ -15,7 +16,19 @@ MEASUREMENTS = 10  # in a window
 SOONEST = 0.5  # [s] before the first estimate
 _TICKS = (1.0, 2.0, 2000.0)  # a tick per state, a millisecond, a microsecond: for states that are 2 ms apart
 
-_Mark = tuple[float, int, int, int]  # time, tick, states arrived, cycles
+COARSE = 3  # repeats of a tick, with new values, that show that the clock is coarser than the states
+
+
+@dataclass(frozen=True)
+class _Mark:
+    """What had been counted at one time [s]; live_repeats as in StateWatch."""
+
+    time: float
+    tick: int
+    received: int
+    duplicates: int
+    live_repeats: int
+    cycles: int
 
 
 class PacketLoss:
@@ -37,17 +50,17 @@ class PacketLoss:
         self._marks.clear()
         self.share = None
 
-    def see(self, now: float, tick: int, counters: TransportCounters) -> None:
+    def see(self, now: float, tick: int, live_repeats: int, counters: TransportCounters) -> None:
         """Count one more cycle, at time `now` [s], with the newest state's tick."""
         self._cycles += 1
         marks = self._marks
-        if marks and now - marks[-1][0] < WINDOW / MEASUREMENTS:
+        if marks and now - marks[-1].time < WINDOW / MEASUREMENTS:
             return
-        if marks and (_advance(marks[-1][1], tick) >= 2**31 or now - marks[-1][0] > 2 * WINDOW / MEASUREMENTS):
+        if marks and (_advance(marks[-1].tick, tick) >= 2**31 or now - marks[-1].time > 2 * WINDOW / MEASUREMENTS):
             self.reset()  # the robot has restarted, or nobody has counted for a while
-        marks.append((now, tick, counters.received - counters.duplicates, self._cycles))
-        if now - marks[0][0] >= SOONEST:
-            self.share = self._estimate()
+        marks.append(_Mark(now, tick, counters.received, counters.duplicates, live_repeats, self._cycles))
+        if now - marks[0].time >= SOONEST:
+            self.share = self._estimate(marks[0], marks[-1])
 
     def check(self, limits: Limits) -> Finding | None:
         """A warning, then a trip, for the newest estimate."""
@@ -56,16 +69,15 @@ class PacketLoss:
         severity = Severity.WARNING if self.share < limits.safety.max_packet_loss else Severity.NO_FOLLOWING
         return Finding(NAME, f"{100 * self.share:.0f} % of the packets are lost; check cable and switch", severity)
 
-    def _estimate(self) -> float:
-        (began, first_tick, arrived_before, cycles_before), (ended, last_tick, arrived, cycles) = (
-            self._marks[0],
-            self._marks[-1],
-        )
-        periods = (ended - began) / self._period
-        advance = _advance(first_tick, last_tick)
+    def _estimate(self, first: _Mark, last: _Mark) -> float:
+        advance = _advance(first.tick, last.tick)
+        periods = (last.time - first.time) / self._period
         unit = min(_TICKS, key=lambda ticks: abs(math.log((advance + 1e-9) / (periods * ticks))))
-        expected = min(advance / unit, cycles - cycles_before)
-        return min(1.0, max(0.0, 1.0 - (arrived - arrived_before) / expected)) if expected > 0 else 0.0
+        expected = min(advance / unit, last.cycles - first.cycles)
+        arrived = last.received - first.received
+        if last.live_repeats - first.live_repeats < COARSE:
+            arrived -= last.duplicates - first.duplicates
+        return min(1.0, max(0.0, 1.0 - arrived / expected)) if expected > 0 else 0.0
 
 
 def _advance(earlier: int, later: int) -> int:

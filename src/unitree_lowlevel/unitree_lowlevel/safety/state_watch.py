@@ -17,11 +17,13 @@ _NEVER = float("-inf")
 
 class StateWatch:
     """Keeps the newest valid state and judges how fresh it is: `timeout` [s] for the arrival of a state with a new
-    tick, `frozen_time` [s] for any sensor to change, which noise alone does all the time.
+    tick, `frozen_time` [s] for any sensor to change, which noise alone does all the time. `live_repeats` counts states
+    with an old tick and new values: no copies made on the way, but a clock coarser than the states.
     """
 
     def __init__(self, timeout: float, frozen_time: float) -> None:
         self.state: LowState | None = None
+        self.live_repeats = 0
         self._timeout = timeout
         self._frozen_time = frozen_time
         self._fresh = _NEVER
@@ -40,11 +42,12 @@ class StateWatch:
         if problem := _problem(state, sensors):
             self._invalid, self._problem = now, problem
             return False
+        values = sensors.tobytes()
         if self.state is not None and state.tick == self.state.tick:
             self._repeated = now
+            self.live_repeats += values != self._sensors
             return False
         self.state, self._fresh = state, now
-        values = sensors.tobytes()
         if values != self._sensors:
             self._sensors, self._changed = values, now
         return True
