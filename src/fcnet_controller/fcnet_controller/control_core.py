@@ -18,6 +18,7 @@ from fcnet_core.joint_limiter import JointLimiter
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.policy import Policy
 from fcnet_core.policy_card import PolicyCard
+from fcnet_core.policy_step import PolicyStep
 from fcnet_core.robot import SETPOINT_FIELDS, Robot
 from fcnet_core.walking import Walking
 
@@ -59,6 +60,7 @@ class ControlCore:
         self._card = model.card
         self._period = period
         self._lock = threading.Lock()
+        self.policy_step: PolicyStep | None = None  # of the last cycle, if the policy took one; targets' stamps 0
 
     @property
     def card(self) -> PolicyCard:
@@ -137,6 +139,7 @@ class ControlCore:
     def cycle(self, now: float) -> Array | None:
         """Position targets (12,) [rad] to send at time `now` [s], always within limits and slew; None means damp."""
         with self._lock:
+            self.policy_step = None
             if not self._posture.commands_joints:
                 return None
             if problem := self._watch(now):
@@ -161,12 +164,16 @@ class ControlCore:
         return None if wanted is None else self._limiter.limit(wanted)
 
     def _policy_targets(self) -> Array | None:
+        walking, steps = self._walking, self._walking.steps
         try:
-            targets = self._walking.targets(self.state, self._limiter.last)
+            targets = walking.targets(self.state, self._limiter.last)
         except NonFiniteObservation as error:
             self._posture.fail(str(error))
             return None
         if not np.isfinite(targets).all():
             self._posture.fail("the policy returned a target that is not finite; check the model file")
             return None
+        if walking.steps != steps:
+            state = self.state
+            self.policy_step = PolicyStep(0.0, 0.0, state.joints_stamp, state.imu_stamp, steps == 0, walking.command)
         return targets

@@ -23,8 +23,8 @@ AT_REST = array("d", [0.0] * len(JOINT_NAMES))
 class TargetPublisher:
     """joint_trajectory with one point: positions, or velocities of zero alone, which ask for damping.
 
-    Besides, for recordings, ~/policy_step: what went into a step of the policy (fcnet_core/policy_step.py). A message is
-    made once and filled again, by one thread at a time.
+    Besides, for recordings, ~/policy_step: what went into a step of the policy (fcnet_core/policy_step.py). A message
+    is made once and filled again, by one thread at a time.
     """
 
     def __init__(self, node: Node) -> None:
@@ -34,6 +34,7 @@ class TargetPublisher:
         self._step = Float64MultiArray(layout=layout)
         self._clock = node.get_clock()
         self._point = JointTrajectoryPoint()
+        self._previous_stamp = self._stamp = 0.0
         self._message = JointTrajectory(joint_names=list(JOINT_NAMES), points=[self._point])
 
     def publish(self, target: npt.NDArray[np.float64] | None) -> None:
@@ -42,10 +43,11 @@ class TargetPublisher:
         self._point.velocities = AT_REST if target is None else NOTHING
         self._message.header.stamp = self._clock.now().to_msg()
         self._publisher.publish(self._message)
+        self._previous_stamp, self._stamp = self._stamp, seconds(self._message.header.stamp)
 
     def tell_step(self, step: PolicyStep) -> None:
         """Publish what led to the targets just sent."""
-        stamped = replace(step, target_stamp=seconds(self._message.header.stamp))
+        stamped = replace(step, target_stamp=self._stamp, previous_stamp=self._previous_stamp)
         self._step.data = array("d", stamped.vector().tobytes())
         self._step_publisher.publish(self._step)
 

@@ -1,0 +1,96 @@
+"""What a bag tells about one run of a robot, as arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class JointRecord:
+    """N joint_states: received and stamp (N,) [s]; position, velocity, effort (N, 12) in JOINT_NAMES order [rad, rad/s,
+    Nm], effort NaN where it was not told.
+    """
+
+    received: Array
+    stamp: Array
+    position: Array
+    velocity: Array
+    effort: Array
+
+
+@dataclass(frozen=True)
+class ImuRecord:
+    """N imu/data: received and stamp (N,) [s]; orientation (N, 4) x, y, z, w; angular velocity (N, 3) [rad/s] and
+    linear acceleration (N, 3) [m/s^2] in the body frame.
+    """
+
+    received: Array
+    stamp: Array
+    orientation: Array
+    angular_velocity: Array
+    linear_acceleration: Array
+
+
+@dataclass(frozen=True)
+class TargetRecord:
+    """N joint_trajectory: received and stamp (N,) [s]; position (N, 12) [rad], NaN where joints were to be damped."""
+
+    received: Array
+    stamp: Array
+    position: Array
+
+
+@dataclass(frozen=True)
+class StepRecord:
+    """N steps of the policy, see fcnet_core/policy_step.py: stamps (N,) [s], cold (N,), command (N, 16)."""
+
+    target_stamp: Array
+    previous_stamp: Array
+    joints_stamp: Array
+    imu_stamp: Array
+    cold: npt.NDArray[np.bool_]
+    command: Array
+
+
+@dataclass(frozen=True)
+class VelocityRecord:
+    """N cmd_vel: received (N,) [s]; velocity (N, 3): forward, sideways [m/s], yaw rate [rad/s]."""
+
+    received: Array
+    velocity: Array
+
+
+@dataclass(frozen=True)
+class PoseRecord:
+    """N cmd_pose: received (N,) [s]; pose (N, 3): height offset [m], roll, pitch [rad]."""
+
+    received: Array
+    pose: Array
+
+
+@dataclass(frozen=True)
+class ModeRecord:
+    """N changes of the controller's mode: received (N,) [s] and the modes."""
+
+    received: Array
+    modes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """Everything a replay uses. problems: sentences about what is missing or left out; custom: the recorder's notes."""
+
+    joints: JointRecord
+    imu: ImuRecord
+    targets: TargetRecord
+    steps: StepRecord
+    velocity: VelocityRecord
+    pose: PoseRecord
+    mode: ModeRecord
+    problems: tuple[str, ...]
+    custom: dict[str, str]
