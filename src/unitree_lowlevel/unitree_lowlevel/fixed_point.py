@@ -10,8 +10,8 @@ from unitree_lowlevel.wire_error import WireError
 
 FIELDS = ("position", "velocity", "torque", "stiffness", "damping")
 STEPS = np.array([[1], [1], [256], [32], [16]], dtype=np.float32)  # per SI unit; position and velocity have none
-_LOWEST = np.array([[-32768], [0], [0]], dtype=np.float32)
-_HIGHEST = np.float32(32767)
+_LOWEST = np.array([[-32768], [0], [0]], dtype=np.float32) / STEPS[2:]
+_HIGHEST = np.float32(32767) / STEPS[2:]
 
 
 def wire_values(command: LowCommand) -> npt.NDArray[np.float32]:
@@ -28,7 +28,5 @@ def wire_values(command: LowCommand) -> npt.NDArray[np.float32]:
     if not finite.all():
         name = FIELDS[int(np.flatnonzero(~finite.all(axis=1))[0])]
         raise WireError("not_finite", f"a command's {name} is not a finite number: it was not sent")
-    fixed = values[2:]
-    fixed *= STEPS[2:]
-    np.trunc(np.clip(fixed, _LOWEST, _HIGHEST, out=fixed), out=fixed)
+    values[2:] = np.trunc(np.clip(values[2:], _LOWEST, _HIGHEST) * STEPS[2:])
     return values

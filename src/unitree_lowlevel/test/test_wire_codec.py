@@ -1,0 +1,308 @@
+"""Commands and states as bytes: compared to a second, independent codec.
+
+data/wire_vectors.npz holds numbers and the datagrams that the other codec makes of them, for both generations; it was
+checked against the vendor's libraries. Digests stand for more than a file should hold.
+"""
+
+import hashlib
+import runpy
+from dataclasses import fields, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from unitree_lowlevel.checksum import crc32_mpeg2
+from unitree_lowlevel.command_codec import decode_command, encode_command
+from unitree_lowlevel.generation import GEN33, GEN38, GENERATIONS
+from unitree_lowlevel.low_command import POSITION_STOP, SERVO, VELOCITY_STOP, LowCommand
+from unitree_lowlevel.low_state import LowState
+from unitree_lowlevel.state_codec import decode_state, encode_state
+from unitree_lowlevel.wire_error import WireError
+
+VECTORS = Path(__file__).parent / "data" / "wire_vectors.npz"
+BENCHMARK = Path(__file__).resolve().parents[3] / "benchmarks" / "wire_codec.py"
+COMMAND_SPANS = {  # lowest and highest that the wire can say
+    "position": (-10.0, 10.0),
+    "velocity": (-50.0, 50.0),
+    "torque": (-127.999, 127.99),
+    "stiffness": (0.0, 1023.96),
+    "damping": (0.0, 2047.93),
+}
+COMMAND_DIGESTS = {  # SHA-256 of 100,000 datagrams in a row
+    "gen33": "7e23578673daeef8c5553beee8fa29b8e6da264a94b608544eb18e1535b11e26",
+    "gen38": "b6f55d2f4a319023a3616c4c219f2d55661e86d2b08f7fe37da2e512b36cd5c1",
+}
+STATE_DIGESTS = {  # and of 20,000
+    "gen33": "91e5a7e7e2e6af12e624da8aee525e637dae7de0dbba65dd225b62941f827f37",
+    "gen38": "7652299f254ade57d5319a066dc23c178ce8c1d5c7ac80e4cde0502fae8fdbbd",
+}
+both_generations = pytest.mark.parametrize("generation", GENERATIONS.values(), ids=GENERATIONS)
+
+
+def uniform(seed, shape):
+    """Numbers from 0 to 1; the raw stream of a bit generator is the same in every NumPy."""
+    raw = np.random.PCG64(seed).random_raw(int(np.prod(shape)))
+    return (raw >> np.uint64(11)).reshape(shape) * 2.0**-53
+
+
+def random_commands(count):
+    for row in uniform(33, (count, 6, 12)):
+        spans = COMMAND_SPANS.values()
+        values = [low + (high - low) * numbers for (low, high), numbers in zip(spans, row[1:], strict=True)]
+        yield LowCommand((row[0] * 256).astype(np.uint8), *values)
+
+
+def random_states(count):
+    for row in uniform(38, (count, 120)):
+        joints = row[:60].reshape(5, 12)
+        yield LowState(
+            mode=(joints[0] * 256).astype(np.uint8),
+            position=joints[1] * 20 - 10,
+            velocity=joints[2] * 100 - 50,
+            torque=joints[3] * 255.9 - 127.9,
+            temperature=np.floor(joints[4] * 256) - 128,
+            orientation=row[60:64] * 2 - 1,
+            angular_velocity=row[64:67] * 40 - 20,
+            linear_acceleration=row[67:70] * 40 - 20,
+            imu_temperature=float(np.floor(row[70] * 256) - 128),
+            foot_force=np.floor(row[71:75] * 65536) - 32768,
+            tick=int(row[75] * 2**32),
+            remote=(row[76:116] * 256).astype(np.uint8).tobytes(),
+            identity=(int(row[116] * 65536), int(row[117] * 65536)),
+        )
+
+
+def command(**changes):
+    zeros = np.zeros(12)
+    return replace(LowCommand(np.full(12, SERVO, dtype=np.uint8), zeros, zeros, zeros, zeros, zeros), **changes)
+
+
+def state(**changes):
+    return replace(next(random_states(1)), **changes)
+
+
+def sent(generation, **changes):
+    """What the board reads of a command's first motor."""
+    full = {name: np.full(12, value) for name, value in changes.items()}
+    read = decode_command(generation, encode_command(generation, command(**full)))
+    return {name: getattr(read, name)[0] for name in changes}
+
+
+def sealed(datagram, checked):
+    return datagram[:-4] + crc32_mpeg2(datagram[:checked]).to_bytes(4, "little")
+
+
+def refusal(decode, generation, datagram):
+    with pytest.raises(WireError) as caught:
+        decode(generation, datagram)
+    return caught.value
+
+
+def test_the_checksum_is_the_polynomial_division_that_its_name_says():
+    def by_definition(words):
+        rest = 0xFFFFFFFF
+        for word in np.frombuffer(words, dtype="<u4").tolist():
+            for bit in range(31, -1, -1):
+                carry = (rest >> 31) ^ (word >> bit & 1)
+                rest = (rest << 1 & 0xFFFFFFFF) ^ (0x04C11DB7 * carry)
+        return rest
+
+    for length in (4, 8, 604, 800):
+        words = uniform(length, length).tobytes()[:length]
+        assert crc32_mpeg2(words) == by_definition(words)
+    assert crc32_mpeg2(b"\xff\xff\xff\xff") == 0
+
+
+@both_generations
+def test_commands_become_the_bytes_of_the_other_codec(generation):
+    with np.load(VECTORS) as vectors:
+        datagrams, values, modes = (vectors[f"{generation.name}_{name}"] for name in ("commands", "values", "modes"))
+    for datagram, value, mode in zip(datagrams, values, modes, strict=True):
+        assert encode_command(generation, LowCommand(mode, *value)) == datagram.tobytes()
+
+
+@both_generations
+def test_states_are_read_as_the_other_codec_reads_them(generation):
+    with np.load(VECTORS) as vectors:
+        names = [field.name for field in fields(LowState)]
+        datagrams = vectors[f"{generation.name}_states"]
+        columns = {name: vectors[f"{generation.name}_state_{name}"] for name in names}
+    assert len(datagrams) == 60
+    for index, datagram in enumerate(datagrams):
+        read = decode_state(generation, datagram.tobytes())
+        for name, column in columns.items():
+            found = np.frombuffer(read.remote, dtype=np.uint8) if name == "remote" else getattr(read, name)
+            np.testing.assert_array_equal(found, column[index], err_msg=name)
+
+
+@both_generations
+def test_a_hundred_thousand_commands_become_the_bytes_of_the_other_codec(generation):
+    digest = hashlib.sha256()
+    for one in random_commands(100_000):
+        digest.update(encode_command(generation, one))
+    assert digest.hexdigest() == COMMAND_DIGESTS[generation.name]
+
+
+@both_generations
+def test_many_states_become_the_bytes_of_the_other_codec_and_come_back(generation):
+    digest = hashlib.sha256()
+    for index, one in enumerate(random_states(20_000)):
+        datagram = encode_state(generation, one)
+        digest.update(datagram)
+        if index % 20 == 0:
+            assert encode_state(generation, decode_state(generation, datagram)) == datagram
+    assert digest.hexdigest() == STATE_DIGESTS[generation.name]
+
+
+@both_generations
+def test_a_command_is_read_back_within_one_step_of_the_wire(generation):
+    for one in random_commands(200):
+        read = decode_command(generation, encode_command(generation, one))
+        np.testing.assert_array_equal(read.mode, one.mode)
+        np.testing.assert_array_equal(read.position, one.position.astype(np.float32))
+        np.testing.assert_array_equal(read.velocity, one.velocity.astype(np.float32))
+        for name, step in (("torque", 1 / 256), ("stiffness", 1 / 32), ("damping", 1 / 16)):
+            assert np.abs(getattr(read, name) - getattr(one, name)).max() < step
+            assert np.all(np.abs(getattr(read, name)) <= np.abs(getattr(one, name)) + 1e-4)  # cut towards zero
+        assert {array.dtype for array in (read.position, read.torque, read.damping)} == {np.dtype(np.float64)}
+
+
+@both_generations
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("torque", 128.0, 127.99609375),  # the vendor's library sends -128
+        ("torque", -128.0, -128.0),
+        ("torque", -128.5, -128.0),
+        ("torque", 1e30, 127.99609375),
+        ("torque", -0.003, 0.0),
+        ("stiffness", -1.0, 0.0),  # the vendor's library sends 2047
+        ("stiffness", 1024.0, 1023.96875),
+        ("stiffness", 1e9, 1023.96875),
+        ("damping", -0.5, 0.0),
+        ("damping", 2048.0, 2047.9375),
+        ("damping", 0.03, 0.0),
+        ("position", POSITION_STOP, np.float32(POSITION_STOP)),
+        ("velocity", VELOCITY_STOP, VELOCITY_STOP),
+    ],
+)
+def test_what_the_wire_cannot_say_becomes_the_nearest_that_it_can(generation, name, value, expected):
+    assert sent(generation, **{name: value})[name] == expected
+
+
+@both_generations
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e39])
+@pytest.mark.parametrize("name", COMMAND_SPANS)
+def test_a_command_that_is_not_finite_is_not_sent(generation, name, value):
+    values = np.zeros(12)
+    values[7] = value
+    with pytest.raises(WireError, match=f"{name} is not a finite number") as caught:
+        encode_command(generation, command(**{name: values}))
+    assert caught.value.kind == "not_finite"
+
+
+@both_generations
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("name", ["position", "velocity", "orientation", "angular_velocity", "linear_acceleration"])
+def test_a_state_that_is_not_finite_is_refused(generation, name, value):
+    values = getattr(state(), name).copy()
+    values[-1] = value
+    datagram = encode_state(generation, state(**{name: values}))
+    assert refusal(decode_state, generation, datagram).kind == "not_finite"
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("pattern", [b"\x01\x00\x80\x7f", b"\xff\xff\xff\xff"])
+def test_every_kind_of_nan_is_refused_without_a_warning(pattern):
+    for encode, decode, value, checked, first in (
+        (encode_command, decode_command, command(), GEN33.command_checked, 11),
+        (encode_state, decode_state, state(), GEN33.state_checked, 64),
+    ):
+        datagram = bytearray(encode(GEN33, value))
+        datagram[first : first + 4] = pattern
+        assert refusal(decode, GEN33, sealed(bytes(datagram), checked)).kind == "not_finite"
+
+
+def test_the_second_generation_opens_with_a_head_and_the_level():
+    datagram = encode_command(GEN38, command())
+    assert datagram[:3] == b"\xfe\xef\xff"
+    damaged = b"\xfe\xee" + datagram[2:]
+    error = refusal(decode_command, GEN38, sealed(damaged, GEN38.command_checked))
+    assert error.kind == "head"
+    assert "starts with feef, this one with feee" in str(error)
+
+
+@both_generations
+def test_a_command_for_another_level_is_refused(generation):
+    datagram = bytearray(encode_command(generation, command()))
+    datagram[len(generation.head)] = 0xEE  # high level
+    error = refusal(decode_command, generation, sealed(bytes(datagram), generation.command_checked))
+    assert error.kind == "level"
+
+
+@both_generations
+def test_nothing_but_the_exact_size_is_accepted(generation):
+    datagram = encode_state(generation, state())
+    for wrong in (b"", datagram[:-1], datagram + b"\0", datagram + datagram, datagram[:4]):
+        assert refusal(decode_state, generation, wrong).kind == "size"
+    assert refusal(decode_command, generation, datagram).kind == "size"
+
+
+def test_the_other_generation_is_named():
+    error = refusal(decode_state, GEN33, encode_state(GEN38, state()))
+    assert error.kind == "generation"
+    assert str(error) == "a datagram of 807 bytes is gen38, not gen33: set the generation to gen38"
+    assert refusal(decode_command, GEN38, encode_command(GEN33, command())).kind == "generation"
+
+
+@both_generations
+def test_a_single_wrong_bit_anywhere_is_noticed(generation):
+    datagram = encode_state(generation, state())
+    covered = [*range(generation.state_checked), *range(len(datagram) - 4, len(datagram))]
+    for place in covered:
+        damaged = bytearray(datagram)
+        damaged[place] ^= 1 << place % 8
+        assert refusal(decode_state, generation, bytes(damaged)).kind in ("checksum", "head")
+
+
+@both_generations
+def test_the_orientation_travels_with_w_first(generation):
+    upright = encode_state(generation, state(orientation=np.array([0.1, 0.2, 0.3, 0.9])))
+    start = {"gen33": 10, "gen38": 22}[generation.name]
+    np.testing.assert_allclose(np.frombuffer(upright[start : start + 16], dtype="<f4"), [0.9, 0.1, 0.2, 0.3])
+    np.testing.assert_allclose(decode_state(generation, upright).orientation, [0.1, 0.2, 0.3, 0.9], rtol=1e-6)
+
+
+@both_generations
+def test_damaged_and_random_datagrams_are_decoded_or_refused(generation):
+    benchmark = runpy.run_path(str(BENCHMARK))
+    outcomes = {
+        benchmark["outcome"](decoder, generation, datagram)
+        for decoder, datagram in benchmark["hostile_datagrams"](generation, 50_000, seed=7)
+    }
+    assert outcomes <= {"decoded", "size", "generation", "head", "checksum", "level", "not_finite"}
+    assert len(outcomes) >= 6
+
+
+@both_generations
+@settings(deadline=None)
+@given(datagram=st.binary(max_size=900), decode=st.sampled_from([decode_command, decode_state]))
+def test_any_bytes_are_decoded_or_refused(generation, datagram, decode):
+    for tried in (datagram, generation.head + datagram):
+        refusal(decode, generation, tried)
+
+
+@both_generations
+@settings(deadline=None)
+@given(data=st.data())
+def test_any_finite_command_stays_within_the_wire(generation, data):
+    number = st.floats(-3e38, 3e38, allow_nan=False)
+    values = {name: np.array(data.draw(st.lists(number, min_size=12, max_size=12))) for name in COMMAND_SPANS}
+    read = decode_command(generation, encode_command(generation, command(**values)))
+    for name in ("torque", "stiffness", "damping"):
+        low, high = COMMAND_SPANS[name]
+        clipped = np.clip(values[name], low - 0.01, high + 0.1)
+        assert np.abs(getattr(read, name) - clipped).max() <= 0.2
