@@ -143,7 +143,9 @@ def test_after_a_crash_the_robot_computer_starts_what_only_damps():
     service = unit()["Service"]
     assert service["Restart"] == "on-failure"
     launch = commands()["fcnet-robot.service"]
-    assert launch == ["ros2", "launch", "fcnet_controller", "aliengo.launch.py", "backend:=unitree"]
+    assert launch[:5] == ["ros2", "launch", "fcnet_controller", "aliengo.launch.py", "backend:=unitree"]
+    assert launch[5:] == ["params_file:=config/bridges/real_time.yaml"]
+    assert (WORKSPACE / "config/bridges/real_time.yaml").is_file()
     assert int(unit()["Unit"]["StartLimitBurst"]) <= 3
 
 

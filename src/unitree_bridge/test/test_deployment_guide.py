@@ -1,0 +1,56 @@
+"""docs/deployment.md and the settings it recommends name things that exist."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import yaml
+
+from fcnet_core.robot import Safety
+from unitree_bridge.bridge_parameters import PARAMETERS
+
+WORKSPACE = Path(__file__).resolve().parents[3]
+GUIDE = (WORKSPACE / "docs" / "deployment.md").read_text()
+SAFETY = WORKSPACE / "src" / "unitree_lowlevel" / "unitree_lowlevel"
+
+
+def findings_in_the_code() -> set[str]:
+    """The name of every finding: constants such as NAME = "tilt" beside a Finding."""
+    files = [*(SAFETY / "safety").glob("*.py"), SAFETY / "driver.py"]
+    text = "\n".join(file.read_text() for file in files)
+    return set(re.findall(r'^[A-Z_]+ = "([a-z_]+)"$', text, flags=re.MULTILINE))
+
+
+def rows(after: str) -> list[list[str]]:
+    """The cells of the table that follows a line with `after`."""
+    lines = GUIDE.split(after, 1)[1].split("\n\n")[2].splitlines()[2:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def test_every_trip_is_explained_and_none_is_invented():
+    told_only = {"foreign_packets", "rejected_packets", "unsent_commands"}
+    explained = {name for row in rows("## Trips") for name in re.findall(r"`(\w+)`", row[0])}
+    assert explained | told_only == findings_in_the_code()
+    assert all(f"`{name}`" in GUIDE for name in told_only)
+
+
+def test_the_thresholds_of_the_trips_are_those_of_a_robot_file():
+    known = {field.name for field in fields(Safety)}
+    told = {
+        word for row in rows("## Trips") for word in re.findall(r"\b\w+_\w+\b", row[1].replace("joint_trajectory", ""))
+    }
+    assert told <= known
+
+
+def test_the_recommended_parameters_exist():
+    settings = yaml.safe_load((WORKSPACE / "config" / "bridges" / "real_time.yaml").read_text())
+    assert set(settings) == {"aliengo_bridge", "a1_bridge"}
+    for node in settings.values():
+        assert set(node["ros__parameters"]) <= set(PARAMETERS)
+
+
+def test_files_that_the_guide_names_exist():
+    for path in re.findall(r"\b((?:config|docker|src|docs)/[\w./-]+\.\w+)", GUIDE):
+        assert (WORKSPACE / path).is_file(), path
