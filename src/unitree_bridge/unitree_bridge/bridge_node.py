@@ -1,0 +1,260 @@
+"""A robot's bridge as a managed (lifecycle) ROS 2 node: the loop to its motor board between topics and services.
+
+Configuring connects: from then on the board gets damping and ROS gets states. While active the joints follow
+joint_trajectory.
+"""
+
+from __future__ import annotations
+
+import gc
+import signal
+import sys
+import threading
+import time
+from types import FrameType
+
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from rclpy.signals import SignalHandlerOptions
+from std_msgs.msg import String
+
+from fcnet_core.remote_map import load_remote_map
+from fcnet_core.robot import Robot, load_robot
+from unitree_bridge.answer_watch import AnswerWatch
+from unitree_bridge.bridge_health import BridgeHealth
+from unitree_bridge.bridge_parameters import BridgeParameters, ParameterError, declare_parameters, read_parameters
+from unitree_bridge.gains_receiver import GainsReceiver
+from unitree_bridge.io_loop import IoLoop, LoopSettings
+from unitree_bridge.motor_services import MotorServices
+from unitree_bridge.remote_publisher import RemotePublisher
+from unitree_bridge.state_publisher import StatePublisher
+from unitree_bridge.target_receiver import TargetReceiver
+from unitree_lowlevel.command_limiter import damping_command
+from unitree_lowlevel.driver import MotorDriver
+from unitree_lowlevel.generation import GENERATIONS
+from unitree_lowlevel.open_transport import make_transport
+from unitree_lowlevel.safety.trip import Trip
+from unitree_lowlevel.transport import Transport
+
+HEALTH_PERIOD = 1.0  # [s]
+DISCOVERY_TIME = 1.0  # [s] after which a node knows the others
+REFUSAL_QUIET = 2.0  # [s] between two warnings about commands that are not obeyed
+WARNING = "warning: "  # how the driver's announcements of such begin
+SWITCH_INTERVAL = 0.0005  # [s] that the executor's thread may keep the loop from the interpreter
+SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
+
+
+class ConfigurationError(ValueError):
+    """The bridge cannot be configured; one sentence says why and what to do."""
+
+
+class BridgeNode(LifecycleNode):
+    """The bridge of the robot called `robot`. `failed` tells that its loop has ended by an error."""
+
+    def __init__(self, robot: str) -> None:
+        super().__init__(f"{robot}_bridge")
+        declare_parameters(self)
+        self.failed = False
+        self._robot_name = robot
+        self._born = time.monotonic()
+        self._loop: IoLoop | None = None
+        self._fault = ""
+        self._told_refused = 0
+        self._health_publisher = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
+        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        self._fault_publisher = self.create_publisher(String, "robot_fault", latched)
+        self._changed = self.create_guard_condition(self._tell_news)
+        self._motor_services = MotorServices(self, lambda: self._driver if self._loop else None)
+
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Connect to the robot; FAILURE, with a sentence in the log, when that cannot be."""
+        try:
+            parameters = read_parameters(self)
+            robot = self._load_robot(parameters)
+            self._refuse_second_publisher()
+            self._transport = self._connect(parameters)
+        except (ValueError, OSError) as error:
+            self.get_logger().error(str(error))
+            return FAILURE
+        self._start_loop(parameters, robot)
+        return SUCCESS
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Let the joints follow targets."""
+        self._driver.activate()
+        return SUCCESS
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Damp the joints; states go on."""
+        self._driver.deactivate()
+        return SUCCESS
+
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Leave the robot, damped."""
+        self.leave_robot()
+        return SUCCESS
+
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Leave the robot for good, damped."""
+        self.leave_robot()
+        return SUCCESS
+
+    def leave_robot(self) -> None:
+        """Damp the robot, end the loop and close the connection, if there is one."""
+        if self._loop is None:
+            return
+        self._loop.stop()
+        self._tell_news()
+        self._loop = None
+        self._transport.close()
+        self.destroy_timer(self._health_timer)
+        for part in (self._targets, self._states, self._remote, self._gains):
+            part.destroy(self)
+
+    def _load_robot(self, parameters: BridgeParameters) -> Robot:
+        robot = load_robot(parameters.robot_file or self._robot_name)
+        if robot.name != self._robot_name:
+            raise ConfigurationError(
+                f"robot file {parameters.robot_file} is that of the {robot.name}, this is the bridge of the "
+                f"{self._robot_name}; choose the other file, or start {robot.name}_bridge"
+            )
+        return robot
+
+    def _refuse_second_publisher(self) -> None:
+        """Two sources of one robot's state mean that two programs would move it."""
+        time.sleep(max(0.0, self._born + DISCOVERY_TIME - time.monotonic()))
+        if others := self.get_publishers_info_by_topic("joint_states"):
+            raise ConfigurationError(
+                f"{others[0].node_name} publishes {self.resolve_topic_name('joint_states')} already: another bridge or "
+                "simulator is running; stop it, or give this one a namespace"
+            )
+
+    def _connect(self, parameters: BridgeParameters) -> Transport:
+        generation = GENERATIONS[parameters.generation]
+        transport = make_transport(parameters.transport, generation, parameters.target, parameters.local_port)
+        transport.open()
+        return transport
+
+    def _start_loop(self, parameters: BridgeParameters, robot: Robot) -> None:
+        period = 1.0 / parameters.io_rate
+        self._driver = MotorDriver(
+            robot,
+            period,
+            interpolation_time=parameters.interpolation_time,
+            stop_chords=load_remote_map().emergency_stop,
+        )
+        self._targets, self._states = TargetReceiver(self), StatePublisher(self)
+        self._remote, self._gains = RemotePublisher(self), GainsReceiver(self, self._driver)
+        settings = LoopSettings(
+            period=period,
+            turns_per_state=parameters.turns_per_state,
+            realtime_priority=parameters.realtime_priority,
+            lock_memory=parameters.lock_memory,
+            cpu=parameters.cpu,
+        )
+        self._loop = IoLoop(
+            self._transport,
+            self._driver,
+            self._targets,
+            self._states,
+            self._remote,
+            damping_command(robot),
+            settings,
+            self._changed.trigger,
+        )
+        name = f"{self.get_fully_qualified_name().lstrip('/')}: motors"
+        self._health = BridgeHealth(name, parameters.io_rate, self._loop, self._driver, self._transport, self._gains)
+        self._answers = AnswerWatch(parameters.target, time.monotonic())
+        self._fault_publisher.publish(String(data=""))
+        gc.collect()
+        gc.freeze()  # what lives now lives on: later collections need not look at it and stay short
+        self._loop.start()
+        self._health_timer = self.create_timer(HEALTH_PERIOD, self._tell_health)
+
+    def _tell_news(self) -> None:
+        """Say once what has happened; called when the loop has seen something new."""
+        if self._loop is None:
+            return
+        while self._loop.refused_privileges:
+            self.get_logger().warning(self._loop.refused_privileges.pop())
+        if self._loop.error and not self.failed:
+            self.failed = True
+            self.get_logger().fatal(
+                f"the loop to the motors has ended by an error; they are damped\n{self._loop.error}"
+            )
+        trip = self._driver.trip
+        for sentence in self._driver.take_announcements():
+            self._log(sentence, trip)
+        fault = "" if trip is None else str(trip)
+        if fault != self._fault:
+            self._fault = fault
+            self._fault_publisher.publish(String(data=fault))
+
+    def _log(self, sentence: str, trip: Trip | None) -> None:
+        if trip is not None and str(trip) in sentence:
+            self.get_logger().error(sentence)
+        elif sentence.startswith(WARNING):
+            self.get_logger().warning(sentence.removeprefix(WARNING))
+        else:
+            self.get_logger().info(sentence)
+
+    def _tell_health(self) -> None:
+        if self._loop is None:
+            return
+        self._tell_news()
+        self._tell_refusal(self._loop)
+        counters, statistics, now = self._transport.counters, self._loop.statistics, time.monotonic()
+        if sentence := self._answers.check(now, statistics.received, counters.last_rejection):
+            self.get_logger().warning(sentence)
+        message = DiagnosticArray(status=[self._health.status()])
+        message.header.stamp = self.get_clock().now().to_msg()
+        self._health_publisher.publish(message)
+
+    def _tell_refusal(self, loop: IoLoop) -> None:
+        if loop.refused == self._told_refused:
+            return
+        self._told_refused = loop.refused
+        self.get_logger().warning(loop.refusal, throttle_duration_sec=REFUSAL_QUIET)
+
+
+def main(robot: str) -> int:
+    """Run the bridge of the robot called `robot` until a signal or an error ends it; 0 after a signal."""
+    stop = threading.Event()
+
+    def stop_on_signal(_number: int, _frame: FrameType | None) -> None:
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop_on_signal)
+    sys.setswitchinterval(SWITCH_INTERVAL)
+    rclpy.init(args=sys.argv, signal_handler_options=SignalHandlerOptions.NO)
+    try:
+        return _run(robot, stop)
+    except ParameterError as error:
+        print(f"{robot}_bridge: {error}", file=sys.stderr)
+        return 2
+    finally:
+        rclpy.try_shutdown()
+
+
+def _run(robot: str, stop: threading.Event) -> int:
+    node = BridgeNode(robot)
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    try:
+        if node.get_parameter("auto_start").value and not _start(node):
+            return 1
+        while not stop.is_set() and not node.failed:
+            executor.spin_once(timeout_sec=0.1)
+    finally:
+        node.leave_robot()
+        executor.shutdown()
+        node.destroy_node()
+    return 1 if node.failed else 0
+
+
+def _start(node: BridgeNode) -> bool:
+    return node.trigger_configure() == SUCCESS and node.trigger_activate() == SUCCESS
