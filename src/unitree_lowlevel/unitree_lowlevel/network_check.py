@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 import ipaddress
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from unitree_lowlevel.transport import TransportError
 
@@ -28,9 +26,13 @@ def resolve(host: str) -> str:
 
 def check_route(target: Address) -> str:
     """The address of this computer from which datagrams to target would leave; sends nothing."""
-    host, port = resolve(target[0]), _checked_port(target[1], lowest=1)
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, _routed(host):
-        probe.connect((host, port))
+    host, port = resolve(target[0]), target[1]
+    _check_port(port, lowest=1)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((host, port))
+        except OSError as error:
+            raise _not_routed(host, error) from error
         return str(probe.getsockname()[0])
 
 
@@ -51,14 +53,14 @@ def check_target(target: Address, local_port: int) -> Address:
 
 def bound_socket(port: int) -> socket.socket:
     """A UDP socket on this port of this computer that never waits; port 0 takes any that is free."""
+    _check_port(port, lowest=0)
     bound = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    bound.setblocking(False)
     try:
-        with _bound(port):
-            bound.bind(("", _checked_port(port, lowest=0)))
-        bound.setblocking(False)
-    except BaseException:
+        bound.bind(("", port))
+    except OSError as error:
         bound.close()
-        raise
+        raise _not_bound(port, error) from error
     return bound
 
 
@@ -88,40 +90,27 @@ def _looked_up(host: str) -> str:
     return str(found[0][4][0])
 
 
-def _checked_port(port: int, lowest: int) -> int:
+def _check_port(port: int, lowest: int) -> None:
     if not lowest <= port <= _HIGHEST_PORT:
         raise TransportError(f"a UDP port is a number from {lowest} to {_HIGHEST_PORT}, not {port}: correct it")
-    return port
 
 
-@contextmanager
-def _routed(host: str) -> Iterator[None]:
-    try:
-        yield
-    except PermissionError as error:
-        raise TransportError(
-            f"{host} is a broadcast address or closed by a firewall: set the target to the robot's"
-        ) from error
-    except OSError as error:
-        neighbour = host.rsplit(".", 1)[0] + ".162/24"
-        raise TransportError(
-            f"there is no route to {host} ({error.strerror}): plug in the robot's cable and give this computer an "
-            f"address in its network, as {neighbour}"
-        ) from error
+def _not_routed(host: str, error: OSError) -> TransportError:
+    if isinstance(error, PermissionError):
+        return TransportError(f"{host} is a broadcast address or closed by a firewall: set the target to the robot's")
+    neighbour = host.rsplit(".", 1)[0] + ".162/24"
+    return TransportError(
+        f"there is no route to {host} ({error.strerror}): plug in the robot's cable and give this computer an "
+        f"address in its network, as {neighbour}"
+    )
 
 
-@contextmanager
-def _bound(port: int) -> Iterator[None]:
-    try:
-        yield
-    except PermissionError as error:
-        raise TransportError(
-            f"UDP port {port} needs privileges: choose a local port of 1024 or above, as 8080"
-        ) from error
-    except OSError as error:
-        if error.errno != errno.EADDRINUSE:
-            raise TransportError(f"UDP port {port} cannot be opened: {error.strerror}") from error
-        raise TransportError(
+def _not_bound(port: int, error: OSError) -> TransportError:
+    if isinstance(error, PermissionError):
+        return TransportError(f"UDP port {port} needs privileges: choose a local port of 1024 or above, as 8080")
+    if error.errno == errno.EADDRINUSE:
+        return TransportError(
             f"UDP port {port} is in use: another bridge or a program of the vendor's SDK is running; stop it first "
             f"(`ss -ulpn sport = :{port}` names it)"
-        ) from error
+        )
+    return TransportError(f"UDP port {port} cannot be opened ({error.strerror}): choose another local port")

@@ -10,7 +10,7 @@ from unitree_lowlevel.low_state import LowState
 from unitree_lowlevel.tick_order import Age
 
 
-class TransportError(OSError):
+class TransportError(RuntimeError):
     """A robot cannot be reached from here; one sentence says why and what to do."""
 
 

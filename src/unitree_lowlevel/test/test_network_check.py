@@ -1,0 +1,108 @@
+"""What can be known about a network before a datagram is sent; each refusal says what to do."""
+
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from unitree_lowlevel.network_check import bound_socket, check_port_free, check_route, check_target, resolve
+from unitree_lowlevel.transport import TransportError
+
+
+@pytest.fixture
+def taken_port():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        other.bind(("", 0))
+        yield other.getsockname()[1]
+
+
+def refusal(check, *arguments):
+    with pytest.raises(TransportError) as caught:
+        check(*arguments)
+    sentence = str(caught.value)
+    assert "\n" not in sentence
+    return sentence
+
+
+def without_network(script):
+    """Run a script where there is only a loopback interface, that is down."""
+    program = ["unshare", "-rn", sys.executable, "-c", script]
+    if subprocess.run([*program[:2], "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this machine does not let a program have a network of its own (unshare -rn)")
+    return subprocess.run(program, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("host", ["192.168.123.300", "192.168.123", "192.168.123.10.1", "10", "..", "1.2.3.04"])
+def test_a_wrong_address_is_told_from_a_name(host):
+    assert refusal(resolve, host).startswith(f'"{host}" is not an IPv4 address')
+
+
+@pytest.mark.parametrize("host", ["", "no-such-robot.invalid", "192.168.123.10:8007", "a" * 300, "::1", "ä..b"])
+def test_an_unknown_host_is_told(host):
+    assert refusal(resolve, host).startswith(f'no host called "{host}" is known')
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "255.255.255.255", "224.0.0.1"])
+def test_an_address_of_many_is_no_robot(host):
+    assert "is not the address of one robot" in refusal(resolve, host)
+
+
+def test_names_and_numbers_are_resolved():
+    assert resolve("localhost") == resolve("127.0.0.1") == "127.0.0.1"
+
+
+def test_the_route_tells_from_which_address_commands_leave():
+    assert check_route(("127.0.0.1", 8007)) == "127.0.0.1"
+
+
+def test_without_a_route_the_cable_and_the_address_are_named():
+    script = (
+        "from unitree_lowlevel.network_check import TransportError, check_route\n"
+        "try: check_route(('192.168.123.10', 8007))\n"
+        "except TransportError as error: print(error)"
+    )
+    told = without_network(script)
+    assert told.startswith("there is no route to 192.168.123.10 (Network is unreachable): plug in the robot's cable")
+    assert "192.168.123.162/24" in told
+
+
+def test_a_port_in_use_says_that_another_bridge_is_running(taken_port):
+    for check in (check_port_free, bound_socket):
+        sentence = refusal(check, taken_port)
+        assert sentence.startswith(f"UDP port {taken_port} is in use: another bridge or a program of the vendor's SDK")
+
+
+def test_a_port_that_is_free_stays_free(taken_port):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("", 0))
+        free = probe.getsockname()[1]
+    check_port_free(free)
+    bound_socket(free).close()
+
+
+def test_a_port_for_the_privileged_asks_for_a_higher_one():
+    script = (
+        "import os\n"
+        "from unitree_lowlevel.network_check import TransportError, check_port_free\n"
+        "try:\n"
+        "    if os.geteuid() == 0: os.setgid(65534); os.setuid(65534)\n"
+        "    check_port_free(80)\n"
+        "except TransportError as error: print(error)"
+    )
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    if not told:
+        pytest.skip("on this machine every program may open port 80")
+    assert told.startswith("UDP port 80 needs privileges: choose a local port of 1024 or above")
+
+
+@pytest.mark.parametrize("port", [-1, 65536])
+def test_a_port_must_be_one(port):
+    assert f"not {port}" in refusal(check_port_free, port)
+    assert f"not {port}" in refusal(check_route, ("127.0.0.1", port))
+    assert "not 0" in refusal(check_route, ("127.0.0.1", 0))
+
+
+def test_the_target_must_not_be_this_program(taken_port):
+    assert "is this computer's own port" in refusal(check_target, ("localhost", 8080), 8080)
+    assert check_target(("localhost", 8080), 8081) == ("127.0.0.1", 8080)

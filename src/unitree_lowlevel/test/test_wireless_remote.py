@@ -1,0 +1,52 @@
+"""The wireless remote's 40 bytes."""
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unitree_lowlevel.wireless_remote import BUTTONS, RemoteState, decode_remote, encode_remote
+
+axes = st.floats(-1, 1, width=32)
+
+
+def layout(bits=0, lx=0.0, rx=0.0, ry=0.0, l2=0.0, ly=0.0):
+    return b"\x55\x51" + struct.pack("<H5f", bits, lx, rx, ry, l2, ly) + bytes(16)
+
+
+@pytest.mark.parametrize(("bit", "name"), list(enumerate(BUTTONS)))
+def test_every_bit_is_a_button(bit, name):
+    assert decode_remote(layout(bits=1 << bit)).buttons == {name}
+
+
+def test_buttons_are_told_in_the_vendors_order():
+    assert decode_remote(layout(bits=0b0000_0010_0010_0000)).buttons == {"L2", "B"}
+
+
+def test_axes_lie_where_the_vendor_puts_them():
+    remote = decode_remote(layout(lx=0.1, rx=0.2, ry=0.3, l2=0.4, ly=0.5))
+    assert (remote.lx, remote.rx, remote.ry, remote.L2, remote.ly) == pytest.approx((0.1, 0.2, 0.3, 0.4, 0.5))
+
+
+def test_zeros_and_nothing_are_a_remote_that_nobody_touches():
+    for untouched in (bytes(40), b"", bytes(39), b"\xff" * 41):
+        assert decode_remote(untouched) == RemoteState()
+
+
+@pytest.mark.parametrize(("sent", "read"), [("nan", 0.0), ("inf", 0.0), ("-inf", 0.0), ("1e30", 1.0), ("-2", -1.0)])
+def test_an_axis_never_says_more_than_a_stick_can(sent, read):
+    assert decode_remote(layout(ly=float(sent))).ly == read
+
+
+@given(st.binary(min_size=40, max_size=40))
+def test_any_bytes_are_read(remote):
+    state = decode_remote(remote)
+    assert all(-1.0 <= axis <= 1.0 for axis in (state.lx, state.ly, state.rx, state.ry, state.L2))
+
+
+@given(st.frozensets(st.sampled_from(BUTTONS)), axes, axes, axes, axes, axes)
+def test_what_is_encoded_is_read_back(buttons, lx, ly, rx, ry, l2):
+    remote = RemoteState(buttons, lx, ly, rx, ry, l2)
+    assert len(encode_remote(remote)) == 40
+    assert decode_remote(encode_remote(remote)) == remote
