@@ -81,7 +81,7 @@ class LiveRobot:
     @property
     def damped(self) -> bool:
         """Whether the joints are only damped, following no target."""
-        return not self.model.actuator_gainprm[0, 0]
+        return not self.model.actuator_biasprm[:, 1].any()
 
     def reset(self) -> None:
         """Put the robot back where it started, at rest: lying and damped, or standing on stiff legs."""

@@ -7,20 +7,11 @@ whatever became of the controller.
 
 from __future__ import annotations
 
-import signal
-import sys
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor
-from types import FrameType
+from concurrent.futures import Future
 
-import rclpy
 from builtin_interfaces.msg import Time
-from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValueException
-from rclpy.executors import SingleThreadedExecutor
-from rclpy.node import Node
 from rclpy.qos import qos_profile_sensor_data
-from rclpy.signals import SignalHandlerOptions
-from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from fcnet_core.joint_command import JointCommand, RefusedCommandError, joint_command
@@ -28,7 +19,10 @@ from fcnet_core.pacer import Pacer
 from fcnet_core.robot import load_robot
 from quadruped_sim.live_robot import LiveRobot
 from quadruped_sim.terrain import named_terrain
-from sim_bridge.settings import PUSH_DIRECTIONS, declare_settings
+from sim_bridge.node_program import SimulatingNode, run_node
+from sim_bridge.odom_publisher import OdomPublisher
+from sim_bridge.robot_services import RobotServices
+from sim_bridge.settings import declare_settings
 from sim_bridge.simulation_health import SimulationHealth
 from sim_bridge.state_publisher import StatePublisher
 from sim_bridge.viewer import Viewer, open_viewer
@@ -37,7 +31,7 @@ VIEWER_RATE = 50.0  # [Hz]
 QUIET = 2.0  # [s] between two warnings about refused commands
 
 
-class MujocoBridge(Node):
+class MujocoBridge(SimulatingNode):
     """The node: topics and services of one simulated robot."""
 
     def __init__(self) -> None:
@@ -58,11 +52,11 @@ class MujocoBridge(Node):
         # A robot in fast motion is no reason to demand commands sooner than the programs that send them can.
         self._timeout = self.settings.command_timeout * max(1.0, self.settings.real_time_factor)
         self._states = StatePublisher(self)
+        self._odom = OdomPublisher(self)
         self._health = SimulationHealth(self, self.settings.real_time_factor)
         self._viewer = open_viewer(self._robot.model, self._robot.data) if self.settings.viewer else None
         self.create_subscription(JointTrajectory, "joint_trajectory", self._receive, qos_profile_sensor_data)
-        self.create_service(Trigger, "~/push", self._push)
-        self.create_service(Trigger, "~/reset", self._reset)
+        self._robot_services = RobotServices(self, self, self.settings.start)
 
     def simulate(self, stop: threading.Event, receiving: Future[None]) -> None:
         """Simulate and publish until `stop` is set or nobody receives commands any more."""
@@ -86,7 +80,9 @@ class MujocoBridge(Node):
             self._obey()
             self._robot.advance(self.settings.substeps)
             reading, truth = self._robot.read_sensors(), self._robot.ground_truth()
-        self._states.publish(reading, truth, self._stamp())
+        stamp = self._stamp()
+        self._odom.publish(truth, stamp)
+        self._states.publish(reading, stamp)
 
     def _obey(self) -> None:
         command = self._command
@@ -111,25 +107,16 @@ class MujocoBridge(Node):
         with self._lock:
             self._command, self._arrival = command, self._robot.time
 
-    def _push(self, _request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        speed = self.get_parameter("push_speed").value
-        side = self.get_parameter("push_direction").value
-        if side not in PUSH_DIRECTIONS:
-            response.message = f"push_direction is {side!r}; choose one of {', '.join(PUSH_DIRECTIONS)}"
-            return response
+    def push(self, speed: float, direction: float | None) -> float:
+        """See LiveRobot.push."""
         with self._lock:
-            direction = self._robot.push(speed, PUSH_DIRECTIONS[side])
-        response.success = True
-        response.message = f"pushed with {speed:g} m/s towards {direction:.2f} rad from its heading"
-        return response
+            return self._robot.push(speed, direction)
 
-    def _reset(self, _request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+    def reset(self) -> None:
+        """Put the robot back where it started and forget its command."""
         with self._lock:
             self._robot.reset()
             self._command, self._arrival = None, 0.0
-        response.success = True
-        response.message = f"the robot is {self.settings.start} where it started"
-        return response
 
     def _stamp(self) -> Time:
         return self.get_clock().now().to_msg()
@@ -144,37 +131,4 @@ class MujocoBridge(Node):
 
 def main() -> None:
     """Run the bridge until a signal or an error ends it."""
-    stop = threading.Event()
-
-    def stop_on_signal(_number: int, _frame: FrameType | None) -> None:
-        stop.set()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop_on_signal)
-    rclpy.init(args=sys.argv, signal_handler_options=SignalHandlerOptions.NO)
-    try:
-        _run(stop)
-    except (ValueError, InvalidParameterTypeException, InvalidParameterValueException) as error:
-        sys.exit(f"mujoco_bridge: {error}")
-    finally:
-        rclpy.try_shutdown()
-
-
-def _run(stop: threading.Event) -> None:
-    bridge = MujocoBridge()
-    executor = SingleThreadedExecutor()
-    executor.add_node(bridge)
-
-    def receive() -> None:
-        while not stop.is_set():
-            executor.spin_once(timeout_sec=0.1)
-
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="receive") as threads:
-        receiving = threads.submit(receive)
-        try:
-            bridge.simulate(stop, receiving)
-        finally:
-            stop.set()
-    receiving.result()
-    executor.shutdown()
-    bridge.destroy_node()
+    run_node("mujoco_bridge", MujocoBridge)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
 from rclpy.node import Node
 
+from sim_bridge.parameter_declaration import declare, declare_number
+
 START_POSES = ("lying", "standing")
-PUSH_DIRECTIONS = {"random": None, "forward": 0.0, "left": 1.5707963, "backward": 3.1415927, "right": -1.5707963}
 
 
 @dataclass(frozen=True)
@@ -41,21 +40,21 @@ class Settings:
 def declare_settings(node: Node) -> Settings:
     """Declare the parameters of `node` and read them. Raises ValueError with a sentence for what cannot be."""
     settings = Settings(
-        robot=_declare(node, "robot", "aliengo", "robot to simulate, a file in config/robots"),
-        terrain=_declare(node, "terrain", "flat", "ground to walk on, a name from quadruped_sim/terrain.py"),
-        start=_declare(node, "start", "lying", f"pose after start and reset: {' or '.join(START_POSES)}"),
-        real_time_factor=_number(node, "real_time_factor", 1.0, (0.05, 20.0), "simulated seconds per second"),
-        timestep=_number(node, "timestep", 0.004, (0.0005, 0.005), "time step of the physics [s]"),
-        publish_rate=_number(node, "publish_rate", 250.0, (50.0, 1000.0), "states per simulated second [Hz]"),
-        command_timeout=_number(
+        robot=declare(node, "robot", "aliengo", "robot to simulate, a file in config/robots"),
+        terrain=declare(node, "terrain", "flat", "ground to walk on, a name from quadruped_sim/terrain.py"),
+        start=declare(node, "start", "lying", f"pose after start and reset: {' or '.join(START_POSES)}"),
+        real_time_factor=declare_number(node, "real_time_factor", 1.0, (0.05, 20.0), "simulated seconds per second"),
+        timestep=declare_number(node, "timestep", 0.004, (0.0005, 0.005), "time step of the physics [s]"),
+        publish_rate=declare_number(node, "publish_rate", 250.0, (50.0, 1000.0), "states per simulated second [Hz]"),
+        command_timeout=declare_number(
             node, "command_timeout", 0.1, (0.01, 5.0), "age [s] beyond which a command is dropped and joints are damped"
         ),
-        sensor_noise=_number(node, "sensor_noise", 1.0, (0.0, 10.0), "sensor noise as a multiple of that in training"),
-        seed=_declare(node, "seed", 0, "seed of the sensor noise and of random pushes", integer=(0, 2**31 - 1)),
-        viewer=_declare(node, "viewer", False, "open MuJoCo's window; needs a display"),
+        sensor_noise=declare_number(
+            node, "sensor_noise", 1.0, (0.0, 10.0), "sensor noise as a multiple of that in training"
+        ),
+        seed=declare(node, "seed", 0, "seed of the sensor noise and of random pushes", integer=(0, 2**31 - 1)),
+        viewer=declare(node, "viewer", False, "open MuJoCo's window; needs a display"),
     )
-    _number(node, "push_speed", 0.5, (0.0, 3.0), "change of the trunk's velocity by ~/push [m/s]", fixed=False)
-    _declare(node, "push_direction", "random", f"where ~/push pushes: {', '.join(PUSH_DIRECTIONS)}", fixed=False)
     _check(settings)
     return settings
 
@@ -68,19 +67,3 @@ def _check(settings: Settings) -> None:
             f"publish_rate {settings.publish_rate:g} Hz does not fit the timestep of {settings.timestep:g} s; "
             f"choose a rate whose period is a multiple of it, such as {0.5 / settings.timestep:g} Hz"
         )
-
-
-def _number(
-    node: Node, name: str, default: float, limits: tuple[float, float], description: str, fixed: bool = True
-) -> float:
-    bounds = [FloatingPointRange(from_value=limits[0], to_value=limits[1], step=0.0)]
-    descriptor = ParameterDescriptor(description=description, floating_point_range=bounds, read_only=fixed)
-    return node.declare_parameter(name, default, descriptor).value
-
-
-def _declare(
-    node: Node, name: str, default: Any, description: str, integer: tuple[int, int] | None = None, fixed: bool = True
-) -> Any:
-    bounds = [] if integer is None else [IntegerRange(from_value=integer[0], to_value=integer[1], step=1)]
-    descriptor = ParameterDescriptor(description=description, integer_range=bounds, read_only=fixed)
-    return node.declare_parameter(name, default, descriptor).value
