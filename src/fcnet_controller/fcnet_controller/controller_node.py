@@ -89,7 +89,7 @@ class ControllerNode(LifecycleNode):
         self._auto_start = AutoStart(self._core)
         self._health_timer = self.create_timer(HEALTH_PERIOD, self._tell_health)
         self._auto_start_timer = self.create_timer(AUTO_START_PERIOD, self._advance_auto_start)
-        if not self._settings.auto_start:
+        if self._settings.auto_activate or not self._settings.auto_start:
             self._auto_start_timer.cancel()
         gc.collect()
         gc.freeze()  # what lives now lives on: later collections need not look at it and stay short

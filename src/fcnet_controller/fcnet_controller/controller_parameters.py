@@ -37,7 +37,9 @@ PARAMETERS = {
     "state_timeout": Parameter(0.2, "age [s] from which a state is a fault", 0.01, 1.0),
     "use_stamped_cmd_vel": Parameter(False, "cmd_vel is a TwistStamped instead of a Twist"),
     "auto_start": Parameter(False, "configure, activate, stand up and walk without being asked; for simulation"),
-    "auto_activate": Parameter(False, "configure and activate without being asked, and stay passive; for a robot"),
+    "auto_activate": Parameter(
+        False, "configure and activate without being asked, and stay passive even with auto_start; for a robot"
+    ),
     "real_time_factor": Parameter(
         1.0, "robot's seconds per second: the rate is multiplied by it, to keep pace with a simulator", 0.05, 20.0
     ),

@@ -1,4 +1,4 @@
-"""What the launch files share: a robot (simulated), its controller and, where asked for, the demo.
+"""What the launch files share: a robot (real or simulated), its controller and, where asked for, the demo.
 
 Nothing goes on without any one of them: the launch ends with exit code 0 when the demo has passed or Ctrl-C was
 pressed, with another when a program ended by itself or the demo failed.
@@ -7,111 +7,82 @@ pressed, with another when a program ended by itself or the demo failed.
 from __future__ import annotations
 
 import os
+import socket
 import sys
-from pathlib import Path
 from typing import Any
 
 from launch import LaunchContext, LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown
+from launch.actions import OpaqueFunction, Shutdown
 from launch.events.process import ProcessExited
-from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
-BACKENDS = ("mujoco",)
-COMMANDS = ("none", "demo")
-LOG_LEVELS = ("debug", "info", "warn", "error", "fatal")
-BOOLEANS = ("true", "false")
+from fcnet_controller.launch_arguments import chosen_arguments, declared_arguments, has_demo
 
-# Name: default, description. Empty means: leave it to the node.
-ARGUMENTS = {
-    "backend": ("mujoco", "what moves the joints: mujoco (a simulated robot)"),
-    "policy": ("", "model file; empty for the one shipped for this robot"),
-    "command": ("none", "who commands the robot: none (publish cmd_vel yourself) or demo (a scripted course)"),
-    "demo": ("false", "true is short for command:=demo"),
-    "terrain": ("flat", "ground of the simulation, a name from quadruped_sim/terrain.py"),
-    "real_time_factor": ("1.0", "simulated seconds per second"),
-    "control_rate": ("", "control cycles per second [Hz]; empty for the controller's default"),
-    "namespace": ("", "namespace of all nodes"),
-    "params_file": ("", "YAML file with parameters of the nodes, which win over this launch file's"),
-    "log_level": ("info", f"verbosity of the nodes: {', '.join(LOG_LEVELS)}"),
-    "viewer": ("false", "true opens MuJoCo's window; needs a display"),
-}
+THIS_COMPUTER = "127.0.0.1"
 
 
 def describe_robot(robot: str) -> LaunchDescription:
     """The launch description of the robot called `robot`."""
-    declared = [
-        DeclareLaunchArgument(name, default_value=default, description=description)
-        for name, (default, description) in ARGUMENTS.items()
-    ]
-    return LaunchDescription([*declared, OpaqueFunction(function=_start, args=[robot])])
+    return LaunchDescription([*declared_arguments(), OpaqueFunction(function=_start, args=[robot])])
 
 
 def _start(context: LaunchContext, robot: str) -> list[Node]:
-    chosen = {name: LaunchConfiguration(name).perform(context) for name in ARGUMENTS}
-    _refuse_unknown(context, robot)
-    _refuse_unsuitable(chosen)
-    nodes = [_bridge(robot, chosen), _controller(robot, chosen)]
-    return [*nodes, _demo(chosen)] if _has_demo(chosen) else nodes
+    chosen = chosen_arguments(context, robot)
+    backends = {"mujoco": _simulated, "desk": _on_desk, "unitree": _real}
+    nodes = [*backends[chosen["backend"]](robot, chosen), _controller(robot, chosen)]
+    return [*nodes, _demo(chosen)] if has_demo(chosen) else nodes
 
 
-def _refuse_unknown(context: LaunchContext, robot: str) -> None:
-    """Upstream's `ros2 launch` takes any argument; a misspelt one shall not pass unnoticed.
-
-    Arguments of a launch file that includes this one are that file's business.
-    """
-    if not any(argument.endswith(f"{robot}.launch.py") for argument in sys.argv):
-        return
-    given = {argument.split(":=")[0] for argument in sys.argv if ":=" in argument}
-    if unknown := sorted((given & set(context.launch_configurations)) - set(ARGUMENTS)):
-        raise ValueError(f"unknown launch argument {', '.join(unknown)}; known are {', '.join(ARGUMENTS)}")
+def _simulated(robot: str, chosen: dict[str, str]) -> list[Node]:
+    """A robot in MuJoCo that understands the controller's topics."""
+    parameters = {**_simulation(robot, chosen), "real_time_factor": float(chosen["real_time_factor"])}
+    return [_node("sim_bridge", "mujoco_bridge", parameters, chosen)]
 
 
-def _refuse_unsuitable(chosen: dict[str, str]) -> None:
-    choices = {
-        "backend": BACKENDS,
-        "command": COMMANDS,
-        "demo": BOOLEANS,
-        "viewer": BOOLEANS,
-        "log_level": LOG_LEVELS,
+def _on_desk(robot: str, chosen: dict[str, str]) -> list[Node]:
+    """A robot in MuJoCo behind a motor board, and the bridge of a real robot, which talks to it over UDP."""
+    ports = {
+        name: int(chosen[name]) if chosen[name] else _free_port() for name in ("network.port", "network.local_port")
     }
-    for name, known in choices.items():
-        if chosen[name] not in known:
-            raise ValueError(f"launch argument {name}:={chosen[name]} is not known; choose {' or '.join(known)}")
-    for name in ("real_time_factor", "control_rate"):
-        if chosen[name] and not _is_positive_number(chosen[name]):
-            raise ValueError(f"launch argument {name}:={chosen[name]} must be a positive number")
-    if chosen["params_file"] and not Path(chosen["params_file"]).is_file():
-        raise ValueError(f"launch argument params_file:={chosen['params_file']} is not a file; give the path of one")
+    board: dict[str, Any] = {**_simulation(robot, chosen), "address": THIS_COMPUTER, "port": ports["network.port"]}
+    board |= {name: float(chosen[name]) for name in ("loss", "jitter", "delay") if chosen[name]}
+    board |= {"generation": chosen["generation"]} if chosen["generation"] else {}
+    return [
+        _node("sim_bridge", "mujoco_board", board, chosen),
+        _bridge(robot, {"network.target": THIS_COMPUTER, **ports}, chosen),
+        _joystick(robot, chosen),
+    ]
 
 
-def _is_positive_number(text: str) -> bool:
-    try:
-        return 0.0 < float(text) < float("inf")
-    except ValueError:
-        return False
+def _real(robot: str, chosen: dict[str, str]) -> list[Node]:
+    """The bridge of a robot on the network."""
+    network: dict[str, Any] = {"network.target": chosen["network.target"]} if chosen["network.target"] else {}
+    network |= {name: int(chosen[name]) for name in ("network.port", "network.local_port") if chosen[name]}
+    return [_bridge(robot, network, chosen), _joystick(robot, chosen)]
 
 
-def _has_demo(chosen: dict[str, str]) -> bool:
-    return chosen["demo"] == "true" or chosen["command"] == "demo"
+def _simulation(robot: str, chosen: dict[str, str]) -> dict[str, Any]:
+    return {"robot": robot, "terrain": chosen["terrain"], "viewer": chosen["viewer"] == "true"}
 
 
-def _bridge(robot: str, chosen: dict[str, str]) -> Node:
-    parameters = {
-        "robot": robot,
-        "terrain": chosen["terrain"],
-        "real_time_factor": float(chosen["real_time_factor"]),
-        "viewer": chosen["viewer"] == "true",
-    }
-    return _node("sim_bridge", "mujoco_bridge", parameters, chosen)
+def _bridge(robot: str, network: dict[str, Any], chosen: dict[str, str]) -> Node:
+    packets = {name: chosen[name] for name in ("transport", "generation") if chosen[name]}
+    return _node(f"{robot}_bridge", "bridge", {**network, **packets, "auto_start": True}, chosen)
+
+
+def _joystick(robot: str, chosen: dict[str, str]) -> Node:
+    """The robot's wireless remote, and any joystick."""
+    return _node("fcnet_controller", "teleop_joy", {"robot": robot, "bridge": f"{robot}_bridge"}, chosen)
 
 
 def _controller(robot: str, chosen: dict[str, str]) -> Node:
+    """A controller that gets a simulated robot walking; a real one waits until somebody asks it to stand up."""
+    start = "auto_activate" if chosen["backend"] == "unitree" else "auto_start"
     parameters: dict[str, Any] = {
         "robot": robot,
         "policy": chosen["policy"],
         "real_time_factor": float(chosen["real_time_factor"]),
-        "auto_start": True,
+        start: True,
     }
     if chosen["control_rate"]:
         parameters["control_rate"] = float(chosen["control_rate"])
@@ -122,6 +93,13 @@ def _demo(chosen: dict[str, str]) -> Node:
     terminal = os.ttyname(sys.stdout.fileno()) if sys.stdout.isatty() else ""
     parameters = {"status_terminal": terminal, "real_time_factor": float(chosen["real_time_factor"])}
     return _node("fcnet_controller", "demo_course", parameters, chosen)
+
+
+def _free_port() -> int:
+    """A UDP port that nobody uses now: desks side by side shall not meet."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind((THIS_COMPUTER, 0))
+        return int(probe.getsockname()[1])
 
 
 def _node(package: str, executable: str, parameters: dict[str, Any], chosen: dict[str, str]) -> Node:

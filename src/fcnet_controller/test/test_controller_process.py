@@ -86,7 +86,7 @@ def test_a_controller_for_a_robot_activates_itself_stays_passive_and_heeds_the_b
     latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
     bench.node.create_subscription(String, "joint_gains", lambda message: offered.append(message.data), latched)
     robot_fault = bench.node.create_publisher(String, "robot_fault", latched)
-    program = start(auto_activate=True, policy=model_path, runtime="numpy", stand_up_time=0.5)
+    program = start(auto_activate=True, auto_start=True, policy=model_path, runtime="numpy", stand_up_time=0.5)
     bench.until_mode("passive")
     bench.until(lambda: offered, "gains")
     gains = json.loads(offered[-1])

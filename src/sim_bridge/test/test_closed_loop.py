@@ -117,7 +117,7 @@ def test_ctrl_c_while_starting_leaves_no_process_behind(start, standing_policy, 
     ("argument", "sentence"),
     [
         ("terain:=flat", "terain"),
-        ("backend:=unitree", "choose mujoco"),
+        ("backend:=gazebo", "choose mujoco or desk or unitree"),
         ("terrain:=moon", "choose one of flat"),
         ("real_time_factor:=0", "must be a positive number"),
         ("control_rate:=12345", "control_rate must lie between"),

@@ -1,0 +1,158 @@
+"""The arguments of the launch files: described, and refused where they do not fit together."""
+
+from __future__ import annotations
+
+import ipaddress
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from launch import LaunchContext
+from launch.actions import DeclareLaunchArgument
+from launch.substitutions import LaunchConfiguration
+
+BACKENDS = ("mujoco", "desk", "unitree")
+COMMANDS = ("none", "demo")
+TRANSPORTS = ("wire", "sdk")
+GENERATIONS = ("gen33", "gen38")
+LOG_LEVELS = ("debug", "info", "warn", "error", "fatal")
+BOOLEANS = ("true", "false")
+
+# Name: default, description. Empty means: leave it to the node.
+ARGUMENTS = {
+    "backend": (
+        "mujoco",
+        "what moves the joints: mujoco (a simulated robot), unitree (a robot on the network; it stays passive until "
+        "it is told to stand up), desk (a simulated robot behind a motor board and the bridge of the real one)",
+    ),
+    "policy": ("", "model file; empty for the one shipped for this robot"),
+    "command": ("none", "who commands the robot: none (publish cmd_vel yourself) or demo (a scripted course)"),
+    "demo": ("false", "true is short for command:=demo"),
+    "terrain": ("flat", "mujoco, desk: ground of the simulation, a name from quadruped_sim/terrain.py"),
+    "real_time_factor": ("1.0", "mujoco: simulated seconds per second"),
+    "control_rate": ("", "control cycles per second [Hz]; empty for the controller's default"),
+    "network.target": ("", "unitree: address of the motor board; empty for 192.168.123.10"),
+    "network.port": ("", "unitree, desk: UDP port of the motor board; empty for 8007, on a desk for one that is free"),
+    "network.local_port": (
+        "",
+        "unitree, desk: UDP port of this computer; empty for 8080, on a desk for one that is free",
+    ),
+    "transport": ("", "unitree, desk: wire (UDP) or sdk (the vendor's library); empty for wire"),
+    "generation": ("", "unitree, desk: format of the packets, gen33 (A1, Aliengo) or gen38; empty for gen33"),
+    "loss": ("", "desk: share of the packets that are lost, such as 0.01"),
+    "jitter": ("", "desk: largest random delay of a packet [s], such as 0.002"),
+    "delay": ("", "desk: delay of every packet [s]"),
+    "namespace": ("", "namespace of all nodes"),
+    "params_file": ("", "YAML file with parameters of the nodes, which win over this launch file's"),
+    "log_level": ("info", f"verbosity of the nodes: {', '.join(LOG_LEVELS)}"),
+    "viewer": ("false", "mujoco, desk: true opens MuJoCo's window; needs a display"),
+}
+# Arguments that only some backends know.
+OF_BACKENDS = {
+    "terrain": ("mujoco", "desk"),
+    "viewer": ("mujoco", "desk"),
+    "real_time_factor": ("mujoco",),
+    "network.target": ("unitree",),
+    **dict.fromkeys(("network.port", "network.local_port", "transport", "generation"), ("unitree", "desk")),
+    **dict.fromkeys(("loss", "jitter", "delay"), ("desk",)),
+}
+CHOICES = {
+    "backend": BACKENDS,
+    "command": COMMANDS,
+    "demo": BOOLEANS,
+    "viewer": BOOLEANS,
+    "log_level": LOG_LEVELS,
+    "transport": ("", *TRANSPORTS),
+    "generation": ("", *GENERATIONS),
+}
+
+
+def declared_arguments() -> list[DeclareLaunchArgument]:
+    """All arguments, for a launch description."""
+    return [
+        DeclareLaunchArgument(name, default_value=default, description=description)
+        for name, (default, description) in ARGUMENTS.items()
+    ]
+
+
+def chosen_arguments(context: LaunchContext, robot: str) -> dict[str, str]:
+    """The arguments as given. Raises ValueError with a sentence for what is unknown or does not fit together."""
+    _refuse_unknown(context, robot)
+    chosen = {name: LaunchConfiguration(name).perform(context) for name in ARGUMENTS}
+    for name, known in CHOICES.items():
+        _refuse_other_than(known, name, chosen[name])
+    for name in ("real_time_factor", "control_rate"):
+        if chosen[name] and not _number(chosen[name]) > 0.0:
+            raise ValueError(f"launch argument {name}:={chosen[name]} must be a positive number")
+    _refuse_unsuitable(chosen)
+    _refuse_impossible_network(chosen)
+    if chosen["params_file"] and not Path(chosen["params_file"]).is_file():
+        raise ValueError(f"launch argument params_file:={chosen['params_file']} is not a file; give the path of one")
+    return chosen
+
+
+def has_demo(chosen: dict[str, str]) -> bool:
+    """Whether the demo is wanted."""
+    return chosen["demo"] == "true" or chosen["command"] == "demo"
+
+
+def _refuse_unknown(context: LaunchContext, robot: str) -> None:
+    """Upstream's `ros2 launch` takes any argument; a misspelt one shall not pass unnoticed.
+
+    Arguments of a launch file that includes this one are that file's business.
+    """
+    if not any(argument.endswith(f"{robot}.launch.py") for argument in sys.argv):
+        return
+    given = {argument.split(":=")[0] for argument in sys.argv if ":=" in argument}
+    if unknown := sorted((given & set(context.launch_configurations)) - set(ARGUMENTS)):
+        raise ValueError(f"unknown launch argument {', '.join(unknown)}; known are {', '.join(ARGUMENTS)}")
+
+
+def _refuse_other_than(known: Iterable[str], name: str, value: str) -> None:
+    if value not in known:
+        raise ValueError(f"launch argument {name}:={value} is not known; choose {' or '.join(filter(None, known))}")
+
+
+def _refuse_unsuitable(chosen: dict[str, str]) -> None:
+    backend = chosen["backend"]
+    for name, backends in OF_BACKENDS.items():
+        if backend not in backends and not _is_default(name, chosen[name]):
+            raise ValueError(
+                f"launch argument {name}:={chosen[name]} means nothing to backend:={backend}; leave it out, or choose "
+                f"backend:={' or '.join(backends)}"
+            )
+    if backend == "unitree" and has_demo(chosen) and not _is_this_computer(chosen["network.target"]):
+        raise ValueError(
+            "the demo walks a course without looking where it goes and is for simulated robots; choose backend:=desk, "
+            "or a network.target on this computer, such as 127.0.0.1"
+        )
+
+
+def _is_default(name: str, value: str) -> bool:
+    default, _ = ARGUMENTS[name]
+    return value == default or (name == "real_time_factor" and _number(value) == float(default))
+
+
+def _refuse_impossible_network(chosen: dict[str, str]) -> None:
+    for name in ("network.port", "network.local_port"):
+        if chosen[name] and not (chosen[name].isdecimal() and int(chosen[name]) < 65536):
+            raise ValueError(f"launch argument {name}:={chosen[name]} is no UDP port; give a number up to 65535")
+    for name, most in (("loss", 1.0), ("jitter", 1.0), ("delay", 1.0)):
+        if chosen[name] and not 0.0 <= _number(chosen[name]) <= most:
+            raise ValueError(f"launch argument {name}:={chosen[name]} must be a number from 0 to {most:g}")
+
+
+def _is_this_computer(target: str) -> bool:
+    try:
+        return ipaddress.ip_address(target).is_loopback
+    except ValueError:
+        return target == "localhost"
+
+
+def _number(text: str) -> float:
+    """The finite number that the text is, or NaN."""
+    try:
+        number = float(text)
+    except ValueError:
+        return float("nan")
+    return number if abs(number) < float("inf") else float("nan")
