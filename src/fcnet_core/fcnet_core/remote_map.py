@@ -52,10 +52,16 @@ class RemoteMap:
                 return source
         raise RemoteFileError(f"the remote control file lists no source {name}; add it to `sources`")
 
-    def layout_of(self, frame_id: str) -> JoyLayout:
-        """The layout of the device whose messages have that frame_id; the usual one if none claims it."""
+    def layout(self, name: str) -> JoyLayout:
+        """The layout of that name. Raises RemoteFileError where there is none."""
+        if name not in self.layouts:
+            raise RemoteFileError(f"there is no joystick layout {name!r}; known are {', '.join(self.layouts)}")
+        return self.layouts[name]
+
+    def layout_of(self, frame_id: str, otherwise: str = USUAL_LAYOUT) -> JoyLayout:
+        """The layout of the device whose messages have that frame_id; `otherwise` if none claims it."""
         claimed = (layout for layout in self.layouts.values() if layout.frame_id and layout.frame_id == frame_id)
-        return next(claimed, self.layouts[USUAL_LAYOUT])
+        return next(claimed, self.layout(otherwise))
 
 
 def load_remote_map(path: str | Path = REMOTE_FILE) -> RemoteMap:
