@@ -10,7 +10,7 @@ import numpy.typing as npt
 from fcnet_core.recording.array_files import Arrays
 from fcnet_core.recording.columns import RolloutColumns
 from fcnet_core.recording.mapping import RolloutMapping
-from fcnet_core.recording.recording import RecordingError
+from fcnet_core.recording.recording import RecordingError, joint_order
 from fcnet_core.rotation import matrix_from_xyzw, xyzw_from_wxyz
 
 Array = npt.NDArray[np.float64]
@@ -23,6 +23,7 @@ def columns_from_arrays(arrays: Arrays, mapping: RolloutMapping, name: str) -> R
     joint_position = source.rows("joint_position")
     steps = len(joint_position)
     joint_names = source.joint_names()
+    joint_order(joint_names, name)
     period = source.period()
     command = source.rows("command") if source.has("command") else np.zeros((steps, 0))
     fields = (*mapping.commands, *[f"command {column}" for column in range(len(mapping.commands), command.shape[1])])
