@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import rclpy
 from rclpy.node import Node
@@ -16,10 +16,15 @@ DISCOVERY_SECONDS = 5.0
 
 
 @contextlib.contextmanager
-def graph_node() -> Iterator[Node]:
-    """Give a node with a name of its own."""
-    rclpy.init(signal_handler_options=rclpy.signals.SignalHandlerOptions.NO)
-    node = rclpy.create_node(f"ros2_standin_{os.getpid()}", enable_rosout=False, start_parameter_services=False)
+def graph_node(name: str = "", arguments: Sequence[str] = ()) -> Iterator[Node]:
+    """Give a node with `name`, or one of its own, and ROS arguments such as remappings."""
+    rclpy.init(args=[], signal_handler_options=rclpy.signals.SignalHandlerOptions.NO)
+    node = rclpy.create_node(
+        name or f"ros2_standin_{os.getpid()}",
+        cli_args=list(arguments),
+        enable_rosout=False,
+        start_parameter_services=False,
+    )
     try:
         yield node
     finally:

@@ -20,6 +20,10 @@ VERBS = (
     "node list",
     "lifecycle get",
     "lifecycle set",
+    "bag record",
+    "bag play",
+    "bag info",
+    "bag reindex",
 )
 
 
