@@ -1,0 +1,252 @@
+"""Plays a rollout of another simulator as a robot on the usual topics.
+
+The robot does what was recorded, whatever it is told (open loop): joint_trajectory is received and compared with the
+recorded targets of the same step. Until the controller walks, a standing robot is shown, so that it can get there.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from geometry_msgs.msg import Pose, Twist
+from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
+from rclpy.time import Time
+from std_msgs.msg import String
+from trajectory_msgs.msg import JointTrajectory
+
+from fcnet_core.atomic_file import write_whole
+from fcnet_core.joint_command import RefusedCommandError, joint_command
+from fcnet_core.pacer import Pacer
+from fcnet_core.recording import Recording, read_recording
+from fcnet_core.robot import SETPOINT_FIELDS, load_robot
+from sim_bridge.isaac_comparison import PlaybackComparison, summary_text
+from sim_bridge.isaac_live_source import LiveSource
+from sim_bridge.isaac_moment import Moment, held_moment, moment, standing_moment
+from sim_bridge.isaac_settings import declare_playback_settings
+from sim_bridge.node_program import SimulatingNode, run_node
+from sim_bridge.odom_publisher import OdomPublisher
+from sim_bridge.state_publisher import StatePublisher
+
+Array = npt.NDArray[np.float64]
+HOLD_PERIOD = 0.02  # [s] between two states of the robot that waits
+HEALTH_PERIOD = 1.0  # [s]
+PATIENCE = 0.1  # [s] to wait for a live state before looking for a signal to end
+WALKING, FAULT = "walking", "fault"
+VELOCITY = [SETPOINT_FIELDS.index(field) for field in ("vx", "vy", "yaw_rate")]
+POSE = [SETPOINT_FIELDS.index(field) for field in ("height", "roll", "pitch")]
+
+
+class IsaacPlayback(SimulatingNode):
+    """The node; `passed` tells after its end whether the controller stayed out of fault."""
+
+    def __init__(self) -> None:
+        super().__init__("isaac_playback")
+        self.settings = declare_playback_settings(self)
+        self.passed = True
+        self._robot = load_robot(self.settings.robot)
+        self._recording = self._read() if self.settings.recording else None
+        self._live = LiveSource(self.settings.live) if self.settings.live else None
+        self._comparison = PlaybackComparison()
+        self._mode = ""
+        self._velocity: Array = np.zeros(3)
+        self._pose: Array = np.zeros(3)
+        self._states, self._odom = StatePublisher(self), OdomPublisher(self)
+        self._cmd_vel = self.create_publisher(Twist, "cmd_vel", QoSProfile(depth=1))
+        self._cmd_pose = self.create_publisher(Pose, "cmd_pose", QoSProfile(depth=1))
+        self._health = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
+        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        self.create_subscription(String, "controller/mode", self._see_mode, latched)
+        self.create_subscription(JointTrajectory, "joint_trajectory", self._receive, qos_profile_sensor_data)
+        self.create_timer(HEALTH_PERIOD, self._tell_health)
+
+    def simulate(self, stop: threading.Event, receiving: Future[None]) -> None:
+        """Play until the recording ends, `stop` is set or nobody receives any more; then say how it compared."""
+
+        def ended() -> bool:
+            return stop.is_set() or receiving.done()
+
+        try:
+            self._wait_for_controller(ended)
+            if self._recording is not None:
+                self._play(self._recording, ended)
+            else:
+                self._relay(ended)
+        finally:
+            if self._live is not None:
+                self._live.close()
+            self._conclude()
+
+    def _read(self) -> Recording:
+        recording = read_recording(self.settings.recording, self.settings.mapping or None)
+        if recording.robot not in ("", self._robot.name):
+            raise ValueError(
+                f"recording {self.settings.recording} is of the robot {recording.robot}, not {self._robot.name}; "
+                f"play it with robot:={recording.robot}"
+            )
+        for note in recording.notes:
+            self.get_logger().warning(note)
+        if not recording.has_targets:
+            self.get_logger().warning("the recording holds no targets: it is played, but there is nothing to compare")
+        seconds = len(recording) * recording.period
+        self.get_logger().info(f"{len(recording)} steps, {seconds:.1f} s; the accelerometer is derived from velocities")
+        return recording
+
+    def _wait_for_controller(self, ended: Callable[[], bool]) -> None:
+        if not self.settings.wait_for_controller:
+            return
+        self.get_logger().info("standing still until the controller walks")
+        still = held_moment(self._recording, self._robot) if self._recording else standing_moment(self._robot)
+        pacer = Pacer(HOLD_PERIOD)
+        while not ended() and self._mode != WALKING:
+            self._publish(still)
+            if self._live is None:
+                pacer.wait()
+            else:
+                self._live.receive(HOLD_PERIOD)
+
+    def _play(self, recording: Recording, ended: Callable[[], bool]) -> None:
+        self.get_logger().info("playing")
+        pacer = Pacer(recording.period / self.settings.rate)
+        for row, acceleration in self._rows(recording):
+            if ended():
+                return
+            self._show(moment(recording, row, acceleration))
+            pacer.wait()
+
+    def _rows(self, recording: Recording) -> Iterator[tuple[int, Array]]:
+        """Every row with the trunk's acceleration, which is the change of its velocity since the row before."""
+        change = np.diff(recording.linear_velocity, axis=0, prepend=recording.linear_velocity[:1])
+        time = np.diff(recording.states.time, prepend=recording.states.time[:1] - recording.period)
+        acceleration = np.where(recording.states.first[:, None], 0.0, change / time[:, None])
+        yield from enumerate(acceleration)
+        while self.settings.loop:
+            self.get_logger().info("beginning again: the states jump, and the controller does not know it")
+            yield from enumerate(acceleration)
+
+    def _relay(self, ended: Callable[[], bool]) -> None:
+        """Publish live states as they come."""
+        assert self._live is not None
+        self.get_logger().info(f"waiting for states at {self.settings.live}")
+        before: Recording | None = None
+        while not ended():
+            state = self._live.receive(PATIENCE)
+            if state is None:
+                continue
+            self._show(moment(state, 0, _acceleration(before, state)))
+            before = state
+
+    def _show(self, shown: Moment) -> None:
+        if self.settings.publish_commands:
+            self._command(shown.setpoint)
+        self._comparison.played(shown.target, self._publish(shown))
+
+    def _publish(self, shown: Moment) -> int:
+        """Publish a moment; return its stamp [ns]."""
+        now = self.get_clock().now()
+        self._odom.publish(shown.truth, now.to_msg())
+        self._states.publish(shown.reading, now.to_msg())
+        return now.nanoseconds
+
+    def _command(self, setpoint: Array) -> None:
+        twist = Twist()
+        twist.linear.x, twist.linear.y, twist.angular.z = setpoint[VELOCITY].tolist()
+        self._cmd_vel.publish(twist)
+        if not np.array_equal(setpoint[POSE], self._pose):
+            self._pose = setpoint[POSE]
+            self._cmd_pose.publish(_pose(*self._pose.tolist()))
+
+    def _receive(self, message: JointTrajectory) -> None:
+        try:
+            point = message.points[0]
+            command = joint_command(message.joint_names, point.positions, point.velocities, point.effort)
+        except (IndexError, RefusedCommandError) as refusal:
+            self.get_logger().warning(f"answer refused: {refusal}", throttle_duration_sec=2.0)
+            return
+        self._comparison.answered(command.targets, Time.from_msg(message.header.stamp).nanoseconds)
+
+    def _see_mode(self, message: String) -> None:
+        self._mode = message.data
+        if message.data == FAULT:
+            self.passed = False
+            self.get_logger().error("the controller is in fault: what it answers from now on is not compared")
+
+    def _tell_health(self) -> None:
+        summary = self._summary()
+        poor = not self.passed
+        status = DiagnosticStatus(
+            name=f"{self.get_fully_qualified_name().lstrip('/')}: playback",
+            level=DiagnosticStatus.WARN if poor else DiagnosticStatus.OK,
+            message="the controller is in fault" if poor else f"{summary['steps']} steps played",
+            values=[KeyValue(key=key, value=str(value)) for key, value in _flat(summary).items()],
+        )
+        message = DiagnosticArray(status=[status])
+        message.header.stamp = self.get_clock().now().to_msg()
+        self._health.publish(message)
+
+    def _summary(self) -> dict[str, Any]:
+        facts = {"robot": self._robot.name, "source": self.settings.recording or self.settings.live}
+        live = {} if self._live is None else {"live": asdict(self._live.counters)}
+        return facts | self._comparison.summary() | live | {"controller_fault": not self.passed}
+
+    def _conclude(self) -> None:
+        self._comparison.finish()
+        summary = self._summary()
+        print(summary_text(summary), flush=True)
+        if self.settings.summary:
+            write_whole(Path(self.settings.summary), (json.dumps(summary, indent=1) + "\n").encode())
+
+
+def _acceleration(before: Recording | None, state: Recording) -> Array:
+    """The trunk's acceleration (3,) [m/s^2] between two live states; zero where they do not follow each other."""
+    if before is None or state.states.first[0]:
+        return np.zeros(3)
+    elapsed = float(state.states.time[0] - before.states.time[0])
+    if not 0.0 < elapsed <= 2.0 * state.period:
+        return np.zeros(3)
+    return (state.linear_velocity[0] - before.linear_velocity[0]) / elapsed
+
+
+def _pose(height: float, roll: float, pitch: float) -> Pose:
+    pose = Pose()
+    pose.position.z = height
+    sine_roll, cosine_roll, sine_pitch, cosine_pitch = (
+        part for angle in (roll, pitch) for part in (math.sin(angle / 2), math.cos(angle / 2))
+    )
+    pose.orientation.x, pose.orientation.y = sine_roll * cosine_pitch, cosine_roll * sine_pitch
+    pose.orientation.z, pose.orientation.w = -sine_roll * sine_pitch, cosine_roll * cosine_pitch
+    return pose
+
+
+def _flat(summary: dict[str, Any]) -> dict[str, Any]:
+    """Nested figures under names such as rmse_rad/FR_hip_joint."""
+    flat: dict[str, Any] = {}
+    for key, value in summary.items():
+        flat |= {f"{key}/{name}": part for name, part in value.items()} if isinstance(value, dict) else {key: value}
+    return flat
+
+
+def main() -> int:
+    """Run the playback; 0 when it reached its end, 1 when the controller was in fault meanwhile."""
+    nodes: list[IsaacPlayback] = []
+
+    def make() -> IsaacPlayback:
+        nodes.append(IsaacPlayback())
+        return nodes[-1]
+
+    run_node("isaac_playback", make)
+    return 0 if nodes and nodes[0].passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,172 @@
+"""A simulation with the interface of Isaac Gym and legged_gym, and what a policy did in it."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from fcnet_core.command import CommandShaper
+from fcnet_core.model_file import load_model
+from fcnet_core.observation import assemble_observation
+from fcnet_core.recording import read_recording
+from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS, load_robot
+from fcnet_core.rotation import matrix_from_xyzw
+from fcnet_core.runtime import load_policy
+from quadruped_sim.simulation import CONTROL_PERIOD, Simulation
+from quadruped_sim.terrain import named_terrain
+
+ROOT = Path(__file__).parents[4]
+SCRIPT = ROOT / "tools" / "isaac_gym_writer" / "rollout_writer.py"
+MODEL = ROOT / "models" / "aliengo.safetensors"
+ISAAC_JOINTS = tuple(f"{leg}_{joint}_joint" for leg in ("FL", "FR", "RL", "RR") for joint in ("hip", "thigh", "calf"))
+SUITE_FROM_ISAAC = [ISAAC_JOINTS.index(name) for name in JOINT_NAMES]
+ISAAC_FROM_SUITE = [JOINT_NAMES.index(name) for name in ISAAC_JOINTS]
+SPEED = 0.5  # [m/s]
+
+
+class TensorGym:
+    """Isaac Gym's tensor API: opaque descriptors, and tensors that are as old as the last refresh."""
+
+    def __init__(self, simulation):
+        self.simulation = simulation
+        self.dof_state = torch.zeros(simulation.batch * 12, 2)
+        self.root_state = torch.zeros(simulation.batch, 13)
+
+    def acquire_dof_state_tensor(self, sim):
+        return SimpleNamespace(descriptor="dof state", owner=self)
+
+    def acquire_actor_root_state_tensor(self, sim):
+        return SimpleNamespace(descriptor="root state", owner=self)
+
+    def refresh_dof_state_tensor(self, sim):
+        state = self.simulation.state()
+        both = np.stack([state.joint_position, state.joint_velocity], axis=-1)[:, ISAAC_FROM_SUITE]
+        self.dof_state.copy_(torch.from_numpy(both.reshape(-1, 2)))
+
+    def refresh_actor_root_state_tensor(self, sim):
+        state = self.simulation.state()
+        world = np.einsum("bij,bj->bi", matrix_from_xyzw(state.orientation), state.angular_velocity)
+        root = np.concatenate([state.position, state.orientation, state.linear_velocity, world], axis=1)
+        self.root_state.copy_(torch.from_numpy(root))
+
+
+def wrap_tensor(descriptor):
+    """As isaacgym.gymtorch.wrap_tensor."""
+    return descriptor.owner.dof_state if descriptor.descriptor == "dof state" else descriptor.owner.root_state
+
+
+class LeggedEnvironment:
+    """The attributes and the step() of a legged_gym environment with three robots on flat ground."""
+
+    def __init__(self, robot):
+        self.simulation = Simulation(robot, 3, named_terrain("flat"), seed=5)
+        self.gym, self.sim = TensorGym(self.simulation), object()
+        self.dof_state = wrap_tensor(self.gym.acquire_dof_state_tensor(self.sim))
+        self.root_states = wrap_tensor(self.gym.acquire_actor_root_state_tensor(self.sim))
+        self._refresh()
+        self.dof_pos = self.dof_state.view(3, 12, 2)[..., 0]
+        self.dof_vel = self.dof_state.view(3, 12, 2)[..., 1]
+        self.commands = torch.zeros(3, 4)
+        self.dof_names = list(ISAAC_JOINTS)
+        self.dt = CONTROL_PERIOD
+        self.default_dof_pos = torch.tensor(robot.stand_pose[ISAAC_FROM_SUITE], dtype=torch.float32)[None]
+        self.reset_buf = torch.ones(3, dtype=torch.long)
+        self.cfg = SimpleNamespace(
+            control=SimpleNamespace(action_scale=0.25, control_type="P"),
+            normalization=SimpleNamespace(clip_actions=100.0),
+        )
+
+    def step(self, actions):
+        targets = self.default_dof_pos + 0.25 * torch.clip(actions, -100.0, 100.0)
+        self.simulation.step(targets.double().numpy()[:, SUITE_FROM_ISAAC])
+        self._refresh()
+        self.reset_buf = torch.zeros(3, dtype=torch.long)
+        return "observations", None, "rewards", self.reset_buf, {}
+
+    def _refresh(self):
+        self.gym.refresh_dof_state_tensor(self.sim)
+        self.gym.refresh_actor_root_state_tensor(self.sim)
+
+
+class ShippedPolicy:
+    """The shipped policy in the place of a legged_gym policy: it drives robot 1, the others stand."""
+
+    def __init__(self, robot, environment):
+        model = load_model(MODEL)
+        self._robot, self._environment = robot, environment
+        self._policy = load_policy(model)
+        self._shaper = CommandShaper(model.command_ranges, model.gait, CONTROL_PERIOD)
+        self._last = None
+
+    def actions(self, wanted):
+        root, env = self._environment.root_states[1].double().numpy(), self._environment
+        position = env.dof_pos[1].double().numpy()[SUITE_FROM_ISAAC]
+        velocity = env.dof_vel[1].double().numpy()[SUITE_FROM_ISAAC]
+        last = position if self._last is None else self._last
+        rate = matrix_from_xyzw(root[3:7]).T @ root[10:13]
+        command = self._shaper.step(wanted)[0]
+        observation = assemble_observation(root[3:7], rate, position, velocity, last, command)
+        self._last = np.clip(self._policy.step(observation).astype(np.float64), self._robot.lower, self._robot.upper)
+        actions = torch.zeros(3, 12)
+        actions[1] = (torch.tensor(self._last[ISAAC_FROM_SUITE]) - env.default_dof_pos[0]) / 0.25
+        return actions
+
+
+@pytest.fixture(scope="session")
+def rollout_writer():
+    spec = importlib.util.spec_from_file_location("rollout_writer", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def aliengo():
+    return load_robot("aliengo")
+
+
+@pytest.fixture
+def environment(aliengo):
+    return LeggedEnvironment(aliengo)
+
+
+@pytest.fixture
+def tensor_api():
+    """Isaac Gym's gymtorch.wrap_tensor."""
+    return wrap_tensor
+
+
+def walk(environment, policy, steps):
+    """The loop of a legged_gym play script: one second of standing, then forward."""
+    for step in range(steps):
+        setpoint = np.zeros(len(SETPOINT_FIELDS))
+        setpoint[0] = SPEED if step >= 50 else 0.0
+        environment.commands[:, 0] = float(setpoint[0])
+        environment.step(policy.actions(setpoint))
+
+
+@pytest.fixture
+def drive(aliengo):
+    """Let the shipped policy walk robot 1 of an environment for some steps."""
+    return lambda environment, steps: walk(environment, ShippedPolicy(aliengo, environment), steps)
+
+
+@pytest.fixture(scope="session")
+def rollout(tmp_path_factory, aliengo, rollout_writer):
+    """Four seconds of the shipped policy as a .rollout file, recorded through env.step()."""
+    path = tmp_path_factory.mktemp("isaac") / "walk.rollout"
+    environment = LeggedEnvironment(aliengo)
+    recorder = rollout_writer.attach(environment, str(path), env_id=1, robot="aliengo")
+    walk(environment, ShippedPolicy(aliengo, environment), 200)
+    recorder.close()
+    return path
+
+
+@pytest.fixture(scope="session")
+def recording(rollout):
+    return read_recording(rollout)

@@ -1,0 +1,156 @@
+"""What is recorded inside a simulation with Isaac Gym's interface is what happened, and a policy can be held to it."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fcnet_core.model_file import load_model
+from fcnet_core.recording import read_recording
+from fcnet_core.replay.closed_comparison import compare_closed
+from fcnet_core.robot import JOINT_NAMES
+from fcnet_core.runtime import load_policy
+from sim_bridge.isaac_moment import held_moment, moment
+
+ROOT = Path(__file__).parents[4]
+SCRIPT = ROOT / "tools" / "isaac_gym_writer" / "rollout_writer.py"
+MODEL = load_model(ROOT / "models" / "aliengo.safetensors")
+
+
+def test_a_walk_is_recorded_as_it_happened(recording, aliengo):
+    assert len(recording) == 200
+    assert recording.notes == ()
+    assert np.flatnonzero(recording.states.first).tolist() == [0]
+    assert np.abs(recording.states.joint_position[0] - aliengo.stand_pose).max() < 0.2
+    travelled = recording.position[-1, 0] - recording.position[50, 0]
+    assert 0.8 < travelled < 1.8, "3 s at 0.5 m/s"
+    assert recording.states.setpoint[60, 0] == pytest.approx(0.5)
+    step = np.diff(recording.states.joint_position, axis=0) / recording.period
+    slow = np.abs(recording.states.joint_velocity[1:]) < 8.0
+    assert np.corrcoef(step[slow], recording.states.joint_velocity[1:][slow])[0, 1] > 0.9
+
+
+@pytest.mark.parametrize("feedback", ["recorded", "own"])
+def test_the_policy_that_was_recorded_would_have_done_the_same(recording, aliengo, feedback):
+    states, target = recording.states, recording.target
+    found = compare_closed(load_policy(MODEL), MODEL, aliengo, states, target, feedback)
+    assert len(found.rows) == 200
+    assert np.abs(found.error).max() < 1e-5
+    summary = found.summary()
+    assert summary["compared"] == 200
+    assert set(summary["rmse_rad"]) == set(JOINT_NAMES)
+    assert summary["rmse_all_rad"] < 1e-5
+
+
+def test_a_wrong_order_of_joints_would_be_seen(recording, aliengo):
+    """The comparison above proves something: with left and right exchanged it fails."""
+    swapped = recording.target[:, [3, 4, 5, 0, 1, 2, 9, 10, 11, 6, 7, 8]]
+    found = compare_closed(load_policy(MODEL), MODEL, aliengo, recording.states, swapped)
+    assert found.summary()["rmse_all_rad"] > 0.01
+
+
+def test_every_episode_starts_cold(recording, aliengo):
+    states = recording.states
+    first = states.first.copy()
+    first[100] = True
+    both = type(states)(**{**vars(states), "first": first})
+    later = type(states)(**{name: array[100:] for name, array in {**vars(states), "first": first}.items()})
+    found = compare_closed(load_policy(MODEL), MODEL, aliengo, both, recording.target)
+    alone = compare_closed(load_policy(MODEL), MODEL, aliengo, later, recording.target[100:])
+    np.testing.assert_array_equal(found.action[100:], alone.action)
+
+
+def test_states_that_come_oftener_than_the_policy_steps_are_taken_as_a_controller_takes_them(recording, aliengo):
+    states = recording.states
+    often = type(states)(**{name: np.repeat(array, 4, axis=0) for name, array in vars(states).items()})
+    often = type(states)(**{**vars(often), "time": np.arange(800) * 0.005, "first": np.arange(800) == 0})
+    found = compare_closed(load_policy(MODEL), MODEL, aliengo, often, np.repeat(recording.target, 4, axis=0))
+    np.testing.assert_array_equal(found.rows, np.arange(200) * 4)
+    assert np.abs(found.error).max() < 1e-5
+
+
+def test_steps_without_recorded_targets_are_not_compared(recording, aliengo):
+    target = recording.target.copy()
+    target[10:] = np.nan
+    summary = compare_closed(load_policy(MODEL), MODEL, aliengo, recording.states, target).summary()
+    assert summary["compared"] == 10
+    target[:] = np.nan
+    summary = compare_closed(load_policy(MODEL), MODEL, aliengo, recording.states, target).summary()
+    assert summary["compared"] == 0
+    assert summary["rmse_all_rad"] is None
+
+
+def test_isaac_gyms_tensor_api_alone_gives_the_same(environment, drive, rollout_writer, tensor_api, tmp_path):
+    paths = [tmp_path / "env.rollout", tmp_path / "gym.rollout"]
+    writer = rollout_writer.RolloutWriter(environment.dt, environment.dof_names, str(paths[1]))
+    raw = rollout_writer.GymRecorder(
+        environment.gym, environment.sim, tensor_api, writer, joints=12, first_dof=12, actor=1
+    )
+    plain_step = environment.step
+
+    def step(actions):
+        raw.record(environment.default_dof_pos[0] + 0.25 * actions[1], actions[1], environment.commands[1, :3])
+        return plain_step(actions)
+
+    environment.step = step
+    recorder = rollout_writer.attach(environment, str(paths[0]), env_id=1)
+    drive(environment, 20)
+    recorder.close()
+    raw.close()
+    assert environment.step is step, "close() gives step() back"
+    one, other = (read_recording(path) for path in paths)
+    np.testing.assert_array_equal(one.states.joint_position, other.states.joint_position)
+    np.testing.assert_array_equal(one.states.angular_velocity, other.states.angular_velocity)
+    np.testing.assert_allclose(one.target, other.target, atol=1e-6)
+
+
+def test_a_reset_environment_begins_an_episode(environment, rollout_writer, tmp_path):
+    import torch
+
+    recorder = rollout_writer.attach(environment, str(tmp_path / "reset.rollout"), env_id=1)
+    for number in range(6):
+        assert environment.step(torch.zeros(3, 12))[0] == "observations", "step() returns what it always does"
+        if number == 2:
+            environment.reset_buf[:] = torch.tensor([1, 1, 0])
+    recorder.close()
+    assert np.flatnonzero(read_recording(tmp_path / "reset.rollout").states.first).tolist() == [0, 3]
+
+
+def test_targets_of_another_kind_of_control_are_left_open(environment, rollout_writer, tmp_path):
+    import torch
+
+    environment.cfg.control.control_type = "T"
+    recorder = rollout_writer.attach(environment, str(tmp_path / "torque.rollout"))
+    environment.step(torch.zeros(3, 12))
+    recorder.close()
+    assert not read_recording(tmp_path / "torque.rollout").has_targets
+
+
+def test_the_writer_is_one_file_for_python_3_7_with_numpy_alone():
+    ast.parse(SCRIPT.read_text(), feature_version=(3, 7))
+    program = f"import sys; sys.path.insert(0, {str(SCRIPT.parent)!r}); import rollout_writer; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    modules = set(done.stdout.split())
+    assert not modules & {"torch", "rclpy", "fcnet_core", "yaml"}, "Isaac Gym must be imported before torch"
+
+
+def test_a_recording_shows_gravity_where_the_robot_stands(recording):
+    shown = moment(recording, 20, np.zeros(3))
+    np.testing.assert_allclose(shown.reading.linear_acceleration, [0, 0, 9.81], atol=1.0)
+    assert shown.reading.joint_effort.size == 0
+
+
+def test_a_robot_that_waits_stands_as_the_recording_begins_or_in_its_stand_pose(recording, aliengo):
+    waiting = held_moment(recording, aliengo)
+    np.testing.assert_array_equal(waiting.reading.joint_position, recording.states.joint_position[0])
+    lying = type(recording)(**{**vars(recording), "states": _lying(recording.states, aliengo)})
+    np.testing.assert_array_equal(held_moment(lying, aliengo).reading.joint_position, aliengo.stand_pose)
+
+
+def _lying(states, robot):
+    return type(states)(**{**vars(states), "joint_position": np.tile(robot.lie_pose, (len(states), 1))})
