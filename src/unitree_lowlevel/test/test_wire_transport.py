@@ -1,0 +1,285 @@
+"""Commands and states over real UDP sockets."""
+
+import select
+import socket
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from unitree_lowlevel.command_codec import decode_command, encode_command
+from unitree_lowlevel.generation import GEN33, GEN38, GENERATIONS
+from unitree_lowlevel.low_command import SERVO, LowCommand
+from unitree_lowlevel.low_state import LowState
+from unitree_lowlevel.open_transport import make_transport
+from unitree_lowlevel.state_codec import encode_state
+from unitree_lowlevel.tick_order import RESTART_AFTER
+from unitree_lowlevel.transport import TransportError
+from unitree_lowlevel.wire_error import WireError
+from unitree_lowlevel.wire_transport import WireTransport
+
+ZEROS = np.zeros(12)
+COMMAND = LowCommand(np.full(12, SERVO, dtype=np.uint8), ZEROS + 0.5, ZEROS, ZEROS, ZEROS + 20.0, ZEROS + 0.5)
+STATE = LowState(
+    mode=COMMAND.mode,
+    position=ZEROS,
+    velocity=ZEROS,
+    torque=ZEROS,
+    temperature=ZEROS + 30.0,
+    orientation=np.array([0.0, 0.0, 0.0, 1.0]),
+    angular_velocity=np.zeros(3),
+    linear_acceleration=np.array([0.0, 0.0, 9.81]),
+    imu_temperature=40.0,
+    foot_force=np.zeros(4),
+    tick=1,
+    remote=bytes(40),
+    identity=(1, 2),
+)
+
+
+OWN_NETWORK = ["unshare", "-rn"]  # a program that starts so has a loopback interface of its own, and nothing else
+NETWORK_GOES_AWAY = """
+import subprocess
+import numpy as np
+from unitree_lowlevel.generation import GEN33
+from unitree_lowlevel.low_command import LowCommand
+from unitree_lowlevel.wire_transport import WireTransport
+
+def address(change):
+    subprocess.run(["ip", "address", change, "192.168.123.162/24", "dev", "lo"], check=True)
+
+def send(count):
+    for _ in range(count):
+        transport.send(command)
+        transport.receive()
+    print(transport.counters.sent, transport.counters.send_errors)
+
+zeros = np.zeros(12)
+command = LowCommand(zeros.astype(np.uint8), zeros, zeros, zeros, zeros, zeros)
+subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+address("add")
+transport = WireTransport(GEN33, ("192.168.123.10", 8007), local_port=0)
+transport.open()
+send(1)
+address("del")
+send(3)
+address("add")
+send(1)
+"""
+
+
+class Board:
+    """A robot's end of the wire: what it is told to send, it sends."""
+
+    def __init__(self, generation):
+        self.generation = generation
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.bind(("127.0.0.1", 0))
+        self.socket.settimeout(5.0)
+        self.address = self.socket.getsockname()
+        self.client = None
+
+    def meet(self, transport):
+        self.client = ("127.0.0.1", transport.local_port)
+
+    def send(self, *ticks):
+        for tick in ticks:
+            self.send_bytes(encode_state(self.generation, replace(STATE, tick=tick)))
+
+    def send_bytes(self, datagram):
+        self.socket.sendto(datagram, self.client)
+
+
+@pytest.fixture(params=GENERATIONS.values(), ids=GENERATIONS)
+def generation(request):
+    return request.param
+
+
+@pytest.fixture
+def board(generation):
+    board = Board(generation)
+    with board.socket:
+        yield board
+
+
+@pytest.fixture
+def transport(board):
+    transport = WireTransport(board.generation, board.address, local_port=0)
+    transport.open()
+    board.meet(transport)
+    yield transport
+    transport.close()
+
+
+def received_tick(transport):
+    reception = transport.receive()
+    return reception and reception.state.tick
+
+
+def test_a_command_arrives_at_the_board(transport, board):
+    transport.send(COMMAND)
+    datagram, source = board.socket.recvfrom(2048)
+    assert datagram == encode_command(board.generation, COMMAND)
+    assert source[1] == transport.local_port
+    np.testing.assert_array_equal(decode_command(board.generation, datagram).stiffness, COMMAND.stiffness)
+    assert transport.counters.sent == 1
+
+
+def test_a_state_arrives_with_its_time(transport, board):
+    assert transport.receive() is None
+    board.send(7)
+    reception = transport.receive()
+    assert reception.state.tick == 7
+    np.testing.assert_allclose(reception.state.linear_acceleration, STATE.linear_acceleration, rtol=1e-6)
+    board.send(9)
+    assert transport.receive().received > reception.received
+    assert transport.receive() is None
+    assert transport.counters.received == 2
+
+
+def test_the_newest_state_wins(transport, board):
+    board.send(1, 2, 3, 4)
+    assert received_tick(transport) == 4
+    assert transport.counters.received == 4
+
+
+def test_the_newest_good_state_wins_over_a_later_bad_one(transport, board):
+    board.send(1, 2)
+    damaged = bytearray(encode_state(board.generation, replace(STATE, tick=3)))
+    damaged[100] ^= 1
+    board.send_bytes(bytes(damaged))
+    assert received_tick(transport) == 2
+    assert transport.counters.rejected == {"checksum": 1}
+    assert "checksum" in transport.counters.last_rejection
+
+
+def test_an_overtaken_state_never_replaces_a_newer_one(transport, board):
+    board.send(10, 14, 12)
+    assert received_tick(transport) == 14
+    board.send(13)
+    assert transport.receive() is None
+    assert (transport.counters.old, transport.counters.received) == (2, 4)
+
+
+def test_a_duplicate_comes_back_and_is_counted(transport, board):
+    board.send(10, 10)
+    assert received_tick(transport) == 10
+    board.send(10)
+    assert received_tick(transport) == 10
+    assert transport.counters.duplicates == 2
+
+
+def test_a_restarted_board_is_believed(transport, board):
+    board.send(1_000_000)
+    assert received_tick(transport) == 1_000_000
+    board.send(*range(1, RESTART_AFTER + 1))
+    assert received_tick(transport) == RESTART_AFTER
+    assert transport.counters.restarts == 1
+
+
+def test_somebody_else_is_not_listened_to(transport, board):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        stranger.bind(("127.0.0.1", 0))
+        stranger.sendto(encode_state(board.generation, replace(STATE, tick=99)), board.client)
+        assert transport.receive() is None
+        assert transport.counters.foreign == 1
+        assert transport.counters.last_foreign == stranger.getsockname()
+    board.send(5)
+    assert received_tick(transport) == 5
+
+
+def test_a_longer_shorter_or_empty_datagram_is_not_taken(transport, board):
+    good = encode_state(board.generation, STATE)
+    for wrong in (good + b"\0", good[:-1], b"", good * 4):
+        board.send_bytes(wrong)
+    assert transport.receive() is None
+    assert transport.counters.rejected == {"size": 4}
+
+
+def test_the_other_generation_is_told_in_words(transport, board):
+    other = GEN38 if board.generation is GEN33 else GEN33
+    board.send_bytes(encode_state(other, STATE))
+    assert transport.receive() is None
+    assert transport.counters.rejected == {"generation": 1}
+    assert transport.counters.last_rejection.endswith(f"set the generation to {other.name}")
+
+
+def test_a_flood_does_not_keep_the_caller(transport, board):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        for _ in range(2000):
+            stranger.sendto(b"", board.client)
+    assert transport.receive() is None
+    assert 0 < transport.counters.foreign <= 256
+
+
+def test_a_command_that_is_not_finite_is_refused_and_nothing_is_sent(transport, board):
+    with pytest.raises(WireError, match="not a finite number"):
+        transport.send(replace(COMMAND, torque=ZEROS + np.nan))
+    assert not select.select([board.socket], [], [], 0.05)[0]
+    assert transport.counters.sent == 0
+
+
+def test_a_board_that_is_gone_stops_neither_sending_nor_receiving(transport, board):
+    board.socket.close()
+    for _ in range(20):
+        transport.send(COMMAND)
+        assert transport.receive() is None
+    assert transport.counters.sent + transport.counters.send_errors == 20
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as revived:
+        revived.bind(board.address)
+        revived.sendto(encode_state(board.generation, replace(STATE, tick=50)), board.client)
+        assert received_tick(transport) == 50
+
+
+def test_refusals_are_counted_and_survived(transport, board):
+    """Linux tells a connected socket when nobody listens at the other end, at the next call, whichever that is."""
+    transport._socket.connect(board.address)
+    board.socket.close()
+    for _ in range(10):
+        transport.send(COMMAND)
+        assert transport.receive() is None
+    counters = transport.counters
+    assert counters.send_errors + counters.receive_errors > 0
+    assert counters.sent + counters.send_errors == 10
+
+
+def test_a_network_that_goes_away_is_counted_and_survived():
+    if subprocess.run([*OWN_NETWORK, "ip", "link"], capture_output=True, check=False).returncode:
+        pytest.skip("this machine does not let a program have a network of its own (unshare -rn, ip)")
+    program = [*OWN_NETWORK, sys.executable, "-c", NETWORK_GOES_AWAY]
+    told = subprocess.run(program, capture_output=True, text=True, check=True)
+    assert told.stdout.splitlines() == ["1 0", "1 3", "2 3"]
+
+
+def test_two_bridges_at_once_are_refused(transport, board):
+    second = WireTransport(board.generation, board.address, local_port=transport.local_port)
+    with pytest.raises(TransportError, match="is in use: another bridge"):
+        second.open()
+
+
+def test_it_can_be_opened_again_and_counts_anew(transport, board):
+    board.send(900)
+    assert received_tick(transport) == 900
+    transport.close()
+    transport.close()
+    transport.open()
+    board.meet(transport)
+    assert transport.counters.received == 0
+    board.send(5)
+    assert received_tick(transport) == 5
+
+
+def test_what_is_not_open_says_so(board):
+    closed = WireTransport(board.generation, board.address, local_port=0)
+    for use in (closed.receive, lambda: closed.send(COMMAND)):
+        with pytest.raises(TransportError, match="open it first"):
+            use()
+
+
+def test_transports_are_made_by_name(board):
+    assert make_transport("wire", board.generation, board.address, 0).name == "wire"
+    assert make_transport("sdk", board.generation, board.address, 0).name == "sdk"
+    with pytest.raises(TransportError, match='"serial": set it to wire or sdk'):
+        make_transport("serial", board.generation, board.address)
