@@ -9,13 +9,6 @@ NOT_FINITE = "not_finite"
 FOREIGN = "foreign_packets"
 REJECTED = "rejected_packets"
 UNSENT = "unsent_commands"
-_REJECTIONS = {
-    "size": "packets that are no Unitree states arrive; check the address and the port",
-    "generation": "packets of the other wire generation arrive; set the parameter generation to the other one",
-    "head": "packets without a Unitree head arrive; check the address and the parameter generation",
-    "checksum": "packets with a wrong checksum arrive; check the cable",
-    "level": "packets that are not for motors arrive; end the robot's sport mode",
-}
 
 
 class LinkWatch:
@@ -33,14 +26,26 @@ class LinkWatch:
         self._count(now, FOREIGN, counters.foreign)
         self._count(now, UNSENT, counters.send_errors)
 
+    def rejection(self, now: float, counters: TransportCounters) -> str | None:
+        """Why packets of the robot were no good states, when there have been such lately."""
+        lately = any(now - time <= self._memory for event, time in self._times.items() if event in counters.rejected)
+        return counters.last_rejection if lately else None
+
     def check(self, now: float, counters: TransportCounters) -> list[Finding]:
-        """What has happened lately. A state that says NaN is refused by the codec and no reason to go on."""
-        return [_finding(event, counters) for event, time in self._times.items() if now - time <= self._memory]
+        """What has happened lately. Values that are not finite the codec refuses; they are no reason to go on."""
+        found = {
+            _name(event): _finding(event, counters) for event, time in self._times.items() if now - time <= self._memory
+        }
+        return list(found.values())
 
     def _count(self, now: float, event: str, count: int) -> None:
         if count > self._counts.get(event, 0):
             self._times[event] = now
         self._counts[event] = count
+
+
+def _name(event: str) -> str:
+    return event if event in (NOT_FINITE, FOREIGN, UNSENT) else REJECTED
 
 
 def _finding(event: str, counters: TransportCounters) -> Finding:
@@ -52,5 +57,4 @@ def _finding(event: str, counters: TransportCounters) -> Finding:
         return Finding(FOREIGN, f"packets of {sender} are ignored; is another bridge running?", Severity.WARNING)
     if event == UNSENT:
         return Finding(UNSENT, "commands cannot be sent; check the cable and the route", Severity.WARNING)
-    sentence = _REJECTIONS.get(event, f"packets are rejected ({event}); check the network")
-    return Finding(REJECTED, sentence, Severity.WARNING)
+    return Finding(REJECTED, counters.last_rejection, Severity.WARNING)

@@ -73,10 +73,14 @@ class SafetyMonitor:
         self._link.see(now, counters)
         state = self.states.state
         findings = self._link.check(now, counters)
-        if problem := self.states.check(now):
+        problem = self.states.check(now, self._link.rejection(now, counters))
+        if problem is not None:
             findings.append(problem)
-        if state is not None:
+        if problem is not None:
+            self.loss.reset()  # a gap has a name of its own
+        elif state is not None:
             self.loss.see(now, state.tick, self.states.live_repeats, counters)
+        if state is not None:
             findings += self._about_state(state, new)
             if target is not None:
                 findings += self._about_motion(state, target)

@@ -56,17 +56,19 @@ class StateWatch:
         """Age [s] of the newest valid state; infinite before the first."""
         return now - self._fresh
 
-    def check(self, now: float) -> Finding | None:
-        """What is wrong with the states at time `now` [s]."""
+    def check(self, now: float, rejection: str | None = None) -> Finding | None:
+        """What is wrong with the states at time `now` [s]; rejection: why packets have been refused lately."""
         if now - self._invalid <= self._timeout:
             return Finding(INVALID, self._problem, Severity.NO_FOLLOWING)
         if self.state is None:
-            return Finding(STALE, "no state has arrived; switch the robot on, check cable and address", _STOPS)
+            advice = rejection or "switch the robot on, check cable and address"
+            return Finding(STALE, f"no state has arrived; {advice}", _STOPS)
         age = now - self._fresh
         if age > self._timeout:
             if now - self._repeated <= self._timeout:
                 return Finding(FROZEN, f"the robot's tick stands at {self.state.tick}; restart the robot", _STOPS)
-            return Finding(STALE, f"no state for {age:.2f} s; check the cable and that the robot is on", _STOPS)
+            advice = rejection or "check the cable and that the robot is on"
+            return Finding(STALE, f"no state for {age:.2f} s; {advice}", _STOPS)
         if now - self._changed > self._frozen_time:
             still = now - self._changed
             return Finding(FROZEN, f"all sensors have said the same for {still:.2f} s; restart the robot", _STOPS)

@@ -9,18 +9,17 @@ class Sustained:
     """
 
     def __init__(self, duration: float, period: float) -> None:
-        self._duration = duration
-        self._period = period
-        self._time = 0.0
+        self._longest = round(duration / period)
+        self._count = 0
 
     def reset(self) -> None:
         """Forget the past."""
-        self._time = 0.0
+        self._count = 0
 
     def check(self, reason: str | None) -> str | None:
         """The reason found in one more period, once there has been one for long enough."""
         if reason is None:
-            self._time = max(self._time - self._period, 0.0)
+            self._count = max(self._count - 1, 0)
             return None
-        self._time += self._period
-        return reason if self._time > self._duration else None
+        self._count += 1
+        return reason if self._count > self._longest else None

@@ -1,0 +1,134 @@
+"""The two robots, their states, and a driver with an ideal robot behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+from fcnet_core.robot import Robot, load_robot
+from unitree_lowlevel.driver import JointTargets, MotorDriver, Phase
+from unitree_lowlevel.low_command import SERVO, LowCommand
+from unitree_lowlevel.low_state import LowState
+from unitree_lowlevel.transport import Reception, TransportCounters
+from unitree_lowlevel.wireless_remote import RemoteState, encode_remote
+
+settings.register_profile("busy_machine", deadline=None, max_examples=50)
+settings.load_profile("busy_machine")
+
+PERIOD = 0.002
+STOP_CHORD = frozenset({"L2", "B"})
+
+
+@pytest.fixture(params=["aliengo", "a1"])
+def robot(request: pytest.FixtureRequest) -> Robot:
+    return load_robot(request.param)
+
+
+def healthy_state(robot: Robot, **changes: Any) -> LowState:
+    """A robot that lies at rest."""
+    state = LowState(
+        mode=np.full(12, SERVO, dtype=np.uint8),
+        position=robot.lie_pose.copy(),
+        velocity=np.zeros(12),
+        torque=np.zeros(12),
+        temperature=np.full(12, 35.0),
+        orientation=np.array([0.0, 0.0, 0.0, 1.0]),
+        angular_velocity=np.zeros(3),
+        linear_acceleration=np.array([0.0, 0.0, 9.81]),
+        imu_temperature=40.0,
+        foot_force=np.zeros(4),
+        tick=1,
+        remote=encode_remote(RemoteState()),
+        identity=(0, 0),
+    )
+    return replace(state, **changes)
+
+
+@pytest.fixture
+def state_of() -> Callable[..., LowState]:
+    return healthy_state
+
+
+class Bench:
+    """A driver in front of an ideal robot: its joints are where the last stiff command wanted them.
+
+    `state` holds what its sensors say otherwise than a healthy robot's; `silent` keeps its states back, `frozen` its
+    tick, `still` its sensors.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        self.robot = robot
+        self.driver = MotorDriver(robot, PERIOD, stop_chords=[STOP_CHORD])
+        self.counters = TransportCounters()
+        self.now = 100.0
+        self.position = robot.lie_pose.copy()
+        self.state: dict[str, Any] = {}
+        self.silent = self.frozen = self.still = False
+        self.sent: list[LowCommand] = []
+        self._turns = self._tick = 0
+        self._rng = np.random.default_rng(0)
+
+    def turn(self) -> LowCommand:
+        """One cycle."""
+        self.now += PERIOD
+        self._turns += 1
+        if not self.frozen:
+            self._tick += 2
+        self.sent.append(self.driver.cycle(self.now, None if self.silent else self._reception(), self.counters))
+        if self.sent[-1].stiffness.any():
+            self.position = self.sent[-1].position.copy()
+        return self.sent[-1]
+
+    def run(self, seconds: float, targets: np.ndarray | None = None, rate: float = 50.0) -> LowCommand:
+        """Cycles, with targets sent at `rate` [Hz]; the last command."""
+        every = round(1.0 / (rate * PERIOD))
+        for number in range(max(1, round(seconds / PERIOD))):
+            if targets is not None and number % every == 0:
+                self.send(targets)
+            command = self.turn()
+        return command
+
+    def send(self, targets: np.ndarray) -> str | None:
+        """Send targets now; the driver's answer."""
+        return self.driver.set_targets(JointTargets(np.array(targets), self.now))
+
+    def awake(self) -> Bench:
+        """Active, with a state, and ready for targets."""
+        self.driver.activate()
+        self.run(0.1)
+        return self
+
+    def following(self) -> Bench:
+        """At full stiffness, holding its pose."""
+        self.awake().run(0.7, self.position)
+        assert self.driver.phase is Phase.FOLLOWING, self.driver.warnings
+        return self
+
+    @property
+    def damped(self) -> bool:
+        """Whether the last command holds nothing and resists motion."""
+        last = self.sent[-1]
+        return not last.stiffness.any() and (last.damping == self.robot.gains.damping).all() and not last.torque.any()
+
+    def _reception(self) -> Reception:
+        self.counters.received += 1
+        self.counters.duplicates += self.frozen
+        state = healthy_state(self.robot, position=self.position, tick=self._tick)
+        if not self.still:
+            state = replace(state, angular_velocity=1e-3 * self._rng.standard_normal(3))
+        return Reception(replace(state, **self.state), self.now)
+
+
+@pytest.fixture
+def bench(robot: Robot) -> Bench:
+    return Bench(robot)
+
+
+@pytest.fixture
+def make_bench() -> Callable[[Robot], Bench]:
+    return Bench

@@ -1,0 +1,141 @@
+"""The driver against the fake board over real UDP: bad lines are endured and measured, lost boards are noticed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from fcnet_core.robot import load_robot
+from unitree_lowlevel.driver import JointTargets, MotorDriver, Phase
+from unitree_lowlevel.fake_board.board import FakeBoard
+from unitree_lowlevel.fake_board.board_faults import BoardFaults
+from unitree_lowlevel.fake_board.joint_physics import JointPhysics
+from unitree_lowlevel.generation import GEN33
+from unitree_lowlevel.wire_transport import WireTransport
+
+ROBOT = load_robot("aliengo")
+PERIOD = 0.002
+BAD_LINE = BoardFaults(loss=0.01, jitter=0.002, duplicates=0.02, reordering=0.02)
+
+
+class Loop:
+    """Cycles at 500 Hz, with targets at 50 Hz, in the caller's thread."""
+
+    def __init__(self, board: FakeBoard) -> None:
+        self.driver = MotorDriver(ROBOT, PERIOD)
+        self.transport = WireTransport(GEN33, board.address, 0)
+        self.transport.open()
+        self.losses: list[float] = []
+        self.driver.activate()
+        self.run(0.2, follow=False)
+
+    def run(self, seconds: float, follow: bool = True) -> None:
+        """Go on for a while."""
+        deadline = time.monotonic()
+        for number in range(round(seconds / PERIOD)):
+            deadline += PERIOD
+            time.sleep(max(0.0, deadline - time.monotonic()))
+            reception = self.transport.receive()
+            now = time.monotonic()
+            if follow and number % 10 == 0:
+                self.driver.set_targets(JointTargets(ROBOT.lie_pose, now))
+            self.transport.send(self.driver.cycle(now, reception, self.transport.counters))
+            if self.driver.packet_loss is not None:
+                self.losses.append(self.driver.packet_loss)
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        """Go on until something has happened."""
+        for _ in range(250):
+            self.run(0.02)
+            if condition():
+                return
+        raise AssertionError(f"nothing within 5 s: {self.driver.phase}, {self.driver.warnings}")
+
+
+@pytest.fixture(params=[True, False], ids=["free_running", "answering"])
+def free_running(request: pytest.FixtureRequest) -> bool:
+    return request.param
+
+
+@pytest.fixture
+def connect():
+    """A board with faults and a loop that talks to it."""
+    boards, loops = [], []
+
+    def connect(faults: BoardFaults, **options: object) -> tuple[FakeBoard, Loop]:
+        boards.append(FakeBoard(GEN33, JointPhysics(ROBOT), faults=faults, **options))
+        boards[-1].start()
+        loops.append(Loop(boards[-1]))
+        return boards[-1], loops[-1]
+
+    yield connect
+    for loop in loops:
+        loop.transport.close()
+    for board in boards:
+        board.stop()
+
+
+def test_a_bad_line_does_not_trip_and_its_loss_is_known(connect, free_running):
+    _, loop = connect(BAD_LINE, free_running=free_running)
+    loop.run(2.0)
+    assert loop.driver.phase is Phase.FOLLOWING, loop.driver.trip
+    assert sorted(loop.losses)[len(loop.losses) // 2] < 0.04
+
+
+@pytest.mark.parametrize("ticks_per_second", [500.0, 1e6])
+def test_the_loss_is_known_whatever_the_boards_clock_counts(connect, ticks_per_second):
+    board, loop = connect(BoardFaults(), ticks_per_second=ticks_per_second)
+    loop.run(1.0)
+    assert loop.driver.packet_loss < 0.03
+    board.faults = BoardFaults(loss=0.12)
+    loop.run(1.5)
+    assert 0.06 < loop.driver.packet_loss < 0.18
+    assert any(warning.startswith("packet_loss: ") for warning in loop.driver.warnings)
+    assert loop.driver.trip is None
+
+
+def test_a_very_bad_line_trips(connect, free_running):
+    board, loop = connect(BoardFaults(), free_running=free_running)
+    loop.run(0.5)
+    board.faults = BoardFaults(loss=0.4)
+    loop.run(1.5)
+    assert loop.driver.trip is not None
+    assert loop.driver.trip.name in ("packet_loss", "stale_state")
+
+
+@pytest.mark.parametrize(
+    ("name", "faults"),
+    [
+        ("stale_state", {"silence": True}),
+        ("stale_state", {"other_generation": True}),
+        ("frozen_state", {"frozen_tick": True}),
+        ("frozen_state", {"frozen_state": True}),
+        ("not_finite", {"not_finite": True}),
+        ("identity", {"other_robot": True}),
+        ("tilt", {"tilt": (1.3, 0.0)}),
+        ("temperature", {"temperature": 95.0}),
+        ("joint_position", {"outside_limits": True}),
+        ("joint_velocity", {"velocity_spike": 40.0}),
+        ("joint_torque", {"torque_offset": 50.0}),
+        ("motor_power", {"power": 3000.0}),
+    ],
+)
+def test_faults_of_the_board_end_in_damping_and_are_left_by_reset(connect, name, faults):
+    board, loop = connect(BoardFaults())
+    loop.run(0.1)
+    assert loop.driver.phase is Phase.FOLLOWING
+    board.faults = replace(board.faults, **faults)
+    loop.until(lambda: loop.driver.trip is not None)
+    assert loop.driver.trip.name == name
+    loop.run(0.1)
+    assert not board.commands.last.stiffness.any()
+    board.faults = BoardFaults()
+    loop.until(lambda: loop.driver.reset(time.monotonic()).accepted)
+    loop.run(0.2)
+    assert loop.driver.phase is Phase.DAMPING
+    loop.run(0.1, follow=False)
+    loop.run(0.1)
+    assert loop.driver.phase is Phase.FOLLOWING, loop.driver.warnings
