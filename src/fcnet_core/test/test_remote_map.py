@@ -75,6 +75,7 @@ def test_a_message_that_cannot_be_right_is_told_and_what_is_there_is_still_read(
     stop = [0] * 10
     stop[UNITREE_BUTTONS.index("B")] = 1
     assert unitree.read([math.inf], stop).pressed == {"B"}
+    assert load_remote_map().layouts["xbox"].read([math.inf] * 8, [0] * 8).pressed == frozenset()
 
 
 def test_a_message_is_read_by_its_frame_and_otherwise_as_an_xbox_pads() -> None:
