@@ -70,10 +70,6 @@ class MotorDrivenRobot(LiveRobot):
         if joint is not None:
             self.model.dof_damping[TRUNK_FREEDOMS + joint] = BLOCKED
 
-    def motor_torque(self) -> Array:
-        """Torques (12,) [Nm] of the last time step."""
-        return self.data.actuator_force.copy()
-
     def foot_force(self) -> Array:
         """Forces (4,) [N] with which the ground presses against the feet FR, FL, RR, RL."""
         return self.data.sensordata[self._touch].copy()

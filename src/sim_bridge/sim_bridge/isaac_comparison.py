@@ -23,7 +23,7 @@ class PlaybackComparison:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
         self._awaited: deque[_Step] = deque(maxlen=MEMORY)
         self._squares: Array = np.zeros(len(JOINT_NAMES))
         self._largest: Array = np.zeros(len(JOINT_NAMES))
@@ -48,7 +48,14 @@ class PlaybackComparison:
             for step in reversed(self._awaited):
                 if step.stamp <= stamp - THINKING_TIME:
                     step.answer = target
+                    self._lock.notify_all()
                     return
+
+    def wait_for_answer(self, patience: float) -> bool:
+        """Wait until the step played last is answered, but not longer than `patience` [s]; whether it is."""
+        with self._lock:
+            newest = self._awaited[-1]
+            return self._lock.wait_for(lambda: newest.answer is not None, patience)
 
     def finish(self) -> None:
         """Count the steps for which answers were still awaited."""

@@ -1,7 +1,9 @@
 """Plays a rollout of another simulator as a robot on the usual topics.
 
 The robot does what was recorded, whatever it is told (open loop): joint_trajectory is received and compared with the
-recorded targets of the same step. Until the controller walks, a standing robot is shown, so that it can get there.
+recorded targets of the same step. Until the controller walks, a standing robot is shown, so that it can get there. From
+then on the two keep step: a step is sent when the controller, whose clock sets the pace, has answered the one before.
+Two clocks would drift apart, and a gait that is off by two steps out of twenty is another gait.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import json
 import math
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import asdict
@@ -42,6 +45,8 @@ Array = npt.NDArray[np.float64]
 HOLD_PERIOD = 0.02  # [s] between two states of the robot that waits
 HEALTH_PERIOD = 1.0  # [s]
 PATIENCE = 0.1  # [s] to wait for a live state before looking for a signal to end
+ANSWER_PATIENCE = 5.0  # periods to wait for an answer: less than it takes the controller to miss its states
+SHORTEST = 0.95  # of a period between two steps, for a controller that answers each several times
 WALKING, FAULT = "walking", "fault"
 VELOCITY = [SETPOINT_FIELDS.index(field) for field in ("vx", "vy", "yaw_rate")]
 POSE = [SETPOINT_FIELDS.index(field) for field in ("height", "roll", "pitch")]
@@ -59,7 +64,7 @@ class IsaacPlayback(SimulatingNode):
         self._live = LiveSource(self.settings.live) if self.settings.live else None
         self._comparison = PlaybackComparison()
         self._mode = ""
-        self._velocity: Array = np.zeros(3)
+        self._shown = 0.0
         self._pose: Array = np.zeros(3)
         self._states, self._odom = StatePublisher(self), OdomPublisher(self)
         self._cmd_vel = self.create_publisher(Twist, "cmd_vel", QoSProfile(depth=1))
@@ -117,12 +122,28 @@ class IsaacPlayback(SimulatingNode):
 
     def _play(self, recording: Recording, ended: Callable[[], bool]) -> None:
         self.get_logger().info("playing")
-        pacer = Pacer(recording.period / self.settings.rate)
+        period = recording.period / self.settings.rate
+        pacer = Pacer(period)
         for row, acceleration in self._rows(recording):
+            shown = moment(recording, row, acceleration)
+            if self.settings.publish_commands:
+                self._command(shown.setpoint)
+            if self.settings.in_step and self._mode == WALKING:
+                self._await_answer(period)
+                pacer = Pacer(period)
+            else:
+                pacer.wait()
             if ended():
                 return
-            self._show(moment(recording, row, acceleration))
-            pacer.wait()
+            self._show(shown)
+        self._await_answer(period)
+
+    def _await_answer(self, period: float) -> None:
+        """Return when the last step has been answered and nearly a period has passed since."""
+        earliest = self._shown + SHORTEST * period
+        if self._shown > 0.0:
+            self._comparison.wait_for_answer(ANSWER_PATIENCE * period)
+        time.sleep(max(earliest - time.monotonic(), 0.0))
 
     def _rows(self, recording: Recording) -> Iterator[tuple[int, Array]]:
         """Every row with the trunk's acceleration, which is the change of its velocity since the row before."""
@@ -143,13 +164,15 @@ class IsaacPlayback(SimulatingNode):
             state = self._live.receive(PATIENCE)
             if state is None:
                 continue
-            self._show(moment(state, 0, _acceleration(before, state)))
+            shown = moment(state, 0, _acceleration(before, state))
+            if self.settings.publish_commands:
+                self._command(shown.setpoint)
+            self._show(shown)
             before = state
 
     def _show(self, shown: Moment) -> None:
-        if self.settings.publish_commands:
-            self._command(shown.setpoint)
         self._comparison.played(shown.target, self._publish(shown))
+        self._shown = time.monotonic()
 
     def _publish(self, shown: Moment) -> int:
         """Publish a moment; return its stamp [ns]."""

@@ -20,6 +20,7 @@ class PlaybackSettings:
     rate: float
     loop: bool
     wait_for_controller: bool
+    in_step: bool
     publish_commands: bool
     summary: str
 
@@ -35,6 +36,9 @@ def declare_playback_settings(node: Node) -> PlaybackSettings:
         loop=declare(node, "loop", False, "begin again at the end"),
         wait_for_controller=declare(
             node, "wait_for_controller", True, "play a standing robot until the controller walks, then the recording"
+        ),
+        in_step=declare(
+            node, "in_step", True, "while the controller walks, send a step when it has answered the one before"
         ),
         publish_commands=declare(node, "publish_commands", True, "send the recorded commands as cmd_vel and cmd_pose"),
         summary=declare(node, "summary", "", "JSON file to write the comparison to; must not exist"),

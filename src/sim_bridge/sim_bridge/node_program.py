@@ -25,7 +25,7 @@ class SimulatingNode(Node):
 
 
 def run_node(name: str, make: Callable[[], SimulatingNode]) -> None:
-    """Make the node called `name` and run it; what it refuses with a ValueError ends the program with a sentence."""
+    """Make the node called `name` and run it; what it refuses, or is refused, ends the program with a sentence."""
     stop = threading.Event()
 
     def stop_on_signal(_number: int, _frame: FrameType | None) -> None:
@@ -36,7 +36,7 @@ def run_node(name: str, make: Callable[[], SimulatingNode]) -> None:
     rclpy.init(args=sys.argv, signal_handler_options=SignalHandlerOptions.NO)
     try:
         _run(make(), stop)
-    except (ValueError, InvalidParameterTypeException, InvalidParameterValueException) as error:
+    except (ValueError, OSError, InvalidParameterTypeException, InvalidParameterValueException) as error:
         sys.exit(f"{name}: {error}")
     finally:
         rclpy.try_shutdown()

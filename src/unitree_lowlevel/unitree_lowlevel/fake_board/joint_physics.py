@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from fcnet_core.robot import Robot
+from unitree_lowlevel.fake_board.acting_command import acting_command
 from unitree_lowlevel.fake_board.motor_heat import AMBIENT, MotorHeat
-from unitree_lowlevel.low_command import OFF, POSITION_STOP, SERVO, VELOCITY_STOP, LowCommand
+from unitree_lowlevel.low_command import LowCommand
 from unitree_lowlevel.low_state import LowState
 
 INERTIA = 0.05  # [kg m^2] of a joint with what hangs on it
@@ -38,16 +39,9 @@ class JointPhysics:
         self.apply(None)
 
     def apply(self, command: LowCommand | None) -> None:
-        if command is None:
-            self._mode = np.full(12, OFF, dtype=np.uint8)
-            self._stiffness = self._damping = self._push = np.zeros(12)
-            return
-        self._mode = command.mode
-        servo = command.mode == SERVO
-        self._stiffness = np.where(servo & (np.abs(command.position) < POSITION_STOP), command.stiffness, 0.0)
-        self._damping = np.where(servo & (np.abs(command.velocity) < VELOCITY_STOP), command.damping, 0.0)
-        torque = np.where(servo, command.torque, 0.0)
-        self._push = torque + self._stiffness * command.position + self._damping * command.velocity
+        acting = acting_command(command)
+        self._mode, self._stiffness, self._damping = acting.mode, acting.stiffness, acting.damping
+        self._push = acting.torque + acting.stiffness * acting.position + acting.damping * acting.velocity
 
     def block(self, joint: int | None) -> None:
         self._blocked = joint
