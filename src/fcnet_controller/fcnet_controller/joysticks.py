@@ -13,14 +13,15 @@ from fcnet_core.robot import CommandRange
 @dataclass
 class _Joystick:
     command: JoyCommand
-    heard: float
-    silent: bool = False
+    silence: float = 0.0  # [s]
+    is_let_go: bool = False
 
 
 class Joysticks:
     """Tells joysticks apart by the frame_id of their messages. Who holds its deadman button first drives alone.
 
-    `layout` is for joysticks whose frame_id none claims; one that has said nothing for `timeout` [s] is let go.
+    `layout` is for joysticks whose frame_id none claims. A joystick that has said nothing in `timeout` [s] of listening
+    is let go.
     Raises RemoteFileError for an unknown layout.
     """
 
@@ -37,17 +38,18 @@ class Joysticks:
         joystick = self._joysticks.get(frame_id)
         if joystick is None:
             layout = self._remote.layout_of(frame_id, self._layout)
-            joystick = _Joystick(JoyCommand(self._remote.joystick, layout, self._ranges), now)
+            joystick = _Joystick(JoyCommand(self._remote.joystick, layout, self._ranges))
             self._joysticks[frame_id] = joystick
-        joystick.heard, joystick.silent = now, False
+        joystick.silence, joystick.is_let_go = 0.0, False
         return self._of_driver(frame_id, joystick.command.take(axes, buttons, now))
 
-    def let_go_of_silent(self, now: float) -> list[tuple[str, JoyOrder]]:
-        """The frame_ids of the joysticks that have fallen silent since this was last asked, and what follows."""
+    def let_go_of_silent(self, listened: float) -> list[tuple[str, JoyOrder]]:
+        """After `listened` [s] more: frame_ids of joysticks that have now been silent too long, and what follows."""
         orders = []
         for frame_id, joystick in self._joysticks.items():
-            if not joystick.silent and now - joystick.heard > self._timeout:
-                joystick.silent = True
+            joystick.silence += listened
+            if joystick.silence > self._timeout and not joystick.is_let_go:
+                joystick.is_let_go = True
                 orders.append((frame_id, self._of_driver(frame_id, joystick.command.release())))
         return orders
 

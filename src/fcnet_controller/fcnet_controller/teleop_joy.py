@@ -61,6 +61,7 @@ class TeleopJoy(Node):
         # Best effort listens to every kind of publisher; the depth keeps a press that is released at once.
         quality = QoSProfile(depth=20, reliability=ReliabilityPolicy.BEST_EFFORT)
         self.create_subscription(Joy, "joy", self._hear, quality)
+        self._looked = time.monotonic()
         steady = Clock(clock_type=ClockType.STEADY_TIME)  # goes on where simulated time stands still
         self.create_timer(SILENCE_PERIOD, self._look_for_silence, clock=steady)
 
@@ -79,12 +80,19 @@ class TeleopJoy(Node):
             )
 
     def _look_for_silence(self) -> None:
-        for frame_id, order in self._joysticks.let_go_of_silent(time.monotonic()):
+        """Time in which this process did not run is no silence: messages of that time are waiting to be read."""
+        now = time.monotonic()
+        listened, self._looked = min(now - self._looked, 2 * SILENCE_PERIOD), now
+        for frame_id, order in self._joysticks.let_go_of_silent(listened):
             self._obey(order)
-            self.get_logger().warning(
+            told = (
                 f"joystick {frame_id!r} has been silent for {self._timeout:g} s and counts as released; "
                 "check its battery and cable (joy_node: autorepeat_rate must not be 0)"
             )
+            if order.velocity is None:
+                self.get_logger().info(told)
+            else:
+                self.get_logger().warning(told)
 
     def _obey(self, order: JoyOrder) -> None:
         for request in order.requests:

@@ -53,17 +53,21 @@ def test_every_joystick_can_stop_whoever_drives(table):
 
 def test_a_joystick_that_falls_silent_is_let_go_once_and_the_other_may_drive(table):
     table.pad("L1", ly=1.0)
-    table.now += 0.4
+    assert table.joysticks.let_go_of_silent(0.4) == []
     table.unitree("L1")
-    assert table.joysticks.let_go_of_silent(table.now) == []
-    table.now += 0.2
-    [(frame_id, order)] = table.joysticks.let_go_of_silent(table.now)
+    [(frame_id, order)] = table.joysticks.let_go_of_silent(0.2)
     assert frame_id == PAD
     assert order.velocity == STILL
-    assert table.joysticks.let_go_of_silent(table.now) == []
+    assert table.joysticks.let_go_of_silent(0.2) == []
     assert table.unitree("L1", ly=1.0).velocity["vx"] > 0.5
-    table.now += 0.6
-    assert [name for name, _ in table.joysticks.let_go_of_silent(table.now)] == [UNITREE]
+    assert [name for name, _ in table.joysticks.let_go_of_silent(0.6)] == [UNITREE]
+
+
+def test_a_joystick_that_speaks_again_drives_again(table):
+    table.pad("L1", ly=1.0)
+    table.joysticks.let_go_of_silent(0.6)
+    assert table.pad("L1", ly=1.0).velocity["vx"] > 0.5
+    assert [name for name, _ in table.joysticks.let_go_of_silent(0.6)] == [PAD]
 
 
 def test_an_unknown_layout_is_one_sentence_with_the_known_ones(robot):

@@ -5,7 +5,6 @@ import threading
 import time
 
 import pytest
-import yaml
 from geometry_msgs.msg import Pose, Twist
 from sensor_msgs.msg import Joy
 from std_srvs.srv import SetBool, Trigger
@@ -175,22 +174,12 @@ def half_written(tmp_path):
     return {"remote_file": path}
 
 
-def with_an_unknown_button(tmp_path):
-    facts = yaml.safe_load(REMOTE_FILE.read_text())
-    facts["joystick"]["deadman"] = ["L7"]
-    path = tmp_path / "remote.yaml"
-    path.write_text(yaml.safe_dump(facts))
-    return {"remote_file": path}
-
-
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
         (lambda _: {"layout": "wii"}, "no joystick layout 'wii'"),
-        (lambda _: {"robot": "spot"}, "no robot file"),
         (lambda _: {"joy_timeout": 60.0}, "0.05 to 5"),
         (half_written, "cannot be used"),
-        (with_an_unknown_button, "L7, which is no button"),
     ],
 )
 def test_a_parameter_or_a_file_that_cannot_be_used_ends_it_with_one_sentence(start, tmp_path, parameters, words):
