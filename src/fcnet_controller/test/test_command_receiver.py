@@ -1,10 +1,17 @@
 """Joystick, keyboard and planner all speak to one controller process; the most important one is obeyed alone."""
 
 import threading
+import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from geometry_msgs.msg import Twist
+from geometry_msgs.msg import Twist, TwistStamped
+
+from fcnet_controller.command_arbiter import CommandArbiter
+from fcnet_controller.command_publisher import CommandPublisher
+from fcnet_controller.command_receiver import CommandReceiver
+from fcnet_core.remote_map import Source, load_remote_map
 
 PERIOD = 0.05  # [s]
 TOPICS = {"joystick": "joystick/cmd_vel", "keyboard": "keyboard/cmd_vel", "cmd_vel": "cmd_vel"}
@@ -79,3 +86,45 @@ def test_a_person_takes_the_robot_from_a_planner_and_gives_it_back_by_silence(be
         "keyboard takes over from joystick",
         "cmd_vel takes over from keyboard",
     ]
+
+
+def with_a_source_of_ones_own(topics):
+    """The shipped settings with one source that a user has added, alone."""
+    return replace(load_remote_map(), sources=(Source("mine", f"{topics}/cmd_vel", f"{topics}/cmd_pose"),))
+
+
+@pytest.mark.parametrize("stamped", [False, True])
+def test_what_a_person_sends_arrives_as_it_was_meant(bench, stamped):
+    arbiter, remote = CommandArbiter(timeout=30.0), with_a_source_of_ones_own("stamped" if stamped else "plain")
+    receiver = CommandReceiver(bench.node, arbiter, stamped, remote)
+    publisher = CommandPublisher(bench.node, remote.source("mine"), stamped)
+
+    def arrives():
+        publisher.send_velocity({"vx": 0.3, "vy": -0.1, "yaw_rate": 0.2})
+        publisher.send_pose({"height": -0.05, "roll": 0.1, "pitch": -0.15})
+        time.sleep(0.05)
+        wanted = arbiter.wanted(time.monotonic())[:6]
+        return np.allclose(wanted, [0.3, -0.1, 0.2, -0.05, 0.1, -0.15], atol=1e-6)
+
+    bench.until(arrives, "velocity and pose")
+    assert arbiter.source(time.monotonic()) == "mine"
+    receiver.destroy(bench.node)
+
+
+def test_a_stamped_velocity_is_as_old_as_its_stamp_says(bench):
+    arbiter = CommandArbiter(timeout=5.0)
+    receiver = CommandReceiver(bench.node, arbiter, stamped=True, remote=with_a_source_of_ones_own("aged"))
+    publisher = bench.node.create_publisher(TwistStamped, "aged/cmd_vel", 1)
+
+    def hears(age):
+        message = TwistStamped()
+        message.twist.linear.x = 0.4
+        message.header.stamp.sec = bench.node.get_clock().now().to_msg().sec - age
+        publisher.publish(message)
+        time.sleep(0.05)
+        return arbiter.source(time.monotonic()) == "mine"
+
+    bench.until(lambda: hears(age=1), "a velocity of now")
+    arbiter.clear()
+    assert not any(hears(age=60) for _ in range(10))
+    receiver.destroy(bench.node)
