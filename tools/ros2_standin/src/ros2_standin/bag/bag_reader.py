@@ -21,7 +21,7 @@ from .zstd import ZstdError
 # What a reader may stumble over in a file that is not what it says it is.
 DAMAGE = (
     ReaderError, OSError, struct.error, ZstdError, yaml.YAMLError, EOFError,
-    ValueError, LookupError, TypeError, AttributeError, AssertionError, RuntimeError,
+    ValueError, LookupError, TypeError, AttributeError, AssertionError, RuntimeError, MemoryError,
 )  # fmt: skip
 
 

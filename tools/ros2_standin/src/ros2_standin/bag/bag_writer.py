@@ -11,6 +11,7 @@ from .recorded_topic import RecordedTopic
 
 CHUNK_SIZE = 1 << 20  # bytes of messages
 PENDING_SIZE = 32 << 20  # bytes that may wait for the next flush
+OVERHEAD = 47  # bytes that a message takes in the file besides its data
 # Topic, received [ns], sent [ns], serialized message.
 Received = tuple[str, int, int, bytes]
 
@@ -77,7 +78,7 @@ class BagWriter:
                 self._split()
                 self._file_start = received
             self._pending.append((self._channels[name], received, sent, data))
-            self._pending_size += len(data)
+            self._pending_size += len(data) + OVERHEAD
             if self._max_size and self._file.size + self._pending_size >= self._max_size:
                 self._write_pending()
                 if self._file.size >= self._max_size:

@@ -37,7 +37,7 @@ class Keyboard:
 def open_keyboard(enabled: bool) -> Iterator[Keyboard]:
     """Give the terminal's keyboard, if this program runs in the foreground of one."""
     file = sys.stdin.fileno() if enabled and sys.stdin is not None and sys.stdin.isatty() else None
-    if file is None or os.tcgetpgrp(file) != os.getpgrp():
+    if file is None or _in_background(file):
         yield Keyboard(None)
         return
     before = termios.tcgetattr(file)
@@ -46,3 +46,10 @@ def open_keyboard(enabled: bool) -> Iterator[Keyboard]:
         yield Keyboard(file)
     finally:
         termios.tcsetattr(file, termios.TCSADRAIN, before)
+
+
+def _in_background(file: int) -> bool:
+    try:
+        return os.tcgetpgrp(file) != os.getpgrp()
+    except OSError:  # a terminal without job control
+        return False

@@ -22,5 +22,5 @@ class RecordedTopic:
 
     def channel_metadata(self) -> dict[str, str]:
         """Return what stands beside the topic in an mcap file."""
-        profiles = yaml.safe_dump(list(self.qos_profiles), sort_keys=False).strip() if self.qos_profiles else ""
+        profiles = yaml.safe_dump(list(self.qos_profiles), sort_keys=False).strip()
         return {"offered_qos_profiles": profiles, "topic_type_hash": self.type_hash}

@@ -113,10 +113,10 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.start_paused,
         read_overrides(arguments.qos_profile_overrides_path),
     )
+    bag = _open(arguments)
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    bag = _open(arguments)
     writer = WriterThread(bag, arguments.max_cache_size)
     try:
         with (

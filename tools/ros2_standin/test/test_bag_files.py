@@ -1,0 +1,216 @@
+"""Bags as files: complete after every flush, split, mended, read by others."""
+
+from __future__ import annotations
+
+import random
+import resource
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("rclpy")
+pytest.importorskip("ros2_standin.bag")
+
+import yaml
+from rclpy.serialization import serialize_message
+from ros2_standin.bag.bag_reader import open_bag
+from ros2_standin.bag.bag_writer import BagWriter
+from ros2_standin.bag.loss_counter import LossCounter
+from ros2_standin.bag.mcap_salvage import McapSalvage
+from ros2_standin.bag.message_definition import message_definition, type_hash
+from ros2_standin.bag.recorded_topic import RecordedTopic
+from ros2_standin.bag.reindex import reindex
+from ros2_standin.verb_error import VerbError
+from rosbags.rosbag2 import Reader
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+
+START = 1_700_000_000_000_000_000  # [ns]
+PERIOD = 10_000_000  # [ns]
+KINDS = {"/joints": "sensor_msgs/msg/JointState", "/mode": "std_msgs/msg/String"}
+
+
+def content(topic: str, number: int) -> bytes:
+    values = [float(number)]
+    joints = JointState(name=["hip"], position=values, velocity=values, effort=values)
+    return serialize_message(joints if topic == "/joints" else String(data=f"{number}"))
+
+
+def fill(bag: BagWriter, count: int, first: int = 0) -> None:
+    for number in range(first, first + count):
+        stamp = START + number * PERIOD
+        bag.add([(topic, stamp, stamp - 1000, content(topic, number)) for topic in KINDS])
+
+
+@pytest.fixture
+def new_bag(tmp_path: Path) -> Callable[..., BagWriter]:
+    def make(name: str = "bag", **options: int) -> BagWriter:
+        bag = BagWriter(tmp_path / name, **options)
+        for topic, kind in KINDS.items():
+            encoding, definition = message_definition(kind)
+            bag.add_topic(RecordedTopic(topic, kind, type_hash(kind), (), definition, encoding))
+        return bag
+
+    return make
+
+
+def numbers(path: Path) -> list[float]:
+    store = get_typestore(Stores.EMPTY)
+    with Reader(path) as reader:
+        joints = [topic for topic in reader.connections if topic.topic == "/joints"]
+        store.register(get_types_from_msg(joints[0].msgdef.data, joints[0].msgtype))
+        return [store.deserialize_cdr(data, KINDS["/joints"]).position[0] for _, _, data in reader.messages(joints)]
+
+
+def test_what_was_flushed_is_readable_while_the_recorder_still_writes(new_bag: Callable[..., BagWriter]):
+    bag = new_bag()
+    fill(bag, 10)
+    bag.flush()
+    assert numbers(bag.folder) == list(range(10))
+    fill(bag, 5, first=10)
+    bag.flush()
+    assert numbers(bag.folder) == list(range(15))
+    with Reader(bag.folder) as reader:
+        assert (reader.message_count, reader.start_time) == (30, START)
+        assert reader.duration == 14 * PERIOD + 1
+    bag.close()
+
+
+def test_a_failed_write_leaves_what_was_there(new_bag: Callable[..., BagWriter]):
+    bag = new_bag()
+    fill(bag, 10)
+    bag.flush()
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    size = bag.size
+    fill(bag, 1000, first=10)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 5000, before[1]))
+    try:
+        with pytest.raises(OSError):
+            bag.flush()
+        bag.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert numbers(bag.folder) == list(range(10))
+
+
+def test_a_bag_is_split_by_size_and_by_time(new_bag: Callable[..., BagWriter]):
+    for options in ({"max_size": 15_000}, {"max_duration": 50 * PERIOD}, {"max_duration": 50 * PERIOD, "level": 1}):
+        bag = new_bag("_".join(map(str, options)), **options)
+        fill(bag, 200)
+        bag.close()
+        information = yaml.safe_load((bag.folder / "metadata.yaml").read_text())["rosbag2_bagfile_information"]
+        files = information["files"]
+        assert [file["path"] for file in files] == [f"{bag.folder.name}_{number}.mcap" for number in range(len(files))]
+        assert information["relative_file_paths"] == [file["path"] for file in files]
+        assert len(files) > 2
+        assert sum(file["message_count"] for file in files) == information["message_count"] == 400
+        assert numbers(bag.folder) == list(range(200))
+        assert [number for file in files for number in numbers(bag.folder / file["path"])] == list(range(200))
+        if "max_duration" in options:
+            assert all(file["duration"]["nanoseconds"] <= 50 * PERIOD for file in files)
+        else:
+            assert all((bag.folder / file["path"]).stat().st_size < 30_000 for file in files)
+
+
+def test_the_official_reader_takes_the_files(new_bag: Callable[..., BagWriter]):
+    reader_module = pytest.importorskip("mcap.reader")
+    for options in ({}, {"level": 1}):
+        bag = new_bag(f"bag{len(options)}", **options)
+        fill(bag, 100)
+        bag.flush()
+        fill(bag, 100, first=100)
+        bag.close()
+        with next(bag.folder.glob("*.mcap")).open("rb") as file:
+            reader = reader_module.make_reader(file, validate_crcs=True)
+            found = [
+                (message.log_time - START, message.log_time - message.publish_time)
+                for _, channel, message in reader.iter_messages()
+                if channel.topic == "/joints"
+            ]
+            assert found == [(number * PERIOD, 1000) for number in range(200)]
+            assert reader.get_header().profile == "ros2"
+            assert reader.get_summary().statistics.chunk_count == 2
+            assert [record.name for record in reader.iter_metadata()] == ["rosbag2"]
+
+
+@pytest.fixture
+def damaged(new_bag: Callable[..., BagWriter], tmp_path: Path) -> Iterator[tuple[Path, bytes]]:
+    """A bag whose file a test damages, and the file's content."""
+    bag = new_bag("damaged")
+    for number in range(20):
+        fill(bag, 10, first=10 * number)
+        bag.flush()
+    bag.close()
+    path = bag.folder / "damaged_0.mcap"
+    yield path, path.read_bytes()
+
+
+def test_a_file_that_breaks_off_is_mended(damaged: tuple[Path, bytes]):
+    path, whole = damaged
+    path.write_bytes(whole[: len(whole) // 2])
+    (path.parent / "metadata.yaml").unlink()
+    with pytest.raises(VerbError, match=r"no metadata.yaml: `ros2 bag reindex"), open_bag(path.parent):
+        pass
+    with pytest.raises(VerbError, match="breaks off"), open_bag(path):
+        pass
+    (sentence,) = reindex(path.parent)
+    assert f"breaks off after {len(whole) // 2} bytes" in sentence
+    found = numbers(path.parent)
+    assert found == list(range(len(found)))
+    assert len(found) > 50
+    with open_bag(path.parent) as bag:
+        assert bag.reader.message_count == 2 * len(found)
+        assert bag.reader.topics["/joints"].msgtype == KINDS["/joints"]
+
+
+def test_any_damage_is_told_or_mended(damaged: tuple[Path, bytes]):
+    path, whole = damaged
+    chance = random.Random(1)
+    for trial in range(150):
+        content = bytearray(whole)
+        if trial % 2:
+            del content[chance.randrange(len(content)) :]
+        for _ in range(chance.randrange(1, 4) if trial % 4 else 0):
+            if content:
+                content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+        path.write_bytes(content)
+        try:
+            with open_bag(path.parent) as bag:
+                assert sum(1 for _ in bag.messages(bag.reader.connections, 0)) <= 400
+        except VerbError as error:
+            assert str(path.parent) in str(error)
+        salvage = McapSalvage(path)
+        try:
+            saved = [message for messages in salvage.messages() for message in messages]
+        except VerbError as error:
+            assert str(path) in str(error)
+            continue
+        assert len(saved) <= 400
+        assert len(saved) == 400 or salvage.damage
+
+
+def test_damaged_metadata_is_told(damaged: tuple[Path, bytes]):
+    path, _ = damaged
+    metadata = path.parent / "metadata.yaml"
+    whole = metadata.read_text()
+    for text in ("", "{", "rosbag2_bagfile_information: 3", whole.replace("mcap", "tape"), whole.replace("_0", "_7")):
+        metadata.write_text(text)
+        with pytest.raises(VerbError, match=f"bag '{path.parent}'"), open_bag(path.parent):
+            pass
+
+
+def test_lost_messages_are_counted():
+    one = LossCounter()
+    for number in (5, 6, 9, 10):
+        one.hear(number)
+    assert one.lost == 2
+    two = LossCounter()
+    two.publishers = 2
+    for number in (100, 3, 101, 4, 5, 102, 7, 104):
+        two.hear(number)
+    assert two.lost == 2
+    for number in (1, 2, 3):  # one of them has been started again
+        two.hear(number)
+    assert two.lost == 2
