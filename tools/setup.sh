@@ -19,6 +19,10 @@ distribution() {
     [ "$program" != "$root/.venv/bin/ros2" ]
 }
 
+options_of() {
+    if [ "$1" = requirements/sdk.txt ]; then echo --no-deps; fi
+}
+
 python=${PYTHON:-python3}
 command -v "$python" >/dev/null || fail "no '$python' on PATH: install Python 3.10 to 3.13, or name one with PYTHON=..."
 version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
@@ -43,7 +47,7 @@ else
     [ "$machine" = "Linux x86_64" ] ||
         fail "ROS 2 wheels exist for Linux on x86-64 and this is $machine: source a ROS 2 distribution, then try again"
 fi
-[ -z "$with_tests" ] || requirements="$requirements requirements/train.txt requirements/test.txt"
+[ -z "$with_tests" ] || requirements="$requirements requirements/train.txt requirements/test.txt requirements/sdk.txt"
 
 # 1. Python libraries, again whenever the lists, the Python version, the kind of ROS or this folder's place change.
 kind="$mode, Python $version, $root"
@@ -58,7 +62,7 @@ for list in $requirements; do
     if ! cat requirements/*.txt | cmp -s - "$stamp"; then
         echo "fcnet: installing $list"
         .venv/bin/python -m pip install -qq --disable-pip-version-check --no-compile \
-            ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} -r "$list"
+            ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} $(options_of "$list") -r "$list"
         cat requirements/*.txt >"$stamp"
     fi
 done
