@@ -52,6 +52,11 @@ class BoardFaults:
         for name in ("delay", "jitter", "power"):
             if not 0.0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name} is {getattr(self, name):g}; it must be zero or more")
+        for name in ("joint_offset", "velocity_spike", "torque_offset"):
+            if not math.isfinite(getattr(self, name)):
+                raise ValueError(f"{name} is {getattr(self, name):g}; it must be a finite number")
+        if self.tilt is not None and not all(math.isfinite(angle) for angle in self.tilt):
+            raise ValueError(f"tilt is {self.tilt[0]:g} {self.tilt[1]:g}; it must be two finite numbers")
         if self.temperature is not None and not -128.0 <= self.temperature <= 127.0:
             raise ValueError(f"temperature is {self.temperature:g}; the wire carries -128 to 127 deg C")
         if self.blocked_joint not in (None, *JOINT_NAMES):

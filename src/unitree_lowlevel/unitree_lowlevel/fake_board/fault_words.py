@@ -86,9 +86,15 @@ def _release(faults: BoardFaults, buttons: list[str]) -> RemoteState:
 
 
 def _stick(faults: BoardFaults, words: list[str]) -> RemoteState:
-    if len(words) != 2 or words[0] not in STICKS:
-        raise ValueError(f"stick takes one of {' '.join(STICKS)} and a number from -1 to 1")
-    moved: dict[str, Any] = {words[0]: float(words[1])}
+    try:
+        name, word = words
+        place = float(word)
+    except ValueError:
+        name, place = "", 0.0
+    if name not in STICKS or not -1.0 <= place <= 1.0:
+        said = " ".join(["stick", *words])
+        raise ValueError(f"{said} is not understood; stick takes one of {' '.join(STICKS)} and a number from -1 to 1")
+    moved: dict[str, Any] = {name: place}
     return replace(faults.remote, **moved)
 
 

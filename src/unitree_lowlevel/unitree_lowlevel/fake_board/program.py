@@ -141,10 +141,10 @@ def _report(board: FakeBoard) -> None:
 
 
 def _summary(board: FakeBoard) -> str:
-    log, intervals = board.commands, board.commands.intervals
+    log, intervals = board.commands, 1e3 * np.sort(board.commands.intervals)
     lines = [f"commands: {log.count} good, bad: {dict(log.bad) or 'none'}"]
     if len(intervals):
-        median, slow, longest = 1e3 * np.quantile(intervals, [0.5, 0.99, 1.0])
+        median, slow, longest = (intervals[int(share * (len(intervals) - 1))] for share in (0.5, 0.99, 1.0))
         lines.append(f"intervals [ms]: median {median:.2f}, 99 % {slow:.2f}, longest {longest:.2f}")
     lines.append(
         f"largest stiffness {log.largest_stiffness:g} Nm/rad, damping {log.largest_damping:g} Nms/rad, "

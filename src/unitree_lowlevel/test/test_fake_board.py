@@ -1,0 +1,347 @@
+"""The fake board over a real socket: what it answers, what it does to its joints, and each of its faults."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fcnet_core.robot import load_robot
+from fcnet_core.rotation import roll_pitch_yaw
+from unitree_lowlevel.command_codec import encode_command
+from unitree_lowlevel.fake_board.board import BoardError, FakeBoard
+from unitree_lowlevel.fake_board.board_faults import BoardFaults
+from unitree_lowlevel.fake_board.joint_physics import JointPhysics
+from unitree_lowlevel.generation import GEN33, GEN38, GENERATIONS, Generation
+from unitree_lowlevel.low_command import SERVO, LowCommand
+from unitree_lowlevel.low_state import LowState
+from unitree_lowlevel.state_codec import decode_state
+from unitree_lowlevel.wire_error import WireError
+from unitree_lowlevel.wireless_remote import RemoteState, decode_remote
+
+ALIENGO = load_robot("aliengo")
+PATIENCE = 20.0  # [s], for a loaded machine
+SILENT = 0.2  # [s] without a datagram that is taken for silence
+HOLD = LowCommand(
+    mode=np.full(12, SERVO, dtype=np.uint8),
+    position=ALIENGO.stand_pose,
+    velocity=np.zeros(12),
+    torque=np.zeros(12),
+    stiffness=np.full(12, 60.0),
+    damping=np.full(12, 2.0),
+)
+DAMP = replace(HOLD, stiffness=np.zeros(12))
+
+
+class Desk:
+    """A running board and a program's socket before it."""
+
+    def __init__(self, **options: Any) -> None:
+        self.generation: Generation = options.pop("generation", GEN33)
+        self.board = FakeBoard(self.generation, JointPhysics(ALIENGO), **options)
+        self.board.start()
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.settimeout(PATIENCE)
+        self.sender: tuple[str, int] | None = None
+
+    def send(self, command: LowCommand = HOLD) -> None:
+        self.send_bytes(encode_command(self.generation, command))
+
+    def send_bytes(self, datagram: bytes) -> None:
+        self._socket.sendto(datagram, self.board.address)
+
+    def datagram(self) -> bytes:
+        datagram, self.sender = self._socket.recvfrom(2048)
+        return datagram
+
+    def state(self) -> LowState:
+        """The next state; waits for it."""
+        return decode_state(self.generation, self.datagram())
+
+    def new_state(self) -> LowState:
+        """A state that was made after this call."""
+        self.drain()
+        self.state()
+        return self.state()
+
+    def drain(self) -> None:
+        self._socket.setblocking(False)
+        try:
+            while True:
+                self._socket.recv(2048)
+        except BlockingIOError:
+            self._socket.settimeout(PATIENCE)
+
+    def is_silent(self) -> bool:
+        time.sleep(0.05)
+        self.drain()
+        self._socket.settimeout(SILENT)
+        try:
+            self._socket.recv(2048)
+        except TimeoutError:
+            return True
+        finally:
+            self._socket.settimeout(PATIENCE)
+        return False
+
+    def until(self, condition: Callable[[LowState], bool]) -> LowState:
+        """The first state for which the condition holds; the last command is sent again and again meanwhile."""
+        deadline = time.monotonic() + PATIENCE
+        while not condition(state := self.state()):
+            assert time.monotonic() < deadline
+        return state
+
+    def close(self) -> None:
+        self._socket.close()
+        self.board.stop()
+
+
+@pytest.fixture
+def desk() -> Iterator[Callable[..., Desk]]:
+    with ExitStack() as stack:
+
+        def make(**options: Any) -> Desk:
+            made = Desk(**options)
+            stack.callback(made.close)
+            return made
+
+        yield make
+
+
+@pytest.mark.parametrize("generation", GENERATIONS.values(), ids=GENERATIONS)
+def test_it_says_nothing_before_a_command_and_then_500_states_a_second_with_its_own_time(desk, generation):
+    desk = desk(generation=generation)
+    assert desk.is_silent()
+    desk.send()
+    ticks = [desk.state().tick for _ in range(200)]
+    assert set(np.diff(ticks)) == {2}  # milliseconds, none left out
+    assert desk.sender == desk.board.address
+
+
+def test_a_board_that_only_answers_sends_one_state_for_each_command(desk):
+    desk = desk(free_running=False)
+    for _ in range(20):
+        desk.send()
+        desk.state()
+    assert desk.is_silent()
+    assert desk.board.states_sent == 20
+
+
+def test_states_go_to_whoever_sent_the_last_good_command(desk):
+    desk = desk()
+    desk.send()
+    desk.state()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        other.settimeout(PATIENCE)
+        other.sendto(b"hello", desk.board.address)
+        desk.state()
+        other.sendto(encode_command(GEN33, HOLD), desk.board.address)
+        decode_state(GEN33, other.recv(2048))
+        assert desk.is_silent()
+
+
+def test_joints_follow_the_command_and_their_torque_ends_at_the_robots_limit(desk):
+    desk = desk()
+    desk.send()
+    far = desk.state()
+    limit = ALIENGO.torque_limit + 1 / 256
+    assert (np.abs(far.torque) <= limit).all()
+    near = desk.until(lambda state: bool(np.allclose(state.position, ALIENGO.stand_pose, atol=0.01)))
+    assert (near.mode == SERVO).all()
+
+
+def test_the_board_holds_the_last_command_for_ever_or_as_long_as_it_is_told(desk):
+    forever, briefly = desk(), desk(command_timeout=0.05)
+    for each in (forever, briefly):
+        each.send(replace(HOLD, velocity=np.full(12, 1.0), stiffness=np.zeros(12)))
+    time.sleep(0.2)
+    assert (forever.new_state().mode == SERVO).all()
+    assert (briefly.new_state().mode != SERVO).all()
+
+
+@pytest.mark.parametrize(
+    ("damage", "kind"),
+    [
+        (lambda good: good[:-1] + bytes([good[-1] ^ 1]), "checksum"),
+        (lambda good: good[:-1], "size"),
+        (lambda good: encode_command(GEN38, HOLD), "generation"),
+    ],
+)
+def test_bad_commands_are_counted_and_move_nothing(desk, damage, kind):
+    desk = desk()
+    desk.send(DAMP)
+    resting = desk.state().position
+    desk.send_bytes(damage(encode_command(GEN33, HOLD)))
+    desk.new_state()
+    deadline = time.monotonic() + PATIENCE
+    while not desk.board.commands.bad:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert desk.board.commands.bad == {kind: 1}
+    np.testing.assert_allclose(desk.new_state().position, resting, atol=0.01)
+
+
+def test_two_boards_cannot_listen_at_one_address(desk):
+    desk = desk()
+    with pytest.raises(BoardError, match="the board cannot listen at"):
+        FakeBoard(GEN33, JointPhysics(ALIENGO), desk.board.address)
+
+
+def test_a_restart_begins_the_boards_time_again_and_waits_for_a_command(desk):
+    desk = desk()
+    desk.send()
+    desk.until(lambda state: state.tick > 1500)
+    desk.board.restart()
+    time.sleep(0.1)
+    assert desk.is_silent()
+    desk.send()
+    assert desk.state().tick < 1500
+
+
+def _tilt(state: LowState) -> float:
+    return float(roll_pitch_yaw(state.orientation)[0])
+
+
+CONTENT_FAULTS: dict[str, tuple[dict[str, Any], Callable[[LowState], bool]]] = {
+    "temperature": ({"temperature": 90.0}, lambda state: bool((state.temperature == 90).all())),
+    "tilt": ({"tilt": (1.2, 0.0)}, lambda state: _tilt(state) == pytest.approx(1.2, abs=0.01)),
+    "tilt is felt": (
+        {"tilt": (np.pi / 2, 0.0)},
+        lambda state: state.linear_acceleration[1] == pytest.approx(9.81, abs=0.2),
+    ),
+    "other_robot": ({"other_robot": True}, lambda state: state.identity != (0, 0)),
+    "outside_limits": ({"outside_limits": True}, lambda state: bool((state.position > ALIENGO.upper + 0.1).any())),
+    "joint_offset": ({"joint_offset": 0.5}, lambda state: state.position[1] > ALIENGO.lie_pose[1] + 0.4),
+    "velocity_spike": ({"velocity_spike": 50.0}, lambda state: float(np.abs(state.velocity).max()) > 45.0),
+    "torque_offset": ({"torque_offset": 60.0}, lambda state: bool((np.abs(state.torque) > 50.0).all())),
+    "power": (
+        {"power": 3000.0},
+        lambda state: float(np.abs(state.torque * state.velocity).sum()) == pytest.approx(3000.0, rel=0.01),
+    ),
+    "remote": (
+        {"remote": RemoteState(frozenset({"L2", "B"}), lx=0.5)},
+        lambda state: decode_remote(state.remote) == RemoteState(frozenset({"L2", "B"}), lx=0.5),
+    ),
+}
+
+
+@pytest.mark.parametrize(("fault", "shows"), CONTENT_FAULTS.values(), ids=CONTENT_FAULTS)
+def test_faults_of_content_come_and_go(desk, fault, shows):
+    desk = desk()
+    desk.send(DAMP)
+    assert not shows(desk.state())
+    desk.board.faults = BoardFaults(**fault)
+    desk.until(shows)
+    desk.board.faults = BoardFaults()
+    desk.until(lambda state: not shows(state))
+
+
+def test_a_spike_may_be_in_some_states_only(desk):
+    desk = desk(faults=BoardFaults(velocity_spike=50.0, spike_share=0.3))
+    desk.send(DAMP)
+    spikes = [np.abs(desk.state().velocity).max() > 40.0 for _ in range(300)]
+    assert 0.1 < np.mean(spikes) < 0.5
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"), [("not_finite", "not_finite"), ("other_generation", "generation"), ("corruption", "checksum")]
+)
+def test_faults_that_a_bridge_must_refuse_come_and_go(desk, fault, kind):
+    desk = desk()
+    desk.send()
+    desk.state()
+    desk.board.faults = BoardFaults(**{fault: True})
+    with pytest.raises(WireError) as caught:
+        while True:
+            desk.state()
+    assert caught.value.kind == kind
+    desk.board.faults = BoardFaults()
+    time.sleep(0.1)
+    desk.drain()
+    desk.state()
+
+
+def test_silence_comes_and_goes(desk):
+    desk = desk()
+    desk.send()
+    desk.state()
+    desk.board.faults = BoardFaults(silence=True)
+    assert desk.is_silent()
+    desk.board.faults = BoardFaults()
+    desk.state()
+
+
+def test_a_frozen_tick_leaves_the_sensors_alive_and_a_frozen_state_the_tick(desk):
+    desk = desk()
+    desk.send(DAMP)
+    desk.board.faults = BoardFaults(frozen_tick=True)
+    first, second = desk.new_state(), desk.new_state()
+    assert first.tick == second.tick
+    assert (first.angular_velocity != second.angular_velocity).any()
+    desk.board.faults = BoardFaults(frozen_state=True)
+    first, second = desk.new_state(), desk.new_state()
+    assert first.tick < second.tick
+    for name in ("position", "velocity", "torque", "angular_velocity", "linear_acceleration"):
+        np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
+
+
+def test_a_foreign_source_sends_plausible_states_from_a_port_of_its_own_even_when_the_board_is_silent(desk):
+    desk = desk(faults=BoardFaults(foreign_source=True, silence=True))
+    desk.send()
+    state = desk.state()
+    assert ((state.position > ALIENGO.lower) & (state.position < ALIENGO.upper)).all()
+    assert desk.sender is not None
+    assert desk.sender[0] == desk.board.address[0]
+    assert desk.sender[1] != desk.board.address[1]
+
+
+def test_a_blocked_joint_does_not_follow_and_does_again_when_freed(desk):
+    desk = desk(faults=BoardFaults(blocked_joint="FL_thigh_joint"))
+    desk.send(DAMP)
+    desk.new_state()
+    desk.send(HOLD)
+    others = [joint for joint in range(12) if joint != 4]
+    target = ALIENGO.stand_pose
+    state = desk.until(lambda state: bool(np.allclose(state.position[others], target[others], atol=0.01)))
+    assert state.position[4] == pytest.approx(ALIENGO.lie_pose[4], abs=0.02)
+    desk.board.faults = BoardFaults()
+    desk.until(lambda state: bool(np.allclose(state.position, target, atol=0.01)))
+
+
+def test_lost_commands_are_in_the_log_but_move_nothing(desk):
+    desk = desk(faults=BoardFaults(loss=1.0))
+    desk.send()
+    assert desk.is_silent()
+    assert desk.board.commands.count == 1
+    assert desk.board.client is None
+
+
+def test_lost_and_doubled_states_keep_their_shares(desk):
+    desk = desk()
+    desk.send()
+    desk.state()
+    desk.board.faults = BoardFaults(loss=0.3, duplicates=0.5)
+    time.sleep(0.05)
+    desk.drain()
+    ticks = np.array([desk.state().tick for _ in range(600)])
+    times = {tick: int((ticks == tick).sum()) for tick in ticks}
+    possible = (ticks.max() - ticks.min()) / 2 + 1
+    assert 0.55 < len(times) / possible < 0.85
+    assert 0.35 < np.mean([number == 2 for number in times.values()]) < 0.65
+
+
+def test_what_goes_wrong_in_the_boards_thread_is_raised_when_it_stops():
+    class Broken(JointPhysics):
+        def advance(self, duration: float) -> None:
+            raise RuntimeError("the joints have fallen off")
+
+    board = FakeBoard(GEN33, Broken(ALIENGO))
+    board.start()
+    with pytest.raises(RuntimeError, match="fallen off"):
+        board.stop()

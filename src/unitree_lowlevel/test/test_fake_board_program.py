@@ -1,0 +1,102 @@
+"""The program of the fake board as a user runs it."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+PROGRAM = "import sys; from unitree_lowlevel.fake_board.program import main; sys.exit(main('aliengo'))"
+PATIENCE = 30.0  # [s]
+
+
+class Typing:
+    """A running program, a keyboard before it, and what it prints."""
+
+    def __init__(self, *options: str) -> None:
+        command = [sys.executable, "-c", PROGRAM, *options]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+
+    def type(self, line: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def until(self, pattern: str) -> re.Match[str]:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if found := re.search(pattern, line):
+                return found
+        raise AssertionError(f"it ended without saying {pattern}")
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+@pytest.fixture
+def start() -> Iterator[type]:
+    started: list[Typing] = []
+
+    def start(*options: str) -> Typing:
+        started.append(Typing(*options))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.close()
+
+
+def test_it_says_where_it_listens_obeys_what_is_typed_and_ends(start):
+    program = start("--port", "0")
+    program.until(r"aliengo, gen33, listens at 127\.0\.0\.1:\d+")
+    program.until(r"commands 0/s.*client none; no faults")
+    program.type("help")
+    program.until(r"foreign_source +besides, another port")
+    program.type("loss 0.25")
+    program.until(r"faults: loss 0.25")
+    program.type("press L2 B")
+    program.until(r"faults: loss 0.25, remote B L2")
+    program.type("loss lots")
+    program.until(r"loss lots is not understood; loss takes a number")
+    program.type("status")
+    program.until(r"commands: 0 good")
+    program.type("quit")
+    assert program.process.wait(PATIENCE) == 0
+
+
+def test_faults_can_be_options(start):
+    program = start("--port", "0", "--loss", "0.1", "--silence", "--tilt", "0.3", "0", "--generation", "gen38")
+    program.until("gen38, listens")
+    program.until(r"faults: loss 0.1, silence, tilt \(0.3, 0.0\)")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_quietly(start, number):
+    program = start("--port", "0")
+    program.until("listens")
+    program.process.send_signal(number)
+    output = program.process.communicate(timeout=PATIENCE)[0]
+    assert program.process.returncode == 0
+    assert "Traceback" not in output
+
+
+def test_a_port_in_use_is_one_sentence(start):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
+        taken.bind(("127.0.0.1", 0))
+        program = start("--port", str(taken.getsockname()[1]))
+        program.until("fake_board: the board cannot listen at .*choose another")
+        assert program.process.wait(PATIENCE) == 1
+
+
+def test_a_share_of_more_than_all_is_one_sentence(start):
+    program = start("--port", "0", "--loss", "3")
+    program.until("fake_board: loss is 3; it is a share, from 0 to 1")
+    assert program.process.wait(PATIENCE) == 1

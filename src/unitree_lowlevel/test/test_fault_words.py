@@ -1,0 +1,73 @@
+"""Faults as they are typed."""
+
+from __future__ import annotations
+
+import pytest
+
+from unitree_lowlevel.fake_board.board_faults import BoardFaults
+from unitree_lowlevel.fake_board.fault_words import changed_faults, fault_fields
+from unitree_lowlevel.wireless_remote import RemoteState
+
+
+def _after(*lines: str) -> BoardFaults:
+    faults = BoardFaults()
+    for line in lines:
+        faults = changed_faults(faults, line.split())
+    return faults
+
+
+@pytest.mark.parametrize(
+    ("line", "faults"),
+    [
+        ("loss 0.1", BoardFaults(loss=0.1)),
+        ("silence on", BoardFaults(silence=True)),
+        ("tilt 1.2 -0.3", BoardFaults(tilt=(1.2, -0.3))),
+        ("temperature 90", BoardFaults(temperature=90.0)),
+        ("blocked_joint RR_calf_joint", BoardFaults(blocked_joint="RR_calf_joint")),
+        ("press L2 B", BoardFaults(remote=RemoteState(frozenset({"L2", "B"})))),
+        ("stick lx 0.5", BoardFaults(remote=RemoteState(lx=0.5))),
+    ],
+)
+def test_a_line_switches_a_fault_on(line, faults):
+    assert _after(line) == faults
+
+
+@pytest.mark.parametrize("fault", fault_fields(), ids=lambda fault: fault.name)
+def test_every_fault_can_be_switched_off(fault):
+    assert _after(f"{fault.name} off") == BoardFaults()
+
+
+def test_buttons_are_let_go_one_by_one_or_all_at_once():
+    assert _after("press L2 B", "release B").remote.buttons == {"L2"}
+    assert _after("press L2 B", "release").remote.buttons == set()
+
+
+def test_clear_leaves_only_the_remote():
+    assert _after("loss 0.1", "silence on", "press A", "clear") == _after("press A")
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("lost 0.1", "there is no fault lost"),
+        ("loss many", "loss takes a number"),
+        ("loss 2", "loss is 2; it is a share"),
+        ("loss nan", "loss is nan; it is a share"),
+        ("delay -1", "delay is -1; it must be zero or more"),
+        ("silence perhaps", "silence takes on or off"),
+        ("silence", "silence takes on or off"),
+        ("tilt 1", "tilt takes roll and pitch"),
+        ("temperature 200", "the wire carries"),
+        ("temperature nan", "the wire carries"),
+        ("blocked_joint tail", "there is no joint tail; choose one of FR_hip_joint"),
+        ("press Z", "the remote has no button Z"),
+        ("stick up 1", "stick takes one of lx"),
+        ("stick lx far", "stick lx far is not understood; stick takes one of lx"),
+        ("stick lx 2", "stick takes one of lx"),
+        ("joint_offset nan", "joint_offset is nan; it must be a finite number"),
+        ("tilt inf 0", "tilt is inf 0; it must be two finite numbers"),
+    ],
+)
+def test_what_is_not_understood_is_told_in_a_sentence(line, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        _after(line)
