@@ -66,7 +66,14 @@ def test_a_missing_entry_is_named(facts, tmp_path, entry) -> None:
 
 @pytest.mark.parametrize(
     ("section", "entry"),
-    [("joints", "calf"), ("commands", "vy"), ("poses", "lie"), ("bodies", "thigh"), ("gains", "kd")],
+    [
+        ("joints", "calf"),
+        ("commands", "vy"),
+        ("poses", "lie"),
+        ("bodies", "thigh"),
+        ("gains", "kd"),
+        ("safety", "state_timeout"),
+    ],
 )
 def test_a_missing_part_is_named(facts, tmp_path, section, entry) -> None:
     del facts[section][entry]
@@ -91,6 +98,31 @@ def test_limits_poses_and_ranges_that_cannot_be_are_refused(facts, tmp_path) -> 
     facts["poses"]["stand"] = [0.0, 0.8, -1.5]
     facts["commands"]["vx"] = [0.1, 1.0, 1.0]
     assert "the range of command vx must contain 0" in refusal(facts, tmp_path)
+
+
+@pytest.mark.parametrize("value", [0, -0.1, True, "0.08", None, float("inf"), float("nan"), [0.08]])
+def test_a_threshold_that_is_no_positive_number_is_refused(facts, tmp_path, value) -> None:
+    facts["safety"]["command_timeout"] = value
+    assert "safety.command_timeout must be a positive number" in refusal(facts, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"max_kp": 50.0}, "the gains are above safety.max_kp"),
+        ({"max_kd": 3.0}, "the gains are above safety.max_kp or safety.max_kd"),
+        ({"temperature_warning": 80.0}, "must warn of temperature"),
+        ({"packet_loss_warning": 0.3}, "must warn of temperature and packet loss"),
+    ],
+)
+def test_thresholds_that_contradict_each_other_are_refused(facts, tmp_path, changes, told) -> None:
+    facts["safety"] |= changes
+    assert told in refusal(facts, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["aliengo", "a1"])
+def test_a_dead_controller_leaves_the_robot_damped_within_a_tenth_of_a_second(name) -> None:
+    assert load_robot(name).safety.command_timeout <= 0.09
 
 
 @pytest.mark.parametrize("content", ["", "[1, 2]", "name: [unclosed", "legs: {FR: 1}", "text"])

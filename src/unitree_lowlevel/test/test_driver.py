@@ -29,7 +29,7 @@ def test_a_state_ends_the_waiting_and_its_absence_begins_it_again(bench):
     bench.turn()
     assert bench.driver.phase is Phase.DAMPING
     bench.silent = True
-    bench.run(0.1)
+    bench.run(0.2)
     assert bench.driver.phase is Phase.WAITING
     assert bench.driver.trip is None
 
@@ -167,11 +167,13 @@ def test_what_is_wrong_with_a_state_trips(bench, name, seconds, fault):
 def test_a_blocked_joint_trips(bench):
     bench.following()
     bench.state = {"position": bench.position.copy()}
-    way = np.linspace(0.0, 1.2, 30)
-    for share in way:
+    way = np.linspace(0.0, 1.0, 30)
+    for share in way[:20]:
         bench.run(0.02, bench.robot.lie_pose + share * (bench.robot.stand_pose - bench.robot.lie_pose))
     assert bench.driver.phase is Phase.FOLLOWING
-    bench.run(0.5, bench.robot.stand_pose)
+    for share in way[20:]:
+        bench.run(0.02, bench.robot.lie_pose + share * (bench.robot.stand_pose - bench.robot.lie_pose))
+    bench.run(0.3, bench.robot.stand_pose)
     assert bench.driver.trip.name == "joint_error"
     assert "blocked leg" in bench.driver.trip.reason
 

@@ -138,4 +138,4 @@ def test_faults_of_the_board_end_in_damping_and_are_left_by_reset(connect, name,
     assert loop.driver.phase is Phase.DAMPING
     loop.run(0.1, follow=False)
     loop.run(0.1)
-    assert loop.driver.phase is Phase.FOLLOWING, loop.driver.warnings
+    assert loop.driver.phase is Phase.FOLLOWING, (loop.driver.trip, loop.driver.warnings)

@@ -135,7 +135,11 @@ def test_states_are_judged_by_their_own_news(state_of, robot):
     assert "because of this" in watch.check(10.0, "because of this").reason
     assert watch.see(Reception(noisy(state_of, robot, 5), 10.0))
     assert watch.check(10.04) is None
-    assert (watch.check(10.06).name, watch.age(10.06)) == ("stale_state", pytest.approx(0.06))
+    assert watch.check(10.06) is None  # nobody has looked for a new one yet
+    for _ in range(6):
+        assert not watch.see(None)
+    assert watch.check(10.06).reason.startswith("no state for 0.06 s")
+    assert watch.missing(10.06)
     assert not watch.see(Reception(noisy(state_of, robot, 5), 10.06))
     assert watch.check(10.07).name == "frozen_state"
     assert watch.see(Reception(noisy(state_of, robot, 6), 10.08))
@@ -214,6 +218,11 @@ def test_our_own_lateness_is_no_loss():
         line.counters.received += 1
         line.loss.see(20.0 + 0.002 * line.turns, line.turns * 2000, 0, line.counters)
     assert line.loss.share == 0.0
+
+
+def test_a_board_that_sends_unasked_is_measured_by_its_own_clock():
+    """Half as many cycles as states: whoever is late himself still knows what was lost."""
+    assert Line(0).run(3.0, lost=0.15, step=2) == pytest.approx(0.15, abs=0.05)
 
 
 def test_the_loss_survives_a_restart_and_the_wrap_of_the_tick():

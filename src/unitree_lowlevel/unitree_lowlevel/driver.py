@@ -32,6 +32,7 @@ from unitree_lowlevel.wireless_remote import RemoteState
 Array = npt.NDArray[np.float64]
 PERIOD = 0.002  # [s] of the motor board's own loop
 EMERGENCY_STOP = "emergency_stop"
+PATIENCE = 5  # cycles without targets before their age counts: after our own pause they get time to arrive
 REFUSAL_MEMORY = 0.2  # [s] for which refused targets stay a warning
 _NEVER = float("-inf")
 
@@ -93,6 +94,7 @@ class MotorDriver:
         self._active = False
         self._armed = False
         self._heard = _NEVER
+        self._looks = 0
         self._now = _NEVER
         self._target: Array = robot.lie_pose
         self._findings: list[Finding] = []
@@ -131,7 +133,7 @@ class MotorDriver:
     def activate(self) -> None:
         """Let targets be obeyed, once there has been a "damp" or a silence of targets."""
         with self._lock:
-            self._active, self._armed, self._heard = True, False, self._now
+            self._active, self._armed, self._heard, self._looks = True, False, self._now, 0
 
     def deactivate(self) -> None:
         """Damp, and obey no targets until `activate`."""
@@ -167,7 +169,7 @@ class MotorDriver:
             if position.shape != self._target.shape or not np.isfinite(position).all():
                 return f"targets must be {len(JOINT_NAMES)} finite positions; these are ignored"
             position = np.minimum(np.maximum(position, self._limits.lower), self._limits.upper)
-            since, self._heard = targets.time - self._heard, targets.time
+            since, self._heard, self._looks = targets.time - self._heard, targets.time, 0
             if self.phase is not Phase.FOLLOWING:
                 return self._begin(position, targets.time)
             if problem := check_jump(self._limits, self._target, position, max(since, 0.0)):
@@ -192,7 +194,7 @@ class MotorDriver:
                 self._monitor.accept_robot()
             self.trip, self.phase = None, Phase.DAMPING
             self._later.clear()
-            self._armed, self._heard = False, now
+            self._armed, self._heard, self._looks = False, now, 0
             self._announcements.say("reset: the joints are damped")
             return Answer(True, "reset: the joints are damped; targets are followed after a damp or a silence of them")
 
@@ -203,6 +205,7 @@ class MotorDriver:
         """
         with self._lock, np.errstate(all="ignore"):
             self._now = now
+            self._looks += 1
             target = self._ramp.position(now) if self.phase is Phase.FOLLOWING else None
             self._findings = self._monitor.inspect(now, reception, counters, target)
             self._judge(now)
@@ -221,14 +224,13 @@ class MotorDriver:
         for finding in self._findings:
             if finding.severity is Severity.ALWAYS or (following and finding.severity is Severity.NO_FOLLOWING):
                 self._trip(finding, now)
-        silent = now - self._heard > self._safety.command_timeout
+        silent = now - self._heard > self._safety.command_timeout and self._looks > PATIENCE
         if silent and self.phase is Phase.FOLLOWING:
             self._let_go(f"no targets for {now - self._heard:.2f} s: the joints are damped")
         if silent:
             self._armed = True
         if self.phase in (Phase.WAITING, Phase.DAMPING):
-            known = self._monitor.states.age(now) <= self._safety.state_timeout
-            self.phase = Phase.DAMPING if known else Phase.WAITING
+            self.phase = Phase.WAITING if self._monitor.states.missing(now) else Phase.DAMPING
 
     def _begin(self, target: Array, now: float) -> str | None:
         """Begin to follow; whoever is refused must damp or be silent first, so that nothing begins by itself later."""

@@ -76,7 +76,6 @@ class SafetyMonitor:
         problem = self.states.check(now, self._link.rejection(now, counters))
         if problem is not None:
             findings.append(problem)
-        if problem is not None:
             self.loss.reset()  # a gap has a name of its own
         elif state is not None:
             self.loss.see(now, state.tick, self.states.live_repeats, counters)

@@ -36,13 +36,14 @@ class PacketLoss:
 
     The robot's tick tells how many states there were: its unit is not documented, so the nearest of the usual ones is
     taken. A robot may also send only in answer to commands: then there are no more states than there were commands,
-    and packets lost on either way count. Lost behind our own delays is not lost: see `min` below.
+    and packets lost on either way count. A robot that ever sent clearly more than that does not wait for commands.
     """
 
     def __init__(self, period: float) -> None:
         self.share: float | None = None
         self._period = period
         self._cycles = 0
+        self._runs_free = False
         self._marks: deque[_Mark] = deque(maxlen=MEASUREMENTS + 1)
 
     def reset(self) -> None:
@@ -73,10 +74,12 @@ class PacketLoss:
         advance = _advance(first.tick, last.tick)
         periods = (last.time - first.time) / self._period
         unit = min(_TICKS, key=lambda ticks: abs(math.log((advance + 1e-9) / (periods * ticks))))
-        expected = min(advance / unit, last.cycles - first.cycles)
         arrived = last.received - first.received
         if last.live_repeats - first.live_repeats < COARSE:
             arrived -= last.duplicates - first.duplicates
+        commands = last.cycles - first.cycles
+        self._runs_free |= arrived > 1.1 * commands + 10
+        expected = advance / unit if self._runs_free else min(advance / unit, commands)
         return min(1.0, max(0.0, 1.0 - arrived / expected)) if expected > 0 else 0.0
 
 

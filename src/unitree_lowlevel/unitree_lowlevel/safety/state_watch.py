@@ -12,6 +12,7 @@ from unitree_lowlevel.transport import Reception
 STALE = "stale_state"
 FROZEN = "frozen_state"
 INVALID = "invalid_state"
+PATIENCE = 5  # looks in vain before a state counts as old: after our own pause the robot gets time to answer
 _NEVER = float("-inf")
 
 
@@ -27,6 +28,7 @@ class StateWatch:
         self._timeout = timeout
         self._frozen_time = frozen_time
         self._fresh = _NEVER
+        self._looks = 0
         self._repeated = _NEVER
         self._changed = _NEVER
         self._invalid = _NEVER
@@ -34,7 +36,8 @@ class StateWatch:
         self._sensors = b""
 
     def see(self, reception: Reception | None) -> bool:
-        """Take in what has arrived; True for a new valid state."""
+        """Take in what has arrived, once per cycle; True for a new valid state."""
+        self._looks += 1
         if reception is None:
             return False
         state, now = reception.state, reception.received
@@ -47,14 +50,14 @@ class StateWatch:
             self._repeated = now
             self.live_repeats += values != self._sensors
             return False
-        self.state, self._fresh = state, now
+        self.state, self._fresh, self._looks = state, now, 0
         if values != self._sensors:
             self._sensors, self._changed = values, now
         return True
 
-    def age(self, now: float) -> float:
-        """Age [s] of the newest valid state; infinite before the first."""
-        return now - self._fresh
+    def missing(self, now: float) -> bool:
+        """Whether there is no state, or none that is new enough at time `now` [s]."""
+        return self.state is None or (now - self._fresh > self._timeout and self._looks > PATIENCE)
 
     def check(self, now: float, rejection: str | None = None) -> Finding | None:
         """What is wrong with the states at time `now` [s]; rejection: why packets have been refused lately."""
@@ -63,12 +66,11 @@ class StateWatch:
         if self.state is None:
             advice = rejection or "switch the robot on, check cable and address"
             return Finding(STALE, f"no state has arrived; {advice}", _STOPS)
-        age = now - self._fresh
-        if age > self._timeout:
+        if self.missing(now):
             if now - self._repeated <= self._timeout:
                 return Finding(FROZEN, f"the robot's tick stands at {self.state.tick}; restart the robot", _STOPS)
             advice = rejection or "check the cable and that the robot is on"
-            return Finding(STALE, f"no state for {age:.2f} s; {advice}", _STOPS)
+            return Finding(STALE, f"no state for {now - self._fresh:.2f} s; {advice}", _STOPS)
         if now - self._changed > self._frozen_time:
             still = now - self._changed
             return Finding(FROZEN, f"all sensors have said the same for {still:.2f} s; restart the robot", _STOPS)
