@@ -228,6 +228,6 @@ def _bound(address: Address) -> socket.socket:
         endpoint.close()
         raise BoardError(
             f"the board cannot listen at {address[0]}:{address[1]} ({error.strerror}); "
-            "end the program that does, or choose another --address or --port"
+            "end the program that does, or choose another address or port"
         ) from error
     return endpoint
