@@ -16,7 +16,10 @@ from unitree_lowlevel.fake_board.joint_physics import JointPhysics
 from unitree_lowlevel.generation import GEN33
 from unitree_lowlevel.wire_transport import WireTransport
 
-ROBOT = load_robot("aliengo")
+ALIENGO = load_robot("aliengo")
+# A busy machine holds up board and loop together; here it may.
+PATIENT = replace(ALIENGO.safety, state_timeout=0.4, frozen_time=0.6, command_timeout=0.3)
+ROBOT = replace(ALIENGO, safety=PATIENT)
 PERIOD = 0.002
 BAD_LINE = BoardFaults(loss=0.01, jitter=0.002, duplicates=0.02, reordering=0.02)
 
@@ -30,7 +33,7 @@ class Loop:
         self.transport.open()
         self.losses: list[float] = []
         self.driver.activate()
-        self.run(0.2, follow=False)
+        self.run(0.5, follow=False)
 
     def run(self, seconds: float, follow: bool = True) -> None:
         """Go on for a while."""
@@ -52,7 +55,7 @@ class Loop:
             self.run(0.02)
             if condition():
                 return
-        raise AssertionError(f"nothing within 5 s: {self.driver.phase}, {self.driver.warnings}")
+        raise AssertionError(f"nothing within 5 s: {self.driver.phase}, {self.driver.trip}, {self.driver.warnings}")
 
 
 @pytest.fixture(params=[True, False], ids=["free_running", "answering"])
@@ -125,8 +128,7 @@ def test_a_very_bad_line_trips(connect, free_running):
 )
 def test_faults_of_the_board_end_in_damping_and_are_left_by_reset(connect, name, faults):
     board, loop = connect(BoardFaults())
-    loop.run(0.1)
-    assert loop.driver.phase is Phase.FOLLOWING
+    loop.until(lambda: loop.driver.phase is Phase.FOLLOWING)
     board.faults = replace(board.faults, **faults)
     loop.until(lambda: loop.driver.trip is not None)
     assert loop.driver.trip.name == name
@@ -136,6 +138,5 @@ def test_faults_of_the_board_end_in_damping_and_are_left_by_reset(connect, name,
     loop.until(lambda: loop.driver.reset(time.monotonic()).accepted)
     loop.run(0.2)
     assert loop.driver.phase is Phase.DAMPING
-    loop.run(0.1, follow=False)
-    loop.run(0.1)
-    assert loop.driver.phase is Phase.FOLLOWING, (loop.driver.trip, loop.driver.warnings)
+    loop.run(0.4, follow=False)
+    loop.until(lambda: loop.driver.phase is Phase.FOLLOWING)

@@ -220,6 +220,13 @@ def test_our_own_lateness_is_no_loss():
     assert line.loss.share == 0.0
 
 
+def test_a_slow_board_is_no_lossy_line():
+    """A simulated board on a busy machine: 60 % of the states, on a clock of milliseconds that is as slow."""
+    line = Line(0)
+    line.loss = PacketLoss(0.0012)
+    assert line.run(3.0) < 0.02
+
+
 def test_a_board_that_sends_unasked_is_measured_by_its_own_clock():
     """Half as many cycles as states: whoever is late himself still knows what was lost."""
     assert Line(0).run(3.0, lost=0.15, step=2) == pytest.approx(0.15, abs=0.05)

@@ -34,9 +34,10 @@ class _Mark:
 class PacketLoss:
     """Estimates the share of states that did not come, over the last second.
 
-    The robot's tick tells how many states there were: its unit is not documented, so the nearest of the usual ones is
-    taken. A robot may also send only in answer to commands: then there are no more states than there were commands,
-    and packets lost on either way count. A robot that ever sent clearly more than that does not wait for commands.
+    The robot's tick tells how many states there were. Its unit is not documented: the nearest of the usual ones is
+    taken, and where the clock and its usual steps disagree (a simulated robot may be slow) that with the smaller loss.
+    A robot may also send only in answer to commands: then there are no more states than there were commands, and
+    packets lost on either way count. A robot that ever sent clearly more than that does not wait for commands.
     """
 
     def __init__(self, period: float) -> None:
@@ -45,15 +46,21 @@ class PacketLoss:
         self._cycles = 0
         self._runs_free = False
         self._marks: deque[_Mark] = deque(maxlen=MEASUREMENTS + 1)
+        self._tick = 0
+        self._steps: deque[int] = deque(maxlen=round(WINDOW / period))
 
     def reset(self) -> None:
         """Begin a new window."""
         self._marks.clear()
+        self._steps.clear()
         self.share = None
 
     def see(self, now: float, tick: int, live_repeats: int, counters: TransportCounters) -> None:
         """Count one more cycle, at time `now` [s], with the newest state's tick."""
         self._cycles += 1
+        if tick != self._tick:
+            self._steps.append(_advance(self._tick, tick))
+            self._tick = tick
         marks = self._marks
         if marks and now - marks[-1].time < WINDOW / MEASUREMENTS:
             return
@@ -73,7 +80,8 @@ class PacketLoss:
     def _estimate(self, first: _Mark, last: _Mark) -> float:
         advance = _advance(first.tick, last.tick)
         periods = (last.time - first.time) / self._period
-        unit = min(_TICKS, key=lambda ticks: abs(math.log((advance + 1e-9) / (periods * ticks))))
+        smallest_usual = sorted(self._steps)[len(self._steps) // 10] if self._steps else 1
+        unit = max(_nearest(advance / periods), _nearest(smallest_usual))
         arrived = last.received - first.received
         if last.live_repeats - first.live_repeats < COARSE:
             arrived -= last.duplicates - first.duplicates
@@ -81,6 +89,10 @@ class PacketLoss:
         self._runs_free |= arrived > 1.1 * commands + 10
         expected = advance / unit if self._runs_free else min(advance / unit, commands)
         return min(1.0, max(0.0, 1.0 - arrived / expected)) if expected > 0 else 0.0
+
+
+def _nearest(step: float) -> float:
+    return min(_TICKS, key=lambda ticks: abs(math.log(max(step, 1e-9) / ticks)))
 
 
 def _advance(earlier: int, later: int) -> int:
