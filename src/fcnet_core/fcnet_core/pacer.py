@@ -25,6 +25,7 @@ class Pacer:
         self._deadline = clock()
         self._measured_from = self._deadline
         self._turns = 0
+        self.lost = 0.0  # [s] that were not made up for
 
     def wait(self) -> None:
         """Return at the next deadline, or at once where it has passed."""
@@ -34,6 +35,7 @@ class Pacer:
         if now < self._deadline:
             self._sleep(self._deadline - now)
         elif now > self._deadline + LATEST:
+            self.lost += now - self._deadline
             self._deadline = now
 
     def measured_rate(self) -> float:

@@ -49,6 +49,7 @@ def test_a_long_pause_is_not_made_up_for(fake):
     for _ in range(101):
         pacer.wait()
     assert fake.now == pytest.approx(110.4)
+    assert pacer.lost == pytest.approx(9.996)
 
 
 def test_a_simulation_that_cannot_keep_up_reports_its_true_rate(fake):

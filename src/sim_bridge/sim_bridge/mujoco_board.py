@@ -51,6 +51,7 @@ class MujocoBoard(SimulatingNode):
             command_timeout=settings.command_timeout,
             seed=settings.seed,
         )
+        self._time_lost = 0.0
         self._odom = OdomPublisher(self)
         self._odom_turns = max(1, round(1.0 / (settings.odom_rate * PERIOD)))
         self._health = SimulationHealth(self, wanted=1.0)
@@ -65,6 +66,7 @@ class MujocoBoard(SimulatingNode):
         turn = 0
         while not stop.is_set() and not receiving.done():
             self._board.turn()
+            self._tell_of_lost_time()
             turn += 1
             if turn % self._odom_turns == 0:
                 self._odom.publish(self._physics.ground_truth(), self.get_clock().now().to_msg())
@@ -75,6 +77,12 @@ class MujocoBoard(SimulatingNode):
         self._board.stop()
         if self._viewer is not None:
             self._viewer.close()
+
+    def _tell_of_lost_time(self) -> None:
+        lost = self._board.time_lost - self._time_lost
+        if lost > 0.0:
+            self._time_lost += lost
+            self.get_logger().warning(f"the board stood still for {lost:.3f} s: this machine was busy elsewhere")
 
     def _report(self) -> None:
         refused = sum(self._board.commands.bad.values())

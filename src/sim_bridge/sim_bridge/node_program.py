@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 import threading
@@ -52,6 +53,8 @@ def _run(node: SimulatingNode, stop: threading.Event) -> None:
 
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="receive") as threads:
         receiving = threads.submit(receive)
+        gc.collect()
+        gc.freeze()  # what lives now lives on: later collections need not look at it and stay short
         try:
             node.simulate(stop, receiving)
         finally:

@@ -96,6 +96,11 @@ class FakeBoard:
         """The board's own time."""
         return int(self._turns * PERIOD * self._ticks_per_second) % 2**32
 
+    @property
+    def time_lost(self) -> float:
+        """Seconds in which the board stood still because this machine was busy elsewhere."""
+        return self._pacer.lost
+
     def real_time_factor(self) -> float:
         """Seconds of the board's time per second of the wall's since this was last asked."""
         return self._pacer.measured_rate() * PERIOD

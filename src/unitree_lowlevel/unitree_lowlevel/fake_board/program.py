@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import signal
 import sys
 import threading
@@ -57,6 +58,8 @@ def main(robot: str, arguments: Sequence[str] | None = None) -> int:
     )
     threading.Thread(target=_obey_lines, args=(board, sys.stdin), daemon=True).start()
     threading.Thread(target=_report, args=(board,), daemon=True).start()
+    gc.collect()
+    gc.freeze()  # what lives now lives on: later collections need not look at it and stay short
     try:
         board.run()
     finally:
@@ -133,7 +136,7 @@ def _report(board: FakeBoard) -> None:
         log = board.commands
         print(
             f"commands {max(0, log.count - commands)}/s, states {board.states_sent - states}/s, "
-            f"bad {sum(log.bad.values())}, real time {board.real_time_factor():.2f}, "
+            f"bad {sum(log.bad.values())}, real time {board.real_time_factor():.2f}, lost {board.time_lost:.2f} s, "
             f"client {_place(board.client)}; {_faults(board)}",
             flush=True,
         )
