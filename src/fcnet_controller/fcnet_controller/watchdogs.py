@@ -10,7 +10,6 @@ import numpy.typing as npt
 from fcnet_core.robot import JOINT_NAMES, Safety
 
 Array = npt.NDArray[np.float64]
-JOINT_ERROR_TIME = 0.1  # [s] a joint may be away from its target before that counts: impacts pass, blocked legs stay
 
 
 class TiltWatchdog:
@@ -29,10 +28,14 @@ class TiltWatchdog:
 
 
 class JointErrorWatchdog:
-    """Watches the distance between targets and measured positions, which grows when a leg is blocked or powerless."""
+    """Watches the distance between targets and measured positions, which grows when a leg is blocked or powerless.
+
+    It counts only after the robot's joint_error_time: impacts pass, blocked legs stay.
+    """
 
     def __init__(self, safety: Safety, period: float) -> None:
         self._limit = safety.max_joint_error
+        self._patience = safety.joint_error_time
         self._period = period
         self._exceeded = 0.0
 
@@ -45,7 +48,7 @@ class JointErrorWatchdog:
         error = np.abs(target - measured)
         worst = int(error.argmax())
         self._exceeded = self._exceeded + self._period if error[worst] > self._limit else 0.0
-        if self._exceeded <= JOINT_ERROR_TIME:
+        if self._exceeded <= self._patience:
             return None
         return (
             f"{JOINT_NAMES[worst]} is {error[worst]:.2f} rad from its target, the limit is {self._limit:g} rad; "
