@@ -12,7 +12,7 @@ import numpy.typing as npt
 from fcnet_core.robot import JOINT_NAMES
 
 Array = npt.NDArray[np.float64]
-THINKING_TIME = 1_000_000  # [ns] an answer sooner after a state than this was to the state before
+THINKING_TIME = 200_000  # [ns] an answer sooner after a state than this was to the state before
 MEMORY = 8  # steps for which an answer is still awaited
 
 
@@ -28,7 +28,9 @@ class PlaybackComparison:
         self._squares: Array = np.zeros(len(JOINT_NAMES))
         self._largest: Array = np.zeros(len(JOINT_NAMES))
         self._compared = 0
+        self._answers = 0
         self._played = 0
+        self._repeated = 0
         self._damped = 0
 
     def played(self, target: Array, stamp: int) -> None:
@@ -45,17 +47,24 @@ class PlaybackComparison:
             if target is None:
                 self._damped += 1
                 return
+            self._answers += 1
             for step in reversed(self._awaited):
                 if step.stamp <= stamp - THINKING_TIME:
+                    self._repeated += step.answer is not None
                     step.answer = target
                     self._lock.notify_all()
                     return
 
+    @property
+    def answers(self) -> int:
+        """How many position targets have come."""
+        return self._answers
+
     def wait_for_answer(self, patience: float) -> bool:
         """Wait until the step played last is answered, but not longer than `patience` [s]; whether it is."""
         with self._lock:
-            newest = self._awaited[-1]
-            return self._lock.wait_for(lambda: newest.answer is not None, patience)
+            newest = self._awaited[-1] if self._awaited else None
+            return newest is None or self._lock.wait_for(lambda: newest.answer is not None, patience)
 
     def finish(self) -> None:
         """Count the steps for which answers were still awaited."""
@@ -71,6 +80,7 @@ class PlaybackComparison:
             return {
                 "steps": self._played,
                 "compared": self._compared,
+                "repeated_answers": self._repeated,
                 "damping_answers": self._damped,
                 "rmse_rad": _by_joint(rmse) if known else None,
                 "largest_rad": _by_joint(self._largest) if known else None,
@@ -95,7 +105,10 @@ class _Step:
 
 def summary_text(summary: dict[str, Any]) -> str:
     """A summary for a terminal."""
-    lines = [f"{summary['compared']} of {summary['steps']} steps compared with the recorded targets"]
+    lines = [
+        f"{summary['compared']} of {summary['steps']} steps compared with the recorded targets, "
+        f"{summary['repeated_answers']} answered more than once"
+    ]
     if summary["rmse_rad"] is not None:
         lines.append(f"RMSE over all joints {summary['rmse_all_rad']:.4f} rad")
         lines.append(f"{'joint':16}{'RMSE':>10}{'largest':>10}  [rad]")

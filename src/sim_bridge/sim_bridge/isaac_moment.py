@@ -29,6 +29,22 @@ class Moment:
     target: Array
 
 
+class RecordedMoments:
+    """The rows of a recording, with the trunk's acceleration as the change of its velocity since the row before."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        change = np.diff(recording.linear_velocity, axis=0, prepend=recording.linear_velocity[:1])
+        elapsed = np.diff(recording.states.time, prepend=recording.states.time[0] - recording.period)
+        self._acceleration = np.where(recording.states.first[:, None], 0.0, change / elapsed[:, None])
+
+    def __len__(self) -> int:
+        return len(self._recording)
+
+    def __getitem__(self, row: int) -> Moment:
+        return moment(self._recording, row, self._acceleration[row])
+
+
 def moment(recording: Recording, row: int, acceleration: Array) -> Moment:
     """Row `row` of a recording; acceleration (3,) [m/s^2] of the trunk in the world.
 

@@ -1,9 +1,9 @@
 """Plays a rollout of another simulator as a robot on the usual topics.
 
 The robot does what was recorded, whatever it is told (open loop): joint_trajectory is received and compared with the
-recorded targets of the same step. Until the controller walks, a standing robot is shown, so that it can get there. From
-then on the two keep step: a step is sent when the controller, whose clock sets the pace, has answered the one before.
-Two clocks would drift apart, and a gait that is off by two steps out of twenty is another gait.
+recorded targets of the same step. Until the controller walks, a standing robot is shown, so that it can get there.
+From then on the two keep step: the controller's clock sets the pace, one step for each of its answers. Two clocks would
+drift apart, and a gait that is off by two steps out of twenty is another gait.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import math
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import asdict
 from pathlib import Path
@@ -35,7 +35,7 @@ from fcnet_core.recording import Recording, read_recording
 from fcnet_core.robot import SETPOINT_FIELDS, load_robot
 from sim_bridge.isaac_comparison import PlaybackComparison, summary_text
 from sim_bridge.isaac_live_source import LiveSource
-from sim_bridge.isaac_moment import Moment, held_moment, moment, standing_moment
+from sim_bridge.isaac_moment import Moment, RecordedMoments, held_moment, moment, standing_moment
 from sim_bridge.isaac_settings import declare_playback_settings
 from sim_bridge.node_program import SimulatingNode, run_node
 from sim_bridge.odom_publisher import OdomPublisher
@@ -45,8 +45,10 @@ Array = npt.NDArray[np.float64]
 HOLD_PERIOD = 0.02  # [s] between two states of the robot that waits
 HEALTH_PERIOD = 1.0  # [s]
 PATIENCE = 0.1  # [s] to wait for a live state before looking for a signal to end
-ANSWER_PATIENCE = 5.0  # periods to wait for an answer: less than it takes the controller to miss its states
-SHORTEST = 0.95  # of a period between two steps, for a controller that answers each several times
+LONGEST_WAIT = 1.0  # [s] for an answer, after which the recording goes on without
+# Of a period between an answer and the next step: well before the controller's next cycle, well after the last one.
+PAUSE = 0.4
+SAME_RATE = 1e-3  # relative difference within which a recording has the controller's rate
 WALKING, FAULT = "walking", "fault"
 VELOCITY = [SETPOINT_FIELDS.index(field) for field in ("vx", "vy", "yaw_rate")]
 POSE = [SETPOINT_FIELDS.index(field) for field in ("height", "roll", "pitch")]
@@ -64,7 +66,6 @@ class IsaacPlayback(SimulatingNode):
         self._live = LiveSource(self.settings.live) if self.settings.live else None
         self._comparison = PlaybackComparison()
         self._mode = ""
-        self._shown = 0.0
         self._pose: Array = np.zeros(3)
         self._states, self._odom = StatePublisher(self), OdomPublisher(self)
         self._cmd_vel = self.create_publisher(Twist, "cmd_vel", QoSProfile(depth=1))
@@ -121,39 +122,50 @@ class IsaacPlayback(SimulatingNode):
                 self._live.receive(HOLD_PERIOD)
 
     def _play(self, recording: Recording, ended: Callable[[], bool]) -> None:
-        self.get_logger().info("playing")
-        period = recording.period / self.settings.rate
-        pacer = Pacer(period)
-        for row, acceleration in self._rows(recording):
-            shown = moment(recording, row, acceleration)
-            if self.settings.publish_commands:
-                self._command(shown.setpoint)
-            if self.settings.in_step and self._mode == WALKING:
-                self._await_answer(period)
-                pacer = Pacer(period)
-            else:
-                pacer.wait()
+        moments = RecordedMoments(recording)
+        in_step = abs(recording.period * self.settings.control_rate - 1.0) < SAME_RATE
+        self.get_logger().info("playing, in step with the controller" if in_step else "playing at its own pace")
+        while not ended():
+            row = self._play_in_step(moments, recording.period, ended) if in_step else 0
+            self._play_at_own_pace(moments, row, recording.period, ended)
+            if not self.settings.loop:
+                return
+            self.get_logger().info("beginning again: the states jump, and the controller does not know it")
+
+    def _play_in_step(self, moments: RecordedMoments, period: float, ended: Callable[[], bool]) -> int:
+        """Show one moment for each answer of a controller that walks; return the row at which that came to an end.
+
+        A controller that has answered twice between two moments has gone on by two steps: so does the recording.
+        """
+        row, before = 0, self._comparison.answers
+        while row < len(moments) and self._mode == WALKING and not ended():
+            shown = moments[row]
+            self._show(shown)
+            if not self._await_answer(shown, period):
+                return row + 1
+            self._command(moments[min(row + 1, len(moments) - 1)].setpoint)
+            time.sleep(PAUSE * period / self.settings.rate)
+            row = max(row + 1, self._comparison.answers - before)
+        return row
+
+    def _await_answer(self, shown: Moment, period: float) -> bool:
+        """Whether the moment shown last is answered within LONGEST_WAIT; until then it is shown again and again."""
+        give_up = time.monotonic() + LONGEST_WAIT
+        while self._mode == WALKING and time.monotonic() < give_up:
+            if self._comparison.wait_for_answer(2 * period / self.settings.rate):
+                return True
+            self._publish(shown)
+        return False
+
+    def _play_at_own_pace(self, moments: RecordedMoments, first: int, period: float, ended: Callable[[], bool]) -> None:
+        pacer = Pacer(period / self.settings.rate)
+        for row in range(first, len(moments)):
             if ended():
                 return
+            shown = moments[row]
+            self._command(shown.setpoint)
             self._show(shown)
-        self._await_answer(period)
-
-    def _await_answer(self, period: float) -> None:
-        """Return when the last step has been answered and nearly a period has passed since."""
-        earliest = self._shown + SHORTEST * period
-        if self._shown > 0.0:
-            self._comparison.wait_for_answer(ANSWER_PATIENCE * period)
-        time.sleep(max(earliest - time.monotonic(), 0.0))
-
-    def _rows(self, recording: Recording) -> Iterator[tuple[int, Array]]:
-        """Every row with the trunk's acceleration, which is the change of its velocity since the row before."""
-        change = np.diff(recording.linear_velocity, axis=0, prepend=recording.linear_velocity[:1])
-        time = np.diff(recording.states.time, prepend=recording.states.time[:1] - recording.period)
-        acceleration = np.where(recording.states.first[:, None], 0.0, change / time[:, None])
-        yield from enumerate(acceleration)
-        while self.settings.loop:
-            self.get_logger().info("beginning again: the states jump, and the controller does not know it")
-            yield from enumerate(acceleration)
+            pacer.wait()
 
     def _relay(self, ended: Callable[[], bool]) -> None:
         """Publish live states as they come."""
@@ -165,14 +177,12 @@ class IsaacPlayback(SimulatingNode):
             if state is None:
                 continue
             shown = moment(state, 0, _acceleration(before, state))
-            if self.settings.publish_commands:
-                self._command(shown.setpoint)
+            self._command(shown.setpoint)
             self._show(shown)
             before = state
 
     def _show(self, shown: Moment) -> None:
         self._comparison.played(shown.target, self._publish(shown))
-        self._shown = time.monotonic()
 
     def _publish(self, shown: Moment) -> int:
         """Publish a moment; return its stamp [ns]."""
@@ -182,6 +192,8 @@ class IsaacPlayback(SimulatingNode):
         return now.nanoseconds
 
     def _command(self, setpoint: Array) -> None:
+        if not self.settings.publish_commands:
+            return
         twist = Twist()
         twist.linear.x, twist.linear.y, twist.angular.z = setpoint[VELOCITY].tolist()
         self._cmd_vel.publish(twist)

@@ -24,6 +24,7 @@ ARGUMENTS = {
     "live": ("", "host:port at which a running simulation's states are received instead, such as 127.0.0.1:9870"),
     "robot": ("aliengo", "robot of the recording and of the policy"),
     "policy": ("", "model file; empty for the one shipped for this robot"),
+    "control_rate": ("50.0", "control cycles per second [Hz]; a recording of that rate is kept in step with them"),
     "rate": ("1.0", "recorded seconds per second"),
     "loop": ("false", "true begins again at the end"),
     "publish_commands": ("true", "false leaves cmd_vel and cmd_pose to you"),
@@ -64,17 +65,22 @@ def _refuse_unsuitable(chosen: dict[str, str]) -> None:
     for name in ("loop", "publish_commands"):
         if chosen[name] not in BOOLEANS:
             raise ValueError(f"launch argument {name}:={chosen[name]} is not known; choose {' or '.join(BOOLEANS)}")
+    for name in ("rate", "control_rate"):
+        if not _is_positive_number(chosen[name]):
+            raise ValueError(f"launch argument {name}:={chosen[name]} must be a positive number")
+
+
+def _is_positive_number(text: str) -> bool:
     try:
-        positive = 0.0 < float(chosen["rate"]) < float("inf")
+        return 0.0 < float(text) < float("inf")
     except ValueError:
-        positive = False
-    if not positive:
-        raise ValueError(f"launch argument rate:={chosen['rate']} must be a positive number")
+        return False
 
 
 def _playback(chosen: dict[str, str]) -> Node:
     parameters = {name: chosen[name] for name in ("recording", "mapping", "live", "robot", "summary")} | {
         "rate": float(chosen["rate"]),
+        "control_rate": float(chosen["control_rate"]),
         "loop": chosen["loop"] == "true",
         "publish_commands": chosen["publish_commands"] == "true",
     }
@@ -85,6 +91,7 @@ def _controller(chosen: dict[str, str]) -> Node:
     parameters = {
         "robot": chosen["robot"],
         "policy": chosen["policy"],
+        "control_rate": float(chosen["control_rate"]),
         "real_time_factor": float(chosen["rate"]),
         "auto_start": True,
     }

@@ -20,7 +20,7 @@ class PlaybackSettings:
     rate: float
     loop: bool
     wait_for_controller: bool
-    in_step: bool
+    control_rate: float
     publish_commands: bool
     summary: str
 
@@ -37,8 +37,8 @@ def declare_playback_settings(node: Node) -> PlaybackSettings:
         wait_for_controller=declare(
             node, "wait_for_controller", True, "play a standing robot until the controller walks, then the recording"
         ),
-        in_step=declare(
-            node, "in_step", True, "while the controller walks, send a step when it has answered the one before"
+        control_rate=declare_number(
+            node, "control_rate", 50.0, (0.0, 500.0), "the controller's [Hz]; a recording of that rate is kept in step"
         ),
         publish_commands=declare(node, "publish_commands", True, "send the recorded commands as cmd_vel and cmd_pose"),
         summary=declare(node, "summary", "", "JSON file to write the comparison to; must not exist"),

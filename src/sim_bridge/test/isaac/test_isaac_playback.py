@@ -1,0 +1,245 @@
+"""A recording as a robot: real processes, real topics, a real controller; and a live simulation over a real socket."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from importlib.metadata import entry_points
+
+import numpy as np
+import pytest
+
+from fcnet_core.recording import read_recording
+from fcnet_core.robot import JOINT_NAMES
+from sim_bridge.isaac_comparison import PlaybackComparison, summary_text
+from sim_bridge.isaac_live_source import LiveSource
+
+MILLISECOND = 1_000_000
+PATIENCE = 90.0  # [s], for a loaded machine
+
+
+@pytest.fixture
+def play(domain, tmp_path):
+    """Start the node as a process with these parameters; its output goes to a file."""
+    processes = []
+
+    def start(**parameters):
+        arguments = [part for name, value in parameters.items() for part in ("-p", f"{name}:={value}")]
+        log = (tmp_path / "playback.log").open("w")
+        command = [sys.executable, "-m", "sim_bridge.isaac_playback", "--ros-args", *arguments]
+        environment = os.environ | {"ROS_DOMAIN_ID": str(domain), "PYTHONUNBUFFERED": "1"}
+        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=environment)
+        log.close()
+        processes.append(process)
+        return process
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+def output(tmp_path):
+    return (tmp_path / "playback.log").read_text()
+
+
+def test_a_controller_walks_on_a_recording_and_does_what_was_recorded(play, start, client, rollout, tmp_path):
+    """The policy is the one that was recorded. A busy machine misses a state now and then; half speed helps."""
+    summary = tmp_path / "summary.json"
+    process = play(recording=rollout, summary=summary, rate=0.5)
+    start(
+        "run", "fcnet_controller", "controller", "--ros-args", "-p", "auto_start:=true", "-p", "real_time_factor:=0.5"
+    )
+    assert process.wait(PATIENCE) == 0, output(tmp_path)
+    found = json.loads(summary.read_text())
+    assert found["compared"] > 100
+    assert found["rmse_all_rad"] < 0.15, "two steps out of step give 0.2, another order of joints 0.4"
+    assert set(found["rmse_rad"]) == set(JOINT_NAMES)
+    assert "steps compared with the recorded targets" in output(tmp_path)
+
+
+def test_the_topics_are_those_of_a_robot(play, client, rollout):
+    play(recording=rollout, wait_for_controller="false", loop="true")
+    client.until_states()
+    assert tuple(client.joints.name) == JOINT_NAMES
+    assert client.imu.header.frame_id == "imu_link"
+    assert client.imu.linear_acceleration.z == pytest.approx(9.81, abs=8.0)
+    assert (client.odom.header.frame_id, client.odom.child_frame_id) == ("odom", "base_link")
+    client.until(lambda: client.position[0] > 0.3, "the recorded robot walks forward", 30.0)
+    client.until(lambda: client.position[0] < 0.2, "and begins again", 30.0)
+
+
+def test_until_the_controller_walks_the_robot_stands(play, client, rollout, recording):
+    play(recording=rollout)
+    client.until_states()
+    time.sleep(0.5)
+    np.testing.assert_allclose(client.joints.position, recording.states.joint_position[0], atol=1e-6)
+    assert not any(client.joints.velocity)
+
+
+def test_ctrl_c_ends_it_with_a_summary(play, client, rollout, tmp_path):
+    process = play(recording=rollout, wait_for_controller="false", loop="true")
+    client.until_states()
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30.0) == 0
+    assert "0 of" in output(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        ({}, "give either a recording"),
+        ({"recording": "/no/such.rollout"}, "there is no recording /no/such.rollout"),
+        ({"live": "127.0.0.1:999999"}, "give a free port of this machine"),
+        ({"recording": "ROLLOUT", "robot": "a1"}, "is of the robot aliengo, not a1; play it with robot:=aliengo"),
+        ({"recording": "ROLLOUT", "rate": "-1.0"}, "rate"),
+    ],
+)
+def test_what_cannot_be_played_ends_it_with_a_sentence(play, rollout, tmp_path, parameters, sentence):
+    named = {name: rollout if value == "ROLLOUT" else value for name, value in parameters.items()}
+    assert play(**named).wait(PATIENCE) != 0
+    assert sentence in output(tmp_path)
+    assert "Traceback" not in output(tmp_path)
+
+
+def test_a_running_simulation_is_relayed(play, client, environment, drive, rollout_writer, tmp_path):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process = play(live=f"127.0.0.1:{port}", wait_for_controller="false")
+    recorder = rollout_writer.attach(environment, live=f"127.0.0.1:{port}", env_id=1, robot="aliengo", pace=True)
+    ending = threading.Event()
+
+    def simulate():
+        while not ending.is_set():
+            drive(environment, 10)
+
+    simulation = threading.Thread(target=simulate)
+    simulation.start()
+    try:
+        client.until_states()
+        joints = read_joints(environment)
+        assert np.abs(np.array(client.joints.position) - joints).max() < 0.5
+    finally:
+        ending.set()
+        simulation.join()
+        recorder.close()
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30.0) == 0
+    assert "steps compared" in output(tmp_path)
+
+
+def read_joints(environment):
+    order = [environment.dof_names.index(name) for name in JOINT_NAMES]
+    return environment.dof_pos[1].numpy()[order]
+
+
+@pytest.mark.skipif(
+    not entry_points(group="console_scripts", name="isaac_playback"),
+    reason="the executable isaac_playback is not built",
+)
+def test_one_command_plays_a_recording_to_the_shipped_policy(start, rollout):
+    program = start("launch", "fcnet_controller", "isaac_playback.launch.py", f"recording:={rollout}", "rate:=0.5")
+    assert program.wait(PATIENCE) == 0, program.output
+    assert "steps compared with the recorded targets" in program.output
+
+
+@pytest.fixture
+def source():
+    source = LiveSource("127.0.0.1:0")
+    yield source
+    source.close()
+
+
+@pytest.fixture
+def writer(source, rollout_writer):
+    writer = rollout_writer.RolloutWriter(0.02, JOINT_NAMES, live=f"127.0.0.1:{source.port}", robot="aliengo")
+    yield writer
+    writer.close()
+
+
+def write(writer, angle=0.0):
+    writer.write([angle] * 12, [0.0] * 12, [0.0] * 6 + [1.0] + [0.0] * 6, command=(0.1, 0.2, 0.3))
+
+
+def test_live_states_come_one_by_one(source, writer):
+    for angle in (0.0, 0.1, 0.2):
+        write(writer, angle)
+    states = [source.receive(1.0) for _ in range(3)]
+    assert [float(state.states.joint_position[0, 0]) for state in states] == pytest.approx([0.0, 0.1, 0.2])
+    assert source.receive(0.01) is None
+    assert (source.counters.states, source.counters.bad, source.counters.lost) == (3, 0, 0)
+
+
+def test_bad_packets_are_counted_and_change_nothing(source, writer, rollout_writer):
+    rng = np.random.default_rng(0)
+    good = rollout_writer.frame(b"FCRS", bytes(24))
+    hostile = [b"", b"FCRS", rng.bytes(300), good, good[:-1], rollout_writer.frame(b"FCRH", b"[" * 9000), bytes(60_000)]
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        for datagram in hostile:
+            sender.sendto(datagram, ("127.0.0.1", source.port))
+        assert source.receive(0.2) is None
+        assert source.counters.bad + source.counters.early + source.counters.foreign == len(hostile)
+        time.sleep(1.1)  # the stranger falls silent
+        write(writer)
+        assert source.receive(1.0) is not None
+        sender.sendto(good, ("127.0.0.1", source.port))
+        write(writer, np.nan)  # is not sent
+        write(writer, 0.5)
+        assert float(source.receive(1.0).states.joint_position[0, 0]) == pytest.approx(0.5)
+    assert source.counters.foreign == 1
+    assert source.counters.lost == 1, "the step that was not finite"
+
+
+def test_a_listener_that_comes_late_learns_the_header(source, writer):
+    write(writer)
+    while source.receive(0.05):
+        pass
+    source._header = None  # as if it had started now
+    write(writer)
+    assert source.receive(0.1) is None
+    assert source.counters.early == 1
+    time.sleep(0.6)
+    write(writer)
+    assert source.receive(1.0) is not None
+
+
+def test_what_is_streamed_is_what_is_recorded(source, rollout_writer, tmp_path):
+    path = tmp_path / "both.rollout"
+    writer = rollout_writer.RolloutWriter(0.02, JOINT_NAMES, str(path), f"127.0.0.1:{source.port}")
+    write(writer, 0.7)
+    writer.close()
+    live, recorded = source.receive(1.0), read_recording(path)
+    np.testing.assert_array_equal(live.states.joint_position, recorded.states.joint_position)
+    np.testing.assert_array_equal(live.states.setpoint, recorded.states.setpoint)
+
+
+def test_an_answer_belongs_to_the_newest_state_that_the_controller_can_have_seen():
+    comparison = PlaybackComparison()
+    comparison.played(np.zeros(12), 0)
+    comparison.played(np.ones(12), 20 * MILLISECOND)
+    comparison.answered(np.full(12, 0.5), 20 * MILLISECOND + 1000)  # was on its way when the second state came
+    comparison.answered(np.ones(12), 25 * MILLISECOND)
+    comparison.finish()
+    found = comparison.summary()
+    assert (found["steps"], found["compared"], found["repeated_answers"]) == (2, 2, 0)
+    assert found["largest_rad"]["FR_hip_joint"] == pytest.approx(0.5)
+    assert found["rmse_all_rad"] == pytest.approx(0.5 / np.sqrt(2))
+
+
+def test_damping_and_unknown_targets_are_not_compared():
+    comparison = PlaybackComparison()
+    comparison.played(np.full(12, np.nan), 0)
+    comparison.answered(np.zeros(12), 10 * MILLISECOND)
+    comparison.played(np.zeros(12), 20 * MILLISECOND)
+    comparison.answered(None, 30 * MILLISECOND)
+    comparison.finish()
+    found = comparison.summary()
+    assert (found["steps"], found["compared"], found["damping_answers"]) == (2, 0, 1)
+    assert "0 of 2 steps" in summary_text(found)
