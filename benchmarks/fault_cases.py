@@ -79,7 +79,7 @@ def _board_cases() -> list[FaultCase]:
         # The line.
         _of_board("1 % loss, 2 ms jitter", BoardFaults(loss=0.01, jitter=0.002), tolerated, tolerated),
         _of_board("delay 5 ms", BoardFaults(delay=0.005), tolerated, tolerated),
-        _of_board("delay 100 ms", BoardFaults(delay=0.1), stale, (TOLERATED, "told stale_state")),
+        _of_board("delay 200 ms", BoardFaults(delay=0.2), stale, (TOLERATED, "told stale_state")),
         _of_board("jitter 10 ms", BoardFaults(jitter=0.01), tolerated, tolerated),
         _of_board("duplicates 20 %", BoardFaults(duplicates=0.2), tolerated, tolerated),
         _of_board("reordering 10 %", BoardFaults(reordering=0.1), tolerated, tolerated),
@@ -187,9 +187,14 @@ def _ros_cases() -> list[FaultCase]:
             (TOLERATED,),
             0.3,
             begin=lambda rig: rig.bridge.terminate(),
-            end=lambda rig: rig.bridge.start(),
+            end=_start_bridge_again,
         ),
     ]
+
+
+def _start_bridge_again(rig: FaultRig) -> None:
+    rig.bridge.end()
+    rig.bring_up()
 
 
 def _thaw(rig: FaultRig) -> None:

@@ -24,6 +24,7 @@ from fault_rig import FaultRig
 
 from fcnet_core.model_file import load_model
 from fcnet_core.robot import Robot, load_robot
+from unitree_lowlevel.fake_board.board import PERIOD
 from unitree_lowlevel.low_command import POSITION_STOP, LowCommand
 
 TOLERANCE_OF_FLOATS = 1e-5  # [rad], single precision on the wire
@@ -33,6 +34,9 @@ TELLING = 2.5  # [s] until a warning is told: packets are counted for a second, 
 REFUSAL = 0.6  # [s] for which a robot that is told to stand up in spite of a fault is watched
 AFTERWARDS = 0.3  # [s] watched after the joints were let go
 SWITCH_INTERVAL = 0.0005  # [s] that other threads may keep the board from the interpreter
+HEARING = 0.1  # [s] from a fault of the controller until it is heard here, at most
+HELD_UP = 0.05  # [s] between two commands
+ATTEMPTS = 3
 FOLDER = Path(__file__).resolve().parent.parent
 
 
@@ -43,7 +47,7 @@ class Cell:
     outcome: see fault_cases; detected [s] after its beginning; stiffness: the largest before and after the joints were
     let go [Nm/rad]; beyond: how far positions were outside the limits [rad]; slew [rad/s]; recovered [s]: until the
     robot was passive again, by resets alone; problems: what must not be; violated: a command that must never be is
-    among them.
+    among them; disturbed: this program or the bridge was held up, so that the times cannot be trusted.
     """
 
     fault: str
@@ -56,6 +60,7 @@ class Cell:
     slew: float
     recovered: float
     violated: bool = False
+    disturbed: bool = False
     problems: tuple[str, ...] = ()
 
     @property
@@ -67,17 +72,21 @@ class Cell:
 
 
 def run_cell(rig: FaultRig, case: FaultCase, mode: str) -> Cell:
-    """A cell, once more where something else than the fault, as a busy computer, may have made it what it is."""
-    cell = _attempt(rig, case, mode)
-    if cell.problems and not cell.violated:
-        print(f"{case.name:<30} {mode:<12} {cell.short}; once more", file=sys.stderr, flush=True)
+    """A cell, again where something else than the fault, as a busy computer, may have made it what it is."""
+    for attempt in range(ATTEMPTS):
         cell = _attempt(rig, case, mode)
+        if not cell.problems or (cell.violated and not cell.disturbed) or attempt == ATTEMPTS - 1:
+            break
+        print(f"{case.name:<30} {mode:<12} {cell.short}; once more", file=sys.stderr, flush=True)
     return cell
 
 
 def _attempt(rig: FaultRig, case: FaultCase, mode: str) -> Cell:
     """Bring the robot into the mode, let the fault happen, watch, end the fault, recover."""
-    rig.prepare(mode)
+    try:
+        rig.prepare(mode)
+    except TimeoutError as error:
+        return Cell(case.name, mode, "not tried", None, 0.0, 0.0, 0.0, 0.0, 0.0, problems=(str(error),))
     rig.news.forget()
     rig.board.commands.reset()
     time.sleep(0.02)
@@ -91,7 +100,7 @@ def _attempt(rig: FaultRig, case: FaultCase, mode: str) -> Cell:
     let_go = None if detected is None or _goes_on(outcome) else began + detected
     recovered = rig.recover()
     cell = _measured(rig, case, mode, outcome, detected, let_go, recovered)
-    violations = tuple(_violations(rig, cell))
+    violations = tuple(_violations(rig, case, cell))
     return replace(cell, violated=bool(violations), problems=(*violations, *_judged(case, mode, cell)))
 
 
@@ -120,7 +129,8 @@ def _outcome(rig: FaultRig, mode: str, began: float, wanted: set[str]) -> tuple[
         when = trip[0] if mode in DAMPED or let_go is None else let_go
         return f"trip {trip[1]}", when - began
     if let_go is not None:
-        return BY_CONTROLLER if rig.news.mode == "fault" else LET_GO, let_go - began
+        seen = rig.news.controller_fault
+        return BY_CONTROLLER if seen is not None and seen < let_go + HEARING else LET_GO, let_go - began
     for name in sorted(set(told) & wanted) or sorted(told):
         return f"told {name}", told[name] - began
     return TOLERATED, None
@@ -154,8 +164,9 @@ def _measured(
         stiffness=log.largest_stiffness,
         stiffness_after=after,
         beyond=max(float(beyond.max()), 0.0),
-        slew=log.largest_step / (1.0 / 500.0),
+        slew=log.largest_step / PERIOD,
         recovered=recovered,
+        disturbed=bool(log.intervals.max(initial=0.0) > HELD_UP),
     )
 
 
@@ -164,7 +175,7 @@ def _stiffness(command: LowCommand) -> float:
     return float(np.where(np.abs(command.position) < POSITION_STOP, command.stiffness, 0.0).max())
 
 
-def _violations(rig: FaultRig, cell: Cell) -> list[str]:
+def _violations(rig: FaultRig, case: FaultCase, cell: Cell) -> list[str]:
     """What no command may ever do."""
     log, safety = rig.board.commands, rig.robot.safety
     allowed = rig.allowed_stiffness
@@ -177,9 +188,10 @@ def _violations(rig: FaultRig, cell: Cell) -> list[str]:
         found.append(f"TOO STIFF: {cell.stiffness:.1f}, {log.largest_damping:.1f}")
     if log.largest_torque > 0.0:
         found.append(f"TORQUE {log.largest_torque:.2f} Nm")
-    if log.largest_step > safety.max_target_rate / 500.0 + TOLERANCE_OF_FLOATS:
+    if log.largest_step > safety.max_target_rate * PERIOD + TOLERANCE_OF_FLOATS:
         found.append(f"SLEW of {log.largest_step:.3f} rad a cycle")
-    if cell.stiffness_after > 0.0:
+    latched = cell.outcome.startswith("trip") or case.lets_go(cell.mode)
+    if latched and cell.stiffness_after > 0.0:
         found.append(f"STIFF AGAIN, {cell.stiffness_after:.1f} Nm/rad")
     if cell.mode in DAMPED and cell.stiffness > 0.0:
         found.append(f"STIFF in {cell.mode}")

@@ -102,16 +102,19 @@ class WatchedNews:
         self.phase = ""
         self.health: dict[str, str] = {}
         self.first_fault: tuple[float, str] | None = None
+        self.controller_fault: float | None = None
         self.told: dict[str, float] = {}
 
     def forget(self) -> None:
         """Forget everything but the present state."""
-        self.first_fault = None
+        self.first_fault = self.controller_fault = None
         self.told = {}
 
     def hear_mode(self, message: String) -> None:
         """The controller's mode."""
         self.mode = message.data
+        if self.mode == "fault" and self.controller_fault is None:
+            self.controller_fault = time.monotonic()
 
     def hear_fault(self, message: String) -> None:
         """The bridge's trip, or that there is none."""
