@@ -123,7 +123,7 @@ def test_what_an_image_runs_exists(name):
 
 @pytest.mark.parametrize("name", commands())
 def test_launch_arguments_are_known(name):
-    launch = pytest.importorskip("fcnet_controller.robot_launch")
+    launch = pytest.importorskip("fcnet_controller.launch_arguments")
     given = [word.split(":=")[0] for word in commands()[name] if ":=" in word]
     if "launch" in commands()[name]:
         assert set(given) <= set(launch.ARGUMENTS)

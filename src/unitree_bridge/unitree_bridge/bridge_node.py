@@ -37,7 +37,7 @@ from unitree_lowlevel.driver import MotorDriver
 from unitree_lowlevel.generation import GENERATIONS
 from unitree_lowlevel.open_transport import make_transport
 from unitree_lowlevel.safety.trip import Trip
-from unitree_lowlevel.transport import Transport
+from unitree_lowlevel.transport import Transport, TransportError
 
 HEALTH_PERIOD = 1.0  # [s]
 DISCOVERY_TIME = 1.0  # [s] after which a node knows the others
@@ -76,8 +76,8 @@ class BridgeNode(LifecycleNode):
             robot = self._load_robot(parameters)
             self._refuse_second_publisher()
             self._transport = self._connect(parameters)
-        except (ValueError, OSError) as error:
-            self.get_logger().error(str(error))
+        except (ValueError, OSError, TransportError) as error:
+            self.get_logger().error(" ".join(str(error).split()))  # YAML tells its errors in several lines
             return FAILURE
         self._start_loop(parameters, robot)
         return SUCCESS
@@ -129,7 +129,7 @@ class BridgeNode(LifecycleNode):
         if others := self.get_publishers_info_by_topic("joint_states"):
             raise ConfigurationError(
                 f"{others[0].node_name} publishes {self.resolve_topic_name('joint_states')} already: another bridge or "
-                "simulator is running; stop it, or give this one a namespace"
+                "simulator is running; stop it (one that was killed is forgotten after 20 s), or use a namespace"
             )
 
     def _connect(self, parameters: BridgeParameters) -> Transport:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import String
@@ -29,6 +31,7 @@ class GainsReceiver:
             gains = read_gains(message.data)
             problem = self._driver.set_gains(gains.kp, gains.kd)
         except UnreadableGainsError as error:
+            self._driver.set_gains(math.nan, math.nan)  # which it refuses: no targets without the gains meant for them
             problem = str(error)
         self.state = f"refused: {problem}" if problem else "as offered on joint_gains"
         if problem:

@@ -1,0 +1,113 @@
+"""What a bridge publishes, what it obeys, and when it lets go."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from fcnet_core.robot import JOINT_NAMES
+from unitree_lowlevel.fake_board.board_faults import BoardFaults
+from unitree_lowlevel.wireless_remote import BUTTONS, RemoteState
+
+WITHIN = 0.1  # [s] in which a robot whose controller has died is damped
+LATENESS = 0.1  # [s] granted to a loaded machine on top
+SENDER = """
+import sys, time, rclpy
+from rclpy.qos import QoSProfile
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+from fcnet_core.robot import JOINT_NAMES, load_robot
+rclpy.init()
+publisher = rclpy.create_node("sender").create_publisher(JointTrajectory, "joint_trajectory", QoSProfile(depth=1))
+damp = JointTrajectoryPoint(velocities=[0.0] * 12)
+hold = JointTrajectoryPoint(positions=load_robot("aliengo").lie_pose.tolist())
+for cycle in range(3000):
+    point = damp if cycle % 200 < 10 else hold
+    publisher.publish(JointTrajectory(joint_names=JOINT_NAMES, points=[point]))
+    time.sleep(0.02)
+"""
+
+
+def test_it_publishes_what_the_board_says_by_name_and_in_si_units(bridge, person, robot):
+    joints, imus = person.watch_states(2.0)
+    assert min(len(joints), len(imus)) > 2.0 * 100  # of 500 Hz, on a machine with other things to do
+    state, imu = joints[-1], imus[-1]
+    assert tuple(state.name) == JOINT_NAMES
+    np.testing.assert_allclose(state.position, robot.lie_pose, atol=0.02)
+    assert len(state.velocity) == len(state.effort) == 12
+    assert imu.header.frame_id == "imu_link"
+    assert imu.orientation.w == pytest.approx(1.0, abs=0.01)
+    assert imu.linear_acceleration.z == pytest.approx(9.81, abs=0.5)
+    stamps = [message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec for message in joints]
+    assert (np.diff(stamps) > 0).all()
+    assert abs(stamps[-1] - time.time()) < 5.0
+
+
+def test_targets_are_followed_gently_smoothly_and_within_the_robots_limits(following, person, board, robot):
+    board.commands.reset()
+    risen = robot.lie_pose + 0.4 * (robot.stand_pose - robot.lie_pose)
+    person.move(robot.lie_pose, risen, 0.5)
+    person.send(risen, 0.4)
+    joints, _ = person.watch_states(0.1)  # damped by now, these weightless legs stay where they are
+    np.testing.assert_allclose(joints[-1].position, risen, atol=0.05)
+    log = board.commands
+    assert log.largest_stiffness == robot.gains.kp
+    assert log.largest_rate < 1.5 * robot.safety.max_target_rate
+    assert (log.lowest_position >= robot.lower).all()
+    assert (log.highest_position <= robot.upper).all()
+    assert log.non_finite == 0
+    # 25 targets become ramps: the position on the wire changes several times for each of them.
+    held = np.array([command.position for _, command in log.recent if command.stiffness.max() > 0])
+    steps = np.abs(np.diff(held, axis=0)).max(axis=1)
+    assert (steps > 0).sum() > 2 * 25
+
+
+def test_stiffness_comes_gently(following, board, robot):
+    stiffness = [command.stiffness.max() for _, command in board.commands.recent if command.stiffness.max() > 0]
+    assert stiffness[0] < 0.1 * robot.gains.kp
+    assert np.diff(stiffness[:100]).max() < 0.2 * robot.gains.kp
+    assert stiffness[-1] == robot.gains.kp
+
+
+def test_damping_is_obeyed_at_once(following, person, board, is_damping):
+    person.send(None, 0.2)
+    assert is_damping(board.commands.last)
+
+
+def test_a_robot_whose_controller_is_killed_is_damped_within_a_tenth_of_a_second(bridge, person, board, domain):
+    environment = os.environ | {"ROS_DOMAIN_ID": str(domain), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
+    sender = subprocess.Popen([sys.executable, "-c", SENDER], env=environment)
+    try:
+        person.until(lambda: board.commands.last_stiff() is not None, "stiff commands")
+        time.sleep(0.5)
+        killed = time.monotonic()
+    finally:
+        sender.send_signal(signal.SIGKILL)
+        sender.wait()
+    time.sleep(0.5)
+    assert board.commands.last_stiff() - killed < WITHIN + LATENESS
+    assert board.commands.last_arrival - killed > 0.4
+    person.until_phase("damping")
+
+
+def test_the_wireless_remote_is_a_joystick(bridge, person, board):
+    board.faults = BoardFaults(remote=RemoteState(frozenset({"L1", "A"}), lx=-0.5, ly=1.0, rx=0.25, ry=-1.0, L2=0.0))
+    person.until(lambda: person.joy is not None and any(person.joy.buttons), "a pressed button")
+    assert person.joy.header.frame_id == "unitree_remote"
+    assert list(person.joy.axes) == [-0.5, 1.0, 0.25, -1.0, 0.0]
+    pressed = {name for name, value in zip(BUTTONS, person.joy.buttons, strict=True) if value}
+    assert pressed == {"L1", "A"}
+
+
+def test_commands_that_no_robot_should_follow_move_nothing_and_are_told(bridge, person, board, robot):
+    bad = robot.lie_pose.copy()
+    bad[0] = np.nan
+    person.send(None, 0.1)
+    person.send(bad, 0.3)
+    person.send(robot.lie_pose, 0.3, names=("tail_joint", *JOINT_NAMES[1:]))
+    person.until(lambda: "unknown ['tail_joint']" in bridge.output, "a sentence")
+    assert board.commands.last_stiff() is None
+    person.until(lambda: int(person.health["commands_refused"]) > 10, "a count of refusals")

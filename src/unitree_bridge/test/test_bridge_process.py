@@ -1,0 +1,129 @@
+"""How a bridge begins and ends, and what keeps it from beginning."""
+
+import signal
+import socket
+import time
+
+import pytest
+from sensor_msgs.msg import JointState
+
+from fcnet_core.robot import ROBOT_FOLDER
+
+
+def assert_refused(program, *words):
+    code = program.wait()
+    assert code not in (0, None)
+    assert "Traceback" not in program.output
+    for word in words:
+        assert word in program.output
+    assert len(program.output.strip().splitlines()) == 1, program.output
+
+
+@pytest.fixture
+def half_a_robot_file(tmp_path):
+    path = tmp_path / "aliengo.yaml"
+    text = (ROBOT_FOLDER / "aliengo.yaml").read_text()
+    path.write_text(text[: len(text) // 2])
+    return path
+
+
+@pytest.fixture
+def params_file(tmp_path):
+    def write(text):
+        path = tmp_path / "parameters.yaml"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_leaves_damping_behind_for_a_tenth_of_a_second(start, person, board, robot, is_damping, number):
+    program = start(auto_start=True, publish_rate=50.0)
+    joints, imus = person.watch_states(1.0)
+    assert 5 < len(joints) < 60
+    assert 5 < len(imus) < 60
+    person.until_phase("damping")
+    board.commands.reset()
+    person.send(None, 0.1)
+    person.send(robot.lie_pose, 0.3)
+    assert board.commands.last.stiffness.max() > 0
+    code = program.end(number)
+    assert code == 0, program.output
+    recent = board.commands.recent
+    farewell = [arrival for arrival, _ in recent if arrival > board.commands.last_stiff()]
+    assert is_damping(recent[-1][1])
+    assert farewell[-1] - farewell[0] > 0.1
+    assert len(farewell) > 20
+    assert "Traceback" not in program.output
+
+
+def test_a_managed_bridge_connects_when_configured_and_obeys_when_active(start, person, board, robot, is_damping):
+    board.commands.reset()
+    program = start()
+    assert person.call("aliengo_bridge/reset").success is False
+    time.sleep(0.3)
+    assert board.commands.count == 0
+
+    assert person.change("aliengo_bridge", "configure")
+    person.until_phase("damping")
+    assert is_damping(board.commands.last)
+    person.send(None, 0.1)
+    person.send(robot.lie_pose, 0.3)
+    assert board.commands.last_stiff() is None
+
+    assert person.change("aliengo_bridge", "activate")
+    person.send(None, 0.1)
+    person.send(robot.lie_pose, 0.3)
+    assert board.commands.last.stiffness.max() > 0
+    assert person.change("aliengo_bridge", "deactivate")
+    person.until(lambda: is_damping(board.commands.last), "damping")
+
+    assert person.change("aliengo_bridge", "cleanup")
+    count = board.commands.count
+    time.sleep(0.3)
+    assert board.commands.count == count
+    assert person.change("aliengo_bridge", "configure")
+    person.until(lambda: board.commands.count > count, "commands again")
+    assert program.end() == 0
+
+
+def test_a_second_bridge_on_the_same_port_is_refused(start):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as first:
+        first.bind(("", 0))
+        program = start(auto_start=True, **{"network.local_port": first.getsockname()[1]})
+        assert_refused(program, "in use", "another bridge")
+
+
+def test_a_second_bridge_of_the_same_robot_is_refused(start, person):
+    publisher = person.node.create_publisher(JointState, "joint_states", 1)
+    assert_refused(start(auto_start=True), "person publishes /joint_states already", "stop it")
+    person.node.destroy_publisher(publisher)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "words"),
+    [
+        ("network.target", "192.168.123.999", "192.168.123.999"),
+        ("network.target", "255.255.255.255", "address of one robot"),
+        ("network.port", 70000, "between 1 and 65535"),
+        ("transport", "usb", "choose wire or sdk"),
+        ("generation", "gen34", "choose gen33 or gen38"),
+        ("publish_rate", 300.0, "whole multiple"),
+        ("io_rate", "fast", "500.0"),
+        ("robot_file", "/nowhere/aliengo.yaml", "no robot file"),
+        ("robot_file", str(ROBOT_FOLDER / "a1.yaml"), "a1_bridge"),
+        ("netwrok.target", "127.0.0.1", "unknown parameter netwrok.target"),
+    ],
+)
+def test_a_parameter_that_cannot_be_used_ends_the_process_with_one_sentence(start, parameter, value, words):
+    assert_refused(start(auto_start=True, **{parameter: value}), words)
+
+
+def test_half_a_robot_file_ends_the_process_with_one_sentence(start, half_a_robot_file):
+    assert_refused(start(auto_start=True, robot_file=half_a_robot_file), "cannot be used", str(half_a_robot_file))
+
+
+def test_a_parameter_file_with_an_unknown_key_ends_the_process_with_one_sentence(start, params_file):
+    path = params_file("aliengo_bridge:\n  ros__parameters:\n    network: {taget: 127.0.0.1}\n")
+    assert_refused(start(params_file=path), "unknown parameter network.taget", "network.target")
