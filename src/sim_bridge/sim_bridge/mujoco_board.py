@@ -66,7 +66,6 @@ class MujocoBoard(SimulatingNode):
         turn = 0
         while not stop.is_set() and not receiving.done():
             self._board.turn()
-            self._tell_of_lost_time()
             turn += 1
             if turn % self._odom_turns == 0:
                 self._odom.publish(self._physics.ground_truth(), self.get_clock().now().to_msg())
@@ -78,16 +77,13 @@ class MujocoBoard(SimulatingNode):
         if self._viewer is not None:
             self._viewer.close()
 
-    def _tell_of_lost_time(self) -> None:
-        lost = self._board.time_lost - self._time_lost
-        if lost > 0.0:
-            self._time_lost += lost
-            self.get_logger().warning(f"the board stood still for {lost:.3f} s: this machine was busy elsewhere")
-
     def _report(self) -> None:
         refused = sum(self._board.commands.bad.values())
         stamp = self.get_clock().now().to_msg()
         self._health.publish(self._board.real_time_factor(), self._physics.damped, refused, stamp)
+        lost, self._time_lost = self._board.time_lost - self._time_lost, self._board.time_lost
+        if lost > 0.0:
+            self.get_logger().warning(f"the board stood still for {lost:.3f} s lately: this machine is busy elsewhere")
 
     def _set_faults(self, parameters: Sequence[Parameter]) -> SetParametersResult:
         try:

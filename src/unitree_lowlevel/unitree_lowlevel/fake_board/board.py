@@ -74,7 +74,7 @@ class FakeBoard:
         self._arriving: Channel[tuple[LowCommand, Address]] = Channel(seed + 1)
         self._socket = _bound(address)
         self._sender = StateSender(self._socket, generation, seed + 2)
-        self._pacer = Pacer(PERIOD, sleep=self._listen)
+        self._pacer: Pacer | None = None  # time begins with the first turn
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
@@ -99,11 +99,11 @@ class FakeBoard:
     @property
     def time_lost(self) -> float:
         """Seconds in which the board stood still because this machine was busy elsewhere."""
-        return self._pacer.lost
+        return 0.0 if self._pacer is None else self._pacer.lost
 
     def real_time_factor(self) -> float:
         """Seconds of the board's time per second of the wall's since this was last asked."""
-        return self._pacer.measured_rate() * PERIOD
+        return 0.0 if self._pacer is None else self._pacer.measured_rate() * PERIOD
 
     def restart(self) -> None:
         """Begin again as after a loss of power: time at 0, no command, nobody to send states to."""
@@ -135,6 +135,8 @@ class FakeBoard:
 
     def turn(self) -> None:
         """Wait for the next 2 ms to pass, obeying the commands that arrive meanwhile, then move and send a state."""
+        if self._pacer is None:
+            self._pacer = Pacer(PERIOD, sleep=self._listen)
         self._pacer.wait()
         self._receive(time.monotonic())
         if self._restart:
