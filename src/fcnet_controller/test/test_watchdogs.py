@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 
-from fcnet_controller.watchdogs import JOINT_ERROR_TIME, JointErrorWatchdog, TiltWatchdog
+from fcnet_controller.watchdogs import JointErrorWatchdog, TiltWatchdog
 
 
 def test_tilt_counts_in_every_direction_but_not_the_heading(robot):
@@ -24,7 +24,7 @@ def test_a_joint_that_stays_away_from_its_target_is_named(robot):
     watchdog = JointErrorWatchdog(robot.safety, 0.02)
     measured = robot.stand_pose.copy()
     measured[7] += robot.safety.max_joint_error + 0.1
-    reasons = [watchdog.check(robot.stand_pose, measured) for _ in range(round(JOINT_ERROR_TIME / 0.02) + 1)]
+    reasons = [watchdog.check(robot.stand_pose, measured) for _ in range(int(robot.safety.joint_error_time / 0.02) + 1)]
     assert reasons[:-1] == [None] * (len(reasons) - 1)
     assert "RR_thigh_joint" in reasons[-1]
 
