@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 import signal
 import threading
@@ -85,6 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ..bag.keyboard import open_keyboard
     from ..bag.recorded_qos import read_overrides
     from ..bag.recorder import Recorder, RecordOptions
+    from ..bag.roomy_transport import roomy_transport
     from ..bag.topic_choice import TopicChoice
     from ..bag.writer_thread import WriterThread
     from ..graph_node import graph_node, wait_for_discovery
@@ -119,10 +121,10 @@ def run(arguments: argparse.Namespace) -> int:
         signal.signal(number, lambda *_: stop.set())
     writer = WriterThread(bag, arguments.max_cache_size)
     try:
-        with (
-            graph_node(arguments.node_name) as node,
-            open_keyboard(not arguments.disable_keyboard_controls) as keyboard,
-        ):
+        with contextlib.ExitStack() as stack:
+            with roomy_transport():
+                node = stack.enter_context(graph_node(arguments.node_name))
+            keyboard = stack.enter_context(open_keyboard(not arguments.disable_keyboard_controls))
             log = node.get_logger()
             recorder = Recorder(node, writer, options)
             if arguments.no_discovery:
