@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fcnet_core.joint_command import RefusedCommandError
 from unitree_bridge.io_statistics import IoStatistics
 from unitree_bridge.remote_publisher import RemotePublisher
+from unitree_bridge.state_phase import StatePhase
 from unitree_bridge.state_publisher import StatePublisher
 from unitree_bridge.target_receiver import TargetReceiver
 from unitree_bridge.thread_privileges import claim
@@ -98,10 +99,12 @@ class IoLoop:
 
     def _run_turns(self) -> None:
         driver, told = self._driver, None
+        phase = StatePhase(self._settings.period)
         deadline = time.monotonic()
         while not self._stopping.is_set():
             deadline = self._wait_until(deadline + self._settings.period)
             self._turn()
+            deadline += phase.shift(self._transport.counters.received, deadline)
             if (news := (driver.phase, driver.trip, driver.warnings)) != told:
                 told = news
                 self._on_change()
