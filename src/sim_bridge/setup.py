@@ -21,6 +21,7 @@ setup(
     entry_points={
         "console_scripts": [
             "mujoco_bridge = sim_bridge.program:mujoco_bridge",
+            "isaac_playback = sim_bridge.program:isaac_playback",
             "mujoco_board = sim_bridge.program:mujoco_board",
         ],
     },

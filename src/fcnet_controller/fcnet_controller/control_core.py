@@ -29,13 +29,14 @@ STANDSTILL: Array = np.zeros(len(SETPOINT_FIELDS))
 
 @dataclass(frozen=True)
 class ControlSettings:
-    """Rates [Hz] and times [s] of a controller."""
+    """Rates [Hz] and times [s] of a controller; follows_targets: whether a joint that does not is a fault."""
 
     control_rate: float = 50.0
     state_timeout: float = 0.2
     command_timeout: float = 0.5
     stand_up_time: float = 2.0
     lie_down_time: float = 2.0
+    follows_targets: bool = True
 
 
 class ControlCore:
@@ -58,6 +59,7 @@ class ControlCore:
         self._robot_fault = ""
         self._bridge = f"{robot.name}_bridge"
         self._card = model.card
+        self._follows_targets = settings.follows_targets
         self._period = period
         self._lock = threading.Lock()
         self.policy_step: PolicyStep | None = None  # of the last cycle, if the policy took one; targets' stamps 0
@@ -148,11 +150,12 @@ class ControlCore:
             return self._targets()
 
     def _watch(self, now: float) -> str | None:
-        return (
-            self.state.problem(now)
-            or self._tilt.check(self.state.orientation)
-            or self._joint_error.check(self._limiter.last, self.state.joint_position)
-        )
+        return self.state.problem(now) or self._tilt.check(self.state.orientation) or self._watch_joints()
+
+    def _watch_joints(self) -> str | None:
+        if not self._follows_targets:
+            return None
+        return self._joint_error.check(self._limiter.last, self.state.joint_position)
 
     def _targets(self) -> Array | None:
         posture = self._posture

@@ -43,6 +43,9 @@ PARAMETERS = {
     "real_time_factor": Parameter(
         1.0, "robot's seconds per second: the rate is multiplied by it, to keep pace with a simulator", 0.05, 20.0
     ),
+    "follows_targets": Parameter(
+        True, "false where the states are a recording: joints that do not follow their targets are no fault then"
+    ),
     "stand_up_time": Parameter(2.0, "duration [s] of standing up", 0.5, 10.0),
     "lie_down_time": Parameter(2.0, "duration [s] of lying down", 0.5, 10.0),
     "stance_width": Parameter(0.0, "change of the stance width as a fraction of it", -0.5, 0.5),
@@ -66,6 +69,7 @@ class ControllerParameters:
     auto_start: bool
     auto_activate: bool
     real_time_factor: float
+    follows_targets: bool
     stand_up_time: float
     lie_down_time: float
     stance_width: float
@@ -81,6 +85,7 @@ class ControllerParameters:
             command_timeout=self.cmd_vel_timeout,
             stand_up_time=self.stand_up_time,
             lie_down_time=self.lie_down_time,
+            follows_targets=self.follows_targets,
         )
 
 

@@ -67,9 +67,7 @@ class _Recorder:
         batch = collector.plan.robots
         self.falls = 0
         self._part = job.part
-        self._rollout = Rollout(
-            robot, batch, job.build_terrain(), job.part.setpoints, job.part.randomization, job.seed
-        )
+        self._rollout = Rollout(robot, batch, job.build_terrain(), job.part.setpoints, job.part.randomization, job.seed)
         self._rng = np.random.default_rng([job.seed, 2])
         self._student = _student(collector.student, robot, batch)
         self._driven = self._rng.random(batch) < (collector.student_share if self._student else 0.0)

@@ -94,6 +94,7 @@ def _controller(chosen: dict[str, str]) -> Node:
         "control_rate": float(chosen["control_rate"]),
         "real_time_factor": float(chosen["rate"]),
         "auto_start": True,
+        "follows_targets": False,
     }
     return _node("fcnet_controller", "controller", parameters, chosen)
 

@@ -22,3 +22,11 @@ def mujoco_board() -> int:
     from sim_bridge.mujoco_board import main
 
     return main()
+
+
+def isaac_playback() -> int:
+    """Play a recorded rollout as a robot."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from sim_bridge.isaac_playback import main
+
+    return main()

@@ -86,7 +86,7 @@ def _from_torch(value: Any) -> np.ndarray[Any, Any]:
 
 def _read_hdf5(path: Path, wanted: set[str]) -> Arrays:
     try:
-        import h5py  # type: ignore[import-not-found]
+        import h5py
     except ImportError as error:
         raise RecordingError(f"reading {path} needs h5py; install it, or save the rollout as npz") from error
     with h5py.File(path, "r") as file:

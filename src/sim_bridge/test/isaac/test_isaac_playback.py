@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 import time
-from importlib.metadata import entry_points
 
 import numpy as np
 import pytest
@@ -137,10 +136,6 @@ def read_joints(environment):
     return environment.dof_pos[1].numpy()[order]
 
 
-@pytest.mark.skipif(
-    not entry_points(group="console_scripts", name="isaac_playback"),
-    reason="the executable isaac_playback is not built",
-)
 def test_one_command_plays_a_recording_to_the_shipped_policy(start, rollout):
     program = start("launch", "fcnet_controller", "isaac_playback.launch.py", f"recording:={rollout}", "rate:=0.5")
     assert program.wait(PATIENCE) == 0, program.output
