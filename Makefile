@@ -2,11 +2,11 @@
 
 ENTER = . ./env.sh
 .DEFAULT_GOAL = help
-.PHONY: help setup demo test lint bench bench-ros clean model
+.PHONY: help setup demo test lint bench bench-ros bench-wire fault-matrix clean model
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name text; do \
-		printf '  make %-9s %s\n' "$$name" "$$text"; done
+		printf '  make %-12s %s\n' "$$name" "$$text"; done
 	@echo "Variables: PYTHON=python3.12 (3.11 to 3.13); TORCH_INDEX=https://download.pytorch.org/whl/cpu"
 	@echo "(make test without CUDA); afterwards '. env.sh' gives a shell with ros2, colcon and fcnet."
 
@@ -31,6 +31,14 @@ bench: ## one step of the policy, of every runtime
 bench-ros: ## the control loop through ROS, for a minute
 	@sh tools/setup.sh
 	@$(ENTER) && python benchmarks/closed_loop.py
+
+bench-wire: ## the wire's codec, then a bridge at 500 Hz with controller and policy beside it
+	@sh tools/setup.sh
+	@$(ENTER) && python benchmarks/wire_codec.py && python benchmarks/wire_loop.py
+
+fault-matrix: ## every fault in every mode against real processes, into docs/; about 20 minutes a robot
+	@sh tools/setup.sh
+	@$(ENTER) && python benchmarks/fault_matrix.py --robot $(or $(ROBOT),aliengo)
 
 clean: ## removes everything that setup and the builds made
 	rm -rf .venv build install log .pytest_cache .mypy_cache .ruff_cache .hypothesis
