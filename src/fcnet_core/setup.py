@@ -25,6 +25,7 @@ setup(
             "train = fcnet_core.verbs.train",
             "export = fcnet_core.verbs.export",
             "info = fcnet_core.verbs.info",
+            "replay = fcnet_core.verbs.replay",
         ],
     },
 )

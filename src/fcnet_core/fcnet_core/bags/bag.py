@@ -13,17 +13,20 @@ from backports import zstd
 
 from fcnet_core.bags.bag_error import BagError, DamagedBagError
 from fcnet_core.bags.mcap_file import McapFile
-from fcnet_core.bags.raw_message import RawMessage
+from fcnet_core.bags.message_batch import MessageBatch, batch_of
 from fcnet_core.bags.sqlite_file import SqliteFile
 
-READERS = {".mcap": McapFile, ".db3": SqliteFile}
+READERS: dict[str, type[McapFile] | type[SqliteFile]] = {".mcap": McapFile, ".db3": SqliteFile}
+LARGEST_METADATA = 512 * 2**10  # [bytes] of metadata.yaml; a bag of 12 topics has ten thousand
 LARGEST_MESSAGE = 16 * 2**20  # [bytes] of one compressed message, unpacked
+LARGEST_FILE = 8 * 2**30  # [bytes] of one compressed file, unpacked
 BLOCK = 2**20  # [bytes]
 
 
 @dataclass
 class Bag:
-    """One recording. `problems` tells, after `messages` has ended, what could not be read.
+    """One recording. While `batches` runs, `problems` gathers what could not be read, `seen` every topic of the bag
+    and its type, and `definitions` encoding and text of the types that it defines.
 
     path: what the user gave; files: in the order of recording; custom: the recorder's own entries in metadata.yaml.
     """
@@ -33,26 +36,44 @@ class Bag:
     custom: dict[str, str]
     compressed_messages: bool
     problems: list[BagError] = field(default_factory=list)
+    seen: dict[str, str] = field(default_factory=dict)
+    definitions: dict[str, tuple[str, str]] = field(default_factory=dict)
 
-    def messages(self, topics: frozenset[str] | None = None) -> Iterator[RawMessage]:
+    def batches(self, topics: frozenset[str] | None = None) -> Iterator[MessageBatch]:
         """Every message of these topics (None: all), file after file. Raises BagError when not one file is good."""
+        good = 0
         for path in self.files:
-            with tempfile.TemporaryDirectory(prefix="fcnet-bag-") as folder:
-                plain = _unpacked(path, Path(folder)) if path.suffix == ".zstd" else path
-                yield from self._read(plain, topics)
+            try:
+                with tempfile.TemporaryDirectory(prefix="fcnet-bag-") as folder:
+                    plain = _unpacked(path, Path(folder)) if path.suffix == ".zstd" else path
+                    yield from self._read(plain, topics)
+                good += 1
+            except BagError as error:
+                self.problems.append(error)
+        if not good:
+            raise self.problems[-1]
 
-    def _read(self, path: Path, topics: frozenset[str] | None) -> Iterator[RawMessage]:
+    def _read(self, path: Path, topics: frozenset[str] | None) -> Iterator[MessageBatch]:
         file = READERS[path.suffix](path, topics)
-        for message in file.messages():
-            yield self._unpack(message) if self.compressed_messages else message
+        file.definitions = self.definitions
+        for batch in file.batches():
+            yield self._unpack(batch) if self.compressed_messages else batch
+        self.definitions.update(file.definitions)
         self.problems.extend(file.problems)
+        self.seen.update(file.seen)
 
-    def _unpack(self, message: RawMessage) -> RawMessage:
-        try:
-            data = zstd.ZstdDecompressor().decompress(message.data, max_length=LARGEST_MESSAGE)
-        except zstd.ZstdError as error:
-            raise BagError(f"{self.path}: a message on {message.topic} cannot be decompressed ({error})") from error
-        return message._replace(data=data)
+    def _unpack(self, batch: MessageBatch) -> MessageBatch:
+        messages, received, lost = [], [], 0
+        for message, time in zip(batch.messages(), batch.received.tolist(), strict=True):
+            try:
+                messages.append(zstd.ZstdDecompressor().decompress(message, max_length=LARGEST_MESSAGE))
+                received.append(time)
+            except zstd.ZstdError:
+                lost += 1
+        if lost:
+            what = f"{lost} messages of {batch.topic} cannot be decompressed and are left out"
+            self.problems.append(DamagedBagError(self.path, None, what))
+        return batch_of(batch.topic, batch.kind, received, messages)
 
 
 def open_bag(path: str | Path) -> Bag:
@@ -68,11 +89,11 @@ def open_bag(path: str | Path) -> Bag:
 
 def _described(folder: Path, metadata: Path) -> Bag:
     try:
-        facts = yaml.safe_load(metadata.read_text())["rosbag2_bagfile_information"]
+        facts = _facts(metadata)
         files = tuple(_inside(folder, name) for name in facts["relative_file_paths"])
-        custom = {str(key): str(value) for key, value in (facts.get("custom_data") or {}).items()}
         by_message = str(facts.get("compression_mode") or "").lower() == "message"
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError) as error:
+        custom = _words(facts.get("custom_data"))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, yaml.YAMLError) as error:
         return _undescribed(folder, f"its metadata.yaml cannot be read ({_first_line(error)})")
     missing = [file for file in files if not file.is_file()]
     if missing or not files:
@@ -80,9 +101,26 @@ def _described(folder: Path, metadata: Path) -> Bag:
     return Bag(folder, files, custom, by_message)
 
 
+def _facts(metadata: Path) -> dict[str, Any]:
+    """What metadata.yaml says, all of it as texts: nothing in it is made an object or a number."""
+    with metadata.open("rb") as file:
+        text = file.read(LARGEST_METADATA + 1)
+    if len(text) > LARGEST_METADATA:
+        raise ValueError(f"it is larger than {LARGEST_METADATA} bytes")
+    facts: dict[str, Any] = yaml.load(text, yaml.BaseLoader)["rosbag2_bagfile_information"]
+    return facts
+
+
+def _words(entries: Any) -> dict[str, str]:
+    """The entries that are texts; others could be meant to fill the memory when they are written out."""
+    if not isinstance(entries, dict):
+        return {}
+    return {key: value for key, value in entries.items() if isinstance(key, str) and isinstance(value, str)}
+
+
 def _undescribed(folder: Path, why: str) -> Bag:
     """A recording that was killed has its files but no description of them."""
-    files = tuple(sorted(file for file in folder.iterdir() if _is_bag_file(file)))
+    files = tuple(sorted(file for file in folder.iterdir() if _is_bag_file(file) and file.is_file()))
     if not files:
         raise BagError(f"{folder} holds no bag: {why}, and there is no .mcap or .db3 file in it")
     problem = DamagedBagError(folder / "metadata.yaml", 0, f"{why}; all {len(files)} bag files of the folder are read")
@@ -93,7 +131,7 @@ def _inside(folder: Path, name: Any) -> Path:
     """A file named by metadata.yaml, which must not lead out of the bag."""
     file = folder / Path(str(name)).name
     if not _is_bag_file(file):
-        raise ValueError(f"{name} is no bag file")
+        raise ValueError("it names a file that is no bag file")
     return file
 
 
@@ -103,15 +141,19 @@ def _is_bag_file(path: Path) -> bool:
 
 
 def _unpacked(path: Path, folder: Path) -> Path:
-    plain = folder / path.stem
+    plain, size = folder / path.stem, 0
     try:
         with zstd.open(path, "rb") as packed, plain.open("wb") as file:
             while block := packed.read(BLOCK):
+                size += len(block)
+                if size > LARGEST_FILE:
+                    raise BagError(f"{path} holds more than {LARGEST_FILE} bytes; decompress it, then try again")
                 file.write(block)
     except (zstd.ZstdError, EOFError) as error:
-        raise DamagedBagError(path, 0, f"it cannot be decompressed ({error})") from error
+        if not size:
+            raise DamagedBagError(path, 0, f"it cannot be decompressed ({error})") from error
     return plain
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
+    return str(error).splitlines()[0][:200] if str(error) else type(error).__name__

@@ -10,9 +10,10 @@ class BagError(ValueError):
 
 
 class DamagedBagError(BagError):
-    """A file is damaged at `offset` [bytes]; what lies before is good."""
+    """A file is damaged at `offset` [bytes], None where its storage does not tell; what lies before is good."""
 
-    def __init__(self, path: Path, offset: int, what: str) -> None:
-        super().__init__(f"{path} is damaged at byte {offset}: {what}")
+    def __init__(self, path: Path, offset: int | None, what: str) -> None:
+        where = "" if offset is None else f" at byte {offset}"
+        super().__init__(f"{path} is damaged{where}: {what}")
         self.path = path
         self.offset = offset

@@ -8,23 +8,29 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
 import lz4.frame
+import numpy as np
+import numpy.typing as npt
 from backports import zstd
 
 from fcnet_core.bags.bag_error import BagError, DamagedBagError
-from fcnet_core.bags.raw_message import RawMessage
+from fcnet_core.bags.mcap_records import CHANNEL_OP, MESSAGE_OP, SCHEMA_OP, find_records, gather
+from fcnet_core.bags.message_batch import MessageBatch
 
 MAGIC = b"\x89MCAP0\r\n"
-LARGEST_RECORD = 256 * 2**20  # [bytes] recorders write chunks of about a megabyte; more is a damaged length
+LARGEST_CHUNK = 64 * 2**20  # [bytes] recorders write about a megabyte; more is a damaged length or meant to fill memory
+LARGEST_FILE = 16 * 2**30  # [bytes] of one file's chunks, unpacked
+BLOCK = 2**20  # [bytes] read at a time where messages lie outside of chunks
+MOST_PROBLEMS = 20  # told one by one
 RECORD = struct.Struct("<BQ")
-MESSAGE = struct.Struct("<HIQQ")
 CHUNK = struct.Struct("<QQQI")
-SCHEMA_OP, CHANNEL_OP, MESSAGE_OP, CHUNK_OP, METADATA_OP, DATA_END_OP, FOOTER_OP = 3, 4, 5, 6, 12, 15, 2
+FOOTER_OP, CHUNK_OP, DATA_END_OP = 2, 6, 15
+DEFINITION_ENCODINGS = ("ros2msg", "ros2idl")
 
 
 class _Malformed(Exception):
@@ -39,106 +45,131 @@ class _Channel:
 
 @dataclass
 class McapFile:
-    """One mcap file. `messages` may be called once; `problems` then tells what could not be read.
+    """One mcap file. `batches` may be called once; the other fields fill while it runs.
 
-    topics: wanted ones, None for all. metadata: the file's own metadata records by name.
+    topics: wanted ones, None for all. problems: what could not be read; seen: every topic of the file and its type;
+    definitions: encoding and text of every type that the file defines.
     """
 
     path: Path
     topics: frozenset[str] | None = None
     problems: list[DamagedBagError] = field(default_factory=list)
-    metadata: dict[str, dict[str, str]] = field(default_factory=dict)
+    seen: dict[str, str] = field(default_factory=dict)
+    definitions: dict[str, tuple[str, str]] = field(default_factory=dict)
 
-    def messages(self) -> Iterator[RawMessage]:
-        """Every message of the wanted topics in the order of the file.
+    def batches(self) -> Iterator[MessageBatch]:
+        """Every message of the wanted topics; those of one topic in the order of the file.
 
         Raises BagError when the file is no mcap file. A damaged chunk is left out; damage outside of chunks ends the
         reading.
         """
         self._schemas: dict[int, str] = {}
         self._channels: dict[int, _Channel | None] = {}
+        self._unpacked = 0
         with self.path.open("rb") as file:
             if file.read(len(MAGIC)) != MAGIC:
-                raise BagError(f"{self.path} is not an mcap file; give a bag that rosbag2 has recorded")
+                raise BagError(f"{self.path} is damaged at byte 0: it does not begin as an mcap file does")
             yield from self._records(file)
 
-    def _records(self, file: BinaryIO) -> Iterator[RawMessage]:
+    def _records(self, file: BinaryIO) -> Iterator[MessageBatch]:
         size = self.path.stat().st_size
-        while True:
+        while len(self.problems) < MOST_PROBLEMS:
             offset = file.tell()
             head = file.read(RECORD.size)
             if len(head) < RECORD.size:
                 self._damage(offset, "it ends without the index that a finished recording has")
                 return
             operation, length = RECORD.unpack(head)
-            if length > min(size - file.tell(), LARGEST_RECORD):
+            if length > size - file.tell():
                 self._damage(offset, f"a record of {length} bytes does not end within the file")
                 return
             if operation in (DATA_END_OP, FOOTER_OP):
                 return
-            content = file.read(length)
+            end = file.tell() + length
             try:
-                yield from self._record(operation, content)
-            except (_Malformed, struct.error, UnicodeDecodeError, IndexError) as error:
-                self._damage(offset, str(error) or "a record is malformed")
+                if operation == CHUNK_OP:
+                    yield from self._chunk(file, length)
+                elif operation in (SCHEMA_OP, CHANNEL_OP, MESSAGE_OP):
+                    file.seek(offset)
+                    end = offset + (yield from self._plain(file, RECORD.size + length))
+            except (_Malformed, struct.error, UnicodeDecodeError) as error:
+                self._damage(offset, str(error))
+            file.seek(end)
 
-    def _record(self, operation: int, content: bytes) -> Iterator[RawMessage]:
-        if operation == CHUNK_OP:
-            yield from self._chunk(content)
-        elif operation == MESSAGE_OP:
-            yield from self._parse(RECORD.pack(operation, len(content)) + content)
-        elif operation == METADATA_OP:
-            name, end = _text(content, 0)
-            self.metadata[name] = _texts(content, end)
-        elif operation in (SCHEMA_OP, CHANNEL_OP):
-            self._define(operation, content)
-
-    def _chunk(self, content: bytes) -> Iterator[RawMessage]:
+    def _chunk(self, file: BinaryIO, length: int) -> Iterator[MessageBatch]:
+        if length > LARGEST_CHUNK:
+            raise _Malformed(f"a chunk of {length} bytes is larger than any recorder writes; it is left out")
+        content = file.read(length)
         _, _, size, checksum = CHUNK.unpack_from(content)
-        compression, end = _text(content, CHUNK.size)
-        packed = content[end + 8 :]
-        if len(packed) != struct.unpack_from("<Q", content, end)[0]:
-            raise _Malformed("a chunk is shorter than it says")
-        if size > LARGEST_RECORD:
-            raise _Malformed(f"a chunk claims {size} bytes")
+        compression, at = _text(content, CHUNK.size)
+        packed = content[at + 8 :]
+        if len(packed) != struct.unpack_from("<Q", content, at)[0]:
+            raise _Malformed("a chunk has not the length that it says; it is left out")
+        if size > LARGEST_CHUNK:
+            raise _Malformed(f"a chunk claims {size} bytes, more than any recorder writes; it is left out")
         if compression not in _UNPACK:
-            raise _Malformed(f"a chunk is compressed with {compression!r}, which is unknown")
+            raise _Malformed(f"a chunk is compressed with {compression!r}, which is unknown; it is left out")
+        self._unpacked += size
+        if self._unpacked > LARGEST_FILE:
+            raise _Malformed(f"its chunks hold more than {LARGEST_FILE} bytes; what follows is left out")
         records = _UNPACK[compression](packed, size)
         if len(records) != size or (checksum and zlib.crc32(records) != checksum):
             raise _Malformed("a chunk's checksum is wrong; its messages are left out")
-        yield from self._parse(records)
+        read = yield from self._parse(records)
+        if read < size:
+            raise _Malformed("a record within a chunk is malformed; the chunk's other messages are left out")
 
-    def _parse(self, records: bytes) -> Iterator[RawMessage]:
-        at, end, channels = 0, len(records), self._channels
-        while at < end:
-            operation, length = RECORD.unpack_from(records, at)
-            at += RECORD.size
-            if at + length > end:
-                raise _Malformed("a record does not end within its chunk")
-            if operation == MESSAGE_OP:
-                identity, _, received, _ = MESSAGE.unpack_from(records, at)
-                if identity not in channels:
-                    raise _Malformed(f"a message is of channel {identity}, which nothing defines")
-                if (channel := channels[identity]) is not None:
-                    data = records[at + MESSAGE.size : at + length]
-                    yield RawMessage(channel.topic, channel.kind, received, data)
-            elif operation in (SCHEMA_OP, CHANNEL_OP):
-                self._define(operation, records[at : at + length])
-            at += length
+    def _plain(self, file: BinaryIO, smallest: int) -> Generator[MessageBatch, None, int]:
+        """Read records that lie outside of chunks, at least one of `smallest` bytes; return how many bytes."""
+        if smallest > LARGEST_CHUNK:
+            raise _Malformed(f"a record of {smallest} bytes is larger than any recorder writes; it is left out")
+        read = yield from self._parse(file.read(max(BLOCK, smallest)))
+        if read < smallest:
+            self._damage(file.tell() - max(BLOCK, smallest), "a record is malformed")
+        return max(read, smallest)
+
+    def _parse(self, records: bytes) -> Generator[MessageBatch, None, int]:
+        """Yield the messages of whole records and return where these end."""
+        block = np.frombuffer(records, dtype=np.uint8)
+        messages, definitions, end = find_records(block)
+        for operation, start, size in definitions.tolist():
+            self._define(operation, records[start : start + size])
+        order = np.argsort(messages[:, 0], kind="stable")
+        identities, starts = np.unique(messages[order, 0], return_index=True)
+        for identity, rows in zip(identities.tolist(), np.split(messages[order], starts[1:]), strict=False):
+            if identity not in self._channels:
+                raise _Malformed(f"messages are of channel {identity}, which nothing defines; they are left out")
+            if (channel := self._channels[identity]) is not None:
+                yield _batch(channel, block, rows)
+        return end
 
     def _define(self, operation: int, content: bytes) -> None:
         (identity,) = struct.unpack_from("<H", content)
         if operation == SCHEMA_OP:
-            self._schemas[identity] = _text(content, 2)[0]
+            self._define_schema(identity, content)
             return
         (schema,) = struct.unpack_from("<H", content, 2)
-        topic, end = _text(content, 4)
-        encoding, _ = _text(content, end)
+        topic, at = _text(content, 4)
+        encoding, _ = _text(content, at)
+        kind = self._schemas.get(schema, "")
+        self.seen[topic] = kind
         wanted = encoding == "cdr" and (self.topics is None or topic in self.topics)
-        self._channels[identity] = _Channel(topic, self._schemas.get(schema, "")) if wanted else None
+        self._channels[identity] = _Channel(topic, kind) if wanted else None
+
+    def _define_schema(self, identity: int, content: bytes) -> None:
+        kind, at = _text(content, 2)
+        encoding, at = _text(content, at)
+        self._schemas[identity] = kind
+        if encoding in DEFINITION_ENCODINGS:
+            self.definitions[kind] = encoding, _text(content, at)[0]
 
     def _damage(self, offset: int, what: str) -> None:
         self.problems.append(DamagedBagError(self.path, offset, what))
+
+
+def _batch(channel: _Channel, block: npt.NDArray[np.uint8], rows: npt.NDArray[np.int64]) -> MessageBatch:
+    start, size = np.ascontiguousarray(rows[:, 2]), np.ascontiguousarray(rows[:, 3])
+    return MessageBatch(channel.topic, channel.kind, rows[:, 1], size, gather(block, start, size))
 
 
 def _text(content: bytes, at: int) -> tuple[str, int]:
@@ -149,16 +180,7 @@ def _text(content: bytes, at: int) -> tuple[str, int]:
     return content[at + 4 : end].decode(), end
 
 
-def _texts(content: bytes, at: int) -> dict[str, str]:
-    (length,) = struct.unpack_from("<I", content, at)
-    at, end, found = at + 4, at + 4 + length, {}
-    while at < min(end, len(content)):
-        key, at = _text(content, at)
-        found[key], at = _text(content, at)
-    return found
-
-
-def _plain(packed: bytes, _size: int) -> bytes:
+def _as_it_is(packed: bytes, _size: int) -> bytes:
     return packed
 
 
@@ -176,4 +198,4 @@ def _lz4(packed: bytes, size: int) -> bytes:
         raise _Malformed("a chunk cannot be decompressed; its messages are left out") from error
 
 
-_UNPACK: dict[str, Callable[[bytes, int], bytes]] = {"": _plain, "zstd": _zstd, "lz4": _lz4}
+_UNPACK: dict[str, Callable[[bytes, int], bytes]] = {"": _as_it_is, "zstd": _zstd, "lz4": _lz4}

@@ -8,16 +8,16 @@ would take longer than replaying the policy.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
+import numba
 import numpy as np
 import numpy.typing as npt
 from rosbags.interfaces import Nodetype
-from rosbags.typesys import Stores, get_typestore
-from rosbags.typesys.store import Typestore
+
+from fcnet_core.bags.message_types import Fields
 
 ENCAPSULATION = 4  # [bytes] before the content of every message; alignment counts from there
 LITTLE_ENDIAN = b"\x00\x01"
@@ -26,6 +26,9 @@ NUMBERS = {
     "int16": "<i2", "uint16": "<u2", "int32": "<i4", "uint32": "<u4", "int64": "<i8", "uint64": "<u8",
     "float32": "<f4", "float64": "<f8",
 }  # fmt: skip
+MOST_STRUCTURES = 500  # of one topic's messages; each costs a walk through a message
+MOST_FIELDS = 20_000  # of one message
+DEEPEST = 50  # types within types
 
 
 class UndecodableError(ValueError):
@@ -43,61 +46,112 @@ class Columns:
     texts: dict[str, list[str]]
 
 
-def decode_columns(kind: str, messages: Sequence[bytes]) -> Iterator[Columns]:
-    """Decode messages of type `kind`, group by group of one structure. Raises UndecodableError."""
-    lengths = np.array([len(message) for message in messages], dtype=np.int64)
-    for length in np.unique(lengths):
-        left = np.flatnonzero(lengths == length)
-        content = np.frombuffer(b"".join(messages[row] for row in left.tolist()), dtype=np.uint8).reshape(
-            len(left), length
-        )
-        while len(left):
-            layout = _layout(kind, content[0].tobytes())
-            same = layout.shared_by(content)
-            yield Columns(left[same], layout.numbers_of(content[same]), layout.texts)
-            left, content = left[~same], content[~same]
+class ColumnDecoder:
+    """Decodes messages of type `kind`; it remembers the structures that it has met."""
+
+    def __init__(self, kind: str, types: Fields) -> None:
+        self._kind = kind
+        self._types = types
+        self._layouts: dict[int, list[_Layout]] = {}
+        self._structures = 0
+
+    def decode(
+        self, content: npt.NDArray[np.uint8], size: npt.NDArray[np.int64]
+    ) -> Iterator[Columns | tuple[int, str]]:
+        """Decode messages of `size` (N,) bytes that lie one after the other in `content`: groups of one structure, and
+        of every message that cannot be decoded its row and why.
+        """
+        ends = np.cumsum(size)
+        for length in np.unique(size).tolist():
+            rows = np.flatnonzero(size == length)
+            if len(rows) == len(size):
+                messages = content.reshape(len(rows), length)
+            else:
+                messages = content[(ends[rows] - length)[:, None] + np.arange(length)]
+            yield from self._same_size(rows, messages)
+
+    def _same_size(
+        self, rows: npt.NDArray[np.int64], messages: npt.NDArray[np.uint8]
+    ) -> Iterator[Columns | tuple[int, str]]:
+        known = self._layouts.setdefault(messages.shape[1], [])
+        for layout in known:
+            same = layout.shared_by(messages)
+            if same.all():
+                yield Columns(rows, layout.numbers_of(messages), layout.texts)
+                return
+            yield Columns(rows[same], layout.numbers_of(messages[same]), layout.texts)
+            rows, messages = rows[~same], messages[~same]
+        while len(rows):
+            try:
+                layout = self._learn(messages[0].tobytes())
+            except UndecodableError as error:
+                yield int(rows[0]), str(error)
+                rows, messages = rows[1:], messages[1:]
+                continue
+            known.append(layout)
+            same = layout.shared_by(messages)
+            yield Columns(rows[same], layout.numbers_of(messages[same]), layout.texts)
+            rows, messages = rows[~same], messages[~same]
+
+    def _learn(self, message: bytes) -> _Layout:
+        self._structures += 1
+        if self._structures > MOST_STRUCTURES:
+            raise UndecodableError(f"they have more than {MOST_STRUCTURES} different structures")
+        if message[:2] != LITTLE_ENDIAN:
+            raise UndecodableError("they are not little-endian CDR")
+        cursor = _Cursor(message, self._types)
+        cursor.message("", self._kind)
+        return cursor.layout
 
 
 @dataclass
 class _Layout:
-    """Where the numbers of a message lie. `structure`: spans of lengths and strings, which must be the same."""
+    """Where the numbers of a message lie. `structure`: its bytes that are lengths and strings, and where they are."""
 
     numbers: dict[str, tuple[int, str, int]] = field(default_factory=dict)
     texts: dict[str, list[str]] = field(default_factory=dict)
-    structure: list[tuple[int, int]] = field(default_factory=lambda: [(0, len(LITTLE_ENDIAN))])
+    places: list[int] = field(default_factory=lambda: list(range(len(LITTLE_ENDIAN))))
+    structure: bytearray = field(default_factory=lambda: bytearray(LITTLE_ENDIAN))
 
-    def fix(self, start: int, end: int) -> None:
-        if self.structure[-1][1] == start:
-            start = self.structure.pop()[0]
-        self.structure.append((start, end))
+    def fix(self, start: int, content: bytes) -> None:
+        """Take `content` at `start` for structure."""
+        self.places += range(start, start + len(content))
+        self.structure += content
 
-    def shared_by(self, content: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
-        """Which rows have the structure of the first."""
-        same = np.ones(len(content), dtype=np.bool_)
-        for start, end in self.structure:
-            span = np.ascontiguousarray(content[:, start:end]).view(f"V{end - start}")[:, 0]
-            same &= span == span[0]
-        return same
+    def shared_by(self, messages: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
+        """Which messages have this structure."""
+        return _agree(messages, np.array(self.places), np.frombuffer(bytes(self.structure), dtype=np.uint8))
 
-    def numbers_of(self, content: npt.NDArray[np.uint8]) -> dict[str, npt.NDArray[Any]]:
+    def numbers_of(self, messages: npt.NDArray[np.uint8]) -> dict[str, npt.NDArray[Any]]:
         return {
-            name: np.ascontiguousarray(content[:, at : at + count * np.dtype(kind).itemsize]).view(kind)
+            name: np.ascontiguousarray(messages[:, at : at + count * np.dtype(kind).itemsize]).view(kind)
             for name, (at, kind, count) in self.numbers.items()
         }
 
 
-@lru_cache(maxsize=1)
-def _types() -> Typestore:
-    return get_typestore(Stores.ROS2_JAZZY)
+@numba.njit(nogil=True, cache=True)
+def _agree(
+    messages: npt.NDArray[np.uint8], places: npt.NDArray[np.int64], wanted: npt.NDArray[np.uint8]
+) -> npt.NDArray[np.bool_]:
+    """Which rows have the wanted bytes at these places."""
+    same = np.ones(len(messages), np.bool_)
+    for row in range(len(messages)):
+        for index in range(len(places)):
+            if messages[row, places[index]] != wanted[index]:
+                same[row] = False
+                break
+    return same
 
 
 class _Cursor:
     """Walks through one message along its type."""
 
-    def __init__(self, content: bytes) -> None:
+    def __init__(self, content: bytes, types: Fields) -> None:
         self.content = content
+        self.types = types
         self.at = ENCAPSULATION
         self.layout = _Layout()
+        self.fields = 0
 
     def align(self, size: int) -> None:
         self.at += -(self.at - ENCAPSULATION) % size
@@ -105,36 +159,39 @@ class _Cursor:
     def take(self, length: int) -> int:
         start, self.at = self.at, self.at + length
         if self.at > len(self.content):
-            raise UndecodableError(f"a message of {len(self.content)} bytes ends too early")
+            raise UndecodableError(f"one of {len(self.content)} bytes ends too early")
         return start
 
     def count(self) -> int:
         self.align(4)
         start = self.take(4)
-        self.layout.fix(start, start + 4)
+        self.layout.fix(start, self.content[start : self.at])
         (value,) = struct.unpack_from("<I", self.content, start)
         if value > len(self.content):
-            raise UndecodableError(f"a message of {len(self.content)} bytes claims {value} elements")
+            raise UndecodableError(f"one of {len(self.content)} bytes claims {value} elements")
         return int(value)
 
     def text(self, name: str) -> None:
         length = self.count()
         start = self.take(length)
-        if length:
-            self.layout.fix(start, self.at)
+        self.layout.fix(start, self.content[start : self.at])
         text = self.content[start : self.at].rstrip(b"\0").decode(errors="replace")
         self.layout.texts.setdefault(name, []).append(text)
 
     def numbers(self, name: str, kind: str, count: int) -> None:
-        size = np.dtype(kind).itemsize
+        if kind not in NUMBERS:
+            raise UndecodableError(f"they hold a {kind}, which cannot be read")
+        size = np.dtype(NUMBERS[kind]).itemsize
         if count:
             self.align(size)
-        self.layout.numbers[name] = (self.take(count * size), kind, count)
+        self.layout.numbers[name] = (self.take(count * size), NUMBERS[kind], count)
 
     def message(self, name: str, kind: str) -> None:
-        fields = _types().fielddefs.get(kind)
+        fields = self.types.get(kind)
         if fields is None:
             raise UndecodableError(f"the type {kind} is not known")
+        if name.count(".") > DEEPEST:
+            raise UndecodableError("their type is nested too deeply")
         for member, definition in fields[1]:
             self.value(f"{name}.{member}" if name else member, definition)
 
@@ -151,8 +208,11 @@ class _Cursor:
     def elements(self, name: str, definition: Any, count: int, plain: bool = False) -> None:
         node, detail = definition
         if node is Nodetype.BASE and detail[0] != "string":
-            self.numbers(name, NUMBERS[detail[0]], count)
+            self.numbers(name, detail[0], count)
             return
+        self.fields += count
+        if self.fields > MOST_FIELDS:
+            raise UndecodableError(f"they have more than {MOST_FIELDS} fields")
         if node is Nodetype.BASE:
             self.layout.texts.setdefault(name, [])
         for index in range(count):
@@ -160,11 +220,3 @@ class _Cursor:
                 self.text(name)
             else:
                 self.value(name if plain else f"{name}[{index}]", definition)
-
-
-def _layout(kind: str, content: bytes) -> _Layout:
-    if content[:2] != LITTLE_ENDIAN:
-        raise UndecodableError("a message is not little-endian CDR")
-    cursor = _Cursor(content)
-    cursor.message("", kind)
-    return cursor.layout

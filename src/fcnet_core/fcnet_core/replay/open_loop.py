@@ -9,11 +9,14 @@ import numpy.typing as npt
 
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.observation import assemble_observation
-from fcnet_core.replay.recorded_run import RecordedRun
+from fcnet_core.replay.recorded_run import RecordedRun, StepRecord
 from fcnet_core.robot import Robot
 from fcnet_core.runtime.sequence_policy import SequencePolicy
 
 Array = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.int64]
+LARGEST = 1e6  # [rad, rad/s] no sensor says more; a larger number is damage
+MOST_STARTS = 2000  # cold starts; each costs as much as many steps
 SAME_STAMP = 1e-6  # [s] stamps as doubles are good to half a microsecond
 
 
@@ -36,22 +39,21 @@ class OpenLoop:
         return self.action - self.recorded
 
 
-def replay_steps(run: RecordedRun, model: PolicyModel, robot: Robot, period: float) -> OpenLoop:
-    """Step the policy of `model` through a run whose steps were recorded; period [s] of the control cycles.
+def replay_steps(run: RecordedRun, steps: StepRecord, model: PolicyModel, robot: Robot, period: float) -> OpenLoop:
+    """Step the policy of `model` through these steps of a run; period [s] of the control cycles.
 
     The memory starts cold where it did in the run, and also after a step that is lost: rather a cold start than a
     memory of something else.
     """
-    steps = run.steps
     joints = _find(run.joints.stamp, steps.joints_stamp)
     imu = _find(run.imu.stamp, steps.imu_stamp)
     target = _find(run.targets.stamp, steps.target_stamp)
     previous = _find(run.targets.stamp, steps.previous_stamp)
-    known = (joints >= 0) & (imu >= 0)
-    for sent in (target, previous):
-        known &= sent >= 0
-        known[known] &= np.isfinite(run.targets.position[sent[known]]).all(axis=1)
-    cold = steps.cold | np.append(True, ~known[:-1])
+    known = (joints >= 0) & (imu >= 0) & (target >= 0) & (previous >= 0)
+    known[known] = _usable(run, joints[known], imu[known], target[known], previous[known])
+    known &= (np.abs(steps.command) < LARGEST).all(axis=1)
+    cold = steps.cold | np.append(True, ~known[:-1])[: len(known)]
+    known &= np.cumsum(cold & known) <= MOST_STARTS
     joints, imu, target, cold = joints[known], imu[known], target[known], cold[known]
     last = run.targets.position[previous[known]]
     observations = assemble_observation(
@@ -64,6 +66,19 @@ def replay_steps(run: RecordedRun, model: PolicyModel, robot: Robot, period: flo
     )
     action = _limited(_actions(model, observations, cold), last, robot, period)
     return OpenLoop(run.targets.stamp[target], action, run.targets.position[target], cold, int((~known).sum()))
+
+
+def _usable(run: RecordedRun, joints: Rows, imu: Rows, target: Rows, previous: Rows) -> npt.NDArray[np.bool_]:
+    """Which steps saw and sent numbers that can be (NaN is smaller than nothing)."""
+    seen = (
+        run.joints.position[joints],
+        run.joints.velocity[joints],
+        run.imu.orientation[imu],
+        run.imu.angular_velocity[imu],
+        run.targets.position[target],
+        run.targets.position[previous],
+    )
+    return np.logical_and.reduce([(np.abs(values) < LARGEST).all(axis=1) for values in seen])
 
 
 def _actions(model: PolicyModel, observations: npt.NDArray[np.float32], cold: npt.NDArray[np.bool_]) -> Array:

@@ -1,149 +1,140 @@
-"""Reads a RecordedRun from a bag of the suite's topics."""
+"""Reads a RecordedRun from a bag."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from fcnet_core.bags.bag import Bag
 from fcnet_core.bags.bag_error import BagError
-from fcnet_core.bags.message_columns import Columns
 from fcnet_core.command import COMMAND_SIZE
 from fcnet_core.policy_step import SCALARS, SIZE
+from fcnet_core.replay.record_pickers import (
+    JOINTS,
+    MODES,
+    Picker,
+    pick_imu,
+    pick_joints,
+    pick_mode,
+    pick_odometry,
+    pick_pose,
+    pick_step,
+    pick_targets,
+    pick_velocity,
+)
 from fcnet_core.replay.recorded_run import (
     ImuRecord,
     JointRecord,
     ModeRecord,
+    OdometryRecord,
     PoseRecord,
     RecordedRun,
     StepRecord,
     TargetRecord,
     VelocityRecord,
 )
+from fcnet_core.replay.topic_map import OWN, TopicSource
 from fcnet_core.replay.topic_reader import TopicReader
-from fcnet_core.robot import JOINT_NAMES
 from fcnet_core.rotation import roll_pitch_yaw
 
 Array = npt.NDArray[np.float64]
-JOINTS = len(JOINT_NAMES)
-MODES = ("passive", "standing_up", "standing", "walking", "lying_down", "fault")
+MANY = 12  # topics told in an error
+PICKERS: dict[str, tuple[int, Picker]] = {
+    "joint_states": (1 + 3 * JOINTS, pick_joints),
+    "imu/data": (11, pick_imu),
+    "joint_trajectory": (1 + JOINTS, pick_targets),
+    "policy_step": (SIZE, pick_step),
+    "mode": (1, pick_mode),
+    "cmd_vel": (3, pick_velocity),
+    "cmd_pose": (5, pick_pose),
+    "odom": (14, pick_odometry),
+}
 
 
-def read_run(bag: Bag, namespace: str = "") -> RecordedRun:
+def read_run(bag: Bag, namespace: str = "", sources: Mapping[str, TopicSource] = OWN) -> RecordedRun:
     """Read the topics of one robot. Raises BagError when the bag has no joint_states or no imu/data."""
-    prefix = f"/{namespace.strip('/')}/" if namespace.strip("/") else "/"
-    readers = {prefix + topic: reader for topic, reader in _readers().items()}
-    for message in bag.messages(frozenset(readers)):
-        readers[message.topic].add(message)
-    rows = {topic.removeprefix(prefix): reader.finish() for topic, reader in readers.items()}
-    for topic in ("joint_states", "imu/data"):
-        if not len(rows[topic][0]):
-            raise BagError(
-                f"{bag.path} holds no usable {prefix}{topic}, without which nothing can be replayed; "
-                "record it, or name the robot's namespace"
-            )
-    left_out = tuple(
-        f"{count} messages of {topic} are left out: {sentence}"
-        for topic, reader in readers.items()
-        for sentence, count in reader.problems.items()
-    )
-    problems = (*(str(problem) for problem in bag.problems), *left_out)
+    prefix = f"/{namespace.strip('/')}/".replace("//", "/")
+    topics = {
+        record: source.topic if source.topic[0] == "/" else prefix + source.topic for record, source in sources.items()
+    }
+    readers = {
+        record: TopicReader(width, partial(pick, sources[record]), bag.definitions)
+        for record, (width, pick) in PICKERS.items()
+    }
+    wanted: dict[str, list[TopicReader]] = {}
+    for record, topic in topics.items():
+        wanted.setdefault(topic, []).append(readers[record])
+    for batch in bag.batches(frozenset(wanted)):
+        for reader in wanted[batch.topic]:
+            reader.add(batch)
+    rows = {record: reader.finish() for record, reader in readers.items()}
+    problems = [str(problem) for problem in bag.problems] + _left_out(topics, readers)
+    for record in ("joint_states", "imu/data"):
+        if not len(rows[record][0]):
+            raise BagError(_without(bag, topics[record], problems))
     return RecordedRun(
-        joints=_joints(*rows["joint_states"]),
+        joints=JointRecord(*_stamped(*rows["joint_states"], 3)),
         imu=_imu(*rows["imu/data"]),
-        targets=_targets(*rows["joint_trajectory"]),
-        steps=_steps(*rows["controller/policy_step"]),
+        targets=TargetRecord(*_stamped(*rows["joint_trajectory"], 1)),
+        steps=_steps(*rows["policy_step"]),
         velocity=VelocityRecord(*rows["cmd_vel"]),
         pose=_pose(*rows["cmd_pose"]),
-        mode=_mode(*rows["controller/mode"]),
-        problems=problems,
+        odometry=_odometry(*rows["odom"]),
+        mode=_mode(*rows["mode"]),
+        problems=(*problems, *_without_stamps(topics, rows)),
         custom=bag.custom,
     )
 
 
-def _readers() -> dict[str, TopicReader]:
-    pickers: dict[str, tuple[str, int, Callable[[Columns], Array | str]]] = {
-        "joint_states": ("sensor_msgs/msg/JointState", 1 + 3 * JOINTS, _pick_joints),
-        "imu/data": ("sensor_msgs/msg/Imu", 11, _pick_imu),
-        "joint_trajectory": ("trajectory_msgs/msg/JointTrajectory", 1 + JOINTS, _pick_targets),
-        "controller/policy_step": ("std_msgs/msg/Float64MultiArray", SIZE, _pick_step),
-        "controller/mode": ("std_msgs/msg/String", 1, _pick_mode),
-        "cmd_vel": ("geometry_msgs/msg/Twist", 3, _pick_velocity),
-        "cmd_pose": ("geometry_msgs/msg/Pose", 5, _pick_pose),
-    }
-    return {topic: TopicReader(*picker) for topic, picker in pickers.items()}
+def _left_out(topics: Mapping[str, str], readers: Mapping[str, TopicReader]) -> list[str]:
+    return [
+        f"{count} messages of {topics[record]} are left out: {sentence}"
+        for record, reader in readers.items()
+        for sentence, count in reader.problems.items()
+    ]
 
 
-def _stamp(columns: Columns) -> Array:
-    return columns.numbers["header.stamp.sec"] + 1e-9 * columns.numbers["header.stamp.nanosec"]
+def _without(bag: Bag, topic: str, problems: list[str]) -> str:
+    """Why nothing can be replayed, and what the bag has instead."""
+    if problems:
+        return f"{bag.path} holds no usable {topic}, without which nothing can be replayed: {problems[0]}"
+    present = sorted(bag.seen)
+    more = f" and {len(present) - MANY} more" if len(present) > MANY else ""
+    found = f"it has {', '.join(present[:MANY])}{more}" if present else "it has no topics at all"
+    return (
+        f"{bag.path} holds no {topic}, without which nothing can be replayed; {found}: "
+        "name the robot's namespace, or give a topic map"
+    )
 
 
-def _order(names: list[str]) -> list[int] | str:
-    missing = [joint for joint in JOINT_NAMES if joint not in names]
-    return f"it lacks {', '.join(missing)}" if missing else [names.index(joint) for joint in JOINT_NAMES]
+def _without_stamps(topics: Mapping[str, str], rows: Mapping[str, tuple[Array, Array]]) -> list[str]:
+    told = []
+    for record in ("joint_states", "imu/data", "joint_trajectory"):
+        missing = int(np.isnan(rows[record][1][:, 0]).sum())
+        if missing:
+            told.append(
+                f"{missing} messages of {topics[record]} have no stamp; when they were received is used instead"
+            )
+    return told
 
 
-def _pick_joints(columns: Columns) -> Array | str:
-    names = columns.texts["name"]
-    order = _order(names)
-    if isinstance(order, str):
-        return order
-    position, velocity, effort = (columns.numbers[field] for field in ("position", "velocity", "effort"))
-    if position.shape[1] != len(names) or velocity.shape[1] != len(names):
-        return "it does not carry a position and a velocity for each name"
-    told = effort[:, order] if effort.shape[1] == len(names) else np.full((len(position), JOINTS), np.nan)
-    return np.hstack([_stamp(columns), position[:, order], velocity[:, order], told])
-
-
-def _pick_imu(columns: Columns) -> Array | str:
-    fields = [f"orientation.{axis}" for axis in "xyzw"]
-    fields += [f"{motion}.{axis}" for motion in ("angular_velocity", "linear_acceleration") for axis in "xyz"]
-    return np.hstack([_stamp(columns), *(columns.numbers[field] for field in fields)])
-
-
-def _pick_targets(columns: Columns) -> Array | str:
-    names = columns.texts["joint_names"]
-    order = _order(names)
-    if isinstance(order, str):
-        return order
-    position = columns.numbers.get("points[0].positions", np.empty((len(columns.rows), 0)))
-    if position.shape[1] not in (0, len(names)):
-        return "it does not carry a position for each name"
-    damped = np.full((len(columns.rows), JOINTS), np.nan)
-    return np.hstack([_stamp(columns), position[:, order] if position.shape[1] else damped])
-
-
-def _pick_step(columns: Columns) -> Array | str:
-    data = columns.numbers["data"]
-    return data if data.shape[1] == SIZE else f"it carries {data.shape[1]} numbers, not {SIZE}"
-
-
-def _pick_mode(columns: Columns) -> Array | str:
-    (mode,) = columns.texts["data"]
-    known = mode in MODES
-    return np.full((len(columns.rows), 1), float(MODES.index(mode))) if known else f"it names the unknown mode {mode!r}"
-
-
-def _pick_velocity(columns: Columns) -> Array | str:
-    return np.hstack([columns.numbers[field] for field in ("linear.x", "linear.y", "angular.z")])
-
-
-def _pick_pose(columns: Columns) -> Array | str:
-    return np.hstack([columns.numbers["position.z"], *(columns.numbers[f"orientation.{axis}"] for axis in "xyzw")])
-
-
-def _joints(received: Array, rows: Array) -> JointRecord:
-    return JointRecord(received, rows[:, 0], *np.split(rows[:, 1:], 3, axis=1))
+def _stamped(received: Array, rows: Array, parts: int) -> tuple[Array, ...]:
+    """Time of reception, stamp, and the other numbers in `parts` equal parts."""
+    stamp = np.where(np.isnan(rows[:, 0]), received, rows[:, 0])
+    return received, stamp, *np.split(rows[:, 1:], parts, axis=1)
 
 
 def _imu(received: Array, rows: Array) -> ImuRecord:
-    return ImuRecord(received, rows[:, 0], rows[:, 1:5], rows[:, 5:8], rows[:, 8:11])
+    _, stamp, numbers = _stamped(received, rows, 1)
+    return ImuRecord(received, stamp, numbers[:, :4], numbers[:, 4:7], numbers[:, 7:])
 
 
-def _targets(received: Array, rows: Array) -> TargetRecord:
-    return TargetRecord(received, rows[:, 0], rows[:, 1:])
+def _odometry(received: Array, rows: Array) -> OdometryRecord:
+    _, stamp, numbers = _stamped(received, rows, 1)
+    return OdometryRecord(received, stamp, *np.split(numbers, (3, 7, 10), axis=1))
 
 
 def _steps(_received: Array, rows: Array) -> StepRecord:

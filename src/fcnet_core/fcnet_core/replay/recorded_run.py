@@ -74,6 +74,20 @@ class PoseRecord:
 
 
 @dataclass(frozen=True)
+class OdometryRecord:
+    """N odom: received and stamp (N,) [s]; position (N, 3) [m] and orientation (N, 4) x, y, z, w in the world frame;
+    velocity (N, 3) [m/s] and angular velocity (N, 3) [rad/s] in the body frame.
+    """
+
+    received: Array
+    stamp: Array
+    position: Array
+    orientation: Array
+    velocity: Array
+    angular_velocity: Array
+
+
+@dataclass(frozen=True)
 class ModeRecord:
     """N changes of the controller's mode: received (N,) [s] and the modes."""
 
@@ -91,6 +105,7 @@ class RecordedRun:
     steps: StepRecord
     velocity: VelocityRecord
     pose: PoseRecord
+    odometry: OdometryRecord
     mode: ModeRecord
     problems: tuple[str, ...]
     custom: dict[str, str]

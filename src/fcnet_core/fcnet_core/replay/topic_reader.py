@@ -1,42 +1,56 @@
-"""Collects one topic's messages of a bag as arrays, a thousand at a time, so that memory holds numbers only."""
+"""Collects one topic's messages of a bag as arrays, thousands at a time, so that memory holds numbers only."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_core.bags.message_columns import Columns, UndecodableError, decode_columns
-from fcnet_core.bags.raw_message import RawMessage
+from fcnet_core.bags.message_batch import MessageBatch
+from fcnet_core.bags.message_columns import ColumnDecoder, Columns
+from fcnet_core.bags.message_types import fields_for
 
-BATCH = 1000
+ENOUGH = 4 * 2**20  # [bytes] to decode at a time
+MOST_MESSAGES = 2_000_000  # of one topic: more than an hour at 500 Hz
+
+
+class UnusableError(ValueError):
+    """Messages cannot be used; the sentence says why."""
 
 
 class TopicReader:
-    """Takes the raw messages of one topic and turns them into rows of `width` numbers, one a message.
+    """Takes the messages of one topic and turns them into rows of `width` numbers, one a message.
 
-    pick: from Columns to the rows (N, width) of its messages, or a sentence that says why they cannot be used.
+    pick: from Columns to the rows (N, width) of its messages; it raises UnusableError. definitions: of the bag's types.
     """
 
-    def __init__(self, kind: str, width: int, pick: Callable[[Columns], npt.NDArray[np.float64] | str]) -> None:
-        self.kind = kind
+    def __init__(
+        self,
+        width: int,
+        pick: Callable[[Columns], npt.NDArray[np.float64]],
+        definitions: Mapping[str, tuple[str, str]],
+    ) -> None:
         self.problems: dict[str, int] = {}  # sentence -> number of messages left out for it
         self._width = width
         self._pick = pick
-        self._waiting: list[bytes] = []
-        self._waiting_received: list[int] = []
+        self._definitions = definitions
+        self._decoder: tuple[str, ColumnDecoder] | None = None
+        self._waiting: list[MessageBatch] = []
         self._rows: list[npt.NDArray[np.float64]] = []
         self._received: list[npt.NDArray[np.int64]] = []
+        self._taken = 0
 
-    def add(self, message: RawMessage) -> None:
-        """Take one message."""
-        if message.kind != self.kind:
-            self._leave_out(f"it is of type {message.kind}, not {self.kind}", 1)
+    def add(self, batch: MessageBatch) -> None:
+        """Take some messages."""
+        if self._taken >= MOST_MESSAGES:
+            self._leave_out(f"they come after {MOST_MESSAGES} others", len(batch.size))
             return
-        self._waiting.append(message.data)
-        self._waiting_received.append(message.received)
-        if len(self._waiting) >= BATCH:
+        if self._waiting and batch.kind != self._waiting[0].kind:
+            self._decode()
+        self._taken += len(batch.size)
+        self._waiting.append(batch)
+        if sum(len(waiting.content) for waiting in self._waiting) >= ENOUGH:
             self._decode()
 
     def finish(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
@@ -47,34 +61,35 @@ class TopicReader:
         return received.astype(np.float64) * 1e-9, rows
 
     def _decode(self) -> None:
-        messages, received = self._waiting, np.array(self._waiting_received, dtype=np.int64)
-        self._waiting, self._waiting_received = [], []
-        rows = np.full((len(messages), self._width), np.nan)
-        good = np.zeros(len(messages), dtype=np.bool_)
-        for columns in self._groups(messages):
-            picked = self._pick(columns)
-            if isinstance(picked, str):
-                self._leave_out(picked, len(columns.rows))
+        batches, self._waiting = self._waiting, []
+        if not batches:
+            return
+        size = np.concatenate([batch.size for batch in batches])
+        content = np.concatenate([batch.content for batch in batches])
+        rows, good = np.full((len(size), self._width), np.nan), np.zeros(len(size), dtype=np.bool_)
+        for group in self._decoder_for(batches[0].kind).decode(content, size):
+            if isinstance(group, Columns):
+                self._place(group, rows, good)
             else:
-                rows[columns.rows], good[columns.rows] = picked, True
+                self._leave_out(group[1], 1)
         self._rows.append(rows[good])
-        self._received.append(received[good])
+        self._received.append(np.concatenate([batch.received for batch in batches])[good])
 
-    def _groups(self, messages: list[bytes]) -> list[Columns]:
+    def _place(self, group: Columns, rows: npt.NDArray[np.float64], good: npt.NDArray[np.bool_]) -> None:
+        if not len(group.rows):
+            return
         try:
-            return list(decode_columns(self.kind, messages))
-        except UndecodableError:
-            return self._one_by_one(messages)
+            rows[group.rows] = self._pick(group)
+            good[group.rows] = True
+        except UnusableError as error:
+            self._leave_out(str(error), len(group.rows))
 
-    def _one_by_one(self, messages: list[bytes]) -> list[Columns]:
-        found = []
-        for row, message in enumerate(messages):
-            try:
-                (columns,) = decode_columns(self.kind, [message])
-                found.append(Columns(np.array([row]), columns.numbers, columns.texts))
-            except UndecodableError as error:
-                self._leave_out(str(error), 1)
-        return found
+    def _decoder_for(self, kind: str) -> ColumnDecoder:
+        if self._decoder is None or self._decoder[0] != kind:
+            self._decoder = kind, ColumnDecoder(kind, fields_for(kind, self._definitions))
+        return self._decoder[1]
 
     def _leave_out(self, sentence: str, messages: int) -> None:
+        if len(self.problems) >= 20:
+            sentence = "of other faults"
         self.problems[sentence] = self.problems.get(sentence, 0) + messages

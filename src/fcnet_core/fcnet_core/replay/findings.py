@@ -1,0 +1,142 @@
+"""What a report says first, in words: whether bag, policy and robot were as they should be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from fcnet_core.replay.action_error import AGREEMENT
+from fcnet_core.replay.evaluation import Evaluation
+
+Level = Literal["good", "note", "bad"]
+MUCH_TIME = 0.05  # share of time at a limit that deserves a word
+ROUGH = 0.2  # share of high frequencies above which targets shake the legs
+SLOW = 0.02  # [s] from state to target, beyond which a cycle of 50 Hz acts on the state before the last
+MOST_PROBLEMS = 8  # told one by one
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A sentence of the verdict and whether it is good news."""
+
+    level: Level
+    sentence: str
+
+
+def findings(evaluation: Evaluation) -> list[Finding]:
+    """The verdict, the gravest first."""
+    found = [*_bag(evaluation), *_policies(evaluation), *_robot(evaluation), *_timing(evaluation.figures["timing"])]
+    return sorted(found, key=lambda finding: ("bad", "note", "good").index(finding.level))
+
+
+def _bag(evaluation: Evaluation) -> Iterator[Finding]:
+    problems = evaluation.run.problems
+    for problem in problems[:MOST_PROBLEMS]:
+        yield Finding("bad" if "damaged" in problem else "note", f"{problem}.")
+    if len(problems) > MOST_PROBLEMS:
+        yield Finding("bad", f"{len(problems) - MOST_PROBLEMS} more problems of the bag are in its JSON report.")
+
+
+def _policies(evaluation: Evaluation) -> Iterator[Finding]:
+    if not evaluation.replays:
+        yield Finding("note", f"No policy was replayed: none is known for {evaluation.robot.name}; name one.")
+    for replay in evaluation.replays:
+        figures = evaluation.figures["policies"][replay.label]
+        yield _error(replay.label, figures)
+        if figures["is_the_recorded_one"] is False:
+            yield Finding("note", f"Policy {replay.label} is not the one that the bag was recorded with.")
+        if replay.basis == "aligned":
+            yield Finding(
+                "note",
+                "The bag does not tell the policy's steps: they were put together from the messages' stamps, with a "
+                f"gait clock started anew. Differences of policy {replay.label} are partly due to that.",
+            )
+        if replay.loop.lost:
+            yield Finding(
+                "note",
+                f"{replay.loop.lost} steps cannot be replayed by policy {replay.label}: "
+                "messages that they saw are missing or unusable.",
+            )
+    yield from _rough(evaluation)
+
+
+def _error(label: str, figures: dict[str, Any]) -> Finding:
+    error = figures["action_error_rad"]
+    if figures["basis"] == "alone":
+        return Finding(
+            "note",
+            "The bag holds no targets at the policy's rate: there is nothing to compare policy "
+            f"{label} with, it was replayed by itself.",
+        )
+    if not error["steps"]:
+        return Finding("bad", f"Not one step can be replayed by policy {label}.")
+    if error["agrees"]:
+        return Finding(
+            "good",
+            f"Policy {label} reproduces every one of the {error['steps']} recorded targets: the "
+            f"largest difference is {error['max']:.1e} rad.",
+        )
+    same = figures["is_the_recorded_one"] and figures["basis"] == "recorded"
+    sentence = (
+        f"Policy {label} differs from the recorded targets by {error['rmse']:.3g} rad (root mean square), at most "
+        f"{error['max']:.3g} rad, over {error['steps']} steps"
+    )
+    if same:
+        return Finding("bad", f"{sentence}, although it is the recorded one: up to {AGREEMENT:g} rad would be right.")
+    return Finding("note", f"{sentence}.")
+
+
+def _rough(evaluation: Evaluation) -> Iterator[Finding]:
+    for replay in evaluation.replays:
+        smooth = evaluation.figures["policies"][replay.label]["smoothness"]
+        share = smooth["high_frequency_share"]
+        if share is not None and share > ROUGH:
+            yield Finding(
+                "note",
+                f"{share:.0%} of the motion that policy {replay.label} asks for is above "
+                f"{smooth['high_frequency_hz']:g} Hz: the targets are rough.",
+            )
+
+
+def _robot(evaluation: Evaluation) -> Iterator[Finding]:
+    motion, robot = evaluation.figures["motion"], evaluation.robot
+    largest = motion["tilt_rad"]["max"]
+    if largest is not None:
+        steep = largest > robot.safety.max_tilt
+        yield Finding(
+            "bad" if steep else "good",
+            f"The trunk tilted by at most {np.degrees(largest):.0f}°, "
+            f"the limit is {np.degrees(robot.safety.max_tilt):.0f}°.",
+        )
+    fault = evaluation.figures["modes_s"].get("fault")
+    if fault is not None:
+        yield Finding("bad", f"The controller was in fault for {fault:.1f} s.")
+    share = motion["share_of_time_at_torque_limit"]
+    if share is not None and share > MUCH_TIME:
+        yield Finding("note", f"A joint was at its torque limit {share:.0%} of the time.")
+    if evaluation.figures["tracking"] is None:
+        yield Finding("note", "How well commands were followed is not known: the bag has no odom.")
+
+
+def _timing(timing: dict[str, Any]) -> Iterator[Finding]:
+    for topic, figures in timing["topics"].items():
+        if figures.get("gaps"):
+            yield Finding(
+                "note",
+                f"{topic} has {figures['gaps']} gaps of more than three times its usual interval, the "
+                f"longest {1e3 * figures['largest_gap_s']:.0f} ms.",
+            )
+        if figures.get("out_of_order"):
+            yield Finding(
+                "bad", f"{figures['out_of_order']} messages of {topic} carry older stamps than the ones before."
+            )
+    latency = timing["state_to_target_s"]["p99"]
+    if latency is not None:
+        slow = latency > SLOW
+        yield Finding(
+            "note" if slow else "good",
+            f"99 % of the targets left within {1e3 * latency:.1f} ms of the state that they answer to.",
+        )
