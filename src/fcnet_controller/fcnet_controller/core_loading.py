@@ -24,14 +24,18 @@ def load_core(parameters: ControllerParameters) -> ControlCore:
     Raises ValueError (or a kind of it) with one sentence when robot file, model and parameters do not fit together.
     """
     robot = load_robot(parameters.robot)
-    path = Path(parameters.policy) if parameters.policy else MODEL_FOLDER / f"{robot.name}.safetensors"
-    model = load_model(path)
+    model = load_model(policy_path(robot.name, parameters.policy))
     check_robot(model, robot)
     policy = load_policy(model, parameters.runtime)
     core = ControlCore(robot, model, policy, parameters.settings)
     core.commands.set_style(parameters.stance_width, parameters.foot_clearance, parameters.stride_frequency)
     _warm_up(policy, model.card.shape.observation)
     return core
+
+
+def policy_path(robot: str, policy: str) -> Path:
+    """The model file called `policy`; empty for the one that comes with the suite for the robot of that name."""
+    return Path(policy) if policy else MODEL_FOLDER / f"{robot}.safetensors"
 
 
 def _warm_up(policy: Policy, observations: int) -> None:

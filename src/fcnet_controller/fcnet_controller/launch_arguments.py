@@ -45,6 +45,8 @@ ARGUMENTS = {
     "namespace": ("", "namespace of all nodes"),
     "params_file": ("", "YAML file with parameters of the nodes, which win over this launch file's"),
     "log_level": ("info", f"verbosity of the nodes: {', '.join(LOG_LEVELS)}"),
+    "record": ("false", "true records a bag of states, commands, targets and modes (docs/replay.md)"),
+    "bag": ("", "record: the bag's folder, which must not exist; empty for fcnet_<robot>_<date>_<time>"),
     "viewer": ("false", "mujoco, desk: true opens MuJoCo's window; needs a display"),
 }
 # Arguments that only some backends know.
@@ -61,6 +63,7 @@ CHOICES = {
     "command": COMMANDS,
     "demo": BOOLEANS,
     "viewer": BOOLEANS,
+    "record": BOOLEANS,
     "log_level": LOG_LEVELS,
     "transport": ("", *TRANSPORTS),
     "generation": ("", *GENERATIONS),
@@ -86,6 +89,7 @@ def chosen_arguments(context: LaunchContext, robot: str) -> dict[str, str]:
             raise ValueError(f"launch argument {name}:={chosen[name]} must be a positive number")
     _refuse_unsuitable(chosen)
     _refuse_impossible_network(chosen)
+    _refuse_impossible_bag(chosen)
     if chosen["params_file"] and not Path(chosen["params_file"]).is_file():
         raise ValueError(f"launch argument params_file:={chosen['params_file']} is not a file; give the path of one")
     return chosen
@@ -140,6 +144,14 @@ def _refuse_impossible_network(chosen: dict[str, str]) -> None:
     for name, most in (("loss", 1.0), ("jitter", 1.0), ("delay", 1.0)):
         if chosen[name] and not 0.0 <= _number(chosen[name]) <= most:
             raise ValueError(f"launch argument {name}:={chosen[name]} must be a number from 0 to {most:g}")
+
+
+def _refuse_impossible_bag(chosen: dict[str, str]) -> None:
+    folder = chosen["bag"]
+    if folder and chosen["record"] == "false":
+        raise ValueError(f"launch argument bag:={folder} names a recording, but nothing is recorded; add record:=true")
+    if folder and Path(folder).exists():
+        raise ValueError(f"launch argument bag:={folder} exists already, and no recording is overwritten; name another")
 
 
 def _is_this_computer(target: str) -> bool:

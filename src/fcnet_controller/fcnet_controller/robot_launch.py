@@ -11,7 +11,7 @@ import socket
 import sys
 from typing import Any
 
-from launch import LaunchContext, LaunchDescription
+from launch import Action, LaunchContext, LaunchDescription
 from launch.actions import OpaqueFunction, Shutdown
 from launch.events.process import ProcessExited
 from launch_ros.actions import Node
@@ -26,10 +26,10 @@ def describe_robot(robot: str) -> LaunchDescription:
     return LaunchDescription([*declared_arguments(), OpaqueFunction(function=_start, args=[robot])])
 
 
-def _start(context: LaunchContext, robot: str) -> list[Node]:
+def _start(context: LaunchContext, robot: str) -> list[Action]:
     chosen = chosen_arguments(context, robot)
     backends = {"mujoco": _simulated, "desk": _on_desk, "unitree": _real}
-    nodes = [*backends[chosen["backend"]](robot, chosen), _controller(robot, chosen)]
+    nodes = [*_recording(robot, chosen), *backends[chosen["backend"]](robot, chosen), _controller(robot, chosen)]
     return [*nodes, _demo(chosen)] if has_demo(chosen) else nodes
 
 
@@ -75,8 +75,21 @@ def _joystick(robot: str, chosen: dict[str, str]) -> Node:
     return _node("fcnet_controller", "teleop_joy", {"robot": robot, "bridge": f"{robot}_bridge"}, chosen)
 
 
+def _recording(robot: str, chosen: dict[str, str]) -> list[Action]:
+    """A recorder, where one is wanted."""
+    if chosen["record"] == "false":
+        return []
+    from fcnet_controller.recording_launch import recording  # its imports would keep other launches waiting
+
+    return recording(robot, chosen, _controller_parameters(robot, chosen))
+
+
 def _controller(robot: str, chosen: dict[str, str]) -> Node:
-    """A controller that gets a simulated robot walking; a real one waits until somebody asks it to stand up."""
+    return _node("fcnet_controller", "controller", _controller_parameters(robot, chosen), chosen)
+
+
+def _controller_parameters(robot: str, chosen: dict[str, str]) -> dict[str, Any]:
+    """Of a controller that gets a simulated robot walking; a real one waits until somebody asks it to stand up."""
     start = "auto_activate" if chosen["backend"] == "unitree" else "auto_start"
     parameters: dict[str, Any] = {
         "robot": robot,
@@ -86,7 +99,7 @@ def _controller(robot: str, chosen: dict[str, str]) -> Node:
     }
     if chosen["control_rate"]:
         parameters["control_rate"] = float(chosen["control_rate"])
-    return _node("fcnet_controller", "controller", parameters, chosen)
+    return parameters
 
 
 def _demo(chosen: dict[str, str]) -> Node:
