@@ -10,6 +10,7 @@ setup(
     name=NAME,
     version="0.1.0",
     packages=find_packages(exclude=["test"]),
+    package_data={NAME: ["monitor_page/*"]},
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (f"share/{NAME}", ["package.xml"]),
@@ -27,6 +28,7 @@ setup(
             "teleop_keyboard = fcnet_controller.program:teleop_keyboard",
             "teleop_joy = fcnet_controller.program:teleop_joy",
             "demo_course = fcnet_controller.program:demo_course",
+            "monitor = fcnet_controller.program:monitor",
         ],
     },
 )

@@ -38,3 +38,11 @@ def teleop_joy() -> int:
     from fcnet_controller.teleop_joy import main
 
     return main()
+
+
+def monitor() -> int:
+    """Run the monitor in the browser."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from fcnet_controller.monitor import main
+
+    return main()

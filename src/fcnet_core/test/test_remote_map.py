@@ -30,7 +30,7 @@ def refusal(text: str, tmp_path) -> str:
 
 def test_the_shipped_file_ranks_people_above_programs() -> None:
     remote = load_remote_map()
-    assert [source.name for source in remote.sources] == ["joystick", "keyboard", "cmd_vel"]
+    assert [source.name for source in remote.sources] == ["joystick", "keyboard", "monitor", "cmd_vel"]
     assert remote.source("cmd_vel").velocity == "cmd_vel"
     assert remote.source("cmd_vel").pose == "cmd_pose"
 

@@ -1,0 +1,157 @@
+// What the person at this page wants the robot to do, sent while it is wanted and taken back when in doubt.
+//
+// The server obeys a velocity only from a page that has said zero before, shows it a picture younger than 0.5 s, and
+// speaks at least every 0.5 s. So closing, reloading, hiding or losing the page stops the robot, whatever this file does.
+
+const PERIOD = 66; // [ms] between two orders
+const LINGER = 1000; // [ms] for which zero is repeated
+const PATIENCE = 700; // [ms] after which an order counts as lost
+export const VELOCITY = ["vx", "vy", "yaw_rate"];
+export const POSE = ["height", "roll", "pitch"];
+
+export class Driver {
+  constructor(ranges, tell) {
+    this.ranges = ranges;
+    this.tell = tell;
+    this.held = Object.fromEntries(VELOCITY.map((field) => [field, 0])); // sliders
+    this.inputs = new Map(); // sticks and keys: fractions of the range by field
+    this.pose = Object.fromEntries(POSE.map((field) => [field, 0]));
+    this.posed = false;
+    this.speed = 0.5;
+    this.page = [...crypto.getRandomValues(new Uint32Array(3))].map((word) => word.toString(36)).join("");
+    this.number = 0;
+    this.seen = 0;
+    this.blocked = false;
+    this.busy = false;
+    this.driving = false;
+    this.moved = -LINGER;
+    this.roundTrip = null; // [ms]
+    setInterval(() => this.turn(), PERIOD);
+  }
+
+  // Fractions of the range, -1 to 1, that a stick or the keys ask for; none when let go.
+  input(name, fractions) {
+    const was = this.wanted();
+    if (fractions && Object.values(fractions).some((value) => value !== 0)) this.inputs.set(name, fractions);
+    else this.inputs.delete(name);
+    if (was.some((value) => value !== 0) && this.wanted().every((value) => value === 0)) this.sendZero();
+  }
+
+  hold(field, value) {
+    this.held[field] = value;
+    if (this.wanted().every((each) => each === 0)) this.sendZero();
+  }
+
+  setPose(values) {
+    Object.assign(this.pose, values);
+    this.posed = true;
+  }
+
+  // Forget every wish for motion. What is still held down counts again when it has been let go.
+  halt() {
+    const moving = this.wanted().some((value) => value !== 0);
+    for (const field of VELOCITY) this.held[field] = 0;
+    this.blocked = this.inputs.size > 0;
+    if (moving) this.sendZero();
+  }
+
+  // Velocity that is wanted now [m/s, m/s, rad/s].
+  wanted() {
+    if (this.blocked) return [0, 0, 0];
+    return VELOCITY.map((field) => {
+      const [low, high] = this.ranges[field];
+      let fraction = 0;
+      for (const fractions of this.inputs.values()) fraction += fractions[field] || 0;
+      fraction = Math.max(-1, Math.min(1, fraction)) * this.speed;
+      const value = this.inputs.size ? fraction * (fraction < 0 ? -low : high) : this.held[field];
+      return Math.round(value * 1000) / 1000 || 0;
+    });
+  }
+
+  turn() {
+    if (this.blocked && this.inputs.size === 0) {
+      this.blocked = false;
+      this.sendZero();
+    }
+    const velocity = this.wanted(), now = performance.now();
+    const moving = velocity.some((value) => value !== 0);
+    if (moving) this.moved = now;
+    if (this.busy || !(now - this.moved < LINGER || this.posed)) return;
+    this.send(moving && !this.driving ? [0, 0, 0] : velocity); // a drive begins with zero
+    this.driving = moving;
+  }
+
+  order(velocity) {
+    const pose = this.posed ? POSE.map((field) => this.pose[field]) : null;
+    return JSON.stringify({ page: this.page, number: ++this.number, seen: this.seen, velocity, pose });
+  }
+
+  async send(velocity) {
+    const content = this.order(velocity), start = performance.now();
+    this.busy = true;
+    this.posed = false;
+    const abort = new AbortController();
+    const timer = setTimeout(() => abort.abort(), PATIENCE);
+    try {
+      const answer = await fetch("/order", { method: "POST", body: content, signal: abort.signal });
+      const { sentence } = await answer.json();
+      this.roundTrip = performance.now() - start;
+      if (sentence) this.refused(sentence);
+    } catch {
+      if (velocity.some((value) => value !== 0)) this.refused("the monitor does not answer: not driving");
+    } finally {
+      clearTimeout(timer);
+      this.busy = false;
+    }
+  }
+
+  refused(sentence) {
+    this.tell(sentence);
+    this.halt();
+  }
+
+  // At once, also while the page is being left.
+  sendZero() {
+    this.moved = performance.now();
+    this.driving = false;
+    fetch("/order", { method: "POST", body: this.order([0, 0, 0]), keepalive: true }).catch(() => {});
+  }
+}
+
+// A stick under a finger or the mouse; it springs back. Calls moved(right, up), both -1 to 1, or moved(null).
+export function stick(element, moved) {
+  const knob = element.querySelector("b");
+  const flat = element.classList.contains("flat");
+  let pointer = null;
+  const place = (x, y) => { knob.style.transform = x || y ? `translate(${x}px, ${y}px)` : ""; };
+  const letGo = () => {
+    if (pointer === null) return;
+    pointer = null;
+    element.classList.remove("held");
+    place(0, 0);
+    moved(null);
+  };
+  const move = (event) => {
+    if (event.pointerId !== pointer) return;
+    const box = element.getBoundingClientRect();
+    const reach = box.width / 2 - 24;
+    let x = event.clientX - (box.left + box.width / 2), y = flat ? 0 : event.clientY - (box.top + box.height / 2);
+    const length = Math.hypot(x, y);
+    if (length > reach) [x, y] = [(x / length) * reach, (y / length) * reach];
+    place(x, y);
+    const clear = (value) => (Math.abs(value) < 0.1 ? 0 : (value - Math.sign(value) * 0.1) / 0.9);
+    moved(clear(x / reach), clear(-y / reach));
+  };
+  element.addEventListener("pointerdown", (event) => {
+    if (pointer !== null) return;
+    pointer = event.pointerId;
+    element.setPointerCapture(pointer);
+    element.classList.add("held");
+    move(event);
+  });
+  element.addEventListener("pointermove", move);
+  for (const end of ["pointerup", "pointercancel", "lostpointercapture"]) {
+    element.addEventListener(end, (event) => { if (event.pointerId === pointer) letGo(); });
+  }
+  return letGo;
+}

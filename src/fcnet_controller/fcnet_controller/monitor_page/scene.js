@@ -1,0 +1,260 @@
+// Draws a robot of boxes and capsules on a plain canvas: no library, and cheap on a phone.
+// World and trunk frames are ROS's: x forward, y left, z up; metres.
+
+const FIELD = 1.9; // focal length as a multiple of half the canvas' smaller side
+const THICKNESS = [0.09, 0.05, 0.034]; // hip, thigh, calf [m]
+const FACES = [[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]];
+const NORMALS = [[-1, 0, 0], [1, 0, 0], [0, -1, 0], [0, 1, 0], [0, 0, -1], [0, 0, 1]];
+const LIGHT = [0.35, -0.5, 0.79];
+
+export class Scene {
+  constructor(canvas, facts) {
+    this.canvas = canvas;
+    this.facts = facts;
+    this.azimuth = -1.0;
+    this.elevation = 0.3;
+    this.distance = 1.75;
+    this.middle = [0, 0, facts.height * 0.65];
+    this.drawn = 0; // pictures
+    this.listen();
+  }
+
+  listen() {
+    const held = new Map();
+    const canvas = this.canvas;
+    canvas.addEventListener("pointerdown", (event) => {
+      canvas.setPointerCapture(event.pointerId);
+      held.set(event.pointerId, [event.clientX, event.clientY]);
+    });
+    canvas.addEventListener("pointermove", (event) => {
+      const before = held.get(event.pointerId);
+      if (!before) return;
+      const now = [event.clientX, event.clientY];
+      if (held.size === 2) {
+        const other = [...held].find(([id]) => id !== event.pointerId)[1];
+        this.zoom(Math.hypot(before[0] - other[0], before[1] - other[1]) / Math.max(1, Math.hypot(now[0] - other[0], now[1] - other[1])));
+      } else {
+        this.azimuth -= (now[0] - before[0]) * 0.008;
+        this.elevation = Math.min(1.5, Math.max(0.02, this.elevation + (now[1] - before[1]) * 0.006));
+      }
+      held.set(event.pointerId, now);
+      this.redraw();
+    });
+    for (const end of ["pointerup", "pointercancel"]) canvas.addEventListener(end, (event) => held.delete(event.pointerId));
+    canvas.addEventListener("wheel", (event) => {
+      event.preventDefault();
+      this.zoom(event.deltaY > 0 ? 1.1 : 1 / 1.1);
+    }, { passive: false });
+  }
+
+  zoom(factor) {
+    this.distance = Math.min(12, Math.max(0.8, this.distance * factor));
+    this.redraw();
+  }
+
+  redraw() {
+    if (this.picture) this.draw(this.picture);
+  }
+
+  draw(picture) {
+    this.picture = picture;
+    this.drawn += 1;
+    const { context, width, height } = sized(this.canvas);
+    const colors = this.colors();
+    this.aim(picture.trunk, width, height);
+    const horizon = height / 2 - Math.tan(this.elevation) * this.focus;
+    context.fillStyle = colors.sky;
+    context.fillRect(0, 0, width, height);
+    const floor = context.createLinearGradient(0, Math.max(0, horizon), 0, height);
+    floor.addColorStop(0, colors.sky);
+    floor.addColorStop(0.5, colors.floor);
+    context.fillStyle = floor;
+    context.fillRect(0, Math.max(0, horizon), width, height);
+    this.grid(context, colors);
+    if (picture.trunk && picture.legs) this.robot(context, picture, colors);
+  }
+
+  colors() {
+    const style = getComputedStyle(document.documentElement);
+    const names = ["sky", "floor", "grid", "trunk", "leg", "dark", "head", "wanted"];
+    return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+  }
+
+  // The camera looks at the trunk, wherever it walks.
+  aim(trunk, width, height) {
+    if (trunk) {
+      const far = Math.hypot(trunk[0] - this.middle[0], trunk[1] - this.middle[1]) > 0.5;
+      const share = far ? 1 : 0.2;
+      this.middle[0] += share * (trunk[0] - this.middle[0]);
+      this.middle[1] += share * (trunk[1] - this.middle[1]);
+    }
+    const [ca, sa, ce, se] = [Math.cos(this.azimuth), Math.sin(this.azimuth), Math.cos(this.elevation), Math.sin(this.elevation)];
+    this.forward = [-ce * ca, -ce * sa, -se];
+    this.right = [-sa, ca, 0];
+    this.up = [-se * ca, -se * sa, ce];
+    this.focus = FIELD * Math.min(width, height * 1.4) / 2;
+    this.center = [width / 2, height / 2];
+  }
+
+  // x, y on the canvas, distance along the view.
+  project(point) {
+    const way = [point[0] - this.middle[0], point[1] - this.middle[1], point[2] - this.middle[2]];
+    const depth = dot(way, this.forward) + this.distance;
+    const scale = this.focus / Math.max(depth, 0.05);
+    return [this.center[0] + dot(way, this.right) * scale, this.center[1] - dot(way, this.up) * scale, depth, scale];
+  }
+
+  grid(context, colors) {
+    const step = 0.25, count = 12;
+    const [x, y] = [Math.round(this.middle[0] / step) * step, Math.round(this.middle[1] / step) * step];
+    context.lineWidth = 1;
+    context.strokeStyle = colors.grid;
+    for (let i = -count; i <= count; i++) {
+      for (const turned of [false, true]) {
+        const at = (u) => (turned ? [x + u * step, y + i * step, 0] : [x + i * step, y + u * step, 0]);
+        for (let u = -count; u < count; u += 4) {
+          const [a, b] = [this.project(at(u)), this.project(at(u + 4))];
+          if (a[2] < 0.3 || b[2] < 0.3) continue;
+          context.globalAlpha = 0.75 * Math.max(0, 1 - Math.hypot(i, u + 2) / (count + 2));
+          line(context, a, b);
+        }
+      }
+    }
+    context.globalAlpha = 1;
+  }
+
+  robot(context, picture, colors) {
+    const place = picture.trunk.slice(0, 3), turn = picture.trunk.slice(3);
+    const world = (p) => [0, 1, 2].map((k) => place[k] + turn[3 * k] * p[0] + turn[3 * k + 1] * p[1] + turn[3 * k + 2] * p[2]);
+    const half = this.facts.trunk;
+    this.shadow(context, picture, world, half);
+    const parts = [
+      ...this.box(half, [0, 0, 0], world, turn, colors.trunk, 1),
+      ...this.box([0.05, half[1] * 0.8, half[2] * 0.7], [half[0] * 0.93, 0, half[2] * 0.5], world, turn, colors.head, 0.94),
+    ];
+    const tints = [colors.dark, colors.leg, colors.dark];
+    for (const leg of picture.legs) parts.push(...this.leg(leg.map(world), tints, 1));
+    parts.sort((a, b) => b.depth - a.depth);
+    for (const part of parts) part.draw(context);
+    if (picture.ghost) {
+      for (const leg of picture.ghost) {
+        for (const part of this.leg(leg.map(world), [colors.wanted, colors.wanted, colors.wanted], 0.45)) part.draw(context);
+      }
+    }
+  }
+
+  shadow(context, picture, world, half) {
+    context.globalAlpha = 0.22;
+    context.fillStyle = context.strokeStyle = "#000";
+    const corners = [[1, 1], [1, -1], [-1, -1], [-1, 1]].map(([a, b]) => world([a * half[0], b * half[1] * 1.2, 0]));
+    polygon(context, corners.map(([x, y]) => this.project([x, y, 0])));
+    for (const leg of picture.legs) {
+      const points = leg.map(world).map(([x, y]) => this.project([x, y, 0]));
+      context.lineCap = "round";
+      context.lineWidth = 0.035 * points[3][3];
+      line(context, points[1], points[2]);
+      line(context, points[2], points[3]);
+    }
+    context.globalAlpha = 1;
+  }
+
+  box(half, at, world, turn, color, nearer) {
+    const corners = [];
+    for (const x of [-1, 1]) for (const y of [-1, 1]) for (const z of [-1, 1])
+      corners.push(world([at[0] + x * half[0], at[1] + y * half[1], at[2] + z * half[2]]));
+    const points = corners.map((corner) => this.project(corner));
+    return FACES.flatMap((face, k) => {
+      const shown = face.map((c) => points[c]);
+      if (area(shown) >= 0) return []; // seen from behind
+      const n = NORMALS[k];
+      const normal = [0, 1, 2].map((r) => turn[3 * r] * n[0] + turn[3 * r + 1] * n[1] + turn[3 * r + 2] * n[2]);
+      const light = 0.72 + 0.36 * dot(normal, LIGHT);
+      const depth = (shown.reduce((sum, p) => sum + p[2], 0) / 4) * nearer;
+      return [{ depth, draw: (context) => { context.fillStyle = shade(color, light); polygon(context, shown); } }];
+    });
+  }
+
+  leg(points, tints, alpha) {
+    const shown = points.map((point) => this.project(point));
+    const parts = [0, 1, 2].map((k) => ({
+      depth: (shown[k][2] + shown[k + 1][2]) / 2 - (k === 0 ? 0 : 0.02),
+      draw: (context) => {
+        context.globalAlpha = alpha;
+        context.lineCap = "round";
+        const width = THICKNESS[k] * (shown[k][3] + shown[k + 1][3]) / 2;
+        if (alpha === 1) {
+          stroke(context, shown[k], shown[k + 1], width, shade(tints[k], 0.78));
+          stroke(context, shown[k], shown[k + 1], width * 0.55, shade(tints[k], 1.08));
+        } else stroke(context, shown[k], shown[k + 1], width * 0.8, tints[k]);
+        context.globalAlpha = 1;
+      },
+    }));
+    const foot = shown[3];
+    parts.push({
+      depth: foot[2] - 0.03,
+      draw: (context) => {
+        context.globalAlpha = alpha;
+        context.fillStyle = alpha === 1 ? shade(tints[0], 0.6) : tints[0];
+        context.beginPath();
+        context.arc(foot[0], foot[1], this.facts.foot * foot[3], 0, 7);
+        context.fill();
+        context.globalAlpha = 1;
+      },
+    });
+    return parts;
+  }
+}
+
+// The canvas' context in CSS pixels, sharp on any screen.
+export function sized(canvas) {
+  const ratio = Math.min(window.devicePixelRatio || 1, 2);
+  const [width, height] = [canvas.clientWidth, canvas.clientHeight];
+  if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
+    canvas.width = Math.round(width * ratio);
+    canvas.height = Math.round(height * ratio);
+  }
+  const context = canvas.getContext("2d");
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  return { context, width, height };
+}
+
+const dot = (a, b) => a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+
+function line(context, a, b) {
+  context.beginPath();
+  context.moveTo(a[0], a[1]);
+  context.lineTo(b[0], b[1]);
+  context.stroke();
+}
+
+function stroke(context, a, b, width, color) {
+  context.strokeStyle = color;
+  context.lineWidth = width;
+  line(context, a, b);
+}
+
+function polygon(context, points) {
+  context.beginPath();
+  for (const [x, y] of points) context.lineTo(x, y);
+  context.closePath();
+  context.fill();
+}
+
+function area(points) {
+  return points.reduce((sum, [x, y], k) => {
+    const [u, v] = points[(k + 1) % points.length];
+    return sum + x * v - u * y;
+  }, 0);
+}
+
+const shades = new Map();
+function shade(color, light) {
+  const key = `${color}${light.toFixed(2)}`;
+  if (!shades.has(key)) {
+    if (shades.size > 500) shades.clear();
+    const value = parseInt(color.slice(1), 16);
+    const parts = [value >> 16, (value >> 8) & 255, value & 255].map((part) => Math.min(255, Math.round(part * light)));
+    shades.set(key, `rgb(${parts})`);
+  }
+  return shades.get(key);
+}
