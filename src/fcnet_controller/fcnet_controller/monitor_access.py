@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from collections.abc import Mapping
+from email.message import Message
 from urllib.parse import urlsplit
 
 
-def reason_to_refuse(headers: Mapping[str, str]) -> str:
+def reason_to_refuse(headers: Message) -> str:
     """One sentence why a request with these headers is refused; empty where it is not.
 
     Host must be an address, localhost or this computer's name: a foreign name that was made to lead here (DNS
