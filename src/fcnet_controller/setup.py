@@ -28,6 +28,7 @@ setup(
             "teleop_keyboard = fcnet_controller.program:teleop_keyboard",
             "teleop_joy = fcnet_controller.program:teleop_joy",
             "demo_course = fcnet_controller.program:demo_course",
+            "replay = fcnet_controller.program:replay",
             "monitor = fcnet_controller.program:monitor",
         ],
     },

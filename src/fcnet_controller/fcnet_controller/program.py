@@ -46,3 +46,11 @@ def monitor() -> int:
     from fcnet_controller.monitor import main
 
     return main()
+
+
+def replay() -> int:
+    """Run the replay of a bag."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from fcnet_controller.replay_node import main
+
+    return main()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from launch import LaunchContext
+from launch import Action, LaunchContext
 from launch.actions import ExecuteProcess, LogInfo
 from launch.events.process import ProcessExited
 
@@ -38,7 +38,7 @@ WITHOUT_CUSTOM_DATA = ("humble",)  # distributions whose `ros2 bag record` knows
 FOR_A_TERMINAL = "--disable-keyboard-controls"  # ... this
 
 
-def recording(robot: str, chosen: dict[str, str], controller: dict[str, Any]) -> list[ExecuteProcess | LogInfo]:
+def recording(robot: str, chosen: dict[str, str], controller: dict[str, Any]) -> list[Action]:
     """What to start for arguments as `chosen_arguments` returns them; controller: the parameters it is launched with.
 
     Raises ValueError with one sentence when the policy cannot be read.

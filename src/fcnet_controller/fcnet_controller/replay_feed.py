@@ -1,0 +1,113 @@
+"""Brings what is played of a bag to the replay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from geometry_msgs.msg import Pose, Twist
+from rclpy.node import Node
+from rclpy.serialization import deserialize_message
+from sensor_msgs.msg import Imu, JointState
+from std_msgs.msg import Float64MultiArray
+from trajectory_msgs.msg import JointTrajectory
+
+from fcnet_controller.command_source import CommandSource
+from fcnet_controller.replay_bag import STEPS
+from fcnet_controller.replay_player import TARGETS, recorded
+from fcnet_controller.replay_steps import ReplayedStep, ReplaySteps
+from fcnet_controller.replay_subscription import ReplaySubscription
+from fcnet_controller.replay_walk import ReplayWalk
+from fcnet_core.policy_step import SCALARS, SIZE, PolicyStep
+from fcnet_core.remote_map import load_remote_map
+
+
+class StepsFeed:
+    """For a bag that tells the steps of a policy. space: the robot's namespace, with a slash at its end."""
+
+    def __init__(self, node: Node, space: str, replay: ReplaySteps, tell: Callable[[str], None]) -> None:
+        self._replay = replay
+        self._tell = tell
+        self._steps = ReplaySubscription(node, Float64MultiArray, space + recorded(STEPS))
+        self._parts = (
+            (ReplaySubscription(node, JointTrajectory, space + recorded(TARGETS)), replay.targets),
+            (ReplaySubscription(node, Imu, f"{space}imu/data"), replay.imu),
+            (ReplaySubscription(node, JointState, f"{space}joint_states"), replay.joints),
+        )
+
+    @property
+    def lost(self) -> int:
+        """Steps that could not be taken."""
+        return self._replay.lost
+
+    def take(self) -> int:
+        """Take what has come; the number of messages. Steps first: what they saw has been sent before them."""
+        steps = self._steps.take()
+        self._replay.pending.extend(filter(None, map(self._read, steps)))
+        count = len(steps)
+        for subscription, messages in self._parts:
+            contents = subscription.take()
+            count += len(contents)
+            for content in contents:
+                messages.add(content)
+        return count
+
+    def advance(self, at_end: bool = False) -> Iterator[ReplayedStep]:
+        """Take every step that can be taken by now."""
+        return self._replay.advance(at_end)
+
+    def _read(self, content: bytes) -> PolicyStep | None:
+        numbers = np.array(deserialize_message(content, Float64MultiArray).data)
+        if len(numbers) != SIZE or not np.isfinite(numbers).all():
+            self._tell(f"a {STEPS} does not have {SIZE} finite numbers and is left out")
+            return None
+        target, previous, joints, imu, cold = numbers[: len(SCALARS)].tolist()
+        return PolicyStep(target, previous, joints, imu, cold > 0.5, numbers[len(SCALARS) :])
+
+
+class WalkFeed:
+    """For a bag of states and commands alone. space: the robot's namespace, with a slash at its end."""
+
+    def __init__(self, node: Node, space: str, replay: ReplayWalk, tell: Callable[[str], None]) -> None:
+        self._replay = replay
+        self._tell = tell
+        self._commands = [
+            (ReplaySubscription(node, kind, space + recorded(topic)), kind, replay.commands.add_source(source.name))
+            for source in load_remote_map().sources
+            for kind, topic in ((Twist, source.velocity), (Pose, source.pose))
+        ]
+        self._imu = ReplaySubscription(node, Imu, f"{space}imu/data")
+        self._joints = ReplaySubscription(node, JointState, f"{space}joint_states")
+
+    @property
+    def lost(self) -> int:
+        """Control cycles that could not be done."""
+        return self._replay.lost
+
+    def take(self) -> int:
+        """Take what has come; the number of messages."""
+        count = 0
+        for content in (joints := self._joints.take()):
+            self._replay.add_joints(content)
+        for content in (imu := self._imu.take()):
+            self._replay.imu.add(content)
+        for subscription, kind, source in self._commands:
+            contents = subscription.take()
+            count += len(contents)
+            for content in contents:
+                self._command(source, deserialize_message(content, kind))
+        return count + len(joints) + len(imu)
+
+    def advance(self, at_end: bool = False) -> Iterator[ReplayedStep]:
+        """Do every control cycle that can be done by now."""
+        return self._replay.advance(at_end)
+
+    def _command(self, source: CommandSource, message: Twist | Pose) -> None:
+        if isinstance(message, Twist):
+            velocity = (message.linear.x, message.linear.y, message.angular.z)
+            problem = source.set_velocity(*velocity, self._replay.now)
+        else:
+            turn = message.orientation
+            problem = source.set_pose(message.position.z, (turn.x, turn.y, turn.z, turn.w), self._replay.now)
+        if problem:
+            self._tell(problem)

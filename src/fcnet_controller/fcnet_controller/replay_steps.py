@@ -1,0 +1,171 @@
+"""Takes the steps of a recorded policy again, each with the very messages and the command that it had."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from builtin_interfaces.msg import Time
+from rclpy.serialization import deserialize_message
+from sensor_msgs.msg import Imu, JointState
+from trajectory_msgs.msg import JointTrajectory
+
+from fcnet_controller.replay_messages import StampedMessages
+from fcnet_controller.replay_state import ANY_AGE, NOW, store_state
+from fcnet_controller.state_buffer import StateBuffer
+from fcnet_core.guard import NonFiniteObservation
+from fcnet_core.joint_command import RefusedCommandError, joint_command
+from fcnet_core.joint_limiter import JointLimiter
+from fcnet_core.observation import assemble_observation
+from fcnet_core.policy import Policy
+from fcnet_core.policy_step import PolicyStep
+from fcnet_core.robot import Robot
+
+Array = npt.NDArray[np.float64]
+PATIENCE = 0.5  # [s] of the recording in which other topics may lag behind
+
+
+@dataclass(frozen=True)
+class ReplayedStep:
+    """stamp: of the recorded target; targets (12,) [rad]: what the policy says now; difference [rad]: the largest from
+    what was sent; comparable: whether its memory held what the recorded policy's did.
+    """
+
+    stamp: Time
+    targets: Array
+    difference: float
+    comparable: bool
+
+
+class StepLostError(ValueError):
+    """A step cannot be taken again; the sentence says why."""
+
+
+class ReplaySteps:
+    """Fill `joints`, `imu`, `targets` and `pending` as messages arrive, then call `advance`; used by one thread.
+
+    Topics arrive in any order among each other. `tell` is given a sentence whenever the policy has to start cold where
+    the recorded one did not: after a step that is missing or cannot be taken, and when time runs backwards.
+    """
+
+    def __init__(
+        self, robot: Robot, policy: Policy, cycles: int, control_rate: float, tell: Callable[[str], None]
+    ) -> None:
+        self.joints, self.imu, self.targets = StampedMessages(), StampedMessages(), StampedMessages()
+        self.pending: deque[PolicyStep] = deque()
+        self.lost = 0
+        self._policy = policy
+        self._cycles = cycles  # control cycles, and so targets sent, for every step of the policy
+        self._limiter = JointLimiter(robot, 1.0 / control_rate)
+        self._tell = tell
+        self._state = StateBuffer(ANY_AGE)
+        self._before: PolicyStep | None = None
+        self._comparable = False
+        self._is_fresh = False  # the memory has been cleared for the next step
+
+    def advance(self, at_end: bool = False) -> Iterator[ReplayedStep]:
+        """Take every step that can be taken by now; at the end nothing more is waited for."""
+        while self.pending:
+            step = self.pending[0]
+            if self._before and step.target_stamp <= self._before.target_stamp:
+                self._turn_back(step, self._before)
+            if not at_end and self._may_come(step):
+                return
+            self.pending.popleft()
+            try:
+                yield self._take(step)
+            except StepLostError as error:
+                self.lost += 1
+                self._start_cold(str(error))
+
+    def _turn_back(self, step: PolicyStep, before: PolicyStep) -> None:
+        back = before.target_stamp - step.target_stamp
+        if back > PATIENCE:
+            for messages in (self.joints, self.imu, self.targets):
+                messages.forget_after(step.target_stamp + PATIENCE)
+        self._start_cold(f"time has jumped back by {back:.3f} s")
+
+    def _may_come(self, step: PolicyStep) -> bool:
+        """Whether a message of the step is missing and may be on its way."""
+        return any(
+            messages.get(stamp) is None and messages.newest <= stamp + PATIENCE
+            for _, messages, stamp in self._messages(step)
+        )
+
+    def _messages(self, step: PolicyStep) -> tuple[tuple[str, StampedMessages, float], ...]:
+        return (
+            ("joint_states", self.joints, step.joints_stamp),
+            ("imu/data", self.imu, step.imu_stamp),
+            ("joint_trajectory", self.targets, step.target_stamp),
+            ("joint_trajectory", self.targets, step.previous_stamp),
+        )
+
+    def _take(self, step: PolicyStep) -> ReplayedStep:
+        joints, imu, target, previous = (self._content(step, *part) for part in self._messages(step))
+        self._store(joints, imu)
+        message = deserialize_message(target, JointTrajectory)
+        sent, last = _positions(message), _positions(deserialize_message(previous, JointTrajectory))
+        self._prepare_memory(step)
+        self._limiter.start(last)
+        targets = self._limiter.limit(self._action(step, last))
+        self._before = step
+        return ReplayedStep(message.header.stamp, targets, float(np.abs(targets - sent).max()), self._comparable)
+
+    def _content(self, step: PolicyStep, topic: str, messages: StampedMessages, stamp: float) -> bytes:
+        content = messages.get(stamp)
+        if content is None:
+            raise StepLostError(f"the step at {step.target_stamp:.3f} s saw a {topic} that is not in the recording")
+        return content
+
+    def _store(self, joints_content: bytes, imu_content: bytes) -> None:
+        joints, imu = deserialize_message(joints_content, JointState), deserialize_message(imu_content, Imu)
+        store_state(self._state, joints, imu)
+        if problem := self._state.problem(NOW):
+            raise StepLostError(problem)
+
+    def _prepare_memory(self, step: PolicyStep) -> None:
+        """The memory is the recorded one's from a cold start on, for as long as no step is missing."""
+        before = self._before
+        if step.cold:
+            self._policy.reset()
+            self._comparable = True
+        elif before is None and not self._is_fresh:
+            self._start_cold("the recording begins in the middle of a walk")
+        elif before is not None and self.targets.between(before.target_stamp, step.previous_stamp) != self._cycles:
+            self._start_cold(f"steps between {before.target_stamp:.3f} s and {step.target_stamp:.3f} s are missing")
+        self._is_fresh = False
+
+    def _start_cold(self, reason: str) -> None:
+        self._policy.reset()
+        self._before, self._comparable, self._is_fresh = None, False, True
+        self._tell(reason)
+
+    def _action(self, step: PolicyStep, last: Array) -> Array:
+        state = self._state
+        observation = assemble_observation(
+            state.orientation,
+            state.angular_velocity,
+            state.joint_position,
+            state.joint_velocity,
+            last,
+            step.command,
+        )
+        try:
+            return self._policy.step(observation).astype(np.float64)
+        except NonFiniteObservation as error:
+            raise StepLostError(str(error)) from error
+
+
+def _positions(message: JointTrajectory) -> Array:
+    """The targets (12,) [rad] of a message that was sent by a policy."""
+    try:
+        point = message.points[0]
+        targets = joint_command(message.joint_names, point.positions, point.velocities, point.effort).targets
+    except (IndexError, RefusedCommandError) as error:
+        raise StepLostError(f"a recorded joint_trajectory has no targets: {error}") from error
+    if targets is None:
+        raise StepLostError("a recorded joint_trajectory asks for damping where the policy sent targets")
+    return targets
