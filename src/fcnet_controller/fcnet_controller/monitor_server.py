@@ -28,7 +28,6 @@ STREAM_BUFFER = 8192  # [bytes] of pictures under way, so that a slow connection
 POLL_INTERVAL = 0.1  # [s] within which the end of the server is noticed
 IDLE_TIMEOUT = 60.0  # [s]
 HEARTBEAT = 0.25  # [s]
-STOPPED = "The emergency stop has been asked for; it is repeated until the controller confirms it."
 PROTECTION = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; form-action 'self'; base-uri 'none'",
@@ -156,7 +155,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._tell(HTTPStatus.NOT_FOUND, f"there is no request {name!r}")
             return
         self.server.actions.ask(Request(name))
-        self._tell(HTTPStatus.OK, STOPPED if name == Request.EMERGENCY_STOP.value else "")
+        self._tell(HTTPStatus.OK, "")
 
     def _file(self, name: str) -> None:
         if name not in self.server.files:

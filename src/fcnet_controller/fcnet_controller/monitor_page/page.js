@@ -28,7 +28,7 @@ async function emergencyStop() {
   for (;;) {
     try {
       const answer = await fetch("/request/emergency_stop", { method: "POST", keepalive: true });
-      if (answer.ok) return tell((await answer.json()).sentence);
+      if (answer.ok) return; // what controller and bridge answer comes with the news
       tell((await answer.json()).sentence);
     } catch {
       tell("THE MONITOR DOES NOT ANSWER: stop the robot by hand");
@@ -41,9 +41,10 @@ async function ask(request) {
   if (request === "emergency_stop") return emergencyStop();
   if (request !== "walk") driver.halt();
   if (request === "reset") level();
+  tell(`${request.replace("_", " ")}…`);
   try {
     const answer = await fetch(`/request/${request}`, { method: "POST" });
-    tell((await answer.json()).sentence || `${request.replace("_", " ")}…`);
+    if (!answer.ok) tell((await answer.json()).sentence);
   } catch {
     tell("the monitor does not answer");
   }
