@@ -46,15 +46,15 @@ class Bag:
             try:
                 with tempfile.TemporaryDirectory(prefix="fcnet-bag-") as folder:
                     plain = _unpacked(path, Path(folder)) if path.suffix == ".zstd" else path
-                    yield from self._read(plain, topics)
+                    yield from self._read(plain, topics, path)
                 good += 1
             except BagError as error:
                 self.problems.append(error)
         if not good:
             raise self.problems[-1]
 
-    def _read(self, path: Path, topics: frozenset[str] | None) -> Iterator[MessageBatch]:
-        file = READERS[path.suffix](path, topics)
+    def _read(self, path: Path, topics: frozenset[str] | None, name: Path) -> Iterator[MessageBatch]:
+        file = READERS[path.suffix](path, topics, name)
         file.definitions = self.definitions
         for batch in file.batches():
             yield self._unpack(batch) if self.compressed_messages else batch

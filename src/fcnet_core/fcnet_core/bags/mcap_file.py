@@ -47,12 +47,13 @@ class _Channel:
 class McapFile:
     """One mcap file. `batches` may be called once; the other fields fill while it runs.
 
-    topics: wanted ones, None for all. problems: what could not be read; seen: every topic of the file and its type;
-    definitions: encoding and text of every type that the file defines.
+    topics: wanted ones, None for all; name: what it is called in sentences, None: its path. problems: what could not be
+    read; seen: every topic of the file and its type; definitions: encoding and text of every type that it defines.
     """
 
     path: Path
     topics: frozenset[str] | None = None
+    name: Path | None = None
     problems: list[DamagedBagError] = field(default_factory=list)
     seen: dict[str, str] = field(default_factory=dict)
     definitions: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -68,7 +69,7 @@ class McapFile:
         self._unpacked = 0
         with self.path.open("rb") as file:
             if file.read(len(MAGIC)) != MAGIC:
-                raise BagError(f"{self.path} is damaged at byte 0: it does not begin as an mcap file does")
+                raise BagError(f"{self.name or self.path} is damaged at byte 0: it does not begin as an mcap file does")
             yield from self._records(file)
 
     def _records(self, file: BinaryIO) -> Iterator[MessageBatch]:
@@ -164,7 +165,7 @@ class McapFile:
             self.definitions[kind] = encoding, _text(content, at)[0]
 
     def _damage(self, offset: int, what: str) -> None:
-        self.problems.append(DamagedBagError(self.path, offset, what))
+        self.problems.append(DamagedBagError(self.name or self.path, offset, what))
 
 
 def _batch(channel: _Channel, block: npt.NDArray[np.uint8], rows: npt.NDArray[np.int64]) -> MessageBatch:

@@ -23,12 +23,13 @@ LOOKS = 300  # without a single row; a row of a bag takes a few hundred steps
 class SqliteFile:
     """One db3 file. `batches` may be called once; the other fields fill while it runs.
 
-    topics: wanted ones, None for all. problems: what could not be read; seen: every topic of the file and its type;
-    definitions: encoding and text of every type that the file defines.
+    topics: wanted ones, None for all; name: what it is called in sentences, None: its path. problems: what could not be
+    read; seen: every topic of the file and its type; definitions: encoding and text of every type that it defines.
     """
 
     path: Path
     topics: frozenset[str] | None = None
+    name: Path | None = None
     problems: list[DamagedBagError] = field(default_factory=list)
     seen: dict[str, str] = field(default_factory=dict)
     definitions: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -37,7 +38,9 @@ class SqliteFile:
         """Every message of the wanted topics in the order of recording. Raises BagError for another kind of file."""
         with self.path.open("rb") as file:
             if file.read(len(MAGIC)) != MAGIC:
-                raise BagError(f"{self.path} is damaged at byte 0: it does not begin as an sqlite3 bag does")
+                raise BagError(
+                    f"{self.name or self.path} is damaged at byte 0: it does not begin as an sqlite3 bag does"
+                )
         self._rows, self._idle = 0, 0
         database = sqlite3.connect(f"file:{self.path.resolve()}?mode=ro&immutable=1", uri=True)
         try:
@@ -98,7 +101,7 @@ class SqliteFile:
         return self._idle > LOOKS
 
     def _damage(self, what: str) -> None:
-        self.problems.append(DamagedBagError(self.path, None, what))
+        self.problems.append(DamagedBagError(self.name or self.path, None, what))
 
 
 def _is_table(database: sqlite3.Connection, name: str) -> bool:

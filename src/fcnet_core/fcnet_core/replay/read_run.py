@@ -94,6 +94,10 @@ def _left_out(topics: Mapping[str, str], readers: Mapping[str, TopicReader]) -> 
         f"{count} messages of {topics[record]} are left out: {sentence}"
         for record, reader in readers.items()
         for sentence, count in reader.problems.items()
+    ] + [
+        f"{reader.damaged} messages of {topics[record]} hold numbers that cannot be, which are damaged or left out"
+        for record, reader in readers.items()
+        if reader.damaged
     ]
 
 

@@ -24,7 +24,7 @@ def smoothness(targets: Array, cold: npt.NDArray[np.bool_], period: float) -> di
     share = np.divide(high, moving, out=np.zeros_like(high), where=moving > 0)
     return {
         "jerk_rms_rad_s3": root_mean_square(np.concatenate(jerk)) if jerk else None,
-        "high_frequency_share": float(share.mean()) if len(parts) else None,
+        "high_frequency_share": float(share.mean()) if (moving > 0).any() else None,
         "high_frequency_hz": HIGH_FREQUENCY,
     }
 

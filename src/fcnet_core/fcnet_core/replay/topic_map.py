@@ -93,8 +93,8 @@ def _source(record: str, entries: StrictEntries) -> TopicSource:
     topic = entries.text("topic")
     listed, names = _joints(entries) if "names" in own.fields else ((), own.names)
     wxyz = "orientation" in own.fields and _wxyz(entries)
-    known = [name for name in (*own.fields, *OPTIONAL.get(record, ())) if not (name == "names" and listed)]
-    given = {name: entries.take_if_there(name, None) for name in known}
+    known = {*own.fields, *OPTIONAL.get(record, ())} - ({"names"} if listed else set())
+    given = {name: entries.take_if_there(name, None) for name in sorted(known)}
     entries.finish()
     fields = _fields(record, own, {name: path for name, path in given.items() if path is not None})
     return TopicSource(topic, fields, listed, names, wxyz)

@@ -12,6 +12,7 @@ from fcnet_core.bags.message_columns import ColumnDecoder, Columns
 from fcnet_core.bags.message_types import fields_for
 
 ENOUGH = 4 * 2**20  # [bytes] to decode at a time
+LARGEST = 1e12  # of any number; times are a thousandth of it
 MOST_MESSAGES = 2_000_000  # of one topic: more than an hour at 500 Hz
 
 
@@ -32,6 +33,7 @@ class TopicReader:
         definitions: Mapping[str, tuple[str, str]],
     ) -> None:
         self.problems: dict[str, int] = {}  # sentence -> number of messages left out for it
+        self.damaged = 0  # messages with numbers that cannot be, which are NaN in the rows
         self._width = width
         self._pick = pick
         self._definitions = definitions
@@ -72,6 +74,10 @@ class TopicReader:
                 self._place(group, rows, good)
             else:
                 self._leave_out(group[1], 1)
+        damaged = np.isinf(rows) | (np.abs(rows) > LARGEST)
+        if damaged.any():
+            self.damaged += int(damaged.any(axis=1).sum())
+            rows[damaged] = np.nan
         self._rows.append(rows[good])
         self._received.append(np.concatenate([batch.received for batch in batches])[good])
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
 SMALLEST_DECADE = 1e-12
+LARGEST = 1e12  # beyond it is damage
 
 
 @dataclass(frozen=True)
@@ -42,18 +43,18 @@ class Axis:
 
 def linear_axis(values: Array, start: float, end: float, room: float = 0.05, zero: bool = False) -> Axis:
     """An axis that holds the finite values and some room; zero: from zero on."""
-    known = values[np.isfinite(values)]
+    known = np.clip(values[np.isfinite(values)], -LARGEST, LARGEST)
     low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
     low = min(low, 0.0) if zero else low
-    width = max(high - low, 1e-9 * max(abs(high), abs(low)), 1e-12)
-    return Axis(low - (0.0 if zero and low == 0 else room * width), high + room * width, start, end)
+    width = max(high - low, 1e-6 * max(abs(high), abs(low)), 1e-12)
+    return Axis(low - (0.0 if zero and low == 0 else room * width), low + (1.0 + room) * width, start, end)
 
 
 def logarithmic_axis(values: Array, start: float, end: float) -> Axis:
     """Whole decades that hold the positive values."""
     known = _log(values[np.isfinite(values) & (values > 0)])
     low, high = (float(known.min()), float(known.max())) if len(known) else (-1.0, 0.0)
-    low, high = np.floor(low), np.ceil(high)
+    low, high = np.floor(low), min(np.ceil(high), np.log10(LARGEST))
     return Axis(10.0**low, 10.0 ** max(high, low + 1), start, end, logarithmic=True)
 
 

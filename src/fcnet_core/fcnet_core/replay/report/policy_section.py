@@ -34,11 +34,10 @@ def policy_section(evaluation: Evaluation) -> str:
         [pair.replace("-", " less "), str(figures["steps"])] + [number(figures[name]) for name in ("rmse", *QUANTILES)]
         for pair, figures in evaluation.figures["differences"].items()
     ]
-    between = table(["policies", "steps", *heads[3:]], differences)
+    between = table(["policies", "steps", *heads[3:]], differences) if differences else ""
     return (
         f"<h2>Targets: policy against recording</h2><p>{EXPLAINED}</p>{table(heads, rows)}"
-        f"<figure>{_over_time(evaluation)}</figure>"
-        f"{f'<h3>Between policies [rad]</h3>{between}' if differences else str()}{_by_joint(errors)}{_excerpt(evaluation)}"
+        f"<figure>{_over_time(evaluation)}</figure>{between}{_by_joint(errors)}{_excerpt(evaluation)}"
     )
 
 

@@ -1,0 +1,119 @@
+"""Bags of every kind that rosbag2 writes are read alike, and columns hold what the messages hold."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+from rosbags.rosbag2 import CompressionMode, Reader, StoragePlugin
+from rosbags.typesys import Stores, get_typestore
+
+from fcnet_core.bags.bag import open_bag
+from fcnet_core.bags.bag_error import BagError
+from fcnet_core.bags.message_columns import ColumnDecoder, Columns
+from fcnet_core.bags.message_types import fields_for
+
+TYPES = get_typestore(Stores.ROS2_JAZZY)
+KINDS = {
+    "mcap": {},
+    "mcap-compressed-chunks": {"compression": CompressionMode.STORAGE},
+    "sqlite3": {"storage": StoragePlugin.SQLITE3},
+    "sqlite3-version-8": {"storage": StoragePlugin.SQLITE3, "version": 8},
+    "sqlite3-compressed-file": {"storage": StoragePlugin.SQLITE3, "compression": CompressionMode.FILE},
+    "sqlite3-compressed-messages": {"storage": StoragePlugin.SQLITE3, "compression": CompressionMode.MESSAGE},
+}
+
+
+def everything(bag, topics=None):
+    found = {}
+    for batch in bag.batches(topics):
+        found.setdefault(batch.topic, []).extend(zip(batch.received.tolist(), batch.messages(), strict=True))
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_message_is_read_as_another_reader_reads_it(write_bag, kind) -> None:
+    folder = write_bag(seconds=0.6, **KINDS[kind])
+    theirs = {}
+    with Reader(folder) as reader:
+        for connection, received, data in reader.messages():
+            theirs.setdefault(connection.topic, []).append((received, bytes(data)))
+    bag = open_bag(folder)
+    assert everything(bag) == theirs
+    assert bag.problems == []
+    assert bag.seen["/odom"] == "nav_msgs/msg/Odometry"
+
+
+@pytest.mark.parametrize("kind", ["mcap", "sqlite3"])
+def test_only_the_topics_that_are_wanted_are_read(write_bag, kind) -> None:
+    bag = open_bag(write_bag(seconds=0.6, **KINDS[kind]))
+    assert list(everything(bag, frozenset({"/imu/data"}))) == ["/imu/data"]
+
+
+@pytest.mark.parametrize("kind", ["mcap", "sqlite3"])
+def test_a_single_file_is_a_bag(write_bag, kind) -> None:
+    folder = write_bag(seconds=0.6, **KINDS[kind])
+    (file,) = (path for path in folder.iterdir() if path.suffix in (".mcap", ".db3"))
+    assert everything(open_bag(file)) == everything(open_bag(folder))
+
+
+def test_a_killed_recording_without_metadata_is_read_and_told_of(write_bag, tmp_path) -> None:
+    shutil.copytree(write_bag(seconds=0.6), tmp_path / "bag")
+    (tmp_path / "bag" / "metadata.yaml").unlink()
+    bag = open_bag(tmp_path / "bag")
+    assert len(everything(bag)["/joint_states"]) == 150
+    assert "metadata.yaml" in str(bag.problems[0])
+
+
+def test_what_is_no_bag_is_refused_in_a_sentence(tmp_path) -> None:
+    with pytest.raises(BagError, match="there is no bag at"):
+        open_bag(tmp_path / "none")
+    with pytest.raises(BagError, match="holds no bag"):
+        open_bag(tmp_path)
+    (tmp_path / "text.mcap").write_text("hello")
+    with pytest.raises(BagError, match=r"text\.mcap is damaged at byte 0"):
+        everything(open_bag(tmp_path / "text.mcap"))
+
+
+def columns_of(kind, messages):
+    size = np.array([len(message) for message in messages])
+    decoder = ColumnDecoder(kind, fields_for(kind, {}))
+    return list(decoder.decode(np.frombuffer(b"".join(messages), dtype=np.uint8), size))
+
+
+def joint_state(names, seed):
+    random = np.random.default_rng(seed)
+    stamp = TYPES.types["builtin_interfaces/msg/Time"](sec=seed, nanosec=7 * seed)
+    header = TYPES.types["std_msgs/msg/Header"](stamp=stamp, frame_id="base")
+    values = [random.standard_normal(len(names)) for _ in range(3)]
+    message = TYPES.types["sensor_msgs/msg/JointState"](header, names, *values)
+    return message, bytes(TYPES.serialize_cdr(message, "sensor_msgs/msg/JointState"))
+
+
+def test_columns_hold_what_each_message_holds() -> None:
+    """Also where messages of different structure come in turn, and some are of the same length."""
+    names = [["hip", "thigh"], ["hip", "wheel"], ["a", "b", "c"], []]
+    made = [joint_state(names[seed % 4], seed) for seed in range(40)]
+    seen = set()
+    for group in columns_of("sensor_msgs/msg/JointState", [data for _, data in made]):
+        assert isinstance(group, Columns)
+        for place, row in enumerate(group.rows.tolist()):
+            message = made[row][0]
+            assert group.texts["name"] == message.name
+            assert group.texts["header.frame_id"] == ["base"]
+            assert group.numbers["header.stamp.nanosec"][place] == message.header.stamp.nanosec
+            for field in ("position", "velocity", "effort"):
+                np.testing.assert_array_equal(group.numbers[field][place], getattr(message, field))
+            seen.add(row)
+    assert seen == set(range(40))
+
+
+def test_a_message_that_is_cut_is_told_and_the_others_are_read() -> None:
+    made = [joint_state(["hip"], seed)[1] for seed in range(3)]
+    groups = columns_of("sensor_msgs/msg/JointState", [made[0], made[1][:-9], made[2]])
+    rows = [row for group in groups if isinstance(group, Columns) for row in group.rows.tolist()]
+    told = [group for group in groups if not isinstance(group, Columns)]
+    assert rows == [0, 2]
+    assert told[0][0] == 1
+    assert "ends too early" in told[0][1]
