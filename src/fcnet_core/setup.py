@@ -26,6 +26,7 @@ setup(
             "export = fcnet_core.verbs.export",
             "info = fcnet_core.verbs.info",
             "replay = fcnet_core.verbs.replay",
+            "dataset = fcnet_core.verbs.dataset",
             "urdf = fcnet_core.verbs.urdf",
         ],
     },

@@ -1,0 +1,1 @@
+"""Datasets beyond collection: from bags, merged, split, described and checked."""
