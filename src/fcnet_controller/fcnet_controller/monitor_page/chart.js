@@ -38,8 +38,7 @@ export class Chart {
       const y = (value) => each * (k + 1) - 5 - ((value - low) / (high - low)) * (each - 10);
       context.strokeStyle = color("line");
       context.lineWidth = 1;
-      const zero = Math.min(high, Math.max(low, 0));
-      path(context, [[4, y(zero)], [width - 52, y(zero)]]);
+      if (low <= 0 && high >= 0) path(context, [[4, y(0)], [width - 52, y(0)]]);
       for (const [name, colored] of [["wanted", "wanted"], ["measured", "measured"]]) {
         context.strokeStyle = color(colored);
         context.lineWidth = 1.6;

@@ -137,7 +137,10 @@ function showNews(news) {
   for (const button of document.querySelectorAll("[data-request]")) {
     button.classList.toggle("now", BUTTON_OF_MODE[news.mode] === button.dataset.request);
   }
-  if (news.mode === "fault") driver.halt();
+  if (news.mode === "fault" && driver.wanted().some((value) => value !== 0)) {
+    tell("in fault: not driving; reset first");
+    driver.halt();
+  }
   fill($("faults"), news.faults.map((fault) => node("p", fault)));
   $("faults").hidden = news.faults.length === 0;
   if (answered !== null && news.answered > answered) tell(news.answers[news.answers.length - 1]);

@@ -136,9 +136,9 @@ export class Scene {
     for (const leg of picture.legs) parts.push(...this.leg(leg.map(world), tints, 1));
     parts.sort((a, b) => b.depth - a.depth);
     for (const part of parts) part.draw(context);
-    if (picture.ghost) {
+    if (picture.ghost) { // without hips, which hardly move
       for (const leg of picture.ghost) {
-        for (const part of this.leg(leg.map(world), [colors.wanted, colors.wanted, colors.wanted], 0.45)) part.draw(context);
+        for (const part of this.leg(leg.map(world), [colors.wanted, colors.wanted, colors.wanted], 0.4).slice(1)) part.draw(context);
       }
     }
   }
@@ -185,7 +185,7 @@ export class Scene {
         if (alpha === 1) {
           stroke(context, shown[k], shown[k + 1], width, shade(tints[k], 0.78));
           stroke(context, shown[k], shown[k + 1], width * 0.55, shade(tints[k], 1.08));
-        } else stroke(context, shown[k], shown[k + 1], width * 0.8, tints[k]);
+        } else stroke(context, shown[k], shown[k + 1], width * 0.6, tints[k]);
         context.globalAlpha = 1;
       },
     }));
