@@ -22,6 +22,7 @@ setup(
         "fcnet.verbs": [
             "collect = quadruped_sim.verbs.collect",
             "evaluate = quadruped_sim.verbs.evaluate",
+            "relabel = quadruped_sim.verbs.relabel",
         ],
     },
 )

@@ -1,0 +1,37 @@
+"""fcnet relabel: what the expert would have done in a recorded run."""
+
+from __future__ import annotations
+
+import argparse
+
+from fcnet_core.verbs.dataset import add_bag_arguments
+
+SUMMARY = "turn bags of failed runs into training data: the expert says what it would have done"
+EPILOG = """
+Every situation that a policy saw is kept, up to the very fault, and gets the target that the simulated robot's expert
+gives for it, as in a DAgger round (docs/training.md). States on which the expert has no advice, such as a robot on its
+side, are left out and counted. What is approximate, and what that costs, is told in docs/datasets.md.
+
+example:
+  fcnet relabel bags/fall --robot aliengo -o data/fall
+  fcnet train --config config/train/dagger.yaml --data data/aliengo --data data/fall:5 \\
+              --init models/aliengo.safetensors --out runs/aliengo-2.safetensors
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the verb's arguments."""
+    parser.epilog = EPILOG
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    add_bag_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Relabel; 0 when the new folder is written."""
+    from fcnet_core.datasets.recorded_walk import BagReading
+    from quadruped_sim.relabel import relabel
+
+    reading = BagReading(args.robot, args.namespace, args.topics, args.rate, args.shortest, before_fault=0.0)
+    data = relabel(args.bags, args.out, reading, print)
+    print(f"wrote {args.out}: {data.steps:,} steps ({data.steps / args.rate:.1f} s) in {data.shards} shards")
+    return 0
