@@ -8,7 +8,7 @@ would take longer than replaying the policy.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,7 +42,7 @@ class Columns:
     """
 
     rows: npt.NDArray[np.int64]
-    numbers: dict[str, npt.NDArray[Any]]
+    numbers: Mapping[str, npt.NDArray[Any]]
     texts: dict[str, list[str]]
 
 
@@ -122,11 +122,29 @@ class _Layout:
         """Which messages have this structure."""
         return _agree(messages, np.array(self.places), np.frombuffer(bytes(self.structure), dtype=np.uint8))
 
-    def numbers_of(self, messages: npt.NDArray[np.uint8]) -> dict[str, npt.NDArray[Any]]:
-        return {
-            name: np.ascontiguousarray(messages[:, at : at + count * np.dtype(kind).itemsize]).view(kind)
-            for name, (at, kind, count) in self.numbers.items()
-        }
+    def numbers_of(self, messages: npt.NDArray[np.uint8]) -> Mapping[str, npt.NDArray[Any]]:
+        return _Numbers(self.numbers, messages)
+
+
+@dataclass(frozen=True)
+class _Numbers(Mapping[str, "npt.NDArray[Any]"]):
+    """The numbers of messages (N, length) by field, taken from them when they are asked for: most never are."""
+
+    places: dict[str, tuple[int, str, int]]
+    messages: npt.NDArray[np.uint8]
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        at, kind, count = self.places[name]
+        return np.ascontiguousarray(self.messages[:, at : at + count * np.dtype(kind).itemsize]).view(kind)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.places
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.places)
+
+    def __len__(self) -> int:
+        return len(self.places)
 
 
 @numba.njit(nogil=True, cache=True)

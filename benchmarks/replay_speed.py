@@ -1,0 +1,88 @@
+"""How many times faster than real time bags are judged on one core, and where the time goes.
+
+    python benchmarks/replay_speed.py [--seconds 60] [--rounds 5]
+
+Made-up bags of the suite's topics with states at 250 and 500 Hz (odom too), uncompressed and with compressed chunks,
+judged in turn; times are of the processor, so that other work on the machine disturbs less.
+"""
+
+from __future__ import annotations
+
+import os
+
+for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_threads] = "1"  # before NumPy is loaded
+
+import argparse  # noqa: E402
+import json  # noqa: E402
+import statistics  # noqa: E402
+import tempfile  # noqa: E402
+import time  # noqa: E402
+from pathlib import Path  # noqa: E402
+
+from made_bag import MadeBag  # noqa: E402
+from rosbags.rosbag2 import CompressionMode  # noqa: E402
+
+from fcnet_core.bags.bag import open_bag  # noqa: E402
+from fcnet_core.model_file import load_model  # noqa: E402
+from fcnet_core.replay.judge_bag import SHIPPED, judge_bag  # noqa: E402
+from fcnet_core.replay.read_run import read_run  # noqa: E402
+from fcnet_core.replay.report.page import page  # noqa: E402
+from fcnet_core.robot import load_robot  # noqa: E402
+
+KINDS = {
+    "250 Hz": (250.0, CompressionMode.NONE),
+    "500 Hz": (500.0, CompressionMode.NONE),
+    "250 Hz, compressed": (250.0, CompressionMode.STORAGE),
+    "500 Hz, compressed": (500.0, CompressionMode.STORAGE),
+}
+
+
+def main() -> None:
+    """Print medians of interleaved rounds."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--rounds", type=int, default=5)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        bags = _bags(Path(folder), args.seconds)
+        for bag in bags.values():
+            _times(bag)  # compiles, and brings the files into memory
+        rounds = [{kind: _times(bag) for kind, bag in bags.items()} for _ in range(args.rounds)]
+        size = _page_size(bags["500 Hz"])
+    print(f"{'bag':<20} {'read [s]':>9} {'judge [s]':>10} {'x real time':>12} {'least':>7} {'with page':>10}")
+    for kind in bags:
+        read, judged, paged = (statistics.median(times[kind][part] for times in rounds) for part in range(3))
+        least = max(times[kind][1] for times in rounds)
+        ratios = f"{args.seconds / judged:12.0f} {args.seconds / least:7.0f} {args.seconds / paged:10.0f}"
+        print(f"{kind:<20} {read:9.3f} {judged:10.3f} {ratios}")
+    print(f"the page of {args.seconds:.0f} s at 500 Hz has {size / 1e6:.2f} MB")
+
+
+def _bags(folder: Path, seconds: float) -> dict[str, Path]:
+    model, robot = load_model(SHIPPED / "aliengo.safetensors"), load_robot("aliengo")
+    return {
+        kind: MadeBag(model, robot, seconds=seconds, rate=rate, compression=compression).write(folder / kind)
+        for kind, (rate, compression) in KINDS.items()
+    }
+
+
+def _times(bag: Path) -> tuple[float, float, float]:
+    """Seconds of processor for reading, for judging (reading, replay, figures, JSON), and for that with a page."""
+    begun = time.process_time()
+    read_run(open_bag(bag))
+    read = time.process_time() - begun
+    begun = time.process_time()
+    judged = judge_bag(bag, robot_name="aliengo")
+    json.dumps(judged.figures, allow_nan=False)
+    judging = time.process_time() - begun
+    page(judged)
+    return read, judging, time.process_time() - begun
+
+
+def _page_size(bag: Path) -> int:
+    return len(page(judge_bag(bag, robot_name="aliengo")).encode())
+
+
+if __name__ == "__main__":
+    main()
