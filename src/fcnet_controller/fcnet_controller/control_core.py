@@ -56,7 +56,7 @@ class ControlCore:
         self._limiter = JointLimiter(robot, period)
         self._tilt = TiltWatchdog(robot.safety)
         self._joint_error = JointErrorWatchdog(robot.safety, period)
-        self._robot_fault = ""
+        self._robot_fault = self._robot_obstacle = ""
         self._bridge = f"{robot.name}_bridge"
         self._card = model.card
         self._follows_targets = settings.follows_targets
@@ -83,7 +83,9 @@ class ControlCore:
         """Ask to stand up (from passive), or to come to rest and stand (from walking)."""
         with self._lock:
             if self._posture.mode is Mode.PASSIVE:
-                if problem := self.state.problem(now) or self._tilt.check(self.state.orientation):
+                if problem := (
+                    self.state.problem(now) or self._tilt.check(self.state.orientation) or self._robot_obstacle
+                ):
                     return Answer(False, f"cannot stand up: {problem}")
                 self._limiter.start(self.state.joint_position)
                 self._joint_error.reset()
@@ -113,6 +115,11 @@ class ControlCore:
             self._robot_fault = fault
             if fault:
                 self._posture.fail(f"the robot's bridge has stopped it: {fault}")
+
+    def take_robot_obstacle(self, obstacle: str) -> None:
+        """Take why the robot's bridge would not follow targets now, in words, or nothing: no robot stands up so."""
+        with self._lock:
+            self._robot_obstacle = obstacle
 
     def reset(self) -> Answer:
         """Leave fault for passive, unless the robot's bridge is in fault; commands given before are forgotten."""

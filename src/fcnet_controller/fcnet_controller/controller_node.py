@@ -20,6 +20,7 @@ from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import String
 
 from fcnet_controller.auto_start import AutoStart
+from fcnet_controller.bridge_listener import BridgeListener
 from fcnet_controller.command_receiver import CommandReceiver
 from fcnet_controller.control_core import ControlCore
 from fcnet_controller.control_loop import ControlLoop
@@ -35,7 +36,6 @@ from fcnet_controller.core_loading import load_core
 from fcnet_controller.gains_publisher import GainsPublisher
 from fcnet_controller.health import Health
 from fcnet_controller.mode_services import ModeServices
-from fcnet_controller.robot_fault_receiver import RobotFaultReceiver
 from fcnet_controller.state_receiver import StateReceiver
 from fcnet_controller.target_publisher import TargetPublisher
 
@@ -77,7 +77,7 @@ class ControllerNode(LifecycleNode):
         self._publisher = TargetPublisher(self)
         self._commands = CommandReceiver(self, self._core.commands, self._settings.use_stamped_cmd_vel)
         self._gains = GainsPublisher(self, self._core.card)
-        self._robot_fault = RobotFaultReceiver(self, self._core)
+        self._bridge = BridgeListener(self, self._core)
         return SUCCESS
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -108,7 +108,7 @@ class ControllerNode(LifecycleNode):
         self._publisher.destroy(self)
         self._commands.destroy(self)
         self._gains.destroy(self)
-        self._robot_fault.destroy(self)
+        self._bridge.destroy(self)
         self._core = None
         return SUCCESS
 

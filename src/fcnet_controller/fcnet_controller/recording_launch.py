@@ -27,6 +27,7 @@ TOPICS = (
     "joint_trajectory",
     "joint_gains",
     "robot_fault",
+    "robot_obstacle",
     "joy",
     "controller/mode",
     "controller/policy_step",

@@ -214,6 +214,28 @@ def test_a_fault_of_the_robots_bridge_damps_and_lasts_until_bridge_and_controlle
     bench.walk()
 
 
+def test_a_robot_whose_bridge_would_not_follow_is_not_asked_to_stand_up(bench):
+    bench.run(0.1)
+    bench.core.take_robot_obstacle("12 % of the packets are lost")
+    refused = bench.core.stand_up(bench.now)
+    assert not refused.accepted
+    assert "12 % of the packets are lost" in refused.sentence
+    bench.core.take_robot_obstacle("")
+    bench.walk()
+
+
+def test_each_step_of_the_policy_tells_what_it_saw(bench):
+    bench.walk()
+    bench.now += bench.period
+    bench.core.state.store_joints(bench.names, bench.position, bench.velocity, bench.now, stamp=12.5)
+    bench.core.state.store_imu(bench.orientation, np.zeros(3), bench.now, stamp=12.75)
+    bench.core.prepare(bench.now)
+    bench.core.cycle(bench.now)
+    step = bench.core.policy_step
+    assert (step.cold, step.joints_stamp, step.imu_stamp) == (False, 12.5, 12.75)
+    np.testing.assert_allclose(step.command, bench.policy.observations[-1][54:70], atol=1e-6)
+
+
 def test_a_state_that_is_not_finite_never_reaches_the_policy(bench):
     bench.walk()
     fail_nan(bench)

@@ -61,11 +61,12 @@ class BridgeNode(LifecycleNode):
         self._robot_name = robot
         self._born = time.monotonic()
         self._loop: IoLoop | None = None
-        self._fault = ""
+        self._fault = self._obstacle = ""
         self._told_refused = 0
         self._health_publisher = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self._fault_publisher = self.create_publisher(String, "robot_fault", latched)
+        self._obstacle_publisher = self.create_publisher(String, "robot_obstacle", latched)
         self._changed = self.create_guard_condition(self._tell_news)
         self._motor_services = MotorServices(self, lambda: self._driver if self._loop else None)
 
@@ -192,6 +193,9 @@ class BridgeNode(LifecycleNode):
         if fault != self._fault:
             self._fault = fault
             self._fault_publisher.publish(String(data=fault))
+        if self._driver.obstacle != self._obstacle:
+            self._obstacle = self._driver.obstacle
+            self._obstacle_publisher.publish(String(data=self._obstacle))
 
     def _log(self, sentence: str, trip: Trip | None) -> None:
         if trip is not None and str(trip) in sentence:

@@ -389,3 +389,16 @@ def test_a_joint_far_from_its_position_is_not_asked_for_more_than_its_torque(ben
     asked = last.stiffness * np.abs(last.position - bench.state["position"])
     assert (asked <= bench.robot.torque_limit * (1 + 1e-9)).all()
     assert asked.max() == pytest.approx(bench.robot.torque_limit.max(), rel=0.3)
+
+
+def test_what_stands_in_the_way_of_following_is_told_before_anybody_tries(bench):
+    bench.run(0.01)
+    assert "not active" in bench.driver.obstacle
+    bench.awake()
+    assert bench.driver.obstacle == ""
+    bench.silent = True
+    bench.run(0.2)
+    assert bench.driver.obstacle
+    bench.silent = False
+    bench.run(0.2)
+    assert bench.driver.obstacle == ""

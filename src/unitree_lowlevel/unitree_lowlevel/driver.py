@@ -66,7 +66,8 @@ class MotorDriver:
     """Stands between whoever sends targets and the motors.
 
     One thread calls `cycle` once per `period` [s]; everything else may be called from any thread. Times are those of
-    time.monotonic. `stop_chords`: buttons of the remote that, pressed together, stop the robot.
+    time.monotonic. `stop_chords`: buttons of the remote that, pressed together, stop the robot. `obstacle`: why targets
+    would not be followed now, in words, or nothing; renewed at once where its kind changes, else every second.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class MotorDriver:
         self.phase = Phase.WAITING
         self.trip: Trip | None = None
         self.warnings: tuple[str, ...] = ()
+        self.obstacle = ""
         self._robot = robot
         self._safety = robot.safety
         self._monitor = SafetyMonitor(robot, period, stop_chords)
@@ -251,17 +253,21 @@ class MotorDriver:
 
     def _not_now(self) -> str | None:
         """Why no targets may be followed, whatever they are."""
+        if obstacle := self._find_obstacle():
+            return obstacle
+        if not self._armed:
+            return f"a damp or {self._safety.command_timeout:g} s without targets must come first"
+        return None
+
+    def _find_obstacle(self) -> str | None:
+        """What stands in the way of following, other than that it was asked for in the wrong order."""
         if self.trip is not None:
             return f"{self.trip.reason}; remove the cause, then reset"
         if not self._active:
             return "the bridge is not active; activate it"
         if blocking := next((f for f in self._findings if f.severity >= Severity.NO_FOLLOWING), None):
             return blocking.reason
-        if self._gains_problem is not None:
-            return self._gains_problem
-        if not self._armed:
-            return f"a damp or {self._safety.command_timeout:g} s without targets must come first"
-        return None
+        return self._gains_problem
 
     def _aim(self, target: Array, now: float) -> None:
         self._target = target
@@ -293,10 +299,18 @@ class MotorDriver:
         current = [finding for finding in self._findings if self.trip is None or finding.name != self.trip.name]
         self._announcements.warn(now, current)
         refused = now - self._refused < REFUSAL_MEMORY
-        kinds = (*((finding.name, finding.severity) for finding in current), *self._later, refused and self._refusal)
+        kinds = (
+            self._active,
+            self._gains_problem,
+            self.trip,
+            *((finding.name, finding.severity) for finding in current),
+            *self._later,
+            refused and self._refusal,
+        )
         if kinds == self._told and now - self._told_at < 1.0:
             return
         self._told, self._told_at = kinds, now
+        self.obstacle = self._find_obstacle() or ""
         names = {finding.name for finding in current}
         later = [finding for finding in self._later.values() if finding.name not in names]
         self.warnings = (*map(str, current), *map(str, later), *([self._refusal] if refused else []))
