@@ -20,17 +20,15 @@ class ReplayBagError(ValueError):
 
 @dataclass(frozen=True)
 class ReplayBag:
-    """namespace: of the robot, with a slash before and after; topics: relative names of what the bag has in it."""
+    """namespace: of the robot, with a slash before and after; topics: relative names of what the bag has in it;
+    has_steps: whether it tells every step of the policy.
+    """
 
     path: Path
     namespace: str
     topics: frozenset[str]
+    has_steps: bool
     notes: RecordingNotes
-
-    @property
-    def has_steps(self) -> bool:
-        """Whether the bag tells every step of the policy."""
-        return STEPS in self.topics
 
     def policy(self, robot: str) -> Path:
         """The recorded policy where its file still is the one; else the one that the suite ships for this robot."""
@@ -57,7 +55,8 @@ def read_replay_bag(path: str, namespace: str = "") -> ReplayBag:
         raise ReplayBagError(
             f"{path} holds no {space}{missing[0]}, without which nothing can be replayed; it has {_list(bag.seen)}"
         )
-    return ReplayBag(Path(path), space, topics, read_notes(bag.custom))
+    has_steps = any(len(batch.size) for batch in bag.batches(frozenset({space + STEPS})))
+    return ReplayBag(Path(path), space, topics, has_steps, read_notes(bag.custom))
 
 
 def _namespace(path: str, topics: dict[str, str]) -> str:

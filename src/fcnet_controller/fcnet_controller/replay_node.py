@@ -86,6 +86,7 @@ class ReplayNode(Node):
                 self._turn()
                 executor.spin_once(timeout_sec=TURN)
             failed = player.exit_code not in (None, 0) and not stop.is_set()
+            player.stop()
             self._finish()
         finally:
             player.stop()

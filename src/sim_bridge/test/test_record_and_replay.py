@@ -1,0 +1,248 @@
+"""A walk is recorded, judged offline and replayed through ROS; real processes, one recording for all tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rclpy.qos import QoSProfile
+from rosbags.rosbag2 import Reader, StoragePlugin, Writer
+from sensor_msgs.msg import JointState
+from trajectory_msgs.msg import JointTrajectory
+
+from fcnet_core.bags.bag import open_bag
+from fcnet_core.model_file import load_model
+from fcnet_core.replay.open_loop import replay_steps
+from fcnet_core.replay.read_run import read_run
+from fcnet_core.replay.recording_notes import read_notes
+from fcnet_core.robot import load_robot
+
+AGREEMENT = 1e-5  # [rad]
+PATIENCE = 90.0  # [s], for a loaded machine
+NAMESPACE = "dog"
+RECORDED = {
+    f"/{NAMESPACE}/{topic}"
+    for topic in (
+        "joint_states",
+        "imu/data",
+        "odom",
+        "joint_trajectory",
+        "joint_gains",
+        "cmd_vel",
+        "controller/mode",
+        "controller/policy_step",
+    )
+} | {"/diagnostics"}
+
+
+class Recording:
+    """A simulated robot that walks and is recorded to `folder`."""
+
+    def __init__(self, folder: Path, domain: int) -> None:
+        self.log = folder.with_suffix(".log")
+        self._environment = os.environ | {"ROS_DOMAIN_ID": str(domain)}
+        arguments = ["record:=true", f"bag:={folder}", f"namespace:={NAMESPACE}"]
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                ["ros2", "launch", "fcnet_controller", "aliengo.launch.py", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=self._environment,
+            )
+
+    def until(self, text: str) -> None:
+        """Wait until the launch prints `text`."""
+        end = time.monotonic() + PATIENCE
+        while text not in self.log.read_text():
+            assert time.monotonic() < end, f"no {text!r}:\n{self.log.read_text()}"
+            assert self.process.poll() is None, self.log.read_text()
+            time.sleep(0.05)
+
+    def drive(self, messages: int) -> None:
+        """Let it walk forward, ten messages a second."""
+        command = ["ros2", "topic", "pub", "-r", "10", "-t", str(messages)]
+        command += [f"/{NAMESPACE}/cmd_vel", "geometry_msgs/msg/Twist", "{linear: {x: 0.4}}"]
+        subprocess.run(command, check=True, env=self._environment, timeout=PATIENCE, stdout=subprocess.DEVNULL)
+
+    def end(self) -> int:
+        """Press Ctrl-C."""
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(PATIENCE)
+
+
+@pytest.fixture(scope="module")
+def recording_domain():
+    return 1 + (os.getpid() + 50) % 100
+
+
+@pytest.fixture(scope="module")
+def bag(tmp_path_factory, recording_domain):
+    folder = tmp_path_factory.mktemp("bags") / "walk"
+    recording = Recording(folder, recording_domain)
+    try:
+        recording.until("mode: walking")
+        recording.drive(15)
+        assert recording.end() == 0
+    finally:
+        recording.process.kill()
+    assert "Traceback" not in recording.log.read_text()
+    return folder
+
+
+def offline(folder: Path):
+    """The recorded policy over the bag, without ROS."""
+    bag = open_bag(folder)
+    notes = read_notes(bag.custom)
+    run = read_run(bag, NAMESPACE)
+    robot = load_robot("aliengo")
+    model = load_model(notes.model or Path(__file__).parents[3] / "models" / "aliengo.safetensors")
+    return replay_steps(run, run.steps, model, robot, 1.0 / (notes.control_rate or 50.0))
+
+
+def rewritten(folder: Path, source: Path, change) -> Path:
+    """A copy of a bag with its messages [(connection, time [ns], content)] changed."""
+    with Reader(source) as reader, Writer(folder, version=9, storage_plugin=StoragePlugin.MCAP) as writer:
+        for name, text in open_bag(source).custom.items():
+            writer.set_custom_data(name, text)
+        connections = {
+            connection.id: writer.add_connection(
+                connection.topic,
+                connection.msgtype,
+                msgdef=connection.msgdef.data,
+                rihs01=connection.digest,
+                offered_qos_profiles=connection.ext.offered_qos_profiles,
+            )
+            for connection in reader.connections
+        }
+        for connection, stamp, content in change(list(reader.messages())):
+            writer.write(connections[connection.id], stamp, content)
+    return folder
+
+
+class Listener:
+    """Collects what the replay publishes: stamp [s] and targets, in order; and what goes to a robot."""
+
+    def __init__(self, client) -> None:
+        self.stamps: list[float] = []
+        self.targets: list[list[float]] = []
+        self.to_robot = 0
+        deep = QoSProfile(depth=5000)
+        client.node.create_subscription(JointTrajectory, f"/{NAMESPACE}/replay/joint_trajectory", self._take, deep)
+        client.node.create_subscription(JointTrajectory, f"/{NAMESPACE}/joint_trajectory", self._count, deep)
+
+    def _take(self, message: JointTrajectory) -> None:
+        self.stamps.append(message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec)
+        self.targets.append(list(message.points[0].positions))
+
+    def _count(self, _message: JointTrajectory) -> None:
+        self.to_robot += 1
+
+
+def replay(start, folder: Path, **arguments):
+    """Replay through ROS to the end: exit code, output, summary."""
+    summary = folder.with_suffix(".json")
+    given = [f"{name}:={value}" for name, value in {"bag": folder, "summary": summary, **arguments}.items()]
+    program = start("launch", "fcnet_controller", "replay.launch.py", *given)
+    code = program.wait(PATIENCE)
+    assert "Traceback" not in program.output
+    assert program.survivors() == {}
+    return code, program.output, json.loads(summary.read_text()) if summary.exists() else {}
+
+
+def test_the_bag_has_everything_and_says_what_it_is(bag):
+    recorded = open_bag(bag)
+    for _ in recorded.batches(frozenset()):
+        pass
+    assert set(recorded.seen) >= RECORDED
+    notes = read_notes(recorded.custom)
+    assert (notes.robot, notes.namespace, notes.control_rate) == ("aliengo", NAMESPACE, 50.0)
+    assert notes.model_fingerprint == load_model(notes.model).fingerprint
+    assert notes.parameters["auto_start"] is True
+    assert json.loads(recorded.custom["fcnet.launch"])["backend"] == "mujoco"
+
+
+def test_the_recorded_policy_says_the_same_again_offline(bag):
+    replayed = offline(bag)
+    assert len(replayed.time) > 100
+    assert replayed.lost == 0
+    assert np.abs(replayed.error).max() < AGREEMENT
+
+
+@pytest.mark.parametrize("rate", [1, 3])
+def test_the_recorded_policy_says_the_same_again_through_ros_and_nothing_moves(bag, start, client, rate):
+    listener, expected = Listener(client), offline(bag)
+    code, output, summary = replay(start, bag, rate=rate)
+    assert code == 0, output
+    assert (summary["lost"], summary["restarts"]) == (0, 0)
+    assert summary["compared"] == len(expected.time)
+    assert summary["largest_difference"] < AGREEMENT
+    np.testing.assert_allclose(listener.stamps, expected.time, atol=1e-6, rtol=0)
+    assert np.abs(np.array(listener.targets) - expected.action).max() < AGREEMENT
+    assert listener.to_robot == 0
+
+
+def test_after_a_gap_and_when_the_clock_jumps_back_the_policy_starts_cold_and_says_so(bag, start, client, tmp_path):
+    def with_gap(messages):
+        first = next(stamp for connection, stamp, _ in messages if connection.topic.endswith("policy_step"))
+        return [message for message in messages if not 0.8e9 < message[1] - first < 1.3e9]
+
+    def twice(messages):
+        length = messages[-1][1] - messages[0][1] + 500_000_000
+        return messages + [(connection, stamp + length, content) for connection, stamp, content in messages]
+
+    gap = rewritten(tmp_path / "gap", bag, with_gap)
+    again = rewritten(tmp_path / "again", gap, twice)
+    listener, expected = Listener(client), offline(gap)
+    code, output, summary = replay(start, again, rate=5, robot="aliengo")
+    assert code == 0, output
+    assert "that is not in the recording; the policy starts cold" in output
+    assert "time has jumped back by" in output
+    assert summary["lost"] == 2 * expected.lost == 2
+    assert summary["restarts"] == 3
+    times = 2 * list(expected.time)
+    np.testing.assert_allclose(listener.stamps, times, atol=1e-6, rtol=0)
+    assert np.abs(np.array(listener.targets) - np.tile(expected.action, (2, 1))).max() < AGREEMENT
+
+
+def test_a_replay_beside_a_living_robot_is_refused(bag, start, client):
+    client.node.create_publisher(JointState, f"/{NAMESPACE}/joint_states", 1)
+    code, output, _ = replay(start, bag)
+    assert code != 0
+    assert f"test_client publishes /{NAMESPACE}/joint_states: a robot, a simulator or a controller is running" in output
+
+
+def test_a_killed_recorder_leaves_a_readable_bag_and_a_walking_robot(tmp_path, recording_domain):
+    recording = Recording(tmp_path / "killed", recording_domain)
+    try:
+        recording.until("mode: walking")
+        time.sleep(2.0)
+        (recorder,) = (
+            int(line.split("[")[-1].rstrip("]\n"))
+            for line in recording.log.read_text().splitlines()
+            if "recorder-" in line and "process started" in line
+        )
+        os.kill(recorder, signal.SIGKILL)
+        recording.until("the robot goes on without it")
+        assert recording.end() == 0
+    finally:
+        recording.process.kill()
+    assert len(offline(tmp_path / "killed").time) > 20
+
+
+def test_no_recording_is_overwritten(bag):
+    ended = subprocess.run(
+        ["ros2", "launch", "fcnet_controller", "aliengo.launch.py", "record:=true", f"bag:={bag}"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert ended.returncode != 0
+    assert f"bag:={bag} exists already" in ended.stdout + ended.stderr
+    assert "process started" not in ended.stdout + ended.stderr
