@@ -30,6 +30,8 @@ from quadruped_sim.simulation import CONTROL_PERIOD, BodyState
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 FREQUENCY = SETPOINT_FIELDS.index("frequency")
+PHASE_DIGITS = 6  # of a stride, which float32 keeps
+SAME_PHASE = 1e-4  # of a stride
 COMMAND_FREQUENCY = 11  # where a command vector has it, see fcnet_core/command.py
 
 
@@ -101,10 +103,18 @@ def _at(states: BodyState, step: int) -> BodyState:
 
 
 def _set_command(shaper: CommandShaper, command: Array) -> None:
-    """Bring setpoint and gait clock to where they were when this command vector (16,) was made."""
+    """Bring setpoint and gait clock to where they were when this command vector (16,) was made.
+
+    The clock's own sum is kept where the recorded phase agrees with it: at 2.5 strides a second it meets the very
+    instants at which feet lift and land, and there the last digit decides on which side it is.
+    """
     shaper.setpoint = np.append(command[:FREQUENCY], command[COMMAND_FREQUENCY])[None]
-    shaper.clock.phase = np.array([np.arctan2(command[8], command[9]) / (2 * np.pi) % 1.0])
-    shaper.clock.walking = np.array([command[10] > 0.5])
+    clock = shaper.clock
+    told = np.round(np.arctan2(command[8], command[9]) / (2 * np.pi), PHASE_DIGITS) % 1.0
+    summed = (clock.phase + clock.frequency(shaper.setpoint) * clock.period) % 1.0
+    agrees = np.abs((summed - told + 0.5) % 1.0 - 0.5) < SAME_PHASE
+    clock.phase = np.where(agrees, summed, told)
+    clock.walking = np.array([command[10] > 0.5])
 
 
 def _facts(walk: RecordedWalk, advice: Advice) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What a recording tells of the robot's true state, as the expert wants to see it: the rest is put together here.
 
 A bag has joints, attitude and turning speed. It has no height, and no velocity unless odom was recorded. Both are taken
-from the legs, on the assumptions that the ground is flat and that the lowest feet stand on it without slipping.
+from the legs, on the assumptions that the ground is flat and that those near the lowest stand on it without slipping.
 """
 
 from __future__ import annotations

@@ -134,8 +134,10 @@ def _sound(run: RecordedRun, joints: Rows, imu: Rows, target: Rows, previous: Ro
         run.targets.position[previous],
     )
     length = np.linalg.norm(run.imu.orientation[imu], axis=1)
-    numbers: Mask = np.logical_and.reduce([(np.abs(values) < LARGEST).all(axis=1) for values in seen])
-    return numbers & (np.abs(length - 1.0) < UNIT)
+    sound: Mask = np.abs(length - 1.0) < UNIT
+    for values in seen:
+        sound &= (np.abs(values) < LARGEST).all(axis=1)
+    return sound
 
 
 def _within_limits(target: Array, robot: Robot, bag: str) -> Mask:

@@ -1,0 +1,152 @@
+"""A recorded run relabelled by the expert: where the expert drove, it says again what it said then."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from dataclasses import replace
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fcnet_core.cli import main
+from fcnet_core.dataset import Dataset
+from fcnet_core.datasets.validation import faults
+from fcnet_core.datasets.walking_steps import WalkingSteps
+from fcnet_core.model_file import load_model
+from fcnet_core.replay.recorded_run import OdometryRecord
+from fcnet_core.robot import Robot
+from fcnet_core.rotation import matrix_from_xyzw
+from quadruped_sim.randomization import NOMINAL
+from quadruped_sim.relabel import advise
+from quadruped_sim.relabel_state import recorded_states
+from quadruped_sim.rollout import Rollout
+from quadruped_sim.setpoints import SetpointRanges
+from quadruped_sim.simulation import CONTROL_PERIOD, BodyState
+from quadruped_sim.terrain import Flat
+
+STEPS = 150
+FOLDED = np.tile([0.0, 2.0, -2.7], 4)  # the trunk hardly off the ground
+NO_ODOMETRY = OdometryRecord(*(np.empty(0),) * 2, np.empty((0, 3)), np.empty((0, 4)), *(np.empty((0, 3)),) * 2)
+
+
+class Walk:
+    """The expert walking forward in simulation, as a recording of it would tell: steps, odometry, and the truth."""
+
+    def __init__(self, robot: Robot) -> None:
+        ranges = SetpointRanges(always={"vx": (0.6, 0.6), "yaw_rate": (0.3, 0.3)})
+        rollout = Rollout(robot, 1, Flat(), ranges, NOMINAL, seed=0)
+        states, observations, targets = [], [], []
+        for _ in range(STEPS):
+            seen = rollout.observe()
+            targets.append(rollout.advise(seen)[0])
+            states.append(seen.state)
+            observations.append(seen.observation[0])
+            rollout.send(targets[-1][None])
+        self.truth = BodyState(**{name: np.concatenate([vars(s)[name] for s in states]) for name in vars(states[0])})
+        time = 1000.0 + CONTROL_PERIOD * np.arange(STEPS)
+        observation = np.array(observations, dtype=np.float64)
+        self.steps = WalkingSteps(
+            "recorded",
+            time,
+            time,
+            time,
+            self.truth.joint_position,
+            self.truth.joint_velocity,
+            self.truth.orientation,
+            self.truth.angular_velocity,
+            observation[:, 42:54],
+            observation[:, 54:],
+            np.array(targets),
+            np.arange(STEPS) == 0,
+            Counter(),
+        )
+        rotation = matrix_from_xyzw(self.truth.orientation)
+        in_body = (self.truth.linear_velocity[:, None] @ rotation)[:, 0]
+        truth = self.truth
+        self.odometry = OdometryRecord(time, time, truth.position, truth.orientation, in_body, truth.angular_velocity)
+
+
+@pytest.fixture(scope="module")
+def walk(aliengo: Robot) -> Walk:
+    return Walk(aliengo)
+
+
+WHOLE = [slice(0, STEPS)]
+
+
+def rms(error: np.ndarray) -> float:
+    return float(np.sqrt(np.square(error).mean()))
+
+
+def test_where_odometry_was_recorded_the_expert_repeats_itself(walk: Walk, aliengo: Robot) -> None:
+    advice = advise(walk.steps, WHOLE, walk.odometry, aliengo)
+    assert advice.known.all() and advice.by_odometry == 1.0 and np.flatnonzero(advice.first).tolist() == [0]
+    np.testing.assert_allclose(advice.target, walk.steps.target, atol=1e-6)
+
+
+def test_without_odometry_the_legs_tell_the_velocity_nearly_as_well(walk: Walk, aliengo: Robot) -> None:
+    states, by_odometry = recorded_states(walk.steps, NO_ODOMETRY, aliengo)
+    assert not by_odometry.any()
+    assert rms(states.linear_velocity[20:, :2] - walk.truth.linear_velocity[20:, :2]) < 0.15
+    assert rms(states.position[:, 2] - walk.truth.position[:, 2]) < 0.01
+    advice = advise(walk.steps, WHOLE, NO_ODOMETRY, aliengo)
+    assert advice.known.all() and rms(advice.target - walk.steps.target) < 0.05
+
+
+def test_another_command_gets_another_answer(walk: Walk, aliengo: Robot) -> None:
+    command = walk.steps.command.copy()
+    command[:, 0] = -0.4
+    advice = advise(replace(walk.steps, command=command), WHOLE, walk.odometry, aliengo)
+    assert rms(advice.target - walk.steps.target) > 0.05
+
+
+def test_states_beyond_the_expert_are_left_out_and_it_begins_anew(walk: Walk, aliengo: Robot) -> None:
+    orientation = walk.steps.orientation.copy()
+    orientation[60:80] = [1.0, 0.0, 0.0, 0.0]  # on its back
+    joints = walk.steps.joint_position.copy()
+    joints[100] = aliengo.upper + 1.0
+    joints[120:125] = FOLDED
+    steps = replace(walk.steps, orientation=orientation, joint_position=joints)
+    advice = advise(steps, WHOLE, NO_ODOMETRY, aliengo)
+    assert not advice.known[60:80].any() and not advice.known[[100, 120, 124]].any()
+    assert advice.known.sum() == STEPS - 26 == STEPS - sum(advice.left_out.values())
+    assert np.flatnonzero(advice.first).tolist() == [0, 80, 101, 125]
+    assert advice.left_out["the robot is tilted by more than 60 degrees"] == 20
+    assert advice.left_out["the trunk is near the ground"] + advice.left_out["a joint is beyond its limit"] == 6
+
+
+def made_bag_module() -> Any:
+    place = Path(__file__).parents[3] / "benchmarks" / "made_bag.py"
+    spec = spec_from_file_location("made_bag_to_relabel", place)
+    assert spec and spec.loader
+    module = module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_bag_of_a_failed_run_becomes_data_up_to_the_fault(aliengo: Robot, tmp_path: Path, capsys: Any) -> None:
+    made_bag = made_bag_module()
+
+    class FailedRun(made_bag.MadeBag):
+        def _messages(self) -> list[Any]:
+            return [*super()._messages(), (4.0, "controller/mode", made_bag._text("fault"))]
+
+    model = load_model(Path(__file__).parents[3] / "models" / "aliengo.safetensors")
+    bag = FailedRun(model, aliengo, rate=100.0).write(tmp_path / "fall")
+    out = tmp_path / "data"
+    assert main(["relabel", str(bag), "--robot", "aliengo", "-o", str(out)]) == 0
+    assert "199 steps relabelled" in capsys.readouterr().out and not list(faults(out))
+    data = Dataset(out)
+    (told,) = data.manifest.description["bags"]
+    assert data.steps == told["relabelled"] == 199 and told["velocity_from_odometry"] == 1.0
+    assert main(["dataset", "from-bag", str(bag), "--robot", "aliengo", "-o", str(tmp_path / "sent")]) == 0
+    sent = Dataset(tmp_path / "sent").shards[0]
+    np.testing.assert_array_equal(data.shards[0].observation[:, :149], sent.observation)
+    assert np.abs(data.shards[0].action[:, :149] - sent.action).max() > 0.05
+    assert main(["relabel", str(bag), "--robot", "aliengo", "--rate", "100", "-o", str(tmp_path / "x")]) == 2
+    assert "the expert walks at 50 Hz" in capsys.readouterr().err
