@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -42,8 +44,9 @@ class StepsFeed:
 
     def take(self) -> int:
         """Take what has come; the number of messages. Steps first: what they saw has been sent before them."""
-        steps = self._steps.take()
-        self._replay.pending.extend(filter(None, map(self._read, steps)))
+        steps, now = self._steps.take(), time.monotonic()
+        for step in filter(None, map(self._read, steps)):
+            self._replay.add(step, now)
         count = len(steps)
         for subscription, messages in self._parts:
             contents = subscription.take()
@@ -53,8 +56,8 @@ class StepsFeed:
         return count
 
     def advance(self, at_end: bool = False) -> Iterator[ReplayedStep]:
-        """Take every step that can be taken by now."""
-        return self._replay.advance(at_end)
+        """Take every step that can be taken by now; at the end nothing more is waited for."""
+        return self._replay.advance(math.inf if at_end else time.monotonic())
 
     def _read(self, content: bytes) -> PolicyStep | None:
         numbers = np.array(deserialize_message(content, Float64MultiArray).data)
@@ -88,7 +91,7 @@ class WalkFeed:
         """Take what has come; the number of messages."""
         count = 0
         for content in (joints := self._joints.take()):
-            self._replay.add_joints(content)
+            self._replay.add_joints(content, time.monotonic())
         for content in (imu := self._imu.take()):
             self._replay.imu.add(content)
         for subscription, kind, source in self._commands:
@@ -99,15 +102,15 @@ class WalkFeed:
         return count + len(joints) + len(imu)
 
     def advance(self, at_end: bool = False) -> Iterator[ReplayedStep]:
-        """Do every control cycle that can be done by now."""
-        return self._replay.advance(at_end)
+        """Do every control cycle that can be done by now; at the end nothing more is waited for."""
+        return self._replay.advance(math.inf if at_end else time.monotonic())
 
     def _command(self, source: CommandSource, message: Twist | Pose) -> None:
         if isinstance(message, Twist):
             velocity = (message.linear.x, message.linear.y, message.angular.z)
-            problem = source.set_velocity(*velocity, self._replay.now)
+            problem = source.set_velocity(*velocity, self._replay.time)
         else:
             turn = message.orientation
-            problem = source.set_pose(message.position.z, (turn.x, turn.y, turn.z, turn.w), self._replay.now)
+            problem = source.set_pose(message.position.z, (turn.x, turn.y, turn.z, turn.w), self._replay.time)
         if problem:
             self._tell(problem)

@@ -16,10 +16,9 @@ def stamp_of(content: bytes) -> float:
 
 
 class StampedMessages:
-    """The messages of one topic; the oldest are forgotten. `newest` is the largest stamp [s]."""
+    """The messages of one topic; those that arrived first are forgotten."""
 
     def __init__(self) -> None:
-        self.newest = float("-inf")
         self._messages: dict[float, bytes] = {}
 
     def add(self, content: bytes) -> None:
@@ -27,7 +26,6 @@ class StampedMessages:
         stamp = stamp_of(content)
         self._messages.pop(stamp, None)
         self._messages[stamp] = content
-        self.newest = max(self.newest, stamp)
         if len(self._messages) > MOST:
             del self._messages[next(iter(self._messages))]
 
@@ -43,11 +41,6 @@ class StampedMessages:
     def between(self, first: float, last: float) -> int:
         """How many messages have stamps from `first` to `last`, those included."""
         return sum(1 for stamp in self._since(first) if stamp <= last)
-
-    def forget_after(self, stamp: float) -> None:
-        """Forget what is newer: it is of another time that the recording was played."""
-        self._messages = {key: content for key, content in self._messages.items() if key <= stamp}
-        self.newest = max(self._messages, default=float("-inf"))
 
     def _since(self, first: float) -> Iterator[float]:
         """Stamps from `first` on, the last arrived first."""

@@ -25,7 +25,7 @@ from fcnet_core.policy_step import PolicyStep
 from fcnet_core.robot import Robot
 
 Array = npt.NDArray[np.float64]
-PATIENCE = 0.5  # [s] of the recording in which other topics may lag behind
+PATIENCE = 1.0  # [s] that other topics may come later, in real time: nothing is lost on the way, so this is rare
 
 
 @dataclass(frozen=True)
@@ -45,20 +45,21 @@ class StepLostError(ValueError):
 
 
 class ReplaySteps:
-    """Fill `joints`, `imu`, `targets` and `pending` as messages arrive, then call `advance`; used by one thread.
+    """Fill `joints`, `imu` and `targets` and add steps as messages arrive, then call `advance`; used by one thread.
 
-    Topics arrive in any order among each other. `tell` is given a sentence whenever the policy has to start cold where
-    the recorded one did not: after a step that is missing or cannot be taken, and when time runs backwards.
+    Topics arrive in any order among each other; `now` is real time [s], infinity when nothing more will come.
+    `tell` is given a sentence whenever the policy has to start cold where the recorded one did not: after a step
+    that is missing or cannot be taken, and when time runs backwards.
     """
 
     def __init__(
         self, robot: Robot, policy: Policy, cycles: int, control_rate: float, tell: Callable[[str], None]
     ) -> None:
         self.joints, self.imu, self.targets = StampedMessages(), StampedMessages(), StampedMessages()
-        self.pending: deque[PolicyStep] = deque()
         self.lost = 0
         self._policy = policy
         self._cycles = cycles  # control cycles, and so targets sent, for every step of the policy
+        self._pending: deque[tuple[float, PolicyStep]] = deque()  # with when it arrived
         self._limiter = JointLimiter(robot, 1.0 / control_rate)
         self._tell = tell
         self._state = StateBuffer(ANY_AGE)
@@ -66,34 +67,30 @@ class ReplaySteps:
         self._comparable = False
         self._is_fresh = False  # the memory has been cleared for the next step
 
-    def advance(self, at_end: bool = False) -> Iterator[ReplayedStep]:
-        """Take every step that can be taken by now; at the end nothing more is waited for."""
-        while self.pending:
-            step = self.pending[0]
-            if self._before and step.target_stamp <= self._before.target_stamp:
-                self._turn_back(step, self._before)
-            if not at_end and self._may_come(step):
+    def add(self, step: PolicyStep, now: float) -> None:
+        """Take a step that has just arrived."""
+        self._pending.append((now, step))
+
+    def advance(self, now: float) -> Iterator[ReplayedStep]:
+        """Take every step that can be taken by now."""
+        while self._pending:
+            arrived, step = self._pending[0]
+            if now < arrived + PATIENCE and self._is_incomplete(step):
                 return
-            self.pending.popleft()
+            self._pending.popleft()
             try:
+                self._watch_time(step)
                 yield self._take(step)
             except StepLostError as error:
                 self.lost += 1
                 self._start_cold(str(error))
 
-    def _turn_back(self, step: PolicyStep, before: PolicyStep) -> None:
-        back = before.target_stamp - step.target_stamp
-        if back > PATIENCE:
-            for messages in (self.joints, self.imu, self.targets):
-                messages.forget_after(step.target_stamp + PATIENCE)
-        self._start_cold(f"time has jumped back by {back:.3f} s")
+    def _watch_time(self, step: PolicyStep) -> None:
+        if self._before and step.target_stamp <= self._before.target_stamp:
+            self._start_cold(f"time has jumped back by {self._before.target_stamp - step.target_stamp:.3f} s")
 
-    def _may_come(self, step: PolicyStep) -> bool:
-        """Whether a message of the step is missing and may be on its way."""
-        return any(
-            messages.get(stamp) is None and messages.newest <= stamp + PATIENCE
-            for _, messages, stamp in self._messages(step)
-        )
+    def _is_incomplete(self, step: PolicyStep) -> bool:
+        return any(messages.get(stamp) is None for _, messages, stamp in self._messages(step))
 
     def _messages(self, step: PolicyStep) -> tuple[tuple[str, StampedMessages, float], ...]:
         return (

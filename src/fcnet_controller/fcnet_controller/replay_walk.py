@@ -27,8 +27,8 @@ UNKNOWN = float("nan")
 class ReplayWalk:
     """Hand it messages as they arrive, then call `advance`; used by one thread. It walks from the first state on.
 
-    Its time is that of the joint_states' stamps. `tell` is given a sentence when the policy has to start cold: after a
-    gap, and when time runs backwards.
+    Its time is that of the joint_states' stamps; `now` is real time [s], infinity when nothing more will come.
+    `tell` is given a sentence when the policy has to start cold: after a gap, and when time runs backwards.
     """
 
     def __init__(
@@ -37,28 +37,30 @@ class ReplayWalk:
         self.imu = StampedMessages()
         self.commands = CommandArbiter(COMMAND_TIMEOUT)
         self.lost = 0
-        self.now = 0.0  # stamp of the joint_states that have arrived last
+        self.time = 0.0  # stamp of the joint_states that have arrived last
         self._walking = Walking(policy, model, control_rate)
         self._limiter = JointLimiter(robot, 1.0 / control_rate)
         self._period = 1.0 / control_rate
         self._tell = tell
         self._state = StateBuffer(ANY_AGE)
-        self._pending: deque[tuple[float, bytes]] = deque()
-        self._time: float | None = None
+        self._pending: deque[tuple[float, float, bytes]] = deque()  # arrival, stamp and content of joint_states
+        self._before: float | None = None
         self._due = 0.0
         self._begins = True
 
-    def add_joints(self, content: bytes) -> None:
-        """Take serialised joint_states."""
-        self.now = stamp_of(content)
-        self._pending.append((self.now, content))
+    def add_joints(self, content: bytes, now: float) -> None:
+        """Take serialised joint_states that have just arrived."""
+        before, self.time = self.time, stamp_of(content)
+        if self.time < before:
+            self.commands.clear()  # they would count until their time comes again
+        self._pending.append((now, self.time, content))
 
-    def advance(self, at_end: bool = False) -> Iterator[ReplayedStep]:
-        """Do every control cycle that can be done by now; at the end nothing more is waited for."""
+    def advance(self, now: float) -> Iterator[ReplayedStep]:
+        """Do every control cycle that can be done by now."""
         while self._pending:
-            stamp, content = self._pending[0]
+            arrived, stamp, content = self._pending[0]
             self._watch_time(stamp)
-            if stamp >= self._due and not at_end and self._imu_may_come(stamp):
+            if stamp >= self._due and now < arrived + PATIENCE and not self.imu.between(stamp, stamp + STALE):
                 return
             self._pending.popleft()
             if stamp < self._due:
@@ -68,20 +70,14 @@ class ReplayWalk:
                 yield step
 
     def _watch_time(self, stamp: float) -> None:
-        before, self._time = self._time, stamp
+        before, self._before = self._before, stamp
         if before is None:
             return
         if stamp < before:
             self._start_cold(f"time has jumped back by {before - stamp:.3f} s")
             self._due = stamp
-            if before - stamp > PATIENCE:
-                self.imu.forget_after(stamp + PATIENCE)
-                self.commands.clear()
         elif stamp - before > STALE:
             self._start_cold(f"there are no joint_states for {stamp - before:.3f} s")
-
-    def _imu_may_come(self, stamp: float) -> bool:
-        return self.imu.newest < stamp and self.now <= stamp + PATIENCE
 
     def _cycle(self, stamp: float, content: bytes) -> ReplayedStep | None:
         imu = self.imu.latest(stamp, stamp - STALE)
