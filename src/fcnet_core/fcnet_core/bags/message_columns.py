@@ -106,21 +106,27 @@ class ColumnDecoder:
 
 @dataclass
 class _Layout:
-    """Where the numbers of a message lie. `structure`: its bytes that are lengths and strings, and where they are."""
+    """Where the numbers of a message lie. `spans` (S, 2): first bytes and sizes of its lengths and strings, which are
+    its structure; `structure`: these bytes.
+    """
 
     numbers: dict[str, tuple[int, str, int]] = field(default_factory=dict)
     texts: dict[str, list[str]] = field(default_factory=dict)
-    places: list[int] = field(default_factory=lambda: list(range(len(LITTLE_ENDIAN))))
+    spans: list[tuple[int, int]] = field(default_factory=lambda: [(0, len(LITTLE_ENDIAN))])
     structure: bytearray = field(default_factory=lambda: bytearray(LITTLE_ENDIAN))
 
     def fix(self, start: int, content: bytes) -> None:
         """Take `content` at `start` for structure."""
-        self.places += range(start, start + len(content))
+        before, size = self.spans[-1]
+        if before + size == start:
+            self.spans[-1] = before, size + len(content)
+        else:
+            self.spans.append((start, len(content)))
         self.structure += content
 
     def shared_by(self, messages: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
         """Which messages have this structure."""
-        return _agree(messages, np.array(self.places), np.frombuffer(bytes(self.structure), dtype=np.uint8))
+        return _agree(messages, np.array(self.spans), np.frombuffer(bytes(self.structure), dtype=np.uint8))
 
     def numbers_of(self, messages: npt.NDArray[np.uint8]) -> Mapping[str, npt.NDArray[Any]]:
         return _Numbers(self.numbers, messages)
@@ -149,15 +155,19 @@ class _Numbers(Mapping[str, "npt.NDArray[Any]"]):
 
 @numba.njit(nogil=True, cache=True)
 def _agree(
-    messages: npt.NDArray[np.uint8], places: npt.NDArray[np.int64], wanted: npt.NDArray[np.uint8]
+    messages: npt.NDArray[np.uint8], spans: npt.NDArray[np.int64], wanted: npt.NDArray[np.uint8]
 ) -> npt.NDArray[np.bool_]:
-    """Which rows have the wanted bytes at these places."""
-    same = np.ones(len(messages), np.bool_)
+    """Which rows have the wanted bytes in these spans."""
+    same = np.empty(len(messages), np.bool_)
     for row in range(len(messages)):
-        for index in range(len(places)):
-            if messages[row, places[index]] != wanted[index]:
-                same[row] = False
-                break
+        different, at = 0, 0
+        for span in range(len(spans)):
+            start, size = spans[span]
+            found, due = messages[row, start : start + size], wanted[at : at + size]
+            for byte in range(size):  # without a way out, so that many bytes are compared at once
+                different |= found[byte] ^ due[byte]
+            at += size
+        same[row] = different == 0
     return same
 
 

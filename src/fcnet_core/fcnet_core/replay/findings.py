@@ -126,12 +126,13 @@ def _timing(timing: dict[str, Any]) -> Iterator[Finding]:
         if figures.get("gaps"):
             yield Finding(
                 "note",
-                f"{topic} has {figures['gaps']} gaps of more than three times its usual interval, the "
-                f"longest {1e3 * figures['largest_gap_s']:.0f} ms.",
+                f"{topic} has {figures['gaps']} interval(s) of more than three times the usual one, the longest "
+                f"{1e3 * figures['largest_gap_s']:.0f} ms.",
             )
         if figures.get("out_of_order"):
             yield Finding(
-                "bad", f"{figures['out_of_order']} messages of {topic} carry older stamps than the ones before."
+                "bad",
+                f"The stamps of {topic} step back, in {figures['out_of_order']} places: messages came out of order.",
             )
     latency = timing["state_to_target_s"]["p99"]
     if latency is not None:

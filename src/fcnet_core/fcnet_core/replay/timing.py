@@ -31,7 +31,7 @@ def timing(run: RecordedRun) -> dict[str, Any]:
 def _topic(stamp: Array, received: Array) -> dict[str, Any]:
     if len(stamp) < 2:
         return {"messages": len(stamp)}
-    interval = np.diff(stamp)
+    interval = np.diff(np.sort(stamp))
     usual = float(np.median(interval))
     delay = received - stamp
     return {
@@ -39,7 +39,7 @@ def _topic(stamp: Array, received: Array) -> dict[str, Any]:
         "rate_hz": (len(stamp) - 1) / float(stamp.max() - stamp.min()) if stamp.max() > stamp.min() else None,
         "gaps": int((interval > GAP * usual).sum()),
         "largest_gap_s": float(interval.max()),
-        "out_of_order": int((interval < 0).sum()),
+        "out_of_order": int((np.diff(stamp) < 0).sum()),
         "delay_s": spread(delay),
         "late": int((delay > LATE).sum()),
     }

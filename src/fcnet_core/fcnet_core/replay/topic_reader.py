@@ -11,7 +11,7 @@ from fcnet_core.bags.message_batch import MessageBatch
 from fcnet_core.bags.message_columns import ColumnDecoder, Columns
 from fcnet_core.bags.message_types import fields_for
 
-ENOUGH = 4 * 2**20  # [bytes] to decode at a time
+ENOUGH = 256 * 2**10  # [bytes] to decode at a time: they stay in the cache
 LARGEST = 1e12  # of any number; times are a thousandth of it
 MOST_MESSAGES = 2_000_000  # of one topic: more than an hour at 500 Hz
 
@@ -74,7 +74,7 @@ class TopicReader:
                 self._place(group, rows, good)
             else:
                 self._leave_out(group[1], 1)
-        damaged = np.isinf(rows) | (np.abs(rows) > LARGEST)
+        damaged = np.abs(rows) > LARGEST
         if damaged.any():
             self.damaged += int(damaged.any(axis=1).sum())
             rows[damaged] = np.nan

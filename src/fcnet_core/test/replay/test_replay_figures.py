@@ -48,6 +48,8 @@ def test_a_gap_is_counted_and_measured(judge) -> None:
 def test_late_messages_are_counted(judge) -> None:
     topics = judge(late=17).figures["timing"]["topics"]
     assert topics["joint_states"]["late"] == 17
+    assert topics["joint_states"]["gaps"] == 0
+    assert topics["joint_states"]["out_of_order"] > 0
     assert topics["imu/data"]["late"] == 0
     assert topics["joint_states"]["delay_s"]["max"] == pytest.approx(0.1, abs=1e-6)
 

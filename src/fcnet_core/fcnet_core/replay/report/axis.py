@@ -31,14 +31,14 @@ class Axis:
         placed: Array = self.start + np.clip(shares, 0.0, 1.0) * (self.end - self.start)
         return placed
 
-    def ticks(self) -> list[float]:
-        """Round values, about five."""
+    def ticks(self, most: int = 5) -> list[float]:
+        """Round values, `most` of them or a few less."""
         if self.logarithmic:
             decades = np.arange(round(np.log10(self.low)), round(np.log10(self.high)) + 1)
-            return [10.0**decade for decade in decades[:: max(1, len(decades) // 5)].tolist()]
-        step = _round_step((self.high - self.low) / 5)
+            return [10.0**decade for decade in decades[:: max(1, len(decades) // most)].tolist()]
+        step = _round_step((self.high - self.low) / most)
         first = int(np.ceil(self.low / step - 1e-9))
-        return [index * step for index in range(first, first + 12) if index * step <= self.high + 1e-9 * step]
+        return [index * step for index in range(first, first + most + 2) if index * step <= self.high + 1e-9 * step]
 
 
 def linear_axis(values: Array, start: float, end: float, room: float = 0.05, zero: bool = False) -> Axis:

@@ -15,6 +15,7 @@ from fcnet_core.replay.report.envelope import envelope
 Array = npt.NDArray[np.float64]
 LEFT, RIGHT, TOP, BOTTOM = 58, 10, 24, 34  # room around the plot
 COLOURS = 6
+TICK_WIDTH = 75  # at least, between two ticks of the x axis
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,8 @@ def _grid(x_axis: Axis, y_axis: Axis, bottom: int) -> str:
     for tick, place in zip(y_axis.ticks(), y_axis.place(np.array(y_axis.ticks())).tolist(), strict=True):
         parts.append(f'<path class="grid" d="M{x_axis.start:.0f} {place:.1f}H{x_axis.end:.0f}"/>')
         parts.append(f'<text class="tick" x="{LEFT - 5}" y="{place + 4:.1f}" text-anchor="end">{_number(tick)}</text>')
-    for tick, place in zip(x_axis.ticks(), x_axis.place(np.array(x_axis.ticks())).tolist(), strict=True):
+    ticks = x_axis.ticks(round((x_axis.end - x_axis.start) / TICK_WIDTH))
+    for tick, place in zip(ticks, x_axis.place(np.array(ticks)).tolist(), strict=True):
         parts.append(f'<path class="grid" d="M{place:.1f} {bottom}v4"/>')
         parts.append(
             f'<text class="tick" x="{place:.1f}" y="{bottom + 14}" text-anchor="middle">{_number(tick)}</text>'

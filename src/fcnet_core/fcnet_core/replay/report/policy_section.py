@@ -75,7 +75,7 @@ def _excerpt(evaluation: Evaluation) -> str:
     )
     return (
         f"<h3>Targets of each joint around {middle - first:.1f} s, where policy A differs most</h3>"
-        f'<div class="pair">{charts}</div>'
+        f'<div class="joints">{charts}</div>'
     )
 
 

@@ -23,7 +23,7 @@ p { margin: 4px 0 12px; max-width: 78ch; }
 p.lead { color: var(--soft); }
 ul.verdict { list-style: none; margin: 18px 0; padding: 14px 18px; background: var(--panel); border-radius: 8px; }
 ul.verdict li { display: flex; gap: 12px; padding: 3px 0; overflow-wrap: anywhere; }
-ul.verdict b { flex: 0 0 68px; text-transform: uppercase; font-size: 12px; line-height: 23px; letter-spacing: .04em; }
+ul.verdict b { flex: 0 0 82px; text-transform: uppercase; font-size: 12px; line-height: 23px; letter-spacing: .04em; }
 .good b { color: var(--good); } .note b { color: var(--note); } .bad b { color: var(--bad); }
 .scroll { overflow-x: auto; margin: 8px 0 16px; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13.5px; }
@@ -32,7 +32,7 @@ th:first-child { text-align: left; } thead th { color: var(--soft); font-weight:
 tbody th { font-weight: 500; }
 table.facts td, table.facts th { text-align: left; white-space: normal; vertical-align: top; overflow-wrap: anywhere; }
 figure { margin: 10px 0; } svg { display: block; width: 100%; height: auto; }
-.pair { display: grid; grid-template-columns: repeat(3, 1fr); gap: 4px 14px; }
+.joints { display: grid; grid-template-columns: repeat(3, 1fr); gap: 4px 14px; }
 svg text { fill: var(--ink); font: 11px system-ui, sans-serif; }
 svg .title { font-weight: 600; font-size: 12.5px; } svg .tick, svg .axis, svg .legend { fill: var(--soft); }
 svg path { fill: none; } svg .frame { stroke: var(--soft); } svg .grid { stroke: var(--rule); stroke-width: .7; }
@@ -42,8 +42,8 @@ svg .c3 { stroke: var(--c3); } svg .c4 { stroke: var(--c4); } svg .c5 { stroke: 
 svg rect.c0 { fill: var(--c0); } svg rect.c1 { fill: var(--c1); } svg rect.c2 { fill: var(--c2); }
 svg rect.c3 { fill: var(--c3); } svg rect.c4 { fill: var(--c4); } svg rect.c5 { fill: var(--c5); }
 footer { margin-top: 40px; color: var(--soft); font-size: 13px; }
-@media (max-width: 760px) { .pair { grid-template-columns: 1fr; } main { padding: 18px 14px; } }
+@media screen and (max-width: 760px) { .joints { grid-template-columns: 1fr; } main { padding: 18px 14px; } }
 @media print { @page { margin: 14mm 12mm; } body { font-size: 10.5pt; } main { max-width: none; padding: 0; }
-  h2 { break-after: avoid; } figure, tr, ul.verdict { break-inside: avoid; } table { font-size: 9.5pt; }
+  h2, h3 { break-after: avoid; } figure, tr, ul.verdict { break-inside: avoid; } table { font-size: 9.5pt; }
   ul.verdict { border: 1px solid var(--rule); } th, td { padding-right: 9px; } .scroll { overflow: visible; } }
 """
