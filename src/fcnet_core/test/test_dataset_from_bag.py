@@ -143,6 +143,12 @@ def test_what_led_to_a_fault_is_no_example(bag, tmp_path) -> None:
     assert data.manifest.description["bags"][0]["left_out"] == {"a fault followed within 1 s": 50}
 
 
+def test_commands_that_were_not_recorded_are_told(bag, tmp_path, capsys) -> None:
+    path = bag(edit=stood_before, without=("controller/policy_step", "cmd_vel"))
+    converted(tmp_path, path)
+    assert "no cmd_vel and no cmd_pose in the bag, taken as zero" in capsys.readouterr().out
+
+
 def test_without_told_steps_the_gait_phase_is_counted_from_the_beginning_of_the_walk(bag, tmp_path) -> None:
     exact = read_walk(bag("exact", edit=stood_before), BagReading()).steps
     counted = read_walk(bag("plain", edit=stood_before, without=("controller/policy_step",)), BagReading()).steps

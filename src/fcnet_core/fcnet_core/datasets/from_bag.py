@@ -59,11 +59,20 @@ def account(walk: RecordedWalk) -> Iterator[str]:
     yield f"{walk.path}: {steps:,} steps in {len(walk.episodes)} episodes of {walk.robot.name}{how}"
     if not len(walk.steps):
         yield f"  no walking found{'' if walk.run.mode.modes else ', and the bag has no controller/mode to tell it by'}"
+    if walk.steps.basis == "counted" and len(walk.steps):
+        yield from _silent_commands(walk)
     for reason, count in walk.steps.left_out.items():
         if count:
             yield f"  {count:,} steps left out: {reason}"
     for problem in walk.run.problems:
         yield f"  {problem}"
+
+
+def _silent_commands(walk: RecordedWalk) -> Iterator[str]:
+    """Commands of which the bag has no message, and which the steps therefore have at zero."""
+    records = {"cmd_vel": walk.run.velocity.received, "cmd_pose": walk.run.pose.received}
+    if silent := [topic for topic, received in records.items() if not len(received)]:
+        yield f"  no {' and no '.join(silent)} in the bag, taken as zero: if one was sent, these data are wrong"
 
 
 def _shards(episodes: list[slice]) -> Iterator[list[slice]]:

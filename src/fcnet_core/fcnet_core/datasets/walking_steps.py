@@ -134,15 +134,14 @@ def _sound(run: RecordedRun, joints: Rows, imu: Rows, target: Rows, previous: Ro
         run.targets.position[previous],
     )
     length = np.linalg.norm(run.imu.orientation[imu], axis=1)
-    sound: Mask = np.abs(length - 1.0) < UNIT
-    for values in seen:
-        sound &= (np.abs(values) < LARGEST).all(axis=1)
+    numbers = np.column_stack([(np.abs(values) < LARGEST).all(axis=1) for values in seen])
+    sound: Mask = numbers.all(axis=1) & (np.abs(length - 1.0) < UNIT)
     return sound
 
 
 def _within_limits(target: Array, robot: Robot, bag: str) -> Mask:
     beyond = (target < robot.lower - LIMIT_SLACK) | (target > robot.upper + LIMIT_SLACK)
-    within: Mask = ~beyond.any(axis=1)
+    within: Mask = np.logical_not(beyond.any(axis=1))
     if len(within) and (~within).mean() > OTHER_ROBOT:
         raise DatasetError(
             f"{(~within).mean():.0%} of the targets in {bag} lie beyond the joint limits of {robot.name}: "
