@@ -65,11 +65,16 @@ class Recording:
             assert self.process.poll() is None, self.log.read_text()
             time.sleep(0.05)
 
-    def drive(self, messages: int) -> None:
-        """Let it walk forward, ten messages a second."""
-        command = ["ros2", "topic", "pub", "-r", "10", "-t", str(messages)]
-        command += [f"/{NAMESPACE}/cmd_vel", "geometry_msgs/msg/Twist", "{linear: {x: 0.4}}"]
-        subprocess.run(command, check=True, env=self._environment, timeout=PATIENCE, stdout=subprocess.DEVNULL)
+    def drive(self, duration: float) -> None:
+        """Let it walk forward for `duration` [s] from when the recorder has noticed."""
+        command = ["ros2", "topic", "pub", "-r", "10", f"/{NAMESPACE}/cmd_vel", "geometry_msgs/msg/Twist"]
+        publisher = subprocess.Popen([*command, "{linear: {x: 0.4}}"], env=self._environment, stdout=subprocess.DEVNULL)
+        try:
+            self.until(f"Subscribed to topic '/{NAMESPACE}/cmd_vel'")
+            time.sleep(duration)
+        finally:
+            publisher.terminate()
+            publisher.wait(PATIENCE)
 
     def end(self) -> int:
         """Press Ctrl-C."""
@@ -88,7 +93,7 @@ def bag(tmp_path_factory, recording_domain):
     recording = Recording(folder, recording_domain)
     try:
         recording.until("mode: walking")
-        recording.drive(15)
+        recording.drive(1.5)
         assert recording.end() == 0
     finally:
         recording.process.kill()
