@@ -31,6 +31,9 @@ def launch(*arguments):
         (("network.port:=8007",), "choose backend:=unitree or desk"),
         (("backend:=desk", "network.port:=eight"), "no UDP port"),
         (("backend:=unitree", "transport:=usb"), "choose wire or sdk"),
+        (("bag:=walk",), "add record:=true"),
+        (("record:=yes",), "choose true or false"),
+        (("record:=true", "policy:=/missing.safetensors"), "/missing.safetensors"),
     ],
 )
 def test_what_does_not_fit_together_is_refused_with_a_sentence(arguments, sentence):

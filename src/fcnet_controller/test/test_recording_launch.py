@@ -1,0 +1,55 @@
+"""What the launch asks of `ros2 bag record`, and what it notes in the bag."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from fcnet_controller.launch_arguments import ARGUMENTS
+from fcnet_controller.recording_launch import controller_section, recorded_topics, recording, recording_notes
+from fcnet_core.model_file import load_model
+
+
+@pytest.fixture
+def chosen(model_path):
+    return {name: default for name, (default, _) in ARGUMENTS.items()} | {"policy": str(model_path), "record": "true"}
+
+
+def command(robot, chosen):
+    _, process = recording(robot, chosen, {"policy": chosen["policy"]})
+    return [part if isinstance(part, str) else "".join(text.text for text in part) for part in process.cmd]
+
+
+def test_every_source_of_commands_is_recorded_in_the_robots_namespace():
+    topics = recorded_topics("/left/dog/")
+    assert {f"/left/dog/{source}/cmd_vel" for source in ("joystick", "keyboard", "monitor")} <= set(topics)
+    assert {"/left/dog/cmd_pose", "/left/dog/controller/policy_step", "/diagnostics"} <= set(topics)
+    assert "/cmd_pose" in recorded_topics("")
+
+
+def test_the_notes_name_the_policy_and_the_parameters_in_force(chosen, model_path, tmp_path):
+    file = tmp_path / "nodes.yaml"
+    file.write_text("dog:\n  controller:\n    ros__parameters: {control_rate: 200.0}\n")
+    launched = {"policy": chosen["policy"], "auto_start": True}
+    notes = recording_notes("aliengo", chosen | {"params_file": str(file)}, launched)
+    parameters = json.loads(notes["fcnet.parameters"])
+    assert notes["fcnet.model_fingerprint"] == load_model(model_path).fingerprint
+    assert (parameters["control_rate"], parameters["auto_start"], parameters["runtime"]) == (200.0, True, "auto")
+    assert json.loads(notes["fcnet.launch"])["record"] == "true"
+
+
+@pytest.mark.parametrize("key", ["controller", "/controller", "/dog/controller", "/**", "/**/controller"])
+def test_parameters_are_found_by_the_nodes_name(key):
+    content = {key: {"ros__parameters": {"control_rate": 100.0}}, "bridge": {"ros__parameters": {"control_rate": 1.0}}}
+    assert controller_section(content) == {"control_rate": 100.0}
+
+
+def test_what_an_older_distribution_does_not_know_is_left_out(chosen, monkeypatch):
+    monkeypatch.setenv("ROS_DISTRO", "jazzy")
+    assert "--custom-data" in command("aliengo", chosen)
+    monkeypatch.setenv("ROS_DISTRO", "humble")
+    left = command("aliengo", chosen)
+    assert "--custom-data" not in left
+    assert "--disable-keyboard-controls" not in left
+    assert left[:3] == ["ros2", "bag", "record"]
