@@ -109,6 +109,14 @@ class ControlCore:
             self._posture.fail(EMERGENCY_STOP)
         return Answer(True, "stopped: the joints are damped until ~/reset")
 
+    def stop_after_stall(self, duration: float) -> None:
+        """Enter fault where joints follow targets: nobody has sent any for `duration` [s]."""
+        with self._lock:
+            if self._posture.commands_joints:
+                self._posture.fail(
+                    f"the controller stood still for {duration:.2f} s; give it a core of its own, or end what keeps it"
+                )
+
     def take_robot_fault(self, fault: str) -> None:
         """Take what the robot's bridge says: why it obeys no more, in words, or nothing while all is well."""
         with self._lock:

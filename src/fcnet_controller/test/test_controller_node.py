@@ -1,6 +1,8 @@
 """The controller as a process, driven through topics and services."""
 
 import math
+import signal
+import time
 
 import numpy as np
 import pytest
@@ -52,6 +54,17 @@ def test_a_robot_goes_through_all_modes_and_is_damped_before_and_after(lying):
     lying.until_mode("passive")
     assert lying.modes == ["standing_up", "standing", "walking", "lying_down", "passive"]
     lying.until(lambda: lying.damped, "damping")
+
+
+def test_a_controller_that_stood_still_does_not_go_on_as_if_nothing_had_been(controller, walking):
+    controller.process.send_signal(signal.SIGSTOP)
+    time.sleep(0.6)
+    walking.targets.clear()
+    controller.process.send_signal(signal.SIGCONT)
+    walking.until_mode("fault")
+    walking.until(lambda: "stood still for 0." in walking.health.get("fault", ""), "the reason")
+    assert not walking.positions().size
+    assert walking.damped
 
 
 def test_targets_name_all_joints_and_stay_within_limits(walking, robot):

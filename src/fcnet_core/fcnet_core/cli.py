@@ -15,7 +15,8 @@ INTERRUPTED = 130
 WORKFLOW = """
 A policy comes about in three steps: `collect` lets an expert walk in simulation and records it, `train` imitates the
 recording, `evaluate` measures the policy in closed loop. `info` shows what a policy file holds, `export` turns it
-into ONNX for other programs. `fcnet VERB --help` tells more about each.
+into ONNX for other programs. `replay` judges policies on the bags of a robot, `dataset` and `relabel` make training
+data of them. `fcnet VERB --help` tells more about each.
 """
 
 
