@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Iterator
+from itertools import islice
 
 MOST = 20_000  # messages kept: 40 s at 500 Hz
-OUT_OF_ORDER = 1.0  # [s] that a message may come too late and still be found among the others
+SEARCHED = 2000  # of them, the last ones
 
 
 def stamp_of(content: bytes) -> float:
@@ -19,33 +21,36 @@ class StampedMessages:
     """The messages of one topic; those that arrived first are forgotten."""
 
     def __init__(self) -> None:
-        self._messages: dict[float, bytes] = {}
+        self._messages: dict[float, tuple[bytes, float]] = {}  # with the stamp of the message that arrived before
+        self._last = math.nan
 
     def add(self, content: bytes) -> None:
         """Take a message; one of the same stamp is replaced."""
         stamp = stamp_of(content)
         self._messages.pop(stamp, None)
-        self._messages[stamp] = content
+        self._messages[stamp] = content, self._last
+        self._last = stamp
         if len(self._messages) > MOST:
             del self._messages[next(iter(self._messages))]
 
     def get(self, stamp: float) -> bytes | None:
         """The message with exactly this stamp."""
-        return self._messages.get(stamp)
+        return self._messages[stamp][0] if stamp in self._messages else None
+
+    def earlier(self, stamp: float, count: int) -> float:
+        """The stamp of what arrived `count` messages before the one with this stamp; NaN where that is not known."""
+        for _ in range(count):
+            _, stamp = self._messages.get(stamp, (b"", math.nan))
+        return stamp
 
     def latest(self, stamp: float, oldest: float) -> bytes | None:
         """The newest message with a stamp from `oldest` to `stamp`."""
-        found = [key for key in self._since(oldest) if key <= stamp]
-        return self._messages[max(found)] if found else None
+        found = [key for key in self._searched() if oldest <= key <= stamp]
+        return self._messages[max(found)][0] if found else None
 
-    def between(self, first: float, last: float) -> int:
-        """How many messages have stamps from `first` to `last`, those included."""
-        return sum(1 for stamp in self._since(first) if stamp <= last)
+    def has_any(self, first: float, last: float) -> bool:
+        """Whether there is a message with a stamp from `first` to `last`."""
+        return any(first <= stamp <= last for stamp in self._searched())
 
-    def _since(self, first: float) -> Iterator[float]:
-        """Stamps from `first` on, the last arrived first."""
-        for stamp in reversed(self._messages):
-            if stamp < first - OUT_OF_ORDER:
-                return
-            if stamp >= first:
-                yield stamp
+    def _searched(self) -> Iterator[float]:
+        return islice(reversed(self._messages), SEARCHED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from fcnet_core.policy_step import PolicyStep
 from fcnet_core.robot import Robot
 
 Array = npt.NDArray[np.float64]
-PATIENCE = 1.0  # [s] that other topics may come later, in real time: nothing is lost on the way, so this is rare
+PATIENCE = 0.5  # [s] that other topics may come later, in real time: nothing is lost on the way, so this is rare
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,8 @@ class ReplaySteps:
         self._limiter = JointLimiter(robot, 1.0 / control_rate)
         self._tell = tell
         self._state = StateBuffer(ANY_AGE)
-        self._before: PolicyStep | None = None
+        self._time = -math.inf  # stamp of the newest step, lost ones included
+        self._before: PolicyStep | None = None  # the step that the memory ends with
         self._comparable = False
         self._is_fresh = False  # the memory has been cleared for the next step
 
@@ -86,8 +88,9 @@ class ReplaySteps:
                 self._start_cold(str(error))
 
     def _watch_time(self, step: PolicyStep) -> None:
-        if self._before and step.target_stamp <= self._before.target_stamp:
-            self._start_cold(f"time has jumped back by {self._before.target_stamp - step.target_stamp:.3f} s")
+        before, self._time = self._time, step.target_stamp
+        if step.target_stamp <= before:
+            self._start_cold(f"time has jumped back by {before - step.target_stamp:.3f} s")
 
     def _is_incomplete(self, step: PolicyStep) -> bool:
         return any(messages.get(stamp) is None for _, messages, stamp in self._messages(step))
@@ -131,9 +134,13 @@ class ReplaySteps:
             self._comparable = True
         elif before is None and not self._is_fresh:
             self._start_cold("the recording begins in the middle of a walk")
-        elif before is not None and self.targets.between(before.target_stamp, step.previous_stamp) != self._cycles:
+        elif before is not None and self._is_missing_steps(before, step):
             self._start_cold(f"steps between {before.target_stamp:.3f} s and {step.target_stamp:.3f} s are missing")
         self._is_fresh = False
+
+    def _is_missing_steps(self, before: PolicyStep, step: PolicyStep) -> bool:
+        """Between two steps there are as many targets as control cycles, however late these were."""
+        return self.targets.earlier(step.previous_stamp, self._cycles - 1) != before.target_stamp
 
     def _start_cold(self, reason: str) -> None:
         self._policy.reset()

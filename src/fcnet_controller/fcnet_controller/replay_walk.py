@@ -60,7 +60,7 @@ class ReplayWalk:
         while self._pending:
             arrived, stamp, content = self._pending[0]
             self._watch_time(stamp)
-            if stamp >= self._due and now < arrived + PATIENCE and not self.imu.between(stamp, stamp + STALE):
+            if stamp >= self._due and now < arrived + PATIENCE and not self.imu.has_any(stamp, stamp + STALE):
                 return
             self._pending.popleft()
             if stamp < self._due:

@@ -182,6 +182,18 @@ def test_time_that_jumps_back_mixes_nothing(replay, walk):
     np.testing.assert_array_equal([step.targets for step in first], [step.targets for step in again])
 
 
+def test_a_recording_that_begins_anew_while_a_step_is_waited_for_mixes_nothing(replay, walk):
+    for _ in range(2):
+        for step in range(COUNT):
+            replay.see(walk, step, *({"joints", "targets"} | ({"imu"} if step != 10 else set())))
+            replay.add(walk.steps[step], now=0.0)
+    taken = list(replay.advance(now=10.0))
+    assert replay.lost == 2
+    assert len(taken) == 2 * (COUNT - 1)
+    assert ["jumped back" in sentence for sentence in replay.told] == [False, True, False]
+    assert max(step.difference for step in taken if step.comparable) == 0.0
+
+
 def test_states_that_cannot_be_are_told_and_not_used(replay, walk, robot):
     broken = JointState(name=list(JOINT_NAMES), position=[float("nan")] * 12, velocity=[0.0] * 12)
     broken.header.stamp = walk.joints[10].header.stamp

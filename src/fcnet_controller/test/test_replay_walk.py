@@ -100,7 +100,7 @@ def test_states_without_imu_are_lost(replay, states):
     joints = JointState(name=list(JOINT_NAMES), position=[0.0] * 12, velocity=[0.0] * 12)
     joints.header.stamp = Time(nanoseconds=START + 90_000_000 + 100_000_000).to_msg()
     replay.add_joints(serialize_message(joints), now=0.0)
-    assert list(replay.advance(now=0.5)) == []
+    assert list(replay.advance(now=0.4)) == []
     assert replay.lost == 0
     assert list(replay.advance(now=math.inf)) == []
     assert replay.lost == 1
