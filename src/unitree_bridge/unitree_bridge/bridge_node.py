@@ -23,6 +23,7 @@ from std_msgs.msg import String
 
 from fcnet_core.remote_map import load_remote_map
 from fcnet_core.robot import Robot, load_robot
+from fcnet_core.unblocked_dds import avoid_shared_memory
 from unitree_bridge.answer_watch import AnswerWatch
 from unitree_bridge.bridge_health import BridgeHealth
 from unitree_bridge.bridge_parameters import BridgeParameters, ParameterError, declare_parameters, read_parameters
@@ -234,6 +235,7 @@ def main(robot: str) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop_on_signal)
     sys.setswitchinterval(SWITCH_INTERVAL)
+    avoid_shared_memory()
     rclpy.init(args=sys.argv, signal_handler_options=SignalHandlerOptions.NO)
     try:
         return _run(robot, stop)

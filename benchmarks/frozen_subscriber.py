@@ -1,0 +1,76 @@
+"""Measures whether a bridge goes on commanding the motors while a program that listens to it is stopped (SIGSTOP).
+
+Run it in a shell after `. env.sh`, once as it is and once with the shared memory that the bridge avoids:
+    python benchmarks/frozen_subscriber.py
+    FASTDDS_BUILTIN_TRANSPORTS=DEFAULT python benchmarks/frozen_subscriber.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+from fcnet_core.robot import load_robot
+from unitree_lowlevel.fake_board.board import FakeBoard
+from unitree_lowlevel.fake_board.joint_physics import JointPhysics
+from unitree_lowlevel.generation import GEN33
+
+START_TIME = 6.0  # [s] for the bridge and its listeners to find each other
+STOPPED = 0.4  # [s]
+LONG = 0.05  # [s] between two commands, what a busy machine alone does not bring about
+LISTENER = """
+import rclpy
+from rclpy.qos import qos_profile_sensor_data
+from sensor_msgs.msg import Imu, JointState
+rclpy.init()
+node = rclpy.create_node("listener")
+for kind, topic in ((JointState, "joint_states"), (Imu, "imu/data")):
+    node.create_subscription(kind, topic, lambda _message: None, qos_profile_sensor_data, raw=True)
+rclpy.spin(node)
+"""
+
+
+def main() -> int:
+    """Measure and print; 1 where the bridge was held up."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--stops", type=int, default=50, help="how often a listener is stopped")
+    arguments = parser.parse_args()
+    os.environ.setdefault("ROS_DOMAIN_ID", str(215 + os.getpid() % 17))
+    listener_environment = os.environ | {"FASTDDS_BUILTIN_TRANSPORTS": "DEFAULT"}
+    with FakeBoard(GEN33, JointPhysics(load_robot("aliengo"))) as board:
+        bridge = subprocess.Popen(
+            ["ros2", "run", "aliengo_bridge", "bridge", "--ros-args", "-p", "network.target:=127.0.0.1",
+             "-p", f"network.port:={board.address[1]}", "-p", "network.local_port:=0", "-p", "auto_start:=true"],
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )  # fmt: skip
+        listeners = [subprocess.Popen([sys.executable, "-c", LISTENER], env=listener_environment) for _ in range(2)]
+        try:
+            time.sleep(START_TIME)
+            board.commands.reset()
+            for _ in range(arguments.stops):
+                listener = random.choice(listeners)
+                listener.send_signal(signal.SIGSTOP)
+                time.sleep(STOPPED)
+                listener.send_signal(signal.SIGCONT)
+                time.sleep(random.uniform(0.05, 0.15))
+            intervals = board.commands.intervals
+        finally:
+            for listener in listeners:
+                listener.kill()
+            os.killpg(bridge.pid, signal.SIGINT)
+            bridge.wait()
+    held_up = int((intervals > LONG).sum())
+    print(
+        f"{arguments.stops} stops of {STOPPED:g} s: {held_up} gaps over {LONG:g} s, the longest {intervals.max():.3f} s"
+    )
+    return 1 if held_up else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
