@@ -2,7 +2,7 @@
 
 Run it in a shell after `. env.sh`, once as it is and once with the shared memory that the bridge avoids:
     python benchmarks/frozen_subscriber.py
-    FASTDDS_BUILTIN_TRANSPORTS=DEFAULT python benchmarks/frozen_subscriber.py
+    python benchmarks/frozen_subscriber.py --shared-memory
 """
 
 from __future__ import annotations
@@ -39,17 +39,20 @@ def main() -> int:
     """Measure and print; 1 where the bridge was held up."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--stops", type=int, default=50, help="how often a listener is stopped")
+    parser.add_argument("--shared-memory", action="store_true", help="let the bridge use shared memory")
     arguments = parser.parse_args()
     os.environ.setdefault("ROS_DOMAIN_ID", str(215 + os.getpid() % 17))
-    listener_environment = os.environ | {"FASTDDS_BUILTIN_TRANSPORTS": "DEFAULT"}
+    # The bridge leaves a choice of transports as it is.
+    choice = {"FASTDDS_BUILTIN_TRANSPORTS": "DEFAULT"} if arguments.shared_memory else {}
     with FakeBoard(GEN33, JointPhysics(load_robot("aliengo"))) as board:
         bridge = subprocess.Popen(
             ["ros2", "run", "aliengo_bridge", "bridge", "--ros-args", "-p", "network.target:=127.0.0.1",
              "-p", f"network.port:={board.address[1]}", "-p", "network.local_port:=0", "-p", "auto_start:=true"],
             stdout=subprocess.DEVNULL,
+            env=os.environ | choice,
             start_new_session=True,
         )  # fmt: skip
-        listeners = [subprocess.Popen([sys.executable, "-c", LISTENER], env=listener_environment) for _ in range(2)]
+        listeners = [subprocess.Popen([sys.executable, "-c", LISTENER]) for _ in range(2)]
         try:
             time.sleep(START_TIME)
             board.commands.reset()

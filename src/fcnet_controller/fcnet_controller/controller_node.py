@@ -38,7 +38,6 @@ from fcnet_controller.health import Health
 from fcnet_controller.mode_services import ModeServices
 from fcnet_controller.state_receiver import StateReceiver
 from fcnet_controller.target_publisher import TargetPublisher
-from fcnet_core.unblocked_dds import avoid_shared_memory
 
 HEALTH_PERIOD = 1.0  # [s]
 AUTO_START_PERIOD = 0.1  # [s]
@@ -178,7 +177,6 @@ def main() -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop_on_signal)
     sys.setswitchinterval(SWITCH_INTERVAL)
-    avoid_shared_memory()
     rclpy.init(args=sys.argv, signal_handler_options=SignalHandlerOptions.NO)
     try:
         return _run(stop)

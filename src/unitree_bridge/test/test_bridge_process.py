@@ -3,6 +3,7 @@
 import signal
 import socket
 import time
+from pathlib import Path
 
 import pytest
 from sensor_msgs.msg import JointState
@@ -56,6 +57,15 @@ def test_a_signal_leaves_damping_behind_for_a_tenth_of_a_second(start, person, b
     assert farewell[-1] - farewell[0] > 0.1
     assert len(farewell) > 20
     assert "Traceback" not in program.output
+
+
+def test_a_bridge_shares_no_memory_with_those_that_listen(start, person):
+    program = start(auto_start=True)
+    person.until_phase("damping")
+    mapped = Path(f"/proc/{program.process.pid}/maps").read_text()
+    assert "/dev/shm/fastrtps" not in mapped
+    assert "/dev/shm/fastdds" not in mapped
+    program.end()
 
 
 def test_a_managed_bridge_connects_when_configured_and_obeys_when_active(start, person, board, robot, is_damping):

@@ -23,7 +23,6 @@ from std_msgs.msg import String
 
 from fcnet_core.remote_map import load_remote_map
 from fcnet_core.robot import Robot, load_robot
-from fcnet_core.unblocked_dds import avoid_shared_memory
 from unitree_bridge.answer_watch import AnswerWatch
 from unitree_bridge.bridge_health import BridgeHealth
 from unitree_bridge.bridge_parameters import BridgeParameters, ParameterError, declare_parameters, read_parameters
@@ -31,6 +30,7 @@ from unitree_bridge.gains_receiver import GainsReceiver
 from unitree_bridge.io_loop import IoLoop, LoopSettings
 from unitree_bridge.motor_services import MotorServices
 from unitree_bridge.remote_publisher import RemotePublisher
+from unitree_bridge.shared_memory import avoid_shared_memory
 from unitree_bridge.state_publisher import StatePublisher
 from unitree_bridge.target_receiver import TargetReceiver
 from unitree_lowlevel.command_limiter import damping_command
