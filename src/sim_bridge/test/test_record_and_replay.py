@@ -209,7 +209,7 @@ def test_after_a_gap_and_when_the_clock_jumps_back_the_policy_starts_cold_and_sa
     assert code == 0, output
     assert "that is not in the recording; the policy starts cold" in output
     assert "time has jumped back by" in output
-    assert summary["lost"] == 2 * expected.lost == 2
+    assert summary["lost"] == 2 * expected.lost > 0
     assert summary["restarts"] == 3
     times = 2 * list(expected.time)
     np.testing.assert_allclose(listener.stamps, times, atol=1e-6, rtol=0)

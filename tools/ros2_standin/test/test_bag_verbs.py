@@ -329,6 +329,8 @@ def test_a_loop_latches_and_begins_again(play: Callable[..., Callable[[str], Non
     listener.spin(
         lambda: listener.node.count_publishers("/renamed") > 0 and listener.node.count_publishers("/clock") > 0
     )
+    acquainted = time.monotonic() + 2.0  # a publisher that is known need not know the listener yet
+    listener.spin(lambda: time.monotonic() > acquainted)
     press(" ")
     listener.spin(lambda: listener.of("/renamed").count(50) >= 2)
     once = list(range(51))

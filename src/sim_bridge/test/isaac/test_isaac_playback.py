@@ -68,7 +68,11 @@ def test_the_topics_are_those_of_a_robot(play, client, rollout):
     client.until_states()
     assert tuple(client.joints.name) == JOINT_NAMES
     assert client.imu.header.frame_id == "imu_link"
-    assert client.imu.linear_acceleration.z == pytest.approx(9.81, abs=8.0)
+    upwards = []
+    for _ in range(100):  # a walk has impacts: gravity is what remains of many
+        upwards.append(client.imu.linear_acceleration.z)
+        time.sleep(0.02)
+    assert np.median(upwards) == pytest.approx(9.81, abs=4.0)
     assert (client.odom.header.frame_id, client.odom.child_frame_id) == ("odom", "base_link")
     client.until(lambda: client.position[0] > 0.3, "the recorded robot walks forward", 30.0)
     client.until(lambda: client.position[0] < 0.2, "and begins again", 30.0)

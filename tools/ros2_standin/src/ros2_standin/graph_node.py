@@ -33,9 +33,13 @@ def graph_node(name: str = "", arguments: Sequence[str] = ()) -> Iterator[Node]:
 
 
 def wait_for_discovery(node: Node, quiet: float = 1.5) -> None:
-    """Let other nodes become known, until none has come for `quiet` seconds; there is no daemon that knows them."""
-    known, changed = -1, time.monotonic()
-    while time.monotonic() < changed + quiet:
+    """Let other nodes become known, until nothing new has come for `quiet` seconds; there is no daemon that knows them.
+
+    Nodes on a busy machine may answer late: while there seems to be nobody, it waits for DISCOVERY_SECONDS.
+    """
+    known, begun = -1, time.monotonic()
+    changed = begun
+    while time.monotonic() < (changed + quiet if len(node.get_node_names()) > 1 else begun + DISCOVERY_SECONDS):
         rclpy.spin_once(node, timeout_sec=0.1)
         names = len(node.get_topic_names_and_types()) + len(node.get_service_names_and_types())
         if names != known:
