@@ -36,7 +36,7 @@ from fcnet_core.robot import JOINT_NAMES, load_robot
 from fcnet_core.runtime import load_policy
 
 TURN = 0.005  # [s] between two looks at what has come
-LOOK_AROUND = 2.0  # [s] until other nodes have been found
+LOOK_AROUND = 4.0  # [s] until other nodes have been found: who missed the first greetings hears the next after 3 s
 QUIET = 0.5  # [s] without a message, after which none will come
 TOLD = 20  # cold starts that are told one by one
 
