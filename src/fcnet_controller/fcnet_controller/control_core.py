@@ -60,6 +60,7 @@ class ControlCore:
         self._bridge = f"{robot.name}_bridge"
         self._card = model.card
         self._follows_targets = settings.follows_targets
+        self._longest_stall = settings.state_timeout
         self._period = period
         self._lock = threading.Lock()
         self.policy_step: PolicyStep | None = None  # of the last cycle, if the policy took one; targets' stamps 0
@@ -110,9 +111,13 @@ class ControlCore:
         return Answer(True, "stopped: the joints are damped until ~/reset")
 
     def stop_after_stall(self, duration: float) -> None:
-        """Enter fault where joints follow targets: nobody has sent any for `duration` [s]."""
+        """Enter fault where joints follow targets and nobody has sent any for longer than a state may be old.
+
+        A real robot's bridge has damped it meanwhile: how it lies now is not what the next target would be meant for.
+        duration: how late the loop is [s].
+        """
         with self._lock:
-            if self._posture.commands_joints:
+            if self._posture.commands_joints and duration > self._longest_stall:
                 self._posture.fail(
                     f"the controller stood still for {duration:.2f} s; give it a core of its own, or end what keeps it"
                 )

@@ -13,9 +13,7 @@ from fcnet_controller.target_publisher import TargetPublisher
 
 FRESH = 0.0003  # [s] a state younger than this at the deadline is used at once
 LONGEST_WAIT = 0.005  # [s] or half a period; how long a cycle waits for a younger one, a period at 200 Hz
-LONGEST_STALL = 0.2  # [s] beyond which, and beyond some periods, a loop that stood still is a fault: the bridge has
-# damped the robot meanwhile, and how it lies now is not what the next target was meant for
-STALLED_PERIODS = 3
+STALLED_PERIODS = 3  # a loop that was late by more, and by more than the longest age of a state, stood still
 FAREWELLS = 3  # damping messages sent at the end, in case one is lost
 
 
@@ -84,7 +82,7 @@ class ControlLoop:
             time.sleep(remaining)
         late = time.monotonic() - deadline
         self._core.statistics.wake.add(late)
-        if late > max(LONGEST_STALL, STALLED_PERIODS * self._period):
+        if late > STALLED_PERIODS * self._period:
             self._core.stop_after_stall(late)
         missed = int(late / self._period)
         self._core.statistics.misses += missed

@@ -34,7 +34,9 @@ PARAMETERS = {
     "runtime": Parameter("auto", f"what computes the policy: {', '.join(RUNTIMES)}; auto is numba if installed"),
     "control_rate": Parameter(50.0, "control cycles per second [Hz], a whole multiple of the policy's", 10.0, 500.0),
     "cmd_vel_timeout": Parameter(0.5, "age [s] from which a cmd_vel counts as zero: the robot stands", 0.05, 5.0),
-    "state_timeout": Parameter(0.2, "age [s] from which a state is a fault", 0.01, 1.0),
+    "state_timeout": Parameter(
+        0.2, "age [s] from which a state is a fault; a control loop later than this is one, too", 0.01, 1.0
+    ),
     "use_stamped_cmd_vel": Parameter(False, "cmd_vel is a TwistStamped instead of a Twist"),
     "auto_start": Parameter(False, "configure, activate, stand up and walk without being asked; for simulation"),
     "auto_activate": Parameter(

@@ -19,6 +19,7 @@ from launch_ros.actions import Node
 from fcnet_controller.launch_arguments import chosen_arguments, declared_arguments, has_demo
 
 THIS_COMPUTER = "127.0.0.1"
+SIMULATION_TIMEOUT = 1.0  # [s] a busy computer that holds up a simulated robot and its controller is no fault of theirs
 
 
 def describe_robot(robot: str) -> LaunchDescription:
@@ -97,6 +98,8 @@ def _controller_parameters(robot: str, chosen: dict[str, str]) -> dict[str, Any]
         "real_time_factor": float(chosen["real_time_factor"]),
         start: True,
     }
+    if chosen["backend"] == "mujoco":
+        parameters["state_timeout"] = SIMULATION_TIMEOUT
     if chosen["control_rate"]:
         parameters["control_rate"] = float(chosen["control_rate"])
     return parameters

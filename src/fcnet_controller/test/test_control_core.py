@@ -214,6 +214,14 @@ def test_a_fault_of_the_robots_bridge_damps_and_lasts_until_bridge_and_controlle
     bench.walk()
 
 
+def test_a_loop_that_stood_still_for_longer_than_a_state_may_be_old_is_a_fault(bench):
+    bench.walk()
+    bench.core.stop_after_stall(0.19)
+    assert bench.core.mode is Mode.WALKING
+    bench.core.stop_after_stall(0.21)
+    assert "stood still for 0.21 s" in bench.core.fault
+
+
 def test_a_robot_whose_bridge_would_not_follow_is_not_asked_to_stand_up(bench):
     bench.run(0.1)
     bench.core.take_robot_obstacle("12 % of the packets are lost")

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import Pose, Twist
 from nav_msgs.msg import Odometry
 from rclpy.executors import SingleThreadedExecutor
@@ -109,6 +110,7 @@ class Client:
         rclpy.init(context=self._context, domain_id=domain)
         self.node = rclpy.create_node("test_client", context=self._context)
         self.mode = ""
+        self.health: dict[str, str] = {}
         self.odom: Odometry | None = None
         self.imu: Imu | None = None
         self.joints: JointState | None = None
@@ -144,6 +146,11 @@ class Client:
         ):
             node.create_subscription(kind, topic, keep(attribute), qos_profile_sensor_data)
         node.create_subscription(JointTrajectory, "joint_trajectory", self._see_target, qos_profile_sensor_data)
+        node.create_subscription(DiagnosticArray, "/diagnostics", self._see_health, 10)
+
+    def _see_health(self, message: DiagnosticArray) -> None:
+        for status in message.status:
+            self.health |= {entry.key: entry.value for entry in status.values}
 
     def _see_target(self, message: JointTrajectory) -> None:
         self.target = message
@@ -181,7 +188,9 @@ class Client:
         """Wait until `condition()` holds."""
         deadline = time.monotonic() + timeout
         while not condition():
-            assert time.monotonic() < deadline, f"{what}: not within {timeout:g} s (mode {self.mode!r})"
+            assert time.monotonic() < deadline, (
+                f"{what}: not within {timeout:g} s (mode {self.mode!r}, fault {self.health.get('fault', '')!r})"
+            )
             time.sleep(0.005)
 
     def until_mode(self, mode: str) -> None:

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from fcnet_controller import launch_arguments
+
 WORKSPACE = Path(__file__).resolve().parents[3]
 DOCKER = WORKSPACE / "docker"
 INSTRUCTIONS = {"ARG", "FROM", "RUN", "WORKDIR", "COPY", "USER", "ENTRYPOINT", "CMD"}
@@ -123,10 +125,9 @@ def test_what_an_image_runs_exists(name):
 
 @pytest.mark.parametrize("name", commands())
 def test_launch_arguments_are_known(name):
-    launch = pytest.importorskip("fcnet_controller.launch_arguments")
     given = [word.split(":=")[0] for word in commands()[name] if ":=" in word]
     if "launch" in commands()[name]:
-        assert set(given) <= set(launch.ARGUMENTS)
+        assert set(given) <= set(launch_arguments.ARGUMENTS)
 
 
 def test_the_desk_never_reaches_a_real_robot():

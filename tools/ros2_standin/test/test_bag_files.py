@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("rclpy")
 pytest.importorskip("ros2_standin.bag")
 
+import mcap.reader
 import yaml
 from rclpy.serialization import serialize_message
 from ros2_standin.bag.bag_reader import open_bag
@@ -116,7 +117,6 @@ def test_a_bag_is_split_by_size_and_by_time(new_bag: Callable[..., BagWriter]):
 
 
 def test_the_official_reader_takes_the_files(new_bag: Callable[..., BagWriter]):
-    reader_module = pytest.importorskip("mcap.reader")
     for options in ({}, {"level": 1}):
         bag = new_bag(f"bag{len(options)}", **options)
         fill(bag, 100)
@@ -124,7 +124,7 @@ def test_the_official_reader_takes_the_files(new_bag: Callable[..., BagWriter]):
         fill(bag, 100, first=100)
         bag.close()
         with next(bag.folder.glob("*.mcap")).open("rb") as file:
-            reader = reader_module.make_reader(file, validate_crcs=True)
+            reader = mcap.reader.make_reader(file, validate_crcs=True)
             found = [
                 (message.log_time - START, message.log_time - message.publish_time)
                 for _, channel, message in reader.iter_messages()

@@ -6,8 +6,10 @@ import io
 import pickle
 import zipfile
 
+import h5py
 import numpy as np
 import pytest
+import torch
 import yaml
 
 from fcnet_core.recording import RecordingError, array_files, read_recording
@@ -30,14 +32,12 @@ def save_npz(path, arrays):
 
 
 def save_pt(path, arrays):
-    torch = pytest.importorskip("torch")
     names = arrays["dof_names"].tolist()
     tensors = {name: torch.as_tensor(array) for name, array in arrays.items() if name != "dof_names"}
     torch.save(tensors | {"dof_names": names}, path)
 
 
 def save_h5(path, arrays):
-    h5py = pytest.importorskip("h5py")
     with h5py.File(path, "w") as file:
         for name, array in arrays.items():
             if name == "dof_names":
@@ -186,7 +186,6 @@ class Trap:
 
 
 def test_nothing_in_a_file_is_run(tmp_path, arrays):
-    torch = pytest.importorskip("torch")
     trap, place = Trap(tmp_path / "sprung"), tmp_path / "sprung"
     np.savez(tmp_path / "trap.npz", **(arrays | {"dof_pos": np.array([trap], dtype=object)}))
     torch.save({"dof_pos": trap}, tmp_path / "trap.pt")
@@ -204,7 +203,6 @@ def npy(shape, dtype="<f8", content=b""):
 
 
 def test_files_that_ask_for_more_memory_than_allowed_are_refused(tmp_path, monkeypatch):
-    torch = pytest.importorskip("torch")
     monkeypatch.setattr(array_files, "LARGEST", 1 << 20)
     with zipfile.ZipFile(tmp_path / "claim.npz", "w") as archive:
         archive.writestr("dof_pos.npy", npy((10**12, 12)))
@@ -220,7 +218,6 @@ def test_files_that_ask_for_more_memory_than_allowed_are_refused(tmp_path, monke
 
 
 def test_an_hdf5_file_reads_nothing_but_itself(tmp_path, arrays):
-    h5py = pytest.importorskip("h5py")
     save_h5(tmp_path / "secret.h5", arrays)
     save_h5(tmp_path / "linked.h5", {name: array for name, array in arrays.items() if name != "dof_pos"})
     with h5py.File(tmp_path / "linked.h5", "a") as file:
