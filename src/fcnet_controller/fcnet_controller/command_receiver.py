@@ -11,8 +11,8 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rclpy.time import Time
 
-from fcnet_controller.command_arbiter import CommandArbiter
-from fcnet_controller.command_source import CommandSource
+from fcnet_core.command_arbiter import CommandArbiter
+from fcnet_core.command_source import CommandSource
 from fcnet_core.remote_map import RemoteMap, load_remote_map
 
 QUIET = 2.0  # [s] between two warnings about the same

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_controller.command_arbiter import CommandArbiter
 from fcnet_controller.loop_statistics import LoopStatistics
 from fcnet_controller.posture import Answer, Mode, Posture
 from fcnet_controller.state_buffer import StateBuffer
 from fcnet_controller.watchdogs import JointErrorWatchdog, TiltWatchdog
+from fcnet_core.command_arbiter import CommandArbiter
 from fcnet_core.guard import NonFiniteObservation
 from fcnet_core.joint_limiter import JointLimiter
 from fcnet_core.model_file import PolicyModel

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_controller.command_arbiter import CommandArbiter
 from fcnet_controller.state_buffer import NEVER, StateBuffer
+from fcnet_core.command_arbiter import CommandArbiter
 from fcnet_core.joint_command import DAMP, JointCommand
 from fcnet_core.joystick_map import POSE, VELOCITY
 from fcnet_core.leg_points import leg_points, standing_height

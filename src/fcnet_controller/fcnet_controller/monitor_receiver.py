@@ -15,12 +15,12 @@ from rclpy.node import Node
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
 
-from fcnet_controller.command_arbiter import CommandArbiter
-from fcnet_controller.command_source import CommandSource
 from fcnet_controller.monitor_picture import FRESH, Moment, Place
 from fcnet_controller.newest_message import HandledByNoExecutor, NewestMessage
 from fcnet_controller.state_buffer import NEVER, StateBuffer
 from fcnet_controller.state_receiver import StateReceiver
+from fcnet_core.command_arbiter import CommandArbiter
+from fcnet_core.command_source import CommandSource
 from fcnet_core.joint_command import RefusedCommandError, joint_command
 from fcnet_core.policy_step import SCALARS, SIZE
 from fcnet_core.remote_map import RemoteMap

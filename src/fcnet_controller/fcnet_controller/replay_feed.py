@@ -14,12 +14,12 @@ from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
 
-from fcnet_controller.command_source import CommandSource
 from fcnet_controller.replay_bag import STEPS
 from fcnet_controller.replay_player import TARGETS, recorded
 from fcnet_controller.replay_steps import ReplayedStep, ReplaySteps
 from fcnet_controller.replay_subscription import ReplaySubscription
 from fcnet_controller.replay_walk import ReplayWalk
+from fcnet_core.command_source import CommandSource
 from fcnet_core.policy_step import SCALARS, SIZE, PolicyStep
 from fcnet_core.remote_map import load_remote_map
 
@@ -75,9 +75,10 @@ class WalkFeed:
         self._replay = replay
         self._tell = tell
         self._commands = [
-            (ReplaySubscription(node, kind, space + recorded(topic)), kind, replay.commands.add_source(source.name))
-            for source in load_remote_map().sources
-            for kind, topic in ((Twist, source.velocity), (Pose, source.pose))
+            (ReplaySubscription(node, kind, space + recorded(topic)), kind, source)
+            for topics in load_remote_map().sources
+            for source in [replay.commands.add_source(topics.name)]
+            for kind, topic in ((Twist, topics.velocity), (Pose, topics.pose))
         ]
         self._imu = ReplaySubscription(node, Imu, f"{space}imu/data")
         self._joints = ReplaySubscription(node, JointState, f"{space}joint_states")

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import Imu, JointState
 
-from fcnet_controller.command_arbiter import CommandArbiter
 from fcnet_controller.replay_messages import StampedMessages, stamp_of
 from fcnet_controller.replay_state import ANY_AGE, NOW, store_state
 from fcnet_controller.replay_steps import PATIENCE, ReplayedStep
 from fcnet_controller.state_buffer import StateBuffer
+from fcnet_core.command_arbiter import CommandArbiter
 from fcnet_core.guard import NonFiniteObservation
 from fcnet_core.joint_limiter import JointLimiter
 from fcnet_core.model_file import PolicyModel

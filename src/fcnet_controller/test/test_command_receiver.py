@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from geometry_msgs.msg import Twist, TwistStamped
 
-from fcnet_controller.command_arbiter import CommandArbiter
 from fcnet_controller.command_publisher import CommandPublisher
 from fcnet_controller.command_receiver import CommandReceiver
+from fcnet_core.command_arbiter import CommandArbiter
 from fcnet_core.remote_map import Source, load_remote_map
 
 PERIOD = 0.05  # [s]

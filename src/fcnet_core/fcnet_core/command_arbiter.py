@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_controller.command_source import CommandSource
+from fcnet_core.command_source import CommandSource
 from fcnet_core.robot import SETPOINT_FIELDS
 
 Array = npt.NDArray[np.float64]
