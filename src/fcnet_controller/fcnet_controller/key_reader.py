@@ -13,7 +13,7 @@ from types import TracebackType
 KEY = re.compile("\x1b\\[[0-9;]*[A-Za-z~]|.", re.DOTALL)
 
 
-class NoTerminalError(RuntimeError):
+class NoTerminalError(OSError):
     """Standard input is no terminal, so no key can be read."""
 
 

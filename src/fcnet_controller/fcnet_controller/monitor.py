@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import json
 import queue
-import signal
 import sys
 import threading
 import time
-from types import FrameType
 from typing import Any
 
-import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.clock import Clock, ClockType
-from rclpy.exceptions import ParameterException
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
-from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import String
 
 from fcnet_controller.command_publisher import CommandPublisher
@@ -31,6 +25,7 @@ from fcnet_controller.monitor_news import MonitorNews
 from fcnet_controller.monitor_picture import facts, picture
 from fcnet_controller.monitor_receiver import MonitorReceiver
 from fcnet_controller.monitor_server import MonitorActions, MonitorServer
+from fcnet_controller.ros_program import run_program, spin
 from fcnet_core.mode_request import Request
 from fcnet_core.remote_map import REMOTE_FILE, RemoteMap, load_remote_map
 from fcnet_core.robot import load_robot
@@ -182,35 +177,13 @@ def _serve(values: dict[str, Any], feed: MonitorFeed, actions: MonitorActions, t
 
 def main() -> int:
     """Run the monitor until a signal; the exit code is 2 where a parameter is wrong or the port is taken."""
-    stop = threading.Event()
-
-    def stop_on_signal(_number: int, _frame: FrameType | None) -> None:
-        stop.set()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop_on_signal)
-    rclpy.init(args=sys.argv, signal_handler_options=SignalHandlerOptions.NO)
-    try:
-        _run(stop)
-    except (ValueError, ParameterException) as error:
-        print(f"monitor: {error}", file=sys.stderr)
-        return 2
-    finally:
-        rclpy.try_shutdown()
-    return 0
+    return run_program("monitor", _run)
 
 
-def _run(stop: threading.Event) -> None:
+def _run(stop: threading.Event) -> int:
     node = Monitor()
-    executor = SingleThreadedExecutor()
-    executor.add_node(node)
-    try:
-        while not stop.is_set():
-            executor.spin_once(timeout_sec=0.1)
-        node.close()
-    finally:
-        executor.shutdown()
-        node.destroy_node()
+    spin(node, stop, node.close)
+    return 0
 
 
 if __name__ == "__main__":

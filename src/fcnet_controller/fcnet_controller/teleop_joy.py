@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import threading
 import time
-from types import FrameType
 
-import rclpy
 from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.clock import Clock, ClockType
-from rclpy.exceptions import ParameterException
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from rclpy.signals import SignalHandlerOptions
 from sensor_msgs.msg import Joy
 
 from fcnet_controller.command_publisher import CommandPublisher
 from fcnet_controller.joy_command import JoyOrder
 from fcnet_controller.joysticks import Joysticks
 from fcnet_controller.mode_client import ModeClient
+from fcnet_controller.ros_program import run_program, spin
 from fcnet_core.remote_map import REMOTE_FILE, USUAL_LAYOUT, load_remote_map
 from fcnet_core.robot import load_robot
 
@@ -106,35 +101,13 @@ class TeleopJoy(Node):
 
 def main() -> int:
     """Run the teleoperation until a signal; the exit code is 2 where a parameter or the remote file is wrong."""
-    stop = threading.Event()
-
-    def stop_on_signal(_number: int, _frame: FrameType | None) -> None:
-        stop.set()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop_on_signal)
-    rclpy.init(args=sys.argv, signal_handler_options=SignalHandlerOptions.NO)
-    try:
-        _run(stop)
-    except (ValueError, ParameterException) as error:
-        print(f"teleop_joy: {error}", file=sys.stderr)
-        return 2
-    finally:
-        rclpy.try_shutdown()
-    return 0
+    return run_program("teleop_joy", _run)
 
 
-def _run(stop: threading.Event) -> None:
+def _run(stop: threading.Event) -> int:
     node = TeleopJoy()
-    executor = SingleThreadedExecutor()
-    executor.add_node(node)
-    try:
-        while not stop.is_set():
-            executor.spin_once(timeout_sec=0.1)
-        node.let_go()
-    finally:
-        executor.shutdown()
-        node.destroy_node()
+    spin(node, stop, node.let_go)
+    return 0
 
 
 if __name__ == "__main__":

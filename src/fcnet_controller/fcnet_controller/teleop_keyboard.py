@@ -7,19 +7,17 @@ import signal
 import sys
 import threading
 import time
-from types import FrameType
 
 import rclpy
-from rclpy.exceptions import ParameterException
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
-from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import String
 
 from fcnet_controller.command_publisher import CommandPublisher
-from fcnet_controller.key_reader import KeyReader, NoTerminalError
+from fcnet_controller.key_reader import KeyReader
 from fcnet_controller.keyboard_command import KeyboardCommand, describe
 from fcnet_controller.mode_client import ModeClient
+from fcnet_controller.ros_program import SIGNALS, run_program
 from fcnet_core.mode_request import Request
 from fcnet_core.remote_map import REMOTE_FILE, load_remote_map
 from fcnet_core.robot import load_robot
@@ -96,30 +94,16 @@ def drive(node: TeleopKeyboard, keys: KeyReader, stop: threading.Event) -> None:
 
 
 def main() -> int:
-    """Run the teleoperation until Ctrl-C."""
-    stop = threading.Event()
+    """Run the teleoperation until Ctrl-C, or until its terminal is closed."""
+    return run_program("teleop_keyboard", _run, (*SIGNALS, signal.SIGHUP))
 
-    def stop_on_signal(_number: int, _frame: FrameType | None) -> None:
-        stop.set()
 
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, stop_on_signal)
-    try:
-        reader = KeyReader()
-    except NoTerminalError as error:
-        print(f"teleop_keyboard: {error}", file=sys.stderr)
-        return 2
-    rclpy.init(args=sys.argv, signal_handler_options=SignalHandlerOptions.NO)
-    try:
-        node = TeleopKeyboard()
-        print(node.help)
-        with reader as keys:
-            drive(node, keys, stop)
-    except (ValueError, ParameterException) as error:
-        print(f"teleop_keyboard: {error}", file=sys.stderr)
-        return 2
-    finally:
-        rclpy.try_shutdown()
+def _run(stop: threading.Event) -> int:
+    reader = KeyReader()
+    node = TeleopKeyboard()
+    print(node.help)
+    with reader as keys:
+        drive(node, keys, stop)
     return 0
 
 
