@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fcnet_core.datasets.walking_steps import WalkingSteps
-from fcnet_core.replay.aligned_steps import newest
 from fcnet_core.replay.recorded_run import OdometryRecord
+from fcnet_core.replay.stamps import newest
 from fcnet_core.robot import Robot
 from fcnet_core.rotation import matrix_from_xyzw, projected_gravity
 from quadruped_sim.expert.leg_kinematics import LegKinematics

@@ -70,8 +70,11 @@ def account(walk: RecordedWalk) -> Iterator[str]:
 
 def _silent_commands(walk: RecordedWalk) -> Iterator[str]:
     """Commands of which the bag has no message, and which the steps therefore have at zero."""
-    records = {"cmd_vel": walk.run.velocity.received, "cmd_pose": walk.run.pose.received}
-    if silent := [topic for topic, received in records.items() if not len(received)]:
+    said = {
+        "cmd_vel": sum(len(command.velocity.received) for command in walk.run.commands),
+        "cmd_pose": sum(len(command.pose.received) for command in walk.run.commands),
+    }
+    if silent := [topic for topic, messages in said.items() if not messages]:
         yield f"  no {' and no '.join(silent)} in the bag, taken as zero: if one was sent, these data are wrong"
 
 

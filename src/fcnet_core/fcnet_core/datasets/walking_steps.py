@@ -9,12 +9,14 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from fcnet_core.command import CommandShaper
 from fcnet_core.dataset import DatasetError
-from fcnet_core.datasets.counted_steps import counted_steps
 from fcnet_core.observation import assemble_observation
-from fcnet_core.replay.aligned_steps import newest
-from fcnet_core.replay.open_loop import LARGEST, SAME_STAMP
+from fcnet_core.replay.counted_steps import counted_steps
+from fcnet_core.replay.missing_steps import missing_before
+from fcnet_core.replay.open_loop import LARGEST
 from fcnet_core.replay.recorded_run import RecordedRun, StepRecord
+from fcnet_core.replay.stamps import same
 from fcnet_core.robot import Robot
 
 Array = npt.NDArray[np.float64]
@@ -22,10 +24,11 @@ Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]
 
 GAP = 2.5  # periods between two states: longer, and what the policy would see is not one motion
-LOST = 0.95  # periods between the targets that two steps in a row knew of: longer, and a step between them is missing
 OTHER_RATE = 0.2  # share by which the pace of steps may differ from the wanted one
 LIMIT_SLACK = 1e-3  # [rad] beyond a limit; targets are sent as doubles and limits are exact
 OTHER_ROBOT = 0.1  # share of targets beyond the limits from which on the robot is the wrong one
+UNKNOWN_BEGINNING = "the bag does not hold the beginning of that walk, so the gait's phase is unknown"
+UNKNOWN_PHASE = "targets are missing, so the gait's phase is unknown until the next walk"
 UNIT = 0.05  # by which the length of an orientation may differ from 1
 
 
@@ -36,7 +39,8 @@ class WalkingSteps:
     angular_velocity (K, 3) [rad/s], command (K, 16); last_action and target (K, 12) [rad]; begins (K,): steps that do
     not continue the one before; left_out: reason -> number of steps.
 
-    basis: "recorded" where the controller told its steps, "counted" where they were put together, see counted_steps.py.
+    basis: "recorded" where the controller told its steps, "counted" where they were put together, see
+    replay/counted_steps.py.
     """
 
     basis: Literal["recorded", "counted"]
@@ -75,10 +79,10 @@ def walking_steps(run: RecordedRun, robot: Robot, rate: float, bag: str) -> Walk
     """
     left_out: Counter[str] = Counter()
     recorded = len(run.steps.target_stamp) > 0
-    steps = run.steps if recorded else counted_steps(run, robot, rate, left_out)
+    steps = run.steps if recorded else _counted(run, robot, rate, left_out)
     _check_rate(steps, rate, bag)
-    joints, imu = _rows(run.joints.stamp, steps.joints_stamp), _rows(run.imu.stamp, steps.imu_stamp)
-    target, previous = _rows(run.targets.stamp, steps.target_stamp), _rows(run.targets.stamp, steps.previous_stamp)
+    joints, imu = same(run.joints.stamp, steps.joints_stamp), same(run.imu.stamp, steps.imu_stamp)
+    target, previous = same(run.targets.stamp, steps.target_stamp), same(run.targets.stamp, steps.previous_stamp)
     known = (joints >= 0) & (imu >= 0) & (target >= 0) & (previous >= 0)
     sound = known.copy()
     sound[known] = _sound(run, joints[known], imu[known], target[known], previous[known])
@@ -88,9 +92,10 @@ def walking_steps(run: RecordedRun, robot: Robot, rate: float, bag: str) -> Walk
     left_out["what the policy saw or sent is not in the bag"] += int((~known).sum())
     left_out["a value is not a number or cannot be"] += int((known & ~sound).sum())
     left_out["a target lies beyond the joint limits"] += int((sound & ~within).sum())
+    begins = _begins(steps, rate) | np.append(True, ~within[:-1])[: len(within)]
+    begins |= missing_before(target, previous, steps.cold) > 0
     keep = np.flatnonzero(within)
     joints, imu, target, previous = joints[keep], imu[keep], target[keep], previous[keep]
-    begins = _begins(steps, rate) | np.append(True, ~within[:-1])[: len(within)]
     return WalkingSteps(
         "recorded" if recorded else "counted",
         run.targets.stamp[target],
@@ -108,20 +113,20 @@ def walking_steps(run: RecordedRun, robot: Robot, rate: float, bag: str) -> Walk
     )
 
 
+def _counted(run: RecordedRun, robot: Robot, rate: float, left_out: Counter[str]) -> StepRecord:
+    """Steps that were put together, of those walks alone of which the gait's phase is known."""
+    counted = counted_steps(run, CommandShaper(robot.commands, robot.gait, 1.0 / rate))
+    left_out[UNKNOWN_BEGINNING] += int((~counted.begun).sum())
+    left_out[UNKNOWN_PHASE] += int((counted.begun & ~counted.whole).sum())
+    return StepRecord(**{name: values[counted.phase_known] for name, values in vars(counted.steps).items()})
+
+
 def _check_rate(steps: StepRecord, rate: float, bag: str) -> None:
     if len(steps.target_stamp) < 3:
         return
     found = 1.0 / max(float(np.median(np.diff(steps.target_stamp))), 1e-6)
     if abs(found / rate - 1.0) > OTHER_RATE:
         raise DatasetError(f"the policy of {bag} took {found:.4g} steps a second, not {rate:g}; name that with --rate")
-
-
-def _rows(stamps: Array, wanted: Array) -> Rows:
-    """Where in `stamps` each wanted stamp is; -1 where it is not."""
-    if not len(stamps):
-        return np.full(len(wanted), -1)
-    row = newest(stamps, wanted + SAME_STAMP)
-    return np.where((row >= 0) & (np.abs(stamps[row] - wanted) <= SAME_STAMP), row, -1)
 
 
 def _sound(run: RecordedRun, joints: Rows, imu: Rows, target: Rows, previous: Rows) -> Mask:
@@ -151,12 +156,10 @@ def _within_limits(target: Array, robot: Robot, bag: str) -> Mask:
 
 
 def _begins(steps: StepRecord, rate: float) -> Mask:
-    """Steps after a cold start, a gap, or a step that the bag lacks."""
+    """Steps after a cold start or a gap."""
     if not len(steps.cold):
         return steps.cold
     gap = np.abs(np.diff(steps.joints_stamp)) * rate > GAP
-    late = np.diff(steps.target_stamp) * rate > 1.5
-    lost = late & ((steps.previous_stamp[1:] - steps.target_stamp[:-1]) * rate > LOST)
     backward = np.diff(steps.target_stamp) <= 0
-    begins: Mask = steps.cold | np.append(True, gap | lost | backward)
+    begins: Mask = steps.cold | np.append(True, gap | backward)
     return begins

@@ -14,12 +14,17 @@ AGREEMENT = 1e-5  # [rad] largest difference between what one and the same polic
 
 
 def action_error(replayed: OpenLoop) -> dict[str, Any]:
-    """Figures [rad] over all joints and of each; `agrees` where every target is within AGREEMENT."""
-    error = replayed.error
+    """Figures [rad] over all joints and of each, of the steps that can be compared; `agrees` where every one of these
+    is within AGREEMENT.
+    """
+    compared = np.isfinite(replayed.error).all(axis=1)
+    error = replayed.error[compared]
     size = np.abs(error)
     return {
         "steps": len(error),
+        "uncompared_steps": int((~compared).sum()),
         "lost_steps": replayed.lost,
+        "missing_steps": replayed.missing,
         "rmse": root_mean_square(error),
         **spread(size),
         "agrees": bool(len(error) and size.max() <= AGREEMENT),

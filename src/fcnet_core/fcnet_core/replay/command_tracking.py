@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_core.replay.aligned_steps import setpoints
 from fcnet_core.replay.quantities import root_mean_square
+from fcnet_core.replay.recorded_commands import setpoints
 from fcnet_core.replay.recorded_run import RecordedRun
+from fcnet_core.replay.stamps import newest
 
 Array = npt.NDArray[np.float64]
 AXES = ("forward_m_s", "sideways_m_s", "yaw_rate_rad_s")
@@ -36,7 +37,7 @@ def velocities(run: RecordedRun) -> Velocities:
         time, commanded = steps.target_stamp, steps.command[:, :3]
     else:
         time = np.arange(run.joints.stamp.min(), run.joints.stamp.min() + min(np.ptp(run.joints.stamp), 7200.0), GRID)
-        commanded = setpoints(run, time)[:, :3]
+        commanded = setpoints(run, run.joints.received[newest(run.joints.stamp, time)])[:, :3]
     return Velocities(time, commanded, _measured(run, time))
 
 

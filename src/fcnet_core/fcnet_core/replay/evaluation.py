@@ -76,6 +76,7 @@ def _policy(replay: PolicyReplay, notes: RecordingNotes) -> dict[str, Any]:
         "fingerprint": fingerprint,
         "is_the_recorded_one": fingerprint == known if known else None,
         "basis": replay.basis,
+        "steps_of_unknown_phase": replay.unknown_phase,
         "cold_starts": int(replay.loop.cold.sum()),
         "action_error_rad": action_error(replay.loop),
         "smoothness": smoothness(replay.loop.action, replay.loop.cold, replay.period),

@@ -10,6 +10,7 @@ import numpy as np
 
 from fcnet_core.replay.action_error import AGREEMENT
 from fcnet_core.replay.evaluation import Evaluation
+from fcnet_core.replay.policy_replay import PolicyReplay
 
 Level = Literal["good", "note", "bad"]
 MUCH_TIME = 0.05  # share of time at a limit that deserves a word
@@ -48,18 +49,7 @@ def _policies(evaluation: Evaluation) -> Iterator[Finding]:
         yield _error(replay.label, figures)
         if figures["is_the_recorded_one"] is False:
             yield Finding("note", f"Policy {replay.label} is not the one that the bag was recorded with.")
-        if replay.basis == "aligned":
-            yield Finding(
-                "note",
-                "The bag does not tell the policy's steps: they were put together from the messages' stamps, with a "
-                f"gait clock started anew. Differences of policy {replay.label} are partly due to that.",
-            )
-        if replay.loop.lost:
-            yield Finding(
-                "note",
-                f"{replay.loop.lost} steps cannot be replayed by policy {replay.label}: "
-                "messages that they saw are missing or unusable.",
-            )
+        yield from _doubts(replay)
     yield from _rough(evaluation)
 
 
@@ -72,7 +62,8 @@ def _error(label: str, figures: dict[str, Any]) -> Finding:
             f"{label} with, it was replayed by itself.",
         )
     if not error["steps"]:
-        return Finding("bad", f"Not one step can be replayed by policy {label}.")
+        what = "compared with what was sent" if error["uncompared_steps"] else "replayed"
+        return Finding("bad", f"Not one step of policy {label} can be {what}.")
     if error["agrees"]:
         return Finding(
             "good",
@@ -87,6 +78,38 @@ def _error(label: str, figures: dict[str, Any]) -> Finding:
     if same:
         return Finding("bad", f"{sentence}, although it is the recorded one: up to {AGREEMENT:g} rad would be right.")
     return Finding("note", f"{sentence}.")
+
+
+def _doubts(replay: PolicyReplay) -> Iterator[Finding]:
+    """Why differences may not be the policy's."""
+    loop, steps = replay.loop, len(replay.loop.time)
+    if replay.basis == "counted":
+        yield Finding(
+            "note",
+            "The bag does not tell the policy's steps: they were put together by counting targets. A part of what "
+            f"policy {replay.label} differs by is due to that.",
+        )
+    if replay.unknown_phase:
+        yield Finding(
+            "note",
+            f"The phase of the gait is not known in {replay.unknown_phase} of {steps} steps, because the bag lacks the "
+            "beginning of that walk or targets in it: there, differences say little.",
+        )
+    if loop.lost:
+        yield Finding(
+            "note",
+            f"{loop.lost} steps cannot be replayed by policy {replay.label}: "
+            "messages that they saw are missing or unusable.",
+        )
+    if loop.missing:
+        yield Finding("bad", f"The bag lacks {loop.missing} steps between those that it tells.")
+    if replay.basis != "alone" and not loop.comparable.all():
+        yield Finding(
+            "note",
+            f"{steps - int(loop.comparable.sum())} steps are not compared: after messages that the bag lacks, or "
+            f"before the first of them, it does not tell what the recorded policy remembered. Policy {replay.label} "
+            "starts cold there.",
+        )
 
 
 def _rough(evaluation: Evaluation) -> Iterator[Finding]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -12,6 +13,7 @@ from fcnet_core.bags.bag import Bag
 from fcnet_core.bags.bag_error import BagError
 from fcnet_core.command import COMMAND_SIZE
 from fcnet_core.policy_step import SCALARS, SIZE
+from fcnet_core.remote_map import Source, load_remote_map
 from fcnet_core.replay.record_pickers import (
     JOINTS,
     MODES,
@@ -26,6 +28,7 @@ from fcnet_core.replay.record_pickers import (
     pick_velocity,
 )
 from fcnet_core.replay.recorded_run import (
+    CommandRecord,
     ImuRecord,
     JointRecord,
     ModeRecord,
@@ -38,7 +41,6 @@ from fcnet_core.replay.recorded_run import (
 )
 from fcnet_core.replay.topic_map import OWN, TopicSource
 from fcnet_core.replay.topic_reader import TopicReader
-from fcnet_core.rotation import roll_pitch_yaw
 
 Array = npt.NDArray[np.float64]
 MANY = 12  # topics told in an error
@@ -55,14 +57,20 @@ PICKERS: dict[str, tuple[int, Picker]] = {
 
 
 def read_run(bag: Bag, namespace: str = "", sources: Mapping[str, TopicSource] = OWN) -> RecordedRun:
-    """Read the topics of one robot. Raises BagError when the bag has no joint_states or no imu/data."""
+    """Read the topics of one robot. Raises BagError when the bag has no joint_states or no imu/data, and
+    RemoteFileError where config/remote.yaml cannot be used.
+    """
+    speakers = load_remote_map().sources
+    kinds = _kinds(speakers)
+    sources = {**{topic: replace(OWN[kind], topic=topic) for topic, kind in kinds.items()}, **sources}
+    pickers = PICKERS | {topic: PICKERS[kind] for topic, kind in kinds.items()}
     prefix = f"/{namespace.strip('/')}/".replace("//", "/")
     topics = {
         record: source.topic if source.topic[0] == "/" else prefix + source.topic for record, source in sources.items()
     }
     readers = {
         record: TopicReader(width, partial(pick, sources[record]), bag.definitions)
-        for record, (width, pick) in PICKERS.items()
+        for record, (width, pick) in pickers.items()
     }
     wanted: dict[str, list[TopicReader]] = {}
     for record, topic in topics.items():
@@ -80,13 +88,20 @@ def read_run(bag: Bag, namespace: str = "", sources: Mapping[str, TopicSource] =
         imu=_imu(*rows["imu/data"]),
         targets=TargetRecord(*_stamped(*rows["joint_trajectory"], 1)),
         steps=_steps(*rows["policy_step"]),
-        velocity=VelocityRecord(*rows["cmd_vel"]),
-        pose=_pose(*rows["cmd_pose"]),
+        commands=tuple(
+            CommandRecord(speaker.name, VelocityRecord(*rows[speaker.velocity]), _pose(*rows[speaker.pose]))
+            for speaker in speakers
+        ),
         odometry=_odometry(*rows["odom"]),
         mode=_mode(*rows["mode"]),
         problems=(*problems, *_without_stamps(topics, rows)),
         custom=bag.custom,
     )
+
+
+def _kinds(speakers: Sequence[Source]) -> dict[str, str]:
+    """The topics of all who may move the robot, and which of PICKERS reads them."""
+    return {speaker.velocity: "cmd_vel" for speaker in speakers} | {speaker.pose: "cmd_pose" for speaker in speakers}
 
 
 def _left_out(topics: Mapping[str, str], readers: Mapping[str, TopicReader]) -> list[str]:
@@ -147,8 +162,7 @@ def _steps(_received: Array, rows: Array) -> StepRecord:
 
 
 def _pose(received: Array, rows: Array) -> PoseRecord:
-    roll, pitch, _ = roll_pitch_yaw(rows[:, 1:]).T
-    return PoseRecord(received, np.column_stack([rows[:, 0], roll, pitch]))
+    return PoseRecord(received, rows[:, 0], rows[:, 1:])
 
 
 def _mode(received: Array, rows: Array) -> ModeRecord:

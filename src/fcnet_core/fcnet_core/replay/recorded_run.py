@@ -59,7 +59,7 @@ class StepRecord:
 
 @dataclass(frozen=True)
 class VelocityRecord:
-    """N cmd_vel: received (N,) [s]; velocity (N, 3): forward, sideways [m/s], yaw rate [rad/s]."""
+    """N commanded velocities: received (N,) [s]; velocity (N, 3): forward, sideways [m/s], yaw rate [rad/s]."""
 
     received: Array
     velocity: Array
@@ -67,10 +67,20 @@ class VelocityRecord:
 
 @dataclass(frozen=True)
 class PoseRecord:
-    """N cmd_pose: received (N,) [s]; pose (N, 3): height offset [m], roll, pitch [rad]."""
+    """N commanded poses: received (N,) [s]; height offset (N,) [m]; orientation (N, 4) x, y, z, w, to the heading."""
 
     received: Array
-    pose: Array
+    height: Array
+    orientation: Array
+
+
+@dataclass(frozen=True)
+class CommandRecord:
+    """What one of the sources in config/remote.yaml has said."""
+
+    source: str
+    velocity: VelocityRecord
+    pose: PoseRecord
 
 
 @dataclass(frozen=True)
@@ -97,14 +107,15 @@ class ModeRecord:
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """Everything a replay uses. problems: sentences about what is missing or left out; custom: the recorder's notes."""
+    """Everything a replay uses. commands: of every source, the most important first; problems: sentences about what is
+    missing or left out; custom: the recorder's notes.
+    """
 
     joints: JointRecord
     imu: ImuRecord
     targets: TargetRecord
     steps: StepRecord
-    velocity: VelocityRecord
-    pose: PoseRecord
+    commands: tuple[CommandRecord, ...]
     odometry: OdometryRecord
     mode: ModeRecord
     problems: tuple[str, ...]

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 PREFIX = "fcnet."
+STYLE = ("stance_width", "foot_clearance", "stride_frequency")
 TEXTS = ("robot", "model", "model_fingerprint", "git_revision", "namespace")
 PARAMETERS = f"{PREFIX}parameters"
+COMMAND_TIMEOUT = 0.5  # [s] an older velocity command is none: the controller's default
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,23 @@ class RecordingNotes:
     @property
     def control_rate(self) -> float | None:
         """Cycles of the controller per second [Hz], if they are known."""
-        rate = self.parameters.get("control_rate")
-        return float(rate) if isinstance(rate, (int, float)) and 1.0 <= rate <= 10_000.0 else None
+        return self._number("control_rate", 1.0, 10_000.0)
+
+    @property
+    def command_timeout(self) -> float:
+        """Age [s] from which on a command of velocity counted as none."""
+        return self._number("cmd_vel_timeout", 0.01, 60.0) or COMMAND_TIMEOUT
+
+    @property
+    def style(self) -> tuple[float, float, float]:
+        """Offsets of stance width (as a fraction), foot clearance [m] and stride frequency [Hz]."""
+        width, clearance, frequency = (self._number(name, -10.0, 10.0) or 0.0 for name in STYLE)
+        return width, clearance, frequency
+
+    def _number(self, name: str, lowest: float, highest: float) -> float | None:
+        """A parameter, where it is a number in this range."""
+        value = self.parameters.get(name)
+        return float(value) if isinstance(value, (int, float)) and lowest <= value <= highest else None
 
 
 def read_notes(custom: Mapping[str, str]) -> RecordingNotes:

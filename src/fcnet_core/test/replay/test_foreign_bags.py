@@ -87,7 +87,7 @@ def test_a_go2_bag_is_read_through_its_map(go2) -> None:
 def test_a_go2_bag_is_judged_with_steps_put_together_at_the_policys_rate(go2) -> None:
     judged = judge_bag(go2, robot_name="aliengo", topics=MAPS / "go2.yaml")
     figures = judged.figures["policies"]["A"]
-    assert figures["basis"] == "aligned"
+    assert figures["basis"] == "counted"
     assert figures["action_error_rad"]["steps"] == 75  # 1.5 s at 50 Hz
     assert judged.figures["motion"]["tilt_rad"]["max"] == pytest.approx(TILT, abs=1e-5)
 

@@ -103,7 +103,7 @@ def test_without_recorded_steps_they_are_put_together_by_stamps(judge) -> None:
     """The made-up controller takes the newest state at each cycle too, so that even then little differs."""
     judged = judge(without=("controller/policy_step",))
     figures = judged.figures["policies"]["A"]
-    assert figures["basis"] == "aligned"
+    assert figures["basis"] == "counted"
     assert figures["action_error_rad"]["steps"] > 190
     assert figures["action_error_rad"]["p50"] < 0.1
     assert any("put together" in finding.sentence for finding in findings(judged))

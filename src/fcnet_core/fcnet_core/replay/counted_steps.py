@@ -1,0 +1,137 @@
+"""The steps of a policy in a bag that does not tell them: counted from the target with which walking began.
+
+A controller moves its gait clock on once for every step, so the phase follows from the number of targets, however
+irregularly they came; from their times it would not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from fcnet_core.command import CommandShaper
+from fcnet_core.replay.recorded_commands import setpoints
+from fcnet_core.replay.recorded_run import RecordedRun, StepRecord
+from fcnet_core.replay.recording_notes import read_notes
+from fcnet_core.replay.stamps import newest
+
+Array = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+SLIP = 2.5  # periods by which targets may be fewer than time allows: as much as the gait's phase may be wrong
+PAUSE = 5.0  # periods without a target, after which the policy starts cold
+STALE = 0.1  # [s] an older state is none: the controller would not have walked on it
+
+
+@dataclass(frozen=True)
+class CountedSteps:
+    """K steps, in order. begun (K,): the bag holds the beginning of their walk; whole (K,): no targets of that walk are
+    missing so far. The gait's phase is the recorded one where both are so; elsewhere it is counted from the first
+    target that there is. A stamp is NaN where there is no state from shortly before.
+    """
+
+    steps: StepRecord
+    begun: Mask
+    whole: Mask
+
+    @property
+    def phase_known(self) -> Mask:
+        """Steps (K,) of which the gait's phase is the recorded one."""
+        return self.begun & self.whole
+
+
+def counted_steps(run: RecordedRun, shaper: CommandShaper) -> CountedSteps:
+    """One step for every target that was sent while walking, or, where the controller ran n times as fast as a policy
+    of the shaper's period steps, for every n-th; without recorded modes, for all the time that targets were sent.
+    """
+    period = shaper.clock.period
+    walks = _walks_of_modes(run, period) if run.mode.modes else _walks_of_targets(run, period)
+    parts = [_nothing(run), *(_count(run, walk, shaper) for walk in walks)]
+    steps = {name: np.concatenate([getattr(part.steps, name) for part in parts]) for name in vars(parts[0].steps)}
+    begun, whole = (np.concatenate([getattr(part, name) for part in parts]) for name in ("begun", "whole"))
+    return CountedSteps(StepRecord(**steps), begun, whole)
+
+
+def _nothing(run: RecordedRun) -> CountedSteps:
+    none = np.zeros(0, dtype=np.bool_)
+    return CountedSteps(StepRecord(**{name: values[:0] for name, values in vars(run.steps).items()}), none, none)
+
+
+@dataclass(frozen=True)
+class _Walk:
+    """Targets from row `begin` to before `end`; begun: whether `begin` is its first."""
+
+    begin: int
+    end: int
+    begun: bool
+
+
+def _walks_of_modes(run: RecordedRun, period: float) -> list[_Walk]:
+    """A mode is told just after its first target. A first one of `walking` had been so, nobody knows for how long."""
+    received, told = run.targets.received, np.append(run.mode.received, np.inf)
+    rows = np.maximum(np.searchsorted(received, told, side="right") - 1, 0)
+    rows[-1] = len(received)
+    sent = _sent(run)
+    walks = []
+    for change, mode in enumerate(run.mode.modes):
+        begin = int(rows[change])
+        end = begin + _last(sent[begin : rows[change + 1]])  # a controller that is stopped damps and changes no mode
+        if mode == "walking" and end - begin > 1:
+            walks.append(_Walk(begin, end, change > 0 and abs(told[change] - received[begin]) <= SLIP * period))
+    return walks
+
+
+def _last(sent: Mask) -> int:
+    """How many of them there are up to the last that is true."""
+    return int(np.append(0, np.flatnonzero(sent) + 1)[-1])
+
+
+def _walks_of_targets(run: RecordedRun, period: float) -> list[_Walk]:
+    """Between pauses and damping; what the robot did meanwhile, and whether it walked, nobody knows."""
+    sent = _sent(run)
+    parts = np.flatnonzero((np.diff(run.targets.received) > PAUSE * period) | (np.diff(sent) != 0)) + 1
+    bounds = [0, *parts.tolist(), len(sent)]
+    return [_Walk(begin, end, False) for begin, end in pairwise(bounds) if end - begin > 1 and sent[begin]]
+
+
+def _sent(run: RecordedRun) -> Mask:
+    """Targets (N,) that hold positions; others ask for damping."""
+    sent: Mask = np.logical_and.reduce(np.isfinite(run.targets.position), axis=1)
+    return sent
+
+
+def _count(run: RecordedRun, walk: _Walk, shaper: CommandShaper) -> CountedSteps:
+    period = shaper.clock.period
+    rows = np.arange(walk.begin, walk.end, _cycles(run, walk, period))
+    time, received = run.targets.stamp[rows], run.targets.received[rows]
+    slip = np.abs((received - received[0]) / period - np.arange(len(rows)))
+    before = np.maximum(rows - 1, 0)
+    steps = StepRecord(
+        target_stamp=time,
+        previous_stamp=run.targets.stamp[np.where(_sent(run)[before], before, rows)],
+        joints_stamp=_seen(run.joints.stamp, time),
+        imu_stamp=_seen(run.imu.stamp, time),
+        cold=np.append(True, np.diff(received) > PAUSE * period),
+        command=_commands(setpoints(run, received), shaper),
+    )
+    return CountedSteps(steps, np.full(len(rows), walk.begun), np.maximum.accumulate(slip) <= SLIP)
+
+
+def _seen(stamps: Array, time: Array) -> Array:
+    """The newest of the stamps at each time; NaN where even that is stale."""
+    rows = newest(stamps, time)
+    return np.where((rows >= 0) & (time - stamps[rows] <= STALE), stamps[rows], np.nan)
+
+
+def _cycles(run: RecordedRun, walk: _Walk, period: float) -> int:
+    """Control cycles, and so targets, for every step of a policy."""
+    rate = read_notes(run.custom).control_rate
+    usual = 1.0 / rate if rate else float(np.median(np.diff(run.targets.received[walk.begin : walk.end])))
+    return max(round(period / usual), 1) if usual > 0 else 1
+
+
+def _commands(wanted: Array, shaper: CommandShaper) -> Array:
+    shaper.reset()
+    return np.array([shaper.step(setpoint)[0] for setpoint in wanted])
