@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,13 +32,16 @@ KINDS = {
     "cmd_vel": "geometry_msgs/msg/Twist",
     "odom": "nav_msgs/msg/Odometry",
 }
+OTHER_KINDS = {"cmd_pose": "geometry_msgs/msg/Pose", "keyboard/cmd_vel": "geometry_msgs/msg/Twist"}
+Messages = list[tuple[float, str, Any]]  # when it is received, from the beginning of the walk [s], its topic, a message
 
 
 @dataclass
 class MadeBag:
     """seconds of walk; rate [Hz] of the states. error [rad]: added to every target that is sent; gap: (from, to) [s]
     without states; late: how many joint states are received 0.1 s after their stamp; roll [rad] of the trunk; effort
-    [Nm] of every joint; slow [m/s]: by how much the robot is slower than told; without: topics left out.
+    [Nm] of every joint; slow [m/s]: by how much the robot is slower than told; without: topics left out; edit: changes
+    the messages, and may add some of OTHER_KINDS.
     """
 
     model: PolicyModel
@@ -56,6 +60,7 @@ class MadeBag:
     storage: StoragePlugin = StoragePlugin.MCAP
     version: int = 9
     compression: CompressionMode = CompressionMode.NONE
+    edit: Callable[[Messages], Messages] = lambda messages: messages
 
     def write(self, folder: Path) -> Path:
         """Write the bag as a new folder, and return that."""
@@ -65,12 +70,14 @@ class MadeBag:
         with writer:
             for name, text in self.custom.items():
                 writer.set_custom_data(name, text)
-            kinds = {topic: kind for topic, kind in KINDS.items() if topic not in self.without}
+            messages = self.edit(self._messages())
+            others = {topic: OTHER_KINDS[topic] for _, topic, _ in messages if topic in OTHER_KINDS}
+            kinds = {topic: kind for topic, kind in (KINDS | others).items() if topic not in self.without}
             connections = {
                 topic: writer.add_connection(f"{self.namespace}/{topic}", kind, typestore=TYPES)
                 for topic, kind in kinds.items()
             }
-            for received, topic, message in sorted(self._messages(), key=lambda entry: entry[0]):
+            for received, topic, message in sorted(messages, key=lambda entry: entry[0]):
                 if topic in kinds:
                     _write(writer, connections[topic], received, message)
         return folder
@@ -80,18 +87,18 @@ class MadeBag:
         times = np.arange(round(self.seconds * self.rate)) / self.rate
         return times if self.gap is None else times[(times < self.gap[0]) | (times >= self.gap[1])]
 
-    def _messages(self) -> list[tuple[float, str, Any]]:
-        found: list[tuple[float, str, Any]] = [(0.0, "controller/mode", _text("walking"))]
+    def _messages(self) -> Messages:
+        found: Messages = [(0.0, "controller/mode", text("walking"))]
         for index, time in enumerate(self.state_times().tolist()):
             position, velocity = self._joints(time)
             delay = 0.1 if index < self.late else 0.001
             found.append((time + delay, "joint_states", _joint_state(time, position, velocity, self.effort)))
             found.append((time + 0.001, "imu/data", _imu(time, self._orientation(time))))
             found.append((time + 0.001, "odom", _odometry(time, self._orientation(time), 0.5 - self.slow)))
-        found += [(time, "cmd_vel", _twist(0.5)) for time in np.arange(0.0, self.seconds, 0.05).tolist()]
+        found += [(time, "cmd_vel", twist(0.5)) for time in np.arange(0.0, self.seconds, 0.05).tolist()]
         return found + self._steps()
 
-    def _steps(self) -> list[tuple[float, str, Any]]:
+    def _steps(self) -> Messages:
         """Targets as a controller would have sent them, one cycle after the other."""
         policy, period = NumpyPolicy(self.model), 1.0 / self.model.card.control_rate
         shaper = CommandShaper(self.model.command_ranges, self.model.gait, period)
@@ -122,6 +129,12 @@ class MadeBag:
         return np.array([np.sin(self.roll / 2), 0.0, 0.0, np.cos(self.roll / 2)])
 
 
+def stood_before(messages: Messages) -> Messages:
+    """An edit: the mode is told as a controller does, standing, and walking just after the policy's first target."""
+    others = [entry for entry in messages if entry[1] != "controller/mode"]
+    return [(-0.01, "controller/mode", text("standing")), (0.024, "controller/mode", text("walking")), *others]
+
+
 def _write(writer: Writer, connection: Connection, received: float, message: Any) -> None:
     data = TYPES.serialize_cdr(message, connection.msgtype)
     writer.write(connection, round((EPOCH + received) * 1e9), data)
@@ -145,12 +158,20 @@ def _quaternion(orientation: Array) -> Any:
     return _make("geometry_msgs/msg/Quaternion", **dict(zip("xyzw", orientation.tolist(), strict=True)))
 
 
-def _twist(forward: float) -> Any:
+def twist(forward: float) -> Any:
+    """A command to walk ahead [m/s]."""
     return _make("geometry_msgs/msg/Twist", linear=_vector(forward, 0.0, 0.0), angular=_vector(0.0, 0.0, 0.0))
 
 
-def _text(text: str) -> Any:
-    return _make("std_msgs/msg/String", data=text)
+def pose(height: float) -> Any:
+    """A command of the trunk's height, as an offset [m]."""
+    place = _make("geometry_msgs/msg/Point", x=0.0, y=0.0, z=height)
+    return _make("geometry_msgs/msg/Pose", position=place, orientation=_quaternion(np.array([0.0, 0.0, 0.0, 1.0])))
+
+
+def text(words: str) -> Any:
+    """A message of words."""
+    return _make("std_msgs/msg/String", data=words)
 
 
 def _numbers(values: Array) -> Any:
@@ -205,5 +226,5 @@ def _odometry(time: float, orientation: Array, forward: float) -> Any:
         header=_header(time),
         child_frame_id="trunk",
         pose=_make("geometry_msgs/msg/PoseWithCovariance", pose=pose, covariance=np.zeros(36)),
-        twist=_make("geometry_msgs/msg/TwistWithCovariance", twist=_twist(forward), covariance=np.zeros(36)),
+        twist=_make("geometry_msgs/msg/TwistWithCovariance", twist=twist(forward), covariance=np.zeros(36)),
     )

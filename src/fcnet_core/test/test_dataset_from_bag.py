@@ -36,30 +36,12 @@ def made_bag_module() -> Any:
 
 
 made_bag = made_bag_module()
+stood_before = made_bag.stood_before
 AS_ALIENGO = {"fcnet.robot": "aliengo"}
 
 
-class EditedBag(made_bag.MadeBag):
-    """A made-up walk of 199 steps whose messages (time from the walk's beginning, topic, message) a test may change."""
-
-    edit: Edit = staticmethod(lambda messages: messages)
-
-    def _messages(self) -> list[Any]:
-        return self.edit(super()._messages())
-
-
-def stood_before(messages: list[Any]) -> list[Any]:
-    """The mode told as a controller does: standing, and walking just after the first target of the policy."""
-    others = [entry for entry in messages if entry[1] != "controller/mode"]
-    return [(-0.01, "controller/mode", made_bag._text("standing")), (0.024, "controller/mode", walking()), *others]
-
-
-def walking() -> Any:
-    return made_bag._text("walking")
-
-
 def fault_at(time: float) -> Edit:
-    return lambda messages: [*messages, (time, "controller/mode", made_bag._text("fault"))]
+    return lambda messages: [*messages, (time, "controller/mode", made_bag.text("fault"))]
 
 
 def without(topic: str, begin: float, end: float) -> Edit:
@@ -73,9 +55,8 @@ def model() -> PolicyModel:
 
 @pytest.fixture
 def bag(model: PolicyModel, tmp_path: Path) -> Callable[..., Path]:
-    def write(name: str = "walk", edit: Edit = lambda messages: messages, **settings: Any) -> Path:
-        made = EditedBag(model, load_robot("aliengo"), **{"custom": AS_ALIENGO, "rate": 100.0, **settings})
-        made.edit = edit
+    def write(name: str = "walk", **settings: Any) -> Path:
+        made = made_bag.MadeBag(model, load_robot("aliengo"), **{"custom": AS_ALIENGO, "rate": 100.0, **settings})
         return made.write(tmp_path / name)
 
     return write

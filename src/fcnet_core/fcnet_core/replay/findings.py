@@ -65,9 +65,10 @@ def _error(label: str, figures: dict[str, Any]) -> Finding:
         what = "compared with what was sent" if error["uncompared_steps"] else "replayed"
         return Finding("bad", f"Not one step of policy {label} can be {what}.")
     if error["agrees"]:
+        which = "comparable" if error["uncompared_steps"] else "recorded"
         return Finding(
             "good",
-            f"Policy {label} reproduces every one of the {error['steps']} recorded targets: the "
+            f"Policy {label} reproduces every one of the {error['steps']} {which} targets: the "
             f"largest difference is {error['max']:.1e} rad.",
         )
     same = figures["is_the_recorded_one"] and figures["basis"] == "recorded"
@@ -92,8 +93,8 @@ def _doubts(replay: PolicyReplay) -> Iterator[Finding]:
     if replay.unknown_phase:
         yield Finding(
             "note",
-            f"The phase of the gait is not known in {replay.unknown_phase} of {steps} steps, because the bag lacks the "
-            "beginning of that walk or targets in it: there, differences say little.",
+            f"The gait's phase may be wrong in {replay.unknown_phase} of the steps, because the bag lacks the beginning "
+            "of that walk or targets in it: there, differences may say little.",
         )
     if loop.lost:
         yield Finding(

@@ -22,7 +22,12 @@ def made_bag_module():
     return module
 
 
-made_bag = made_bag_module()
+MADE_BAG = made_bag_module()
+
+
+@pytest.fixture(scope="session")
+def made_bag():
+    return MADE_BAG
 
 
 @pytest.fixture(scope="session")
@@ -44,7 +49,7 @@ def write_bag(model, robot, tmp_path_factory):
         key = repr(sorted(settings.items()))
         if key not in written:
             folder = tmp_path_factory.mktemp("bags") / "walk"
-            written[key] = made_bag.MadeBag(model, robot, **settings).write(folder)
-        return written[key]
+            written[key] = MADE_BAG.MadeBag(model, robot, **settings).write(folder), settings  # a key names functions
+        return written[key][0]
 
     return write

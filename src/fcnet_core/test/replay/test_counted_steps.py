@@ -1,0 +1,112 @@
+"""A bag that does not tell the policy's steps: they are put together as the controller took them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fcnet_core.bags.bag import open_bag
+from fcnet_core.command import CommandShaper
+from fcnet_core.replay.counted_steps import counted_steps
+from fcnet_core.replay.findings import findings
+from fcnet_core.replay.judge_bag import judge_bag
+from fcnet_core.replay.read_run import read_run
+
+WITHOUT_STEPS = {"without": ("controller/policy_step",), "custom": {"fcnet.robot": "aliengo"}}
+LATE = 0.015  # [s]
+
+
+@pytest.fixture
+def count(write_bag, model):
+    """Recorded steps of a bag, and what is counted where they are not told."""
+
+    def count(**settings):
+        run = read_run(open_bag(write_bag(**settings)))
+        silent = replace(run, steps=type(run.steps)(*(values[:0] for values in vars(run.steps).values())))
+        return run.steps, counted_steps(silent, CommandShaper(model.command_ranges, model.gait, 0.02))
+
+    return count
+
+
+@pytest.fixture
+def stood_before(made_bag):
+    return made_bag.stood_before
+
+
+def late_and_caught_up(messages):
+    """Every fourth target is received and stamped LATE, the next one is on time again."""
+    targets = 0
+    for place, (received, topic, message) in enumerate(messages):
+        if topic == "joint_trajectory":
+            targets += 1
+            if targets % 4 == 0:
+                message.header.stamp.nanosec += round(LATE * 1e9)
+                messages[place] = received + LATE, topic, message
+    return messages
+
+
+def test_every_target_counts_however_late_it_was(count, stood_before) -> None:
+    told, counted = count(edit=lambda messages: late_and_caught_up(stood_before(messages)))
+    np.testing.assert_allclose(counted.steps.command, told.command, atol=1e-9)
+    assert counted.phase_known.all()
+
+
+def test_at_the_beginning_of_a_walk_the_policy_saw_the_target_before_it_as_sent_last(count, stood_before) -> None:
+    told, counted = count(edit=stood_before)
+    np.testing.assert_allclose(counted.steps.target_stamp, told.target_stamp, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(counted.steps.previous_stamp, told.previous_stamp, rtol=0, atol=1e-6)
+    np.testing.assert_array_equal(counted.steps.cold, told.cold)
+
+
+def test_the_walk_ends_where_a_controller_that_is_stopped_damps(count, stood_before) -> None:
+    def stopped(messages):
+        for received, topic, message in messages:
+            if topic == "joint_trajectory" and received > 3.0:
+                message.points[0].positions = np.empty(0)
+        return stood_before(messages)
+
+    told, counted = count(edit=stopped)
+    assert len(counted.steps.cold) == (told.target_stamp - told.target_stamp[0] < 2.97).sum()
+
+
+def as_it_is(messages, _stood_before):
+    return messages
+
+
+def without_modes(messages, _stood_before):
+    return [entry for entry in messages if entry[1] != "controller/mode"]
+
+
+def without_targets(begin, end):
+    def edit(messages, stood_before):
+        messages = stood_before(messages)
+        return [entry for entry in messages if entry[1] != "joint_trajectory" or not begin <= entry[0] < end]
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    ("edit", "unknown"),
+    [(as_it_is, 200), (without_modes, 200), (without_targets(1.0, 2.0), 100), (without_targets(0.0, 1.0), 150)],
+    ids=["it walked when the bag began", "no modes", "a second without targets", "no targets when it began"],
+)
+def test_where_nobody_can_know_the_phase_the_report_says_so(write_bag, stood_before, edit, unknown) -> None:
+    judged = judge_bag(write_bag(edit=lambda messages: edit(messages, stood_before), **WITHOUT_STEPS))
+    assert judged.figures["policies"]["A"]["steps_of_unknown_phase"] == unknown
+    assert any(f"phase may be wrong in {unknown} of the steps" in finding.sentence for finding in findings(judged))
+
+
+def test_with_a_known_phase_the_report_does_not_doubt_it(write_bag, stood_before) -> None:
+    judged = judge_bag(write_bag(edit=stood_before, **WITHOUT_STEPS))
+    assert judged.figures["policies"]["A"]["steps_of_unknown_phase"] == 0
+    assert not any("phase" in finding.sentence for finding in findings(judged))
+    assert any("put together" in finding.sentence for finding in findings(judged))
+
+
+def test_steps_without_a_state_from_shortly_before_are_not_replayed(write_bag, stood_before) -> None:
+    judged = judge_bag(write_bag(edit=stood_before, gap=(1.0, 1.5), **WITHOUT_STEPS))
+    figures = judged.figures["policies"]["A"]
+    assert figures["action_error_rad"]["lost_steps"] == pytest.approx(20, abs=1)  # of 25, in five a state is fresh
+    assert figures["cold_starts"] == 2
