@@ -8,10 +8,12 @@ import sys
 import threading
 import time
 from types import FrameType
+from typing import Any, Protocol
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from rcl_interfaces.msg import SetParametersResult
+from rclpy.clock import Clock, ClockType
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
@@ -45,18 +47,30 @@ SWITCH_INTERVAL = 0.0005  # [s] that the executor's thread may keep the control 
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 
 
+class Loop(Protocol):
+    """What works with a core from `start` to `stop`; `is_running` is false after an error."""
+
+    @property
+    def is_running(self) -> bool: ...
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
 class ControllerNode(LifecycleNode):
     """Configuring loads and checks; while active the node commands the robot.
 
-    `failed` tells that it cannot go on: the control thread has ended by an error.
+    `failed` tells that it cannot go on: the control thread has ended by an error. `options` are those of a ROS node.
+    For a replay `_load`, `_connect`, `_disconnect`, `_make_loop` and `_rate` are others.
     """
 
-    def __init__(self) -> None:
-        super().__init__("controller")
+    def __init__(self, name: str = "controller", **options: Any) -> None:
+        super().__init__(name, **options)
         declare_parameters(self)
         self.failed = False
         self._core: ControlCore | None = None
-        self._loop: ControlLoop | None = None
+        self._loop: Loop | None = None
         self._mode = ""
         self._health_publisher = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -69,26 +83,22 @@ class ControllerNode(LifecycleNode):
         """Load robot and policy; FAILURE, with a sentence in the log, when they do not fit."""
         try:
             self._settings: ControllerParameters = read_parameters(self)
-            self._core = load_core(self._settings)
+            self._core = self._load()
         except (ValueError, OSError) as error:
             self.get_logger().error(str(error))
             return FAILURE
-        self._receiver = StateReceiver(self, self._core.state)
-        self._publisher = TargetPublisher(self)
-        self._commands = CommandReceiver(self, self._core.commands, self._settings.use_stamped_cmd_vel)
-        self._gains = GainsPublisher(self, self._core.card)
-        self._bridge = BridgeListener(self, self._core)
+        self._connect(self._core)
         return SUCCESS
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Start the control loop, in passive mode: the joints are damped."""
         assert self._core is not None
-        rate = self._settings.control_rate * self._settings.real_time_factor
-        self._loop = ControlLoop(self._core, self._receiver, self._publisher, rate, self._changed.trigger)
-        self._health = Health(self._core, rate, f"{self.get_fully_qualified_name().lstrip('/')}: control")
+        self._loop = self._make_loop(self._core)
+        self._health = Health(self._core, self._rate, f"{self.get_fully_qualified_name().lstrip('/')}: control")
         self._auto_start = AutoStart(self._core)
-        self._health_timer = self.create_timer(HEALTH_PERIOD, self._tell_health)
-        self._auto_start_timer = self.create_timer(AUTO_START_PERIOD, self._advance_auto_start)
+        steady = Clock(clock_type=ClockType.STEADY_TIME)  # /clock may be slow, or stand still
+        self._health_timer = self.create_timer(HEALTH_PERIOD, self._tell_health, clock=steady)
+        self._auto_start_timer = self.create_timer(AUTO_START_PERIOD, self._advance_auto_start, clock=steady)
         if self._settings.auto_activate or not self._settings.auto_start:
             self._auto_start_timer.cancel()
         gc.collect()
@@ -104,11 +114,7 @@ class ControllerNode(LifecycleNode):
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Forget robot and policy, so that parameters may change."""
-        self._receiver.destroy(self)
-        self._publisher.destroy(self)
-        self._commands.destroy(self)
-        self._gains.destroy(self)
-        self._bridge.destroy(self)
+        self._disconnect()
         self._core = None
         return SUCCESS
 
@@ -126,6 +132,29 @@ class ControllerNode(LifecycleNode):
         self._core.make_passive()
         self.destroy_timer(self._health_timer)
         self.destroy_timer(self._auto_start_timer)
+
+    @property
+    def _rate(self) -> float:
+        """Control cycles per second of real time."""
+        return self._settings.control_rate * self._settings.real_time_factor
+
+    def _load(self) -> ControlCore:
+        return load_core(self._settings, ControlCore)
+
+    def _connect(self, core: ControlCore) -> None:
+        """Create the topics of robot and people; nothing is sent to the joints before the loop starts."""
+        self._receiver = StateReceiver(self, core.state)
+        self._publisher = TargetPublisher(self)
+        self._commands = CommandReceiver(self, core.commands, self._settings.use_stamped_cmd_vel)
+        self._gains = GainsPublisher(self, core.card)
+        self._bridge = BridgeListener(self, core)
+
+    def _disconnect(self) -> None:
+        for part in (self._receiver, self._publisher, self._commands, self._gains, self._bridge):
+            part.destroy(self)
+
+    def _make_loop(self, core: ControlCore) -> Loop:
+        return ControlLoop(core, self._receiver, self._publisher, self._rate, self._changed.trigger)
 
     def _tell_mode(self) -> None:
         if self._core is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,10 +17,11 @@ from fcnet_core.runtime import load_policy
 
 MODEL_FOLDER = Path(fcnet_core.__file__).parent / "models"
 WARM_UP_STEPS = 20
+Core = TypeVar("Core", bound=ControlCore)
 
 
-def load_core(parameters: ControllerParameters) -> ControlCore:
-    """The core for these parameters, its policy compiled and cold.
+def load_core(parameters: ControllerParameters, kind: type[Core]) -> Core:
+    """A core of this kind for these parameters, its policy compiled and cold.
 
     Raises ValueError (or a kind of it) with one sentence when robot file, model and parameters do not fit together.
     """
@@ -27,7 +29,7 @@ def load_core(parameters: ControllerParameters) -> ControlCore:
     model = load_model(policy_path(robot.name, parameters.policy))
     check_robot(model, robot)
     policy = load_policy(model, parameters.runtime)
-    core = ControlCore(robot, model, policy, parameters.settings)
+    core = kind(robot, model, policy, parameters.settings)
     core.commands.set_style(parameters.stance_width, parameters.foot_clearance, parameters.stride_frequency)
     _warm_up(policy, model.card.shape.observation)
     return core

@@ -1,10 +1,9 @@
-"""Brings what is played of a bag to the replay."""
+"""Brings what is played of a bag to the replay: topics in the namespace of the node."""
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 from geometry_msgs.msg import Pose, Twist
@@ -16,7 +15,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from fcnet_controller.replay_bag import STEPS
 from fcnet_controller.replay_player import TARGETS, recorded
-from fcnet_controller.replay_steps import ReplayedStep, ReplaySteps
+from fcnet_controller.replay_steps import ReplaySteps
 from fcnet_controller.replay_subscription import ReplaySubscription
 from fcnet_controller.replay_walk import ReplayWalk
 from fcnet_core.command_source import CommandSource
@@ -25,28 +24,28 @@ from fcnet_core.remote_map import load_remote_map
 
 
 class StepsFeed:
-    """For a bag that tells the steps of a policy. space: the robot's namespace, with a slash at its end."""
+    """For a bag that tells the steps of a policy."""
 
-    def __init__(self, node: Node, space: str, replay: ReplaySteps, tell: Callable[[str], None]) -> None:
-        self._replay = replay
+    def __init__(self, node: Node, replay: ReplaySteps, tell: Callable[[str], None]) -> None:
+        self.replay = replay
         self._tell = tell
-        self._steps = ReplaySubscription(node, Float64MultiArray, space + recorded(STEPS))
+        self._steps = ReplaySubscription(node, Float64MultiArray, recorded(STEPS))
         self._parts = (
-            (ReplaySubscription(node, JointTrajectory, space + recorded(TARGETS)), replay.targets),
-            (ReplaySubscription(node, Imu, f"{space}imu/data"), replay.imu),
-            (ReplaySubscription(node, JointState, f"{space}joint_states"), replay.joints),
+            (ReplaySubscription(node, JointTrajectory, recorded(TARGETS)), replay.targets),
+            (ReplaySubscription(node, Imu, "imu/data"), replay.imu),
+            (ReplaySubscription(node, JointState, "joint_states"), replay.joints),
         )
 
-    @property
-    def lost(self) -> int:
-        """Steps that could not be taken."""
-        return self._replay.lost
+    def destroy(self, node: Node) -> None:
+        """Stop receiving."""
+        for subscription in (self._steps, *(subscription for subscription, _ in self._parts)):
+            subscription.destroy(node)
 
     def take(self) -> int:
         """Take what has come; the number of messages. Steps first: what they saw has been sent before them."""
         steps, now = self._steps.take(), time.monotonic()
         for step in filter(None, map(self._read, steps)):
-            self._replay.add(step, now)
+            self.replay.add(step, now)
         count = len(steps)
         for subscription, messages in self._parts:
             contents = subscription.take()
@@ -54,10 +53,6 @@ class StepsFeed:
             for content in contents:
                 messages.add(content)
         return count
-
-    def advance(self, at_end: bool = False) -> Iterator[ReplayedStep]:
-        """Take every step that can be taken by now; at the end nothing more is waited for."""
-        return self._replay.advance(math.inf if at_end else time.monotonic())
 
     def _read(self, content: bytes) -> PolicyStep | None:
         numbers = np.array(deserialize_message(content, Float64MultiArray).data)
@@ -69,32 +64,32 @@ class StepsFeed:
 
 
 class WalkFeed:
-    """For a bag of states and commands alone. space: the robot's namespace, with a slash at its end."""
+    """For a bag of states and commands alone."""
 
-    def __init__(self, node: Node, space: str, replay: ReplayWalk, tell: Callable[[str], None]) -> None:
-        self._replay = replay
+    def __init__(self, node: Node, replay: ReplayWalk, tell: Callable[[str], None]) -> None:
+        self.replay = replay
         self._tell = tell
         self._commands = [
-            (ReplaySubscription(node, kind, space + recorded(topic)), kind, source)
+            (ReplaySubscription(node, kind, recorded(topic)), kind, source)
             for topics in load_remote_map().sources
             for source in [replay.commands.add_source(topics.name)]
             for kind, topic in ((Twist, topics.velocity), (Pose, topics.pose))
         ]
-        self._imu = ReplaySubscription(node, Imu, f"{space}imu/data")
-        self._joints = ReplaySubscription(node, JointState, f"{space}joint_states")
+        self._imu = ReplaySubscription(node, Imu, "imu/data")
+        self._joints = ReplaySubscription(node, JointState, "joint_states")
 
-    @property
-    def lost(self) -> int:
-        """Control cycles that could not be done."""
-        return self._replay.lost
+    def destroy(self, node: Node) -> None:
+        """Stop receiving."""
+        for subscription in (self._imu, self._joints, *(subscription for subscription, _, _ in self._commands)):
+            subscription.destroy(node)
 
     def take(self) -> int:
         """Take what has come; the number of messages."""
         count = 0
         for content in (joints := self._joints.take()):
-            self._replay.add_joints(content, time.monotonic())
+            self.replay.add_joints(content, time.monotonic())
         for content in (imu := self._imu.take()):
-            self._replay.imu.add(content)
+            self.replay.imu.add(content)
         for subscription, kind, source in self._commands:
             contents = subscription.take()
             count += len(contents)
@@ -102,16 +97,12 @@ class WalkFeed:
                 self._command(source, deserialize_message(content, kind))
         return count + len(joints) + len(imu)
 
-    def advance(self, at_end: bool = False) -> Iterator[ReplayedStep]:
-        """Do every control cycle that can be done by now; at the end nothing more is waited for."""
-        return self._replay.advance(math.inf if at_end else time.monotonic())
-
     def _command(self, source: CommandSource, message: Twist | Pose) -> None:
         if isinstance(message, Twist):
             velocity = (message.linear.x, message.linear.y, message.angular.z)
-            problem = source.set_velocity(*velocity, self._replay.time)
+            problem = source.set_velocity(*velocity, self.replay.time)
         else:
             turn = message.orientation
-            problem = source.set_pose(message.position.z, (turn.x, turn.y, turn.z, turn.w), self._replay.time)
+            problem = source.set_pose(message.position.z, (turn.x, turn.y, turn.z, turn.w), self.replay.time)
         if problem:
             self._tell(problem)

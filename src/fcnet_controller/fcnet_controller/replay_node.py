@@ -1,77 +1,64 @@
-"""The policy of the controller over a bag that is played through ROS: it publishes targets that no robot listens to.
+"""The controller over a bag that is played through ROS: its targets go where no robot listens.
 
-Its topics are joint_states and imu/data, as recorded; recorded/..., the recorded targets, steps and commands; and
-replay/joint_trajectory, what the policy says now, with the stamps of the recorded targets.
+In the namespace of the recorded robot it hears joint_states and imu/data, as recorded, and recorded/..., the recorded
+targets, steps and commands; replay/joint_trajectory is what it says now, with the stamps of the recorded targets.
 """
 
 from __future__ import annotations
 
-import signal
 import sys
 import threading
 import time
-from array import array
 from pathlib import Path
-from types import FrameType
 
-import rclpy
-from rclpy.exceptions import InvalidParameterTypeException
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from rclpy.qos import QoSProfile
-from rclpy.signals import SignalHandlerOptions
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+from rclpy.parameter import Parameter
 
+from fcnet_controller.control_core import ControlCore
+from fcnet_controller.controller_node import SUCCESS, ControllerNode
+from fcnet_controller.core_loading import load_core
 from fcnet_controller.replay_bag import NEEDED, ReplayBag, ReplayBagError, read_replay_bag
+from fcnet_controller.replay_core import ReplayCore
 from fcnet_controller.replay_feed import StepsFeed, WalkFeed
-from fcnet_controller.replay_player import REPLAYED, TARGETS, ReplayPlayer
+from fcnet_controller.replay_loop import ReplayLoop
+from fcnet_controller.replay_player import TARGETS, ReplayPlayer
 from fcnet_controller.replay_result import ReplayResult
-from fcnet_controller.replay_settings import ReplaySettings, declare_settings
-from fcnet_controller.replay_steps import ReplayedStep, ReplaySteps
+from fcnet_controller.replay_settings import ReplaySettings, controller_parameters, declare_settings
+from fcnet_controller.replay_steps import ReplaySteps
 from fcnet_controller.replay_subscription import QUEUE
 from fcnet_controller.replay_walk import ReplayWalk
+from fcnet_controller.ros_program import REFUSED, run_program
+from fcnet_controller.target_publisher import TargetPublisher
 from fcnet_core.atomic_file import write_whole
-from fcnet_core.model_file import check_robot, load_model
-from fcnet_core.robot import JOINT_NAMES, load_robot
-from fcnet_core.runtime import load_policy
+from fcnet_core.model_file import load_model
 
-TURN = 0.005  # [s] between two looks at what has come
+NAME = "replay"
 LOOK_AROUND = 4.0  # [s] until other nodes have been found: who missed the first greetings hears the next after 3 s
-QUIET = 0.5  # [s] without a message, after which none will come
 TOLD = 20  # cold starts that are told one by one
 
 
-class ReplayNode(Node):
-    """Loads a bag's robot and policy and steps the policy while `run` plays the bag.
+class ReplayNode(ControllerNode):
+    """The controller of a bag's robot, whose cycles are the recorded ones while `run` plays the bag.
 
     Raises ValueError (or a kind of it) with one sentence when the bag cannot be replayed.
     """
 
-    def __init__(self) -> None:
-        super().__init__("replay")
-        self.settings: ReplaySettings = declare_settings(self)
-        self._bag = read_replay_bag(self.settings.bag, self.settings.namespace)
-        self._targets = self.create_publisher(
-            JointTrajectory, f"{self._bag.namespace}{REPLAYED}/{TARGETS}", QoSProfile(depth=QUEUE)
+    def __init__(self, bag: ReplayBag, settings: ReplaySettings) -> None:
+        self._bag = bag
+        self._replay = settings
+        parameters = controller_parameters(bag, settings)
+        super().__init__(
+            NAME,
+            cli_args=["--ros-args", "--remap", f"__ns:=/{bag.namespace.strip('/')}"],  # whatever the launch says
+            parameter_overrides=[Parameter(name, value=value) for name, value in parameters.items()],
         )
-        self._feed = self._make_feed()
-
-    def _make_feed(self) -> StepsFeed | WalkFeed:
-        bag, settings = self._bag, self.settings
-        robot = load_robot(settings.robot or bag.notes.robot or _ask_for_robot(bag))
-        path = Path(settings.policy) if settings.policy else bag.policy(robot.name)
-        model = load_model(path)
-        check_robot(model, robot)
-        policy, rate = load_policy(model), bag.notes.control_rate or model.card.control_rate
-        self.result = ReplayResult(same_policy=model.fingerprint == bag.notes.model_fingerprint)
-        self.get_logger().info(f"{'recorded' if self.result.same_policy else 'other'} policy {path} over {bag.path}")
-        if bag.has_steps:
-            cycles = round(rate / model.card.control_rate)
-            steps = ReplaySteps(robot, policy, cycles, rate, self._tell_cold_start)
-            return StepsFeed(self, bag.namespace, steps, self.get_logger().warning)
-        self.get_logger().warning("the bag does not tell the steps of a policy: it walks at its own pace instead")
-        walk = ReplayWalk(robot, model, policy, rate, self._tell_cold_start)
-        return WalkFeed(self, bag.namespace, walk, self.get_logger().warning)
+        policy, log = parameters["policy"], self.get_logger()
+        same_policy = load_model(policy).fingerprint == bag.notes.model_fingerprint
+        self.result = ReplayResult(same_policy)
+        log.info(f"{'recorded' if same_policy else 'other'} policy {policy} over {bag.path}")
+        if not bag.has_steps:
+            log.warning("the bag does not tell the steps of a policy: it walks at its own pace instead")
 
     def run(self, stop: threading.Event) -> int:
         """Play the bag to its end, or until `stop`, and tell the result; the exit code is 1 when it is not as it
@@ -80,11 +67,10 @@ class ReplayNode(Node):
         self._refuse_company()
         executor = SingleThreadedExecutor()
         executor.add_node(self)
-        player = ReplayPlayer(self._bag, self.settings.rate, self.settings.loop)
+        player = ReplayPlayer(self._bag, self._replay.rate, self._replay.loop)
         try:
             while not stop.is_set() and player.exit_code is None:
-                self._turn()
-                executor.spin_once(timeout_sec=TURN)
+                executor.spin_once(timeout_sec=0.1)
             failed = player.exit_code not in (None, 0) and not stop.is_set()
             player.stop()
             self._finish()
@@ -102,32 +88,41 @@ class ReplayNode(Node):
                     "running; end it first, or replay in another ROS_DOMAIN_ID"
                 )
 
-    def _turn(self, at_end: bool = False) -> int:
-        taken = self._feed.take()
-        for step in self._feed.advance(at_end):
-            self._publish(step)
-            self.result.add(step)
-        self.result.lost = self._feed.lost
-        return taken
-
     def _finish(self) -> None:
-        """Wait for the last messages."""
-        last = time.monotonic()
-        while time.monotonic() - last < QUIET:
-            if self._turn():
-                last = time.monotonic()
-            time.sleep(TURN)
-        self._turn(at_end=True)
+        if isinstance(self._loop, ReplayLoop):
+            self._loop.finish()
+        self.stop_commanding()
         log = self.get_logger().info if self.result.passed else self.get_logger().error
         log(self.result.sentence())
-        if self.settings.summary:
-            write_whole(Path(self.settings.summary), self.result.as_json().encode())
+        if self._replay.summary:
+            write_whole(Path(self._replay.summary), self.result.as_json().encode())
 
-    def _publish(self, step: ReplayedStep) -> None:
-        point = JointTrajectoryPoint(positions=array("d", step.targets.tobytes()))
-        message = JointTrajectory(joint_names=list(JOINT_NAMES), points=[point])
-        message.header.stamp = step.stamp
-        self._targets.publish(message)
+    @property
+    def _rate(self) -> float:
+        """None is wanted: cycles come as they are played."""
+        return 0.0
+
+    def _load(self) -> ControlCore:
+        self._replay_core = load_core(self._settings, ReplayCore)
+        return self._replay_core
+
+    def _connect(self, core: ControlCore) -> None:
+        self._feed = self._make_feed(self._replay_core, self._settings.control_rate)
+        self._publisher = TargetPublisher(self, f"~/{TARGETS}", QUEUE)
+
+    def _make_feed(self, core: ReplayCore, rate: float) -> StepsFeed | WalkFeed:
+        warn = self.get_logger().warning
+        if not self._bag.has_steps:
+            return WalkFeed(self, ReplayWalk(core, rate, self._tell_cold_start), warn)
+        cycles = round(rate / core.card.control_rate)
+        return StepsFeed(self, ReplaySteps(core, cycles, self._tell_cold_start), warn)
+
+    def _disconnect(self) -> None:
+        self._feed.destroy(self)
+        self._publisher.destroy(self)
+
+    def _make_loop(self, core: ControlCore) -> ReplayLoop:
+        return ReplayLoop(self, self._replay_core, self._feed, self._publisher, self.result, self._changed.trigger)
 
     def _tell_cold_start(self, reason: str) -> None:
         self.result.restarts += 1
@@ -137,30 +132,32 @@ class ReplayNode(Node):
             self.get_logger().warning("further cold starts are counted only")
 
 
-def _ask_for_robot(bag: ReplayBag) -> str:
-    raise ReplayBagError(f"the bag {bag.path} does not say which robot it is of; add robot:=aliengo, for example")
-
-
 def main() -> int:
     """Replay a bag; the exit code is 0 after a signal, and when the recorded policy has said the same again."""
-    stop = threading.Event()
+    return run_program(NAME, _run)
 
-    def stop_on_signal(_number: int, _frame: FrameType | None) -> None:
-        stop.set()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop_on_signal)
-    rclpy.init(args=sys.argv, signal_handler_options=SignalHandlerOptions.NO)
+def _run(stop: threading.Event) -> int:
+    settings = _read_settings()
+    node = ReplayNode(read_replay_bag(settings.bag, settings.namespace), settings)
     began = time.monotonic()
     try:
-        node = ReplayNode()
+        if node.trigger_configure() != SUCCESS or node.trigger_activate() != SUCCESS:
+            return REFUSED
         stop.wait(max(0.0, began + LOOK_AROUND - time.monotonic()))
         return node.run(stop)
-    except (ValueError, OSError, InvalidParameterTypeException) as error:
-        print(f"replay: {error}", file=sys.stderr)
-        return 2
     finally:
-        rclpy.try_shutdown()
+        node.stop_commanding()
+        node.destroy_node()
+
+
+def _read_settings() -> ReplaySettings:
+    """They say in which bag there is a robot, and so in which namespace the node will be."""
+    node = Node(NAME)
+    try:
+        return declare_settings(node)
+    finally:
+        node.destroy_node()
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import signal
 import subprocess
 import tempfile
 from pathlib import Path
@@ -20,6 +22,8 @@ TO_LOOK_AT = ("odom", MODE)
 DELAY = 2.0  # [s] in which the player's listeners find it
 LAST_WORDS = 10_000  # [ms] for the last messages to be received
 END = 5.0  # [s] for the player to end when it is told to
+PR_SET_PDEATHSIG = 1  # of Linux, see man 2 prctl
+LIBC = ctypes.CDLL(None)
 
 
 def recorded(topic: str) -> str:
@@ -34,7 +38,7 @@ def played_topics(bag: ReplayBag) -> list[str]:
 
 
 class ReplayPlayer:
-    """A process that plays the bag; messages wait for slow listeners."""
+    """A process that plays the bag; messages wait for slow listeners. It ends with this one, however that ends."""
 
     def __init__(self, bag: ReplayBag, rate: float, loop: bool) -> None:
         topics = played_topics(bag)
@@ -49,7 +53,7 @@ class ReplayPlayer:
         command += ["--loop"] if loop else []
         command += ["--qos-profile-overrides-path", str(self._profiles), "--topics", *(name for name, _ in names)]
         command += ["--remap", *(f"{name}:={other}" for name, other in names if name != other)]
-        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, preexec_fn=_end_with_parent)
 
     @property
     def exit_code(self) -> int | None:
@@ -66,3 +70,8 @@ class ReplayPlayer:
             self._process.kill()
             self._process.wait()
         self._profiles.unlink(missing_ok=True)
+
+
+def _end_with_parent() -> None:
+    """Let the kernel end this process when the one that started it has ended, be it by kill -9."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -11,14 +11,15 @@ from fcnet_core.replay.action_error import AGREEMENT
 
 @dataclass
 class ReplayResult:
-    """steps: that were taken; lost: that could not be; restarts: cold starts that the recorded policy did not have;
-    compared: steps whose memory held what the recorded policy's did; largest_difference [rad] among those.
-    same_policy: whether the policy is the recorded one.
+    """steps: that were taken; lost: that could not be; faults: lost ones with which the controller was in fault;
+    restarts: cold starts that the recorded policy did not have; compared: steps whose memory held what the recorded
+    policy's did; largest_difference [rad] among those. same_policy: whether the policy is the recorded one.
     """
 
     same_policy: bool
     steps: int = 0
     lost: int = 0
+    faults: int = 0
     restarts: int = 0
     compared: int = 0
     largest_difference: float = 0.0
@@ -37,7 +38,8 @@ class ReplayResult:
 
     def sentence(self) -> str:
         """For people."""
-        counts = f"{self.steps} steps replayed, {self.lost} lost, {self.restarts} cold starts that were not recorded"
+        lost = f"{self.lost} lost, {self.faults} of them by a fault" if self.faults else f"{self.lost} lost"
+        counts = f"{self.steps} steps replayed, {lost}, {self.restarts} cold starts that were not recorded"
         if not self.steps:
             return (
                 f"nothing replayed ({self.lost} steps lost): the bag holds no steps of a policy, or not what they saw"

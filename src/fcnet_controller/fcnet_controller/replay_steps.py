@@ -1,4 +1,4 @@
-"""Takes the steps of a recorded policy again, each with the very messages and the command that it had."""
+"""Lets the controller take recorded steps again, each with the very messages and the command that it had."""
 
 from __future__ import annotations
 
@@ -11,19 +11,12 @@ import numpy as np
 import numpy.typing as npt
 from builtin_interfaces.msg import Time
 from rclpy.serialization import deserialize_message
-from sensor_msgs.msg import Imu, JointState
 from trajectory_msgs.msg import JointTrajectory
 
+from fcnet_controller.replay_core import ReplayCore, ReplayFaultError
 from fcnet_controller.replay_messages import StampedMessages
-from fcnet_controller.replay_state import ANY_AGE, NOW, store_state
-from fcnet_controller.state_buffer import StateBuffer
-from fcnet_core.guard import NonFiniteObservation
 from fcnet_core.joint_command import RefusedCommandError, joint_command
-from fcnet_core.joint_limiter import JointLimiter
-from fcnet_core.observation import assemble_observation
-from fcnet_core.policy import Policy
 from fcnet_core.policy_step import PolicyStep
-from fcnet_core.robot import Robot
 
 Array = npt.NDArray[np.float64]
 PATIENCE = 0.5  # [s] that other topics may come later, in real time: nothing is lost on the way, so this is rare
@@ -50,24 +43,21 @@ class ReplaySteps:
 
     Topics arrive in any order among each other; `now` is real time [s], infinity when nothing more will come.
     `tell` is given a sentence whenever the policy has to start cold where the recorded one did not: after a step
-    that is missing or cannot be taken, and when time runs backwards.
+    that is missing or cannot be taken, and when time runs backwards. cycles: of the controller for every step of the
+    policy. lost: steps that could not be taken; faults: those among them with which the controller was in fault.
     """
 
-    def __init__(
-        self, robot: Robot, policy: Policy, cycles: int, control_rate: float, tell: Callable[[str], None]
-    ) -> None:
+    def __init__(self, core: ReplayCore, cycles: int, tell: Callable[[str], None]) -> None:
         self.joints, self.imu, self.targets = StampedMessages(), StampedMessages(), StampedMessages()
-        self.lost = 0
-        self._policy = policy
-        self._cycles = cycles  # control cycles, and so targets sent, for every step of the policy
+        self.lost = self.faults = 0
+        self._core = core
+        self._cycles = cycles
         self._pending: deque[tuple[float, PolicyStep]] = deque()  # with when it arrived
-        self._limiter = JointLimiter(robot, 1.0 / control_rate)
         self._tell = tell
-        self._state = StateBuffer(ANY_AGE)
         self._time = -math.inf  # stamp of the newest step, lost ones included
         self._before: PolicyStep | None = None  # the step that the memory ends with
         self._comparable = False
-        self._is_fresh = False  # the memory has been cleared for the next step
+        self._begins = False  # the next step is taken without a memory, and that has been told
 
     def add(self, step: PolicyStep, now: float) -> None:
         """Take a step that has just arrived."""
@@ -86,6 +76,10 @@ class ReplaySteps:
             except StepLostError as error:
                 self.lost += 1
                 self._start_cold(str(error))
+            except ReplayFaultError as fault:
+                self.lost += 1
+                self.faults += 1
+                self._start_cold(f"the controller is in fault at {step.target_stamp:.3f} s: {fault}")
 
     def _watch_time(self, step: PolicyStep) -> None:
         before, self._time = self._time, step.target_stamp
@@ -105,12 +99,11 @@ class ReplaySteps:
 
     def _take(self, step: PolicyStep) -> ReplayedStep:
         joints, imu, target, previous = (self._content(step, *part) for part in self._messages(step))
-        self._store(joints, imu)
         message = deserialize_message(target, JointTrajectory)
         sent, last = _positions(message), _positions(deserialize_message(previous, JointTrajectory))
+        self._core.see(joints, imu)
         self._prepare_memory(step)
-        self._limiter.start(last)
-        targets = self._limiter.limit(self._action(step, last))
+        targets = self._core.repeat(step.command, last)
         self._before = step
         return ReplayedStep(message.header.stamp, targets, float(np.abs(targets - sent).max()), self._comparable)
 
@@ -120,47 +113,26 @@ class ReplaySteps:
             raise StepLostError(f"the step at {step.target_stamp:.3f} s saw a {topic} that is not in the recording")
         return content
 
-    def _store(self, joints_content: bytes, imu_content: bytes) -> None:
-        joints, imu = deserialize_message(joints_content, JointState), deserialize_message(imu_content, Imu)
-        store_state(self._state, joints, imu)
-        if problem := self._state.problem(NOW):
-            raise StepLostError(problem)
-
     def _prepare_memory(self, step: PolicyStep) -> None:
         """The memory is the recorded one's from a cold start on, for as long as no step is missing."""
         before = self._before
         if step.cold:
-            self._policy.reset()
-            self._comparable = True
-        elif before is None and not self._is_fresh:
+            self._begins = self._comparable = True
+        elif before is None and not self._begins:
             self._start_cold("the recording begins in the middle of a walk")
         elif before is not None and self._is_missing_steps(before, step):
             self._start_cold(f"steps between {before.target_stamp:.3f} s and {step.target_stamp:.3f} s are missing")
-        self._is_fresh = False
+        if self._begins:
+            self._core.begin()
+        self._begins = False
 
     def _is_missing_steps(self, before: PolicyStep, step: PolicyStep) -> bool:
         """Between two steps there are as many targets as control cycles, however late these were."""
         return self.targets.earlier(step.previous_stamp, self._cycles - 1) != before.target_stamp
 
     def _start_cold(self, reason: str) -> None:
-        self._policy.reset()
-        self._before, self._comparable, self._is_fresh = None, False, True
+        self._before, self._comparable, self._begins = None, False, True
         self._tell(reason)
-
-    def _action(self, step: PolicyStep, last: Array) -> Array:
-        state = self._state
-        observation = assemble_observation(
-            state.orientation,
-            state.angular_velocity,
-            state.joint_position,
-            state.joint_velocity,
-            last,
-            step.command,
-        )
-        try:
-            return self._policy.step(observation).astype(np.float64)
-        except NonFiniteObservation as error:
-            raise StepLostError(str(error)) from error
 
 
 def _positions(message: JointTrajectory) -> Array:

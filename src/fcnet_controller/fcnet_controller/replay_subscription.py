@@ -15,14 +15,19 @@ class ReplaySubscription:
 
     def __init__(self, node: Node, kind: type, topic: str) -> None:
         self._kind = kind
-        self._handle = node.create_subscription(
+        self._subscription = node.create_subscription(
             kind, topic, lambda _content: None, QoSProfile(depth=QUEUE), callback_group=HandledByNoExecutor(), raw=True
-        ).handle
+        )
+
+    def destroy(self, node: Node) -> None:
+        """Stop receiving."""
+        node.destroy_subscription(self._subscription)
 
     def take(self) -> list[bytes]:
         """The serialised messages that have come since the last time."""
         taken: list[bytes] = []
-        with self._handle:
-            while len(taken) < QUEUE and (message := self._handle.take_message(self._kind, True)) is not None:
+        handle = self._subscription.handle
+        with handle:
+            while len(taken) < QUEUE and (message := handle.take_message(self._kind, True)) is not None:
                 taken.append(message[0])
         return taken

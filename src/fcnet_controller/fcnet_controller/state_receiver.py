@@ -8,6 +8,7 @@ middleware keeps the newest message, and the control thread takes it.
 from __future__ import annotations
 
 import time
+from functools import partial
 
 from builtin_interfaces.msg import Time
 from rclpy.node import Node
@@ -24,10 +25,9 @@ class StateReceiver:
 
     def __init__(self, node: Node, buffer: StateBuffer) -> None:
         group = HandledByNoExecutor()
-        self._buffer = buffer
         self._parts = (
-            NewestMessage(node, Imu, "imu/data", self._store_imu, group),
-            NewestMessage(node, JointState, "joint_states", self._store_joints, group),
+            NewestMessage(node, Imu, "imu/data", partial(store_imu, buffer), group),
+            NewestMessage(node, JointState, "joint_states", partial(store_joints, buffer), group),
         )
 
     def receive(self, since: float, until: float) -> None:
@@ -45,13 +45,17 @@ class StateReceiver:
         for part in self._parts:
             node.destroy_subscription(part.subscription)
 
-    def _store_joints(self, joints: JointState, received: float) -> None:
-        self._buffer.store_joints(joints.name, joints.position, joints.velocity, received, seconds(joints.header.stamp))
 
-    def _store_imu(self, imu: Imu, received: float) -> None:
-        attitude, rate = imu.orientation, imu.angular_velocity
-        orientation, angular_velocity = (attitude.x, attitude.y, attitude.z, attitude.w), (rate.x, rate.y, rate.z)
-        self._buffer.store_imu(orientation, angular_velocity, received, seconds(imu.header.stamp))
+def store_joints(buffer: StateBuffer, joints: JointState, received: float) -> None:
+    """Put a message into the buffer; `received` in monotonic seconds."""
+    buffer.store_joints(joints.name, joints.position, joints.velocity, received, seconds(joints.header.stamp))
+
+
+def store_imu(buffer: StateBuffer, imu: Imu, received: float) -> None:
+    """Put a message into the buffer; `received` in monotonic seconds."""
+    attitude, rate = imu.orientation, imu.angular_velocity
+    orientation, angular_velocity = (attitude.x, attitude.y, attitude.z, attitude.w), (rate.x, rate.y, rate.z)
+    buffer.store_imu(orientation, angular_velocity, received, seconds(imu.header.stamp))
 
 
 def seconds(stamp: Time) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import random
 
@@ -12,6 +13,9 @@ from rclpy.time import Time
 from sensor_msgs.msg import Imu, JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
+from fcnet_controller.control_core import ControlSettings
+from fcnet_controller.posture import Mode
+from fcnet_controller.replay_core import ReplayCore
 from fcnet_controller.replay_steps import ReplaySteps
 from fcnet_controller.state_receiver import seconds
 from fcnet_core.joint_limiter import JointLimiter
@@ -77,7 +81,8 @@ class Replay(ReplaySteps):
 
     def __init__(self, robot, model) -> None:
         self.told: list[str] = []
-        super().__init__(robot, load_policy(model, "numpy"), 1, RATE, self.told.append)
+        self.core = ReplayCore(robot, model, load_policy(model, "numpy"), ControlSettings(follows_targets=False))
+        super().__init__(self.core, 1, self.told.append)
 
     def see(self, walk: Walk, step: int, *parts: str) -> None:
         """Let messages of a step arrive."""
@@ -204,3 +209,57 @@ def test_states_that_cannot_be_are_told_and_not_used(replay, walk, robot):
     assert replay.lost == 1
     assert "is not a finite number" in replay.told[0]
     assert all(np.isfinite(step.targets).all() for step in taken)
+
+
+def test_a_fault_of_the_controller_is_told_and_the_replay_goes_on(replay, walk):
+    tilted = copy.deepcopy(walk.imu[10])
+    tilted.orientation.x, tilted.orientation.w = math.sin(0.7), math.cos(0.7)
+    replay.see_all(walk)
+    replay.imu.add(serialize_message(tilted))
+    taken = list(replay.advance(now=0.1))
+    assert (len(taken), replay.lost, replay.faults) == (COUNT - 1, 1, 1)
+    (told,) = replay.told
+    assert f"the controller is in fault at {walk.steps[10].target_stamp:.3f} s: the robot is tilted by 1.40 rad" in told
+    assert [step.comparable for step in taken] == [True] * 10 + [False] * (COLD_AGAIN - 11) + [True] * (
+        COUNT - COLD_AGAIN
+    )
+    assert max(step.difference for step in taken if step.comparable) == 0.0
+    assert replay.core.mode is Mode.WALKING
+
+
+def test_an_emergency_stop_lasts_until_it_is_reset(replay, walk):
+    replay.see_all(walk, range(10))
+    list(replay.advance(now=0.1))
+    replay.core.emergency_stop()
+    replay.see_all(walk, range(10, 20))
+    assert list(replay.advance(now=0.1)) == []
+    assert replay.faults == 10
+    assert all("emergency stop" in sentence for sentence in replay.told)
+    assert replay.core.mode is Mode.FAULT
+    replay.core.reset()
+    replay.see_all(walk, range(20, COUNT))
+    assert [step.comparable for step in replay.advance(now=0.1)] == [False] * 10 + [True] * 30
+
+
+@pytest.mark.parametrize("request_name", ["stand_up", "walk", "lie_down"])
+def test_the_recording_alone_decides_what_the_robot_does(replay, walk, request_name):
+    replay.see_all(walk, range(10))
+    list(replay.advance(now=0.1))
+    arguments = [0.0] if request_name == "stand_up" else []
+    answer = getattr(replay.core, request_name)(*arguments)
+    assert not answer.accepted
+    assert "the recording decides" in answer.sentence
+    replay.see_all(walk, range(10, COUNT))
+    assert all(step.comparable and step.difference == 0.0 for step in replay.advance(now=0.1))
+
+
+def test_the_controller_tells_its_steps_as_it_does_live(replay, walk):
+    replay.see_all(walk, range(10))
+    for recorded, _ in zip(walk.steps, replay.advance(now=0.1), strict=False):
+        told = replay.core.policy_step
+        assert (told.joints_stamp, told.imu_stamp, told.cold) == (
+            recorded.joints_stamp,
+            recorded.imu_stamp,
+            recorded.cold,
+        )
+        np.testing.assert_array_equal(told.command, recorded.command)

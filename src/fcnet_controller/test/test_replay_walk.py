@@ -10,6 +10,8 @@ from rclpy.serialization import serialize_message
 from rclpy.time import Time
 from sensor_msgs.msg import Imu, JointState
 
+from fcnet_controller.control_core import ControlSettings
+from fcnet_controller.replay_core import ReplayCore
 from fcnet_controller.replay_walk import ReplayWalk
 from fcnet_controller.state_receiver import seconds
 from fcnet_core.replay.closed_comparison import compare_closed
@@ -64,7 +66,8 @@ class States:
 @pytest.fixture
 def replay(robot, model):
     told: list[str] = []
-    made = ReplayWalk(robot, model, load_policy(model, "numpy"), RATE, told.append)
+    core = ReplayCore(robot, model, load_policy(model, "numpy"), ControlSettings(follows_targets=False))
+    made = ReplayWalk(core, RATE, told.append)
     made.told, made.source = told, made.commands.add_source("cmd_vel")
     return made
 

@@ -73,6 +73,10 @@ class Walking:
         if self._countdown == 0:
             self._command = self._shaper.step(wanted)[0]
 
+    def repeat_command(self, command: Array) -> None:
+        """In place of `take_command`: ask the policy in the next control cycle, with a recorded command (16,)."""
+        self._command, self._countdown = command, 0
+
     def targets(self, state: MeasuredState, last_sent: Array) -> Array:
         """Position targets (12,) [rad] for this control cycle; last_sent: the targets sent before (12,) [rad].
 

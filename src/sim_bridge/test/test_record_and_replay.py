@@ -11,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rclpy.qos import QoSProfile
+from rclpy.qos import DurabilityPolicy, QoSProfile
 from rosbags.rosbag2 import Reader, StoragePlugin, Writer
 from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray, String
 from trajectory_msgs.msg import JointTrajectory
 
 from fcnet_core.bags.bag import open_bag
@@ -93,7 +94,7 @@ def bag(tmp_path_factory, recording_domain):
     recording = Recording(folder, recording_domain)
     try:
         recording.until("mode: walking")
-        recording.drive(1.5)
+        recording.drive(2.5)
         assert recording.end() == 0
     finally:
         recording.process.kill()
@@ -132,13 +133,22 @@ def rewritten(folder: Path, source: Path, change) -> Path:
 
 
 class Listener:
-    """Collects what the replay publishes: stamp [s] and targets, in order; and what goes to a robot."""
+    """Collects what the replay publishes: stamp [s] and targets, in order; its modes; and what goes to a robot."""
 
     def __init__(self, client) -> None:
         self.stamps: list[float] = []
         self.targets: list[list[float]] = []
+        self.steps: list[list[float]] = []
+        self.modes: list[str] = []
         self.to_robot = 0
         deep = QoSProfile(depth=5000)
+        latched = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+        client.node.create_subscription(
+            String, f"/{NAMESPACE}/replay/mode", lambda message: self.modes.append(message.data), latched
+        )
+        client.node.create_subscription(
+            Float64MultiArray, f"/{NAMESPACE}/replay/policy_step", lambda message: self.steps.append(message.data), deep
+        )
         client.node.create_subscription(JointTrajectory, f"/{NAMESPACE}/replay/joint_trajectory", self._take, deep)
         client.node.create_subscription(JointTrajectory, f"/{NAMESPACE}/joint_trajectory", self._count, deep)
 
@@ -180,7 +190,7 @@ def test_the_recorded_policy_says_the_same_again_offline(bag):
     assert np.abs(replayed.error).max() < AGREEMENT
 
 
-@pytest.mark.parametrize("rate", [1, 3])
+@pytest.mark.parametrize("rate", [1, 10])
 def test_the_recorded_policy_says_the_same_again_through_ros_and_nothing_moves(bag, start, client, rate):
     listener, expected = Listener(client), offline(bag)
     code, output, summary = replay(start, bag, rate=rate)
@@ -190,6 +200,9 @@ def test_the_recorded_policy_says_the_same_again_through_ros_and_nothing_moves(b
     assert summary["largest_difference"] < AGREEMENT
     np.testing.assert_allclose(listener.stamps, expected.time, atol=1e-6, rtol=0)
     assert np.abs(np.array(listener.targets) - expected.action).max() < AGREEMENT
+    assert len(listener.steps) == len(expected.time)
+    assert listener.modes == ["passive", "walking"]
+    assert client.health["mode"] == "walking"
     assert listener.to_robot == 0
 
 
@@ -219,6 +232,21 @@ def test_after_a_gap_and_when_the_clock_jumps_back_the_policy_starts_cold_and_sa
     times = 2 * list(expected.time)
     np.testing.assert_allclose(listener.stamps, times, atol=1e-6, rtol=0)
     assert np.abs(np.array(listener.targets) - np.tile(expected.action, (2, 1))).max() < AGREEMENT
+
+
+def test_a_replay_is_a_controller_that_obeys_its_recording_and_no_player_outlives_it(bag, start, client):
+    listener = Listener(client)
+    program = start("launch", "fcnet_controller", "replay.launch.py", f"bag:={bag}")
+    client.until(lambda: listener.steps, "steps")
+    refused = client.call(f"/{NAMESPACE}/replay/lie_down")
+    assert not refused.success
+    assert "the recording decides" in refused.message
+    assert client.call(f"/{NAMESPACE}/replay/emergency_stop", stop=True).success
+    client.until(lambda: listener.modes[-1] == "fault", "the stop")
+    assert "ros2 bag play" in " ".join(program.survivors().values())
+    program.kill("fcnet_controller/replay")
+    assert program.wait() != 0
+    client.until(lambda: program.survivors() == {}, "the end of the player")
 
 
 def test_a_replay_beside_a_living_robot_is_refused(bag, start, client):
