@@ -1,22 +1,27 @@
-"""The arguments of the launch files: described, and refused where they do not fit together."""
+"""The arguments of a robot's launch file: described, and refused where they do not fit together."""
 
 from __future__ import annotations
 
 import ipaddress
-import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 from launch import LaunchContext
-from launch.actions import DeclareLaunchArgument
-from launch.substitutions import LaunchConfiguration
+
+from fcnet_controller import monitor_launch
+from fcnet_controller.launch_choices import (
+    BOOLEANS,
+    LOG_LEVELS,
+    given,
+    number,
+    refuse_other_than,
+    refuse_other_than_port,
+    refuse_other_than_positive,
+)
 
 BACKENDS = ("mujoco", "desk", "unitree")
 COMMANDS = ("none", "demo")
 TRANSPORTS = ("wire", "sdk")
 GENERATIONS = ("gen33", "gen38")
-LOG_LEVELS = ("debug", "info", "warn", "error", "fatal")
-BOOLEANS = ("true", "false")
 
 # Name: default, description. Empty means: leave it to the node.
 ARGUMENTS = {
@@ -47,6 +52,7 @@ ARGUMENTS = {
     "log_level": ("info", f"verbosity of the nodes: {', '.join(LOG_LEVELS)}"),
     "record": ("false", "true records a bag of states, commands, targets and modes (docs/replay.md)"),
     "bag": ("", "record: the bag's folder, which must not exist; empty for fcnet_<robot>_<date>_<time>"),
+    **monitor_launch.ARGUMENTS,
     "viewer": ("false", "mujoco, desk: true opens MuJoCo's window; needs a display"),
 }
 # Arguments that only some backends know.
@@ -70,24 +76,16 @@ CHOICES = {
 }
 
 
-def declared_arguments() -> list[DeclareLaunchArgument]:
-    """All arguments, for a launch description."""
-    return [
-        DeclareLaunchArgument(name, default_value=default, description=description)
-        for name, (default, description) in ARGUMENTS.items()
-    ]
-
-
 def chosen_arguments(context: LaunchContext, robot: str) -> dict[str, str]:
     """The arguments as given. Raises ValueError with a sentence for what is unknown or does not fit together."""
-    _refuse_unknown(context, robot)
-    chosen = {name: LaunchConfiguration(name).perform(context) for name in ARGUMENTS}
+    chosen = given(context, ARGUMENTS, f"{robot}.launch.py")
     for name, known in CHOICES.items():
-        _refuse_other_than(known, name, chosen[name])
+        refuse_other_than(known, name, chosen)
     for name in ("real_time_factor", "control_rate"):
-        if chosen[name] and not _number(chosen[name]) > 0.0:
-            raise ValueError(f"launch argument {name}:={chosen[name]} must be a positive number")
+        if chosen[name]:
+            refuse_other_than_positive(name, chosen)
     _refuse_unsuitable(chosen)
+    monitor_launch.refuse_impossible_monitor(chosen)
     _refuse_impossible_network(chosen)
     _refuse_impossible_bag(chosen)
     if chosen["params_file"] and not Path(chosen["params_file"]).is_file():
@@ -98,23 +96,6 @@ def chosen_arguments(context: LaunchContext, robot: str) -> dict[str, str]:
 def has_demo(chosen: dict[str, str]) -> bool:
     """Whether the demo is wanted."""
     return chosen["demo"] == "true" or chosen["command"] == "demo"
-
-
-def _refuse_unknown(context: LaunchContext, robot: str) -> None:
-    """Upstream's `ros2 launch` takes any argument; a misspelt one shall not pass unnoticed.
-
-    Arguments of a launch file that includes this one are that file's business.
-    """
-    if not any(argument.endswith(f"{robot}.launch.py") for argument in sys.argv):
-        return
-    given = {argument.split(":=")[0] for argument in sys.argv if ":=" in argument}
-    if unknown := sorted((given & set(context.launch_configurations)) - set(ARGUMENTS)):
-        raise ValueError(f"unknown launch argument {', '.join(unknown)}; known are {', '.join(ARGUMENTS)}")
-
-
-def _refuse_other_than(known: Iterable[str], name: str, value: str) -> None:
-    if value not in known:
-        raise ValueError(f"launch argument {name}:={value} is not known; choose {' or '.join(filter(None, known))}")
 
 
 def _refuse_unsuitable(chosen: dict[str, str]) -> None:
@@ -134,15 +115,14 @@ def _refuse_unsuitable(chosen: dict[str, str]) -> None:
 
 def _is_default(name: str, value: str) -> bool:
     default, _ = ARGUMENTS[name]
-    return value == default or (name == "real_time_factor" and _number(value) == float(default))
+    return value == default or (name == "real_time_factor" and number(value) == float(default))
 
 
 def _refuse_impossible_network(chosen: dict[str, str]) -> None:
     for name in ("network.port", "network.local_port"):
-        if chosen[name] and not (chosen[name].isdecimal() and int(chosen[name]) < 65536):
-            raise ValueError(f"launch argument {name}:={chosen[name]} is no UDP port; give a number up to 65535")
+        refuse_other_than_port("UDP", name, chosen)
     for name, most in (("loss", 1.0), ("jitter", 1.0), ("delay", 1.0)):
-        if chosen[name] and not 0.0 <= _number(chosen[name]) <= most:
+        if chosen[name] and not 0.0 <= number(chosen[name]) <= most:
             raise ValueError(f"launch argument {name}:={chosen[name]} must be a number from 0 to {most:g}")
 
 
@@ -159,12 +139,3 @@ def _is_this_computer(target: str) -> bool:
         return ipaddress.ip_address(target).is_loopback
     except ValueError:
         return target == "localhost"
-
-
-def _number(text: str) -> float:
-    """The finite number that the text is, or NaN."""
-    try:
-        number = float(text)
-    except ValueError:
-        return float("nan")
-    return number if abs(number) < float("inf") else float("nan")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import queue
 import sys
 import threading
 import time
@@ -19,20 +18,18 @@ from std_msgs.msg import String
 from fcnet_controller.command_publisher import CommandPublisher
 from fcnet_controller.mode_client import ModeClient
 from fcnet_controller.monitor_access import is_loopback
-from fcnet_controller.monitor_driver import MonitorDriver, Order
+from fcnet_controller.monitor_controls import MonitorControls
 from fcnet_controller.monitor_feed import MonitorFeed
 from fcnet_controller.monitor_news import MonitorNews
 from fcnet_controller.monitor_picture import facts, picture
 from fcnet_controller.monitor_receiver import MonitorReceiver
 from fcnet_controller.monitor_server import MonitorActions, MonitorServer
 from fcnet_controller.ros_program import run_program, spin
-from fcnet_core.mode_request import Request
 from fcnet_core.remote_map import REMOTE_FILE, RemoteMap, load_remote_map
 from fcnet_core.robot import load_robot
 
 SOURCE = "monitor"
 FAULT = "fault"
-PUBLISH_PERIOD = 1 / 30  # [s]
 NEWS_PERIOD = 0.2  # [s]
 PARAMETERS = {
     "robot": ("aliengo", "robot to show and drive: the name of a file in config/robots"),
@@ -42,6 +39,7 @@ PARAMETERS = {
     "controller": ("controller", "name of the controller's node"),
     "bridge": ("", "name of the bridge's node of a real robot, to stop and reset it as well; empty for none"),
     "use_stamped_cmd_vel": (False, "send TwistStamped instead of Twist; as the controller's parameter of that name"),
+    "watch_only": (False, "the page has no controls, and nothing can be asked of it; for a recording that is played"),
     "remote_file": (str(REMOTE_FILE), "YAML file that says which keys mean what, and who is heard first"),
 }
 
@@ -59,23 +57,23 @@ class Monitor(Node):
         self._robot = load_robot(values["robot"])
         remote = load_remote_map(values["remote_file"])
         self._news, self._feed = MonitorNews(), MonitorFeed()
-        self._driver, self._driver_lock = MonitorDriver(self._robot.commands), threading.Lock()
-        self._asked: queue.SimpleQueue[Request] = queue.SimpleQueue()
-        self._commands = CommandPublisher(self, remote.source(SOURCE), values["use_stamped_cmd_vel"])
-        self._modes = ModeClient(self, values["controller"], values["bridge"], self._news.answer)
+        self._controls = None if values["watch_only"] else self._make_controls(values, remote)
         self._receiver = MonitorReceiver(self, values["controller"], remote, values["use_stamped_cmd_vel"])
         self._listen(values["controller"])
-        self._woken = self.create_guard_condition(self._ask)
         self._start_timers(values["frame_rate"])
-        self._server = _serve(values, self._feed, MonitorActions(self._drive, self._take_request), self._facts(remote))
+        self._server = _serve(values, self._feed, _actions(self._controls), self._facts(remote))
         self._announce(values["host"])
 
     def close(self) -> None:
         """Let go of the robot and end the server."""
         self._server.close()
-        with self._driver_lock:
-            self._driver.let_go_of_all(time.monotonic())
-        self._publish()
+        if self._controls is not None:
+            self._controls.close()
+
+    def _make_controls(self, values: dict[str, Any], remote: RemoteMap) -> MonitorControls:
+        publisher = CommandPublisher(self, remote.source(SOURCE), values["use_stamped_cmd_vel"])
+        modes = ModeClient(self, values["controller"], values["bridge"], self._news.answer)
+        return MonitorControls(self, self._robot.commands, publisher, modes)
 
     def _listen(self, controller: str) -> None:
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -86,13 +84,13 @@ class Monitor(Node):
     def _start_timers(self, frame_rate: float) -> None:
         steady = Clock(clock_type=ClockType.STEADY_TIME)  # goes on where simulated time stands still
         self.create_timer(1 / frame_rate, self._show, clock=steady)
-        self.create_timer(PUBLISH_PERIOD, self._publish, clock=steady)
         self.create_timer(NEWS_PERIOD, self._tell_news, clock=steady)
 
     def _facts(self, remote: RemoteMap) -> dict[str, Any]:
         keys = remote.keyboard
         return {
             **facts(self._robot),
+            "watch_only": self._controls is None,
             "steps": {field: [step.lower, step.higher, step.size] for field, step in keys.steps.items()},
             "halt": keys.halt,
             "level": keys.level,
@@ -102,52 +100,24 @@ class Monitor(Node):
     def _announce(self, host: str) -> None:
         shown = f"[{host}]" if ":" in host else host
         self.get_logger().info(f"open http://{shown}:{self._server.port} in a browser")
-        if not is_loopback(host):
+        if self._controls is not None and not is_loopback(host):
             self.get_logger().warning(
                 f"host is {host}: everybody who can reach this computer can move the robot, there is no password; use "
                 "a network of your own, or host 127.0.0.1 and an ssh tunnel"
             )
-
-    def _drive(self, order: Order) -> str:
-        with self._driver_lock:
-            return self._driver.take(order, time.monotonic())
-
-    def _take_request(self, request: Request) -> None:
-        """Called by the server's threads: the node's own thread is to ask."""
-        if request is not Request.WALK:
-            with self._driver_lock:
-                self._driver.let_go_of_all(time.monotonic())
-        self._asked.put(request)
-        self._woken.trigger()
-
-    def _ask(self) -> None:
-        while not self._asked.empty():
-            request = self._asked.get()
-            self.get_logger().info(f"{request.value} asked by a page")
-            self._modes.ask(request)
 
     def _show(self) -> None:
         if self._feed.watchers:
             told = picture(self._robot, self._receiver.receive(), time.monotonic())
             self._feed.tell("picture", json.dumps(told, separators=(",", ":")).encode())
 
-    def _publish(self) -> None:
-        with self._driver_lock:
-            now = time.monotonic()
-            velocity, pose = self._driver.velocity(now), self._driver.pose(now)
-        if velocity is not None:
-            self._commands.send_velocity(velocity)
-        if pose is not None:
-            self._commands.send_pose(pose)
-
     def _tell_news(self) -> None:
         self._feed.tell("news", json.dumps(self._news.told(time.monotonic())).encode(), lasting=True)
 
     def _hear_mode(self, message: String) -> None:
         self._news.set_mode(message.data)
-        if message.data == FAULT:
-            with self._driver_lock:
-                self._driver.let_go_of_all(time.monotonic())
+        if message.data == FAULT and self._controls is not None:
+            self._controls.let_go()
 
     def _hear_health(self, message: DiagnosticArray) -> None:
         now = time.monotonic()
@@ -164,7 +134,13 @@ def _check(values: dict[str, Any]) -> None:
         raise ValueError(f"parameter frame_rate is {values['frame_rate']:g}; give 1 to 60 pictures per second")
 
 
-def _serve(values: dict[str, Any], feed: MonitorFeed, actions: MonitorActions, told: dict[str, Any]) -> MonitorServer:
+def _actions(controls: MonitorControls | None) -> MonitorActions | None:
+    return None if controls is None else MonitorActions(controls.drive, controls.ask)
+
+
+def _serve(
+    values: dict[str, Any], feed: MonitorFeed, actions: MonitorActions | None, told: dict[str, Any]
+) -> MonitorServer:
     host, port = values["host"], values["port"]
     try:
         return MonitorServer(host, port, feed, actions, told)

@@ -28,6 +28,7 @@ STREAM_BUFFER = 8192  # [bytes] of pictures under way, so that a slow connection
 POLL_INTERVAL = 0.1  # [s] within which the end of the server is noticed
 IDLE_TIMEOUT = 60.0  # [s]
 HEARTBEAT = 0.25  # [s]
+WATCHING = "this monitor only watches: what it shows is a recording, and no robot hears it"
 PROTECTION = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; form-action 'self'; base-uri 'none'",
@@ -46,12 +47,15 @@ class MonitorActions:
 
 
 class MonitorServer:
-    """The HTTP server in threads of its own. `facts` is what a page has to know of the robot, as JSON.
+    """The HTTP server in threads of its own. `facts` is what a page has to know of the robot, as JSON; without actions
+    it refuses whatever would do something.
 
     Raises OSError where the address cannot be had.
     """
 
-    def __init__(self, host: str, port: int, feed: MonitorFeed, actions: MonitorActions, facts: dict[str, Any]) -> None:
+    def __init__(
+        self, host: str, port: int, feed: MonitorFeed, actions: MonitorActions | None, facts: dict[str, Any]
+    ) -> None:
         self._server = _Server(host, port, feed, actions, json.dumps(facts).encode())
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(POLL_INTERVAL,), name="monitor_server", daemon=True
@@ -75,7 +79,7 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 64
 
-    def __init__(self, host: str, port: int, feed: MonitorFeed, actions: MonitorActions, facts: bytes) -> None:
+    def __init__(self, host: str, port: int, feed: MonitorFeed, actions: MonitorActions | None, facts: bytes) -> None:
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.feed, self.actions, self.facts = feed, actions, facts
         self.files = {
@@ -114,14 +118,18 @@ class _Handler(BaseHTTPRequestHandler):
         content = self._content()
         if content is None or self._refused():
             return
+        actions = self.server.actions
+        if actions is None:
+            self._tell(HTTPStatus.FORBIDDEN, WATCHING)
+            return
         path = self.path.partition("?")[0]
         if path == "/stop":
-            self.server.actions.ask(Request.EMERGENCY_STOP)
+            actions.ask(Request.EMERGENCY_STOP)
             self._file("/stopped.html")
         elif path == "/order":
-            self._order(content)
+            self._order(content, actions)
         elif path.startswith("/request/"):
-            self._request(path.removeprefix("/request/"))
+            self._request(path.removeprefix("/request/"), actions)
         else:
             self._tell(HTTPStatus.NOT_FOUND, f"there is no {path}")
 
@@ -142,19 +150,19 @@ class _Handler(BaseHTTPRequestHandler):
             return None
         return self.rfile.read(int(length))
 
-    def _order(self, content: bytes) -> None:
+    def _order(self, content: bytes, actions: MonitorActions) -> None:
         try:
             order = parse_order(json.loads(content))
         except (ValueError, RecursionError) as error:
             self._tell(HTTPStatus.BAD_REQUEST, str(error))
             return
-        self._tell(HTTPStatus.OK, self.server.actions.drive(order))
+        self._tell(HTTPStatus.OK, actions.drive(order))
 
-    def _request(self, name: str) -> None:
+    def _request(self, name: str, actions: MonitorActions) -> None:
         if name not in {request.value for request in Request}:
             self._tell(HTTPStatus.NOT_FOUND, f"there is no request {name!r}")
             return
-        self.server.actions.ask(Request(name))
+        actions.ask(Request(name))
         self._tell(HTTPStatus.OK, "")
 
     def _file(self, name: str) -> None:

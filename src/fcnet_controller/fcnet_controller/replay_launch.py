@@ -6,17 +6,24 @@ policy did not say the same again, or when the bag cannot be replayed.
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 from launch import LaunchContext, LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown
+from launch.actions import OpaqueFunction, Shutdown
 from launch.events.process import ProcessExited
-from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
-BOOLEANS = ("true", "false")
+from fcnet_controller import monitor_launch
+from fcnet_controller.launch_choices import (
+    BOOLEANS,
+    LOG_LEVELS,
+    declared,
+    given,
+    refuse_other_than,
+    refuse_other_than_positive,
+)
+from fcnet_controller.suite_node import suite_node
 
 # Name: default, description.
 ARGUMENTS = {
@@ -27,60 +34,55 @@ ARGUMENTS = {
     "namespace": ("", "namespace of the robot in the bag; empty for the only one"),
     "loop": ("false", "true begins again at the end"),
     "summary": ("", "JSON file to write the result to"),
-    "log_level": ("info", "verbosity of the node"),
+    **monitor_launch.ARGUMENTS,
+    "log_level": ("info", f"verbosity of the nodes: {', '.join(LOG_LEVELS)}"),
 }
 
 
 def describe_replay() -> LaunchDescription:
     """The launch description."""
-    declared = [
-        DeclareLaunchArgument(name, default_value=default, description=description)
-        for name, (default, description) in ARGUMENTS.items()
-    ]
-    return LaunchDescription([*declared, OpaqueFunction(function=_start)])
+    return LaunchDescription([*declared(ARGUMENTS), OpaqueFunction(function=_start)])
 
 
 def _start(context: LaunchContext) -> list[Node]:
-    chosen = {name: LaunchConfiguration(name).perform(context) for name in ARGUMENTS}
-    _refuse_unknown(context)
+    chosen = given(context, ARGUMENTS, "replay.launch.py")
     _refuse_unsuitable(chosen)
-    parameters: dict[str, Any] = {name: chosen[name] for name in ("policy", "robot", "namespace", "summary")}
-    parameters |= {"bag": chosen["bag"], "rate": float(chosen["rate"]), "loop": chosen["loop"] == "true"}
-    return [
-        Node(
-            package="fcnet_controller",
-            executable="replay",
-            parameters=[parameters, {"use_sim_time": True}],
-            arguments=["--ros-args", "--log-level", chosen["log_level"]],
-            output="screen",
-            on_exit=_end,
-        )
-    ]
+    return [_replay(chosen), *_monitor(chosen)]
 
 
-def _refuse_unknown(context: LaunchContext) -> None:
-    """Upstream's `ros2 launch` takes any argument; a misspelt one shall not pass unnoticed."""
-    if not any(argument.endswith("replay.launch.py") for argument in sys.argv):
-        return
-    given = {argument.split(":=")[0] for argument in sys.argv if ":=" in argument}
-    if unknown := sorted((given & set(context.launch_configurations)) - set(ARGUMENTS)):
-        raise ValueError(f"unknown launch argument {', '.join(unknown)}; known are {', '.join(ARGUMENTS)}")
+def _replay(chosen: dict[str, str]) -> Node:
+    """The node itself stands in no namespace: it plays into that of the bag."""
+    parameters: dict[str, Any] = {name: chosen[name] for name in ("policy", "robot", "namespace", "summary", "bag")}
+    parameters |= {"rate": float(chosen["rate"]), "loop": chosen["loop"] == "true", "use_sim_time": True}
+    return suite_node("fcnet_controller", "replay", parameters, chosen | {"namespace": ""}, _end)
+
+
+def _monitor(chosen: dict[str, str]) -> list[Node]:
+    """A page on which the recorded targets and commands are seen."""
+    if chosen["monitor"] == "false":
+        return []
+    from fcnet_controller.replay_bag import STEPS  # these imports would keep other launches waiting
+    from fcnet_controller.replay_player import TARGETS, recorded
+    from fcnet_core.bags.bag import open_bag
+    from fcnet_core.remote_map import load_remote_map
+    from fcnet_core.replay.recording_notes import read_notes
+
+    notes = read_notes(open_bag(chosen["bag"]).custom)
+    robot, namespace = chosen["robot"] or notes.robot, chosen["namespace"].strip("/") or notes.namespace
+    if not robot:
+        raise ValueError(f"the bag {chosen['bag']} does not say which robot it is of; add robot:=aliengo, for example")
+    commands = [topic for source in load_remote_map().sources for topic in (source.velocity, source.pose)]
+    topics = {topic: recorded(topic) for topic in (TARGETS, STEPS, *commands)}
+    return monitor_launch.monitor(robot, chosen | {"namespace": namespace}, recorded=topics)
 
 
 def _refuse_unsuitable(chosen: dict[str, str]) -> None:
     if not chosen["bag"] or not Path(chosen["bag"]).exists():
         raise ValueError(f"launch argument bag:={chosen['bag']} names no recording; give the folder of one")
-    if chosen["loop"] not in BOOLEANS:
-        raise ValueError(f"launch argument loop:={chosen['loop']} is not known; choose {' or '.join(BOOLEANS)}")
-    if not _is_positive_number(chosen["rate"]):
-        raise ValueError(f"launch argument rate:={chosen['rate']} must be a positive number")
-
-
-def _is_positive_number(text: str) -> bool:
-    try:
-        return 0.0 < float(text) < float("inf")
-    except ValueError:
-        return False
+    refuse_other_than(BOOLEANS, "loop", chosen)
+    refuse_other_than(LOG_LEVELS, "log_level", chosen)
+    refuse_other_than_positive("rate", chosen)
+    monitor_launch.refuse_impossible_monitor(chosen)
 
 
 def _end(event: ProcessExited, context: LaunchContext) -> Shutdown | None:

@@ -1,7 +1,7 @@
-"""What the launch files share: a robot (real or simulated), its controller and, where asked for, the demo.
+"""What the robots' launch files share: a robot (real or simulated), its controller and, where asked for, the demo.
 
-Nothing goes on without any one of them: the launch ends with exit code 0 when the demo has passed or Ctrl-C was
-pressed, with another when a program ended by itself or the demo failed.
+Nothing goes on without any one of them, but everything without the recorder and the monitor: the launch ends with exit
+code 0 when the demo has passed or Ctrl-C was pressed, with another when a program ended by itself or the demo failed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from launch.actions import OpaqueFunction, Shutdown
 from launch.events.process import ProcessExited
 from launch_ros.actions import Node
 
-from fcnet_controller.launch_arguments import chosen_arguments, declared_arguments, has_demo
+from fcnet_controller.launch_arguments import ARGUMENTS, chosen_arguments, has_demo
+from fcnet_controller.launch_choices import declared
+from fcnet_controller.monitor_launch import monitor
+from fcnet_controller.suite_node import suite_node
 
 THIS_COMPUTER = "127.0.0.1"
 SIMULATION_TIMEOUT = 1.0  # [s] a busy computer that holds up a simulated robot and its controller is no fault of theirs
@@ -24,13 +27,14 @@ SIMULATION_TIMEOUT = 1.0  # [s] a busy computer that holds up a simulated robot 
 
 def describe_robot(robot: str) -> LaunchDescription:
     """The launch description of the robot called `robot`."""
-    return LaunchDescription([*declared_arguments(), OpaqueFunction(function=_start, args=[robot])])
+    return LaunchDescription([*declared(ARGUMENTS), OpaqueFunction(function=_start, args=[robot])])
 
 
 def _start(context: LaunchContext, robot: str) -> list[Action]:
     chosen = chosen_arguments(context, robot)
     backends = {"mujoco": _simulated, "desk": _on_desk, "unitree": _real}
     nodes = [*_recording(robot, chosen), *backends[chosen["backend"]](robot, chosen), _controller(robot, chosen)]
+    nodes += monitor(robot, chosen, bridge="" if chosen["backend"] == "mujoco" else f"{robot}_bridge")
     return [*nodes, _demo(chosen)] if has_demo(chosen) else nodes
 
 
@@ -119,15 +123,7 @@ def _free_port() -> int:
 
 
 def _node(package: str, executable: str, parameters: dict[str, Any], chosen: dict[str, str]) -> Node:
-    return Node(
-        package=package,
-        executable=executable,
-        namespace=chosen["namespace"],
-        parameters=[parameters, chosen["params_file"]] if chosen["params_file"] else [parameters],
-        arguments=["--ros-args", "--log-level", chosen["log_level"]],
-        output="screen",
-        on_exit=_end,
-    )
+    return suite_node(package, executable, parameters, chosen, _end)
 
 
 def _end(event: ProcessExited, context: LaunchContext) -> Shutdown | None:

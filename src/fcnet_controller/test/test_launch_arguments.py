@@ -33,6 +33,9 @@ def launch(*arguments):
         (("backend:=unitree", "transport:=usb"), "choose wire or sdk"),
         (("bag:=walk",), "add record:=true"),
         (("record:=yes",), "choose true or false"),
+        (("monitor_port:=8089",), "add monitor:=true"),
+        (("monitor:=true", "monitor_port:=web"), "no TCP port"),
+        (("monitr:=true",), "monitr"),
         (("record:=true", "policy:=/missing.safetensors"), "/missing.safetensors"),
     ],
 )

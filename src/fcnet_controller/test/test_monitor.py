@@ -25,14 +25,18 @@ class Client:
         self.picture, self.news, self.pictures = {}, {}, 0
         self._watching = None
 
-    def post(self, path, content=None):
+    def post(self, path, content=None, status=200):
         connection = http.client.HTTPConnection(self._host, timeout=PATIENCE)
         connection.request("POST", path, None if content is None else json.dumps(content))
         answer = connection.getresponse()
         body = answer.read()
         connection.close()
-        assert answer.status == 200, body
+        assert answer.status == status, body
         return json.loads(body)["sentence"] if body.startswith(b"{") else ""
+
+    def refused(self, path, content=None):
+        """The sentence with which something is forbidden."""
+        return self.post(path, content, status=403)
 
     def watch(self):
         """Receive pictures and news from now on."""
@@ -70,8 +74,8 @@ class Client:
             time.sleep(0.05)
 
 
-def open_monitor(start, bench):
-    program = start("monitor", port=0)
+def open_monitor(start, bench, **parameters):
+    program = start("monitor", port=0, **parameters)
     line = program.process.stdout.readline()
     address = re.search(r"http://(\S+) in a browser", line)
     assert address, line
@@ -195,6 +199,15 @@ def test_a_stop_is_repeated_until_a_controller_that_comes_later_has_heard_it(mon
     bench.until(lambda: stops == [True], "the stop")
     bench.until(lambda: "stopped" in monitor.news["answers"], "the answer")
     bench.node.destroy_service(service)
+
+
+def test_a_recording_is_only_watched(start, bench):
+    program, client = open_monitor(start, bench, watch_only=True)
+    assert client.picture["joints"]
+    for path, content in (("/stop", None), ("/request/stand_up", None), ("/order", {})):
+        assert "only watches" in client.refused(path, content)
+    assert bench.node.count_publishers("monitor/cmd_vel") == 0
+    end(program)
 
 
 def test_another_address_than_this_computers_is_warned_of(start):

@@ -10,9 +10,11 @@ export const VELOCITY = ["vx", "vy", "yaw_rate"];
 export const POSE = ["height", "roll", "pitch"];
 
 export class Driver {
-  constructor(ranges, tell) {
+  // silent: says nothing to the server, which shows a recording and would not listen.
+  constructor(ranges, tell, silent) {
     this.ranges = ranges;
     this.tell = tell;
+    this.silent = silent;
     this.held = Object.fromEntries(VELOCITY.map((field) => [field, 0])); // sliders
     this.inputs = new Map(); // sticks and keys: fractions of the range by field
     this.pose = Object.fromEntries(POSE.map((field) => [field, 0]));
@@ -112,6 +114,7 @@ export class Driver {
 
   // At once, also while the page is being left.
   sendZero() {
+    if (this.silent) return;
     this.moved = performance.now();
     this.driving = false;
     fetch("/order", { method: "POST", body: this.order([0, 0, 0]), keepalive: true }).catch(() => {});

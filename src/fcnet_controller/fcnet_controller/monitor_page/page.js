@@ -328,7 +328,8 @@ function fill(parent, children) {
 async function begin() {
   facts = await (await fetch("/facts.json")).json();
   $("robot").textContent = document.title = facts.robot;
-  driver = new Driver(facts.ranges, tell);
+  document.body.classList.toggle("watching", facts.watch_only);
+  driver = new Driver(facts.ranges, tell, facts.watch_only);
   scene = new Scene($("scene"), facts);
   velocityChart = new Chart($("velocity-chart"), VELOCITY.map((field) => ({ name: NAMES[field], unit: UNITS[field], low: -0.3, high: 0.3 })));
   jointChart = new Chart($("joint-chart"), []);
@@ -336,7 +337,7 @@ async function begin() {
   for (const field of POSE) addSlider($("poses"), field, (value) => driver.setPose({ [field]: value }));
   fill($("joints"), [0, 1, 2].flatMap((part) => facts.legs.map((_, leg) => part + 3 * leg)).map((k) => addJoint(facts.joints[k], k)));
   chooseJoint(joint);
-  learnKeys();
+  if (!facts.watch_only) learnKeys();
   releases.push(stick($("move"), (right, up) => driver.input("move", right === null ? null : { vx: up, vy: -right })));
   releases.push(stick($("turn"), (right) => driver.input("turn", right === null ? null : { yaw_rate: -right })));
   for (const button of document.querySelectorAll("[data-request]")) button.addEventListener("click", () => ask(button.dataset.request));

@@ -6,16 +6,21 @@ controller went into fault or a program ended by itself.
 
 from __future__ import annotations
 
-import sys
-from typing import Any
-
 from launch import LaunchContext, LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction, Shutdown
+from launch.actions import OpaqueFunction, Shutdown
 from launch.events.process import ProcessExited
-from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
-BOOLEANS = ("true", "false")
+from fcnet_controller import monitor_launch
+from fcnet_controller.launch_choices import (
+    BOOLEANS,
+    LOG_LEVELS,
+    declared,
+    given,
+    refuse_other_than,
+    refuse_other_than_positive,
+)
+from fcnet_controller.suite_node import suite_node
 
 # Name: default, description.
 ARGUMENTS = {
@@ -29,52 +34,32 @@ ARGUMENTS = {
     "loop": ("false", "true begins again at the end"),
     "publish_commands": ("true", "false leaves cmd_vel and cmd_pose to you"),
     "summary": ("", "JSON file to write the comparison to"),
+    **monitor_launch.ARGUMENTS,
     "namespace": ("", "namespace of all nodes"),
-    "log_level": ("info", "verbosity of the nodes"),
+    "log_level": ("info", f"verbosity of the nodes: {', '.join(LOG_LEVELS)}"),
 }
 
 
 def describe_playback() -> LaunchDescription:
     """The launch description."""
-    declared = [
-        DeclareLaunchArgument(name, default_value=default, description=description)
-        for name, (default, description) in ARGUMENTS.items()
-    ]
-    return LaunchDescription([*declared, OpaqueFunction(function=_start)])
+    return LaunchDescription([*declared(ARGUMENTS), OpaqueFunction(function=_start)])
 
 
 def _start(context: LaunchContext) -> list[Node]:
-    chosen = {name: LaunchConfiguration(name).perform(context) for name in ARGUMENTS}
-    _refuse_unknown(context)
+    chosen = given(context, ARGUMENTS, "isaac_playback.launch.py")
     _refuse_unsuitable(chosen)
-    return [_playback(chosen), _controller(chosen)]
-
-
-def _refuse_unknown(context: LaunchContext) -> None:
-    """Upstream's `ros2 launch` takes any argument; a misspelt one shall not pass unnoticed."""
-    if not any(argument.endswith("isaac_playback.launch.py") for argument in sys.argv):
-        return
-    given = {argument.split(":=")[0] for argument in sys.argv if ":=" in argument}
-    if unknown := sorted((given & set(context.launch_configurations)) - set(ARGUMENTS)):
-        raise ValueError(f"unknown launch argument {', '.join(unknown)}; known are {', '.join(ARGUMENTS)}")
+    return [_playback(chosen), _controller(chosen), *monitor_launch.monitor(chosen["robot"], chosen)]
 
 
 def _refuse_unsuitable(chosen: dict[str, str]) -> None:
     if bool(chosen["recording"]) == bool(chosen["live"]):
         raise ValueError("give either a recording (recording:=FILE) or the address of a live one (live:=HOST:PORT)")
     for name in ("loop", "publish_commands"):
-        if chosen[name] not in BOOLEANS:
-            raise ValueError(f"launch argument {name}:={chosen[name]} is not known; choose {' or '.join(BOOLEANS)}")
+        refuse_other_than(BOOLEANS, name, chosen)
+    refuse_other_than(LOG_LEVELS, "log_level", chosen)
     for name in ("rate", "control_rate"):
-        if not _is_positive_number(chosen[name]):
-            raise ValueError(f"launch argument {name}:={chosen[name]} must be a positive number")
-
-
-def _is_positive_number(text: str) -> bool:
-    try:
-        return 0.0 < float(text) < float("inf")
-    except ValueError:
-        return False
+        refuse_other_than_positive(name, chosen)
+    monitor_launch.refuse_impossible_monitor(chosen)
 
 
 def _playback(chosen: dict[str, str]) -> Node:
@@ -84,7 +69,7 @@ def _playback(chosen: dict[str, str]) -> Node:
         "loop": chosen["loop"] == "true",
         "publish_commands": chosen["publish_commands"] == "true",
     }
-    return _node("sim_bridge", "isaac_playback", parameters, chosen)
+    return suite_node("sim_bridge", "isaac_playback", parameters, chosen, _end)
 
 
 def _controller(chosen: dict[str, str]) -> Node:
@@ -96,19 +81,7 @@ def _controller(chosen: dict[str, str]) -> Node:
         "auto_start": True,
         "follows_targets": False,
     }
-    return _node("fcnet_controller", "controller", parameters, chosen)
-
-
-def _node(package: str, executable: str, parameters: dict[str, Any], chosen: dict[str, str]) -> Node:
-    return Node(
-        package=package,
-        executable=executable,
-        namespace=chosen["namespace"],
-        parameters=[parameters],
-        arguments=["--ros-args", "--log-level", chosen["log_level"]],
-        output="screen",
-        on_exit=_end,
-    )
+    return suite_node("fcnet_controller", "controller", parameters, chosen, _end)
 
 
 def _end(event: ProcessExited, context: LaunchContext) -> Shutdown | None:
