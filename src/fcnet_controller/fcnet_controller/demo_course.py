@@ -28,6 +28,7 @@ from fcnet_controller.status_display import StatusDisplay
 PATIENCE = 120.0  # [s] until a robot that does not answer or does not get up is given up; a first start compiles
 COMMAND_INTERVAL = 0.05  # [s]
 ASK_INTERVAL = 1.0  # [s] between two requests for the same
+HEALTH_PATIENCE = 2.0  # [s] for two reports of the controller's health
 ENOUGH = 0.7  # of the course's length, below which the robot did not follow it
 REST = Section("rest", 0.0)
 
@@ -83,7 +84,7 @@ class DemoCourse(Node):
             self._listen(0.1)
             self._show("" if self._mode else "waiting for a robot")
             if self._mode == "fault":
-                raise DemoFailedError(f"the controller is in fault: {self._health.get('fault', 'see its log')}")
+                raise DemoFailedError(f"the controller is in fault: {self._reason() or 'see its log'}")
             if self._now() > deadline:
                 raise DemoFailedError(
                     f"the robot is {self._mode.replace('_', ' ')} and does not walk after {PATIENCE:g} s"
@@ -107,10 +108,16 @@ class DemoCourse(Node):
             if self._score.falls:
                 raise DemoFailedError(f"the robot fell in section '{self._section.name}'")
             if self._mode != "walking":
-                reason = self._health.get("fault", "")
                 raise DemoFailedError(
-                    f"the controller went to {self._mode} in section '{self._section.name}' {reason}".strip()
+                    f"the controller went to {self._mode} in section '{self._section.name}' {self._reason()}".strip()
                 )
+
+    def _reason(self) -> str:
+        """Why the controller is in fault, in words, if it is; its health is told once a second."""
+        deadline = time.monotonic() + HEALTH_PATIENCE
+        while self._mode == "fault" and not self._health.get("fault") and time.monotonic() < deadline:
+            self._listen(0.1)
+        return self._health.get("fault", "")
 
     def _listen(self, timeout: float) -> None:
         self._executor.spin_once(timeout_sec=timeout)

@@ -77,9 +77,9 @@ def test_the_demo_passes_and_ends_the_launch_with_exit_code_0(start):
 
 
 def test_the_demo_fails_where_the_robot_does_not_walk(start, standing_policy):
-    program = start(*LAUNCH, "aliengo.launch.py", "demo:=true", f"policy:={standing_policy}", "real_time_factor:=4.0")
+    program = start(*LAUNCH, "aliengo.launch.py", "demo:=true", f"policy:={standing_policy}", "real_time_factor:=2.0")
     assert program.wait(120.0) != 0
-    assert "Failed: the robot" in program.output
+    assert "Failed: the robot" in program.output, program.output
     assert program.survivors() == {}
 
 
