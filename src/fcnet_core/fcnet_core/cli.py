@@ -28,8 +28,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     verbs = {entry.name: entry for entry in entry_points(group=VERB_GROUP)}
     packages = {entry.module.partition(".")[0] for entry in verbs.values()}
     try:
-        parser = _parser({name: entry.load() for name, entry in sorted(verbs.items())})
-        args = parser.parse_args(arguments)
+        given = list(sys.argv[1:] if arguments is None else arguments)
+        wanted = set(given[:1]) & set(verbs) or set(verbs)  # the others' libraries take longer to load than to answer
+        parser = _parser({name: verbs[name].load() for name in sorted(wanted)})
+        args = parser.parse_args(given)
         if "run" not in args:
             parser.print_help()
             return USAGE_ERROR

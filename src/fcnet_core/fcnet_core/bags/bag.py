@@ -15,6 +15,7 @@ from fcnet_core.bags.bag_error import BagError, DamagedBagError
 from fcnet_core.bags.mcap_file import McapFile
 from fcnet_core.bags.message_batch import MessageBatch, batch_of
 from fcnet_core.bags.sqlite_file import SqliteFile
+from fcnet_core.bags.yaml_texts import yaml_texts
 
 READERS: dict[str, type[McapFile] | type[SqliteFile]] = {".mcap": McapFile, ".db3": SqliteFile}
 LARGEST_METADATA = 512 * 2**10  # [bytes] of metadata.yaml; a bag of 12 topics has ten thousand
@@ -102,12 +103,12 @@ def _described(folder: Path, metadata: Path) -> Bag:
 
 
 def _facts(metadata: Path) -> dict[str, Any]:
-    """What metadata.yaml says, all of it as texts: nothing in it is made an object or a number."""
+    """What metadata.yaml says, all of it as texts."""
     with metadata.open("rb") as file:
         text = file.read(LARGEST_METADATA + 1)
     if len(text) > LARGEST_METADATA:
         raise ValueError(f"it is larger than {LARGEST_METADATA} bytes")
-    facts: dict[str, Any] = yaml.load(text, yaml.BaseLoader)["rosbag2_bagfile_information"]
+    facts: dict[str, Any] = yaml_texts(text)["rosbag2_bagfile_information"]
     return facts
 
 

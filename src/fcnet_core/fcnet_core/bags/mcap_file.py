@@ -131,17 +131,16 @@ class McapFile:
 
     def _parse(self, records: bytes) -> Generator[MessageBatch, None, int]:
         """Yield the messages of whole records and return where these end."""
-        block = np.frombuffer(records, dtype=np.uint8)
-        messages, definitions, end = find_records(block)
-        for operation, start, size in definitions.tolist():
-            self._define(operation, records[start : start + size])
+        messages, definitions, end = find_records(records)
+        for operation, start, stop in definitions.tolist():
+            self._define(operation, records[start:stop])
         order = np.argsort(messages[:, 0], kind="stable")
         identities, starts = np.unique(messages[order, 0], return_index=True)
         for identity, rows in zip(identities.tolist(), np.split(messages[order], starts[1:]), strict=False):
             if identity not in self._channels:
                 raise _Malformed(f"messages are of channel {identity}, which nothing defines; they are left out")
             if (channel := self._channels[identity]) is not None:
-                yield _batch(channel, block, rows)
+                yield _batch(channel, records, rows)
         return end
 
     def _define(self, operation: int, content: bytes) -> None:
@@ -168,9 +167,9 @@ class McapFile:
         self.problems.append(DamagedBagError(self.name or self.path, offset, what))
 
 
-def _batch(channel: _Channel, block: npt.NDArray[np.uint8], rows: npt.NDArray[np.int64]) -> MessageBatch:
-    start, size = np.ascontiguousarray(rows[:, 2]), np.ascontiguousarray(rows[:, 3])
-    return MessageBatch(channel.topic, channel.kind, rows[:, 1], size, gather(block, start, size))
+def _batch(channel: _Channel, records: bytes, rows: npt.NDArray[np.int64]) -> MessageBatch:
+    _, received, start, end = rows.T
+    return MessageBatch(channel.topic, channel.kind, received, end - start, gather(records, start, end - start))
 
 
 def _text(content: bytes, at: int) -> tuple[str, int]:

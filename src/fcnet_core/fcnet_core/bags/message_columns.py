@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 from rosbags.interfaces import Nodetype
@@ -104,29 +104,46 @@ class ColumnDecoder:
         return cursor.layout
 
 
-@dataclass
 class _Layout:
-    """Where the numbers of a message lie. `spans` (S, 2): first bytes and sizes of its lengths and strings, which are
-    its structure; `structure`: these bytes.
-    """
+    """Where the numbers of `message` lie, and which of its bytes, its lengths and strings, are its structure."""
 
-    numbers: dict[str, tuple[int, str, int]] = field(default_factory=dict)
-    texts: dict[str, list[str]] = field(default_factory=dict)
-    spans: list[tuple[int, int]] = field(default_factory=lambda: [(0, len(LITTLE_ENDIAN))])
-    structure: bytearray = field(default_factory=lambda: bytearray(LITTLE_ENDIAN))
+    def __init__(self, message: bytes) -> None:
+        self.numbers: dict[str, tuple[int, str, int]] = {}
+        self.texts: dict[str, list[str]] = {}
+        self._message = message
+        self._fixed = bytearray(len(message))
+        self.fix(0, len(LITTLE_ENDIAN))
 
-    def fix(self, start: int, content: bytes) -> None:
-        """Take `content` at `start` for structure."""
-        before, size = self.spans[-1]
-        if before + size == start:
-            self.spans[-1] = before, size + len(content)
-        else:
-            self.spans.append((start, len(content)))
-        self.structure += content
+    def fix(self, start: int, end: int) -> None:
+        """Take these bytes for structure."""
+        self._fixed[start:end] = b"\xff" * (end - start)
 
     def shared_by(self, messages: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
-        """Which messages have this structure."""
-        return _agree(messages, np.array(self.spans), np.frombuffer(bytes(self.structure), dtype=np.uint8))
+        """Which messages (N, length) have this structure."""
+        count, length = messages.shape
+        places, wanted, fixed = self._words
+        each_place = np.ndarray((count, length - fixed.itemsize + 1), fixed.dtype, messages, strides=(length, 1))
+        different = each_place[:, places]
+        different ^= wanted
+        different &= fixed
+        return np.equal(np.bitwise_or.reduce(different, axis=1), 0)
+
+    @cached_property
+    def _words(self) -> tuple[list[int], npt.NDArray[Any], npt.NDArray[Any]]:
+        """The structure by words of eight bytes, so that few comparisons do: their places, their values, and which bits
+        of them belong to the structure. What lies between strings belongs to nothing and may be anything.
+        """
+        kind = np.dtype("<u8" if len(self._message) >= 8 else "u1")
+        last = len(self._message) - kind.itemsize
+        places: list[int] = []
+        at = self._fixed.find(0xFF)
+        while at >= 0:
+            places.append(min(at, last))
+            at = self._fixed.find(0xFF, places[-1] + kind.itemsize)
+        fixed, message = (
+            np.ndarray(last + 1, kind, content, strides=(1,))[places] for content in (self._fixed, self._message)
+        )
+        return places, message & fixed, fixed
 
     def numbers_of(self, messages: npt.NDArray[np.uint8]) -> Mapping[str, npt.NDArray[Any]]:
         return _Numbers(self.numbers, messages)
@@ -141,7 +158,7 @@ class _Numbers(Mapping[str, "npt.NDArray[Any]"]):
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
         at, kind, count = self.places[name]
-        return np.ascontiguousarray(self.messages[:, at : at + count * np.dtype(kind).itemsize]).view(kind)
+        return self.messages[:, at : at + count * np.dtype(kind).itemsize].view(kind)
 
     def __contains__(self, name: object) -> bool:
         return name in self.places
@@ -153,24 +170,6 @@ class _Numbers(Mapping[str, "npt.NDArray[Any]"]):
         return len(self.places)
 
 
-@numba.njit(nogil=True, cache=True)
-def _agree(
-    messages: npt.NDArray[np.uint8], spans: npt.NDArray[np.int64], wanted: npt.NDArray[np.uint8]
-) -> npt.NDArray[np.bool_]:
-    """Which rows have the wanted bytes in these spans."""
-    same = np.empty(len(messages), np.bool_)
-    for row in range(len(messages)):
-        different, at = 0, 0
-        for span in range(len(spans)):
-            start, size = spans[span]
-            found, due = messages[row, start : start + size], wanted[at : at + size]
-            for byte in range(size):  # without a way out, so that many bytes are compared at once
-                different |= found[byte] ^ due[byte]
-            at += size
-        same[row] = different == 0
-    return same
-
-
 class _Cursor:
     """Walks through one message along its type."""
 
@@ -178,7 +177,7 @@ class _Cursor:
         self.content = content
         self.types = types
         self.at = ENCAPSULATION
-        self.layout = _Layout()
+        self.layout = _Layout(content)
         self.fields = 0
 
     def align(self, size: int) -> None:
@@ -193,7 +192,7 @@ class _Cursor:
     def count(self) -> int:
         self.align(4)
         start = self.take(4)
-        self.layout.fix(start, self.content[start : self.at])
+        self.layout.fix(start, self.at)
         (value,) = struct.unpack_from("<I", self.content, start)
         if value > len(self.content):
             raise UndecodableError(f"one of {len(self.content)} bytes claims {value} elements")
@@ -202,7 +201,7 @@ class _Cursor:
     def text(self, name: str) -> None:
         length = self.count()
         start = self.take(length)
-        self.layout.fix(start, self.content[start : self.at])
+        self.layout.fix(start, self.at)
         text = self.content[start : self.at].rstrip(b"\0").decode(errors="replace")
         self.layout.texts.setdefault(name, []).append(text)
 
@@ -215,9 +214,10 @@ class _Cursor:
         self.layout.numbers[name] = (self.take(count * size), NUMBERS[kind], count)
 
     def message(self, name: str, kind: str) -> None:
-        fields = self.types.get(kind)
-        if fields is None:
-            raise UndecodableError(f"the type {kind} is not known")
+        try:
+            fields = self.types[kind]
+        except KeyError:
+            raise UndecodableError(f"the type {kind} is not known") from None
         if name.count(".") > DEEPEST:
             raise UndecodableError("their type is nested too deeply")
         for member, definition in fields[1]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -58,37 +59,46 @@ class TopicReader:
     def finish(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """When the messages were received (N,) [s] and their rows (N, width), in the order of the bag."""
         self._decode()
-        rows = np.concatenate(self._rows) if self._rows else np.empty((0, self._width))
-        received = np.concatenate(self._received) if self._received else np.empty(0, dtype=np.int64)
+        rows = _joined(self._rows) if self._rows else np.empty((0, self._width))
+        received = _joined(self._received) if self._received else np.empty(0, dtype=np.int64)
         return received.astype(np.float64) * 1e-9, rows
 
     def _decode(self) -> None:
         batches, self._waiting = self._waiting, []
         if not batches:
             return
-        size = np.concatenate([batch.size for batch in batches])
-        content = np.concatenate([batch.content for batch in batches])
-        rows, good = np.full((len(size), self._width), np.nan), np.zeros(len(size), dtype=np.bool_)
+        content, size = _joined([batch.content for batch in batches]), _joined([batch.size for batch in batches])
+        places, parts = [], []
         for group in self._decoder_for(batches[0].kind).decode(content, size):
-            if isinstance(group, Columns):
-                self._place(group, rows, good)
-            else:
+            if not isinstance(group, Columns):
                 self._leave_out(group[1], 1)
+            elif (rows := self._picked(group)) is not None:
+                places.append(group.rows)
+                parts.append(rows)
+        if parts:
+            order = _joined(places)
+            self._keep(_joined([batch.received for batch in batches])[order], _joined(parts), order)
+
+    def _picked(self, group: Columns) -> npt.NDArray[np.float64] | None:
+        try:
+            return self._pick(group) if len(group.rows) else None
+        except UnusableError as error:
+            self._leave_out(str(error), len(group.rows))
+            return None
+
+    def _keep(
+        self, received: npt.NDArray[np.int64], rows: npt.NDArray[np.float64], places: npt.NDArray[np.int64]
+    ) -> None:
+        """Keep these rows in the order of their places in the bag."""
+        if (np.diff(places) < 0).any():
+            order = np.argsort(places)
+            received, rows = received[order], rows[order]
         damaged = np.abs(rows) > LARGEST
         if damaged.any():
             self.damaged += int(damaged.any(axis=1).sum())
             rows[damaged] = np.nan
-        self._rows.append(rows[good])
-        self._received.append(np.concatenate([batch.received for batch in batches])[good])
-
-    def _place(self, group: Columns, rows: npt.NDArray[np.float64], good: npt.NDArray[np.bool_]) -> None:
-        if not len(group.rows):
-            return
-        try:
-            rows[group.rows] = self._pick(group)
-            good[group.rows] = True
-        except UnusableError as error:
-            self._leave_out(str(error), len(group.rows))
+        self._rows.append(rows)
+        self._received.append(received)
 
     def _decoder_for(self, kind: str) -> ColumnDecoder:
         if self._decoder is None or self._decoder[0] != kind:
@@ -99,3 +109,7 @@ class TopicReader:
         if len(self.problems) >= 20:
             sentence = "of other faults"
         self.problems[sentence] = self.problems.get(sentence, 0) + messages
+
+
+def _joined(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -109,6 +109,32 @@ def test_columns_hold_what_each_message_holds() -> None:
     assert seen == set(range(40))
 
 
+def test_what_lies_between_strings_may_be_anything() -> None:
+    """Writers leave there what was in their memory."""
+    _, message = joint_state(["hip"], 1)
+    odd = message.replace(b"base\0\0\0\0", b"base\0xyz")
+    assert odd != message
+    (group,) = columns_of("sensor_msgs/msg/JointState", [message, odd])
+    assert group.rows.tolist() == [0, 1]
+
+
+def test_messages_shorter_than_a_number_of_eight_bytes_are_read() -> None:
+    messages = [bytes([0, 1, 0, 0, value]) for value in (1, 0, 1)] + [b"\1\1\0\0\1"]
+    groups = columns_of("std_msgs/msg/Bool", messages)
+    assert [group.numbers["data"][:, 0].tolist() for group in groups if isinstance(group, Columns)] == [[1, 0, 1]]
+    assert [group for group in groups if not isinstance(group, Columns)] == [(3, "they are not little-endian CDR")]
+
+
+def test_a_type_is_what_the_bag_says_it_is() -> None:
+    """Types change from distribution to distribution; a damaged definition is none."""
+    kind = "std_msgs/msg/ColorRGBA"
+    own = fields_for(kind, {kind: ("ros2msg", "float64 r\nstd_msgs/String name")})
+    assert [field for field, _ in own[kind][1]] == ["r", "name"]
+    assert [field for field, _ in own["std_msgs/msg/String"][1]] == ["data"]
+    damaged = fields_for(kind, {kind: ("ros2msg", "flo\0at64 [[r")})
+    assert [field for field, _ in damaged[kind][1]] == ["r", "g", "b", "a"]
+
+
 def test_a_message_that_is_cut_is_told_and_the_others_are_read() -> None:
     made = [joint_state(["hip"], seed)[1] for seed in range(3)]
     groups = columns_of("sensor_msgs/msg/JointState", [made[0], made[1][:-9], made[2]])
