@@ -134,7 +134,7 @@ def test_a_bag_of_a_failed_run_becomes_data_up_to_the_fault(aliengo: Robot, tmp_
 
     class FailedRun(made_bag.MadeBag):
         def _messages(self) -> list[Any]:
-            return [*super()._messages(), (4.0, "controller/mode", made_bag._text("fault"))]
+            return [*super()._messages(), (4.0, "controller/mode", made_bag.text("fault"))]
 
     model = load_model(Path(__file__).parents[3] / "models" / "aliengo.safetensors")
     bag = FailedRun(model, aliengo, rate=100.0).write(tmp_path / "fall")

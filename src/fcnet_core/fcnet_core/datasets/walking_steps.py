@@ -93,7 +93,8 @@ def walking_steps(run: RecordedRun, robot: Robot, rate: float, bag: str) -> Walk
     left_out["a value is not a number or cannot be"] += int((known & ~sound).sum())
     left_out["a target lies beyond the joint limits"] += int((sound & ~within).sum())
     begins = _begins(steps, rate) | np.append(True, ~within[:-1])[: len(within)]
-    begins |= missing_before(target, previous, steps.cold) > 0
+    if recorded:
+        begins |= missing_before(steps, target, previous) > 0
     keep = np.flatnonzero(within)
     joints, imu, target, previous = joints[keep], imu[keep], target[keep], previous[keep]
     return WalkingSteps(

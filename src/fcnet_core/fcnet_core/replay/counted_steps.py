@@ -20,6 +20,7 @@ from fcnet_core.replay.stamps import newest
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.int64]
 SLIP = 2.5  # periods by which targets may be fewer than time allows: as much as the gait's phase may be wrong
 PAUSE = 5.0  # periods without a target, after which the policy starts cold
 STALE = 0.1  # [s] an older state is none: the controller would not have walked on it
@@ -104,7 +105,7 @@ def _sent(run: RecordedRun) -> Mask:
 
 def _count(run: RecordedRun, walk: _Walk, shaper: CommandShaper) -> CountedSteps:
     period = shaper.clock.period
-    rows = np.arange(walk.begin, walk.end, _cycles(run, walk, period))
+    rows = _step_rows(run.targets.position, walk, _cycles(run, walk, period))
     time, received = run.targets.stamp[rows], run.targets.received[rows]
     slip = np.abs((received - received[0]) / period - np.arange(len(rows)))
     before = np.maximum(rows - 1, 0)
@@ -117,6 +118,21 @@ def _count(run: RecordedRun, walk: _Walk, shaper: CommandShaper) -> CountedSteps
         command=_commands(setpoints(run, received), shaper),
     )
     return CountedSteps(steps, np.full(len(rows), walk.begun), np.maximum.accumulate(slip) <= SLIP)
+
+
+def _step_rows(position: Array, walk: _Walk, cycles: int) -> Rows:
+    """The row of each step's first target. Between two steps the policy's targets hold: one that is found held comes
+    after the step, because the bag lacks one of the targets held before it.
+    """
+    if cycles == 1:
+        return np.arange(walk.begin, walk.end)
+    held = np.append(False, (np.diff(position, axis=0) == 0).all(axis=1)).tolist()
+    rows, row = [], walk.begin
+    while row < walk.end:
+        late = next((late for late in range(cycles // 2 + 1) if not held[row - late]), 0)
+        rows.append(row - late)
+        row += cycles - late
+    return np.array(rows)
 
 
 def _seen(stamps: Array, time: Array) -> Array:

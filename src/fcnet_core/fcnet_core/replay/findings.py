@@ -30,7 +30,7 @@ class Finding:
 def findings(evaluation: Evaluation) -> list[Finding]:
     """The verdict, the gravest first."""
     found = [*_bag(evaluation), *_policies(evaluation), *_robot(evaluation), *_timing(evaluation.figures["timing"])]
-    return sorted(found, key=lambda finding: ("bad", "note", "good").index(finding.level))
+    return sorted(dict.fromkeys(found), key=lambda finding: ("bad", "note", "good").index(finding.level))
 
 
 def _bag(evaluation: Evaluation) -> Iterator[Finding]:
@@ -83,18 +83,18 @@ def _error(label: str, figures: dict[str, Any]) -> Finding:
 
 def _doubts(replay: PolicyReplay) -> Iterator[Finding]:
     """Why differences may not be the policy's."""
-    loop, steps = replay.loop, len(replay.loop.time)
+    loop = replay.loop
     if replay.basis == "counted":
         yield Finding(
             "note",
-            "The bag does not tell the policy's steps: they were put together by counting targets. A part of what "
-            f"policy {replay.label} differs by is due to that.",
+            "The bag does not tell the policy's steps: they were put together by counting targets. A part of the "
+            "differences is due to that.",
         )
     if replay.unknown_phase:
         yield Finding(
             "note",
-            f"The gait's phase may be wrong in {replay.unknown_phase} of the steps, because the bag lacks the beginning "
-            "of that walk or targets in it: there, differences may say little.",
+            f"The gait's phase may be wrong in {replay.unknown_phase} of the steps: the bag lacks the beginning of "
+            "their walk, or targets in it. Differences may say little there.",
         )
     if loop.lost:
         yield Finding(
@@ -107,9 +107,8 @@ def _doubts(replay: PolicyReplay) -> Iterator[Finding]:
     if replay.basis != "alone" and not loop.comparable.all():
         yield Finding(
             "note",
-            f"{steps - int(loop.comparable.sum())} steps are not compared: after messages that the bag lacks, or "
-            f"before the first of them, it does not tell what the recorded policy remembered. Policy {replay.label} "
-            "starts cold there.",
+            f"{int((~loop.comparable).sum())} steps are not compared: after missing messages, and where a bag begins "
+            "in the middle of a walk, nobody knows what the recorded policy remembered. The replay starts cold there.",
         )
 
 

@@ -44,8 +44,11 @@ class OpenLoop:
         return np.where(self.comparable[:, None], self.action - self.recorded, np.nan)
 
 
-def replay_steps(run: RecordedRun, steps: StepRecord, model: PolicyModel, robot: Robot, period: float) -> OpenLoop:
-    """Step the policy of `model` through these steps of a run; period [s] of the control cycles.
+def replay_steps(
+    run: RecordedRun, steps: StepRecord, model: PolicyModel, robot: Robot, period: float, told: bool = True
+) -> OpenLoop:
+    """Step the policy of `model` through these steps of a run; period [s] of the control cycles; told: by the
+    controller, so that some may be missing, which cannot be where they were put together.
 
     The memory starts cold where it did in the run, and also where steps are lost or missing: rather a cold start than a
     memory of something else. From there on targets are not compared until the recorded policy starts cold, or until
@@ -58,7 +61,7 @@ def replay_steps(run: RecordedRun, steps: StepRecord, model: PolicyModel, robot:
     known = (joints >= 0) & (imu >= 0) & (target >= 0) & (previous >= 0)
     known[known] = _usable(run, joints[known], imu[known], target[known], previous[known])
     known &= (np.abs(steps.command) < LARGEST).all(axis=1)
-    missing = missing_before(target, previous, steps.cold)
+    missing = missing_before(steps, target, previous) if told else np.zeros(len(known), dtype=np.int64)
     broken = ~steps.cold & (np.append(True, ~known[:-1])[: len(known)] | (missing > 0))
     known &= np.cumsum((steps.cold | broken) & known) <= MOST_STARTS
     joints, imu, target, broken = joints[known], imu[known], target[known], broken[known]
@@ -89,9 +92,7 @@ def _comparable(cold: Mask, broken: Mask, model: PolicyModel) -> Mask:
     """
     step = np.arange(len(cold))
     start = np.maximum.accumulate(np.where(cold, step, 0))
-    memory = model.card.shape.layers * (model.card.shape.window - 1)
-    forgot = (step - start >= memory) & (model.card.window_policy == "sliding")
-    comparable: Mask = ~broken[start] | forgot if len(start) else broken
+    comparable: Mask = ~broken[start] | (step - start >= model.card.memory) if len(start) else broken
     return comparable
 
 

@@ -52,7 +52,8 @@ def replay_policy(
     if len(steps.target_stamp) < 2 or np.median(np.diff(steps.target_stamp)) * model.card.control_rate > 1.0 / SLOWEST:
         return PolicyReplay(label, name, model, "alone", _alone(run, model, robot))
     unknown = int((~counted.phase_known).sum())
-    return PolicyReplay(label, name, model, "counted", replay_steps(run, steps, model, robot, period), unknown)
+    loop = replay_steps(run, steps, model, robot, period, told=False)
+    return PolicyReplay(label, name, model, "counted", loop, unknown)
 
 
 def _alone(run: RecordedRun, model: PolicyModel, robot: Robot) -> OpenLoop:

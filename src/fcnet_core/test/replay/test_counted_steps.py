@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
@@ -58,6 +59,32 @@ def test_at_the_beginning_of_a_walk_the_policy_saw_the_target_before_it_as_sent_
     np.testing.assert_allclose(counted.steps.target_stamp, told.target_stamp, rtol=0, atol=1e-6)
     np.testing.assert_allclose(counted.steps.previous_stamp, told.previous_stamp, rtol=0, atol=1e-6)
     np.testing.assert_array_equal(counted.steps.cold, told.cold)
+
+
+def held_four_times(messages):
+    """Every target of the policy is sent again three times, as by a controller of 200 Hz."""
+    held = []
+    for received, topic, message in messages:
+        if topic == "joint_trajectory" and received > 0.02:
+            for again in (1, 2, 3):
+                later = deepcopy(message)
+                later.header.stamp.nanosec += again * 5_000_000
+                held.append((received + again * 0.005, topic, later))
+    return [*messages, *held]
+
+
+def test_of_a_faster_controllers_targets_every_nth_is_a_step_though_the_bag_lacks_some(count, stood_before) -> None:
+    def edit(messages):
+        messages = sorted(held_four_times(stood_before(messages)), key=lambda entry: entry[0])
+        lacking = [place for place, entry in enumerate(messages) if entry[1] == "joint_trajectory"][11::31]
+        return [entry for place, entry in enumerate(messages) if place not in lacking]
+
+    told, counted = count(edit=edit)
+    assert len(counted.steps.cold) == 199 and counted.phase_known.all()
+    np.testing.assert_allclose(counted.steps.command, told.command, atol=1e-9)
+    shift = counted.steps.target_stamp - told.target_stamp  # where the first of four is lacking, it is the second
+    assert set(np.round(shift, 3)) == {0.0, 0.005}
+    assert (shift < 0.004).mean() > 0.95
 
 
 def test_the_walk_ends_where_a_controller_that_is_stopped_damps(count, stood_before) -> None:

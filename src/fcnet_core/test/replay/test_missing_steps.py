@@ -8,6 +8,7 @@ import pytest
 from fcnet_core.replay.findings import findings
 from fcnet_core.replay.judge_bag import judge_bag
 from fcnet_core.replay.missing_steps import missing_before
+from fcnet_core.replay.recorded_run import StepRecord
 
 MEMORY = 4 * 63  # steps that the shipped policy remembers: of 64 inputs the newest and 63 more, in each of four layers
 ROBOT = {"custom": {"fcnet.robot": "aliengo"}}
@@ -63,15 +64,32 @@ def test_where_nothing_can_be_compared_the_report_says_so(write_bag) -> None:
     assert "Not one step of policy A can be compared with what was sent." in told
 
 
+def steps_at(period, cold):
+    """Steps that were taken at these multiples of 20 ms."""
+    time = 0.02 * np.array(period)
+    return StepRecord(time, time, time, time, np.array(cold, dtype=bool), np.zeros((len(time), 16)))
+
+
 def test_targets_are_counted_in_control_cycles() -> None:
-    target = np.array([3, 7, 11, 19, 23])
-    previous = np.array([2, 6, 10, 18, 22])
-    cold = np.arange(5) == 0
-    np.testing.assert_array_equal(missing_before(target, previous, cold), [0, 0, 0, 1, 0])
+    steps = steps_at([0, 1, 2.8, 4.8, 5.8], [1, 0, 0, 0, 0])  # the third was late, before the fourth one is missing
+    target, previous = np.array([3, 7, 11, 19, 23]), np.array([2, 6, 10, 18, 22])
+    np.testing.assert_array_equal(missing_before(steps, target, previous), [0, 0, 0, 1, 0])
+
+
+def test_a_target_that_the_bag_lacks_is_no_step_unless_there_was_time_for_one() -> None:
+    target, previous = np.array([3, 7, 11, 14, 18]), np.array([2, 6, 10, 13, 17])
+    usual, slow = steps_at([0, 1, 2, 3, 4], [1, 0, 0, 0, 0]), steps_at([0, 1, 2, 9, 10], [1, 0, 0, 0, 0])
+    np.testing.assert_array_equal(missing_before(usual, target, previous), 0)
+    np.testing.assert_array_equal(missing_before(slow, target, previous), [0, 0, 0, 1, 0])
 
 
 def test_what_is_not_in_the_recording_and_what_begins_anew_follows_nothing() -> None:
-    target = np.array([3, -1, 5, 40, 41])
-    previous = np.array([2, 3, 4, 39, 40])
-    cold = np.array([True, False, False, True, False])
-    np.testing.assert_array_equal(missing_before(target, previous, cold), 0)
+    steps = steps_at([0, 1, 2, 40, 41], [1, 0, 0, 1, 0])
+    target, previous = np.array([3, -1, 5, 40, 41]), np.array([2, 3, 4, 39, 40])
+    np.testing.assert_array_equal(missing_before(steps, target, previous), 0)
+
+
+def test_a_step_that_is_told_again_follows_none() -> None:
+    steps = steps_at([0, 1, 2, 0, 1], [1, 0, 0, 0, 0])
+    target, previous = np.array([1, 2, 3, 1, 2]), np.array([0, 1, 2, 0, 1])
+    np.testing.assert_array_equal(missing_before(steps, target, previous) > 0, [0, 0, 0, 1, 0])
