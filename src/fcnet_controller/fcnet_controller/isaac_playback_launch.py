@@ -20,6 +20,7 @@ from fcnet_controller.launch_choices import (
     refuse_other_than,
     refuse_other_than_positive,
 )
+from fcnet_controller.robot_launch import SIMULATION_TIMEOUT
 from fcnet_controller.suite_node import suite_node
 
 # Name: default, description.
@@ -80,6 +81,7 @@ def _controller(chosen: dict[str, str]) -> Node:
         "real_time_factor": float(chosen["rate"]),
         "auto_start": True,
         "follows_targets": False,
+        "state_timeout": SIMULATION_TIMEOUT,
     }
     return suite_node("fcnet_controller", "controller", parameters, chosen, _end)
 

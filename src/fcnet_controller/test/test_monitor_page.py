@@ -44,7 +44,7 @@ class Browser:
         options = {"args": [*FLAGS, f"--user-data-dir={folder}", "--window-size=1280,1000"], "binary": _chromium()}
         options |= {"mobileEmulation": {"deviceMetrics": PHONE}} if phone else {}
         wanted = {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
-        self._base = driver
+        self._base, self.phone = driver, phone
         session = self._call("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
         self._base += f"/session/{session['sessionId']}"
         self._process = session["capabilities"]["goog:processID"]
@@ -199,6 +199,7 @@ def test_the_page_shows_a_robot_that_moves(browser, bench, robot):
     drawn = browser.run("return monitor.scene.drawn")
     until(lambda: browser.run("return monitor.scene.drawn") > drawn + 10, "more pictures")
     assert browser.run("return document.documentElement.scrollWidth <= innerWidth"), "nothing sticks out sideways"
+    assert not browser.phone or browser.run("return innerWidth") == PHONE["width"], "nothing widens a phone's page"
     stop = browser.run("return document.querySelector('#stop button').getBoundingClientRect().toJSON()")
     assert stop["top"] >= 0
     assert stop["bottom"] <= browser.run("return innerHeight")

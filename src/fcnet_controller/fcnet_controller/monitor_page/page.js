@@ -169,9 +169,10 @@ let timing = [];
 function figures(values) {
   const pairs = [];
   const pair = (name, key) => {
-    if (values[`${key}_p50_ms`]) pairs.push([name, `${values[`${key}_p50_ms`]} / ${values[`${key}_p99_ms`]} ms`]);
+    if (values[`${key}_p99_ms`] > 0) pairs.push([name, `${values[`${key}_p50_ms`]} / ${values[`${key}_p99_ms`]} ms`]);
   };
-  if (values.rate_hz) pairs.push(["control rate", `${values.rate_hz} of ${values.wanted_rate_hz} Hz`]);
+  const wanted = values.wanted_rate_hz > 0 ? ` of ${values.wanted_rate_hz}` : "";
+  if (values.rate_hz) pairs.push(["control rate", `${values.rate_hz}${wanted} Hz`]);
   pair("state to target, p50 / p99", "response");
   pair("policy step, p50 / p99", "step");
   pair("loop wakes late, p50 / p99", "wake");
@@ -192,8 +193,8 @@ function watch() {
   }
   if (document.hidden) return;
   const age = latest && latest.age !== null ? `${Math.round(1000 * latest.age)} ms` : "none";
-  const trip = driver.roundTrip === null ? "not measured" : `${Math.round(driver.roundTrip)} ms`;
-  fill($("timing"), list([["newest state", age], ["order and answer", trip], ...timing]).children);
+  const trip = driver.roundTrip === null ? [] : [["order and answer", `${Math.round(driver.roundTrip)} ms`]];
+  fill($("timing"), list([["newest state", age], ...trip, ...timing]).children);
   showSliders();
 }
 
