@@ -35,4 +35,7 @@ else
 fi
 # Robots and simulators of other people on the network stay out unless asked for.
 export ROS_AUTOMATIC_DISCOVERY_RANGE="${ROS_AUTOMATIC_DISCOVERY_RANGE:-LOCALHOST}"
+if [ "${ROS_DISTRO:-}" = humble ] && [ "$ROS_AUTOMATIC_DISCOVERY_RANGE" = LOCALHOST ]; then
+    export ROS_LOCALHOST_ONLY="${ROS_LOCALHOST_ONLY:-1}" # Humble's way to say the same
+fi
 unset _fcnet_file _fcnet_root

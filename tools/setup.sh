@@ -33,6 +33,21 @@ esac
 "$python" -c 'import ensurepip, venv' 2>/dev/null ||
     fail "Python $version has no venv module: install it (Debian, Ubuntu: apt install python3-venv)"
 
+# One setup at a time, also where a make and several shells begin at once. Python locks, for want of flock on macOS; the
+# lock is this shell's and ends with it.
+exec 9<.
+"$python" - <<'END'
+import fcntl, sys
+try:
+    try:
+        fcntl.flock(9, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print("fcnet: waiting for another setup of this folder to end", file=sys.stderr)
+        fcntl.flock(9, fcntl.LOCK_EX)
+except OSError as error:
+    print(f"fcnet: this file system has no locks ({error.strerror}): do not run two setups at once", file=sys.stderr)
+END
+
 if distribution; then
     mode="ROS 2 $ROS_DISTRO"
     requirements=requirements/distribution.txt

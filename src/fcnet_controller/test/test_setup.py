@@ -1,0 +1,77 @@
+"""`tools/setup.sh` and `. env.sh`: one setup at a time, and ROS stays on this computer."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+PATIENCE = 30.0  # [s]
+STUBS = (".venv/bin/activate", ".venv/fcnet-kind", "install/local_setup.sh", "install/local_setup.bash")
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    """A copy of the two scripts, in a folder where nothing has been set up."""
+    (tmp_path / "tools").mkdir()
+    for name in ("tools/setup.sh", "env.sh"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    return tmp_path
+
+
+@pytest.fixture
+def python(tmp_path):
+    """A Python that makes no virtual environment, so that a setup ends where it begins to work."""
+    program = tmp_path / "python"
+    program.write_text(f'#!/bin/sh\n[ "$2" != venv ] || {{ echo working; exit 1; }}\nexec {sys.executable} "$@"\n')
+    program.chmod(0o755)
+    return program
+
+
+def test_a_setup_waits_for_another_to_end(workspace, python):
+    folder = os.open(workspace, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    setup = subprocess.Popen(
+        ["sh", "tools/setup.sh"],
+        cwd=workspace,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=os.environ | {"PYTHON": str(python)},
+        text=True,
+    )
+    assert "waiting for another setup" in setup.stdout.readline()
+    with pytest.raises(subprocess.TimeoutExpired):
+        setup.wait(1.0)
+    os.close(folder)
+    assert "working" in setup.communicate(timeout=PATIENCE)[0]
+
+
+@pytest.mark.parametrize(
+    ("given", "localhost_only"),
+    [
+        ({"ROS_DISTRO": "humble"}, "1"),
+        ({"ROS_DISTRO": "humble", "ROS_AUTOMATIC_DISCOVERY_RANGE": "SUBNET"}, ""),
+        ({"ROS_DISTRO": "humble", "ROS_LOCALHOST_ONLY": "0"}, "0"),
+        ({"ROS_DISTRO": "jazzy"}, ""),
+    ],
+)
+def test_ros_stays_on_this_computer_also_where_it_is_humble(workspace, given, localhost_only):
+    (workspace / "tools" / "setup.sh").write_text("true\n")
+    for name in STUBS:
+        (workspace / name).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / name).touch()
+    told = subprocess.run(
+        ["sh", "-c", '. ./env.sh && echo "$ROS_AUTOMATIC_DISCOVERY_RANGE $ROS_LOCALHOST_ONLY"'],
+        cwd=workspace,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        env={"PATH": os.environ["PATH"], **given},
+    )
+    assert told.stdout == f"{given.get('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')} {localhost_only}\n", told.stderr
