@@ -33,13 +33,16 @@ DOMAINS = itertools.count(os.getpid() % 80)
 
 
 class Program:
-    """A bridge in a process of its own, with everything it prints."""
+    """A bridge in a process of its own, with everything it prints.
 
-    def __init__(self, domain, robot, params_file=None, **parameters):
+    broken: Python that runs before it, to break a part; prepare: called in the new process before all else.
+    """
+
+    def __init__(self, domain, robot, params_file=None, broken="", prepare=None, **parameters):
         arguments = ["--params-file", str(params_file)] if params_file else []
         arguments += [text for name, value in parameters.items() for text in ("-p", f"{name}:={value}")]
         environment = os.environ | {"ROS_DOMAIN_ID": str(domain), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
-        program = f"import sys; from unitree_bridge.program import bridge; sys.exit(bridge({robot!r}))"
+        program = f"{broken}\nimport sys; from unitree_bridge.program import bridge; sys.exit(bridge({robot!r}))"
         self.process = subprocess.Popen(
             [sys.executable, "-c", program, "--ros-args", *arguments],
             stdin=subprocess.DEVNULL,
@@ -47,6 +50,7 @@ class Program:
             stderr=subprocess.STDOUT,
             text=True,
             env=environment | {"OMP_NUM_THREADS": "1"},
+            preexec_fn=prepare,
         )
         self.lines = []
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -275,3 +279,17 @@ def offer_gains(person, kp, kd):
 def is_damping():
     """Whether a command holds nothing and only resists motion."""
     return lambda command: bool((command.stiffness == 0).all() and (command.damping > 0).all())
+
+
+@pytest.fixture
+def assert_refused():
+    """That a bridge ends by itself with one sentence, which has these words."""
+
+    def assert_refused(program, *words):
+        assert program.wait() not in (0, None)
+        assert "Traceback" not in program.output
+        for word in words:
+            assert word in program.output
+        assert len(program.output.strip().splitlines()) == 1, program.output
+
+    return assert_refused

@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import ExitStack
 from types import FrameType
 
 import rclpy
@@ -28,20 +29,24 @@ from unitree_bridge.bridge_health import BridgeHealth
 from unitree_bridge.bridge_parameters import BridgeParameters, ParameterError, declare_parameters, read_parameters
 from unitree_bridge.gains_receiver import GainsReceiver
 from unitree_bridge.io_loop import IoLoop, LoopSettings
+from unitree_bridge.lifecycle_failure import told_failure
 from unitree_bridge.motor_services import MotorServices
 from unitree_bridge.remote_publisher import RemotePublisher
+from unitree_bridge.robot_claim import PERIOD as CLAIM_PERIOD
+from unitree_bridge.robot_claim import RobotClaim, RobotClaimedError
+from unitree_bridge.robot_lock import RobotLock
 from unitree_bridge.shared_memory import avoid_shared_memory
 from unitree_bridge.state_publisher import StatePublisher
 from unitree_bridge.target_receiver import TargetReceiver
 from unitree_lowlevel.command_limiter import damping_command
 from unitree_lowlevel.driver import MotorDriver
 from unitree_lowlevel.generation import GENERATIONS
+from unitree_lowlevel.network_check import resolve
 from unitree_lowlevel.open_transport import make_transport
 from unitree_lowlevel.safety.trip import Trip
 from unitree_lowlevel.transport import Transport, TransportError
 
 HEALTH_PERIOD = 1.0  # [s]
-DISCOVERY_TIME = 1.0  # [s] after which a node knows the others
 REFUSAL_QUIET = 2.0  # [s] between two warnings about commands that are not obeyed
 WARNING = "warning: "  # how the driver's announcements of such begin
 SWITCH_INTERVAL = 0.0005  # [s] that the executor's thread may keep the loop from the interpreter
@@ -53,15 +58,15 @@ class ConfigurationError(ValueError):
 
 
 class BridgeNode(LifecycleNode):
-    """The bridge of the robot called `robot`. `failed` tells that its loop has ended by an error."""
+    """The bridge of the robot called `robot`. `failed` tells that it has ended by an error."""
 
     def __init__(self, robot: str) -> None:
         super().__init__(f"{robot}_bridge")
         declare_parameters(self)
         self.failed = False
         self._robot_name = robot
-        self._born = time.monotonic()
         self._loop: IoLoop | None = None
+        self._connected = ExitStack()  # what is undone, the latest first, when the robot is left
         self._fault = self._obstacle = ""
         self._told_refused = 0
         self._health_publisher = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
@@ -71,34 +76,37 @@ class BridgeNode(LifecycleNode):
         self._changed = self.create_guard_condition(self._tell_news)
         self._motor_services = MotorServices(self, lambda: self._driver if self._loop else None)
 
+    @told_failure
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Connect to the robot; FAILURE, with a sentence in the log, when that cannot be."""
         try:
-            parameters = read_parameters(self)
-            robot = self._load_robot(parameters)
-            self._refuse_second_publisher()
-            self._transport = self._connect(parameters)
-        except (ValueError, OSError, TransportError) as error:
+            with ExitStack() as connected:
+                self._configure(connected)
+                self._connected = connected.pop_all()
+        except (ValueError, OSError, TransportError, RobotClaimedError) as error:
             self.get_logger().error(" ".join(str(error).split()))  # YAML tells its errors in several lines
             return FAILURE
-        self._start_loop(parameters, robot)
         return SUCCESS
 
+    @told_failure
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Let the joints follow targets."""
         self._driver.activate()
         return SUCCESS
 
+    @told_failure
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Damp the joints; states go on."""
         self._driver.deactivate()
         return SUCCESS
 
+    @told_failure
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Leave the robot, damped."""
         self.leave_robot()
         return SUCCESS
 
+    @told_failure
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Leave the robot for good, damped."""
         self.leave_robot()
@@ -106,15 +114,20 @@ class BridgeNode(LifecycleNode):
 
     def leave_robot(self) -> None:
         """Damp the robot, end the loop and close the connection, if there is one."""
-        if self._loop is None:
-            return
-        self._loop.stop()
-        self._tell_news()
-        self._loop = None
-        self._transport.close()
-        self.destroy_timer(self._health_timer)
-        for part in (self._targets, self._states, self._remote, self._gains):
-            part.destroy(self)
+        self._connected.close()
+
+    def _configure(self, connected: ExitStack) -> None:
+        parameters = read_parameters(self)
+        robot = self._load_robot(parameters)
+        self._transport = self._connect(parameters)
+        connected.callback(self._transport.close)
+        self._lock_robot(parameters.target, connected)
+        self._claim = RobotClaim(self)
+        connected.callback(self._claim.release)
+        self._claim.win()
+        self._transport.receive()  # what has come meanwhile is old
+        self._make_parts(parameters, robot, connected)
+        self._start_loop(parameters, robot, connected)
 
     def _load_robot(self, parameters: BridgeParameters) -> Robot:
         robot = load_robot(parameters.robot_file or self._robot_name)
@@ -125,39 +138,43 @@ class BridgeNode(LifecycleNode):
             )
         return robot
 
-    def _refuse_second_publisher(self) -> None:
-        """Two sources of one robot's state mean that two programs would move it."""
-        time.sleep(max(0.0, self._born + DISCOVERY_TIME - time.monotonic()))
-        if others := self.get_publishers_info_by_topic("joint_states"):
-            raise ConfigurationError(
-                f"{others[0].node_name} publishes {self.resolve_topic_name('joint_states')} already: another bridge or "
-                "simulator is running; stop it (one that was killed is forgotten after 20 s), or use a namespace"
-            )
-
     def _connect(self, parameters: BridgeParameters) -> Transport:
         generation = GENERATIONS[parameters.generation]
         transport = make_transport(parameters.transport, generation, parameters.target, parameters.local_port)
         transport.open()
         return transport
 
-    def _start_loop(self, parameters: BridgeParameters, robot: Robot) -> None:
-        period = 1.0 / parameters.io_rate
+    def _lock_robot(self, target: tuple[str, int], connected: ExitStack) -> None:
+        """Keep other bridges of this computer from this robot; ROS may take seconds to tell of them."""
+        lock = RobotLock()
+        connected.callback(lock.release)
+        if not lock.take((resolve(target[0]), target[1])):
+            raise ConfigurationError(
+                f"another bridge on this computer moves the robot at {target[0]}:{target[1]} already; stop it first"
+            )
+
+    def _make_parts(self, parameters: BridgeParameters, robot: Robot, connected: ExitStack) -> None:
+        """The driver, and what stands between it and the topics."""
         self._driver = MotorDriver(
             robot,
-            period,
+            1.0 / parameters.io_rate,
             interpolation_time=parameters.interpolation_time,
             stop_chords=load_remote_map().emergency_stop,
         )
         self._targets, self._states = TargetReceiver(self), StatePublisher(self)
         self._remote, self._gains = RemotePublisher(self), GainsReceiver(self, self._driver)
+        for part in (self._targets, self._states, self._remote, self._gains):
+            connected.callback(part.destroy, self)
+
+    def _start_loop(self, parameters: BridgeParameters, robot: Robot, connected: ExitStack) -> None:
         settings = LoopSettings(
-            period=period,
+            period=1.0 / parameters.io_rate,
             turns_per_state=parameters.turns_per_state,
             realtime_priority=parameters.realtime_priority,
             lock_memory=parameters.lock_memory,
             cpu=parameters.cpu,
         )
-        self._loop = IoLoop(
+        loop = IoLoop(
             self._transport,
             self._driver,
             self._targets,
@@ -168,13 +185,26 @@ class BridgeNode(LifecycleNode):
             self._changed.trigger,
         )
         name = f"{self.get_fully_qualified_name().lstrip('/')}: motors"
-        self._health = BridgeHealth(name, parameters.io_rate, self._loop, self._driver, self._transport, self._gains)
+        self._health = BridgeHealth(name, parameters.io_rate, loop, self._driver, self._transport, self._gains)
         self._answers = AnswerWatch(parameters.target, time.monotonic())
         self._fault_publisher.publish(String(data=""))
+        for period, act in ((HEALTH_PERIOD, self._tell_health), (CLAIM_PERIOD, self._renew_claim)):
+            connected.callback(self.destroy_timer, self.create_timer(period, act))
         gc.collect()
         gc.freeze()  # what lives now lives on: later collections need not look at it and stay short
-        self._loop.start()
-        self._health_timer = self.create_timer(HEALTH_PERIOD, self._tell_health)
+        self._loop = loop
+        connected.callback(self._end_loop, loop)
+        loop.start()
+
+    def _end_loop(self, loop: IoLoop) -> None:
+        loop.stop()
+        self._tell_news()
+        self._loop = None
+
+    def _renew_claim(self) -> None:
+        if (sentence := self._claim.renew()) and not self.failed:
+            self.failed = True
+            self.get_logger().fatal(f"{sentence}; this bridge leaves the robot, damped")
 
     def _tell_news(self) -> None:
         """Say once what has happened; called when the loop has seen something new."""

@@ -6,7 +6,6 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 
 from fcnet_core.joint_command import RefusedCommandError
@@ -90,12 +89,10 @@ class IoLoop:
             settings = self._settings
             self.refused_privileges.extend(claim(settings.realtime_priority, settings.lock_memory, settings.cpu))
             self._run_turns()
-        except BaseException:
+        except Exception:  # noqa: BLE001 told by whoever started the loop
             self.error = traceback.format_exc()
-            raise
-        finally:
-            self._say_farewell()
-            self._on_change()
+        self._say_farewell()
+        self._on_change()
 
     def _run_turns(self) -> None:
         driver, told = self._driver, None
@@ -162,7 +159,9 @@ class IoLoop:
 
     def _say_farewell(self) -> None:
         end = time.monotonic() + FAREWELL
-        with suppress(Exception):
+        try:
             while time.monotonic() < end:
                 self._transport.send(self._farewell)
                 time.sleep(self._settings.period)
+        except Exception:  # noqa: BLE001 told by whoever started the loop
+            self.error += traceback.format_exc()

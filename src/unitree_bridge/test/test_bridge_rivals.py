@@ -1,0 +1,85 @@
+"""One robot, one bridge: a second one is refused, whichever way it comes; the successor of a dead one is not."""
+
+import signal
+import socket
+import time
+
+import pytest
+from sensor_msgs.msg import JointState
+
+ELSEWHERE = {"network.target": "127.0.0.2"}  # a robot that is off: this bridge is heard by its claim alone
+
+
+def wait_for_commands(person, board):
+    count = board.commands.count
+    person.until(lambda: board.commands.count > count + 50, "commands")
+
+
+def one_that_ended(person, programs):
+    person.until(lambda: any(program.process.poll() is not None for program in programs), "one has ended")
+    time.sleep(1.0)
+    ended = [program for program in programs if program.process.poll() is not None]
+    assert len(ended) == 1, [program.output for program in programs]
+    assert ended[0].wait() == 1
+    return ended[0]
+
+
+def test_a_bridge_in_reserve_takes_over_from_one_that_was_killed(start, person, board):
+    first = start(auto_start=True)
+    reserve = start()
+    wait_for_commands(person, board)
+    person.until(lambda: len(person.node.get_service_names_and_types_by_node("aliengo_bridge", "/")) > 0, "nodes")
+    time.sleep(3.5)  # until the reserve knows the first, also where ROS's first greeting was lost
+    first.end(signal.SIGKILL)
+    assert person.change("aliengo_bridge", "configure"), reserve.output
+    wait_for_commands(person, board)
+
+
+def test_a_second_bridge_on_the_same_port_is_refused(start, assert_refused):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as first:
+        first.bind(("", 0))
+        program = start(auto_start=True, **{"network.local_port": first.getsockname()[1]})
+        assert_refused(program, "in use", "another bridge")
+
+
+def test_a_second_bridge_of_this_computer_is_refused_until_the_first_was_killed(start, person, board, assert_refused):
+    first = start(auto_start=True)
+    wait_for_commands(person, board)
+    assert_refused(start(auto_start=True), "another bridge on this computer", "stop it first")
+    assert first.process.poll() is None
+    first.end(signal.SIGKILL)
+    successor = start(auto_start=True)
+    wait_for_commands(person, board)
+    assert successor.end() == 0, successor.output
+
+
+def test_a_bridge_elsewhere_is_refused_while_another_one_holds_the_robot(start, person, board):
+    first = start(auto_start=True)
+    wait_for_commands(person, board)
+    second = start(auto_start=True, **ELSEWHERE)
+    assert one_that_ended(person, [first, second]) is second
+    assert "moves this robot already" in second.output
+    assert "Traceback" not in second.output
+
+
+@pytest.mark.parametrize("other", [{}, ELSEWHERE], ids=["on this computer", "elsewhere"])
+def test_of_two_bridges_that_start_together_one_is_refused(start, person, other):
+    ended = one_that_ended(person, [start(auto_start=True), start(auto_start=True, **other)])
+    assert "already" in ended.output
+    assert "Traceback" not in ended.output
+
+
+def test_a_simulator_that_publishes_joint_states_is_not_joined(start, person, assert_refused):
+    publisher = person.node.create_publisher(JointState, "joint_states", 1)
+    timer = person.node.create_timer(0.02, lambda: publisher.publish(JointState()))
+    assert_refused(start(auto_start=True), "person moves this robot already", "/joint_states", "stop it")
+    person.node.destroy_timer(timer)
+    person.node.destroy_publisher(publisher)
+
+
+def test_a_publisher_of_joint_states_that_is_never_heard_keeps_nobody_away(start, person, board):
+    publisher = person.node.create_publisher(JointState, "joint_states", 1)
+    program = start(auto_start=True)
+    wait_for_commands(person, board)
+    assert program.process.poll() is None
+    person.node.destroy_publisher(publisher)
