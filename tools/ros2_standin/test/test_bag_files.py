@@ -133,7 +133,40 @@ def test_the_official_reader_takes_the_files(new_bag: Callable[..., BagWriter]):
             assert found == [(number * PERIOD, 1000) for number in range(200)]
             assert reader.get_header().profile == "ros2"
             assert reader.get_summary().statistics.chunk_count == 2
-            assert [record.name for record in reader.iter_metadata()] == ["rosbag2"]
+            described = [yaml.safe_load(record.metadata["serialized_metadata"]) for record in reader.iter_metadata()]
+            assert [record.name for record in reader.iter_metadata()] == ["rosbag2", "rosbag2"]
+            assert reader.get_summary().statistics.metadata_count == 2
+            # A distribution's ros2 bag reads one after the other; the last one stays.
+            assert [(facts["version"], facts["message_count"]) for facts in described] == [(9, 0), (9, 400)]
+
+
+def test_a_file_tells_what_its_bag_was_given_to_keep_from_its_first_byte_on(new_bag: Callable[..., BagWriter]):
+    given = {"robot": "a1", "git": "1=2: ä"}
+    bag = new_bag(custom_data=given)
+    fill(bag, 10)
+    bag.flush()  # and then it is killed
+    (path,) = bag.folder.glob("*.mcap")
+    with path.open("rb") as file:
+        (record,) = mcap.reader.make_reader(file, validate_crcs=True).iter_metadata()
+    assert yaml.safe_load(record.metadata["serialized_metadata"])["custom_data"] == given
+    assert numbers(path) == list(range(10))
+
+    (bag.folder / "metadata.yaml").unlink()
+    reindex(bag.folder)
+    with open_bag(bag.folder) as found:
+        assert found.custom_data == given
+    (bag.folder / "metadata.yaml").unlink()
+    path.write_bytes(path.read_bytes()[:-200])
+    reindex(bag.folder)
+    with open_bag(bag.folder) as found:
+        assert (found.custom_data, found.reader.message_count) == (given, 20)
+
+
+def test_a_file_without_messages_is_one(new_bag: Callable[..., BagWriter], tmp_path: Path):
+    """Others can read it as soon as it is there."""
+    BagWriter(tmp_path / "new", custom_data={"robot": "a1"})
+    with Reader(tmp_path / "new" / "new_0.mcap") as reader:
+        assert reader.message_count == 0
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ LARGEST_METADATA = 512 * 2**10  # [bytes] of metadata.yaml; a bag of 12 topics h
 LARGEST_MESSAGE = 16 * 2**20  # [bytes] of one compressed message, unpacked
 LARGEST_FILE = 8 * 2**30  # [bytes] of one compressed file, unpacked
 BLOCK = 2**20  # [bytes]
+UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError, yaml.YAMLError)  # metadata
 
 
 @dataclass
@@ -29,7 +31,8 @@ class Bag:
     """One recording. While `batches` runs, `problems` gathers what could not be read, `seen` every topic of the bag
     and its type, and `definitions` encoding and text of the types that it defines.
 
-    path: what the user gave; files: in the order of recording; custom: the recorder's own entries in metadata.yaml.
+    path: what the user gave; files: in the order of recording; custom: the recorder's own entries, custom_data in
+    metadata.yaml or, where that is lost, in the files.
     """
 
     path: Path
@@ -81,7 +84,7 @@ def open_bag(path: str | Path) -> Bag:
     """The bag at `path`. Raises BagError with one sentence when there is none."""
     place = Path(path)
     if place.is_file() and _is_bag_file(place):
-        return Bag(place, (place,), {}, compressed_messages=False)
+        return Bag(place, (place,), *_told_by((place,)))
     if not place.is_dir():
         raise BagError(f"there is no bag at {place}; give the folder that was recorded, or an .mcap or .db3 file")
     metadata = place / "metadata.yaml"
@@ -92,9 +95,8 @@ def _described(folder: Path, metadata: Path) -> Bag:
     try:
         facts = _facts(metadata)
         files = tuple(_inside(folder, name) for name in facts["relative_file_paths"])
-        by_message = str(facts.get("compression_mode") or "").lower() == "message"
-        custom = _words(facts.get("custom_data"))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, yaml.YAMLError) as error:
+        custom, by_message = _told(facts)
+    except (OSError, *UNREADABLE) as error:
         return _undescribed(folder, f"its metadata.yaml cannot be read ({_first_line(error)})")
     missing = [file for file in files if not file.is_file()]
     if missing or not files:
@@ -125,7 +127,23 @@ def _undescribed(folder: Path, why: str) -> Bag:
     if not files:
         raise BagError(f"{folder} holds no bag: {why}, and there is no .mcap or .db3 file in it")
     problem = DamagedBagError(folder / "metadata.yaml", 0, f"{why}; all {len(files)} bag files of the folder are read")
-    return Bag(folder, files, {}, compressed_messages=False, problems=[problem])
+    return Bag(folder, files, *_told_by(files), problems=[problem])
+
+
+def _told_by(files: tuple[Path, ...]) -> tuple[dict[str, str], bool]:
+    """As _told, by what the files say themselves: rosbag2 writes it into them too, the last is the newest."""
+    custom, by_message = {}, False
+    for file in files:
+        for text in READERS[file.suffix](file).metadata() if file.suffix in READERS else ():
+            with contextlib.suppress(*UNREADABLE):
+                words, by_message = _told(yaml_texts(text))
+                custom.update(words)
+    return custom, by_message
+
+
+def _told(facts: dict[str, Any]) -> tuple[dict[str, str], bool]:
+    """The recorder's own entries, and whether each message is compressed by itself."""
+    return _words(facts.get("custom_data")), str(facts.get("compression_mode") or "").lower() == "message"
 
 
 def _inside(folder: Path, name: Any) -> Path:

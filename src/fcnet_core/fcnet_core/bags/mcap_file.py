@@ -29,7 +29,9 @@ BLOCK = 2**20  # [bytes] read at a time where messages lie outside of chunks
 MOST_PROBLEMS = 20  # told one by one
 RECORD = struct.Struct("<BQ")
 CHUNK = struct.Struct("<QQQI")
-FOOTER_OP, CHUNK_OP, DATA_END_OP = 2, 6, 15
+FOOTER_OP, CHUNK_OP, METADATA_OP, DATA_END_OP = 2, 6, 12, 15
+LARGEST_METADATA = 2**20  # [bytes] of one record; a bag of 12 topics has ten thousand
+MOST_RECORDS = 1_000_000  # looked at for metadata: a second; chunks of an hour are a tenth of that
 DEFINITION_ENCODINGS = ("ros2msg", "ros2idl")
 
 
@@ -71,6 +73,39 @@ class McapFile:
             if file.read(len(MAGIC)) != MAGIC:
                 raise BagError(f"{self.name or self.path} is damaged at byte 0: it does not begin as an mcap file does")
             yield from self._records(file)
+
+    def metadata(self) -> list[str]:
+        """What rosbag2 wrote about the bag into this file, as YAML: once when it began it, once when it ended it.
+        Records that cannot be read are not among them.
+        """
+        with self.path.open("rb") as file:
+            if file.read(len(MAGIC)) != MAGIC:
+                return []
+            found = [self._metadata(file.read(length)) for length in self._metadata_records(file)]
+        return [text for text in found if text]
+
+    def _metadata_records(self, file: BinaryIO) -> Iterator[int]:
+        """Go to each record of metadata and tell its length."""
+        for _ in range(MOST_RECORDS):
+            head = file.read(RECORD.size)
+            if len(head) < RECORD.size:
+                return
+            operation, length = RECORD.unpack(head)
+            end = file.tell() + length
+            if operation in (DATA_END_OP, FOOTER_OP) or end > self.path.stat().st_size:
+                return
+            if operation == METADATA_OP and length <= LARGEST_METADATA:
+                yield length
+            file.seek(end)
+
+    @staticmethod
+    def _metadata(content: bytes) -> str:
+        try:
+            name, at = _text(content, 0)
+            key, at = _text(content, at + 4)
+            return _text(content, at)[0] if (name, key) == ("rosbag2", "serialized_metadata") else ""
+        except (_Malformed, struct.error, UnicodeDecodeError):
+            return ""
 
     def _records(self, file: BinaryIO) -> Iterator[MessageBatch]:
         size = self.path.stat().st_size

@@ -14,6 +14,7 @@ from fcnet_core.bags.message_batch import MessageBatch, batch_of
 
 MAGIC = b"SQLite format 3\0"
 LARGEST_MESSAGE = 16 * 2**20  # [bytes]
+LARGEST_METADATA = 2**20  # [characters]
 ROWS = 1000  # read at a time
 STEPS = 1_000_000  # of the database's machine between two looks at what it does
 LOOKS = 300  # without a single row; a row of a bag takes a few hundred steps
@@ -41,11 +42,10 @@ class SqliteFile:
                 raise BagError(
                     f"{self.name or self.path} is damaged at byte 0: it does not begin as an sqlite3 bag does"
                 )
-        self._rows, self._idle = 0, 0
-        database = sqlite3.connect(f"file:{self.path.resolve()}?mode=ro&immutable=1", uri=True)
+        self._rows = 0
+        database = self._open()
         try:
             database.execute("PRAGMA trusted_schema = OFF")
-            database.set_progress_handler(self._look, STEPS)
             for table in ("topics", "messages"):
                 if not _is_table(database, table):
                     raise sqlite3.DatabaseError(f"it has no table {table}")
@@ -54,6 +54,29 @@ class SqliteFile:
             self._damage(f"after {self._rows} messages the database says: {error}")
         finally:
             database.close()
+
+    def metadata(self) -> list[str]:
+        """What rosbag2 wrote about the bag into this file, as YAML; nothing where it cannot be read."""
+        database = self._open()
+        try:
+            database.execute("PRAGMA trusted_schema = OFF")
+            if not _is_table(database, "metadata"):
+                return []
+            found = database.execute(
+                f"SELECT metadata FROM metadata WHERE length(metadata) <= {LARGEST_METADATA} LIMIT 9"
+            )
+            return [str(text) for (text,) in found]
+        except (sqlite3.Error, UnicodeDecodeError, OverflowError):
+            return []
+        finally:
+            database.close()
+
+    def _open(self) -> sqlite3.Connection:
+        """The database, which gives up by itself when it works for long without a row."""
+        self._idle = 0
+        database = sqlite3.connect(f"file:{self.path.resolve()}?mode=ro&immutable=1", uri=True)
+        database.set_progress_handler(self._look, STEPS)
+        return database
 
     def _channels(self, database: sqlite3.Connection) -> dict[int, tuple[str, str]]:
         found = database.execute("SELECT id, name, type FROM topics WHERE serialization_format = 'cdr'").fetchall()

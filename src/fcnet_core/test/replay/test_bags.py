@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import struct
 
 import numpy as np
 import pytest
@@ -64,6 +65,46 @@ def test_a_killed_recording_without_metadata_is_read_and_told_of(write_bag, tmp_
     bag = open_bag(tmp_path / "bag")
     assert len(everything(bag)["/joint_states"]) == 150
     assert "metadata.yaml" in str(bag.problems[0])
+
+
+@pytest.mark.parametrize("storage", [StoragePlugin.MCAP, StoragePlugin.SQLITE3])
+def test_what_the_recorder_noted_is_found_without_metadata(storage, write_bag, tmp_path) -> None:
+    noted = {"fcnet.robot": "aliengo", "odd": "ä: [1, *x]"}
+    shutil.copytree(write_bag(seconds=0.6, storage=storage, custom=noted), tmp_path / "bag")
+    (tmp_path / "bag" / "metadata.yaml").unlink()
+    assert open_bag(tmp_path / "bag").custom == noted
+    (file,) = (tmp_path / "bag").iterdir()
+    assert open_bag(file).custom == noted
+
+
+def test_a_message_compressed_by_itself_is_unpacked_without_metadata(write_bag, tmp_path) -> None:
+    shutil.copytree(
+        write_bag(seconds=0.6, storage=StoragePlugin.SQLITE3, compression=CompressionMode.MESSAGE), tmp_path / "bag"
+    )
+    (tmp_path / "bag" / "metadata.yaml").unlink()
+    assert len(everything(open_bag(tmp_path / "bag"))["/joint_states"]) == 150
+
+
+def described(text: str) -> bytes:
+    """A record of metadata as rosbag2 writes it into mcap files."""
+    texts = [part.encode() for part in ("rosbag2", "serialized_metadata", text)]
+    name, key, value = (struct.pack("<I", len(part)) + part for part in texts)
+    content = name + struct.pack("<I", len(key + value)) + key + value
+    return struct.pack("<BQ", 12, len(content)) + content
+
+
+def test_what_the_recorder_noted_is_found_when_it_was_killed(write_bag, tmp_path) -> None:
+    """Recorders tell it at the beginning too; the last that can be read counts."""
+    (whole,) = write_bag(seconds=0.6).glob("*.mcap")
+    content = whole.read_bytes()
+    begin = 8 + 9 + struct.unpack_from("<Q", content, 9)[0]
+    records = [described(f"custom_data: {{fcnet.robot: {robot}}}") for robot in ("a1", "aliengo")]
+    file = tmp_path / "killed.mcap"
+    file.write_bytes(content[:begin] + b"".join(records) + content[begin : len(content) // 2])
+    assert open_bag(file).custom == {"fcnet.robot": "aliengo"}
+    for damage in (described("custom_data: [[["), described("3"), records[0][:9] + b"\xff" * 40):
+        file.write_bytes(content[:begin] + records[0] + damage + records[0][:-3])
+        assert open_bag(file).custom == {"fcnet.robot": "a1"}
 
 
 def test_what_is_no_bag_is_refused_in_a_sentence(tmp_path) -> None:

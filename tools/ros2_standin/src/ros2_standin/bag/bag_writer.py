@@ -113,7 +113,8 @@ class BagWriter:
         self._channels.clear()
         self._schemas.clear()
         name = f"{self.folder.resolve().name}_{len(self._finished) + ahead}.mcap"
-        file = McapWriter(self.folder / name, self._level)
+        begun = describe_bag([BagFile(name, 0, 0, {})], self._topics, self._custom_data)
+        file = McapWriter(self.folder / name, as_yaml(begun), self._level)
         for topic in self._topics:
             self._add_to_file(file, topic)
         return file

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import struct
 import zlib
 from collections.abc import Iterator
@@ -63,6 +64,18 @@ class McapSalvage:
                     return
                 if found:
                     yield sorted(found, key=lambda message: message[1])
+
+    def metadata(self) -> Iterator[str]:
+        """Give what rosbag2's metadata records say about the bag, as YAML; those before the first damage."""
+        with self.path.open("rb") as file:
+            if file.read(len(MAGIC)) != MAGIC:
+                return
+            for _, opcode, content in _records(file):
+                if opcode == Opcode.METADATA:
+                    fields = _Fields(content)
+                    with contextlib.suppress(ValueError, struct.error):
+                        if fields.string() == "rosbag2":
+                            yield fields.string_map().get("serialized_metadata", "")
 
     def _take(self, opcode: int, content: bytes) -> list[Message]:
         if opcode == Opcode.CHUNK:

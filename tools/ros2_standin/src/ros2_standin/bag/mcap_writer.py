@@ -33,8 +33,11 @@ class McapWriter:
     reader takes; a write that fails, for want of space say, raises OSError and leaves what had been written before.
     """
 
-    def __init__(self, path: Path, level: int | None = None) -> None:
-        """Create the file at `path`; with `level` chunks are compressed with zstd."""
+    def __init__(self, path: Path, metadata: str, level: int | None = None) -> None:
+        """Create the file at `path`, beginning with rosbag2's `metadata` as YAML, which tells what is known by then.
+
+        With `level` chunks are compressed with zstd.
+        """
         self.path = path
         self.counts: dict[int, int] = {}
         self.start, self.end = 0, 0  # [ns], the earliest and the latest message
@@ -43,11 +46,12 @@ class McapWriter:
         self._channels: list[bytes] = []
         self._definitions: list[bytes] = []  # schemas and channels that no chunk holds yet
         self._chunk_indices: list[bytes] = []
+        self._metadata_indices: list[bytes] = []
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         self._data_end = 0
         self._index = b""
         try:
-            self._append(MAGIC + record(Opcode.HEADER, string(PROFILE), string(LIBRARY)))
+            self._append_metadata(MAGIC + record(Opcode.HEADER, string(PROFILE), string(LIBRARY)), metadata)
         except OSError:
             os.close(self._file)
             path.unlink()
@@ -96,14 +100,13 @@ class McapWriter:
             raise
 
     def close(self, metadata: str) -> None:
-        """End the file with rosbag2's `metadata` as YAML; the file is closed and complete also when this fails."""
+        """End the file with rosbag2's `metadata` as YAML, which replaces what the file began with to its readers; the
+        file is closed and complete also when this fails.
+        """
         try:
             content = b"".join(self._definitions)
-            described = record(Opcode.METADATA, string("rosbag2"), string_map({"serialized_metadata": metadata}))
-            position = self._data_end + len(content)
             self._definitions.clear()
-            entry = record(Opcode.METADATA_INDEX, struct.pack("<QQ", position, len(described)), string("rosbag2"))
-            self._append(content + described, entry)
+            self._append_metadata(content, metadata)
         finally:
             os.close(self._file)
 
@@ -154,9 +157,19 @@ class McapWriter:
             self.counts[channel] += len(numbers) // 2
         return chunk + b"".join(indices)
 
-    def _append(self, content: bytes, metadata_index: bytes = b"") -> None:
+    def _append_metadata(self, content: bytes, metadata: str) -> None:
+        described = record(Opcode.METADATA, string("rosbag2"), string_map({"serialized_metadata": metadata}))
+        place = struct.pack("<QQ", self._data_end + len(content), len(described))
+        self._metadata_indices.append(record(Opcode.METADATA_INDEX, place, string("rosbag2")))
+        try:
+            self._append(content + described)
+        except OSError:
+            self._metadata_indices.pop()
+            raise
+
+    def _append(self, content: bytes) -> None:
         data_end = self._data_end + len(content)
-        index = self._file_index(data_end, metadata_index)
+        index = self._file_index(data_end)
         try:
             self._write_at(self._data_end, content + index)
         except OSError:
@@ -173,16 +186,16 @@ class McapWriter:
             position += written
             rest = rest[written:]
 
-    def _file_index(self, position: int, metadata_index: bytes) -> bytes:
+    def _file_index(self, position: int) -> bytes:
         """Return all that follows the data, which ends at `position`."""
         data_end = record(Opcode.DATA_END, struct.pack("<I", 0))
         start = position = position + len(data_end)
         groups = {
             Opcode.SCHEMA: b"".join(self._schemas),
             Opcode.CHANNEL: b"".join(self._channels),
-            Opcode.STATISTICS: self._statistics(1 if metadata_index else 0),
+            Opcode.STATISTICS: self._statistics(),
             Opcode.CHUNK_INDEX: b"".join(self._chunk_indices),
-            Opcode.METADATA_INDEX: metadata_index,
+            Opcode.METADATA_INDEX: b"".join(self._metadata_indices),
         }
         offsets = []
         for opcode, content in groups.items():
@@ -194,7 +207,8 @@ class McapWriter:
         checksum = struct.pack("<I", zlib.crc32(footer, zlib.crc32(summary)))
         return data_end + summary + footer + checksum + MAGIC
 
-    def _statistics(self, metadata: int) -> bytes:
-        numbers = (self.count, len(self._schemas), len(self._channels), 0, metadata, len(self._chunk_indices))
+    def _statistics(self) -> bytes:
+        records = (self._schemas, self._channels, (), self._metadata_indices, self._chunk_indices)
+        numbers = (self.count, *map(len, records))
         times = struct.pack("<QQ", self.start, self.end)
         return record(Opcode.STATISTICS, struct.pack("<QHIIII", *numbers), times, number_map(self.counts))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ def reindex(folder: Path) -> list[str]:
     paths = sorted(folder.glob("*.mcap"), key=_number)
     if not paths:
         raise VerbError(f"'{folder}' has no mcap file to index")
-    custom_data = _custom_data(folder / FILE_NAME)
+    custom_data = _custom_data(folder / FILE_NAME) or _recorded_custom_data(paths)
     topics: dict[str, RecordedTopic] = {}
     files, repaired = [], []
     for path in paths:
@@ -57,6 +58,16 @@ def _custom_data(path: Path) -> dict[str, str]:
         return {}
 
 
+def _recorded_custom_data(paths: Sequence[Path]) -> dict[str, str]:
+    """Return the custom data that a file tells itself."""
+    for path in paths:
+        for text in McapSalvage(path).metadata():
+            with contextlib.suppress(yaml.YAMLError, LookupError, TypeError, ValueError):
+                if found := yaml.safe_load(text)["custom_data"]:
+                    return dict(found)
+    return {}
+
+
 def _count(salvage: McapSalvage) -> BagFile:
     counts: dict[str, int] = {}
     start = end = 0
@@ -74,7 +85,7 @@ def _count(salvage: McapSalvage) -> BagFile:
 def _repair(salvage: McapSalvage, custom_data: Mapping[str, str]) -> BagFile:
     draft = salvage.path.with_name(f"{salvage.path.name}.tmp")
     draft.unlink(missing_ok=True)
-    writer = McapWriter(draft)
+    writer = McapWriter(draft, as_yaml(describe_bag([], [], custom_data)))
     try:
         file = _copy(salvage, writer, custom_data)
     except (OSError, VerbError):
