@@ -22,7 +22,9 @@ from fcnet_controller.monitor_launch import monitor
 from fcnet_controller.suite_node import suite_node
 
 THIS_COMPUTER = "127.0.0.1"
-SIMULATION_TIMEOUT = 1.0  # [s] a busy computer that holds up a simulated robot and its controller is no fault of theirs
+# [s] A busy computer that holds up a simulated robot or its controller is no fault of theirs.
+SIMULATED_STATE_TIMEOUT = 1.0
+SIMULATED_COMMAND_TIMEOUT = 0.3
 
 
 def describe_robot(robot: str) -> LaunchDescription:
@@ -40,7 +42,11 @@ def _start(context: LaunchContext, robot: str) -> list[Action]:
 
 def _simulated(robot: str, chosen: dict[str, str]) -> list[Node]:
     """A robot in MuJoCo that understands the controller's topics."""
-    parameters = {**_simulation(robot, chosen), "real_time_factor": float(chosen["real_time_factor"])}
+    parameters = {
+        **_simulation(robot, chosen),
+        "real_time_factor": float(chosen["real_time_factor"]),
+        "command_timeout": SIMULATED_COMMAND_TIMEOUT,
+    }
     return [_node("sim_bridge", "mujoco_bridge", parameters, chosen)]
 
 
@@ -103,7 +109,7 @@ def _controller_parameters(robot: str, chosen: dict[str, str]) -> dict[str, Any]
         start: True,
     }
     if chosen["backend"] == "mujoco":
-        parameters["state_timeout"] = SIMULATION_TIMEOUT
+        parameters["state_timeout"] = SIMULATED_STATE_TIMEOUT
     if chosen["control_rate"]:
         parameters["control_rate"] = float(chosen["control_rate"])
     return parameters

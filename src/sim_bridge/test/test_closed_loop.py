@@ -34,12 +34,12 @@ def test_the_robot_walks_turns_stops_is_pushed_is_stopped_and_gets_up_again(star
     client.drive(0.5, vx=math.nan)
     client.drive(0.5, vx=1e9)
     time.sleep(3.0)
-    assert client.upright
+    assert client.upright, program.output
     assert client.speed < 0.15
 
     assert client.call("mujoco_bridge/push").success
     time.sleep(2.0)
-    assert client.upright
+    assert client.upright, program.output
     assert client.mode == "walking"
 
     assert client.call("controller/emergency_stop", stop=True).success
