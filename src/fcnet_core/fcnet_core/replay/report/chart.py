@@ -16,6 +16,7 @@ Array = npt.NDArray[np.float64]
 LEFT, RIGHT, TOP, BOTTOM = 58, 10, 24, 34  # room around the plot
 COLOURS = 6
 TICK_WIDTH = 75  # at least, between two ticks of the x axis
+LETTER = 7.5  # at most, on average, in a legend: a page cannot ask how wide its font is
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class Chart:
         parts, right = [], float(self.width - RIGHT)
         for series in reversed(self.series if len(self.series) > 1 else []):
             parts.append(f'<text class="legend" x="{right:.0f}" y="14" text-anchor="end">{escape(series.label)}</text>')
-            right -= 6.2 * len(series.label) + 6
+            right -= LETTER * len(series.label) + 6
             parts.append(f'<path class="line c{series.colour % COLOURS}" d="M{right - 14:.0f} 10H{right:.0f}"/>')
             right -= 26
         return "".join(parts)

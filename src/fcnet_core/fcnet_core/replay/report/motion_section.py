@@ -42,7 +42,7 @@ def _commands(evaluation: Evaluation) -> str:
     if tracking is None:
         return f"<p>How well commands were followed is not known: the bag has no odom.</p>{''.join(charts)}"
     rows = [
-        [f"{NAMES[axis][0]} {NAMES[axis][1]}", number(figures["rmse"]), number(figures["mean"], "+.3g")]
+        [f"{NAMES[axis][0]} {NAMES[axis][1]}", number(figures["rmse"], ".3f"), number(figures["mean"], "+.3f")]
         for axis, figures in tracking.items()
     ]
     return f"<p>{TRACKING}</p>{table(['measured less commanded', 'RMS', 'mean'], rows)}{''.join(charts)}"

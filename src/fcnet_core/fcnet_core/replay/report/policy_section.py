@@ -13,6 +13,7 @@ from fcnet_core.robot import JOINT_NAMES
 
 Array = npt.NDArray[np.float64]
 EXCERPT = 3.0  # [s] shown joint by joint
+LEFT_OUT = ("uncompared_steps", "lost_steps", "missing_steps")
 QUANTILES = ("p50", "p95", "p99", "max")
 EXPLAINED = """At every step of the recording each policy saw what the controller saw, was told the target that was in
 truth sent before, and remembered what came before. The error is its target less the one that was sent. For the policy
@@ -25,11 +26,11 @@ def policy_section(evaluation: Evaluation) -> str:
     policies = evaluation.figures["policies"]
     errors = {label: figures["action_error_rad"] for label, figures in policies.items()}
     rows = [
-        [f"{label}: {policies[label]['model']}", str(error["steps"]), str(error["lost_steps"])]
+        [f"{label}: {policies[label]['model']}", str(error["steps"]), str(sum(error[name] for name in LEFT_OUT))]
         + [number(error[name]) for name in ("rmse", *QUANTILES)]
         for label, error in errors.items()
     ]
-    heads = ["policy", "steps", "lost", "RMS", "median", "95 %", "99 %", "largest"]
+    heads = ["policy", "steps", "left out", "RMS", "median", "95 %", "99 %", "largest"]
     differences = [
         [pair.replace("-", " less "), str(figures["steps"])] + [number(figures[name]) for name in ("rmse", *QUANTILES)]
         for pair, figures in evaluation.figures["differences"].items()

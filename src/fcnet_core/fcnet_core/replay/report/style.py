@@ -45,5 +45,6 @@ footer { margin-top: 40px; color: var(--soft); font-size: 13px; }
 @media screen and (max-width: 760px) { .joints { grid-template-columns: 1fr; } main { padding: 18px 14px; } }
 @media print { @page { margin: 14mm 12mm; } body { font-size: 10.5pt; } main { max-width: none; padding: 0; }
   h2, h3 { break-after: avoid; } figure, tr, ul.verdict { break-inside: avoid; } table { font-size: 9.5pt; }
-  ul.verdict { border: 1px solid var(--rule); } th, td { padding-right: 9px; } .scroll { overflow: visible; } }
+  ul.verdict { border: 1px solid var(--rule); } th, td { padding-right: 9px; } .scroll { overflow: visible; }
+  tbody th { white-space: normal; overflow-wrap: anywhere; min-width: 24mm; } }
 """
