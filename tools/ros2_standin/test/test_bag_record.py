@@ -1,0 +1,156 @@
+"""`ros2 bag record` as a user runs it: processes and DDS."""
+
+from __future__ import annotations
+
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("rclpy")
+
+from ros2_standin.bag.message_definition import type_hash
+from rosbags.rosbag2 import Reader
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+
+Finish = Callable[..., tuple[int, str]]
+Start = Callable[..., "subprocess.Popen[str]"]
+PATIENCE = 60.0  # [s], for a loaded machine
+
+# Latches a mode and sends numbered joint states on two topics, on one without guarantee, as soon as all are heard.
+SOURCE = """
+import sys, time
+import rclpy
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+
+rclpy.init()
+node = rclpy.create_node("source")
+mode = node.create_publisher(String, "mode", QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL))
+mode.publish(String(data="walking"))
+unsure = node.create_publisher(JointState, "unsure", QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT))
+sure = node.create_publisher(JointState, "sure", 100)
+while not (mode.get_subscription_count() and unsure.get_subscription_count() and sure.get_subscription_count()):
+    time.sleep(0.05)
+number = 0
+while number != int(sys.argv[1]):
+    message = JointState(name=["hip"], position=[float(number)])
+    message.header.stamp = node.get_clock().now().to_msg()
+    unsure.publish(message)
+    sure.publish(message)
+    number += 1
+    time.sleep(0.005)
+time.sleep(0.5)
+print("sent", flush=True)
+time.sleep(1000)
+"""
+
+
+@pytest.fixture
+def source(environment: dict[str, str]) -> Iterator[Callable[[int], subprocess.Popen[str]]]:
+    """Start the source; it sends so many messages, -1 for no end, and prints "sent"."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start_source(count: int) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", SOURCE, str(count)]
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        started.append(process)
+        return process
+
+    yield start_source
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def wait_for_line(process: subprocess.Popen[str], *texts: str) -> None:
+    waiting = set(texts)
+    assert process.stdout is not None
+    for line in process.stdout:
+        waiting = {text for text in waiting if text not in line}
+        if not waiting:
+            return
+    raise AssertionError(f"the program has ended without printing {waiting}")
+
+
+SUBSCRIBED = tuple(f"Subscribed to topic '/{name}'" for name in ("mode", "unsure", "sure"))
+
+
+def test_a_recording_holds_all_that_was_sent(
+    start: Start, source: Callable[..., subprocess.Popen[str]], tmp_path: Path
+):
+    folder = tmp_path / "bag"
+    began = time.time_ns()
+    sender = source(300)
+    recorder = start(
+        "bag", "record", "-o", str(folder), "--topics", "sure", "/unsure", "mode", "absent",
+        "--max-bag-duration", "1", "--custom-data", "model=abc", "git=1=2",
+    )  # fmt: skip
+    wait_for_line(sender, "sent")
+    recorder.send_signal(signal.SIGINT)
+    output, _ = recorder.communicate(timeout=PATIENCE)
+    assert recorder.returncode == 0, output
+    assert "Topic '/absent' was not recorded" in output
+    assert "Recorded 601 messages of 3 topics" in output
+    assert "lost 0" in output
+
+    store = get_typestore(Stores.EMPTY)
+    with Reader(folder) as reader:
+        assert len(list(folder.glob("*.mcap"))) >= 2
+        assert reader.storage.metadata.custom == {"model": "abc", "git": "1=2"}
+        assert reader.ros_distro == "jazzy"
+        topics = {name: info.connections[0] for name, info in reader.topics.items()}
+        assert sorted(topics) == ["/mode", "/sure", "/unsure"]
+        offered = {name: topic.ext.offered_qos_profiles[0] for name, topic in topics.items()}
+        assert offered["/mode"].durability.name == "TRANSIENT_LOCAL"
+        assert (offered["/unsure"].reliability.name, offered["/sure"].reliability.name) == ("BEST_EFFORT", "RELIABLE")
+        assert topics["/sure"].digest == type_hash("sensor_msgs/msg/JointState") != ""
+        for name in ("/sure", "/unsure"):
+            store.register(get_types_from_msg(topics[name].msgdef.data, topics[name].msgtype))
+            found = list(reader.messages([topics[name]]))
+            joints = [store.deserialize_cdr(data, topics[name].msgtype) for _, _, data in found]
+            assert [message.position[0] for message in joints] == list(range(300))
+            for (_, received, _), message in zip(found, joints, strict=True):
+                sent = message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec
+                assert began < sent <= received < time.time_ns()
+
+
+def test_a_killed_recorder_has_lost_no_more_than_the_last_second(
+    start: Start, finish: Finish, source: Callable[..., subprocess.Popen[str]], tmp_path: Path
+):
+    folder = tmp_path / "bag"
+    source(-1)
+    recorder = start("bag", "record", "--all", "-o", str(folder), "--storage-preset-profile", "zstd_fast")
+    wait_for_line(recorder, *SUBSCRIBED)
+    time.sleep(3.0)
+    recorder.kill()
+    killed = time.time_ns()
+    with Reader(folder) as reader:
+        stamps = [stamp for _, stamp, _ in reader.messages()]
+        assert reader.message_count == len(stamps) > 100
+        assert killed - stamps[-1] < 2_000_000_000  # the second, and what a loaded machine takes
+    code, output = finish("bag", "info", str(folder))
+    assert code == 0
+    assert f"Messages:          {len(stamps)}\n" in output
+
+
+def test_a_full_disk_ends_the_recording_with_a_sentence(
+    start: Start, source: Callable[..., subprocess.Popen[str]], tmp_path: Path
+):
+    folder = tmp_path / "bag"
+    source(-1)
+    recorder = start("bag", "record", "sure", "mode", "unsure", "-o", str(folder))
+    wait_for_line(recorder, *SUBSCRIBED)
+    resource.prlimit(recorder.pid, resource.RLIMIT_FSIZE, (40_000, 40_000))
+    output, _ = recorder.communicate(timeout=PATIENCE)
+    assert recorder.returncode == 1
+    assert f"ros2: recording to '{folder}' has stopped: File too large; the" in output
+    assert "Traceback" not in output
+    with Reader(folder) as reader:
+        assert f"the {sum(1 for _ in reader.messages())} messages written before are readable" in output
