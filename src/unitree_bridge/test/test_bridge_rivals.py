@@ -1,13 +1,40 @@
 """One robot, one bridge: a second one is refused, whichever way it comes; the successor of a dead one is not."""
 
+import os
 import signal
 import socket
+import subprocess
+import sys
 import time
 
 import pytest
 from sensor_msgs.msg import JointState
 
 ELSEWHERE = {"network.target": "127.0.0.2"}  # a robot that is off: this bridge is heard by its claim alone
+
+
+SIMULATOR = """
+import rclpy
+from sensor_msgs.msg import JointState
+from unitree_bridge.shared_memory import avoid_shared_memory
+avoid_shared_memory()
+rclpy.init()
+node = rclpy.create_node("simulator")
+publisher = node.create_publisher(JointState, "joint_states", 1)
+node.create_timer(0.02, lambda: publisher.publish(JointState()))
+print("ready", flush=True)
+rclpy.spin(node)
+"""
+
+
+@pytest.fixture
+def simulator(domain):
+    """Another program that publishes joint_states."""
+    environment = os.environ | {"ROS_DOMAIN_ID": str(domain), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
+    with subprocess.Popen([sys.executable, "-c", SIMULATOR], env=environment, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"ready\n"
+        yield process
+        process.kill()
 
 
 def wait_for_commands(person, board):
@@ -69,12 +96,8 @@ def test_of_two_bridges_that_start_together_one_is_refused(start, person, other)
     assert "Traceback" not in ended.output
 
 
-def test_a_simulator_that_publishes_joint_states_is_not_joined(start, person, assert_refused):
-    publisher = person.node.create_publisher(JointState, "joint_states", 1)
-    timer = person.node.create_timer(0.02, lambda: publisher.publish(JointState()))
-    assert_refused(start(auto_start=True), "person moves this robot already", "/joint_states", "stop it")
-    person.node.destroy_timer(timer)
-    person.node.destroy_publisher(publisher)
+def test_a_simulator_that_publishes_joint_states_is_not_joined(start, simulator, assert_refused):
+    assert_refused(start(auto_start=True), "simulator moves this robot already", "/joint_states", "stop it")
 
 
 def test_a_publisher_of_joint_states_that_is_never_heard_keeps_nobody_away(start, person, board):

@@ -1,7 +1,7 @@
 """One bridge for a robot: who commands it says so ten times a second on robot_claim, and others leave it alone.
 
 ROS's graph is not believed: a bridge that was killed stays in it for 20 s, and its successor must not wait; only who is
-heard counts. Since ROS may take 3 s until two programs hear each other, whoever holds a robot goes on listening.
+heard counts. Since ROS may take seconds until two programs hear each other, whoever holds a robot goes on listening.
 """
 
 from __future__ import annotations
