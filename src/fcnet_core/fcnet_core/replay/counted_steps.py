@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_core.command import CommandShaper
+from fcnet_core.command import COMMAND_SIZE, CommandShaper
 from fcnet_core.replay.recorded_commands import setpoints
 from fcnet_core.replay.recorded_run import RecordedRun, StepRecord
 from fcnet_core.replay.recording_notes import read_notes
@@ -49,15 +49,23 @@ def counted_steps(run: RecordedRun, shaper: CommandShaper) -> CountedSteps:
     """
     period = shaper.clock.period
     walks = _walks_of_modes(run, period) if run.mode.modes else _walks_of_targets(run, period)
-    parts = [_nothing(run), *(_count(run, walk, shaper) for walk in walks)]
-    steps = {name: np.concatenate([getattr(part.steps, name) for part in parts]) for name in vars(parts[0].steps)}
-    begun, whole = (np.concatenate([getattr(part, name) for part in parts]) for name in ("begun", "whole"))
-    return CountedSteps(StepRecord(**steps), begun, whole)
-
-
-def _nothing(run: RecordedRun) -> CountedSteps:
-    none = np.zeros(0, dtype=np.bool_)
-    return CountedSteps(StepRecord(**{name: values[:0] for name, values in vars(run.steps).items()}), none, none)
+    of_walks = _rows(run, walks, period)
+    rows = np.concatenate([np.empty(0, dtype=np.int64), *of_walks])
+    ends = np.cumsum([len(part) for part in of_walks], dtype=np.int64)[:-1]
+    first = np.isin(np.arange(len(rows)), [0, *ends.tolist()])
+    time, received = run.targets.stamp[rows], run.targets.received[rows]
+    before = np.maximum(rows - 1, 0)
+    steps = StepRecord(
+        target_stamp=time,
+        previous_stamp=run.targets.stamp[np.where(_sent(run)[before], before, rows)],
+        joints_stamp=_seen(run.joints.stamp, time),
+        imu_stamp=_seen(run.imu.stamp, time),
+        cold=first | np.append(True, np.diff(received) > PAUSE * period)[: len(rows)],
+        command=_commands(setpoints(run, received), first, shaper),
+    )
+    begun = np.repeat([walk.begun for walk in walks], [len(part) for part in of_walks]).astype(np.bool_)
+    whole = [_whole(part, period) for part in np.split(received, ends)]
+    return CountedSteps(steps, begun, np.concatenate(whole))
 
 
 @dataclass(frozen=True)
@@ -71,12 +79,13 @@ class _Walk:
 
 def _walks_of_modes(run: RecordedRun, period: float) -> list[_Walk]:
     """A mode is told just after its first target. A first one of `walking` had been so, nobody knows for how long."""
-    received, told = run.targets.received, np.append(run.mode.received, np.inf)
+    order = np.argsort(run.mode.received, kind="stable").tolist()
+    received, told = run.targets.received, np.append(run.mode.received[order], np.inf)
     rows = np.maximum(np.searchsorted(received, told, side="right") - 1, 0)
     rows[-1] = len(received)
     sent = _sent(run)
     walks = []
-    for change, mode in enumerate(run.mode.modes):
+    for change, mode in enumerate(run.mode.modes[place] for place in order):
         begin = int(rows[change])
         end = begin + _last(sent[begin : rows[change + 1]])  # a controller that is stopped damps and changes no mode
         if mode == "walking" and end - begin > 1:
@@ -103,30 +112,19 @@ def _sent(run: RecordedRun) -> Mask:
     return sent
 
 
-def _count(run: RecordedRun, walk: _Walk, shaper: CommandShaper) -> CountedSteps:
-    period = shaper.clock.period
-    rows = _step_rows(run.targets.position, walk, _cycles(run, walk, period))
-    time, received = run.targets.stamp[rows], run.targets.received[rows]
-    slip = np.abs((received - received[0]) / period - np.arange(len(rows)))
-    before = np.maximum(rows - 1, 0)
-    steps = StepRecord(
-        target_stamp=time,
-        previous_stamp=run.targets.stamp[np.where(_sent(run)[before], before, rows)],
-        joints_stamp=_seen(run.joints.stamp, time),
-        imu_stamp=_seen(run.imu.stamp, time),
-        cold=np.append(True, np.diff(received) > PAUSE * period),
-        command=_commands(setpoints(run, received), shaper),
-    )
-    return CountedSteps(steps, np.full(len(rows), walk.begun), np.maximum.accumulate(slip) <= SLIP)
+def _rows(run: RecordedRun, walks: list[_Walk], period: float) -> list[Rows]:
+    """The row of each step's first target, walk for walk."""
+    rate = read_notes(run.custom).control_rate
+    held = np.append(False, (np.diff(run.targets.position, axis=0) == 0).all(axis=1)).tolist()
+    return [_step_rows(held, walk, _cycles(run, walk, period, rate)) for walk in walks]
 
 
-def _step_rows(position: Array, walk: _Walk, cycles: int) -> Rows:
-    """The row of each step's first target. Between two steps the policy's targets hold: one that is found held comes
-    after the step, because the bag lacks one of the targets held before it.
+def _step_rows(held: list[bool], walk: _Walk, cycles: int) -> Rows:
+    """Between two steps the policy's targets hold: one that is found held comes after the step, because the bag lacks
+    one of the targets held before it. held: whether a target is the one before it.
     """
     if cycles == 1:
         return np.arange(walk.begin, walk.end)
-    held = np.append(False, (np.diff(position, axis=0) == 0).all(axis=1)).tolist()
     rows, row = [], walk.begin
     while row < walk.end:
         late = next((late for late in range(cycles // 2 + 1) if not held[row - late]), 0)
@@ -141,13 +139,23 @@ def _seen(stamps: Array, time: Array) -> Array:
     return np.where((rows >= 0) & (time - stamps[rows] <= STALE), stamps[rows], np.nan)
 
 
-def _cycles(run: RecordedRun, walk: _Walk, period: float) -> int:
-    """Control cycles, and so targets, for every step of a policy."""
-    rate = read_notes(run.custom).control_rate
+def _cycles(run: RecordedRun, walk: _Walk, period: float, rate: float | None) -> int:
+    """Control cycles, and so targets, for every step of a policy; rate [Hz] of the controller, if known."""
     usual = 1.0 / rate if rate else float(np.median(np.diff(run.targets.received[walk.begin : walk.end])))
     return max(round(period / usual), 1) if usual > 0 else 1
 
 
-def _commands(wanted: Array, shaper: CommandShaper) -> Array:
-    shaper.reset()
-    return np.array([shaper.step(setpoint)[0] for setpoint in wanted])
+def _whole(received: Array, period: float) -> Mask:
+    """Of the steps of a walk those until which targets came as time allows."""
+    slip = np.abs((received - received[:1]) / period - np.arange(len(received)))
+    whole: Mask = np.maximum.accumulate(slip) <= SLIP
+    return whole
+
+
+def _commands(wanted: Array, first: Mask, shaper: CommandShaper) -> Array:
+    commands = np.empty((len(wanted), COMMAND_SIZE))
+    for step, begins in enumerate(first.tolist()):
+        if begins:
+            shaper.reset()
+        commands[step] = shaper.step(wanted[step])[0]
+    return commands
