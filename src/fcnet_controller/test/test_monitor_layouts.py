@@ -1,51 +1,123 @@
-"""The shipped layouts of RViz and Foxglove name what the suite has."""
+"""The shipped layouts of RViz and Foxglove name what the suite, RViz and Foxglove have."""
 
+import importlib
 import json
+import re
 from pathlib import Path
 
 import pytest
 import yaml
+from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import Twist
+from nav_msgs.msg import Odometry
+from rosidl_parser.definition import AbstractNestedType, NamespacedType
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from trajectory_msgs.msg import JointTrajectory
 
 from fcnet_core.remote_map import load_remote_map
 from fcnet_core.robot import JOINT_NAMES, ROBOT_FOLDER
+from fcnet_core.urdf import BASE_FRAME
 
 CONFIG = Path(ROBOT_FOLDER).parent
-TOPICS = {"joint_states", "imu/data", "odom", "joint_trajectory", "robot_fault", "diagnostics", "controller/mode"}
-TOPICS |= {"robot_description"}  # robot_state_publisher's
+TYPES = {
+    "joint_states": JointState,
+    "odom": Odometry,
+    "joint_trajectory": JointTrajectory,
+    "robot_fault": String,
+    "controller/mode": String,
+    "robot_description": String,  # robot_state_publisher's
+    "diagnostics": DiagnosticArray,
+}
+# What a display of rviz_default_plugins (plugins_description.xml, jazzy) listens to, under which property.
+DISPLAYS = {"Grid": {}, "TF": {}, "RobotModel": {"Description Topic": String}, "Odometry": {"Topic": Odometry}}
+# What Foxglove's panels are called in a layout, and the messages they take; None for any.
+PANELS = {"3D": None, "Plot": None, "RawMessages": None, "DiagnosticSummary": DiagnosticArray}
+POLICIES = {
+    "History Policy": {"Keep Last", "Keep All", "System Default"},
+    "Reliability Policy": {"Reliable", "Best Effort", "System Default"},
+    "Durability Policy": {"Volatile", "Transient Local", "System Default"},
+}
 
 
 @pytest.fixture
-def topics():
-    sources = load_remote_map().sources
-    return TOPICS | {source.velocity for source in sources} | {source.pose for source in sources}
+def types():
+    """The message types of the suite's topics."""
+    return TYPES | {source.velocity: Twist for source in load_remote_map().sources}
 
 
-def test_foxgloves_layout_shows_the_suites_topics_in_panels_that_exist(topics):
-    layout = json.loads((CONFIG / "foxglove" / "fcnet.json").read_text())
-    panels = layout["configById"]
-    assert set(leaves(layout["layout"])) == set(panels)
-    plots = [path["value"] for panel in panels.values() for path in panel.get("paths", [])]
-    shown = [value[1:].partition(".")[0] for value in plots]
-    shown += [panel[key][1:] for panel in panels.values() for key in ("topicPath", "topicToRender") if key in panel]
-    shown += [name[1:] for panel in panels.values() for name in panel.get("topics", {})]
-    assert plots
-    assert set(shown) <= topics
+@pytest.fixture
+def foxglove():
+    return json.loads((CONFIG / "foxglove" / "fcnet.json").read_text())
 
 
-def test_foxgloves_joint_is_the_one_it_is_called():
-    panel = json.loads((CONFIG / "foxglove" / "fcnet.json").read_text())["configById"]["Plot!joint"]
+@pytest.fixture
+def rviz():
+    return yaml.safe_load((CONFIG / "rviz" / "fcnet.rviz").read_text())
+
+
+def test_foxgloves_layout_has_panels_that_exist_with_topics_of_their_kind(foxglove, types):
+    panels = foxglove["configById"]
+    assert set(leaves(foxglove["layout"])) == set(panels)
+    for name, panel in panels.items():
+        kind = name.partition("!")[0]
+        assert kind in PANELS
+        for topic in [panel[key] for key in ("topicPath", "topicToRender") if key in panel] + [
+            *panel.get("topics", {})
+        ]:
+            assert types[topic[1:]] is (PANELS[kind] or types[topic[1:]])
+
+
+def test_foxgloves_plots_show_numbers_that_the_messages_have(foxglove, types):
+    plotted = [path["value"] for panel in foxglove["configById"].values() for path in panel.get("paths", [])]
+    assert len(plotted) > 10
+    for path in plotted:
+        topic, *fields = path[1:].split(".")
+        assert is_number(types[topic], fields), path
+
+
+def test_foxgloves_joint_is_the_one_it_is_called(foxglove):
+    panel = foxglove["configById"]["Plot!joint"]
     assert panel["title"].startswith(JOINT_NAMES[1].replace("_joint", "").replace("_", " "))
     assert all("[1]" in path["value"] for path in panel["paths"])
 
 
-def test_rvizs_configuration_shows_the_robot(topics):
-    layout = yaml.safe_load((CONFIG / "rviz" / "fcnet.rviz").read_text())["Visualization Manager"]
-    displays = {display["Class"].rpartition("/")[2]: display for display in layout["Displays"]}
-    assert displays["RobotModel"]["Description Topic"]["Value"] in topics
-    assert displays["Odometry"]["Topic"]["Value"] in topics
-    assert layout["Global Options"]["Fixed Frame"] == "base_link"
+def test_foxglove_follows_the_robots_root(foxglove):
+    assert foxglove["configById"]["3D!robot"]["followTf"] == BASE_FRAME
+
+
+def test_rvizs_displays_exist_and_listen_to_topics_of_their_kind(rviz, types):
+    layout = rviz["Visualization Manager"]
+    for display in layout["Displays"]:
+        package, kind = display["Class"].split("/")
+        assert package == "rviz_default_plugins"
+        assert {name for name in display if name.endswith("Topic")} == set(DISPLAYS[kind])
+        for name, message in DISPLAYS[kind].items():
+            assert types[display[name]["Value"]] is message
+            for policy, known in POLICIES.items():
+                assert display[name][policy] in known
+    assert layout["Global Options"]["Fixed Frame"] == BASE_FRAME
+
+
+def test_rviz_hears_a_description_that_was_published_before_it_began(rviz):
+    displays = {display["Class"].rpartition("/")[2]: display for display in rviz["Visualization Manager"]["Displays"]}
+    assert displays["RobotModel"]["Description Source"] == "Topic"
+    assert displays["RobotModel"]["Description Topic"]["Durability Policy"] == "Transient Local"
 
 
 def leaves(tree):
     """Names of the panels of a layout."""
     return [tree] if isinstance(tree, str) else leaves(tree["first"]) + leaves(tree["second"])
+
+
+def is_number(message, fields):
+    """Whether a path of fields, such as twist, linear, x or points[0], leads to a number of the message."""
+    kind = message
+    for field in fields:
+        name, index = re.fullmatch(r"(\w+)(\[\d+\])?", field).groups()
+        kind = dict(zip(kind.get_fields_and_field_types(), kind.SLOT_TYPES, strict=True))[name]
+        assert isinstance(kind, AbstractNestedType) == bool(index)
+        kind = kind.value_type if index else kind
+        if isinstance(kind, NamespacedType):
+            kind = getattr(importlib.import_module(".".join(kind.namespaces)), kind.name)
+    return getattr(kind, "typename", "") == "double"
