@@ -82,7 +82,7 @@ def load_remote_map(path: str | Path = REMOTE_FILE) -> RemoteMap:
         ) from error
 
 
-class _StrictLoader(yaml.SafeLoader):
+class _StrictLoader(yaml.CSafeLoader):
     """Refuses an entry that is given twice, of which YAML would silently take the last."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:

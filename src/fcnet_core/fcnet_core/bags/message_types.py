@@ -31,7 +31,11 @@ def fields_for(kind: str, definitions: Mapping[str, tuple[str, str]]) -> Fields:
 
     They are not registered with rosbags, which would run code that it generates from the bag's text.
     """
-    encoding, text = definitions.get(kind, ("", ""))
+    return _defined(kind, *definitions.get(kind, ("", "")))
+
+
+@lru_cache(maxsize=64)
+def _defined(kind: str, encoding: str, text: str) -> Fields:
     if not text or len(text) > LARGEST_DEFINITION:
         return _Defined()
     try:
