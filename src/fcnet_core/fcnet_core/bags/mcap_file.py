@@ -29,8 +29,9 @@ BLOCK = 2**20  # [bytes] read at a time where messages lie outside of chunks
 MOST_PROBLEMS = 20  # told one by one
 RECORD = struct.Struct("<BQ")
 CHUNK = struct.Struct("<QQQI")
-FOOTER_OP, CHUNK_OP, METADATA_OP, DATA_END_OP = 2, 6, 12, 15
+FOOTER_OP, CHUNK_OP, MESSAGE_INDEX_OP, METADATA_OP, DATA_END_OP = 2, 6, 7, 12, 15
 LARGEST_METADATA = 2**20  # [bytes] of one record; a bag of 12 topics has ten thousand
+INDEX_HEAD = 6  # [bytes] channel and length of a message index, before its pairs of time and place
 MOST_RECORDS = 1_000_000  # looked at for metadata: a second; chunks of an hour are a tenth of that
 DEFINITION_ENCODINGS = ("ros2msg", "ros2idl")
 
@@ -151,7 +152,7 @@ class McapFile:
         records = _UNPACK[compression](packed, size)
         if len(records) != size or (checksum and zlib.crc32(records) != checksum):
             raise _Malformed("a chunk's checksum is wrong; its messages are left out")
-        read = yield from self._parse(records)
+        read = yield from self._parse(records, _message_index(file))
         if read < size:
             raise _Malformed("a record within a chunk is malformed; the chunk's other messages are left out")
 
@@ -159,14 +160,14 @@ class McapFile:
         """Read records that lie outside of chunks, at least one of `smallest` bytes; return how many bytes."""
         if smallest > LARGEST_CHUNK:
             raise _Malformed(f"a record of {smallest} bytes is larger than any recorder writes; it is left out")
-        read = yield from self._parse(file.read(max(BLOCK, smallest)))
+        read = yield from self._parse(file.read(max(BLOCK, smallest)), np.empty(0, dtype=np.int64))
         if read < smallest:
             self._damage(file.tell() - max(BLOCK, smallest), "a record is malformed")
         return max(read, smallest)
 
-    def _parse(self, records: bytes) -> Generator[MessageBatch, None, int]:
-        """Yield the messages of whole records and return where these end."""
-        messages, definitions, end = find_records(records)
+    def _parse(self, records: bytes, index: npt.NDArray[np.int64]) -> Generator[MessageBatch, None, int]:
+        """Yield the messages of whole records and return where these end. index: see find_records."""
+        messages, definitions, end = find_records(records, index)
         for operation, start, stop in definitions.tolist():
             self._define(operation, records[start:stop])
         order = np.argsort(messages[:, 0], kind="stable")
@@ -200,6 +201,19 @@ class McapFile:
 
     def _damage(self, offset: int, what: str) -> None:
         self.problems.append(DamagedBagError(self.name or self.path, offset, what))
+
+
+def _message_index(file: BinaryIO) -> npt.NDArray[np.int64]:
+    """Where in a chunk the records behind it say that its messages begin."""
+    entries, size = [], 0
+    while len(head := file.read(RECORD.size)) == RECORD.size:
+        operation, length = RECORD.unpack(head)
+        size += length
+        if operation != MESSAGE_INDEX_OP or size > LARGEST_CHUNK:
+            break
+        content = file.read(length)
+        entries.append(content[INDEX_HEAD : len(content) - (len(content) - INDEX_HEAD) % 16])
+    return np.frombuffer(b"".join(entries), dtype="<i8").reshape(-1, 2)[:, 1]
 
 
 def _batch(channel: _Channel, records: bytes, rows: npt.NDArray[np.int64]) -> MessageBatch:

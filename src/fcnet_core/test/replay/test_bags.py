@@ -85,6 +85,21 @@ def test_a_message_compressed_by_itself_is_unpacked_without_metadata(write_bag, 
     assert len(everything(open_bag(tmp_path / "bag"))["/joint_states"]) == 150
 
 
+@pytest.mark.parametrize("wrong", [b"\xff" * 8, b"\0" * 8, struct.pack("<q", 40), struct.pack("<q", 2**40)])
+def test_an_index_that_is_wrong_changes_nothing(write_bag, tmp_path, wrong) -> None:
+    (whole,) = write_bag(seconds=0.6).glob("*.mcap")
+    content, at = bytearray(whole.read_bytes()), 17 + struct.unpack_from("<Q", whole.read_bytes(), 9)[0]
+    changed = 0
+    while content[at] != 15:
+        if content[at] == 7:
+            content[at + 9 + 6 + 8 : at + 9 + 6 + 16] = wrong  # the place of the first message
+            changed += 1
+        at += 9 + struct.unpack_from("<Q", content, at + 1)[0]
+    assert changed >= 7
+    (tmp_path / "odd.mcap").write_bytes(content)
+    assert everything(open_bag(tmp_path / "odd.mcap")) == everything(open_bag(whole))
+
+
 def described(text: str) -> bytes:
     """A record of metadata as rosbag2 writes it into mcap files."""
     texts = [part.encode() for part in ("rosbag2", "serialized_metadata", text)]
