@@ -24,7 +24,7 @@ from fcnet_controller.suite_node import suite_node
 THIS_COMPUTER = "127.0.0.1"
 # [s] A busy computer that holds up a simulated robot or its controller is no fault of theirs.
 SIMULATED_STATE_TIMEOUT = 1.0
-SIMULATED_COMMAND_TIMEOUT = 0.3
+SIMULATION_PATIENCE = 0.5
 
 
 def describe_robot(robot: str) -> LaunchDescription:
@@ -45,7 +45,7 @@ def _simulated(robot: str, chosen: dict[str, str]) -> list[Node]:
     parameters = {
         **_simulation(robot, chosen),
         "real_time_factor": float(chosen["real_time_factor"]),
-        "command_timeout": SIMULATED_COMMAND_TIMEOUT,
+        "patience": SIMULATION_PATIENCE,
     }
     return [_node("sim_bridge", "mujoco_bridge", parameters, chosen)]
 

@@ -8,6 +8,7 @@ whatever became of the controller.
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import Future
 
 from builtin_interfaces.msg import Time
@@ -29,6 +30,7 @@ from sim_bridge.viewer import Viewer, open_viewer
 
 VIEWER_RATE = 50.0  # [Hz]
 QUIET = 2.0  # [s] between two warnings about refused commands
+LATE = 0.5  # of the command timeout, from which on a command is late
 
 
 class MujocoBridge(SimulatingNode):
@@ -47,7 +49,8 @@ class MujocoBridge(SimulatingNode):
             seed=self.settings.seed,
         )
         self._command: JointCommand | None = None
-        self._arrival = 0.0
+        self._arrival = 0.0  # in simulated time
+        self._received = 0.0  # on the wall clock
         self._refused = 0
         # A robot in fast motion is no reason to demand commands sooner than the programs that send them can.
         self._timeout = self.settings.command_timeout * max(1.0, self.settings.real_time_factor)
@@ -64,6 +67,7 @@ class MujocoBridge(SimulatingNode):
         turns_a_second = round(1.0 / self.settings.period)
         turn = 0
         while not stop.is_set() and not receiving.done():
+            self._wait_for_command(stop)
             self._turn()
             turn += 1
             if turn % turns_a_second == 0:
@@ -74,6 +78,15 @@ class MujocoBridge(SimulatingNode):
             pacer.wait()
         if self._viewer is not None:
             self._viewer.close()
+
+    def _wait_for_command(self, stop: threading.Event) -> None:
+        """Let a late controller catch up: on a busy computer simulated time waits, instead of a robot that falls."""
+        while self._is_late() and time.monotonic() < self._received + self.settings.patience and not stop.is_set():
+            time.sleep(0.001)
+
+    def _is_late(self) -> bool:
+        moving = self._command is not None and self._command.targets is not None
+        return moving and self._robot.time - self._arrival > LATE * self.settings.command_timeout
 
     def _turn(self) -> None:
         with self._lock:
@@ -105,7 +118,7 @@ class MujocoBridge(SimulatingNode):
             self.get_logger().warning(f"command refused: {refusal}", throttle_duration_sec=QUIET)
             return
         with self._lock:
-            self._command, self._arrival = command, self._robot.time
+            self._command, self._arrival, self._received = command, self._robot.time, time.monotonic()
 
     def push(self, speed: float, direction: float | None) -> float:
         """See LiveRobot.push."""

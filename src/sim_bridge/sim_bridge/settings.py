@@ -22,6 +22,7 @@ class Settings:
     timestep: float
     publish_rate: float
     command_timeout: float
+    patience: float
     sensor_noise: float
     seed: int
     viewer: bool
@@ -48,6 +49,9 @@ def declare_settings(node: Node) -> Settings:
         publish_rate=declare_number(node, "publish_rate", 250.0, (50.0, 1000.0), "states per simulated second [Hz]"),
         command_timeout=declare_number(
             node, "command_timeout", 0.1, (0.01, 5.0), "age [s] beyond which a command is dropped and joints are damped"
+        ),
+        patience=declare_number(
+            node, "patience", 0.0, (0.0, 10.0), "real time [s] for which the simulation waits for a late controller"
         ),
         sensor_noise=declare_number(
             node, "sensor_noise", 1.0, (0.0, 10.0), "sensor noise as a multiple of that in training"

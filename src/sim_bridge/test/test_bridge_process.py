@@ -43,6 +43,20 @@ def test_it_obeys_targets_and_lets_go_when_they_stop(standing_robot, client):
     assert "damping the joints" in standing_robot.output
 
 
+def test_a_patient_simulation_stands_still_until_a_late_controller_goes_on(start, client):
+    program = start("run", "sim_bridge", "mujoco_bridge", "--ros-args", "-p", "start:=standing", "-p", "patience:=10.0")
+    client.until_states()
+    client.send_targets(STAND, duration=1.0)
+    time.sleep(0.5)
+    waiting = client.joints.header.stamp
+    time.sleep(1.0)
+    assert client.joints.header.stamp == waiting
+    client.send_targets(STAND, duration=1.0)
+    assert client.position[2] > 0.3
+    assert client.joints.header.stamp != waiting
+    assert "damping the joints" not in program.output
+
+
 def test_targets_in_another_order_of_joints_mean_the_same(standing_robot, client):
     names, positions = JOINT_NAMES[::-1], STAND[::-1]
     client.send_targets(positions, names, duration=1.0)
