@@ -23,7 +23,7 @@ from fcnet_controller.suite_node import suite_node
 
 THIS_COMPUTER = "127.0.0.1"
 # [s] A busy computer that holds up a simulated robot or its controller is no fault of theirs.
-SIMULATED_STATE_TIMEOUT = 1.0
+SIMULATION_TIMEOUT = 1.0
 SIMULATION_PATIENCE = 0.5
 
 
@@ -109,7 +109,7 @@ def _controller_parameters(robot: str, chosen: dict[str, str]) -> dict[str, Any]
         start: True,
     }
     if chosen["backend"] == "mujoco":
-        parameters["state_timeout"] = SIMULATED_STATE_TIMEOUT
+        parameters["state_timeout"] = SIMULATION_TIMEOUT
     if chosen["control_rate"]:
         parameters["control_rate"] = float(chosen["control_rate"])
     return parameters
