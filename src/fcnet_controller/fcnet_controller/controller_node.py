@@ -62,7 +62,7 @@ class ControllerNode(LifecycleNode):
     """Configuring loads and checks; while active the node commands the robot.
 
     `failed` tells that it cannot go on: the control thread has ended by an error. `options` are those of a ROS node.
-    For a replay `_load`, `_connect`, `_disconnect`, `_make_loop` and `_rate` are others.
+    For a replay `_load`, `_connect`, `_make_loop` and `_rate` are others.
     """
 
     def __init__(self, name: str = "controller", **options: Any) -> None:
@@ -114,7 +114,11 @@ class ControllerNode(LifecycleNode):
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Forget robot and policy, so that parameters may change."""
-        self._disconnect()
+        self._receiver.destroy(self)
+        self._publisher.destroy(self)
+        self._commands.destroy(self)
+        self._gains.destroy(self)
+        self._bridge.destroy(self)
         self._core = None
         return SUCCESS
 
@@ -148,10 +152,6 @@ class ControllerNode(LifecycleNode):
         self._commands = CommandReceiver(self, core.commands, self._settings.use_stamped_cmd_vel)
         self._gains = GainsPublisher(self, core.card)
         self._bridge = BridgeListener(self, core)
-
-    def _disconnect(self) -> None:
-        for part in (self._receiver, self._publisher, self._commands, self._gains, self._bridge):
-            part.destroy(self)
 
     def _make_loop(self, core: ControlCore) -> Loop:
         return ControlLoop(core, self._receiver, self._publisher, self._rate, self._changed.trigger)

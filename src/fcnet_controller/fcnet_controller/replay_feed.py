@@ -36,11 +36,6 @@ class StepsFeed:
             (ReplaySubscription(node, JointState, "joint_states"), replay.joints),
         )
 
-    def destroy(self, node: Node) -> None:
-        """Stop receiving."""
-        for subscription in (self._steps, *(subscription for subscription, _ in self._parts)):
-            subscription.destroy(node)
-
     def take(self) -> int:
         """Take what has come; the number of messages. Steps first: what they saw has been sent before them."""
         steps, now = self._steps.take(), time.monotonic()
@@ -77,11 +72,6 @@ class WalkFeed:
         ]
         self._imu = ReplaySubscription(node, Imu, "imu/data")
         self._joints = ReplaySubscription(node, JointState, "joint_states")
-
-    def destroy(self, node: Node) -> None:
-        """Stop receiving."""
-        for subscription in (self._imu, self._joints, *(subscription for subscription, _, _ in self._commands)):
-            subscription.destroy(node)
 
     def take(self) -> int:
         """Take what has come; the number of messages."""

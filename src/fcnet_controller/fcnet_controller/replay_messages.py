@@ -37,6 +37,10 @@ class StampedMessages:
         """The message with exactly this stamp."""
         return self._messages[stamp][0] if stamp in self._messages else None
 
+    def is_behind(self, stamp: float) -> bool:
+        """Whether the newest arrival is older than `stamp`: what has that stamp may be on its way."""
+        return not self._last >= stamp
+
     def earlier(self, stamp: float, count: int) -> float:
         """The stamp of what arrived `count` messages before the one with this stamp; NaN where that is not known."""
         for _ in range(count):

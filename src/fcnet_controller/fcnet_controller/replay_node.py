@@ -12,11 +12,12 @@ import time
 from pathlib import Path
 
 from rclpy.executors import SingleThreadedExecutor
+from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from fcnet_controller.control_core import ControlCore
-from fcnet_controller.controller_node import SUCCESS, ControllerNode
+from fcnet_controller.controller_node import FAILURE, SUCCESS, ControllerNode
 from fcnet_controller.core_loading import load_core
 from fcnet_controller.replay_bag import NEEDED, ReplayBag, ReplayBagError, read_replay_bag
 from fcnet_controller.replay_core import ReplayCore
@@ -97,6 +98,10 @@ class ReplayNode(ControllerNode):
         if self._replay.summary:
             write_whole(Path(self._replay.summary), self.result.as_json().encode())
 
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Refuse: robot and policy are those of the bag."""
+        return FAILURE
+
     @property
     def _rate(self) -> float:
         """None is wanted: cycles come as they are played."""
@@ -116,10 +121,6 @@ class ReplayNode(ControllerNode):
             return WalkFeed(self, ReplayWalk(core, rate, self._tell_cold_start), warn)
         cycles = round(rate / core.card.control_rate)
         return StepsFeed(self, ReplaySteps(core, cycles, self._tell_cold_start), warn)
-
-    def _disconnect(self) -> None:
-        self._feed.destroy(self)
-        self._publisher.destroy(self)
 
     def _make_loop(self, core: ControlCore) -> ReplayLoop:
         return ReplayLoop(self, self._replay_core, self._feed, self._publisher, self.result, self._changed.trigger)

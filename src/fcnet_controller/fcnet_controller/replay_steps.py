@@ -19,7 +19,8 @@ from fcnet_core.joint_command import RefusedCommandError, joint_command
 from fcnet_core.policy_step import PolicyStep
 
 Array = npt.NDArray[np.float64]
-PATIENCE = 0.5  # [s] that other topics may come later, in real time: nothing is lost on the way, so this is rare
+PATIENCE = 0.5  # [s] of real time that a message may come after later ones of its topic
+LONG_PATIENCE = 10.0  # [s] of real time that a topic may be behind the steps: nothing is lost on the way
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class ReplaySteps:
         self._tell = tell
         self._time = -math.inf  # stamp of the newest step, lost ones included
         self._before: PolicyStep | None = None  # the step that the memory ends with
-        self._comparable = False
+        self._known = 0.0  # steps before the next one that the memory holds; infinite since a recorded cold start
         self._begins = False  # the next step is taken without a memory, and that has been told
 
     def add(self, step: PolicyStep, now: float) -> None:
@@ -67,7 +68,7 @@ class ReplaySteps:
         """Take every step that can be taken by now."""
         while self._pending:
             arrived, step = self._pending[0]
-            if now < arrived + PATIENCE and self._is_incomplete(step):
+            if now < arrived + self._patience(step):
                 return
             self._pending.popleft()
             try:
@@ -86,8 +87,15 @@ class ReplaySteps:
         if step.target_stamp <= before:
             self._start_cold(f"time has jumped back by {before - step.target_stamp:.3f} s")
 
-    def _is_incomplete(self, step: PolicyStep) -> bool:
-        return any(messages.get(stamp) is None for _, messages, stamp in self._messages(step))
+    def _patience(self, step: PolicyStep) -> float:
+        """How long [s] to wait for what the step needs and is not there yet."""
+        missing = [(messages, stamp) for _, messages, stamp in self._messages(step) if messages.get(stamp) is None]
+        if not missing:
+            return -math.inf
+        _, newest = self._pending[-1]
+        has_jumped_back = newest.target_stamp < step.target_stamp
+        may_come = not has_jumped_back and any(messages.is_behind(stamp) for messages, stamp in missing)
+        return LONG_PATIENCE if may_come else PATIENCE
 
     def _messages(self, step: PolicyStep) -> tuple[tuple[str, StampedMessages, float], ...]:
         return (
@@ -104,8 +112,10 @@ class ReplaySteps:
         self._core.see(joints, imu)
         self._prepare_memory(step)
         targets = self._core.repeat(step.command, last)
+        comparable = self._known >= self._core.card.memory
         self._before = step
-        return ReplayedStep(message.header.stamp, targets, float(np.abs(targets - sent).max()), self._comparable)
+        self._known += 1
+        return ReplayedStep(message.header.stamp, targets, float(np.abs(targets - sent).max()), comparable)
 
     def _content(self, step: PolicyStep, topic: str, messages: StampedMessages, stamp: float) -> bytes:
         content = messages.get(stamp)
@@ -114,10 +124,12 @@ class ReplaySteps:
         return content
 
     def _prepare_memory(self, step: PolicyStep) -> None:
-        """The memory is the recorded one's from a cold start on, for as long as no step is missing."""
+        """The memory is the recorded one's from a cold start on, for as long as no step is missing, and again when both
+        have forgotten what was before.
+        """
         before = self._before
         if step.cold:
-            self._begins = self._comparable = True
+            self._begins, self._known = True, math.inf
         elif before is None and not self._begins:
             self._start_cold("the recording begins in the middle of a walk")
         elif before is not None and self._is_missing_steps(before, step):
@@ -131,7 +143,7 @@ class ReplaySteps:
         return self.targets.earlier(step.previous_stamp, self._cycles - 1) != before.target_stamp
 
     def _start_cold(self, reason: str) -> None:
-        self._before, self._comparable, self._begins = None, False, True
+        self._before, self._known, self._begins = None, 0.0, True
         self._tell(reason)
 
 

@@ -7,7 +7,8 @@ from rclpy.qos import QoSProfile
 
 from fcnet_controller.newest_message import HandledByNoExecutor
 
-QUEUE = 5000  # messages of a topic that may wait: 1 s of 500 a second at ten times the speed
+QUEUE = 50_000  # messages of a topic that may wait: 10 s of 500 a second at ten times the speed
+AT_ONCE = 5000  # of them are taken, so that no topic gets far ahead of the others
 
 
 class ReplaySubscription:
@@ -15,19 +16,14 @@ class ReplaySubscription:
 
     def __init__(self, node: Node, kind: type, topic: str) -> None:
         self._kind = kind
-        self._subscription = node.create_subscription(
+        self._handle = node.create_subscription(
             kind, topic, lambda _content: None, QoSProfile(depth=QUEUE), callback_group=HandledByNoExecutor(), raw=True
-        )
-
-    def destroy(self, node: Node) -> None:
-        """Stop receiving."""
-        node.destroy_subscription(self._subscription)
+        ).handle
 
     def take(self) -> list[bytes]:
-        """The serialised messages that have come since the last time."""
+        """The serialised messages that have come since the last time, the oldest first; the rest waits."""
         taken: list[bytes] = []
-        handle = self._subscription.handle
-        with handle:
-            while len(taken) < QUEUE and (message := handle.take_message(self._kind, True)) is not None:
+        with self._handle:
+            while len(taken) < AT_ONCE and (message := self._handle.take_message(self._kind, True)) is not None:
                 taken.append(message[0])
         return taken

@@ -10,7 +10,7 @@ from sensor_msgs.msg import JointState
 
 from fcnet_controller.replay_core import ReplayCore, ReplayFaultError
 from fcnet_controller.replay_messages import StampedMessages, stamp_of
-from fcnet_controller.replay_steps import PATIENCE, ReplayedStep
+from fcnet_controller.replay_steps import LONG_PATIENCE, PATIENCE, ReplayedStep
 from fcnet_core.replay.counted_steps import STALE
 
 UNKNOWN = float("nan")
@@ -49,7 +49,8 @@ class ReplayWalk:
         while self._pending:
             arrived, stamp, content = self._pending[0]
             self._watch_time(stamp)
-            if stamp >= self._due and now < arrived + PATIENCE and not self.imu.has_any(stamp, stamp + STALE):
+            patience = LONG_PATIENCE if self.imu.is_behind(stamp) else PATIENCE
+            if stamp >= self._due and now < arrived + patience and not self.imu.has_any(stamp, stamp + STALE):
                 return
             self._pending.popleft()
             if stamp < self._due:

@@ -26,7 +26,7 @@ from fcnet_core.runtime import load_policy
 
 RATE = 50.0
 START = 1_795_248_733_266_570_334  # [ns]
-COUNT = 60
+COUNT = 100
 COLD_AGAIN = 30  # a step at which the recorded policy began once more
 
 
@@ -147,13 +147,26 @@ def test_a_step_whose_message_is_missing_is_lost_and_the_next_one_starts_cold(re
     assert max(step.difference for step in taken if not step.comparable) > 1e-5
 
 
-def test_a_missing_message_is_waited_for_while_it_may_come(replay, walk):
-    replay.see(walk, 0, "joints", "targets")
-    replay.add(walk.steps[0], now=0.0)
-    assert list(replay.advance(now=0.1)) == []
+def test_a_message_is_waited_for_while_its_topic_is_behind(replay, walk):
+    for step in range(2):
+        replay.see(walk, step, "joints", "targets")
+        replay.add(walk.steps[step], now=0.0)
+    assert list(replay.advance(now=5.0)) == []
     assert replay.lost == 0
     replay.see(walk, 0, "imu")
-    assert len(list(replay.advance(now=0.1))) == 1
+    assert len(list(replay.advance(now=5.0))) == 1
+    assert list(replay.advance(now=30.0)) == []
+    assert replay.lost == 1
+
+
+def test_a_message_that_its_topic_has_passed_is_not_waited_for_long(replay, walk):
+    replay.see(walk, 0, "joints", "targets")
+    replay.add(walk.steps[0], now=0.0)
+    replay.see(walk, 1, "imu")
+    assert list(replay.advance(now=0.1)) == []
+    assert replay.lost == 0
+    assert list(replay.advance(now=1.0)) == []
+    assert replay.lost == 1
 
 
 def test_missing_steps_are_noticed(replay, walk):
@@ -164,6 +177,18 @@ def test_missing_steps_are_noticed(replay, walk):
     assert "are missing" in replay.told[0]
     assert not taken[12].comparable
     assert taken[-1].comparable
+
+
+def test_steps_are_compared_again_once_both_policies_have_forgotten_what_was_before(replay, walk, model):
+    replay.see_all(walk, without=(40,))
+    forgotten = 41 + model.card.memory
+    assert forgotten < COUNT
+    taken = list(replay.advance(now=0.1))
+    assert [step.comparable for step in taken] == [True] * 40 + [False] * (forgotten - 41) + [True] * (
+        COUNT - forgotten
+    )
+    assert max(step.difference for step in taken[40 : forgotten - 1]) > 1e-5
+    assert max(step.difference for step in taken if step.comparable) < 1e-6
 
 
 def test_a_recording_that_begins_in_the_middle_of_a_walk_is_told(replay, walk):
@@ -183,7 +208,7 @@ def test_time_that_jumps_back_mixes_nothing(replay, walk):
     replay.see_all(walk, middle)
     again = list(replay.advance(now=0.1))
     assert len(replay.told) == 2
-    assert "time has jumped back by 0.540 s" in replay.told[1]
+    assert "time has jumped back by 1.340 s" in replay.told[1]
     np.testing.assert_array_equal([step.targets for step in first], [step.targets for step in again])
 
 
@@ -238,7 +263,7 @@ def test_an_emergency_stop_lasts_until_it_is_reset(replay, walk):
     assert replay.core.mode is Mode.FAULT
     replay.core.reset()
     replay.see_all(walk, range(20, COUNT))
-    assert [step.comparable for step in replay.advance(now=0.1)] == [False] * 10 + [True] * 30
+    assert [step.comparable for step in replay.advance(now=0.1)] == [False] * 10 + [True] * (COUNT - COLD_AGAIN)
 
 
 @pytest.mark.parametrize("request_name", ["stand_up", "walk", "lie_down"])

@@ -48,6 +48,14 @@ class PolicyCard:
     policy_type: str = "fcnet"
     format_version: int = FORMAT_VERSION
 
+    @property
+    def memory(self) -> float:
+        """Steps after which a policy remembers nothing of what was before, in its last layer either.
+
+        Infinite where it forgets by counting: two that count from different steps never remember the same.
+        """
+        return self.shape.layers * (self.shape.window - 1) if self.window_policy == "sliding" else math.inf
+
     def __post_init__(self) -> None:
         if self.policy_type != "fcnet":
             raise CardError(f"holds a policy of type {self.policy_type!r}; this version runs fcnet policies")
