@@ -120,8 +120,10 @@ class Monitor(Node):
             self._controls.let_go()
 
     def _hear_health(self, message: DiagnosticArray) -> None:
-        now = time.monotonic()
+        now, ours = time.monotonic(), ("", self.get_namespace().strip("/"))
         for status in message.status:
+            if status.name.partition(":")[0].strip("/").rpartition("/")[0] not in ours:
+                continue  # of another robot; a driver's has no namespace
             level = status.level[0] if isinstance(status.level, bytes) else int(status.level)
             values = [(pair.key, pair.value) for pair in status.values]
             self._news.set_status(status.name, level, status.message, values, now)

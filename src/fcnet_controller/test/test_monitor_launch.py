@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import time
+import urllib.error
 import urllib.request
 
 import pytest
@@ -17,13 +18,13 @@ PATIENCE = 60.0  # [s]
 
 
 class Launch:
-    """A robot's launch, and what it prints."""
+    """A launch, and what it prints."""
 
-    def __init__(self, folder, domain, *arguments):
-        self._log = folder / "launch.log"
+    def __init__(self, folder, domain, file, *arguments):
+        self._log = folder / f"{file}.log"
         with self._log.open("w") as log:
             self.process = subprocess.Popen(
-                ["ros2", "launch", "fcnet_controller", "aliengo.launch.py", *arguments],
+                ["ros2", "launch", "fcnet_controller", file, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -57,21 +58,35 @@ def launch(tmp_path, domain):
             launched.end()
 
 
-def test_the_page_shows_the_robot_of_the_launch(launch):
-    launched = launch("monitor:=true", "monitor_port:=0", "namespace:=dog")
+def until_picture(launched, is_wanted):
+    """The address of the launch's page, once it has shown what is wanted, and that picture."""
     address = launched.until(r"open (http://\S+) in a browser")[1]
-    launched.until("mode: walking")
     with urllib.request.urlopen(f"{address}/stream", timeout=PATIENCE) as stream:
-        pictures = (json.loads(line[6:]) for line in stream if line.startswith(b"data:"))
-        shown = next(picture for picture in pictures if picture.get("joints") and picture["targets"])
+        pictures = (json.loads(line[6:]) for line in stream if line.startswith(b'data: {"t"'))
+        return address, next(picture for picture in pictures if is_wanted(picture))
+
+
+def test_the_page_shows_the_robot_of_the_launch_and_then_its_recording(launch, tmp_path):
+    bag = tmp_path / "bag"
+    robot = launch(
+        "aliengo.launch.py", "monitor:=true", "monitor_port:=0", "namespace:=dog", "record:=true", f"bag:={bag}"
+    )
+    robot.until("mode: walking")
+    _, shown = until_picture(robot, lambda picture: picture["joints"] and picture["targets"])
     assert shown["trunk"][2] > 0.2, "the robot stands"
-    assert launched.end() == 0
+    time.sleep(1.0)  # to be recorded
+    assert robot.end() == 0
+    replay = launch("replay.launch.py", f"bag:={bag}", "monitor:=true", "monitor_port:=0", "loop:=true")
+    address, shown = until_picture(replay, lambda picture: picture["joints"] and picture["targets"])
+    with pytest.raises(urllib.error.HTTPError, match="Forbidden"):
+        urllib.request.urlopen(f"{address}/stop", b"", timeout=PATIENCE)
+    assert replay.end() == 0
 
 
 def test_a_robot_goes_on_without_a_monitor_whose_port_is_taken(launch):
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        launched = launch("monitor:=true", f"monitor_port:={taken.getsockname()[1]}")
+        launched = launch("aliengo.launch.py", "monitor:=true", f"monitor_port:={taken.getsockname()[1]}")
         launched.until("cannot listen at 127.0.0.1")
         launched.until(r"the monitor has ended \(exit code 2\); the others go on without it")
-        launched.until("mode: walking")
+        launched.until("mode: standing_up")
     assert launched.end() == 0
