@@ -32,7 +32,11 @@ KINDS = {
     "cmd_vel": "geometry_msgs/msg/Twist",
     "odom": "nav_msgs/msg/Odometry",
 }
-OTHER_KINDS = {"cmd_pose": "geometry_msgs/msg/Pose", "keyboard/cmd_vel": "geometry_msgs/msg/Twist"}
+OTHER_KINDS = {
+    "cmd_pose": "geometry_msgs/msg/Pose",
+    "keyboard/cmd_vel": "geometry_msgs/msg/Twist",
+    "diagnostics": "diagnostic_msgs/msg/DiagnosticArray",
+}
 Messages = list[tuple[float, str, Any]]  # when it is received, from the beginning of the walk [s], its topic, a message
 
 
@@ -167,6 +171,15 @@ def pose(height: float) -> Any:
     """A command of the trunk's height, as an offset [m]."""
     place = _make("geometry_msgs/msg/Point", x=0.0, y=0.0, z=height)
     return _make("geometry_msgs/msg/Pose", position=place, orientation=_quaternion(np.array([0.0, 0.0, 0.0, 1.0])))
+
+
+def health(cycles: int, space: str = "") -> Any:
+    """How many cycles a controller says to have run; space: its namespace, with a slash at its end."""
+    values = {"mode": "walking", "cycles": str(cycles), "rate_hz": "50"}
+    pairs = [_make("diagnostic_msgs/msg/KeyValue", key=key, value=value) for key, value in values.items()]
+    name = f"{space}controller: control"
+    status = _make("diagnostic_msgs/msg/DiagnosticStatus", level=0, name=name, message="", hardware_id="", values=pairs)
+    return _make("diagnostic_msgs/msg/DiagnosticArray", header=_header(0.0), status=[status])
 
 
 def text(words: str) -> Any:

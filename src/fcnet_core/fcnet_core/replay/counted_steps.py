@@ -22,6 +22,7 @@ Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]
 SLIP = 2.5  # periods by which targets may be fewer than time allows: as much as the gait's phase may be wrong
+MISCOUNT = 1.5  # periods; a controller counts its cycles while a target is on its way
 PAUSE = 5.0  # periods without a target, after which the policy starts cold
 STALE = 0.1  # [s] an older state is none: the controller would not have walked on it
 
@@ -49,23 +50,32 @@ def counted_steps(run: RecordedRun, shaper: CommandShaper) -> CountedSteps:
     """
     period = shaper.clock.period
     walks = _walks_of_modes(run, period) if run.mode.modes else _walks_of_targets(run, period)
-    of_walks = _rows(run, walks, period)
-    rows = np.concatenate([np.empty(0, dtype=np.int64), *of_walks])
-    ends = np.cumsum([len(part) for part in of_walks], dtype=np.int64)[:-1]
-    first = np.isin(np.arange(len(rows)), [0, *ends.tolist()])
-    time, received = run.targets.stamp[rows], run.targets.received[rows]
-    before = np.maximum(rows - 1, 0)
-    steps = StepRecord(
+    rate = read_notes(run.custom).control_rate
+    cycles = [_cycles(run, walk, period, rate) for walk in walks]
+    held = np.append(False, (np.diff(run.targets.position, axis=0) == 0).all(axis=1)).tolist()
+    parts = [_step_rows(held, walk, each) for walk, each in zip(walks, cycles, strict=True)]
+    rows = np.concatenate([np.empty(0, dtype=np.int64), *parts])
+    ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
+    lacking = run.cycles.cycles - np.searchsorted(run.targets.received, run.cycles.received, side="right")
+    whole = [_whole(run, part, lacking, period, each) for part, each in zip(parts, cycles, strict=True)]
+    return CountedSteps(
+        _steps(run, rows, np.isin(np.arange(len(rows)), [0, *ends.tolist()]), shaper),
+        np.repeat([walk.begun for walk in walks], [len(part) for part in parts]).astype(np.bool_),
+        np.concatenate([np.zeros(0, dtype=np.bool_), *whole]),
+    )
+
+
+def _steps(run: RecordedRun, rows: Rows, first: Mask, shaper: CommandShaper) -> StepRecord:
+    """The steps whose targets are in these rows; first (K,): those with which walks begin."""
+    time, received, before = run.targets.stamp[rows], run.targets.received[rows], np.maximum(rows - 1, 0)
+    return StepRecord(
         target_stamp=time,
         previous_stamp=run.targets.stamp[np.where(_sent(run)[before], before, rows)],
         joints_stamp=_seen(run.joints.stamp, time),
         imu_stamp=_seen(run.imu.stamp, time),
-        cold=first | np.append(True, np.diff(received) > PAUSE * period)[: len(rows)],
+        cold=first | np.append(True, np.diff(received) > PAUSE * shaper.clock.period)[: len(rows)],
         command=_commands(setpoints(run, received), first, shaper),
     )
-    begun = np.repeat([walk.begun for walk in walks], [len(part) for part in of_walks]).astype(np.bool_)
-    whole = [_whole(part, period) for part in np.split(received, ends)]
-    return CountedSteps(steps, begun, np.concatenate(whole))
 
 
 @dataclass(frozen=True)
@@ -112,13 +122,6 @@ def _sent(run: RecordedRun) -> Mask:
     return sent
 
 
-def _rows(run: RecordedRun, walks: list[_Walk], period: float) -> list[Rows]:
-    """The row of each step's first target, walk for walk."""
-    rate = read_notes(run.custom).control_rate
-    held = np.append(False, (np.diff(run.targets.position, axis=0) == 0).all(axis=1)).tolist()
-    return [_step_rows(held, walk, _cycles(run, walk, period, rate)) for walk in walks]
-
-
 def _step_rows(held: list[bool], walk: _Walk, cycles: int) -> Rows:
     """Between two steps the policy's targets hold: one that is found held comes after the step, because the bag lacks
     one of the targets held before it. held: whether a target is the one before it.
@@ -145,11 +148,28 @@ def _cycles(run: RecordedRun, walk: _Walk, period: float, rate: float | None) ->
     return max(round(period / usual), 1) if usual > 0 else 1
 
 
-def _whole(received: Array, period: float) -> Mask:
-    """Of the steps of a walk those until which targets came as time allows."""
-    slip = np.abs((received - received[:1]) / period - np.arange(len(received)))
-    whole: Mask = np.maximum.accumulate(slip) <= SLIP
-    return whole
+def _whole(run: RecordedRun, rows: Rows, lacking: Rows, period: float, cycles: int) -> Mask:
+    """Of the steps of a walk those until which the bag lacks no targets: they came as time allows, or as many as the
+    controller says to have sent.
+
+    lacking: how many more it had sent than there are, up to a constant, whenever it said so.
+    """
+    received, told = run.targets.received[rows], run.cycles.received
+    slip = (received - received[0]) / period - np.arange(len(rows))
+    newest_told = np.searchsorted(told, received, side="right") - 1
+    if newest_told[0] < 0:  # nobody knows how many there were before the walk
+        return _until(np.abs(slip) <= SLIP)
+    next_told = np.minimum(newest_told + 1, len(told) - 1)
+    right = [np.abs(lacking[when] - lacking[newest_told[0]]) <= MISCOUNT * cycles for when in (newest_told, next_told)]
+    step_then = np.maximum(np.searchsorted(received, told[newest_told], side="right") - 1, 0)
+    since = np.abs(slip - slip[step_then]) <= SLIP
+    return _until((right[1] & (next_told > newest_told)) | (right[0] & since))
+
+
+def _until(good: Mask) -> Mask:
+    """Those before the first that is not good."""
+    until: Mask = np.logical_and.accumulate(good)
+    return until
 
 
 def _commands(wanted: Array, first: Mask, shaper: CommandShaper) -> Array:

@@ -14,6 +14,8 @@ from fcnet_core.bags.bag_error import BagError
 from fcnet_core.command import COMMAND_SIZE
 from fcnet_core.policy_step import SCALARS, SIZE
 from fcnet_core.remote_map import Source, load_remote_map
+from fcnet_core.replay.cycle_counts import TOPIC as DIAGNOSTICS
+from fcnet_core.replay.cycle_counts import CycleCounts
 from fcnet_core.replay.record_pickers import (
     JOINTS,
     MODES,
@@ -72,7 +74,8 @@ def read_run(bag: Bag, namespace: str = "", sources: Mapping[str, TopicSource] =
         record: TopicReader(width, partial(pick, sources[record]), bag.definitions)
         for record, (width, pick) in pickers.items()
     }
-    wanted: dict[str, list[TopicReader]] = {}
+    cycles = CycleCounts(namespace)
+    wanted: dict[str, list[TopicReader | CycleCounts]] = {DIAGNOSTICS: [cycles]}
     for record, topic in topics.items():
         wanted.setdefault(topic, []).append(readers[record])
     for batch in bag.batches(frozenset(wanted)):
@@ -94,6 +97,7 @@ def read_run(bag: Bag, namespace: str = "", sources: Mapping[str, TopicSource] =
         ),
         odometry=_odometry(*rows["odom"]),
         mode=_mode(*rows["mode"]),
+        cycles=cycles.record(),
         problems=(*problems, *_without_stamps(topics, rows)),
         custom=bag.custom,
     )

@@ -106,6 +106,14 @@ class ModeRecord:
 
 
 @dataclass(frozen=True)
+class CycleRecord:
+    """What the controller said about itself N times: received (N,) [s], and how many cycles it had run until then."""
+
+    received: Array
+    cycles: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
 class RecordedRun:
     """Everything a replay uses. commands: of every source, the most important first; problems: sentences about what is
     missing or left out; custom: the recorder's notes.
@@ -118,5 +126,6 @@ class RecordedRun:
     commands: tuple[CommandRecord, ...]
     odometry: OdometryRecord
     mode: ModeRecord
+    cycles: CycleRecord
     problems: tuple[str, ...]
     custom: dict[str, str]

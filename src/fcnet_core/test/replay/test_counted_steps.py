@@ -125,6 +125,28 @@ def test_where_nobody_can_know_the_phase_the_report_says_so(write_bag, stood_bef
     assert any(f"phase may be wrong in {unknown} of the steps" in finding.sentence for finding in findings(judged))
 
 
+@pytest.mark.parametrize(("lacking", "unknown"), [(0, 0), (5, 150), (None, 150)])
+def test_cycles_that_the_controller_says_it_missed_leave_the_phase_known(
+    write_bag, made_bag, stood_before, lacking, unknown
+) -> None:
+    """From 1 s on targets are 0.1 s late for good; `lacking`: how many more than there are the controller counted."""
+
+    def edit(messages):
+        moved = [
+            (time + 0.1 * (topic == "joint_trajectory" and time > 1.0), topic, message)
+            for time, topic, message in stood_before(messages)
+        ]
+        sent = sorted(time for time, topic, _ in moved if topic == "joint_trajectory")
+        times = [0.015, 0.995, 1.995, 2.995, 3.995, 4.2] if lacking is not None else []
+        counts = [700 + sum(at < time for at in sent) + (lacking if time > 1.5 else 0) for time in times]
+        told = [(time, "diagnostics", made_bag.health(count)) for time, count in zip(times, counts, strict=True)]
+        another = [(time, "diagnostics", made_bag.health(round(10 * time), "dog/")) for time in times]
+        return [*moved, *told, *another]
+
+    judged = judge_bag(write_bag(edit=edit, **WITHOUT_STEPS))
+    assert judged.figures["policies"]["A"]["steps_of_unknown_phase"] == unknown
+
+
 def test_with_a_known_phase_the_report_does_not_doubt_it(write_bag, stood_before) -> None:
     judged = judge_bag(write_bag(edit=stood_before, **WITHOUT_STEPS))
     assert judged.figures["policies"]["A"]["steps_of_unknown_phase"] == 0
