@@ -25,6 +25,7 @@ from fault_rig import FaultRig
 from fcnet_core.model_file import load_model
 from fcnet_core.robot import Robot, load_robot
 from unitree_lowlevel.fake_board.board import PERIOD
+from unitree_lowlevel.fake_board.board_faults import BoardFaults
 from unitree_lowlevel.low_command import POSITION_STOP, LowCommand
 
 TOLERANCE_OF_FLOATS = 1e-5  # [rad], single precision on the wire
@@ -37,6 +38,8 @@ SWITCH_INTERVAL = 0.0005  # [s] that other threads may keep the board from the i
 HEARING = 0.1  # [s] from a fault of the controller until it is heard here, at most
 HELD_UP = 0.05  # [s] between two commands
 ATTEMPTS = 3
+NOT_TRIED = "not tried"
+HOPELESS = 3  # cells in a row that could not be tried: programs do not start any more
 FOLDER = Path(__file__).resolve().parent.parent
 
 
@@ -86,8 +89,13 @@ def _attempt(rig: FaultRig, case: FaultCase, mode: str) -> Cell:
     """Bring the robot into the mode, let the fault happen, watch, end the fault, recover."""
     try:
         rig.prepare(mode)
-    except TimeoutError as error:
-        return Cell(case.name, mode, "not tried", None, 0.0, 0.0, 0.0, 0.0, None, problems=(str(error),))
+        return _happening(rig, case, mode)
+    except TimeoutError as error:  # of a program that does not start, answer or recover
+        rig.set_faults(BoardFaults())
+        return Cell(case.name, mode, NOT_TRIED, None, 0.0, 0.0, 0.0, 0.0, None, problems=(str(error),))
+
+
+def _happening(rig: FaultRig, case: FaultCase, mode: str) -> Cell:
     rig.news.forget()
     rig.board.commands.reset()
     time.sleep(0.02)
@@ -290,9 +298,11 @@ MuJoCo robot behind it, every fault in every mode. No robot was involved.
 A name is a trip: damping, latched until reset, after that many ms from the fault's beginning to the first command
 without stiffness on the wire (in passive and fault, where nothing is stiff: until `robot_fault` said so). `told` is a
 warning in /diagnostics, which comes once a second, while the robot goes on; in passive and fault it also keeps the
-robot from standing up. `damped` is damping without a latch; a program that was ended is started again for the
-recovery. `tolerated`: nothing happens, and nothing need. **Bold** is not as designed. A cell that is not as designed is
-tried up to three times, unless a command left the bridge that never may while nothing held up the computer.
+robot from standing up. `damped` is damping without a latch, `controller's fault` one that the controller has latched; a
+program that was ended is started again for the recovery. A killed bridge sends nothing, and this board then holds the
+last command: damping comes with the next bridge, which is started at once. `tolerated`: nothing happens, and nothing
+need. **Bold** is not as designed. A cell that is not as designed is tried up to three times, unless a command left the
+bridge that never may while nothing held up the computer.
 
 In no cell may a command leave the bridge that is outside the joint limits, not finite, stiffer than the policy's gains,
 faster than the slew limit, or stiff again after a trip before a person has asked; the program ends with exit code 1 if
@@ -329,6 +339,8 @@ def run_robot(robot: Robot, options: argparse.Namespace, done: dict[str, list[Ce
             if options.markdown:
                 options.markdown.write_text(report({**done, robot.name: cells}))
             print(f"{case.name:<30} {mode:<12} {cells[-1].short}", file=sys.stderr, flush=True)
+            if [cell.outcome for cell in cells[-HOPELESS:]] == [NOT_TRIED] * HOPELESS:
+                break
     return cells
 
 

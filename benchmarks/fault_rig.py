@@ -65,6 +65,13 @@ class RestartableProgram:
         """End it without warning."""
         self._signal(signal.SIGKILL)
 
+    def replace(self) -> None:
+        """End it without warning, and start it again at once, as systemd would."""
+        assert self._process is not None
+        self.kill()
+        self._process.wait()
+        self.start()
+
     def terminate(self) -> None:
         """Ask it to end."""
         self._signal(signal.SIGTERM)
@@ -235,6 +242,11 @@ class FaultRig:
     def set_faults(self, faults: BoardFaults) -> None:
         """Let the board have these faults and no others."""
         self.board.faults = faults
+
+    def replace_bridge(self) -> None:
+        """Kill the bridge; the next one is on its way when this returns."""
+        self.bridge.replace()
+        self.news.phase = self.news.fault = ""
 
     def stop_bridge(self) -> None:
         """Call the bridge's emergency stop."""

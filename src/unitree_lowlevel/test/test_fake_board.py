@@ -19,7 +19,7 @@ from unitree_lowlevel.fake_board.board import BoardError, FakeBoard
 from unitree_lowlevel.fake_board.board_faults import BoardFaults
 from unitree_lowlevel.fake_board.joint_physics import JointPhysics
 from unitree_lowlevel.generation import GEN33, GEN38, GENERATIONS, Generation
-from unitree_lowlevel.low_command import SERVO, LowCommand
+from unitree_lowlevel.low_command import OFF, SERVO, LowCommand
 from unitree_lowlevel.low_state import LowState
 from unitree_lowlevel.state_codec import decode_state
 from unitree_lowlevel.wire_error import WireError
@@ -311,6 +311,20 @@ def test_a_blocked_joint_does_not_follow_and_does_again_when_freed(desk):
     state = desk.until(lambda state: bool(np.allclose(state.position[others], target[others], atol=0.01)))
     assert state.position[4] == pytest.approx(ALIENGO.lie_pose[4], abs=0.02)
     desk.board.faults = BoardFaults()
+    desk.until(lambda state: bool(np.allclose(state.position, target, atol=0.01)))
+
+
+def test_a_dead_motor_says_so_and_has_no_torque_while_the_others_follow(desk):
+    desk = desk(faults=BoardFaults(dead_motor="FL_thigh_joint"))
+    desk.send(HOLD)
+    others = [joint for joint in range(12) if joint != 4]
+    target = ALIENGO.stand_pose
+    state = desk.until(lambda state: bool(np.allclose(state.position[others], target[others], atol=0.01)))
+    assert (state.mode[4], state.torque[4]) == (OFF, 0.0)
+    assert (state.mode[others] == SERVO).all()
+    assert state.position[4] == pytest.approx(ALIENGO.lie_pose[4], abs=0.02)
+    desk.board.faults = BoardFaults()
+    desk.send(HOLD)
     desk.until(lambda state: bool(np.allclose(state.position, target, atol=0.01)))
 
 

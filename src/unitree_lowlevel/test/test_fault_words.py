@@ -24,6 +24,7 @@ def _after(*lines: str) -> BoardFaults:
         ("tilt 1.2 -0.3", BoardFaults(tilt=(1.2, -0.3))),
         ("temperature 90", BoardFaults(temperature=90.0)),
         ("blocked_joint RR_calf_joint", BoardFaults(blocked_joint="RR_calf_joint")),
+        ("dead_motor FL_hip_joint", BoardFaults(dead_motor="FL_hip_joint")),
         ("press L2 B", BoardFaults(remote=RemoteState(frozenset({"L2", "B"})))),
         ("stick lx 0.5", BoardFaults(remote=RemoteState(lx=0.5))),
     ],

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from fcnet_core.robot import JOINT_NAMES
 from unitree_lowlevel.low_command import OFF, POSITION_STOP, SERVO, VELOCITY_STOP, LowCommand
 
 _ZERO = np.zeros(12)
@@ -27,3 +30,12 @@ def acting_command(command: LowCommand | None) -> LowCommand:
         stiffness=np.where(holds, command.stiffness, 0.0),
         damping=np.where(damps, command.damping, 0.0),
     )
+
+
+def with_dead_motor(command: LowCommand, joint: str | None) -> LowCommand:
+    """What is left of a command where the motor of one joint has cut itself out; None is no joint."""
+    if joint is None:
+        return command
+    mode = command.mode.copy()
+    mode[JOINT_NAMES.index(joint)] = OFF
+    return replace(command, mode=mode)

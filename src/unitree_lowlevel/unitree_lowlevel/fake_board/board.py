@@ -11,6 +11,7 @@ from types import TracebackType
 from fcnet_core.pacer import Pacer
 from fcnet_core.robot import JOINT_NAMES
 from unitree_lowlevel.command_codec import decode_command
+from unitree_lowlevel.fake_board.acting_command import with_dead_motor
 from unitree_lowlevel.fake_board.board_faults import NONE, BoardFaults
 from unitree_lowlevel.fake_board.channel import Channel
 from unitree_lowlevel.fake_board.command_log import CommandLog
@@ -196,7 +197,7 @@ class FakeBoard:
         self._arriving.put((command, client), now, self.faults)
 
     def _obey(self, command: LowCommand, client: Address, now: float) -> None:
-        self._physics.apply(command)
+        self._physics.apply(with_dead_motor(command, self.faults.dead_motor))
         self.client, self._obeyed_at = client, now
         if not self._free_running:
             self._send_state(now)

@@ -14,6 +14,9 @@ def _fault(default: Any, meaning: str) -> Any:
     return field(default=default, metadata={"help": meaning})
 
 
+OF_A_JOINT = ("blocked_joint", "dead_motor")  # faults whose value is a joint's name
+
+
 @dataclass(frozen=True)
 class BoardFaults:
     """Every fault, none by default. Those of the line act in both directions, all others on the states alone.
@@ -43,6 +46,7 @@ class BoardFaults:
     torque_offset: float = _fault(0.0, "all torque estimates are wrong by this [Nm]")
     power: float = _fault(0.0, "the motors seem to take this [W] together")
     blocked_joint: str | None = _fault(None, "this joint does not move, whatever its motor does")
+    dead_motor: str | None = _fault(None, "the motor of this joint has cut itself out: no torque, no servo mode")
     remote: RemoteState = field(default_factory=RemoteState)
 
     def __post_init__(self) -> None:
@@ -59,8 +63,9 @@ class BoardFaults:
             raise ValueError(f"tilt is {self.tilt[0]:g} {self.tilt[1]:g}; it must be two finite numbers")
         if self.temperature is not None and not -128.0 <= self.temperature <= 127.0:
             raise ValueError(f"temperature is {self.temperature:g}; the wire carries -128 to 127 deg C")
-        if self.blocked_joint not in (None, *JOINT_NAMES):
-            raise ValueError(f"there is no joint {self.blocked_joint}; choose one of {', '.join(JOINT_NAMES)}")
+        for joint in (self.blocked_joint, self.dead_motor):
+            if joint not in (None, *JOINT_NAMES):
+                raise ValueError(f"there is no joint {joint}; choose one of {', '.join(JOINT_NAMES)}")
 
     @property
     def line_is_good(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import Field, fields, replace
 from typing import Any
 
-from unitree_lowlevel.fake_board.board_faults import NONE, BoardFaults
+from unitree_lowlevel.fake_board.board_faults import NONE, OF_A_JOINT, BoardFaults
 from unitree_lowlevel.wireless_remote import BUTTONS, RemoteState
 
 STICKS = ("lx", "ly", "rx", "ry", "L2")
@@ -49,7 +49,7 @@ def _reader(fault: Field[Any]) -> tuple[Callable[[list[str]], Any], str]:
         return _switch, "on or off"
     if fault.name == "tilt":
         return _two_numbers, "roll and pitch in radians, or off"
-    if fault.name == "blocked_joint":
+    if fault.name in OF_A_JOINT:
         return _one_word, "a joint's name, or off"
     return _number, "a number, or off"
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from fcnet_core.robot import RobotFileError, load_robot
 from unitree_lowlevel.fake_board.board import BoardError, FakeBoard
-from unitree_lowlevel.fake_board.board_faults import BoardFaults
+from unitree_lowlevel.fake_board.board_faults import OF_A_JOINT, BoardFaults
 from unitree_lowlevel.fake_board.fault_words import STICKS, changed_faults, fault_fields
 from unitree_lowlevel.fake_board.joint_physics import JointPhysics
 from unitree_lowlevel.generation import GENERATIONS
@@ -98,7 +98,7 @@ def _parser(robot: str) -> argparse.ArgumentParser:
         elif fault.name == "tilt":
             parser.add_argument(name, type=float, nargs=2, metavar=("ROLL", "PITCH"), help=meaning)
         else:
-            kind = str if fault.name == "blocked_joint" else float
+            kind = str if fault.name in OF_A_JOINT else float
             parser.add_argument(name, type=kind, default=fault.default, help=meaning)
     return parser
 

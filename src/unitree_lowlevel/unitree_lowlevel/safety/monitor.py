@@ -23,6 +23,8 @@ from unitree_lowlevel.safety.link_watch import LinkWatch
 from unitree_lowlevel.safety.motor_temperature import check_temperature
 from unitree_lowlevel.safety.packet_loss import PacketLoss
 from unitree_lowlevel.safety.remote_stop import check_remote
+from unitree_lowlevel.safety.servo_mode import NAME as SERVO_LOST
+from unitree_lowlevel.safety.servo_mode import ServoWatch
 from unitree_lowlevel.safety.state_watch import StateWatch
 from unitree_lowlevel.safety.sustained import Sustained
 from unitree_lowlevel.safety.trip import Finding, Severity
@@ -36,7 +38,7 @@ class SafetyMonitor:
     """Looks at states and targets; what follows from its findings is decided by the driver.
 
     A robot that is only damped may be carried, turned over and moved by hand, so that velocity, torque, power and
-    joint error count only while joints follow targets.
+    joint error count only while joints follow targets; so do motor modes, which a board may change without stiffness.
     """
 
     def __init__(self, robot: Robot, period: float, stop_chords: Collection[frozenset[str]]) -> None:
@@ -52,17 +54,20 @@ class SafetyMonitor:
         self._torque = Sustained(safety.torque_time, period)
         self._power = Sustained(safety.power_time, period)
         self._error = Sustained(safety.joint_error_time, period)
+        self._servo = ServoWatch()
+        self._servo_lost = Sustained(safety.servo_lost_time, period)
         self._remote_bytes = b""
         self._other_robot: Finding | None = None
 
     def begin_following(self) -> None:
         """Forget what has been counted about joints that followed before."""
-        for sustained in (self._velocity, self._torque, self._power, self._error):
+        for sustained in (self._velocity, self._torque, self._power, self._error, self._servo_lost):
             sustained.reset()
 
     def accept_robot(self) -> None:
         """Take whoever answers next for the robot."""
         self._identity.reset()
+        self._servo.reset()
         self._other_robot = None
 
     def inspect(
@@ -111,9 +116,11 @@ class SafetyMonitor:
         torque = joint_torque.check_torque(limits, state.torque)
         power = motor_power.check_power(limits, state.torque, state.velocity)
         error = joint_error.check_joint_error(limits, target, state.position)
+        servo_lost = self._servo.check(state.mode)
         return [
             finding
             for finding in (
+                _stops(SERVO_LOST, self._servo_lost.check(servo_lost)),
                 _stops(joint_velocity.NAME, self._velocity.check(velocity)),
                 _stops(motor_power.NAME, self._power.check(power)),
                 _stops(joint_error.NAME, self._error.check(error)),

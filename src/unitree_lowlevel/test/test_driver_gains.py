@@ -1,0 +1,35 @@
+"""Gains come from the policy, within the bounds of the robot file."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+
+def test_gains_come_from_the_policy_within_the_robots_bounds(bench):
+    bench.awake()
+    assert bench.driver.set_gains(30.0, np.full(12, 1.0)) is None
+    bench.run(1.0, bench.position)
+    assert (bench.sent[-1].stiffness == 30.0).all()
+    assert (bench.sent[-1].damping == 1.0).all()
+
+
+@pytest.mark.parametrize(
+    ("kp", "kd"), [(500.0, 1.0), (30.0, 50.0), (np.nan, 1.0), (30.0, -1.0), (np.full(3, 30.0), 1.0)]
+)
+def test_gains_beyond_the_bounds_are_refused_and_then_nothing_is_followed(bench, kp, kd):
+    bench.awake()
+    told = bench.driver.set_gains(kp, kd)
+    assert told.startswith(("kp must be", "kd must be"))
+    assert told in bench.send(bench.position)
+    assert bench.driver.set_gains(30.0, 1.0) is None
+    bench.run(0.1)
+    assert bench.send(bench.position) is None
+
+
+def test_gains_do_not_change_under_a_standing_robot(bench):
+    bench.following()
+    assert "while the joints are damped" in bench.driver.set_gains(20.0, 1.0)
+    bench.run(0.1, bench.position)
+    assert (bench.sent[-1].stiffness == bench.robot.gains.kp).all()
+    assert bench.driver.set_gains(bench.robot.gains.kp, bench.robot.gains.kd) is None

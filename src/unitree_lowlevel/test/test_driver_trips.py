@@ -1,0 +1,178 @@
+"""What makes the driver let go of the motors, what only warns, and what passes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from unitree_lowlevel.driver import Phase
+from unitree_lowlevel.low_command import OFF, SERVO
+from unitree_lowlevel.wireless_remote import RemoteState, encode_remote
+
+STOP = RemoteState(frozenset({"L2", "B"}))
+ON_ITS_SIDE = np.array([np.sin(0.7), 0.0, 0.0, np.cos(0.7)])
+
+
+@pytest.mark.parametrize(
+    ("name", "seconds", "fault"),
+    [
+        ("tilt", 0.002, {"orientation": ON_ITS_SIDE}),
+        ("temperature", 0.002, {"temperature": np.full(12, 95.0)}),
+        ("identity", 0.002, {"identity": (4, 2)}),
+        ("remote_stop", 0.002, {"remote": encode_remote(STOP)}),
+        ("joint_position", 0.002, {"position": np.zeros(12)}),
+        ("invalid_state", 0.002, {"velocity": np.full(12, np.nan)}),
+        ("invalid_state", 0.002, {"orientation": np.zeros(4)}),
+        ("joint_velocity", 0.12, {"velocity": np.full(12, 26.0)}),
+        ("motor_power", 0.12, {"velocity": np.full(12, 15.0), "torque": np.full(12, 30.0)}),
+        ("joint_torque", 0.6, {"torque": np.full(12, -60.0)}),
+        ("servo_lost", 0.06, {"mode": np.where(np.arange(12) == 5, OFF, SERVO)}),
+    ],
+)
+def test_what_is_wrong_with_a_state_trips(bench, name, seconds, fault):
+    bench.following()
+    bench.driver.take_announcements()
+    bench.state = fault
+    bench.run(seconds, bench.position)
+    assert bench.driver.phase is Phase.TRIPPED
+    assert bench.driver.trip.name == name
+    assert bench.damped
+    told = bench.driver.take_announcements()
+    assert len(told) == 1, told
+    assert told[0].startswith(f"tripped: {name}: ")
+
+
+def test_a_blocked_joint_trips(bench):
+    bench.following()
+    bench.state = {"position": bench.position.copy()}
+    way = np.linspace(0.0, 1.0, 30)
+    for share in way[:20]:
+        bench.run(0.02, bench.robot.lie_pose + share * (bench.robot.stand_pose - bench.robot.lie_pose))
+    assert bench.driver.phase is Phase.FOLLOWING
+    for share in way[20:]:
+        bench.run(0.02, bench.robot.lie_pose + share * (bench.robot.stand_pose - bench.robot.lie_pose))
+    bench.run(0.3, bench.robot.stand_pose)
+    assert bench.driver.trip.name == "joint_error"
+    assert "blocked leg" in bench.driver.trip.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"), [("stale_state", "silent"), ("frozen_state", "frozen"), ("frozen_state", "still")]
+)
+def test_old_states_trip(bench, name, problem):
+    bench.following()
+    setattr(bench, problem, True)
+    began = bench.now
+    while bench.driver.trip is None:
+        bench.run(0.02, bench.position)
+        assert bench.now - began < 0.25
+    assert bench.driver.trip.name == name
+    assert bench.damped
+
+
+def test_nan_that_the_codec_has_refused_trips(bench):
+    bench.following().counters.reject("not_finite", "a state holds NaN")
+    bench.turn()
+    assert bench.driver.trip.name == "not_finite"
+
+
+def test_a_target_that_jumps_trips_and_is_not_followed(bench):
+    bench.following()
+    assert "the target of FR_thigh_joint jumped by" in bench.send(bench.position + np.eye(12)[1] * -2.0)
+    bench.turn()
+    assert bench.damped
+    assert bench.driver.trip.name == "target_jump"
+
+
+def test_short_peaks_do_not_trip(bench):
+    bench.following()
+    for _ in range(20):
+        bench.state = {"velocity": np.full(12, 26.0), "torque": np.full(12, 60.0)}
+        bench.run(0.04, bench.position)
+        bench.state = {}
+        bench.run(0.06, bench.position)
+    assert bench.driver.trip is None
+
+
+def test_shaking_trips_although_no_peak_lasts(bench):
+    bench.following()
+    for _ in range(100):
+        bench.state = {"velocity": np.full(12, 30.0)}
+        bench.run(0.006, bench.position)
+        bench.state = {}
+        bench.run(0.002, bench.position)
+    assert bench.driver.trip.name == "joint_velocity"
+
+
+def test_the_first_reason_stays_and_later_ones_are_warnings(bench):
+    bench.following()
+    bench.state = {"orientation": ON_ITS_SIDE}
+    bench.run(0.02, bench.position)
+    bench.state |= {"temperature": np.full(12, 95.0)}
+    bench.run(0.02, bench.position)
+    assert bench.driver.trip.name == "tilt"
+    assert any(warning.startswith("temperature: ") for warning in bench.driver.warnings)
+
+
+def test_a_damped_robot_may_be_carried_but_not_begin(bench):
+    bench.awake()
+    bench.state = {"orientation": ON_ITS_SIDE, "velocity": np.full(12, 30.0), "torque": np.full(12, 60.0)}
+    bench.run(1.0)
+    assert bench.driver.phase is Phase.DAMPING
+    assert bench.driver.warnings[0].startswith("tilt: ")
+    assert "is tilted" in bench.send(bench.position)
+    bench.state = {}
+    bench.run(0.5, bench.position)  # who has been refused must pause: setting it upright starts nothing
+    assert bench.damped
+
+
+def test_heat_is_warned_of_before_it_trips(bench):
+    bench.following()
+    bench.state = {"temperature": np.full(12, 70.0)}
+    bench.run(1.0, bench.position)
+    assert bench.driver.phase is Phase.FOLLOWING
+    assert "rest soon" in bench.driver.warnings[0]
+    assert sum("rest soon" in told for told in bench.driver.take_announcements()) == 1
+
+
+@pytest.mark.parametrize("fault", [{"temperature": np.full(12, 95.0)}, {"remote": encode_remote(STOP)}])
+def test_heat_and_the_remotes_stop_latch_a_damped_robot_too(bench, fault):
+    bench.awake()
+    bench.state = fault
+    bench.turn()
+    assert bench.driver.phase is Phase.TRIPPED
+
+
+def test_a_motor_that_leaves_its_servo_mode_for_a_moment_is_borne(bench):
+    bench.following()
+    for _ in range(10):
+        bench.state = {"mode": np.full(12, OFF)}
+        bench.run(0.01, bench.position)
+        bench.state = {}
+        bench.run(0.02, bench.position)
+    assert bench.driver.trip is None
+
+
+def test_a_board_that_never_says_servo_mode_is_not_judged(bench):
+    bench.state = {"mode": np.full(12, OFF)}
+    bench.following().run(1.0, bench.position)
+    assert bench.driver.trip is None
+
+
+def test_damped_motors_may_say_any_mode(bench):
+    bench.following().driver.damp()
+    bench.state = {"mode": np.full(12, OFF)}
+    bench.run(1.0)
+    assert bench.driver.trip is None
+    assert bench.driver.warnings == ()
+
+
+def test_a_motor_that_has_cut_itself_out_trips_again_after_a_reset(bench):
+    bench.following()
+    bench.state = {"mode": np.where(np.arange(12) == 5, OFF, SERVO)}
+    bench.run(0.1, bench.position)
+    assert bench.driver.reset(bench.now).accepted
+    bench.run(0.1)
+    bench.run(0.1, bench.position)
+    assert bench.driver.trip.name == "servo_lost"
+    assert "FL_calf_joint has left its servo mode (10) and says 0" in bench.driver.trip.reason
