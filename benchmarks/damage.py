@@ -9,6 +9,7 @@ import numpy as np
 
 Random = np.random.Generator
 LENGTHS = (0, 1, 255, 2**16, 2**31 - 1, 2**32 - 1, 2**63 - 1, 2**64 - 1)
+RECORD = b"serialized_metadata"  # in an mcap file
 WORDS = (
     b"!!python/object/apply:os.system ['false']",
     b"*a",
@@ -27,11 +28,13 @@ def damaged_copy(bag: Path, folder: Path, seed: int) -> str:
     shutil.copytree(bag, folder)
     random = np.random.default_rng(seed)
     files = sorted(path for path in folder.iterdir() if path.name != "metadata.yaml")
-    if random.random() < 0.15:
+    if random.random() < 0.15 and (folder / "metadata.yaml").exists():
         return _damage_metadata(folder / "metadata.yaml", random)
     file = files[int(random.integers(len(files)))]
     content = bytearray(file.read_bytes())
-    damages = (_cut, _flip, _flip, _overwrite, _drop, _double, _lengths, _empty)
+    damages = [_cut, _flip, _flip, _overwrite, _drop, _double, _lengths, _empty]
+    if RECORD in content and not (folder / "metadata.yaml").exists():
+        damages += [_record] * len(damages)
     damage = damages[int(random.integers(len(damages)))]
     file.write_bytes(damage(content, random))
     return f"{damage.__name__[1:]} in {file.name}"
@@ -80,6 +83,16 @@ def _lengths(content: bytearray, random: Random) -> bytearray:
     for at in random.integers(end, size=5).tolist():
         number = LENGTHS[int(random.integers(len(LENGTHS)))].to_bytes(8, "little")
         content[at : at + 8] = number[: len(content[at : at + 8])]
+    return content
+
+
+def _record(content: bytearray, random: Random) -> bytearray:
+    """The metadata that the file itself holds, or the lengths before it."""
+    at = content.index(RECORD) - 40 + int(random.integers(600))
+    word = (
+        WORDS[int(random.integers(len(WORDS)))] if random.random() < 0.5 else random.bytes(int(random.integers(1, 9)))
+    )
+    content[at : at + (len(word) if random.random() < 0.7 else 3)] = word
     return content
 
 

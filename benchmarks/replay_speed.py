@@ -3,7 +3,8 @@
     python benchmarks/replay_speed.py [--seconds 60] [--rounds 5]
 
 Made-up bags of the suite's topics with states at 250 and 500 Hz (odom too), uncompressed and with compressed chunks,
-judged in turn; times are of the processor, so that other work on the machine disturbs less.
+judged in turn; times are of the processor, so that other work on the machine disturbs less. Then the whole command
+`fcnet replay BAG --report FILE` for each bag, and `fcnet replay --help`: with the start of Python and its libraries.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import argparse  # noqa: E402
 import json  # noqa: E402
+import resource  # noqa: E402
 import statistics  # noqa: E402
+import subprocess  # noqa: E402
+import sys  # noqa: E402
 import tempfile  # noqa: E402
 import time  # noqa: E402
 from pathlib import Path  # noqa: E402
@@ -49,6 +53,9 @@ def main() -> None:
         for bag in bags.values():
             _times(bag)  # compiles, and brings the files into memory
         rounds = [{kind: _times(bag) for kind, bag in bags.items()} for _ in range(args.rounds)]
+        commands = {kind: ["replay", str(bag), "--report", f"{folder}/page.html"] for kind, bag in bags.items()}
+        commands["--help"] = ["replay", "--help"]
+        whole = [{kind: _command(arguments) for kind, arguments in commands.items()} for _ in range(args.rounds)]
         size = _page_size(bags["500 Hz"])
     print(f"{'bag':<20} {'read [s]':>9} {'judge [s]':>10} {'x real time':>12} {'least':>7} {'with page':>10}")
     for kind in bags:
@@ -56,13 +63,20 @@ def main() -> None:
         least = max(times[kind][1] for times in rounds)
         ratios = f"{args.seconds / judged:12.0f} {args.seconds / least:7.0f} {args.seconds / paged:10.0f}"
         print(f"{kind:<20} {read:9.3f} {judged:10.3f} {ratios}")
-    print(f"the page of {args.seconds:.0f} s at 500 Hz has {size / 1e6:.2f} MB")
+    print(f"\n{'whole command':<20} {'processor [s]':>14} {'passed [s]':>11} {'x real time':>12}")
+    for kind in commands:
+        processor, passed = (statistics.median(times[kind][part] for times in whole) for part in range(2))
+        ratio = f"{args.seconds / processor:12.0f}" if kind in bags else ""
+        print(f"{kind:<20} {processor:14.2f} {passed:11.2f} {ratio}")
+    print(f"\nthe page of {args.seconds:.0f} s at 500 Hz has {size / 1e6:.2f} MB")
 
 
 def _bags(folder: Path, seconds: float) -> dict[str, Path]:
     model, robot = load_model(SHIPPED / "aliengo.safetensors"), load_robot("aliengo")
     return {
-        kind: MadeBag(model, robot, seconds=seconds, rate=rate, compression=compression).write(folder / kind)
+        kind: MadeBag(
+            model, robot, seconds=seconds, rate=rate, compression=compression, custom={"fcnet.robot": "aliengo"}
+        ).write(folder / kind)
         for kind, (rate, compression) in KINDS.items()
     }
 
@@ -73,15 +87,23 @@ def _times(bag: Path) -> tuple[float, float, float]:
     read_run(open_bag(bag))
     read = time.process_time() - begun
     begun = time.process_time()
-    judged = judge_bag(bag, robot_name="aliengo")
+    judged = judge_bag(bag)
     json.dumps(judged.figures, allow_nan=False)
     judging = time.process_time() - begun
     page(judged)
     return read, judging, time.process_time() - begun
 
 
+def _command(arguments: list[str]) -> tuple[float, float]:
+    """Seconds of processor and seconds passed of one `fcnet`."""
+    before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    subprocess.run([sys.executable, "-m", "fcnet_core.cli", *arguments], stdout=subprocess.DEVNULL, check=True)
+    passed, after = time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, passed
+
+
 def _page_size(bag: Path) -> int:
-    return len(page(judge_bag(bag, robot_name="aliengo")).encode())
+    return len(page(judge_bag(bag)).encode())
 
 
 if __name__ == "__main__":
