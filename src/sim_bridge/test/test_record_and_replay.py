@@ -236,7 +236,7 @@ def test_after_a_gap_and_when_the_clock_jumps_back_the_policy_starts_cold_and_sa
 
 def test_a_replay_is_a_controller_that_obeys_its_recording_and_no_player_outlives_it(bag, start, client):
     listener = Listener(client)
-    program = start("launch", "fcnet_controller", "replay.launch.py", f"bag:={bag}")
+    program = start("launch", "fcnet_controller", "replay.launch.py", f"bag:={bag}", "rate:=5", "loop:=true")
     client.until(lambda: listener.steps, "steps")
     refused = client.call(f"/{NAMESPACE}/replay/lie_down")
     assert not refused.success
@@ -246,7 +246,7 @@ def test_a_replay_is_a_controller_that_obeys_its_recording_and_no_player_outlive
     assert "ros2 bag play" in " ".join(program.survivors().values())
     program.kill("fcnet_controller/replay")
     assert program.wait() != 0
-    client.until(lambda: program.survivors() == {}, "the end of the player")
+    client.until(lambda: program.survivors() == {}, "the end of the player", timeout=20.0)
 
 
 def test_a_replay_beside_a_living_robot_is_refused(bag, start, client):
