@@ -22,6 +22,7 @@ BACKENDS = ("mujoco", "desk", "unitree")
 COMMANDS = ("none", "demo")
 TRANSPORTS = ("wire", "sdk")
 GENERATIONS = ("gen33", "gen38")
+COMPRESSIONS = ("none", "zstd_fast", "zstd_small")  # storage presets of rosbag2_storage_mcap
 
 # Name: default, description. Empty means: leave it to the node.
 ARGUMENTS = {
@@ -52,6 +53,7 @@ ARGUMENTS = {
     "log_level": ("info", f"verbosity of the nodes: {', '.join(LOG_LEVELS)}"),
     "record": ("false", "true records a bag of states, commands, targets and modes (docs/replay.md)"),
     "bag": ("", "record: the bag's folder, which must not exist; empty for fcnet_<robot>_<date>_<time>"),
+    "bag_compression": ("none", f"record: {', '.join(COMPRESSIONS)}; zstd_fast makes a bag a third as large"),
     **monitor_launch.ARGUMENTS,
     "viewer": ("false", "mujoco, desk: true opens MuJoCo's window; needs a display"),
 }
@@ -70,6 +72,7 @@ CHOICES = {
     "demo": BOOLEANS,
     "viewer": BOOLEANS,
     "record": BOOLEANS,
+    "bag_compression": COMPRESSIONS,
     "log_level": LOG_LEVELS,
     "transport": ("", *TRANSPORTS),
     "generation": ("", *GENERATIONS),
@@ -130,6 +133,11 @@ def _refuse_impossible_bag(chosen: dict[str, str]) -> None:
     folder = chosen["bag"]
     if folder and chosen["record"] == "false":
         raise ValueError(f"launch argument bag:={folder} names a recording, but nothing is recorded; add record:=true")
+    if chosen["bag_compression"] != "none" and chosen["record"] == "false":
+        raise ValueError(
+            f"launch argument bag_compression:={chosen['bag_compression']} means nothing where nothing is recorded; "
+            "add record:=true"
+        )
     if folder and Path(folder).exists():
         raise ValueError(f"launch argument bag:={folder} exists already, and no recording is overwritten; name another")
 

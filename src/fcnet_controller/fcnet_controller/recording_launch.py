@@ -47,6 +47,8 @@ def recording(robot: str, chosen: dict[str, str], controller: dict[str, Any]) ->
     folder = chosen["bag"] or default_folder(robot)
     command = ["ros2", "bag", "record", *recorded_topics(chosen["namespace"])]
     command += ["--storage", "mcap", "--output", folder, "--max-bag-duration", str(FILE_DURATION)]
+    if chosen["bag_compression"] != "none":
+        command += ["--storage-preset-profile", chosen["bag_compression"]]
     told = LogInfo(msg=f"recording to {folder}")
     if os.environ.get("ROS_DISTRO") in WITHOUT_CUSTOM_DATA:
         told = LogInfo(

@@ -32,6 +32,8 @@ def launch(*arguments):
         (("backend:=desk", "network.port:=eight"), "no UDP port"),
         (("backend:=unitree", "transport:=usb"), "choose wire or sdk"),
         (("bag:=walk",), "add record:=true"),
+        (("bag_compression:=zstd_fast",), "add record:=true"),
+        (("record:=true", "bag_compression:=gzip"), "choose none or zstd_fast or zstd_small"),
         (("record:=yes",), "choose true or false"),
         (("monitor_port:=8089",), "add monitor:=true"),
         (("monitor:=true", "monitor_port:=web"), "no TCP port"),

@@ -45,6 +45,12 @@ def test_parameters_are_found_by_the_nodes_name(key):
     assert controller_section(content) == {"control_rate": 100.0}
 
 
+def test_a_compressed_bag_is_asked_for_by_the_storages_preset(chosen):
+    assert "--storage-preset-profile" not in command("aliengo", chosen)
+    compressed = command("aliengo", chosen | {"bag_compression": "zstd_small"})
+    assert compressed[compressed.index("--storage-preset-profile") + 1] == "zstd_small"
+
+
 def test_what_an_older_distribution_does_not_know_is_left_out(chosen, monkeypatch):
     monkeypatch.setenv("ROS_DISTRO", "jazzy")
     assert "--custom-data" in command("aliengo", chosen)
