@@ -285,6 +285,7 @@ def report(robots: dict[str, list[Cell]]) -> str:
             f"## {name}: {len(cells)} cells, {wrong} not as designed\n\n{again} of them were tried again, since "
             f"the computer was busy.\n\n{overview(cells)}"
         )
+    text.append((FOLDER / "benchmarks" / "fault_notes.md").read_text().rstrip())
     for name, cells in robots.items():
         text.append(f"## Every cell: {name}\n\n{details(cells)}")
     return "\n\n".join(text) + "\n"
