@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from html.parser import HTMLParser
 
 import pytest
@@ -39,6 +41,19 @@ class Page(HTMLParser):
 @pytest.fixture
 def bag(write_bag):
     return str(write_bag(custom={"fcnet.robot": "aliengo"}))
+
+
+def test_a_bag_is_judged_before_a_compiler_or_a_simulator_would_have_been_loaded(bag) -> None:
+    """Each of these takes longer to import than a minute's bag takes to be judged."""
+    program = f"""
+import sys
+from fcnet_core.cli import main
+assert main(["replay", {bag!r}]) == 0
+slow = {{"numba", "mujoco", "torch", "rosbags.typesys.stores.ros2_jazzy"}} & set(sys.modules)
+assert not slow, slow
+"""
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert finished.returncode == 0, finished.stderr
 
 
 def test_the_verdict_is_printed(bag, capsys) -> None:
