@@ -23,6 +23,8 @@ STATES = "joint_states"
 PERIOD = 0.1  # [s] between two messages
 DISCOVERY_TIME = 1.0  # [s] after which others have been heard
 LONGEST = 1.5  # [s] for those whom the graph knows, and who have not been heard
+NAMING_TIME = 1.0  # [s]
+UNNAMED = "_NODE_NAME_UNKNOWN_"  # what rmw calls a node whose name has not come yet
 _STEP = 0.01  # [s]
 
 
@@ -96,8 +98,17 @@ class RobotClaim:
         if rival := self._rival():
             raise RobotClaimedError(self._sentence(rival.owner))
         if self._states.take() is not None:
-            publishers = self._node.get_publishers_info_by_topic(STATES)
-            raise RobotClaimedError(self._sentence(publishers[0].node_name if publishers else "somebody"))
+            raise RobotClaimedError(self._sentence(self._publisher_of_states()))
+
+    def _publisher_of_states(self) -> str:
+        """The node that was heard; its name may come after its first message."""
+        deadline = time.monotonic() + NAMING_TIME
+        while time.monotonic() < deadline:
+            for publisher in self._node.get_publishers_info_by_topic(STATES):
+                if publisher.node_name != UNNAMED:
+                    return str(publisher.node_name)
+            time.sleep(_STEP)
+        return "another program"
 
     def _rival(self) -> Claim | None:
         """Whoever has said since the last look that the robot is rather theirs."""
