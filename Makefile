@@ -2,7 +2,7 @@
 
 ENTER = . ./env.sh
 .DEFAULT_GOAL = help
-.PHONY: help setup demo test lint bench bench-ros bench-wire fault-matrix clean model
+.PHONY: help setup demo test lint bench bench-ros bench-wire bench-replay bench-monitor fault-matrix clean model
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name text; do \
@@ -35,6 +35,14 @@ bench-ros: ## the control loop through ROS, for a minute
 bench-wire: ## the wire's codec, then a bridge at 500 Hz with controller and policy beside it
 	@sh tools/setup.sh
 	@$(ENTER) && python benchmarks/wire_codec.py && python benchmarks/wire_loop.py
+
+bench-replay: ## offline replay against real time, and what the whole command costs
+	@sh tools/setup.sh
+	@$(ENTER) && python benchmarks/replay_speed.py
+
+bench-monitor: ## the monitor's share of a core, and the pictures that a browser draws; needs chromium and its driver
+	@sh tools/setup.sh test
+	@$(ENTER) && python benchmarks/monitor_load.py
 
 fault-matrix: ## every fault in every mode against real processes, into docs/; about 20 minutes a robot
 	@sh tools/setup.sh

@@ -1,0 +1,25 @@
+"""The recorded walk in docs/examples: the shipped policy still does what it did there, and the page is of that walk."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from fcnet_core.cli import main
+
+EXAMPLES = Path(__file__).parents[4] / "docs" / "examples"
+WALK = EXAMPLES / "aliengo_walk"
+SMALL = 2e6  # bytes
+
+
+def test_the_shipped_policy_reproduces_every_target_of_the_example(tmp_path):
+    report = tmp_path / "report.json"
+    assert main(["replay", str(WALK), "--json", str(report), "--fail-above", "action_error_rad.max=1e-5"]) == 0
+    error = json.loads(report.read_text())["policies"]["A"]["action_error_rad"]
+    assert 0.0 < error["max"] < 1e-5
+
+
+def test_the_example_is_small_and_its_page_tells_of_it():
+    assert sum(file.stat().st_size for file in WALK.iterdir()) < SMALL
+    page = (EXAMPLES / "aliengo_walk.html").read_text(encoding="utf-8")
+    assert "Policy A reproduces every one of the 394 recorded targets" in page
