@@ -55,8 +55,8 @@ def test_a_bridge_in_reserve_takes_over_from_one_that_was_killed(start, person, 
     first = start(auto_start=True)
     reserve = start()
     wait_for_commands(person, board)
-    person.until(lambda: len(person.node.get_service_names_and_types_by_node("aliengo_bridge", "/")) > 0, "nodes")
-    time.sleep(3.5)  # until the reserve knows the first, also where ROS's first greeting was lost
+    person.until(lambda: person.node.get_node_names().count("aliengo_bridge") == 2, "both are known")
+    time.sleep(1.0)  # until the reserve knows the first too
     first.end(signal.SIGKILL)
     assert person.change("aliengo_bridge", "configure"), reserve.output
     wait_for_commands(person, board)
