@@ -55,10 +55,12 @@ class RecordingNotes:
 
 
 def read_notes(custom: Mapping[str, str]) -> RecordingNotes:
-    """The notes among a bag's custom data; what is missing or unreadable stays empty."""
+    """The notes among a bag's custom data; what is missing, unreadable or no name of a robot stays empty."""
     try:
         parameters = json.loads(custom.get(PARAMETERS, "{}"))
     except (ValueError, RecursionError):
         parameters = {}
     texts = {name: custom.get(f"{PREFIX}{name}", "") for name in TEXTS}
+    if not texts["robot"].isidentifier():  # a path would make a bag choose which of this computer's files is read
+        texts["robot"] = ""
     return RecordingNotes(**texts, parameters=parameters if isinstance(parameters, dict) else {})

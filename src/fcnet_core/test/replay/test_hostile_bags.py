@@ -18,6 +18,7 @@ from fcnet_core.bags.bag import open_bag
 from fcnet_core.bags.bag_error import BagError
 from fcnet_core.replay.findings import findings
 from fcnet_core.replay.judge_bag import judge_bag
+from fcnet_core.replay.recording_notes import read_notes
 from fcnet_core.replay.report.page import page
 from fcnet_core.replay.summary import summary
 
@@ -202,6 +203,11 @@ def test_hostile_metadata_leaves_the_bag_readable(write_bag, tmp_path, what) -> 
     assert "Policy A reproduces every one of the 29 recorded targets" in said
     assert what == "laughter" or "metadata.yaml is damaged" in said
     assert not Path("/tmp/harmed").exists()
+
+
+def test_a_bag_names_its_robot_and_not_a_file() -> None:
+    assert read_notes({"fcnet.robot": "a1"}).robot == "a1"
+    assert read_notes({"fcnet.robot": "../../secret.yaml"}).robot == ""
 
 
 def test_a_truncated_bag_tells_where_it_ends_and_judges_the_rest(write_bag, tmp_path) -> None:
