@@ -95,10 +95,10 @@ class Safety:
     max_target_rate [rad/s]: slew of targets; max_target_jump [rad]: of a target, on top of its slew; max_start_error
     [rad]: first target against measurement; position_margin [rad]: of measured positions beyond the joint limits;
     max_velocity for velocity_time [s] and max_torque for torque_time [s]: as shares of the joints' limits; max_power
-    [W] for power_time [s]; servo_lost_time [s] of a motor out of its servo mode; temperature_warning and max_temperature [deg C] of the motors; command_timeout,
-    state_timeout [s]: ages; frozen_time [s] without any change of a sensor; packet_loss_warning, max_packet_loss:
-    shares; max_kp [Nm/rad], max_kd [Nms/rad]: largest gains; soft_start [s]: until joints that begin to follow have
-    their whole stiffness.
+    [W] for power_time [s]; servo_lost_time [s] of a motor out of its servo mode; temperature_warning and
+    max_temperature [deg C] of the motors; command_timeout, state_timeout [s]: ages; frozen_time [s] without any change
+    of a sensor; packet_loss_warning, max_packet_loss: shares; max_kp [Nm/rad], max_kd [Nms/rad]: largest gains;
+    soft_start [s]: until joints that begin to follow have their whole stiffness.
     """
 
     max_tilt: float
