@@ -19,7 +19,7 @@ class WriterThread:
     def __init__(self, bag: BagWriter, max_waiting: int) -> None:
         """Take up to `max_waiting` bytes that are not written yet."""
         self.error: OSError | None = None
-        self._bag = bag
+        self.bag = bag
         self._max_waiting = max_waiting
         self._waiting = 0
         self._lock = threading.Lock()
@@ -52,7 +52,7 @@ class WriterThread:
         except OSError as error:
             self.error = error
         try:
-            self._bag.close()
+            self.bag.close()
         except OSError as error:
             self.error = self.error or error
 
@@ -66,13 +66,13 @@ class WriterThread:
             if item is None:
                 return
             if isinstance(item, RecordedTopic):
-                self._bag.add_topic(item)
+                self.bag.add_topic(item)
             else:
-                self._bag.add(item)
+                self.bag.add(item)
                 with self._lock:
                     self._waiting -= _size(item)
             if time.monotonic() >= flushed + FLUSH_INTERVAL:
-                self._bag.flush()
+                self.bag.flush()
                 flushed = time.monotonic()
 
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..bag.bag_writer import BagWriter
+    from ..bag.recorder import RecordOptions
+    from ..bag.writer_thread import WriterThread
 
 SUMMARY = "Record topics to a bag."
 NODE_NAME = "rosbag2_recorder"
@@ -83,13 +85,31 @@ def _pair(text: str) -> tuple[str, str]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Record until interrupted."""
-    from ..bag.keyboard import open_keyboard
-    from ..bag.recorded_qos import read_overrides
-    from ..bag.recorder import Recorder, RecordOptions
-    from ..bag.roomy_transport import roomy_transport
-    from ..bag.topic_choice import TopicChoice
     from ..bag.writer_thread import WriterThread
-    from ..graph_node import graph_node, wait_for_discovery
+    from ..verb_error import VerbError
+
+    options = _options(arguments)
+    bag = _open(arguments)
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    writer = WriterThread(bag, arguments.max_cache_size)
+    try:
+        _record(arguments, options, writer, stop)
+    finally:
+        writer.finish()
+    if writer.error is not None:
+        reason = writer.error.strerror or str(writer.error)
+        raise VerbError(
+            f"recording to '{bag.folder}' has stopped: {reason}; the {bag.count} messages written before are readable"
+        )
+    return 0
+
+
+def _options(arguments: argparse.Namespace) -> RecordOptions:
+    from ..bag.recorded_qos import read_overrides
+    from ..bag.recorder import RecordOptions
+    from ..bag.topic_choice import TopicChoice
     from ..topic import absolute
     from ..verb_error import VerbError
 
@@ -107,7 +127,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.exclude_regex,
         arguments.include_hidden_topics,
     )
-    options = RecordOptions(
+    return RecordOptions(
         choice,
         not arguments.no_discovery,
         arguments.polling_interval / 1000,
@@ -115,37 +135,32 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.start_paused,
         read_overrides(arguments.qos_profile_overrides_path),
     )
-    bag = _open(arguments)
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
-    writer = WriterThread(bag, arguments.max_cache_size)
-    try:
-        with contextlib.ExitStack() as stack:
-            with roomy_transport():
-                node = stack.enter_context(graph_node(arguments.node_name))
-            keyboard = stack.enter_context(open_keyboard(not arguments.disable_keyboard_controls))
-            log = node.get_logger()
-            recorder = Recorder(node, writer, options)
-            if arguments.no_discovery:
-                wait_for_discovery(node)
-                recorder.discover()
-            log.info("Wait for recording: Press SPACE to start." if options.paused else "Recording...")
-            recorder.record(stop.is_set, keyboard)
-            for name in recorder.missing():
-                log.warning(f"Topic '{name}' was not recorded: it never appeared, or as told above.")
-            writer.finish()
-            if writer.error is None:
-                found = f"{bag.count} messages of {bag.topic_count} topics"
-                log.info(f"Recorded {found} in '{bag.folder}', lost {recorder.lost}")
-    finally:
+
+
+def _record(arguments: argparse.Namespace, options: RecordOptions, writer: WriterThread, stop: threading.Event) -> None:
+    """Record until `stop` is set or the writer has failed, and say what was recorded."""
+    from ..bag.keyboard import open_keyboard
+    from ..bag.recorder import Recorder
+    from ..bag.roomy_transport import roomy_transport
+    from ..graph_node import graph_node, wait_for_discovery
+
+    with contextlib.ExitStack() as stack:
+        with roomy_transport():
+            node = stack.enter_context(graph_node(arguments.node_name))
+        keyboard = stack.enter_context(open_keyboard(not arguments.disable_keyboard_controls))
+        log = node.get_logger()
+        recorder = Recorder(node, writer, options)
+        if arguments.no_discovery:
+            wait_for_discovery(node)
+            recorder.discover()
+        log.info("Wait for recording: Press SPACE to start." if options.paused else "Recording...")
+        recorder.record(stop.is_set, keyboard)
+        for name in recorder.missing():
+            log.warning(f"Topic '{name}' was not recorded: it never appeared, or as told above.")
         writer.finish()
-    if writer.error is not None:
-        reason = writer.error.strerror or str(writer.error)
-        raise VerbError(
-            f"recording to '{bag.folder}' has stopped: {reason}; the {bag.count} messages written before are readable"
-        )
-    return 0
+        if writer.error is None:
+            found = f"{writer.bag.count} messages of {writer.bag.topic_count} topics"
+            log.info(f"Recorded {found} in '{writer.bag.folder}', lost {recorder.lost}")
 
 
 def _open(arguments: argparse.Namespace) -> BagWriter:
