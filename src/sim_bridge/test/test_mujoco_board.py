@@ -84,9 +84,7 @@ def _set(client, name: str, value: float):
     service = client.node.create_client(SetParameters, "mujoco_board/set_parameters")
     assert service.wait_for_service(PATIENCE)
     setting = Parameter(name=name, value=ParameterValue(type=ParameterType.PARAMETER_DOUBLE, double_value=value))
-    future = service.call_async(SetParameters.Request(parameters=[setting]))
-    client.until(future.done, "answer to a parameter")
-    return future.result().results[0]
+    return client.answer(service, SetParameters.Request(parameters=[setting]), "set_parameters").results[0]
 
 
 def test_the_robot_gets_up_when_its_motors_are_led_and_its_place_is_on_odom(board, motors, client):

@@ -28,6 +28,7 @@ from unitree_lowlevel.fake_board.joint_physics import JointPhysics
 from unitree_lowlevel.generation import GEN33
 
 PATIENCE = 30.0  # [s], for a loaded machine
+ASK_INTERVAL = 10.0  # [s]
 COMMAND_PERIOD = 0.02  # [s]
 DOMAINS = itertools.count(os.getpid() % 80)
 
@@ -172,13 +173,24 @@ class Person:
         self.health = {}
         self.until(lambda: self.health.get("phase") == phase, f"phase {phase}")
 
+    def answer(self, client, request, name):
+        """Ask, again after some time: a request that is sent before the server has found this client is lost."""
+        began, asked = time.monotonic(), []
+
+        def is_answered():
+            if time.monotonic() - began >= ASK_INTERVAL * len(asked):
+                asked.append(client.call_async(request))
+            return any(future.done() for future in asked)
+
+        self.until(is_answered, f"answer of {name}")
+        return next(future.result() for future in asked if future.done())
+
     def call(self, name, kind=Trigger, **request):
         client = self.node.create_client(kind, name)
         self.until(client.service_is_ready, f"service {name}")
-        future = client.call_async(kind.Request(**request))
-        self.until(future.done, f"answer of {name}")
+        answer = self.answer(client, kind.Request(**request), name)
         self.node.destroy_client(client)
-        return future.result()
+        return answer
 
     def stop(self, name):
         return self.call(f"{name}/emergency_stop", SetBool, data=True)
