@@ -195,7 +195,7 @@ def test_the_recorded_policy_says_the_same_again_through_ros_and_nothing_moves(b
     listener, expected = Listener(client), offline(bag)
     code, output, summary = replay(start, bag, rate=rate)
     assert code == 0, output
-    assert (summary["lost"], summary["restarts"]) == (0, 0)
+    assert (summary["lost"], summary["restarts"]) == (0, 0), output
     assert summary["compared"] == len(expected.time)
     assert summary["largest_difference"] < AGREEMENT
     np.testing.assert_allclose(listener.stamps, expected.time, atol=1e-6, rtol=0)

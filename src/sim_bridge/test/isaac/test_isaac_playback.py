@@ -52,9 +52,8 @@ def test_a_controller_walks_on_a_recording_and_does_what_was_recorded(play, star
     """The policy is the one that was recorded. A busy machine misses a state now and then; half speed helps."""
     summary = tmp_path / "summary.json"
     process = play(recording=rollout, summary=summary, rate=0.5)
-    start(
-        "run", "fcnet_controller", "controller", "--ros-args", "-p", "auto_start:=true", "-p", "real_time_factor:=0.5"
-    )
+    parameters = ("auto_start:=true", "real_time_factor:=0.5", "state_timeout:=1.0")
+    start("run", "fcnet_controller", "controller", "--ros-args", *(part for one in parameters for part in ("-p", one)))
     assert process.wait(PATIENCE) == 0, output(tmp_path)
     found = json.loads(summary.read_text())
     assert found["compared"] > 100
