@@ -51,7 +51,7 @@ def _start(context: LaunchContext) -> list[Node]:
 
 
 def _replay(chosen: dict[str, str]) -> Node:
-    """The node itself stands in no namespace: it plays into that of the bag."""
+    """It finds its namespace itself: that of the robot in the bag."""
     parameters: dict[str, Any] = {name: chosen[name] for name in ("policy", "robot", "namespace", "summary", "bag")}
     parameters |= {"rate": float(chosen["rate"]), "loop": chosen["loop"] == "true", "use_sim_time": True}
     return suite_node("fcnet_controller", "replay", parameters, chosen | {"namespace": ""}, _end)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("rclpy")
-pytest.importorskip("ros2_standin.bag")
+pytest.importorskip("rclpy", reason="the stand-in alone, without ROS from wheels, has no bags")
+pytest.importorskip("ros2_standin.bag", reason="its bag verbs need what the suite installs")
 
 import mcap.reader
 import yaml
