@@ -7,8 +7,7 @@ controller went into fault or a program ended by itself.
 from __future__ import annotations
 
 from launch import LaunchContext, LaunchDescription
-from launch.actions import OpaqueFunction, Shutdown
-from launch.events.process import ProcessExited
+from launch.actions import OpaqueFunction
 from launch_ros.actions import Node
 
 from fcnet_controller import monitor_launch
@@ -20,8 +19,11 @@ from fcnet_controller.launch_choices import (
     refuse_other_than,
     refuse_other_than_positive,
 )
+from fcnet_controller.launch_end import end_after
 from fcnet_controller.robot_launch import SIMULATION_TIMEOUT
 from fcnet_controller.suite_node import suite_node
+
+END = end_after("isaac_playback", "the recording has been played")
 
 # Name: default, description.
 ARGUMENTS = {
@@ -70,7 +72,7 @@ def _playback(chosen: dict[str, str]) -> Node:
         "loop": chosen["loop"] == "true",
         "publish_commands": chosen["publish_commands"] == "true",
     }
-    return suite_node("sim_bridge", "isaac_playback", parameters, chosen, _end)
+    return suite_node("sim_bridge", "isaac_playback", parameters, chosen, END)
 
 
 def _controller(chosen: dict[str, str]) -> Node:
@@ -83,13 +85,4 @@ def _controller(chosen: dict[str, str]) -> Node:
         "follows_targets": False,
         "state_timeout": SIMULATION_TIMEOUT,
     }
-    return suite_node("fcnet_controller", "controller", parameters, chosen, _end)
-
-
-def _end(event: ProcessExited, context: LaunchContext) -> Shutdown | None:
-    if context.is_shutdown:
-        return None
-    program = event.process_name
-    if program.startswith("isaac_playback") and event.returncode == 0:
-        return Shutdown(reason="the recording has been played")
-    raise RuntimeError(f"{program} ended with exit code {event.returncode}; see its last lines above")
+    return suite_node("fcnet_controller", "controller", parameters, chosen, END)

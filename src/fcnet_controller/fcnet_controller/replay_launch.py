@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from launch import LaunchContext, LaunchDescription
-from launch.actions import OpaqueFunction, Shutdown
-from launch.events.process import ProcessExited
+from launch.actions import OpaqueFunction
 from launch_ros.actions import Node
 
 from fcnet_controller import monitor_launch
@@ -23,7 +22,10 @@ from fcnet_controller.launch_choices import (
     refuse_other_than,
     refuse_other_than_positive,
 )
+from fcnet_controller.launch_end import end_after
 from fcnet_controller.suite_node import suite_node
+
+END = end_after("replay", "the bag has been replayed")
 
 # Name: default, description.
 ARGUMENTS = {
@@ -54,7 +56,7 @@ def _replay(chosen: dict[str, str]) -> Node:
     """It finds its namespace itself: that of the robot in the bag."""
     parameters: dict[str, Any] = {name: chosen[name] for name in ("policy", "robot", "namespace", "summary", "bag")}
     parameters |= {"rate": float(chosen["rate"]), "loop": chosen["loop"] == "true", "use_sim_time": True}
-    return suite_node("fcnet_controller", "replay", parameters, chosen | {"namespace": ""}, _end)
+    return suite_node("fcnet_controller", "replay", parameters, chosen | {"namespace": ""}, END)
 
 
 def _monitor(chosen: dict[str, str]) -> list[Node]:
@@ -83,11 +85,3 @@ def _refuse_unsuitable(chosen: dict[str, str]) -> None:
     refuse_other_than(LOG_LEVELS, "log_level", chosen)
     refuse_other_than_positive("rate", chosen)
     monitor_launch.refuse_impossible_monitor(chosen)
-
-
-def _end(event: ProcessExited, context: LaunchContext) -> Shutdown | None:
-    if context.is_shutdown:
-        return None
-    if event.returncode == 0:
-        return Shutdown(reason="the bag has been replayed")
-    raise RuntimeError(f"the replay ended with exit code {event.returncode}; see its last lines above")

@@ -12,12 +12,12 @@ import sys
 from typing import Any
 
 from launch import Action, LaunchContext, LaunchDescription
-from launch.actions import OpaqueFunction, Shutdown
-from launch.events.process import ProcessExited
+from launch.actions import OpaqueFunction
 from launch_ros.actions import Node
 
 from fcnet_controller.launch_arguments import ARGUMENTS, chosen_arguments, has_demo
 from fcnet_controller.launch_choices import declared
+from fcnet_controller.launch_end import end_after
 from fcnet_controller.monitor_launch import monitor
 from fcnet_controller.suite_node import suite_node
 
@@ -25,6 +25,7 @@ THIS_COMPUTER = "127.0.0.1"
 # [s] A busy computer that holds up a simulated robot or its controller is no fault of theirs.
 SIMULATION_TIMEOUT = 1.0
 SIMULATION_PATIENCE = 0.5
+END = end_after("demo_course", "the demo has passed")
 
 
 def describe_robot(robot: str) -> LaunchDescription:
@@ -129,13 +130,4 @@ def _free_port() -> int:
 
 
 def _node(package: str, executable: str, parameters: dict[str, Any], chosen: dict[str, str]) -> Node:
-    return suite_node(package, executable, parameters, chosen, _end)
-
-
-def _end(event: ProcessExited, context: LaunchContext) -> Shutdown | None:
-    if context.is_shutdown:
-        return None
-    program = event.process_name
-    if program.startswith("demo_course") and event.returncode == 0:
-        return Shutdown(reason="the demo has passed")
-    raise RuntimeError(f"{program} ended with exit code {event.returncode}; see its last lines above")
+    return suite_node(package, executable, parameters, chosen, END)
