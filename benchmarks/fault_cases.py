@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from unitree_lowlevel.fake_board.board_faults import BoardFaults
-from unitree_lowlevel.wireless_remote import RemoteState
+from unitree_lowlevel.fake_board.faults import BoardFaults
+from unitree_lowlevel.messages import RemoteState
 
 if TYPE_CHECKING:
     from fault_rig import FaultRig

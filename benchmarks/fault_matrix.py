@@ -25,8 +25,8 @@ from fault_rig import FaultRig
 from fcnet_core.model_file import load_model
 from fcnet_core.robot import Robot, load_robot
 from unitree_lowlevel.fake_board.board import PERIOD
-from unitree_lowlevel.fake_board.board_faults import BoardFaults
-from unitree_lowlevel.low_command import POSITION_STOP, LowCommand
+from unitree_lowlevel.fake_board.faults import BoardFaults
+from unitree_lowlevel.messages import POSITION_STOP, LowCommand
 
 TOLERANCE_OF_FLOATS = 1e-5  # [rad], single precision on the wire
 SLACK = 0.15  # [s] that this computer may add to a deadline when both its cores are taken

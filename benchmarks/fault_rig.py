@@ -27,9 +27,9 @@ from fcnet_core.robot import JOINT_NAMES, Robot
 from quadruped_sim.motor_driven_robot import MotorDrivenRobot
 from quadruped_sim.terrain import named_terrain
 from sim_bridge.mujoco_physics import MujocoPhysics
+from unitree_lowlevel.codec import GEN33
 from unitree_lowlevel.fake_board.board import PERIOD, FakeBoard
-from unitree_lowlevel.fake_board.board_faults import BoardFaults
-from unitree_lowlevel.generation import GEN33
+from unitree_lowlevel.fake_board.faults import BoardFaults
 
 PATIENCE = 60.0  # [s] for a process to be ready or a mode to be reached
 INTRUSION_PERIOD = 0.02  # [s]

@@ -16,9 +16,9 @@ import sys
 import time
 
 from fcnet_core.robot import load_robot
+from unitree_lowlevel.codec import GEN33
 from unitree_lowlevel.fake_board.board import FakeBoard
-from unitree_lowlevel.fake_board.joint_physics import JointPhysics
-from unitree_lowlevel.generation import GEN33
+from unitree_lowlevel.fake_board.physics import JointPhysics
 
 START_TIME = 6.0  # [s] for the bridge and its listeners to find each other
 STOPPED = 0.4  # [s]

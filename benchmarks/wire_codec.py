@@ -19,13 +19,19 @@ from dataclasses import fields
 
 import numpy as np
 
-from unitree_lowlevel.checksum import crc32_mpeg2
-from unitree_lowlevel.command_codec import decode_command, encode_command
-from unitree_lowlevel.generation import GEN33, GEN38, GENERATIONS, Generation
-from unitree_lowlevel.low_command import SERVO, LowCommand
-from unitree_lowlevel.low_state import LowState
-from unitree_lowlevel.state_codec import decode_state, encode_state
-from unitree_lowlevel.wire_error import WireError
+from unitree_lowlevel.codec import (
+    GEN33,
+    GEN38,
+    GENERATIONS,
+    Generation,
+    WireError,
+    crc32_mpeg2,
+    decode_command,
+    decode_state,
+    encode_command,
+    encode_state,
+)
+from unitree_lowlevel.messages import SERVO, LowCommand, LowState
 
 LIMIT_US = 150.0
 CYCLES = 50  # of one generation in a round

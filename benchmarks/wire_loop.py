@@ -30,10 +30,10 @@ from fcnet_core.robot import Robot, load_robot
 from quadruped_sim.motor_driven_robot import MotorDrivenRobot
 from quadruped_sim.terrain import named_terrain
 from sim_bridge.mujoco_physics import MujocoPhysics
+from unitree_lowlevel.codec import GEN33
 from unitree_lowlevel.fake_board.board import FakeBoard
-from unitree_lowlevel.fake_board.joint_physics import JointPhysics
-from unitree_lowlevel.generation import GEN33
-from unitree_lowlevel.low_state import LowState
+from unitree_lowlevel.fake_board.physics import JointPhysics
+from unitree_lowlevel.messages import LowState
 
 PATIENCE = 90.0  # [s] until the robot walks; a first start compiles
 SETTLE = 2.0  # [s] for the policy's window to fill with a robot at rest

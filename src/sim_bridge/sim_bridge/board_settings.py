@@ -9,9 +9,8 @@ from typing import Any
 from rclpy.node import Node
 
 from sim_bridge.parameter_declaration import declare, declare_number
-from unitree_lowlevel.fake_board.board_faults import BoardFaults
-from unitree_lowlevel.fake_board.fault_words import fault_fields
-from unitree_lowlevel.generation import GENERATIONS, Generation
+from unitree_lowlevel.codec import GENERATIONS, Generation
+from unitree_lowlevel.fake_board.faults import BoardFaults, fault_fields
 
 # Faults of the line with their largest value; these and `silence` are parameters that may be set at any time.
 LINE_FAULTS = {"delay": 1.0, "jitter": 1.0, "loss": 1.0, "duplicates": 1.0, "reordering": 1.0, "corruption": 1.0}

@@ -6,10 +6,8 @@ import threading
 
 from quadruped_sim.live_robot import GroundTruth
 from quadruped_sim.motor_driven_robot import MotorDrivenRobot
-from unitree_lowlevel.fake_board.acting_command import acting_command
-from unitree_lowlevel.fake_board.motor_heat import AMBIENT, MotorHeat
-from unitree_lowlevel.low_command import LowCommand
-from unitree_lowlevel.low_state import LowState
+from unitree_lowlevel.fake_board.physics import AMBIENT, MotorHeat, acting_command
+from unitree_lowlevel.messages import LowCommand, LowState
 
 
 class MujocoPhysics:

@@ -14,10 +14,8 @@ from rcl_interfaces.srv import SetParameters
 
 from fcnet_core.robot import load_robot
 from fcnet_core.rotation import projected_gravity
-from unitree_lowlevel.command_codec import encode_command
-from unitree_lowlevel.generation import GEN33
-from unitree_lowlevel.low_command import SERVO, LowCommand
-from unitree_lowlevel.state_codec import decode_state
+from unitree_lowlevel.codec import GEN33, decode_state, encode_command
+from unitree_lowlevel.messages import SERVO, LowCommand
 
 ALIENGO = load_robot("aliengo")
 ZERO = np.zeros(12)

@@ -22,10 +22,10 @@ from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from fcnet_core.robot import JOINT_NAMES, load_robot
+from unitree_lowlevel.codec import GEN33
 from unitree_lowlevel.fake_board.board import FakeBoard
-from unitree_lowlevel.fake_board.board_faults import BoardFaults
-from unitree_lowlevel.fake_board.joint_physics import JointPhysics
-from unitree_lowlevel.generation import GEN33
+from unitree_lowlevel.fake_board.faults import BoardFaults
+from unitree_lowlevel.fake_board.physics import JointPhysics
 
 PATIENCE = 30.0  # [s], for a loaded machine
 ASK_INTERVAL = 10.0  # [s]

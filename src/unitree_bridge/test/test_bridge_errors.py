@@ -5,7 +5,7 @@ import resource
 
 import pytest
 
-from unitree_lowlevel.fake_board.board_faults import BoardFaults
+from unitree_lowlevel.fake_board.faults import BoardFaults
 
 BROKEN_CYCLE = """
 from unitree_lowlevel.driver import MotorDriver

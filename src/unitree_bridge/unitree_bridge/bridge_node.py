@@ -38,13 +38,12 @@ from unitree_bridge.robot_lock import RobotLock
 from unitree_bridge.shared_memory import avoid_shared_memory
 from unitree_bridge.state_publisher import StatePublisher
 from unitree_bridge.target_receiver import TargetReceiver
-from unitree_lowlevel.command_limiter import damping_command
+from unitree_lowlevel.codec import GENERATIONS
 from unitree_lowlevel.driver import MotorDriver
-from unitree_lowlevel.generation import GENERATIONS
-from unitree_lowlevel.network_check import resolve
-from unitree_lowlevel.open_transport import make_transport
-from unitree_lowlevel.safety.trip import Trip
-from unitree_lowlevel.transport import Transport, TransportError
+from unitree_lowlevel.limiter import damping_command
+from unitree_lowlevel.safety.checks import Trip
+from unitree_lowlevel.transport import Transport, TransportError, make_transport
+from unitree_lowlevel.udp_transport import resolve
 
 HEALTH_PERIOD = 1.0  # [s]
 REFUSAL_QUIET = 2.0  # [s] between two warnings about commands that are not obeyed

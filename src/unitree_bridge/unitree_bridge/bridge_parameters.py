@@ -9,7 +9,7 @@ from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescri
 from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValueException
 from rclpy.node import Node
 
-from unitree_lowlevel.generation import GENERATIONS
+from unitree_lowlevel.codec import GENERATIONS
 
 TRANSPORTS = ("wire", "sdk")
 OF_EVERY_NODE = ("use_sim_time", "start_type_description_service")  # what rclpy and rcl declare themselves

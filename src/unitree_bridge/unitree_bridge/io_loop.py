@@ -16,7 +16,7 @@ from unitree_bridge.state_publisher import StatePublisher
 from unitree_bridge.target_receiver import TargetReceiver
 from unitree_bridge.thread_privileges import claim
 from unitree_lowlevel.driver import JointTargets, MotorDriver
-from unitree_lowlevel.low_command import LowCommand
+from unitree_lowlevel.messages import LowCommand
 from unitree_lowlevel.transport import Reception, Transport
 
 REMOTE_PERIOD = 0.02  # [s]

@@ -7,7 +7,7 @@ from array import array
 from rclpy.node import Node
 from sensor_msgs.msg import Joy
 
-from unitree_lowlevel.wireless_remote import BUTTONS, decode_remote
+from unitree_lowlevel.messages import BUTTONS, decode_remote
 
 REMOTE_FRAME = "unitree_remote"  # by which whoever reads joy knows the layout, see config/remote.yaml
 

@@ -11,7 +11,7 @@ from rclpy.qos import qos_profile_sensor_data
 from sensor_msgs.msg import Imu, JointState
 
 from fcnet_core.robot import JOINT_NAMES
-from unitree_lowlevel.low_state import LowState
+from unitree_lowlevel.messages import LowState
 
 IMU_FRAME = "imu_link"
 

@@ -12,10 +12,8 @@ from hypothesis import settings
 
 from fcnet_core.robot import Robot, load_robot
 from unitree_lowlevel.driver import JointTargets, MotorDriver, Phase
-from unitree_lowlevel.low_command import SERVO, LowCommand
-from unitree_lowlevel.low_state import LowState
+from unitree_lowlevel.messages import SERVO, LowCommand, LowState, RemoteState, encode_remote
 from unitree_lowlevel.transport import Reception, TransportCounters
-from unitree_lowlevel.wireless_remote import RemoteState, encode_remote
 
 settings.register_profile("busy_machine", deadline=None, max_examples=50)
 settings.load_profile("busy_machine")

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from unitree_lowlevel.fake_board.board_faults import BoardFaults
-from unitree_lowlevel.fake_board.channel import OVERTAKEN, Channel
+from unitree_lowlevel.fake_board.faults import BoardFaults
+from unitree_lowlevel.fake_board.line import OVERTAKEN, Channel
 
 PACKETS = 2000
 PERIOD = 0.002

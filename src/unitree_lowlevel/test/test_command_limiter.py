@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unitree_lowlevel.command_limiter import CommandLimiter
-from unitree_lowlevel.interpolation import TargetRamp
-from unitree_lowlevel.low_command import SERVO
-from unitree_lowlevel.soft_start import SoftStart
+from unitree_lowlevel.limiter import CommandLimiter, SoftStart, TargetRamp
+from unitree_lowlevel.messages import SERVO
 
 PERIOD = 0.002
 KP, KD = np.full(12, 40.0), np.full(12, 1.5)

@@ -11,21 +11,17 @@ import numpy as np
 import pytest
 
 from fcnet_core.robot import load_robot
+from unitree_lowlevel.codec import GEN33
 from unitree_lowlevel.doctor import program
-from unitree_lowlevel.doctor.by_hand import watch_joints
-from unitree_lowlevel.doctor.computer import check_computer
-from unitree_lowlevel.doctor.finding import Level
-from unitree_lowlevel.doctor.network import check_address, interface_to
-from unitree_lowlevel.doctor.packets import check_round_trip
-from unitree_lowlevel.doctor.recording import Recording, record
-from unitree_lowlevel.doctor.robot_state import check_joint_order, check_orientation, check_remote
+from unitree_lowlevel.doctor.host_checks import check_address, check_computer, interface_to
+from unitree_lowlevel.doctor.recording import Recording, record, watch_joints
+from unitree_lowlevel.doctor.result import Level
+from unitree_lowlevel.doctor.robot_checks import check_joint_order, check_orientation, check_remote, check_round_trip
 from unitree_lowlevel.fake_board.board import FakeBoard
-from unitree_lowlevel.fake_board.board_faults import BoardFaults
-from unitree_lowlevel.fake_board.joint_physics import JointPhysics
-from unitree_lowlevel.generation import GEN33
-from unitree_lowlevel.low_command import OFF
-from unitree_lowlevel.wire_transport import WireTransport
-from unitree_lowlevel.wireless_remote import RemoteState, encode_remote
+from unitree_lowlevel.fake_board.faults import BoardFaults
+from unitree_lowlevel.fake_board.physics import JointPhysics
+from unitree_lowlevel.messages import OFF, RemoteState, encode_remote
+from unitree_lowlevel.udp_transport import WireTransport
 
 SECONDS = 0.5
 

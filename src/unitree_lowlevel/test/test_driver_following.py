@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from unitree_lowlevel.driver import Phase
-from unitree_lowlevel.low_command import POSITION_STOP
+from unitree_lowlevel.messages import POSITION_STOP
 
 
 def test_without_a_state_the_motors_are_damped_and_targets_refused(bench):

@@ -9,12 +9,12 @@ from dataclasses import replace
 import pytest
 
 from fcnet_core.robot import load_robot
+from unitree_lowlevel.codec import GEN33
 from unitree_lowlevel.driver import JointTargets, MotorDriver, Phase
 from unitree_lowlevel.fake_board.board import FakeBoard
-from unitree_lowlevel.fake_board.board_faults import BoardFaults
-from unitree_lowlevel.fake_board.joint_physics import JointPhysics
-from unitree_lowlevel.generation import GEN33
-from unitree_lowlevel.wire_transport import WireTransport
+from unitree_lowlevel.fake_board.faults import BoardFaults
+from unitree_lowlevel.fake_board.physics import JointPhysics
+from unitree_lowlevel.udp_transport import WireTransport
 
 ALIENGO = load_robot("aliengo")
 # A busy machine holds up board and loop together; here it may.

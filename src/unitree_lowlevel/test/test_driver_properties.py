@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fcnet_core.robot import load_robot
 from unitree_lowlevel.driver import JointTargets, MotorDriver, Phase
-from unitree_lowlevel.low_command import POSITION_STOP
+from unitree_lowlevel.messages import POSITION_STOP
 from unitree_lowlevel.transport import Reception, TransportCounters
 
 PERIOD = 0.002

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from unitree_lowlevel.driver import Phase
-from unitree_lowlevel.wireless_remote import RemoteState, encode_remote
+from unitree_lowlevel.messages import RemoteState, encode_remote
 
 STOP = RemoteState(frozenset({"L2", "B"}))
 ON_ITS_SIDE = np.array([np.sin(0.7), 0.0, 0.0, np.cos(0.7)])

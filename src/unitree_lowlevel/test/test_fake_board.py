@@ -14,16 +14,11 @@ import pytest
 
 from fcnet_core.robot import load_robot
 from fcnet_core.rotation import roll_pitch_yaw
-from unitree_lowlevel.command_codec import encode_command
+from unitree_lowlevel.codec import GEN33, GEN38, GENERATIONS, Generation, WireError, decode_state, encode_command
 from unitree_lowlevel.fake_board.board import BoardError, FakeBoard
-from unitree_lowlevel.fake_board.board_faults import BoardFaults
-from unitree_lowlevel.fake_board.joint_physics import JointPhysics
-from unitree_lowlevel.generation import GEN33, GEN38, GENERATIONS, Generation
-from unitree_lowlevel.low_command import OFF, SERVO, LowCommand
-from unitree_lowlevel.low_state import LowState
-from unitree_lowlevel.state_codec import decode_state
-from unitree_lowlevel.wire_error import WireError
-from unitree_lowlevel.wireless_remote import RemoteState, decode_remote
+from unitree_lowlevel.fake_board.faults import BoardFaults
+from unitree_lowlevel.fake_board.physics import JointPhysics
+from unitree_lowlevel.messages import OFF, SERVO, LowCommand, LowState, RemoteState, decode_remote
 
 ALIENGO = load_robot("aliengo")
 PATIENCE = 20.0  # [s], for a loaded machine

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from unitree_lowlevel.fake_board.board_faults import BoardFaults
-from unitree_lowlevel.fake_board.fault_words import changed_faults, fault_fields
-from unitree_lowlevel.wireless_remote import RemoteState
+from unitree_lowlevel.fake_board.faults import BoardFaults, changed_faults, fault_fields
+from unitree_lowlevel.messages import RemoteState
 
 
 def _after(*lines: str) -> BoardFaults:

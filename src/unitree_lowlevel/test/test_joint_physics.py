@@ -7,9 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from unitree_lowlevel.fake_board.joint_physics import STOP_MARGIN, JointPhysics
-from unitree_lowlevel.fake_board.motor_heat import AMBIENT
-from unitree_lowlevel.low_command import OFF, POSITION_STOP, SERVO, VELOCITY_STOP, LowCommand
+from unitree_lowlevel.fake_board.physics import AMBIENT, STOP_MARGIN, JointPhysics
+from unitree_lowlevel.messages import OFF, POSITION_STOP, SERVO, VELOCITY_STOP, LowCommand
 
 PERIOD = 0.002
 NOTHING = LowCommand(np.full(12, SERVO, np.uint8), *np.zeros((5, 12)))

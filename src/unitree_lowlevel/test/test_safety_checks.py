@@ -5,22 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unitree_lowlevel.safety.identity import IdentityWatch
-from unitree_lowlevel.safety.joint_error import check_joint_error
-from unitree_lowlevel.safety.joint_position import check_position
-from unitree_lowlevel.safety.joint_torque import check_torque
-from unitree_lowlevel.safety.joint_velocity import check_velocity
-from unitree_lowlevel.safety.limits import limits_of
-from unitree_lowlevel.safety.link_watch import LinkWatch
-from unitree_lowlevel.safety.motor_power import check_power
-from unitree_lowlevel.safety.motor_temperature import check_temperature
+from unitree_lowlevel.safety.checks import (
+    Severity,
+    check_joint_error,
+    check_jump,
+    check_position,
+    check_power,
+    check_remote,
+    check_start,
+    check_temperature,
+    check_tilt,
+    check_torque,
+    check_velocity,
+    limits_of,
+)
 from unitree_lowlevel.safety.packet_loss import PacketLoss
-from unitree_lowlevel.safety.remote_stop import check_remote
-from unitree_lowlevel.safety.state_watch import StateWatch
-from unitree_lowlevel.safety.sustained import Sustained
-from unitree_lowlevel.safety.target_jump import check_jump, check_start
-from unitree_lowlevel.safety.trip import Severity
-from unitree_lowlevel.safety.trunk_tilt import check_tilt
+from unitree_lowlevel.safety.watches import IdentityWatch, LinkWatch, StateWatch, Sustained
 from unitree_lowlevel.transport import Reception, TransportCounters
 
 

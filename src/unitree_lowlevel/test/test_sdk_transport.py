@@ -7,15 +7,10 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from unitree_lowlevel.command_codec import encode_command
-from unitree_lowlevel.generation import GEN33, GEN38
-from unitree_lowlevel.low_command import LowCommand
-from unitree_lowlevel.low_state import LowState
-from unitree_lowlevel.sdk_module import find_sdk
-from unitree_lowlevel.sdk_transport import SdkTransport
-from unitree_lowlevel.state_codec import decode_state, encode_state
+from unitree_lowlevel.codec import GEN33, GEN38, WireError, decode_state, encode_command, encode_state
+from unitree_lowlevel.messages import LowCommand, LowState
+from unitree_lowlevel.sdk_transport import SdkTransport, find_sdk
 from unitree_lowlevel.transport import TransportError
-from unitree_lowlevel.wire_error import WireError
 
 # What the vendor's module does to the process when a port is taken or there is no route, and the names it is told by.
 STAND_IN = """

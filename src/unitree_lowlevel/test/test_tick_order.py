@@ -2,7 +2,7 @@
 
 import pytest
 
-from unitree_lowlevel.tick_order import RESTART_AFTER, Age, TickOrder
+from unitree_lowlevel.transport import RESTART_AFTER, Age, TickOrder
 
 
 def ages(*ticks):

@@ -14,13 +14,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unitree_lowlevel.checksum import crc32_mpeg2
-from unitree_lowlevel.command_codec import decode_command, encode_command
-from unitree_lowlevel.generation import GEN33, GEN38, GENERATIONS
-from unitree_lowlevel.low_command import POSITION_STOP, SERVO, VELOCITY_STOP, LowCommand
-from unitree_lowlevel.low_state import LowState
-from unitree_lowlevel.state_codec import decode_state, encode_state
-from unitree_lowlevel.wire_error import WireError
+from unitree_lowlevel.codec import (
+    GEN33,
+    GEN38,
+    GENERATIONS,
+    WireError,
+    crc32_mpeg2,
+    decode_command,
+    decode_state,
+    encode_command,
+    encode_state,
+)
+from unitree_lowlevel.messages import POSITION_STOP, SERVO, VELOCITY_STOP, LowCommand, LowState
 
 VECTORS = Path(__file__).parent / "data" / "wire_vectors.npz"
 BENCHMARK = Path(__file__).resolve().parents[3] / "benchmarks" / "wire_codec.py"

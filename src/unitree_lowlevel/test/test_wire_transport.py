@@ -9,16 +9,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from unitree_lowlevel.command_codec import decode_command, encode_command
-from unitree_lowlevel.generation import GEN33, GEN38, GENERATIONS
-from unitree_lowlevel.low_command import SERVO, LowCommand
-from unitree_lowlevel.low_state import LowState
-from unitree_lowlevel.open_transport import make_transport
-from unitree_lowlevel.state_codec import encode_state
-from unitree_lowlevel.tick_order import RESTART_AFTER
-from unitree_lowlevel.transport import TransportError
-from unitree_lowlevel.wire_error import WireError
-from unitree_lowlevel.wire_transport import WireTransport
+from unitree_lowlevel.codec import GEN33, GEN38, GENERATIONS, WireError, decode_command, encode_command, encode_state
+from unitree_lowlevel.messages import SERVO, LowCommand, LowState
+from unitree_lowlevel.transport import RESTART_AFTER, TransportError, make_transport
+from unitree_lowlevel.udp_transport import WireTransport
 
 ZEROS = np.zeros(12)
 COMMAND = LowCommand(np.full(12, SERVO, dtype=np.uint8), ZEROS + 0.5, ZEROS, ZEROS, ZEROS + 20.0, ZEROS + 0.5)
@@ -43,9 +37,9 @@ OWN_NETWORK = ["unshare", "-rn"]  # a program that starts so has a loopback inte
 NETWORK_GOES_AWAY = """
 import subprocess
 import numpy as np
-from unitree_lowlevel.generation import GEN33
-from unitree_lowlevel.low_command import LowCommand
-from unitree_lowlevel.wire_transport import WireTransport
+from unitree_lowlevel.codec import GEN33
+from unitree_lowlevel.messages import LowCommand
+from unitree_lowlevel.udp_transport import WireTransport
 
 def address(change):
     subprocess.run(["ip", "address", change, "192.168.123.162/24", "dev", "lo"], check=True)

@@ -7,7 +7,7 @@ any -> tripped (damping, latched), left only through reset.
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -15,21 +15,46 @@ import numpy as np
 import numpy.typing as npt
 
 from fcnet_core.robot import JOINT_NAMES, Robot
-from unitree_lowlevel.announcements import Announcements
-from unitree_lowlevel.command_limiter import CommandLimiter, damping_command
-from unitree_lowlevel.interpolation import TargetRamp
-from unitree_lowlevel.low_command import LowCommand
-from unitree_lowlevel.low_state import LowState
-from unitree_lowlevel.safety.identity import NAME as IDENTITY
+from unitree_lowlevel.limiter import CommandLimiter, SoftStart, TargetRamp, damping_command
+from unitree_lowlevel.messages import Array, LowCommand, LowState, RemoteState
+from unitree_lowlevel.safety.checks import TARGET_JUMP, Finding, Severity, Trip, check_jump, check_start
 from unitree_lowlevel.safety.monitor import SafetyMonitor
-from unitree_lowlevel.safety.target_jump import NAME as TARGET_JUMP
-from unitree_lowlevel.safety.target_jump import check_jump, check_start
-from unitree_lowlevel.safety.trip import Finding, Severity, Trip
-from unitree_lowlevel.soft_start import SoftStart
+from unitree_lowlevel.safety.watches import IDENTITY
 from unitree_lowlevel.transport import Reception, TransportCounters
-from unitree_lowlevel.wireless_remote import RemoteState
 
-Array = npt.NDArray[np.float64]
+LASTING = 0.5  # [s] before a warning is worth a line: the first state always takes a moment
+SILENCE = 10.0  # [s] in which a warning that comes and goes is announced once
+
+
+class Announcements:
+    """Collects sentences until they are taken."""
+
+    def __init__(self) -> None:
+        self._sentences: list[str] = []
+        self._since: dict[str, float] = {}
+        self._announced: dict[str, float] = {}
+
+    def say(self, sentence: str) -> None:
+        """Announce something that has happened."""
+        self._sentences.append(sentence)
+
+    def warn(self, now: float, findings: Iterable[Finding]) -> None:
+        """Announce, at time `now` [s], what has been found for a while and not been announced yet."""
+        present = {finding.name: finding for finding in findings}
+        self._since = {name: self._since.get(name, now) for name in present}
+        for name, since in self._since.items():
+            if now - since < LASTING:
+                continue
+            if now - self._announced.get(name, float("-inf")) > SILENCE:
+                self._sentences.append(f"warning: {present[name]}")
+            self._announced[name] = now
+
+    def take(self) -> tuple[str, ...]:
+        """Everything announced since the last call."""
+        taken, self._sentences = tuple(self._sentences), []
+        return taken
+
+
 PERIOD = 0.002  # [s] of the motor board's own loop
 EMERGENCY_STOP = "emergency_stop"
 PATIENCE = 5  # cycles without targets before their age counts: after our own pause they get time to arrive

@@ -2,23 +2,82 @@
 
 from __future__ import annotations
 
+import importlib
 import time
+from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from fcnet_core.rotation import xyzw_from_wxyz
-from unitree_lowlevel.finite import require_finite
-from unitree_lowlevel.fixed_point import STEPS, wire_values
-from unitree_lowlevel.generation import GEN33, GEN38, LOW_LEVEL, Generation
-from unitree_lowlevel.low_command import OFF, LowCommand
-from unitree_lowlevel.low_state import LowState
-from unitree_lowlevel.network_check import Address, check_port_free, check_target
-from unitree_lowlevel.sdk_module import SdkModule, find_sdk
-from unitree_lowlevel.tick_order import Age, TickOrder
-from unitree_lowlevel.transport import Reception, TransportCounters, TransportError
-from unitree_lowlevel.wire_error import WireError
-from unitree_lowlevel.wire_transport import LOCAL_PORT
+from unitree_lowlevel.codec import GEN33, GEN38, LOW_LEVEL, STEPS, Generation, WireError, require_finite, wire_values
+from unitree_lowlevel.messages import OFF, LowCommand, LowState
+from unitree_lowlevel.transport import LOCAL_PORT, Address, Age, Reception, TickOrder, TransportCounters, TransportError
+from unitree_lowlevel.udp_transport import check_port_free, check_target
+
+_NAMES = (
+    "unitree_legged_sdk.robot_interface",
+    "robot_interface",
+)  # the wheel's, and what builds of one's own are called
+_FOREVER = -1  # the time-out that the vendor's examples for the Aliengo give
+
+
+@dataclass(frozen=True)
+class SdkModule:
+    """An installed module that speaks to motors, and the generation of its datagrams."""
+
+    module: ModuleType
+    generation: Generation
+
+    def connect(self, target: Address, local_port: int) -> Any:
+        """The module's UDP object; it ends the process where the port is in use or there is no route: check first."""
+        host, port = target
+        if self.generation is GEN38:
+            arguments: tuple[Any, ...] = (LOW_LEVEL, local_port, host, port)
+        else:
+            sizes = (self.generation.command_size, self.generation.state_size)
+            arguments = (local_port, host, port, *sizes, _FOREVER)
+        try:
+            return self.module.UDP(*arguments)
+        except TypeError as error:
+            raise TransportError(
+                f"{self.module.__name__} is built for other arguments than those of the vendor's releases 3.8: "
+                "set the transport to wire"
+            ) from error
+
+
+def find_sdk() -> SdkModule:
+    """The vendor's module that is installed.
+
+    Raises TransportError where there is none, where it does not load, or where it is something else of that name.
+    """
+    reasons = []
+    for name in _NAMES:
+        try:
+            module = importlib.import_module(name)
+        except ModuleNotFoundError:
+            continue
+        except ImportError as error:
+            reasons.append(f"{name} does not load ({error})")
+            continue
+        generation = _generation(module)
+        if generation is not None:
+            return SdkModule(module, generation)
+        reasons.append(f"{name} is another program's, without UDP and LowCmd of the vendor")
+    found = "; ".join(reasons) or "no module of the vendor is installed"
+    raise TransportError(
+        f"{found}: set the transport to wire, or install one (pip install --no-deps unitree-legged-sdk)"
+    )
+
+
+def _generation(module: ModuleType) -> Generation | None:
+    if not all(hasattr(module, name) for name in ("UDP", "LowCmd", "LowState")):
+        return None
+    if hasattr(module.LowCmd, "commVersion"):
+        return GEN33
+    return GEN38 if hasattr(module.LowCmd, "version") else None
+
 
 MOTORS = 12
 _GOOD = 0

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Protocol
 
-from unitree_lowlevel.low_command import LowCommand
-from unitree_lowlevel.low_state import LowState
-from unitree_lowlevel.tick_order import Age
+from unitree_lowlevel.codec import Generation
+from unitree_lowlevel.messages import LowCommand, LowState
+
+Address = tuple[str, int]
+TRANSPORTS = ("wire", "sdk")
+LOCAL_PORT = 8080  # where the vendor's programs listen
 
 
 class TransportError(RuntimeError):
@@ -79,3 +83,63 @@ class Transport(Protocol):
 
     def close(self) -> None:
         """Give back what open took; may be called twice."""
+
+
+_PERIOD = 2**32
+RESTART_AFTER = 5  # early ticks in a row
+
+
+class Age(Enum):
+    """How a tick stands to the newest before it."""
+
+    NEW = "new"
+    SAME = "same"
+    OLD = "old"
+    RESTART = "restart"
+
+
+class TickOrder:
+    """Tells overtaken states from new ones by the board's tick, a 32-bit number that wraps round.
+
+    A datagram that was overtaken on the way is early on its own; after the board has started anew all are early, and
+    they advance. So RESTART_AFTER early ticks in a row, each later than the one before, are taken for a restart: that
+    holds whatever the tick counts (the vendor's headers say milliseconds in one place and microseconds in another).
+    """
+
+    def __init__(self) -> None:
+        self._newest: int | None = None
+        self._early: int | None = None
+        self._run = 0
+
+    def judge(self, tick: int) -> Age:
+        """The age of a state with this tick; NEW and RESTART make it the newest."""
+        if self._newest is None or _is_later(tick, self._newest):
+            return self._accept(tick, Age.NEW)
+        if tick == self._newest:
+            return Age.SAME
+        self._run = self._run + 1 if self._early is not None and _is_later(tick, self._early) else 1
+        self._early = tick
+        if self._run >= RESTART_AFTER:
+            return self._accept(tick, Age.RESTART)
+        return Age.OLD
+
+    def _accept(self, tick: int, age: Age) -> Age:
+        self._newest, self._early, self._run = tick, None, 0
+        return age
+
+
+def _is_later(tick: int, other: int) -> bool:
+    return 0 < (tick - other) % _PERIOD < _PERIOD // 2
+
+
+def make_transport(kind: str, generation: Generation, target: Address, local_port: int = LOCAL_PORT) -> Transport:
+    """The transport of this kind, one of TRANSPORTS, not yet opened; TransportError for another kind."""
+    if kind == "wire":
+        from unitree_lowlevel.udp_transport import WireTransport
+
+        return WireTransport(generation, target, local_port)
+    if kind == "sdk":
+        from unitree_lowlevel.sdk_transport import SdkTransport
+
+        return SdkTransport(generation, target, local_port)
+    raise TransportError(f'there is no transport called "{kind}": set it to {" or ".join(TRANSPORTS)}')

@@ -10,25 +10,21 @@ import sys
 from collections.abc import Iterable
 
 from fcnet_core.robot import Robot, RobotFileError, load_robot
-from unitree_lowlevel.doctor.by_hand import watch_joints
-from unitree_lowlevel.doctor.computer import check_computer
-from unitree_lowlevel.doctor.finding import Finding, Level, failed
-from unitree_lowlevel.doctor.network import check_network
-from unitree_lowlevel.doctor.packets import (
+from unitree_lowlevel.codec import GENERATIONS
+from unitree_lowlevel.doctor.host_checks import check_computer, check_network, check_sdk
+from unitree_lowlevel.doctor.recording import Recording, record, watch_joints
+from unitree_lowlevel.doctor.result import Finding, Level, failed
+from unitree_lowlevel.doctor.robot_checks import (
     check_answers,
     check_generations,
     check_loss,
     check_rate,
     check_rejected,
+    check_robot_state,
     check_round_trip,
     check_sources,
 )
-from unitree_lowlevel.doctor.recording import Recording, record
-from unitree_lowlevel.doctor.robot_state import check_robot_state
-from unitree_lowlevel.doctor.sdk import check_sdk
-from unitree_lowlevel.generation import GENERATIONS
-from unitree_lowlevel.open_transport import TRANSPORTS, make_transport
-from unitree_lowlevel.transport import Transport, TransportError
+from unitree_lowlevel.transport import TRANSPORTS, Transport, TransportError, make_transport
 
 _ADVICE = (
     "Run it with the robot lying on the ground or hung up: its motors are off meanwhile, a standing robot would fall."

@@ -1,4 +1,4 @@
-"""What the robot says for a few seconds while its motors are kept off."""
+"""What the robot says while its motors are kept off: for a few seconds, or while a person moves its joints."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unitree_lowlevel.low_command import OFF, POSITION_STOP, Array, LowCommand
-from unitree_lowlevel.low_state import LowState
+from fcnet_core.robot import JOINT_NAMES
+from unitree_lowlevel.messages import OFF, POSITION_STOP, Array, LowCommand, LowState
 from unitree_lowlevel.transport import Transport, TransportCounters
 
 PERIOD = 0.002  # [s] of commands, as the vendor's examples send them
@@ -112,3 +112,26 @@ def _answers(transport: Transport, command: LowCommand) -> Array:
 def _copy(counters: TransportCounters) -> TransportCounters:
     values = vars(counters) | {"rejected": dict(counters.rejected)}
     return TransportCounters(**values)
+
+
+_MOVED = 0.15  # [rad] since the joint was last named
+
+
+def watch_joints(transport: Transport, seconds: float) -> list[str]:
+    """Print the name of every joint that moves within `seconds`, motors off; returns the names in their order."""
+    print(f"Move one joint after the other by hand for {seconds:g} s; its name and its angle appear here.", flush=True)
+    command, named, resting = motors_off(), [], None
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        transport.send(command)
+        time.sleep(PERIOD)
+        if (reception := transport.receive()) is None:
+            continue
+        position = reception.state.position
+        resting = position.copy() if resting is None else resting
+        joint = int(np.argmax(np.abs(position - resting)))
+        if abs(position[joint] - resting[joint]) > _MOVED:
+            resting[joint] = position[joint]
+            named.append(JOINT_NAMES[joint])
+            print(f"  {JOINT_NAMES[joint]:<16} {position[joint]:+.2f} rad", flush=True)
+    return named

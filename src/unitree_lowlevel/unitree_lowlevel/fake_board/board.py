@@ -10,18 +10,12 @@ from types import TracebackType
 
 from fcnet_core.pacer import Pacer
 from fcnet_core.robot import JOINT_NAMES
-from unitree_lowlevel.command_codec import decode_command
-from unitree_lowlevel.fake_board.acting_command import with_dead_motor
-from unitree_lowlevel.fake_board.board_faults import NONE, BoardFaults
-from unitree_lowlevel.fake_board.channel import Channel
+from unitree_lowlevel.codec import Generation, WireError, decode_command
 from unitree_lowlevel.fake_board.command_log import CommandLog
-from unitree_lowlevel.fake_board.physics import BoardPhysics
-from unitree_lowlevel.fake_board.state_distortion import StateDistortion, foreign_state
-from unitree_lowlevel.fake_board.state_sender import StateSender
-from unitree_lowlevel.generation import Generation
-from unitree_lowlevel.low_command import LowCommand
-from unitree_lowlevel.wire_error import WireError
-from unitree_lowlevel.wireless_remote import encode_remote
+from unitree_lowlevel.fake_board.faults import NONE, BoardFaults, StateDistortion, foreign_state
+from unitree_lowlevel.fake_board.line import Channel, StateSender
+from unitree_lowlevel.fake_board.physics import BoardPhysics, with_dead_motor
+from unitree_lowlevel.messages import LowCommand, encode_remote
 
 Address = tuple[str, int]
 

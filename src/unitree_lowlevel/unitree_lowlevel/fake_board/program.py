@@ -15,12 +15,11 @@ from typing import Any, TextIO
 import numpy as np
 
 from fcnet_core.robot import RobotFileError, load_robot
+from unitree_lowlevel.codec import GENERATIONS
 from unitree_lowlevel.fake_board.board import BoardError, FakeBoard
-from unitree_lowlevel.fake_board.board_faults import OF_A_JOINT, BoardFaults
-from unitree_lowlevel.fake_board.fault_words import STICKS, changed_faults, fault_fields
-from unitree_lowlevel.fake_board.joint_physics import JointPhysics
-from unitree_lowlevel.generation import GENERATIONS
-from unitree_lowlevel.wireless_remote import RemoteState
+from unitree_lowlevel.fake_board.faults import OF_A_JOINT, STICKS, BoardFaults, changed_faults, fault_fields
+from unitree_lowlevel.fake_board.physics import JointPhysics
+from unitree_lowlevel.messages import RemoteState
 
 DESCRIPTION = """A motor board for the desk in place of {robot}: Unitree's low-level protocol over UDP, with 12 joints
 that weigh nothing behind it. Faults are given as options, or typed while it runs: `help` shows them."""

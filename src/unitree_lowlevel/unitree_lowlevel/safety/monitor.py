@@ -4,34 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-import numpy as np
-import numpy.typing as npt
-
 from fcnet_core.robot import Robot
-from unitree_lowlevel.low_state import LowState
-from unitree_lowlevel.safety import (
-    joint_error,
-    joint_position,
-    joint_torque,
-    joint_velocity,
-    motor_power,
-    trunk_tilt,
+from unitree_lowlevel.messages import Array, LowState, RemoteState, decode_remote
+from unitree_lowlevel.safety.checks import (
+    JOINT_ERROR,
+    JOINT_POSITION,
+    JOINT_TORQUE,
+    JOINT_VELOCITY,
+    MOTOR_POWER,
+    TILT,
+    Finding,
+    Severity,
+    check_joint_error,
+    check_position,
+    check_power,
+    check_remote,
+    check_temperature,
+    check_tilt,
+    check_torque,
+    check_velocity,
+    limits_of,
 )
-from unitree_lowlevel.safety.identity import IdentityWatch
-from unitree_lowlevel.safety.limits import limits_of
-from unitree_lowlevel.safety.link_watch import LinkWatch
-from unitree_lowlevel.safety.motor_temperature import check_temperature
 from unitree_lowlevel.safety.packet_loss import PacketLoss
-from unitree_lowlevel.safety.remote_stop import check_remote
-from unitree_lowlevel.safety.servo_mode import NAME as SERVO_LOST
-from unitree_lowlevel.safety.servo_mode import ServoWatch
-from unitree_lowlevel.safety.state_watch import StateWatch
-from unitree_lowlevel.safety.sustained import Sustained
-from unitree_lowlevel.safety.trip import Finding, Severity
+from unitree_lowlevel.safety.watches import SERVO_LOST, IdentityWatch, LinkWatch, ServoWatch, StateWatch, Sustained
 from unitree_lowlevel.transport import Reception, TransportCounters
-from unitree_lowlevel.wireless_remote import RemoteState, decode_remote
-
-Array = npt.NDArray[np.float64]
 
 
 class SafetyMonitor:
@@ -103,8 +99,8 @@ class SafetyMonitor:
                 check_remote(self._chords, self.remote.buttons),
                 self._other_robot,
                 check_temperature(limits, state.temperature),
-                _stops(trunk_tilt.NAME, trunk_tilt.check_tilt(limits, state.orientation)),
-                _stops(joint_position.NAME, joint_position.check_position(limits, state.position)),
+                _stops(TILT, check_tilt(limits, state.orientation)),
+                _stops(JOINT_POSITION, check_position(limits, state.position)),
                 self.loss.check(limits),
             )
             if finding is not None
@@ -112,19 +108,19 @@ class SafetyMonitor:
 
     def _about_motion(self, state: LowState, target: Array) -> list[Finding]:
         limits = self.limits
-        velocity = joint_velocity.check_velocity(limits, state.velocity)
-        torque = joint_torque.check_torque(limits, state.torque)
-        power = motor_power.check_power(limits, state.torque, state.velocity)
-        error = joint_error.check_joint_error(limits, target, state.position)
+        velocity = check_velocity(limits, state.velocity)
+        torque = check_torque(limits, state.torque)
+        power = check_power(limits, state.torque, state.velocity)
+        error = check_joint_error(limits, target, state.position)
         servo_lost = self._servo.check(state.mode)
         return [
             finding
             for finding in (
                 _stops(SERVO_LOST, self._servo_lost.check(servo_lost)),
-                _stops(joint_velocity.NAME, self._velocity.check(velocity)),
-                _stops(motor_power.NAME, self._power.check(power)),
-                _stops(joint_error.NAME, self._error.check(error)),
-                _stops(joint_torque.NAME, self._torque.check(torque)),
+                _stops(JOINT_VELOCITY, self._velocity.check(velocity)),
+                _stops(MOTOR_POWER, self._power.check(power)),
+                _stops(JOINT_ERROR, self._error.check(error)),
+                _stops(JOINT_TORQUE, self._torque.check(torque)),
             )
             if finding is not None
         ]

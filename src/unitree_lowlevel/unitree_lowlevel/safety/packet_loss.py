@@ -6,11 +6,10 @@ import math
 from collections import deque
 from dataclasses import dataclass
 
-from unitree_lowlevel.safety.limits import Limits
-from unitree_lowlevel.safety.trip import Finding, Severity
+from unitree_lowlevel.safety.checks import Finding, Limits, Severity
 from unitree_lowlevel.transport import TransportCounters
 
-NAME = "packet_loss"
+PACKET_LOSS = "packet_loss"
 WINDOW = 1.0  # [s] that the estimate is about
 MEASUREMENTS = 10  # in a window
 SOONEST = 0.5  # [s] before the first estimate
@@ -75,7 +74,9 @@ class PacketLoss:
         if self.share is None or self.share < limits.safety.packet_loss_warning:
             return None
         severity = Severity.WARNING if self.share < limits.safety.max_packet_loss else Severity.NO_FOLLOWING
-        return Finding(NAME, f"{100 * self.share:.0f} % of the packets are lost; check cable and switch", severity)
+        return Finding(
+            PACKET_LOSS, f"{100 * self.share:.0f} % of the packets are lost; check cable and switch", severity
+        )
 
     def _estimate(self, first: _Mark, last: _Mark) -> float:
         advance = _advance(first.tick, last.tick)
