@@ -1,22 +1,9 @@
-"""Where the executables of this package begin: those that all of Unitree's quadrupeds share, for the A1."""
+"""The console scripts of this package: those that all of Unitree's quadrupeds share, for the A1."""
 
-from __future__ import annotations
-
-from unitree_bridge import program
+from fcnet_ros.entry_point import entry_point
 
 ROBOT = "a1"
 
-
-def bridge() -> int:
-    """Run the bridge."""
-    return program.bridge(ROBOT)
-
-
-def fake_board() -> int:
-    """Run a motor board for the desk."""
-    return program.fake_board(ROBOT)
-
-
-def doctor() -> int:
-    """Check network, board and robot; nothing moves."""
-    return program.doctor(ROBOT)
+bridge = entry_point("unitree_bridge.bridge_node", ROBOT)
+fake_board = entry_point("unitree_lowlevel.fake_board.program", ROBOT)
+doctor = entry_point("unitree_lowlevel.doctor.program", ROBOT)

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import gc
-import signal
 import sys
 import threading
 import time
-from types import FrameType
 from typing import Any, Protocol
 
-import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.clock import Clock, ClockType
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
-from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import String
 
 from fcnet_controller.auto_start import AutoStart
@@ -30,7 +25,6 @@ from fcnet_controller.controller_parameters import (
     PARAMETERS,
     STYLE,
     ControllerParameters,
-    ParameterError,
     declare_parameters,
     read_parameters,
 )
@@ -40,6 +34,7 @@ from fcnet_controller.health import Health
 from fcnet_controller.mode_services import ModeServices
 from fcnet_controller.state_receiver import StateReceiver
 from fcnet_controller.target_publisher import TargetPublisher
+from fcnet_ros.program import run_program, spin
 
 HEALTH_PERIOD = 1.0  # [s]
 AUTO_START_PERIOD = 0.1  # [s]
@@ -197,39 +192,19 @@ class ControllerNode(LifecycleNode):
 
 
 def main() -> int:
-    """Run the controller until a signal or an error ends it; the exit code is 0 after a signal."""
-    stop = threading.Event()
-
-    def stop_on_signal(_number: int, _frame: FrameType | None) -> None:
-        stop.set()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop_on_signal)
+    """Run the controller until a signal or an error ends it; 0 after a signal, 2 for a wrong parameter."""
     sys.setswitchinterval(SWITCH_INTERVAL)
-    rclpy.init(args=sys.argv, signal_handler_options=SignalHandlerOptions.NO)
-    try:
-        return _run(stop)
-    except ParameterError as error:
-        print(f"controller: {error}", file=sys.stderr)
-        return 2
-    finally:
-        rclpy.try_shutdown()
+    return run_program("controller", ControllerNode, _run)
 
 
-def _run(stop: threading.Event) -> int:
-    node = ControllerNode()
-    executor = SingleThreadedExecutor()
-    executor.add_node(node)
+def _run(node: ControllerNode, stop: threading.Event) -> int:
     try:
         wanted = any(node.get_parameter(name).value for name in ("auto_start", "auto_activate"))
         if wanted and not _start(node):
             return 1
-        while not stop.is_set() and not node.failed:
-            executor.spin_once(timeout_sec=0.1)
+        spin(node, stop, lambda: node.failed)
     finally:
         node.stop_commanding()
-        executor.shutdown()
-        node.destroy_node()
     return 1 if node.failed else 0
 
 

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
-import signal
-import sys
+import threading
 import time
-from types import FrameType
 
 import numpy as np
-import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import Pose, Twist
 from nav_msgs.msg import Odometry
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
-from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
@@ -24,6 +20,7 @@ from fcnet_controller.course import Section, course_distance, course_length, sec
 from fcnet_controller.course_report import course_report, slowness
 from fcnet_controller.course_score import CourseScore, Sighting
 from fcnet_controller.status_display import StatusDisplay
+from fcnet_ros.program import run_program
 
 PATIENCE = 120.0  # [s] until a robot that does not answer or does not get up is given up; a first start compiles
 COMMAND_INTERVAL = 0.05  # [s]
@@ -38,7 +35,7 @@ class DemoFailedError(RuntimeError):
 
 
 class DemoCourse(Node):
-    """Drives one controller over the course until it ends or `stopped` is set."""
+    """Drives one controller over the course until it ends or is stopped."""
 
     def __init__(self) -> None:
         super().__init__("demo_course")
@@ -47,7 +44,7 @@ class DemoCourse(Node):
         self._factor = self.declare_parameter("real_time_factor", 1.0).value
         self._display = StatusDisplay(terminal)
         self._score = CourseScore()
-        self.stopped = False
+        self._stop = threading.Event()
         self._section, self._in_section = REST, 0.0
         self._mode = ""
         self._health: dict[str, str] = {}
@@ -61,8 +58,9 @@ class DemoCourse(Node):
         self.create_subscription(DiagnosticArray, "/diagnostics", self._hear_health, 10)
         self._requests = {name: self.create_client(Trigger, f"{controller}/{name}") for name in ("stand_up", "walk")}
 
-    def drive(self) -> None:
-        """Stand up, walk the course, print the table. Raises DemoFailedError, or KeyboardInterrupt when stopped."""
+    def drive(self, stop: threading.Event) -> None:
+        """Stand up, walk the course, print the table. Raises DemoFailedError, or KeyboardInterrupt after `stop`."""
+        self._stop = stop
         self._get_walking()
         started = self._now()
         self._health.pop("slowest_factor", None)
@@ -121,7 +119,7 @@ class DemoCourse(Node):
 
     def _listen(self, timeout: float) -> None:
         self._executor.spin_once(timeout_sec=timeout)
-        if self.stopped:
+        if self._stop.is_set():
             raise KeyboardInterrupt
 
     def _command(self, section: Section) -> None:
@@ -170,23 +168,17 @@ class DemoCourse(Node):
 
 def main() -> int:
     """Drive the course; the exit code is 0 only where the robot finished it without a fall."""
-    rclpy.init(args=sys.argv, signal_handler_options=SignalHandlerOptions.NO)
-    node = DemoCourse()
+    return run_program("demo_course", DemoCourse, _run)
 
-    def stop_on_signal(_number: int, _frame: FrameType | None) -> None:
-        node.stopped = True
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop_on_signal)
+def _run(node: DemoCourse, stop: threading.Event) -> int:
     try:
-        node.drive()
+        node.drive(stop)
     except DemoFailedError as failure:
         print(f"Failed: {failure}.", flush=True)
         return 1
     except KeyboardInterrupt:
         print("Stopped before the end of the course.", flush=True)
         return 130
-    finally:
-        rclpy.try_shutdown()
     print("Passed: the robot finished the course without a fall.", flush=True)
     return 0

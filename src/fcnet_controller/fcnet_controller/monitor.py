@@ -24,9 +24,9 @@ from fcnet_controller.monitor_news import MonitorNews
 from fcnet_controller.monitor_picture import facts, picture
 from fcnet_controller.monitor_receiver import MonitorReceiver
 from fcnet_controller.monitor_server import MonitorActions, MonitorServer
-from fcnet_controller.ros_program import run_program, spin
 from fcnet_core.remote_map import REMOTE_FILE, RemoteMap, load_remote_map
 from fcnet_core.robot import load_robot
+from fcnet_ros.program import run_program, spin
 
 SOURCE = "monitor"
 FAULT = "fault"
@@ -155,12 +155,14 @@ def _serve(
 
 def main() -> int:
     """Run the monitor until a signal; the exit code is 2 where a parameter is wrong or the port is taken."""
-    return run_program("monitor", _run)
+    return run_program("monitor", Monitor, _run)
 
 
-def _run(stop: threading.Event) -> int:
-    node = Monitor()
-    spin(node, stop, node.close)
+def _run(node: Monitor, stop: threading.Event) -> int:
+    try:
+        spin(node, stop)
+    finally:
+        node.close()
     return 0
 
 

@@ -29,13 +29,13 @@ from fcnet_controller.replay_settings import ReplaySettings, controller_paramete
 from fcnet_controller.replay_steps import ReplaySteps
 from fcnet_controller.replay_subscription import QUEUE
 from fcnet_controller.replay_walk import ReplayWalk
-from fcnet_controller.ros_program import REFUSED, run_program
 from fcnet_controller.target_publisher import TargetPublisher
 from fcnet_core.atomic_file import write_whole
 from fcnet_core.model_file import load_model
+from fcnet_ros.program import REFUSED, refused, run_program
 
 NAME = "replay"
-LOOK_AROUND = 4.0  # [s] until other nodes have been found: who missed the first greetings hears the next after 3 s
+LOOK_AROUND = 4.0  # [s] until other nodes are discovered: Fast DDS repeats a lost announcement after 3 s
 TOLD = 20  # cold starts that are told one by one
 
 
@@ -135,21 +135,25 @@ class ReplayNode(ControllerNode):
 
 def main() -> int:
     """Replay a bag; the exit code is 0 after a signal, and when the recorded policy has said the same again."""
-    return run_program(NAME, _run)
+    return run_program(NAME, _make_node, _run)
 
 
-def _run(stop: threading.Event) -> int:
+def _make_node() -> ReplayNode:
     settings = _read_settings()
-    node = ReplayNode(read_replay_bag(settings.bag, settings.namespace), settings)
+    return ReplayNode(read_replay_bag(settings.bag, settings.namespace), settings)
+
+
+def _run(node: ReplayNode, stop: threading.Event) -> int:
     began = time.monotonic()
     try:
         if node.trigger_configure() != SUCCESS or node.trigger_activate() != SUCCESS:
             return REFUSED
         stop.wait(max(0.0, began + LOOK_AROUND - time.monotonic()))
         return node.run(stop)
+    except (ValueError, OSError) as error:
+        return refused(NAME, error)
     finally:
         node.stop_commanding()
-        node.destroy_node()
 
 
 def _read_settings() -> ReplaySettings:

@@ -16,9 +16,9 @@ from fcnet_controller.command_publisher import CommandPublisher
 from fcnet_controller.joy_command import JoyOrder
 from fcnet_controller.joysticks import Joysticks
 from fcnet_controller.mode_client import ModeClient
-from fcnet_controller.ros_program import run_program, spin
 from fcnet_core.remote_map import REMOTE_FILE, USUAL_LAYOUT, load_remote_map
 from fcnet_core.robot import load_robot
+from fcnet_ros.program import run_program, spin
 
 SOURCE = "joystick"
 AUTO = "auto"
@@ -101,12 +101,12 @@ class TeleopJoy(Node):
 
 def main() -> int:
     """Run the teleoperation until a signal; the exit code is 2 where a parameter or the remote file is wrong."""
-    return run_program("teleop_joy", _run)
+    return run_program("teleop_joy", TeleopJoy, _run)
 
 
-def _run(stop: threading.Event) -> int:
-    node = TeleopJoy()
-    spin(node, stop, node.let_go)
+def _run(node: TeleopJoy, stop: threading.Event) -> int:
+    spin(node, stop)
+    node.let_go()
     return 0
 
 

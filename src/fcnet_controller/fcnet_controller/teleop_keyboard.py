@@ -17,11 +17,12 @@ from fcnet_controller.command_publisher import CommandPublisher
 from fcnet_controller.key_reader import KeyReader
 from fcnet_controller.keyboard_command import KeyboardCommand, describe
 from fcnet_controller.mode_client import ModeClient
-from fcnet_controller.ros_program import SIGNALS, run_program
 from fcnet_core.mode_request import Request
 from fcnet_core.remote_map import REMOTE_FILE, load_remote_map
 from fcnet_core.robot import load_robot
+from fcnet_ros.program import SIGNALS, refused, run_program
 
+NAME = "teleop_keyboard"
 SOURCE = "keyboard"
 PUBLISH_PERIOD = 0.1  # [s]
 CLEAR_LINE = "\r\x1b[2K"
@@ -31,7 +32,7 @@ class TeleopKeyboard(Node):
     """Turns keys into messages and shows, in one line, what is commanded and what the controller says."""
 
     def __init__(self) -> None:
-        super().__init__("teleop_keyboard")
+        super().__init__(NAME)
         robot = load_robot(self.declare_parameter("robot", "aliengo").value)
         controller = self.declare_parameter("controller", "controller").value
         bridge = self.declare_parameter("bridge", "").value
@@ -95,12 +96,14 @@ def drive(node: TeleopKeyboard, keys: KeyReader, stop: threading.Event) -> None:
 
 def main() -> int:
     """Run the teleoperation until Ctrl-C, or until its terminal is closed."""
-    return run_program("teleop_keyboard", _run, (*SIGNALS, signal.SIGHUP))
+    return run_program(NAME, TeleopKeyboard, _run, signals=(*SIGNALS, signal.SIGHUP))
 
 
-def _run(stop: threading.Event) -> int:
-    reader = KeyReader()
-    node = TeleopKeyboard()
+def _run(node: TeleopKeyboard, stop: threading.Event) -> int:
+    try:
+        reader = KeyReader()
+    except (ValueError, OSError) as error:
+        return refused(NAME, error)
     print(node.help)
     with reader as keys:
         drive(node, keys, stop)

@@ -23,6 +23,7 @@ from fcnet_core.model_file import PolicyModel, save_model
 from fcnet_core.network_shape import NetworkShape
 from fcnet_core.policy_card import card_for_robot
 from fcnet_core.robot import JOINT_NAMES, load_robot
+from fcnet_ros.program import participant_profile
 
 SHAPE = NetworkShape(layers=2, modes=3, hidden=16, decoder_hidden=8, window=16)
 PATIENCE = 30.0  # [s], for a loaded machine
@@ -124,8 +125,9 @@ class Bench:
     def __init__(self, domain, robot):
         os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
         self._context = rclpy.Context()
-        rclpy.init(context=self._context, domain_id=domain)
-        self.node = rclpy.create_node("bench", context=self._context)
+        with participant_profile():
+            rclpy.init(context=self._context, domain_id=domain)
+            self.node = rclpy.create_node("bench", context=self._context)
         self.robot = robot
         self.modes, self.targets, self.health = [], [], {}
         self.restore()

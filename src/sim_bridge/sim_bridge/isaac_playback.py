@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import Pose, Twist
+from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
 from rclpy.time import Time
 from std_msgs.msg import String
@@ -33,11 +34,11 @@ from fcnet_core.joint_command import RefusedCommandError, joint_command
 from fcnet_core.pacer import Pacer
 from fcnet_core.recording import Recording, read_recording
 from fcnet_core.robot import SETPOINT_FIELDS, load_robot
+from fcnet_ros.program import run_program, spin_beside
 from sim_bridge.isaac_comparison import PlaybackComparison, summary_text
 from sim_bridge.isaac_live_source import LiveSource
 from sim_bridge.isaac_moment import Moment, RecordedMoments, held_moment, moment, standing_moment
 from sim_bridge.isaac_settings import declare_playback_settings
-from sim_bridge.node_program import SimulatingNode, run_node
 from sim_bridge.odom_publisher import OdomPublisher
 from sim_bridge.state_publisher import StatePublisher
 
@@ -54,7 +55,7 @@ VELOCITY = [SETPOINT_FIELDS.index(field) for field in ("vx", "vy", "yaw_rate")]
 POSE = [SETPOINT_FIELDS.index(field) for field in ("height", "roll", "pitch")]
 
 
-class IsaacPlayback(SimulatingNode):
+class IsaacPlayback(Node):
     """The node; `passed` tells after its end whether the controller stayed out of fault."""
 
     def __init__(self) -> None:
@@ -76,11 +77,11 @@ class IsaacPlayback(SimulatingNode):
         self.create_subscription(JointTrajectory, "joint_trajectory", self._receive, qos_profile_sensor_data)
         self.create_timer(HEALTH_PERIOD, self._tell_health)
 
-    def simulate(self, stop: threading.Event, receiving: Future[None]) -> None:
-        """Play until the recording ends, `stop` is set or nobody receives any more; then say how it compared."""
+    def simulate(self, stop: threading.Event, spinning: Future[None]) -> None:
+        """Play until the recording ends, `stop` is set or `spinning` is done; then say how it compared."""
 
         def ended() -> bool:
-            return stop.is_set() or receiving.done()
+            return stop.is_set() or spinning.done()
 
         try:
             self._wait_for_controller(ended)
@@ -273,14 +274,12 @@ def _flat(summary: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> int:
     """Run the playback; 0 when it reached its end, 1 when the controller was in fault meanwhile."""
-    nodes: list[IsaacPlayback] = []
+    return run_program("isaac_playback", IsaacPlayback, _run)
 
-    def make() -> IsaacPlayback:
-        nodes.append(IsaacPlayback())
-        return nodes[-1]
 
-    run_node("isaac_playback", make)
-    return 0 if nodes and nodes[0].passed else 1
+def _run(node: IsaacPlayback, stop: threading.Event) -> int:
+    spin_beside(node, stop, node.simulate)
+    return 0 if node.passed else 1
 
 
 if __name__ == "__main__":

@@ -11,14 +11,15 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 
 from rcl_interfaces.msg import SetParametersResult
+from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from fcnet_core.robot import load_robot
+from fcnet_ros.program import run_program, spin_beside
 from quadruped_sim.motor_driven_robot import MotorDrivenRobot
 from quadruped_sim.terrain import named_terrain
 from sim_bridge.board_settings import declare_board_settings, faults_after
 from sim_bridge.mujoco_physics import MujocoPhysics
-from sim_bridge.node_program import SimulatingNode, run_node
 from sim_bridge.odom_publisher import OdomPublisher
 from sim_bridge.robot_services import RobotServices
 from sim_bridge.simulation_health import SimulationHealth
@@ -28,7 +29,7 @@ from unitree_lowlevel.fake_board.board import PERIOD, FakeBoard
 VIEWER_RATE = 50.0  # [Hz]
 
 
-class MujocoBoard(SimulatingNode):
+class MujocoBoard(Node):
     """The node: a board at a UDP address, with odom, ~/push, ~/reset and diagnostics."""
 
     def __init__(self) -> None:
@@ -61,10 +62,10 @@ class MujocoBoard(SimulatingNode):
         host, port = self._board.address
         self.get_logger().info(f"{settings.robot}'s board, {settings.generation.name}, listens at {host}:{port}")
 
-    def simulate(self, stop: threading.Event, receiving: Future[None]) -> None:
-        """Be the board until `stop` is set or nobody receives any more."""
+    def simulate(self, stop: threading.Event, spinning: Future[None]) -> None:
+        """Be the board until `stop` is set or `spinning` is done."""
         turn = 0
-        while not stop.is_set() and not receiving.done():
+        while not stop.is_set() and not spinning.done():
             self._board.turn()
             turn += 1
             if turn % self._odom_turns == 0:
@@ -101,6 +102,10 @@ class MujocoBoard(SimulatingNode):
 
 
 def main() -> int:
-    """Run the board until a signal or an error ends it."""
-    run_node("mujoco_board", MujocoBoard)
+    """Run the board until a signal or an error ends it; 0 after a signal."""
+    return run_program("mujoco_board", MujocoBoard, _run)
+
+
+def _run(node: MujocoBoard, stop: threading.Event) -> int:
+    spin_beside(node, stop, node.simulate)
     return 0

@@ -12,15 +12,16 @@ import time
 from concurrent.futures import Future
 
 from builtin_interfaces.msg import Time
+from rclpy.node import Node
 from rclpy.qos import qos_profile_sensor_data
 from trajectory_msgs.msg import JointTrajectory
 
 from fcnet_core.joint_command import JointCommand, RefusedCommandError, joint_command
 from fcnet_core.pacer import Pacer
 from fcnet_core.robot import load_robot
+from fcnet_ros.program import run_program, spin_beside
 from quadruped_sim.live_robot import LiveRobot
 from quadruped_sim.terrain import named_terrain
-from sim_bridge.node_program import SimulatingNode, run_node
 from sim_bridge.odom_publisher import OdomPublisher
 from sim_bridge.robot_services import RobotServices
 from sim_bridge.settings import declare_settings
@@ -33,7 +34,7 @@ QUIET = 2.0  # [s] between two warnings about refused commands
 LATE = 0.5  # of the command timeout, from which on a command is late
 
 
-class MujocoBridge(SimulatingNode):
+class MujocoBridge(Node):
     """The node: topics and services of one simulated robot."""
 
     def __init__(self) -> None:
@@ -61,12 +62,12 @@ class MujocoBridge(SimulatingNode):
         self.create_subscription(JointTrajectory, "joint_trajectory", self._receive, qos_profile_sensor_data)
         self._robot_services = RobotServices(self, self, self.settings.start)
 
-    def simulate(self, stop: threading.Event, receiving: Future[None]) -> None:
-        """Simulate and publish until `stop` is set or nobody receives commands any more."""
+    def simulate(self, stop: threading.Event, spinning: Future[None]) -> None:
+        """Simulate and publish until `stop` is set or `spinning` is done."""
         pacer = Pacer(self.settings.period / self.settings.real_time_factor)
         turns_a_second = round(1.0 / self.settings.period)
         turn = 0
-        while not stop.is_set() and not receiving.done():
+        while not stop.is_set() and not spinning.done():
             self._wait_for_command(stop)
             self._turn()
             turn += 1
@@ -142,6 +143,11 @@ class MujocoBridge(SimulatingNode):
         viewer.sync()
 
 
-def main() -> None:
-    """Run the bridge until a signal or an error ends it."""
-    run_node("mujoco_bridge", MujocoBridge)
+def main() -> int:
+    """Run the bridge until a signal or an error ends it; 0 after a signal."""
+    return run_program("mujoco_bridge", MujocoBridge, _run)
+
+
+def _run(node: MujocoBridge, stop: threading.Event) -> int:
+    spin_beside(node, stop, node.simulate)
+    return 0

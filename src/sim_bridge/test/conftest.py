@@ -30,6 +30,7 @@ from fcnet_core.network_shape import NetworkShape
 from fcnet_core.policy_card import card_for_robot
 from fcnet_core.robot import JOINT_NAMES, load_robot
 from fcnet_core.rotation import projected_gravity, roll_pitch_yaw
+from fcnet_ros.program import participant_profile
 
 MARK = "FCNET_TEST_PROCESS"  # environment variable by which a test finds all its processes again
 PATIENCE = 60.0  # [s], for a loaded machine
@@ -108,8 +109,9 @@ class Client:
 
     def __init__(self, domain: int) -> None:
         self._context = rclpy.Context()
-        rclpy.init(context=self._context, domain_id=domain)
-        self.node = rclpy.create_node("test_client", context=self._context)
+        with participant_profile():
+            rclpy.init(context=self._context, domain_id=domain)
+            self.node = rclpy.create_node("test_client", context=self._context)
         self.mode = ""
         self.health: dict[str, str] = {}
         self.odom: Odometry | None = None

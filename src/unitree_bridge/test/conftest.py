@@ -22,6 +22,7 @@ from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from fcnet_core.robot import JOINT_NAMES, load_robot
+from fcnet_ros.program import participant_profile
 from unitree_lowlevel.codec import GEN33
 from unitree_lowlevel.fake_board.board import FakeBoard
 from unitree_lowlevel.fake_board.faults import BoardFaults
@@ -43,7 +44,7 @@ class Program:
         arguments = ["--params-file", str(params_file)] if params_file else []
         arguments += [text for name, value in parameters.items() for text in ("-p", f"{name}:={value}")]
         environment = os.environ | {"ROS_DOMAIN_ID": str(domain), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
-        program = f"{broken}\nimport sys; from unitree_bridge.program import bridge; sys.exit(bridge({robot!r}))"
+        program = f"{broken}\nimport sys; from unitree_bridge.bridge_node import main; sys.exit(main({robot!r}))"
         self.process = subprocess.Popen(
             [sys.executable, "-c", program, "--ros-args", *arguments],
             stdin=subprocess.DEVNULL,
@@ -90,8 +91,9 @@ class Person:
     def __init__(self, domain):
         os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
         self._context = rclpy.Context()
-        rclpy.init(context=self._context, domain_id=domain)
-        self.node = rclpy.create_node("person", context=self._context)
+        with participant_profile():
+            rclpy.init(context=self._context, domain_id=domain)
+            self.node = rclpy.create_node("person", context=self._context)
         self.faults, self.health, self.joy, self.joints, self.imu = [], {}, None, None, None
         self._targets = self.node.create_publisher(JointTrajectory, "joint_trajectory", 1)
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)

@@ -20,8 +20,11 @@ import sys, time, rclpy
 from rclpy.qos import QoSProfile
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from fcnet_core.robot import JOINT_NAMES, load_robot
-rclpy.init()
-publisher = rclpy.create_node("sender").create_publisher(JointTrajectory, "joint_trajectory", QoSProfile(depth=1))
+from fcnet_ros.program import participant_profile
+with participant_profile():
+    rclpy.init()
+    node = rclpy.create_node("sender")
+publisher = node.create_publisher(JointTrajectory, "joint_trajectory", QoSProfile(depth=1))
 damp = JointTrajectoryPoint(velocities=[0.0] * 12)
 hold = JointTrajectoryPoint(positions=load_robot("aliengo").lie_pose.tolist())
 for cycle in range(3000):

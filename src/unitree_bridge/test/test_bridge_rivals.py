@@ -16,10 +16,10 @@ ELSEWHERE = {"network.target": "127.0.0.2"}  # a robot that is off: this bridge 
 SIMULATOR = """
 import rclpy
 from sensor_msgs.msg import JointState
-from unitree_bridge.shared_memory import avoid_shared_memory
-avoid_shared_memory()
-rclpy.init()
-node = rclpy.create_node("simulator")
+from fcnet_ros.program import participant_profile
+with participant_profile(udp_only=True):
+    rclpy.init()
+    node = rclpy.create_node("simulator")
 publisher = node.create_publisher(JointState, "joint_states", 1)
 node.create_timer(0.02, lambda: publisher.publish(JointState()))
 print("ready", flush=True)

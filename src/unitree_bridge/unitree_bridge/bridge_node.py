@@ -7,26 +7,22 @@ joint_trajectory.
 from __future__ import annotations
 
 import gc
-import signal
 import sys
 import threading
 import time
 from contextlib import ExitStack
-from types import FrameType
 
-import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.qos import DurabilityPolicy, QoSProfile
-from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import String
 
 from fcnet_core.remote_map import load_remote_map
 from fcnet_core.robot import Robot, load_robot
+from fcnet_ros.program import run_program, spin
 from unitree_bridge.answer_watch import AnswerWatch
 from unitree_bridge.bridge_health import BridgeHealth
-from unitree_bridge.bridge_parameters import BridgeParameters, ParameterError, declare_parameters, read_parameters
+from unitree_bridge.bridge_parameters import BridgeParameters, declare_parameters, read_parameters
 from unitree_bridge.gains_receiver import GainsReceiver
 from unitree_bridge.io_loop import IoLoop, LoopSettings
 from unitree_bridge.lifecycle_failure import told_failure
@@ -35,7 +31,6 @@ from unitree_bridge.remote_publisher import RemotePublisher
 from unitree_bridge.robot_claim import PERIOD as CLAIM_PERIOD
 from unitree_bridge.robot_claim import RobotClaim, RobotClaimedError
 from unitree_bridge.robot_lock import RobotLock
-from unitree_bridge.shared_memory import avoid_shared_memory
 from unitree_bridge.state_publisher import StatePublisher
 from unitree_bridge.target_receiver import TargetReceiver
 from unitree_lowlevel.codec import GENERATIONS
@@ -256,38 +251,17 @@ class BridgeNode(LifecycleNode):
 
 def main(robot: str) -> int:
     """Run the bridge of the robot called `robot` until a signal or an error ends it; 0 after a signal."""
-    stop = threading.Event()
-
-    def stop_on_signal(_number: int, _frame: FrameType | None) -> None:
-        stop.set()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop_on_signal)
     sys.setswitchinterval(SWITCH_INTERVAL)
-    avoid_shared_memory()
-    rclpy.init(args=sys.argv, signal_handler_options=SignalHandlerOptions.NO)
-    try:
-        return _run(robot, stop)
-    except ParameterError as error:
-        print(f"{robot}_bridge: {error}", file=sys.stderr)
-        return 2
-    finally:
-        rclpy.try_shutdown()
+    return run_program(f"{robot}_bridge", lambda: BridgeNode(robot), _run, udp_only=True)
 
 
-def _run(robot: str, stop: threading.Event) -> int:
-    node = BridgeNode(robot)
-    executor = SingleThreadedExecutor()
-    executor.add_node(node)
+def _run(node: BridgeNode, stop: threading.Event) -> int:
     try:
         if node.get_parameter("auto_start").value and not _start(node):
             return 1
-        while not stop.is_set() and not node.failed:
-            executor.spin_once(timeout_sec=0.1)
+        spin(node, stop, lambda: node.failed)
     finally:
         node.leave_robot()
-        executor.shutdown()
-        node.destroy_node()
     return 1 if node.failed else 0
 
 

@@ -10,21 +10,26 @@ from collections.abc import Callable, Iterator, Sequence
 import rclpy
 from rclpy.node import Node
 
+from .participant_profile import participant_profile
 from .verb_error import VerbError
 
 DISCOVERY_SECONDS = 5.0
 
 
 @contextlib.contextmanager
-def graph_node(name: str = "", arguments: Sequence[str] = ()) -> Iterator[Node]:
-    """Give a node with `name`, or one of its own, and ROS arguments such as remappings."""
-    rclpy.init(args=[], signal_handler_options=rclpy.signals.SignalHandlerOptions.NO)
-    node = rclpy.create_node(
-        name or f"ros2_standin_{os.getpid()}",
-        cli_args=list(arguments),
-        enable_rosout=False,
-        start_parameter_services=False,
-    )
+def graph_node(name: str = "", arguments: Sequence[str] = (), queue: int | None = None) -> Iterator[Node]:
+    """Give a node with `name`, or one of its own, and ROS arguments such as remappings.
+
+    queue: see participant_profile.
+    """
+    with participant_profile(queue):
+        rclpy.init(args=[], signal_handler_options=rclpy.signals.SignalHandlerOptions.NO)
+        node = rclpy.create_node(
+            name or f"ros2_standin_{os.getpid()}",
+            cli_args=list(arguments),
+            enable_rosout=False,
+            start_parameter_services=False,
+        )
     try:
         yield node
     finally:

@@ -141,12 +141,11 @@ def _record(arguments: argparse.Namespace, options: RecordOptions, writer: Write
     """Record until `stop` is set or the writer has failed, and say what was recorded."""
     from ..bag.keyboard import open_keyboard
     from ..bag.recorder import Recorder
-    from ..bag.roomy_transport import roomy_transport
     from ..graph_node import graph_node, wait_for_discovery
+    from ..participant_profile import LONG_QUEUE
 
     with contextlib.ExitStack() as stack:
-        with roomy_transport():
-            node = stack.enter_context(graph_node(arguments.node_name))
+        node = stack.enter_context(graph_node(arguments.node_name, queue=LONG_QUEUE))
         keyboard = stack.enter_context(open_keyboard(not arguments.disable_keyboard_controls))
         log = node.get_logger()
         recorder = Recorder(node, writer, options)

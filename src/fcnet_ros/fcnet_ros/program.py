@@ -1,0 +1,153 @@
+"""How every program of the suite begins and ends: discovery settings, rclpy's context, signals, exit code, shutdown.
+
+Discovery. A Fast DDS participant can miss the answer to its first announcement, because it announces itself before it
+receives (RTPSParticipantImpl::enable of Fast DDS 2.14 and 3.1). The next chance is the periodic announcement of the
+participant that was there first: every 3 s by default, every 0.5 s with the profiles of this package. Measured from
+creating a node to its first matched publisher: 12 of 38 starts took over 0.8 s, up to 3.0 s, with the default; none of
+48 did with 0.5 s, the longest took 0.7 s.
+
+Transport. A Fast DDS publisher in shared memory takes locks that it shares with its subscribers: a subscriber that is
+stopped at the wrong time holds up the publisher, by up to a second (benchmarks/frozen_subscriber.py). A program with a
+hard deadline, such as the bridge of a real robot, uses UDP alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from types import FrameType
+from typing import TypeVar
+
+import rclpy
+from rclpy.exceptions import ParameterException
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+REFUSED = 2  # exit code
+SPIN_TIMEOUT = 0.1  # [s] after which a stop is noticed
+FOLDER = Path(__file__).parent
+DISCOVERY_RANGE, LOCALHOST_ONLY = "ROS_AUTOMATIC_DISCOVERY_RANGE", "ROS_LOCALHOST_ONLY"
+PROFILES = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE")
+TRANSPORTS = "FASTDDS_BUILTIN_TRANSPORTS"
+
+NodeT = TypeVar("NodeT", bound=Node)
+
+
+def run_program(
+    name: str,
+    make: Callable[[], NodeT],
+    run: Callable[[NodeT, threading.Event], int],
+    *,
+    signals: Sequence[signal.Signals] = SIGNALS,
+    udp_only: bool = False,
+) -> int:
+    """Run the node that `make` returns and return the exit code that `run` returns; a signal sets `run`'s event.
+
+    A ValueError, OSError or ParameterException of `make` is a refusal, see `refused`; others keep their traceback.
+    The node is destroyed at the end. udp_only: see participant_profile.
+    """
+    stop = threading.Event()
+
+    def stop_on_signal(_number: int, _frame: FrameType | None) -> None:
+        stop.set()
+
+    for number in signals:
+        signal.signal(number, stop_on_signal)
+    try:
+        with participant_profile(udp_only):
+            rclpy.init(args=sys.argv, signal_handler_options=SignalHandlerOptions.NO)
+            try:
+                node = make()
+            except (ValueError, OSError, ParameterException) as error:
+                return refused(name, error)
+        try:
+            return run(node, stop)
+        finally:
+            node.destroy_node()
+    finally:
+        rclpy.try_shutdown()
+
+
+def refused(name: str, error: Exception) -> int:
+    """Print why the program called `name` cannot run, in one sentence; return its exit code, 2."""
+    print(f"{name}: {error}", file=sys.stderr)
+    return REFUSED
+
+
+def spin(node: Node, stop: threading.Event, ended: Callable[[], bool] = lambda: False) -> None:
+    """Execute the node's callbacks in this thread until `stop` is set or `ended()` is true."""
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    try:
+        while not stop.is_set() and not ended():
+            executor.spin_once(timeout_sec=SPIN_TIMEOUT)
+    finally:
+        executor.shutdown()
+
+
+def spin_beside(node: Node, stop: threading.Event, work: Callable[[threading.Event, Future[None]], None]) -> None:
+    """Execute the node's callbacks in a second thread during `work(stop, spinning)` in this one.
+
+    `spinning` is done when the second thread has ended by an error, which is raised here afterwards.
+    """
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="spin") as threads:
+        spinning = threads.submit(spin, node, stop)
+        gc.collect()
+        gc.freeze()  # what lives now lives on: later collections need not look at it and stay short
+        try:
+            work(stop, spinning)
+        finally:
+            stop.set()
+    spinning.result()
+
+
+@contextlib.contextmanager
+def participant_profile(udp_only: bool = False) -> Iterator[None]:
+    """Within this context rclpy's contexts and their first nodes are created with the suite's Fast DDS profile.
+
+    They announce themselves every 0.5 s. udp_only: they use UDP without shared memory, and the loopback interface alone
+    where ROS is limited to this computer. A user's own profile, choice of transports or other middleware is left as it
+    is. Fast DDS reads the profile once per process, with the first node. The environment is restored afterwards, so
+    that child processes do not take these settings for the user's.
+    """
+    changes = _profile_variables(udp_only)
+    before = {name: os.environ.get(name) for name in changes}
+    _set_environment(changes)
+    try:
+        yield
+    finally:
+        _set_environment(before)
+
+
+def _profile_variables(udp_only: bool) -> dict[str, str | None]:
+    """Environment variables to set, and with None to remove."""
+    middleware = os.environ.get("RMW_IMPLEMENTATION", "fastrtps")
+    if "fastrtps" not in middleware or any(name in os.environ for name in (*PROFILES, TRANSPORTS)):
+        return {}
+    if not udp_only:
+        return {PROFILES[0]: str(FOLDER / "fastdds_announcement.xml")}
+    if os.environ.get(DISCOVERY_RANGE) != "LOCALHOST" and os.environ.get(LOCALHOST_ONLY) != "1":
+        return {PROFILES[0]: str(FOLDER / "fastdds_udp.xml")}
+    # Where ROS limits itself to this computer it adds shared memory: the profile limits it to the loopback instead.
+    return {
+        LOCALHOST_ONLY: None,
+        DISCOVERY_RANGE: "SUBNET",
+        PROFILES[0]: str(FOLDER / "fastdds_udp_loopback.xml"),
+    }
+
+
+def _set_environment(variables: dict[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value

@@ -1,0 +1,160 @@
+"""How programs begin, find each other and end; each in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from fcnet_ros.program import DISCOVERY_RANGE, LOCALHOST_ONLY, PROFILES, TRANSPORTS, participant_profile
+
+PATIENCE = 60.0  # [s], for a loaded machine
+STARTS = 12
+DISCOVERY_TIME = 1.5  # [s]; with announcements every 3 s a third of the starts take longer
+PROGRAM = """
+import os, subprocess, sys
+from rclpy.node import Node
+from std_msgs.msg import String
+from fcnet_ros.program import run_program
+def make():
+    {make}
+    node = Node("older")
+    node.create_publisher(String, "topic", 1)
+    return node
+def run(node, stop):
+    {run}
+    print("ready", flush=True)
+    stop.wait()
+    return 5
+sys.exit(run_program("older", make, run))
+"""
+NEWCOMER = f"""
+import time
+import rclpy
+from std_msgs.msg import String
+from fcnet_ros.program import participant_profile
+for _ in range({STARTS}):
+    context = rclpy.Context()
+    with participant_profile():
+        began = time.monotonic()
+        rclpy.init(context=context)
+        node = rclpy.create_node("newcomer", context=context)
+    node.create_subscription(String, "topic", lambda message: None, 1)
+    while not node.count_publishers("topic") and time.monotonic() < began + {PATIENCE}:
+        time.sleep(0.005)
+    print(time.monotonic() - began, flush=True)
+    node.destroy_node()
+    rclpy.shutdown(context=context)
+"""
+CHILD = """
+import os
+print(sorted(name for name in os.environ if "FAST" in name), os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"])
+"""
+
+
+@pytest.fixture
+def environment():
+    domain = str(101 + os.getpid() % 100)
+    kept = {name: value for name, value in os.environ.items() if name not in (*PROFILES, TRANSPORTS)}
+    return kept | {"ROS_DOMAIN_ID": domain, DISCOVERY_RANGE: "LOCALHOST"}
+
+
+@pytest.fixture
+def start(environment):
+    started = []
+
+    def start(make="", run=""):
+        command = [sys.executable, "-c", PROGRAM.format(make=make or "pass", run=run or "pass")]
+        program = subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        started.append(program)
+        return program
+
+    yield start
+    for program in started:
+        program.kill()
+        program.communicate()
+
+
+def until_ready(program):
+    lines = []
+    while (line := program.stdout.readline()) != "ready\n":
+        assert line, program.communicate()
+        lines.append(line)
+    return lines
+
+
+def test_no_start_waits_for_an_announcement_that_comes_every_three_seconds(start, environment):
+    until_ready(start())
+    ended = subprocess.run(
+        [sys.executable, "-c", NEWCOMER], env=environment, text=True, capture_output=True, timeout=2 * PATIENCE
+    )
+    times = sorted(map(float, ended.stdout.split()))
+    assert len(times) == STARTS, ended.stderr
+    assert times[-2] < DISCOVERY_TIME, times  # one may be late because the machine is busy
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_program_with_the_exit_code_of_its_work(start, number):
+    program = start()
+    until_ready(program)
+    program.send_signal(number)
+    assert program.wait(PATIENCE) == 5
+    assert program.stderr.read() == ""
+
+
+def test_a_refusal_is_a_sentence_and_exit_code_2(start):
+    program = start(make="raise ValueError('there is no such robot')")
+    assert program.wait(PATIENCE) == 2
+    assert program.stderr.read() == "older: there is no such robot\n"
+
+
+def test_an_error_at_work_keeps_its_traceback(start):
+    program = start(run="raise ValueError('a defect')")
+    assert program.wait(PATIENCE) == 1
+    assert "Traceback" in program.stderr.read()
+
+
+def test_child_processes_do_not_inherit_the_profile(start):
+    program = start(run=f"subprocess.run([sys.executable, '-c', {CHILD!r}])")
+    assert until_ready(program) == ["[] LOCALHOST\n"]
+
+
+@pytest.mark.parametrize(
+    "own",
+    [{PROFILES[0]: "/mine.xml"}, {PROFILES[1]: "/mine.xml"}, {TRANSPORTS: "UDPv4"}, {"RMW_IMPLEMENTATION": "rmw_x"}],
+)
+@pytest.mark.parametrize("udp_only", [False, True])
+def test_settings_of_the_user_are_left_alone(monkeypatch, own, udp_only):
+    for name in (*PROFILES, TRANSPORTS, "RMW_IMPLEMENTATION"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in own.items():
+        monkeypatch.setenv(name, value)
+    before = dict(os.environ)
+    with participant_profile(udp_only):
+        assert dict(os.environ) == before
+
+
+@pytest.mark.parametrize(
+    ("udp_only", "limits", "profile", "limited_by_ros"),
+    [
+        (False, {DISCOVERY_RANGE: "LOCALHOST"}, "fastdds_announcement.xml", True),
+        (False, {DISCOVERY_RANGE: "SUBNET"}, "fastdds_announcement.xml", False),
+        (True, {DISCOVERY_RANGE: "LOCALHOST"}, "fastdds_udp_loopback.xml", False),
+        (True, {LOCALHOST_ONLY: "1"}, "fastdds_udp_loopback.xml", False),
+        (True, {DISCOVERY_RANGE: "SUBNET"}, "fastdds_udp.xml", False),
+    ],
+)
+def test_the_profile_fits_the_range_of_discovery(monkeypatch, udp_only, limits, profile, limited_by_ros):
+    for name in (*PROFILES, TRANSPORTS, "RMW_IMPLEMENTATION", DISCOVERY_RANGE, LOCALHOST_ONLY):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in limits.items():
+        monkeypatch.setenv(name, value)
+    before = dict(os.environ)
+    with participant_profile(udp_only):
+        assert os.environ[PROFILES[0]].endswith(f"/{profile}")
+        assert (os.environ[DISCOVERY_RANGE] == "LOCALHOST") is limited_by_ros
+        assert LOCALHOST_ONLY not in os.environ
+    assert dict(os.environ) == before
