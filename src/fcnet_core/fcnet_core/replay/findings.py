@@ -15,6 +15,7 @@ from fcnet_core.replay.policy_replay import PolicyReplay
 Level = Literal["good", "note", "bad"]
 MUCH_TIME = 0.05  # share of time at a limit that deserves a word
 ROUGH = 0.2  # share of high frequencies above which targets shake the legs
+LATE_START = 0.5  # [s] between the first messages of topics that begin together
 SLOW = 0.02  # [s] from state to target, beyond which a cycle of 50 Hz acts on the state before the last
 MOST_PROBLEMS = 8  # told one by one
 
@@ -145,6 +146,13 @@ def _robot(evaluation: Evaluation) -> Iterator[Finding]:
 
 
 def _timing(timing: dict[str, Any]) -> Iterator[Finding]:
+    for topic, delay in timing["start_delay_s"].items():
+        if delay is not None and delay > LATE_START:
+            yield Finding(
+                "note",
+                f"The bag lacks the first {delay:.1f} s of {topic}: other messages show that the robot was already "
+                "running. The recorder subscribed late.",
+            )
     for topic, figures in timing["topics"].items():
         if figures.get("gaps"):
             yield Finding(

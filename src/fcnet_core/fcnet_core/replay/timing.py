@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from fcnet_core.replay.quantities import spread
 from fcnet_core.replay.recorded_run import RecordedRun
+from fcnet_core.replay.start_delay import start_delays
 
 Array = npt.NDArray[np.float64]
 GAP = 3.0  # usual intervals; longer is a gap
@@ -16,7 +17,7 @@ LATE = 0.02  # [s] between a message's stamp and its reception
 
 
 def timing(run: RecordedRun) -> dict[str, Any]:
-    """Of each topic its rate, gaps and delays; and the latency from the joints' stamp to the target's [s]."""
+    """Of each topic its rate, gaps, delays and start; and the latency from the joints' stamp to the target's [s]."""
     topics = {
         "joint_states": (run.joints.stamp, run.joints.received),
         "imu/data": (run.imu.stamp, run.imu.received),
@@ -24,6 +25,7 @@ def timing(run: RecordedRun) -> dict[str, Any]:
     }
     return {
         "topics": {topic: _topic(*record) for topic, record in topics.items()},
+        "start_delay_s": start_delays(run),
         "state_to_target_s": spread(run.steps.target_stamp - run.steps.joints_stamp),
     }
 

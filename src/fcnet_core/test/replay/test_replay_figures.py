@@ -45,6 +45,28 @@ def test_a_gap_is_counted_and_measured(judge) -> None:
     assert topics["joint_trajectory"]["gaps"] == 0
 
 
+@pytest.mark.parametrize("lacking", ["joint_states", "imu/data", "odom"])
+def test_what_a_bag_lacks_at_its_beginning_is_told_in_seconds(judge, lacking) -> None:
+    def begin_late(messages):
+        return [entry for entry in messages if entry[1] != lacking or entry[0] >= 1.7]
+
+    judged = judge(edit=begin_late)
+    delays = dict(judged.figures["timing"]["start_delay_s"])
+    assert delays.pop(lacking) == pytest.approx(1.7, abs=0.05)
+    assert max(delays.values()) < 0.1
+    told = [finding for finding in findings(judged) if lacking in finding.sentence and "1.7 s" in finding.sentence]
+    assert [finding.level for finding in told] == ["note"]
+
+
+def test_states_that_are_recorded_long_before_the_robot_moves_are_no_late_start(judge) -> None:
+    def move_late(messages):
+        mode = (1.7, *next(entry[1:] for entry in messages if entry[1] == "controller/mode"))
+        states = ("joint_states", "imu/data", "odom")
+        return [mode, *(entry for entry in messages if entry[1] in states or entry[0] >= 1.7)]
+
+    assert not any("lacks the first" in finding.sentence for finding in findings(judge(edit=move_late)))
+
+
 def test_late_messages_are_counted(judge) -> None:
     topics = judge(late=17).figures["timing"]["topics"]
     assert topics["joint_states"]["late"] == 17
