@@ -35,9 +35,11 @@ from fcnet_controller.mode_services import ModeServices
 from fcnet_controller.state_receiver import StateReceiver
 from fcnet_controller.target_publisher import TargetPublisher
 from fcnet_ros.program import run_program, spin
+from fcnet_ros.recorder_gate import RecorderGate
 
 HEALTH_PERIOD = 1.0  # [s]
 AUTO_START_PERIOD = 0.1  # [s]
+RECORDED = ("joint_trajectory", "joint_gains", "~/mode", "~/policy_step")
 SWITCH_INTERVAL = 0.0005  # [s] that the executor's thread may keep the control thread from the interpreter
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 
@@ -200,7 +202,7 @@ def main() -> int:
 def _run(node: ControllerNode, stop: threading.Event) -> int:
     try:
         wanted = any(node.get_parameter(name).value for name in ("auto_start", "auto_activate"))
-        if wanted and not _start(node):
+        if wanted and not _start(node, stop):
             return 1
         spin(node, stop, lambda: node.failed)
     finally:
@@ -208,8 +210,13 @@ def _run(node: ControllerNode, stop: threading.Event) -> int:
     return 1 if node.failed else 0
 
 
-def _start(node: ControllerNode) -> bool:
-    return node.trigger_configure() == SUCCESS and node.trigger_activate() == SUCCESS
+def _start(node: ControllerNode, stop: threading.Event) -> bool:
+    """Configure, let the recorder subscribe, activate; false where a transition fails."""
+    if node.trigger_configure() != SUCCESS:
+        return False
+    gate = RecorderGate(node, RECORDED, node.get_parameter("recorder_timeout").value)
+    spin(node, stop, gate.check)
+    return stop.is_set() or node.trigger_activate() == SUCCESS
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValu
 from rclpy.node import Node
 
 from fcnet_controller.control_core import ControlSettings
+from fcnet_ros.recorder_gate import DESCRIPTION, LONGEST_TIMEOUT
 
 RUNTIMES = ("auto", "numba", "numpy", "onnx")
 
@@ -42,6 +43,7 @@ PARAMETERS = {
     "auto_activate": Parameter(
         False, "configure and activate without being asked, and stay passive even with auto_start; for a robot"
     ),
+    "recorder_timeout": Parameter(0.0, f"{DESCRIPTION}; with auto_start and auto_activate", 0.0, LONGEST_TIMEOUT),
     "real_time_factor": Parameter(
         1.0, "robot's seconds per second: the rate is multiplied by it, to keep pace with a simulator", 0.05, 20.0
     ),
@@ -70,6 +72,7 @@ class ControllerParameters:
     use_stamped_cmd_vel: bool
     auto_start: bool
     auto_activate: bool
+    recorder_timeout: float
     real_time_factor: float
     follows_targets: bool
     stand_up_time: float

@@ -20,6 +20,7 @@ from fcnet_controller.launch_choices import declared
 from fcnet_controller.launch_end import end_after
 from fcnet_controller.monitor_launch import monitor
 from fcnet_controller.suite_node import suite_node
+from fcnet_ros.recorder_gate import LAUNCH_TIMEOUT
 
 THIS_COMPUTER = "127.0.0.1"
 # [s] A busy computer that holds up a simulated robot or its controller is no fault of theirs.
@@ -74,12 +75,15 @@ def _real(robot: str, chosen: dict[str, str]) -> list[Node]:
 
 
 def _simulation(robot: str, chosen: dict[str, str]) -> dict[str, Any]:
-    return {"robot": robot, "terrain": chosen["terrain"], "viewer": chosen["viewer"] == "true"}
+    parameters = {"robot": robot, "terrain": chosen["terrain"], "viewer": chosen["viewer"] == "true"}
+    return parameters | _recorder_timeout(chosen)
 
 
 def _bridge(robot: str, network: dict[str, Any], chosen: dict[str, str]) -> Node:
     packets = {name: chosen[name] for name in ("transport", "generation") if chosen[name]}
-    return _node(f"{robot}_bridge", "bridge", {**network, **packets, "auto_start": True}, chosen)
+    return _node(
+        f"{robot}_bridge", "bridge", {**network, **packets, "auto_start": True, **_recorder_timeout(chosen)}, chosen
+    )
 
 
 def _joystick(robot: str, chosen: dict[str, str]) -> Node:
@@ -96,6 +100,11 @@ def _recording(robot: str, chosen: dict[str, str]) -> list[Action]:
     return recording(robot, chosen, _controller_parameters(robot, chosen))
 
 
+def _recorder_timeout(chosen: dict[str, str]) -> dict[str, float]:
+    """Let a robot's programs wait for the recorder, where there is one: the bag then has the whole run."""
+    return {} if chosen["record"] == "false" else {"recorder_timeout": LAUNCH_TIMEOUT}
+
+
 def _controller(robot: str, chosen: dict[str, str]) -> Node:
     return _node("fcnet_controller", "controller", _controller_parameters(robot, chosen), chosen)
 
@@ -108,6 +117,7 @@ def _controller_parameters(robot: str, chosen: dict[str, str]) -> dict[str, Any]
         "policy": chosen["policy"],
         "real_time_factor": float(chosen["real_time_factor"]),
         start: True,
+        **_recorder_timeout(chosen),
     }
     if chosen["backend"] == "mujoco":
         parameters["state_timeout"] = SIMULATION_TIMEOUT

@@ -8,6 +8,7 @@ from typing import Any
 
 from rclpy.node import Node
 
+from fcnet_ros.recorder_gate import DESCRIPTION, LONGEST_TIMEOUT
 from sim_bridge.parameter_declaration import declare, declare_number
 from unitree_lowlevel.codec import GENERATIONS, Generation
 from unitree_lowlevel.fake_board.faults import BoardFaults, fault_fields
@@ -32,6 +33,7 @@ class BoardSettings:
     sensor_noise: float
     seed: int
     viewer: bool
+    recorder_timeout: float
     faults: BoardFaults
 
 
@@ -52,6 +54,7 @@ def declare_board_settings(node: Node) -> BoardSettings:
         sensor_noise=declare_number(node, "sensor_noise", 1.0, (0.0, 10.0), "sensor noise, 1 is that in training"),
         seed=declare(node, "seed", 0, "seed of noise, pushes and line", integer=(0, 2**31 - 1)),
         viewer=declare(node, "viewer", False, "open MuJoCo's window; needs a display"),
+        recorder_timeout=declare_number(node, "recorder_timeout", 0.0, (0.0, LONGEST_TIMEOUT), DESCRIPTION),
         faults=_declare_faults(node),
     )
 

@@ -16,6 +16,7 @@ from rclpy.parameter import Parameter
 
 from fcnet_core.robot import load_robot
 from fcnet_ros.program import run_program, spin_beside
+from fcnet_ros.recorder_gate import RecorderGate
 from quadruped_sim.motor_driven_robot import MotorDrivenRobot
 from quadruped_sim.terrain import named_terrain
 from sim_bridge.board_settings import declare_board_settings, faults_after
@@ -26,6 +27,7 @@ from sim_bridge.simulation_health import SimulationHealth
 from sim_bridge.viewer import Viewer, open_viewer
 from unitree_lowlevel.fake_board.board import PERIOD, FakeBoard
 
+RECORDED = ("odom",)
 VIEWER_RATE = 50.0  # [Hz]
 
 
@@ -52,6 +54,7 @@ class MujocoBoard(Node):
             command_timeout=settings.command_timeout,
             seed=settings.seed,
         )
+        self._recorder_timeout = settings.recorder_timeout
         self._time_lost = 0.0
         self._odom = OdomPublisher(self)
         self._odom_turns = max(1, round(1.0 / (settings.odom_rate * PERIOD)))
@@ -64,6 +67,7 @@ class MujocoBoard(Node):
 
     def simulate(self, stop: threading.Event, spinning: Future[None]) -> None:
         """Be the board until `stop` is set or `spinning` is done."""
+        RecorderGate(self, RECORDED, self._recorder_timeout).wait(stop)
         turn = 0
         while not stop.is_set() and not spinning.done():
             self._board.turn()

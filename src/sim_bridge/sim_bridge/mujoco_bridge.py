@@ -20,6 +20,7 @@ from fcnet_core.joint_command import JointCommand, RefusedCommandError, joint_co
 from fcnet_core.pacer import Pacer
 from fcnet_core.robot import load_robot
 from fcnet_ros.program import run_program, spin_beside
+from fcnet_ros.recorder_gate import RecorderGate
 from quadruped_sim.live_robot import LiveRobot
 from quadruped_sim.terrain import named_terrain
 from sim_bridge.odom_publisher import OdomPublisher
@@ -29,6 +30,7 @@ from sim_bridge.simulation_health import SimulationHealth
 from sim_bridge.state_publisher import StatePublisher
 from sim_bridge.viewer import Viewer, open_viewer
 
+RECORDED = ("joint_states", "imu/data", "odom")
 VIEWER_RATE = 50.0  # [Hz]
 QUIET = 2.0  # [s] between two warnings about refused commands
 LATE = 0.5  # of the command timeout, from which on a command is late
@@ -64,6 +66,7 @@ class MujocoBridge(Node):
 
     def simulate(self, stop: threading.Event, spinning: Future[None]) -> None:
         """Simulate and publish until `stop` is set or `spinning` is done."""
+        RecorderGate(self, RECORDED, self.settings.recorder_timeout).wait(stop)
         pacer = Pacer(self.settings.period / self.settings.real_time_factor)
         turns_a_second = round(1.0 / self.settings.period)
         turn = 0

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from rclpy.node import Node
 
+from fcnet_ros.recorder_gate import DESCRIPTION, LONGEST_TIMEOUT
 from sim_bridge.parameter_declaration import declare, declare_number
 
 START_POSES = ("lying", "standing")
@@ -26,6 +27,7 @@ class Settings:
     sensor_noise: float
     seed: int
     viewer: bool
+    recorder_timeout: float
 
     @property
     def substeps(self) -> int:
@@ -58,6 +60,7 @@ def declare_settings(node: Node) -> Settings:
         ),
         seed=declare(node, "seed", 0, "seed of the sensor noise and of random pushes", integer=(0, 2**31 - 1)),
         viewer=declare(node, "viewer", False, "open MuJoCo's window; needs a display"),
+        recorder_timeout=declare_number(node, "recorder_timeout", 0.0, (0.0, LONGEST_TIMEOUT), DESCRIPTION),
     )
     _check(settings)
     return settings

@@ -19,9 +19,11 @@ from trajectory_msgs.msg import JointTrajectory
 
 from fcnet_core.bags.bag import open_bag
 from fcnet_core.model_file import load_model
+from fcnet_core.replay.findings import LATE_START
 from fcnet_core.replay.open_loop import replay_steps
 from fcnet_core.replay.read_run import read_run
 from fcnet_core.replay.recording_notes import read_notes
+from fcnet_core.replay.start_delay import start_delays
 from fcnet_core.robot import load_robot
 
 AGREEMENT = 1e-5  # [rad]
@@ -181,6 +183,15 @@ def test_the_bag_has_everything_and_says_what_it_is(bag):
     assert notes.model_fingerprint == load_model(notes.model).fingerprint
     assert notes.parameters["auto_start"] is True
     assert json.loads(recorded.custom["fcnet.launch"])["backend"] == "mujoco"
+
+
+def test_the_bag_has_every_topic_from_before_the_robot_stands_up(bag):
+    run = read_run(open_bag(bag), NAMESPACE)
+    assert "standing_up" in run.mode.modes
+    standing_up = run.mode.received[run.mode.modes.index("standing_up")]
+    for record in (run.joints, run.imu, run.odometry, run.targets):
+        assert record.received[0] < standing_up
+    assert max(start_delays(run).values()) < LATE_START
 
 
 def test_the_recorded_policy_says_the_same_again_offline(bag):

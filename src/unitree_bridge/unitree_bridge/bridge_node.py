@@ -20,6 +20,7 @@ from std_msgs.msg import String
 from fcnet_core.remote_map import load_remote_map
 from fcnet_core.robot import Robot, load_robot
 from fcnet_ros.program import run_program, spin
+from fcnet_ros.recorder_gate import CHECK_PERIOD, RecorderGate
 from unitree_bridge.answer_watch import AnswerWatch
 from unitree_bridge.bridge_health import BridgeHealth
 from unitree_bridge.bridge_parameters import BridgeParameters, declare_parameters, read_parameters
@@ -31,7 +32,7 @@ from unitree_bridge.remote_publisher import RemotePublisher
 from unitree_bridge.robot_claim import PERIOD as CLAIM_PERIOD
 from unitree_bridge.robot_claim import RobotClaim, RobotClaimedError
 from unitree_bridge.robot_lock import RobotLock
-from unitree_bridge.state_publisher import StatePublisher
+from unitree_bridge.state_publisher import TOPICS, StatePublisher
 from unitree_bridge.target_receiver import TargetReceiver
 from unitree_lowlevel.codec import GENERATIONS
 from unitree_lowlevel.driver import MotorDriver
@@ -60,6 +61,7 @@ class BridgeNode(LifecycleNode):
         self.failed = False
         self._robot_name = robot
         self._loop: IoLoop | None = None
+        self._gate: RecorderGate | None = None
         self._connected = ExitStack()  # what is undone, the latest first, when the robot is left
         self._fault = self._obstacle = ""
         self._told_refused = 0
@@ -155,7 +157,8 @@ class BridgeNode(LifecycleNode):
             interpolation_time=parameters.interpolation_time,
             stop_chords=load_remote_map().emergency_stop,
         )
-        self._targets, self._states = TargetReceiver(self), StatePublisher(self)
+        self._gate = self._gate or RecorderGate(self, TOPICS, parameters.recorder_timeout)
+        self._targets, self._states = TargetReceiver(self), StatePublisher(self, self._gate)
         self._remote, self._gains = RemotePublisher(self), GainsReceiver(self, self._driver)
         for part in (self._targets, self._states, self._remote, self._gains):
             connected.callback(part.destroy, self)
@@ -184,6 +187,8 @@ class BridgeNode(LifecycleNode):
         self._fault_publisher.publish(String(data=""))
         for period, act in ((HEALTH_PERIOD, self._tell_health), (CLAIM_PERIOD, self._renew_claim)):
             connected.callback(self.destroy_timer, self.create_timer(period, act))
+        self._gate_timer = self.create_timer(CHECK_PERIOD, self._check_recorder)
+        connected.callback(self.destroy_timer, self._gate_timer)
         gc.collect()
         gc.freeze()  # what lives now lives on: later collections need not look at it and stay short
         self._loop = loop
@@ -194,6 +199,10 @@ class BridgeNode(LifecycleNode):
         loop.stop()
         self._tell_news()
         self._loop = None
+
+    def _check_recorder(self) -> None:
+        if self._gate is not None and self._gate.check():
+            self._gate_timer.cancel()
 
     def _renew_claim(self) -> None:
         if (sentence := self._claim.renew()) and not self.failed:

@@ -9,6 +9,7 @@ from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescri
 from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValueException
 from rclpy.node import Node
 
+from fcnet_ros.recorder_gate import DESCRIPTION, LONGEST_TIMEOUT
 from unitree_lowlevel.codec import GENERATIONS
 
 TRANSPORTS = ("wire", "sdk")
@@ -52,6 +53,7 @@ PARAMETERS = {
     "auto_start": Parameter(
         False, "configure and activate without being asked; the joints stay damped until targets come"
     ),
+    "recorder_timeout": Parameter(0.0, DESCRIPTION, 0.0, LONGEST_TIMEOUT),
     "realtime_priority": Parameter(0, "SCHED_FIFO priority of the loop; 0 leaves it to the ordinary scheduler", 0, 99),
     "lock_memory": Parameter(False, "keep this process in memory (mlockall)"),
     "cpu": Parameter(-1, "processor to which the loop is pinned; -1 leaves it to the scheduler", -1, 1023),
@@ -70,6 +72,7 @@ class BridgeParameters:
     io_rate: float
     publish_rate: float
     interpolation_time: float
+    recorder_timeout: float
     realtime_priority: int
     lock_memory: bool
     cpu: int

@@ -11,18 +11,22 @@ from rclpy.qos import qos_profile_sensor_data
 from sensor_msgs.msg import Imu, JointState
 
 from fcnet_core.robot import JOINT_NAMES
+from fcnet_ros.recorder_gate import RecorderGate
 from unitree_lowlevel.messages import LowState
 
 IMU_FRAME = "imu_link"
+TOPICS = ("joint_states", "imu/data")
 
 
 class StatePublisher:
     """joint_states (effort is the board's estimate of the torque) and imu/data, frame imu_link.
 
-    The messages are made once and filled again, by one thread at a time.
+    The messages are made once and filled again, by one thread at a time. Nothing is published while `gate` is closed:
+    a robot without states is not moved.
     """
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, gate: RecorderGate) -> None:
+        self._gate = gate
         self._joints_publisher = node.create_publisher(JointState, "joint_states", qos_profile_sensor_data)
         self._imu_publisher = node.create_publisher(Imu, "imu/data", qos_profile_sensor_data)
         self._clock = node.get_clock()
@@ -32,6 +36,8 @@ class StatePublisher:
 
     def publish(self, state: LowState) -> None:
         """Publish a state that has just been received."""
+        if not self._gate.is_open:
+            return
         stamp = self._clock.now().to_msg()
         imu, joints = self._imu, self._joints
         imu.header.stamp = joints.header.stamp = stamp

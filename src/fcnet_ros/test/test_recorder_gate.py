@@ -1,0 +1,84 @@
+"""A robot's start waits for `ros2 bag record`, and for nobody else, and not for ever."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+import pytest
+import rclpy
+from rclpy.qos import qos_profile_sensor_data
+from std_msgs.msg import String
+
+from fcnet_ros.program import participant_profile
+from fcnet_ros.recorder_gate import RECORDER, RecorderGate
+
+PATIENCE = 30.0  # [s], for a loaded machine
+TOPICS = ("states", "~/mode")
+
+
+@pytest.fixture
+def make_node():
+    """Nodes of participants of their own, as in processes of their own."""
+    domain, made = 101 + (os.getpid() + 40) % 100, []
+
+    def make(name):
+        context = rclpy.Context()
+        with participant_profile():
+            rclpy.init(context=context, domain_id=domain)
+            made.append((rclpy.create_node(name, namespace="dog", context=context), context))
+        return made[-1][0]
+
+    yield make
+    for node, context in made:
+        node.destroy_node()
+        rclpy.shutdown(context=context)
+
+
+@pytest.fixture
+def robot(make_node):
+    node = make_node("robot")
+    for topic in TOPICS:
+        node.create_publisher(String, topic, qos_profile_sensor_data)
+    return node
+
+
+def subscribe(node, *topics):
+    for topic in topics:
+        node.create_subscription(String, topic, lambda message: None, qos_profile_sensor_data)
+
+
+def test_it_is_open_where_nothing_is_recorded(robot):
+    assert RecorderGate(robot, TOPICS, 0.0).is_open
+
+
+def test_it_opens_when_the_recorder_has_every_topic_and_not_for_another_subscriber(robot, make_node):
+    gate = RecorderGate(robot, TOPICS, PATIENCE)
+    subscribe(make_node("monitor"), "states", "robot/mode")
+    recorder = make_node(RECORDER)
+    subscribe(recorder, "states")
+    end = time.monotonic() + PATIENCE / 2
+    while len(robot.get_subscriptions_info_by_topic("/dog/states")) < 2 and time.monotonic() < end:
+        time.sleep(0.02)
+    time.sleep(0.5)
+    assert not gate.check()
+    subscribe(recorder, "robot/mode")
+    began = time.monotonic()
+    gate.wait(threading.Event())
+    assert gate.is_open
+    assert time.monotonic() < began + PATIENCE / 2
+
+
+def test_it_opens_without_a_recorder_after_its_timeout(robot):
+    gate, began = RecorderGate(robot, TOPICS, 0.5), time.monotonic()
+    gate.wait(threading.Event())
+    assert gate.is_open
+    assert time.monotonic() >= began + 0.5
+
+
+def test_a_stop_ends_the_waiting(robot):
+    gate, stop = RecorderGate(robot, TOPICS, PATIENCE), threading.Event()
+    stop.set()
+    gate.wait(stop)
+    assert not gate.is_open
