@@ -15,7 +15,7 @@ from fcnet_core.replay.policy_replay import PolicyReplay
 Level = Literal["good", "note", "bad"]
 MUCH_TIME = 0.05  # share of time at a limit that deserves a word
 ROUGH = 0.2  # share of high frequencies above which targets shake the legs
-LATE_START = 0.5  # [s] between the first messages of topics that begin together
+LATE_START = 0.5  # [s] from the start of a robot to the first message of a topic
 SLOW = 0.02  # [s] from state to target, beyond which a cycle of 50 Hz acts on the state before the last
 MOST_PROBLEMS = 8  # told one by one
 

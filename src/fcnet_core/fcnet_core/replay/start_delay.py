@@ -14,17 +14,20 @@ AT_REST = ("passive", "fault")  # modes in which the controller sends damping, w
 def start_delays(run: RecordedRun) -> dict[str, float | None]:
     """Seconds from the start to the first message of each topic, by the times of reception; None without messages.
 
-    The start of the robot's states (joint_states, imu/data, odom) is the first message of any of these, or the first
-    target or mode with which a controller moves the robot, which it cannot without states. That of the targets is the
-    first such mode.
+    A robot starts when a controller first moves it, by a mode or by a target with positions, which takes states. Both
+    topics of the states, which come from one program, start together: with the first message of either, if that is
+    earlier.
     """
-    states = {"joint_states": run.joints.received, "imu/data": run.imu.received, "odom": run.odometry.received}
-    targets = run.targets.received
-    moving = np.isfinite(run.targets.position).all(axis=1)
-    mode = run.mode.received[[name not in AT_REST for name in run.mode.modes]]
-    first_state = min(map(_first, (*states.values(), targets[moving], mode)))
-    delays = {topic: _delay(received, first_state) for topic, received in states.items()}
-    return delays | {"joint_trajectory": _delay(targets, _first(mode))}
+    joints, imu, targets = run.joints.received, run.imu.received, run.targets.received
+    mode = _first(run.mode.received[[name not in AT_REST for name in run.mode.modes]])
+    moved = min(mode, _first(targets[np.isfinite(run.targets.position).all(axis=1)]))
+    states = min(moved, _first(joints), _first(imu))
+    return {
+        "joint_states": _delay(joints, states),
+        "imu/data": _delay(imu, states),
+        "odom": _delay(run.odometry.received, moved),
+        "joint_trajectory": _delay(targets, mode),
+    }
 
 
 def _first(received: Array) -> float:
