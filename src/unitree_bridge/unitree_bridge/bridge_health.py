@@ -10,7 +10,7 @@ from fcnet_core.latency import Quantiles
 from fcnet_core.robot import JOINT_NAMES
 from unitree_bridge.gains_receiver import GainsReceiver
 from unitree_bridge.io_loop import IoLoop
-from unitree_lowlevel.driver import MotorDriver, Phase
+from unitree_lowlevel.driver import DriverMode, MotorDriver
 from unitree_lowlevel.transport import Transport
 
 SLOW = 0.95  # of the wanted rate, below which the loop is called slow
@@ -59,17 +59,17 @@ class BridgeHealth:
             return DiagnosticStatus.ERROR, str(driver.trip)
         if driver.warnings:
             return DiagnosticStatus.WARN, "; ".join(driver.warnings)
-        if driver.phase is Phase.WAITING:
+        if driver.mode is DriverMode.WAITING:
             return DiagnosticStatus.WARN, "waiting for the robot"
         if rate < SLOW * self._wanted_rate:
             return DiagnosticStatus.WARN, f"slow: {rate:.0f} Hz of {self._wanted_rate:g} Hz, {missed} turns missed"
-        return DiagnosticStatus.OK, driver.phase.value
+        return DiagnosticStatus.OK, driver.mode.value
 
     def _values(self, now: float) -> dict[str, str]:
         driver, counters, statistics = self._driver, self._transport.counters, self._loop.statistics
         loss = driver.packet_loss
         return {
-            "phase": driver.phase.value,
+            "phase": driver.mode.value,
             "trip": str(driver.trip or ""),
             "warnings": "; ".join(driver.warnings),
             "gains": self._gains.state,

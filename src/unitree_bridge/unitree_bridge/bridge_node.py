@@ -37,7 +37,7 @@ from unitree_bridge.target_receiver import TargetReceiver
 from unitree_lowlevel.codec import GENERATIONS
 from unitree_lowlevel.driver import MotorDriver
 from unitree_lowlevel.limiter import damping_command
-from unitree_lowlevel.safety.checks import Trip
+from unitree_lowlevel.safety.checks import Finding
 from unitree_lowlevel.transport import Transport, TransportError, make_transport
 from unitree_lowlevel.udp_transport import resolve
 
@@ -221,17 +221,17 @@ class BridgeNode(LifecycleNode):
                 f"the loop to the motors has ended by an error; they are damped\n{self._loop.error}"
             )
         trip = self._driver.trip
-        for sentence in self._driver.take_announcements():
+        for sentence in self._driver.take_events():
             self._log(sentence, trip)
         fault = "" if trip is None else str(trip)
         if fault != self._fault:
             self._fault = fault
             self._fault_publisher.publish(String(data=fault))
-        if self._driver.obstacle != self._obstacle:
-            self._obstacle = self._driver.obstacle
+        if self._driver.target_refusal != self._obstacle:
+            self._obstacle = self._driver.target_refusal
             self._obstacle_publisher.publish(String(data=self._obstacle))
 
-    def _log(self, sentence: str, trip: Trip | None) -> None:
+    def _log(self, sentence: str, trip: Finding | None) -> None:
         if trip is not None and str(trip) in sentence:
             self.get_logger().error(sentence)
         elif sentence.startswith(WARNING):

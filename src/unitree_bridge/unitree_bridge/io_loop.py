@@ -15,7 +15,7 @@ from unitree_bridge.state_phase import StatePhase
 from unitree_bridge.state_publisher import StatePublisher
 from unitree_bridge.target_receiver import TargetReceiver
 from unitree_bridge.thread_privileges import claim
-from unitree_lowlevel.driver import JointTargets, MotorDriver
+from unitree_lowlevel.driver import MotorDriver
 from unitree_lowlevel.messages import LowCommand
 from unitree_lowlevel.transport import Reception, Transport
 
@@ -102,7 +102,7 @@ class IoLoop:
             deadline = self._wait_until(deadline + self._settings.period)
             self._turn()
             deadline += phase.shift(self._transport.counters.received, deadline)
-            if (news := (driver.phase, driver.trip, driver.warnings)) != told:
+            if (news := (driver.mode, driver.trip, driver.warnings)) != told:
                 told = news
                 self._on_change()
 
@@ -141,7 +141,7 @@ class IoLoop:
         if command.targets is None:
             self._driver.damp()
             return None
-        return self._driver.set_targets(JointTargets(command.targets, now))
+        return self._driver.set_targets(command.targets, now)
 
     def _tell(self, reception: Reception | None) -> None:
         """Publish only what is new: a state that is repeated would look fresh."""

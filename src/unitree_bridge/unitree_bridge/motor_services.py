@@ -29,8 +29,8 @@ class MotorServices:
         if driver is None:
             return _fill(response, False, UNCONFIGURED)
         answer = driver.reset(time.monotonic())
-        self._logger.info(answer.sentence)
-        return _fill(response, answer.accepted, answer.sentence)
+        self._logger.info(answer.message)
+        return _fill(response, answer.success, answer.message)
 
     def _stop(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
         driver = self._connected_driver()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 
 from fcnet_core.robot import Robot, load_robot
-from unitree_lowlevel.driver import JointTargets, MotorDriver, Phase
+from unitree_lowlevel.driver import DriverMode, MotorDriver
 from unitree_lowlevel.messages import SERVO, LowCommand, LowState, RemoteState, encode_remote
 from unitree_lowlevel.transport import Reception, TransportCounters
 
@@ -68,13 +68,13 @@ class Bench:
         self.state: dict[str, Any] = {}
         self.silent = self.frozen = self.still = False
         self.sent: list[LowCommand] = []
-        self._turns = self._tick = 0
+        self._cycles = self._tick = 0
         self._rng = np.random.default_rng(0)
 
-    def turn(self) -> LowCommand:
+    def cycle(self) -> LowCommand:
         """One cycle."""
         self.now += PERIOD
-        self._turns += 1
+        self._cycles += 1
         if not self.frozen:
             self._tick += 2
         self.sent.append(self.driver.cycle(self.now, None if self.silent else self._reception(), self.counters))
@@ -88,12 +88,12 @@ class Bench:
         for number in range(max(1, round(seconds / PERIOD))):
             if targets is not None and number % every == 0:
                 self.send(targets)
-            command = self.turn()
+            command = self.cycle()
         return command
 
     def send(self, targets: np.ndarray) -> str | None:
         """Send targets now; the driver's answer."""
-        return self.driver.set_targets(JointTargets(np.array(targets), self.now))
+        return self.driver.set_targets(np.array(targets), self.now)
 
     def awake(self) -> Bench:
         """Active, with a state, and ready for targets."""
@@ -104,7 +104,7 @@ class Bench:
     def following(self) -> Bench:
         """At full stiffness, holding its pose."""
         self.awake().run(0.7, self.position)
-        assert self.driver.phase is Phase.FOLLOWING, self.driver.warnings
+        assert self.driver.mode is DriverMode.FOLLOWING, self.driver.warnings
         return self
 
     @property

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from unitree_lowlevel.driver import Phase
+from unitree_lowlevel.driver import DriverMode
 from unitree_lowlevel.messages import POSITION_STOP
 
 
@@ -15,36 +15,36 @@ def test_without_a_state_the_motors_are_damped_and_targets_refused(bench):
     bench.silent = True
     bench.awake()
     assert bench.damped
-    assert bench.driver.phase is Phase.WAITING
+    assert bench.driver.mode is DriverMode.WAITING
     assert "no state has arrived" in bench.send(bench.robot.lie_pose)
-    bench.turn()
+    bench.cycle()
     assert bench.damped
 
 
 def test_a_state_ends_the_waiting_and_its_absence_begins_it_again(bench):
-    bench.turn()
-    assert bench.driver.phase is Phase.DAMPING
+    bench.cycle()
+    assert bench.driver.mode is DriverMode.DAMPING
     bench.silent = True
     bench.run(0.2)
-    assert bench.driver.phase is Phase.WAITING
+    assert bench.driver.mode is DriverMode.WAITING
     assert bench.driver.trip is None
 
 
 def test_damping_has_no_position(bench):
-    assert (bench.turn().position == POSITION_STOP).all()
+    assert (bench.cycle().position == POSITION_STOP).all()
     assert bench.damped
 
 
 def test_targets_are_followed_by_an_active_driver_only(bench):
     bench.run(0.2)
     assert "not active" in bench.send(bench.robot.lie_pose)
-    bench.turn()
+    bench.cycle()
     assert bench.damped
     bench.awake()
     assert bench.send(bench.robot.lie_pose) is None
     assert bench.run(0.02).stiffness.all()
     bench.driver.deactivate()
-    bench.turn()
+    bench.cycle()
     assert bench.damped
 
 
@@ -77,7 +77,7 @@ def test_stiffness_comes_gently(bench):
 def test_targets_at_50_hz_become_ramps(bench):
     bench.following()
     bench.send(bench.position + 0.1)
-    steps = np.array([bench.turn().position[2] for _ in range(8)]) - bench.robot.lie_pose[2]
+    steps = np.array([bench.cycle().position[2] for _ in range(8)]) - bench.robot.lie_pose[2]
     np.testing.assert_allclose(steps, [0.02, 0.04, 0.06, 0.08, 0.1, 0.1, 0.1, 0.1], atol=1e-9)
 
 
@@ -85,7 +85,7 @@ def test_targets_at_200_hz_are_reached_before_the_next(bench):
     bench.following().run(0.1, bench.position, rate=200.0)
     bench.send(bench.position + 0.01)
     bench.now += 0.003
-    assert bench.turn().position[1] == pytest.approx(bench.robot.lie_pose[1] + 0.01)
+    assert bench.cycle().position[1] == pytest.approx(bench.robot.lie_pose[1] + 0.01)
 
 
 def test_positions_stay_inside_each_sides_limits(bench):
@@ -95,7 +95,7 @@ def test_positions_stay_inside_each_sides_limits(bench):
     for name, goal in goals.items():
         while np.abs(bench.position - getattr(robot, name)).max() > 1e-9:
             bench.run(0.02, bench.position + np.clip(goal - bench.position, -0.3, 0.3))
-            assert bench.driver.phase is Phase.FOLLOWING
+            assert bench.driver.mode is DriverMode.FOLLOWING
     stiff = np.array([command.position for command in bench.sent if command.stiffness.any()])
     assert ((robot.lower <= stiff) & (stiff <= robot.upper)).all()
     np.testing.assert_allclose(stiff.max(axis=0), robot.upper)
@@ -114,22 +114,22 @@ def test_the_first_target_must_be_where_the_joints_are(bench):
 
 def test_silence_of_targets_damps_within_a_tenth_of_a_second_and_is_no_trip(bench):
     bench.following()
-    bench.driver.take_announcements()
+    bench.driver.take_events()
     last = bench.now
     while not bench.damped:
-        bench.turn()
+        bench.cycle()
         assert bench.now - last < 0.1
     assert bench.driver.trip is None
-    assert re.search("no targets for 0.0. s", bench.driver.take_announcements()[0])
+    assert re.search("no targets for 0.0. s", bench.driver.take_events()[0])
     bench.run(0.02, bench.position)
     assert not bench.damped
 
 
 def test_damp_lets_go_at_once(bench):
     bench.following().driver.damp()
-    bench.turn()
+    bench.cycle()
     assert bench.damped
-    assert bench.driver.phase is Phase.DAMPING
+    assert bench.driver.mode is DriverMode.DAMPING
 
 
 def test_targets_that_are_no_numbers_are_refused_and_end_as_silence(bench):
@@ -138,7 +138,7 @@ def test_targets_that_are_no_numbers_are_refused_and_end_as_silence(bench):
     bad[3] = np.nan
     assert "finite" in bench.send(bad)
     assert "finite" in bench.send(bench.position[:5])
-    assert bench.turn().stiffness.all()
+    assert bench.cycle().stiffness.all()
     bench.run(0.1, bad)
     assert bench.damped
     assert bench.driver.trip is None
@@ -147,7 +147,7 @@ def test_targets_that_are_no_numbers_are_refused_and_end_as_silence(bench):
 def test_a_pose_that_is_not_this_robots_keeps_it_damped(bench):
     bench.state = {"position": bench.robot.lie_pose + np.tile([0.0, 0.0, -0.3], 4)}
     bench.awake()
-    assert bench.driver.phase is Phase.DAMPING
+    assert bench.driver.mode is DriverMode.DAMPING
     assert "is this another robot?" in bench.send(bench.robot.lie_pose)
 
 
@@ -165,12 +165,12 @@ def test_a_joint_far_from_its_position_is_not_asked_for_more_than_its_torque(ben
 
 def test_what_stands_in_the_way_of_following_is_told_before_anybody_tries(bench):
     bench.run(0.01)
-    assert "not active" in bench.driver.obstacle
+    assert "not active" in bench.driver.target_refusal
     bench.awake()
-    assert bench.driver.obstacle == ""
+    assert bench.driver.target_refusal == ""
     bench.silent = True
     bench.run(0.2)
-    assert bench.driver.obstacle
+    assert bench.driver.target_refusal
     bench.silent = False
     bench.run(0.2)
-    assert bench.driver.obstacle == ""
+    assert bench.driver.target_refusal == ""

@@ -10,7 +10,7 @@ import pytest
 
 from fcnet_core.robot import load_robot
 from unitree_lowlevel.codec import GEN33
-from unitree_lowlevel.driver import JointTargets, MotorDriver, Phase
+from unitree_lowlevel.driver import DriverMode, MotorDriver
 from unitree_lowlevel.fake_board.board import FakeBoard
 from unitree_lowlevel.fake_board.faults import BoardFaults
 from unitree_lowlevel.fake_board.physics import JointPhysics
@@ -44,7 +44,7 @@ class Loop:
             reception = self.transport.receive()
             now = time.monotonic()
             if follow and number % 10 == 0:
-                self.driver.set_targets(JointTargets(ROBOT.lie_pose, now))
+                self.driver.set_targets(ROBOT.lie_pose, now)
             self.transport.send(self.driver.cycle(now, reception, self.transport.counters))
             if self.driver.packet_loss is not None:
                 self.losses.append(self.driver.packet_loss)
@@ -55,7 +55,7 @@ class Loop:
             self.run(0.02)
             if condition():
                 return
-        raise AssertionError(f"nothing within 5 s: {self.driver.phase}, {self.driver.trip}, {self.driver.warnings}")
+        raise AssertionError(f"nothing within 5 s: {self.driver.mode}, {self.driver.trip}, {self.driver.warnings}")
 
 
 @pytest.fixture(params=[True, False], ids=["free_running", "answering"])
@@ -84,7 +84,7 @@ def connect():
 def test_a_bad_line_does_not_trip_and_its_loss_is_known(connect, free_running):
     _, loop = connect(BAD_LINE, free_running=free_running)
     loop.run(2.0)
-    assert loop.driver.phase is Phase.FOLLOWING, loop.driver.trip
+    assert loop.driver.mode is DriverMode.FOLLOWING, loop.driver.trip
     assert sorted(loop.losses)[len(loop.losses) // 2] < 0.04
 
 
@@ -128,15 +128,15 @@ def test_a_very_bad_line_trips(connect, free_running):
 )
 def test_faults_of_the_board_end_in_damping_and_are_left_by_reset(connect, name, faults):
     board, loop = connect(BoardFaults())
-    loop.until(lambda: loop.driver.phase is Phase.FOLLOWING)
+    loop.until(lambda: loop.driver.mode is DriverMode.FOLLOWING)
     board.faults = replace(board.faults, **faults)
     loop.until(lambda: loop.driver.trip is not None)
     assert loop.driver.trip.name == name
     loop.run(0.1)
     assert not board.commands.last.stiffness.any()
     board.faults = BoardFaults()
-    loop.until(lambda: loop.driver.reset(time.monotonic()).accepted)
+    loop.until(lambda: loop.driver.reset(time.monotonic()).success)
     loop.run(0.2)
-    assert loop.driver.phase is Phase.DAMPING
+    assert loop.driver.mode is DriverMode.DAMPING
     loop.run(0.4, follow=False)
-    loop.until(lambda: loop.driver.phase is Phase.FOLLOWING)
+    loop.until(lambda: loop.driver.mode is DriverMode.FOLLOWING)

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fcnet_core.robot import load_robot
-from unitree_lowlevel.driver import JointTargets, MotorDriver, Phase
+from unitree_lowlevel.driver import DriverMode, MotorDriver
 from unitree_lowlevel.messages import POSITION_STOP
 from unitree_lowlevel.transport import Reception, TransportCounters
 
@@ -76,9 +76,9 @@ class Play:
             self.now += value
         elif kind == "target":
             position = self.robot.lie_pose + value if isinstance(value, float) else np.array(value)
-            assert isinstance(driver.set_targets(JointTargets(position, self.now)), str | None)
+            assert isinstance(driver.set_targets(position, self.now), str | None)
         elif kind == "reset":
-            assert driver.reset(self.now).sentence
+            assert driver.reset(self.now).message
         elif kind == "stop":
             driver.emergency_stop("a test")
         elif kind == "gains":
@@ -108,7 +108,7 @@ class Play:
         assert not command.torque.any()
         assert ((command.stiffness >= 0) & (command.stiffness <= safety.max_kp)).all()
         assert ((command.damping >= 0) & (command.damping <= safety.max_kd)).all()
-        if self.driver.phase is not Phase.FOLLOWING:
+        if self.driver.mode is not DriverMode.FOLLOWING:
             assert not command.stiffness.any()
             assert (command.position == POSITION_STOP).all()
             self.last = None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unitree_lowlevel.driver import Phase
+from unitree_lowlevel.codec import WireError
+from unitree_lowlevel.driver import DriverMode
 from unitree_lowlevel.messages import OFF, SERVO, RemoteState, encode_remote
 
 STOP = RemoteState(frozenset({"L2", "B"}))
@@ -30,13 +31,13 @@ ON_ITS_SIDE = np.array([np.sin(0.7), 0.0, 0.0, np.cos(0.7)])
 )
 def test_what_is_wrong_with_a_state_trips(bench, name, seconds, fault):
     bench.following()
-    bench.driver.take_announcements()
+    bench.driver.take_events()
     bench.state = fault
     bench.run(seconds, bench.position)
-    assert bench.driver.phase is Phase.TRIPPED
+    assert bench.driver.mode is DriverMode.TRIPPED
     assert bench.driver.trip.name == name
     assert bench.damped
-    told = bench.driver.take_announcements()
+    told = bench.driver.take_events()
     assert len(told) == 1, told
     assert told[0].startswith(f"tripped: {name}: ")
 
@@ -47,7 +48,7 @@ def test_a_blocked_joint_trips(bench):
     way = np.linspace(0.0, 1.0, 30)
     for share in way[:20]:
         bench.run(0.02, bench.robot.lie_pose + share * (bench.robot.stand_pose - bench.robot.lie_pose))
-    assert bench.driver.phase is Phase.FOLLOWING
+    assert bench.driver.mode is DriverMode.FOLLOWING
     for share in way[20:]:
         bench.run(0.02, bench.robot.lie_pose + share * (bench.robot.stand_pose - bench.robot.lie_pose))
     bench.run(0.3, bench.robot.stand_pose)
@@ -70,15 +71,15 @@ def test_old_states_trip(bench, name, problem):
 
 
 def test_nan_that_the_codec_has_refused_trips(bench):
-    bench.following().counters.reject("not_finite", "a state holds NaN")
-    bench.turn()
+    bench.following().counters.reject(WireError("not_finite", "a state holds NaN"))
+    bench.cycle()
     assert bench.driver.trip.name == "not_finite"
 
 
 def test_a_target_that_jumps_trips_and_is_not_followed(bench):
     bench.following()
     assert "the target of FR_thigh_joint jumped by" in bench.send(bench.position + np.eye(12)[1] * -2.0)
-    bench.turn()
+    bench.cycle()
     assert bench.damped
     assert bench.driver.trip.name == "target_jump"
 
@@ -117,7 +118,7 @@ def test_a_damped_robot_may_be_carried_but_not_begin(bench):
     bench.awake()
     bench.state = {"orientation": ON_ITS_SIDE, "velocity": np.full(12, 30.0), "torque": np.full(12, 60.0)}
     bench.run(1.0)
-    assert bench.driver.phase is Phase.DAMPING
+    assert bench.driver.mode is DriverMode.DAMPING
     assert bench.driver.warnings[0].startswith("tilt: ")
     assert "is tilted" in bench.send(bench.position)
     bench.state = {}
@@ -129,17 +130,17 @@ def test_heat_is_warned_of_before_it_trips(bench):
     bench.following()
     bench.state = {"temperature": np.full(12, 70.0)}
     bench.run(1.0, bench.position)
-    assert bench.driver.phase is Phase.FOLLOWING
+    assert bench.driver.mode is DriverMode.FOLLOWING
     assert "rest soon" in bench.driver.warnings[0]
-    assert sum("rest soon" in told for told in bench.driver.take_announcements()) == 1
+    assert sum("rest soon" in told for told in bench.driver.take_events()) == 1
 
 
 @pytest.mark.parametrize("fault", [{"temperature": np.full(12, 95.0)}, {"remote": encode_remote(STOP)}])
 def test_heat_and_the_remotes_stop_latch_a_damped_robot_too(bench, fault):
     bench.awake()
     bench.state = fault
-    bench.turn()
-    assert bench.driver.phase is Phase.TRIPPED
+    bench.cycle()
+    assert bench.driver.mode is DriverMode.TRIPPED
 
 
 def test_a_motor_that_leaves_its_servo_mode_for_a_moment_is_borne(bench):
@@ -170,7 +171,7 @@ def test_a_motor_that_has_cut_itself_out_trips_again_after_a_reset(bench):
     bench.following()
     bench.state = {"mode": np.where(np.arange(12) == 5, OFF, SERVO)}
     bench.run(0.1, bench.position)
-    assert bench.driver.reset(bench.now).accepted
+    assert bench.driver.reset(bench.now).success
     bench.run(0.1)
     bench.run(0.1, bench.position)
     assert bench.driver.trip.name == "servo_lost"

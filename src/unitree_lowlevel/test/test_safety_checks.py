@@ -5,96 +5,86 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unitree_lowlevel.safety.checks import (
-    Severity,
-    check_joint_error,
-    check_jump,
-    check_position,
-    check_power,
-    check_remote,
-    check_start,
-    check_temperature,
-    check_tilt,
-    check_torque,
-    check_velocity,
-    limits_of,
-)
+from unitree_lowlevel.codec import WireError
+from unitree_lowlevel.safety.checks import Finding, RobotChecks, Severity, check_remote
 from unitree_lowlevel.safety.packet_loss import PacketLoss
 from unitree_lowlevel.safety.watches import IdentityWatch, LinkWatch, StateWatch, Sustained
 from unitree_lowlevel.transport import Reception, TransportCounters
 
 
 @pytest.fixture
-def limits(robot):
-    return limits_of(robot)
+def checks(robot):
+    return RobotChecks(robot)
 
 
 def one(joint: int, value: float) -> np.ndarray:
     return value * np.eye(12)[joint]
 
 
-def test_positions_are_judged_by_the_limits_of_their_side(limits, robot):
-    assert check_position(limits, robot.lower) is None
-    assert check_position(limits, robot.upper) is None
+def test_positions_are_compared_with_the_limits_of_their_side(checks, robot):
+    assert checks.position(robot.lower) is None
+    assert checks.position(robot.upper) is None
+    margin = robot.safety.position_margin + 0.01
     for joint in range(12):
         beyond = robot.stand_pose.copy()
-        beyond[joint] = robot.upper[joint] + limits.safety.position_margin + 0.01
-        assert f"its limits are {robot.lower[joint]:g} to {robot.upper[joint]:g} rad" in check_position(limits, beyond)
-        beyond[joint] = robot.lower[joint] - limits.safety.position_margin - 0.01
-        assert check_position(limits, beyond) is not None
+        beyond[joint] = robot.upper[joint] + margin
+        found = checks.position(beyond)
+        assert (found.name, found.severity) == ("joint_position", Severity.TRIP_IF_FOLLOWING)
+        assert f"its limits are {robot.lower[joint]:g} to {robot.upper[joint]:g} rad" in found.reason
+        beyond[joint] = robot.lower[joint] - margin
+        assert checks.position(beyond).name == "joint_position"
 
 
-def test_a_state_of_zeros_is_no_pose_of_a_robot(limits):
-    assert "is at 0.00 rad" in check_position(limits, np.zeros(12))
+def test_a_state_of_zeros_is_no_pose_of_a_robot(checks):
+    assert "is at 0.00 rad" in checks.position(np.zeros(12)).reason
 
 
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
-def test_velocity_and_torque_are_judged_by_each_joints_limit(limits, sign):
+def test_velocity_and_torque_are_compared_with_each_joints_limit(checks, robot, sign):
     for joint in range(12):
-        fast = sign * limits.safety.max_velocity * limits.velocity[joint]
-        assert check_velocity(limits, one(joint, 0.99 * fast)) is None
-        assert "rad/s" in check_velocity(limits, one(joint, 1.01 * fast))
-        strong = sign * limits.safety.max_torque * limits.torque[joint]
-        assert check_torque(limits, one(joint, 0.99 * strong)) is None
-        assert "without a pause" in check_torque(limits, one(joint, 1.01 * strong))
+        fast = sign * robot.safety.max_velocity * robot.velocity_limit[joint]
+        assert checks.velocity(one(joint, 0.99 * fast)) is None
+        assert checks.velocity(one(joint, 1.01 * fast)).name == "joint_velocity"
+        strong = sign * robot.safety.max_torque * robot.torque_limit[joint]
+        assert checks.torque(one(joint, 0.99 * strong)) is None
+        assert checks.torque(one(joint, 1.01 * strong)).name == "joint_torque"
 
 
-def test_power_is_the_sum_over_the_motors_whatever_their_signs(limits):
-    share = np.sqrt(limits.safety.max_power / 12) * np.tile([1.0, -1.0], 6)
-    assert check_power(limits, 0.99 * share, share) is None
-    assert check_power(limits, 0.99 * share, -share) is None
-    assert " W" in check_power(limits, 1.01 * share, -share)
+def test_power_is_the_sum_over_the_motors_whatever_their_signs(checks, robot):
+    share = np.sqrt(robot.safety.max_power / 12) * np.tile([1.0, -1.0], 6)
+    assert checks.power(0.99 * share, share) is None
+    assert checks.power(0.99 * share, -share) is None
+    assert checks.power(1.01 * share, -share).name == "motor_power"
 
 
 @pytest.mark.parametrize("axis", [0, 1])
-def test_tilt_is_judged_in_every_direction_but_heading(limits, axis):
+def test_tilt_is_limited_in_every_direction_but_heading(checks, robot, axis):
     def turned(angle, about):
         return np.array([*(np.sin(angle / 2) * np.eye(3)[about]), np.cos(angle / 2)])
 
     for sign in (-1.0, 1.0):
-        assert check_tilt(limits, turned(sign * (limits.safety.max_tilt - 0.01), axis)) is None
-        assert "is tilted by" in check_tilt(limits, turned(sign * (limits.safety.max_tilt + 0.01), axis))
-    assert check_tilt(limits, turned(2.0, 2)) is None
-    assert "3.14 rad" in check_tilt(limits, turned(np.pi, axis))
+        assert checks.tilt(turned(sign * (robot.safety.max_tilt - 0.01), axis)) is None
+        assert checks.tilt(turned(sign * (robot.safety.max_tilt + 0.01), axis)).name == "tilt"
+    assert checks.tilt(turned(2.0, 2)) is None
+    assert "3.14 rad" in checks.tilt(turned(np.pi, axis)).reason
 
 
-def test_one_hot_motor_is_warned_of_then_trips(limits):
-    assert check_temperature(limits, np.full(12, limits.safety.temperature_warning - 1)) is None
-    warm = check_temperature(limits, one(7, limits.safety.temperature_warning))
+def test_one_hot_motor_is_warned_of_then_trips(checks, robot):
+    assert checks.temperature(np.full(12, robot.safety.temperature_warning - 1)) is None
+    warm = checks.temperature(one(7, robot.safety.temperature_warning))
     assert (warm.severity, "RR_thigh" in warm.reason) == (Severity.WARNING, True)
-    assert check_temperature(limits, one(7, limits.safety.max_temperature)).severity is Severity.ALWAYS
+    assert checks.temperature(one(7, robot.safety.max_temperature)).severity is Severity.TRIP
 
 
-def test_targets_may_move_but_not_jump(limits, robot):
-    pose = robot.stand_pose
-    step = limits.safety.max_target_jump
-    assert check_joint_error(limits, pose, pose + one(2, limits.safety.max_joint_error)) is None
-    assert "blocked leg" in check_joint_error(limits, pose, pose - one(2, limits.safety.max_joint_error + 0.01))
-    assert check_jump(limits, pose, pose + one(2, step), 0.0) is None
-    assert check_jump(limits, pose, pose + one(2, step + 0.5), 0.02) is None
-    assert "jumped by" in check_jump(limits, pose, pose + one(2, step + 0.7), 0.02)
-    assert check_start(limits, pose, pose - one(2, limits.safety.max_start_error - 0.01)) is None
-    assert "begin where the joints are" in check_start(limits, pose, pose - one(2, 1.15))
+def test_targets_may_move_but_not_jump(checks, robot):
+    pose, step = robot.stand_pose, robot.safety.max_target_jump
+    assert checks.joint_error(pose, pose + one(2, robot.safety.max_joint_error)) is None
+    assert checks.joint_error(pose, pose - one(2, robot.safety.max_joint_error + 0.01)).name == "joint_error"
+    assert checks.target_jump(pose, pose + one(2, step), 0.0) is None
+    assert checks.target_jump(pose, pose + one(2, step + 0.5), 0.02) is None
+    assert checks.target_jump(pose, pose + one(2, step + 0.7), 0.02).name == "target_jump"
+    assert checks.first_target(pose, pose - one(2, robot.safety.max_start_error - 0.01)) is None
+    assert "begin where the joints are" in checks.first_target(pose, pose - one(2, 1.15))
 
 
 @pytest.mark.parametrize(
@@ -116,42 +106,42 @@ def test_identity_is_that_of_the_first_state():
 
 
 def test_a_condition_counts_once_its_time_with_exceeds_that_without():
-    sustained = Sustained(0.1, 0.002)
-    assert [sustained.check("bad") for _ in range(50)] == [None] * 50
+    sustained, bad = Sustained(0.1, 0.002), Finding("bad", "")
+    assert [sustained.check(bad) for _ in range(50)] == [None] * 50
     assert [sustained.check(None) for _ in range(10)] == [None] * 10
-    assert sustained.check("bad") is None
-    assert [sustained.check("bad") for _ in range(12)][-1] == "bad"
+    assert sustained.check(bad) is None
+    assert [sustained.check(bad) for _ in range(12)][-1] is bad
     sustained.reset()
-    assert sustained.check("bad") is None
+    assert sustained.check(bad) is None
 
 
 def noisy(state_of, robot, tick):
     return state_of(robot, tick=tick, angular_velocity=np.array([1e-3 * (tick % 7), 0.0, 0.0]))
 
 
-def test_states_are_judged_by_their_own_news(state_of, robot):
+def test_states_are_fresh_by_new_ticks_alone(state_of, robot):
     watch = StateWatch(timeout=0.05, frozen_time=0.2)
     assert "no state has arrived; switch the robot on" in watch.check(10.0).reason
     assert "because of this" in watch.check(10.0, "because of this").reason
-    assert watch.see(Reception(noisy(state_of, robot, 5), 10.0))
+    assert watch.update(Reception(noisy(state_of, robot, 5), 10.0))
     assert watch.check(10.04) is None
     assert watch.check(10.06) is None  # nobody has looked for a new one yet
     for _ in range(6):
-        assert not watch.see(None)
+        assert not watch.update(None)
     assert watch.check(10.06).reason.startswith("no state for 0.06 s")
-    assert watch.missing(10.06)
-    assert not watch.see(Reception(noisy(state_of, robot, 5), 10.06))
+    assert watch.is_stale(10.06)
+    assert not watch.update(Reception(noisy(state_of, robot, 5), 10.06))
     assert watch.check(10.07).name == "frozen_state"
-    assert watch.see(Reception(noisy(state_of, robot, 6), 10.08))
+    assert watch.update(Reception(noisy(state_of, robot, 6), 10.08))
     assert watch.check(10.09) is None
 
 
 def test_sensors_that_never_change_are_frozen_although_time_goes_on(state_of, robot):
     watch = StateWatch(timeout=0.05, frozen_time=0.2)
     for number in range(11):
-        watch.see(Reception(state_of(robot, tick=number), 10.0 + 0.02 * number))
+        watch.update(Reception(state_of(robot, tick=number), 10.0 + 0.02 * number))
     assert watch.check(10.2) is None
-    watch.see(Reception(state_of(robot, tick=11), 10.22))
+    watch.update(Reception(state_of(robot, tick=11), 10.22))
     assert "all sensors have said the same for 0.22 s" in watch.check(10.22).reason
 
 
@@ -159,11 +149,11 @@ def test_sensors_that_never_change_are_frozen_although_time_goes_on(state_of, ro
 def test_a_state_with_nan_is_not_taken(state_of, robot, field):
     watch = StateWatch(timeout=0.05, frozen_time=0.2)
     good = noisy(state_of, robot, 1)
-    watch.see(Reception(good, 10.0))
-    assert not watch.see(Reception(state_of(robot, tick=2, **{field: getattr(good, field) * np.nan}), 10.01))
+    watch.update(Reception(good, 10.0))
+    assert not watch.update(Reception(state_of(robot, tick=2, **{field: getattr(good, field) * np.nan}), 10.01))
     assert watch.state is good
     assert watch.check(10.01).name == "invalid_state"
-    assert watch.check(10.01).severity is Severity.NO_FOLLOWING
+    assert watch.check(10.01).severity is Severity.TRIP_IF_FOLLOWING
 
 
 class Line:
@@ -174,17 +164,17 @@ class Line:
         self.counters = TransportCounters()
         self.loss = PacketLoss(0.002)
         self.ticks = ticks
-        self.turns = 0
+        self.cycles = 0
 
     def run(self, seconds, lost=0.0, doubled=0.0, commands=1.0, step=1):
         for _ in range(round(seconds / 0.002 / step)):
-            self.turns += step
+            self.cycles += step
             for _ in range(step):
                 if self.rng.random() < commands * (1 - lost):
                     copies = 1 + (self.rng.random() < doubled)
                     self.counters.received += copies
                     self.counters.duplicates += copies - 1
-            self.loss.see(20.0 + 0.002 * self.turns, int(self.turns * self.ticks) % 2**32, 0, self.counters)
+            self.loss.update(20.0 + 0.002 * self.cycles, int(self.cycles * self.ticks) % 2**32, 0, self.counters)
         return self.loss.share
 
 
@@ -194,29 +184,29 @@ def test_the_loss_is_right_whatever_the_tick_counts(ticks, lost):
     assert Line(0, ticks).run(3.0, lost, doubled=0.05) == pytest.approx(lost, abs=0.02 if lost < 0.05 else 0.05)
 
 
-def test_the_loss_is_not_told_before_it_is_known(limits):
+def test_the_loss_is_not_reported_before_it_is_known(robot):
     line = Line(0)
     assert line.run(0.3, 0.5) is None
-    assert line.loss.check(limits) is None
+    assert line.loss.check(robot.safety) is None
 
 
-def test_loss_is_warned_of_then_trips(limits):
+def test_loss_is_warned_of_then_trips(robot):
     line = Line(0)
     line.run(2.0, 0.1)
-    assert line.loss.check(limits).severity is Severity.WARNING
+    assert line.loss.check(robot.safety).severity is Severity.WARNING
     line.run(2.0, 0.3)
-    assert line.loss.check(limits).severity is Severity.NO_FOLLOWING
+    assert line.loss.check(robot.safety).severity is Severity.TRIP_IF_FOLLOWING
     line.run(2.0)
-    assert line.loss.check(limits) is None
+    assert line.loss.check(robot.safety) is None
 
 
 def test_our_own_lateness_is_no_loss():
     """A board that answers commands sends no more states than we sent commands: here every second one."""
     line = Line(0, ticks=2000.0)
     for _ in range(1000):
-        line.turns += 2
+        line.cycles += 2
         line.counters.received += 1
-        line.loss.see(20.0 + 0.002 * line.turns, line.turns * 2000, 0, line.counters)
+        line.loss.update(20.0 + 0.002 * line.cycles, line.cycles * 2000, 0, line.counters)
     assert line.loss.share == 0.0
 
 
@@ -234,20 +224,20 @@ def test_a_board_that_sends_unasked_is_measured_by_its_own_clock():
 
 def test_the_loss_survives_a_restart_and_the_wrap_of_the_tick():
     line = Line(0, ticks=2000.0)
-    line.turns = 2**32 // 2000 - 400
+    line.cycles = 2**32 // 2000 - 400
     assert line.run(2.0) < 0.01
-    line.loss.see(20.0 + 0.002 * line.turns + 0.15, 5, 0, line.counters)
+    line.loss.update(20.0 + 0.002 * line.cycles + 0.15, 5, 0, line.counters)
     assert line.loss.share is None
 
 
-def test_the_network_is_told_of_for_a_while():
+def test_network_events_are_reported_for_a_while():
     watch, counters = LinkWatch(), TransportCounters()
-    watch.see(1.0, counters)
+    watch.update(1.0, counters)
     assert watch.check(1.0, counters) == []
-    counters.reject("checksum", "the checksum is wrong")
+    counters.reject(WireError("checksum", "the checksum is wrong"))
     counters.foreign, counters.last_foreign = 3, ("10.0.0.9", 8007)
     counters.send_errors = 1
-    watch.see(1.1, counters)
+    watch.update(1.1, counters)
     told = {finding.name: finding for finding in watch.check(1.2, counters)}
     assert set(told) == {"rejected_packets", "foreign_packets", "unsent_commands"}
     assert "10.0.0.9:8007" in told["foreign_packets"].reason

@@ -1,7 +1,7 @@
-"""The two generations of Unitree's low-level datagrams: where every value lies, and the way to bytes and back.
+"""Datagrams of Unitree's low level: the layouts of both generations, and encoding and decoding.
 
 Everything is little-endian and packed. Sources: the vendor's unitree_legged_sdk, releases 3.2 to 3.3.4 and 3.8.2, 3.8.4
-(A1, Aliengo) and 3.8.0 to 3.8.6 (Go1), and the bytes that its libraries put on the wire.
+(A1, Aliengo) and 3.8.0 to 3.8.6 (Go1), and the bytes that its libraries send.
 """
 
 from __future__ import annotations
@@ -16,21 +16,7 @@ import numpy.typing as npt
 from fcnet_core.rotation import xyzw_from_wxyz
 from unitree_lowlevel.messages import LowCommand, LowState
 
-WireFault = Literal["size", "generation", "head", "checksum", "level", "not_finite"]
-
-
-class WireError(ValueError):
-    """A datagram is not what its generation prescribes, or values do not fit into one.
-
-    kind says what: "size"; "generation", the size of the other generation's datagram; "head"; "checksum"; "level",
-    not for motors; "not_finite", NaN or infinity.
-    """
-
-    def __init__(self, kind: WireFault, sentence: str) -> None:
-        super().__init__(sentence)
-        self.kind: WireFault = kind
-
-
+MOTORS = 12  # the wire has room for 20; the others stay zero, which is motor mode OFF
 LOW_LEVEL = 0xFF  # levelFlag of everything that speaks to motors
 
 _MOTOR_COMMAND = np.dtype(
@@ -78,6 +64,20 @@ _HEADER_38 = [
     ("bandwidth", "<u2"),
 ]
 
+WireFault = Literal["size", "generation", "head", "checksum", "level", "not_finite"]
+
+
+class WireError(ValueError):
+    """A datagram is not what its generation prescribes, or values do not fit into one.
+
+    kind: "size"; "generation", the size of the other generation's datagram; "head"; "checksum"; "level", not for
+    motors; "not_finite", NaN or infinity.
+    """
+
+    def __init__(self, kind: WireFault, sentence: str) -> None:
+        super().__init__(sentence)
+        self.kind: WireFault = kind
+
 
 @dataclass(frozen=True)
 class Generation:
@@ -94,16 +94,6 @@ class Generation:
     head: bytes
     command_checked: int
     state_checked: int
-
-    @property
-    def command_size(self) -> int:
-        """Bytes of a command datagram."""
-        return self.command.itemsize
-
-    @property
-    def state_size(self) -> int:
-        """Bytes of a state datagram."""
-        return self.state.itemsize
 
 
 GEN33 = Generation(
@@ -123,142 +113,56 @@ GEN38 = Generation(
     state_checked=800,
 )
 GENERATIONS = {generation.name: generation for generation in (GEN33, GEN38)}
+_SIZES = {layout.itemsize: each.name for each in GENERATIONS.values() for layout in (each.command, each.state)}
 
-
+_COMMAND_FIELDS = ("position", "velocity", "torque", "stiffness", "damping")
+# Steps of the command's fields on the wire, per SI unit; position and velocity are single precision as they are.
+STEPS = np.array([[1], [1], [256], [32], [16]], dtype=np.float32)
+_LOWEST = np.array([[-32768], [0], [0]], dtype=np.float32) / STEPS[2:]
+_HIGHEST = np.float32(32767) / STEPS[2:]
+_TORQUE_STEPS = 256  # of a state, per Nm
+_INT16 = (-32768, 32767)
+_INT8 = (-128, 127)
+_WXYZ = [3, 0, 1, 2]
 _REVERSED_BITS = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 
 
-def crc32_mpeg2(words: bytes) -> int:
-    """CRC-32/MPEG-2 (polynomial 04C11DB7, start FFFFFFFF) over little-endian 32-bit words, the high bit of each first.
-
-    words: a whole number of words. zlib's CRC has the same polynomial but takes the low bit of each byte first and
-    inverts its result, so bytes are turned round within words, bits within bytes, and the result once more.
-    """
-    reflected = np.frombuffer(words, dtype="<u4").byteswap().tobytes().translate(_REVERSED_BITS)
-    return int(f"{zlib.crc32(reflected) ^ 0xFFFFFFFF:032b}"[::-1], 2)
-
-
-Record = npt.NDArray[np.void]
-_SIZES = {size: each.name for each in GENERATIONS.values() for size in (each.command_size, each.state_size)}
-
-
-def blank(generation: Generation, layout: np.dtype[np.void]) -> Record:
-    """A record (1,) of zeros with head and level filled in."""
-    record = np.zeros(1, dtype=layout)
-    record["level"] = LOW_LEVEL
-    if generation.head:
-        record["head"] = tuple(generation.head)
-    return record
-
-
-def sealed(record: Record, checked: int) -> bytes:
-    """The datagram of a record (1,), with the checksum over its first `checked` bytes at its end."""
-    body = record.tobytes()
-    return body[:-4] + crc32_mpeg2(body[:checked]).to_bytes(4, "little")
-
-
-def opened(generation: Generation, layout: np.dtype[np.void], checked: int, datagram: bytes) -> Record:
-    """The record (1,) that a datagram holds, a view of its bytes.
-
-    Raises WireError for a wrong size (longer ones are not cut), a wrong head or a wrong checksum.
-    """
-    if len(datagram) != layout.itemsize:
-        raise _wrong_size(generation, layout.itemsize, len(datagram))
-    if not datagram.startswith(generation.head):
-        found = datagram[: len(generation.head)].hex()
-        raise WireError(
-            "head", f"a {generation.name} datagram starts with {generation.head.hex()}, this one with {found}"
-        )
-    expected = crc32_mpeg2(datagram[:checked])
-    found_checksum = int.from_bytes(datagram[-4:], "little")
-    if found_checksum != expected:
-        raise WireError("checksum", f"the checksum of a datagram is {found_checksum:08x} instead of {expected:08x}")
-    return np.frombuffer(datagram, dtype=layout)
-
-
-def _wrong_size(generation: Generation, expected: int, found: int) -> WireError:
-    other = _SIZES.get(found, generation.name)
-    if other != generation.name:
-        sentence = f"a datagram of {found} bytes is {other}, not {generation.name}: set the generation to {other}"
-        return WireError("generation", sentence)
-    return WireError("size", f"a {generation.name} datagram has {expected} bytes, this one {found}")
-
-
-def require_finite(what: str, *values: npt.NDArray[Any]) -> None:
-    """Raise WireError "not_finite" where one of these is NaN or infinite; `what` opens the sentence."""
-    if not np.isfinite(np.concatenate(values)).all():
-        raise WireError("not_finite", f"{what} that is not a finite number")
-
-
-FIELDS = ("position", "velocity", "torque", "stiffness", "damping")
-STEPS = np.array([[1], [1], [256], [32], [16]], dtype=np.float32)  # per SI unit; position and velocity have none
-_LOWEST = np.array([[-32768], [0], [0]], dtype=np.float32) / STEPS[2:]
-_HIGHEST = np.float32(32767) / STEPS[2:]
-
-
-def wire_values(command: LowCommand) -> npt.NDArray[np.float32]:
-    """Rows position, velocity, torque, stiffness, damping (5, 12), the last three whole numbers of their STEPS.
-
-    Values are cut towards zero as in the vendor's library, but one beyond the wire's range becomes the nearest within
-    (-128 <= torque < 128 Nm, 0 <= stiffness < 1024 Nm/rad, 0 <= damping < 2048 Nms/rad) where the library wraps round.
-    Raises WireError "not_finite" for NaN and for what single precision cannot hold.
-    """
-    rows = [command.position, command.velocity, command.torque, command.stiffness, command.damping]
-    with np.errstate(over="ignore", invalid="ignore"):
-        values = np.array(rows, dtype=np.float32)
-    finite = np.isfinite(values)
-    if not finite.all():
-        name = FIELDS[int(np.flatnonzero(~finite.all(axis=1))[0])]
-        raise WireError("not_finite", f"a command's {name} is not a finite number: it was not sent")
-    values[2:] = np.trunc(np.clip(values[2:], _LOWEST, _HIGHEST) * STEPS[2:])
-    return values
-
-
-MOTORS = 12  # the wire has room for 20; the others stay zero, which is motor mode OFF
-
-
 def encode_command(generation: Generation, command: LowCommand) -> bytes:
-    """The datagram of a command, as the vendor's library makes it within the wire's range, see fixed_point.py.
+    """The datagram of a command, byte for byte that of the vendor's library within the wire's range, see wire_values.
 
     Raises WireError "not_finite" for NaN and for what single precision cannot hold.
     """
     values = wire_values(command)
-    record = blank(generation, generation.command)
+    record = _blank(generation, generation.command)
     motors = record["motors"][0, :MOTORS]
     motors["mode"] = command.mode
-    for field, row in zip(FIELDS, values, strict=True):
+    for field, row in zip(_COMMAND_FIELDS, values, strict=True):
         motors[field] = row
-    return sealed(record, generation.command_checked)
+    return _sealed(record, generation.command_checked)
 
 
 def decode_command(generation: Generation, datagram: bytes) -> LowCommand:
-    """The command that a datagram holds, for the board's side.
+    """The command in a datagram, for the board's side.
 
     Raises WireError for a wrong size, head, checksum or level and for NaN or infinity.
     """
-    record = opened(generation, generation.command, generation.command_checked, datagram)
+    record = _opened(generation, generation.command, generation.command_checked, datagram)
     level = int(record["level"][0])
     if level != LOW_LEVEL:
         raise WireError("level", f"a command to motors has level {LOW_LEVEL:#x}, this one {level:#x}")
     motors = record["motors"][0, :MOTORS]
     require_finite("a command holds a position or velocity", motors["position"], motors["velocity"])
-    rows = (motors[field].astype(np.float64) / step for field, step in zip(FIELDS, STEPS[:, 0], strict=True))
+    rows = (motors[field].astype(np.float64) / step for field, step in zip(_COMMAND_FIELDS, STEPS[:, 0], strict=True))
     return LowCommand(motors["mode"].copy(), *rows)
 
 
-_TORQUE_STEPS = 256  # per Nm
-_INT16 = (-32768, 32767)
-_INT8 = (-128, 127)
-_WXYZ = [3, 0, 1, 2]
-
-
 def decode_state(generation: Generation, datagram: bytes) -> LowState:
-    """The state that a datagram holds.
+    """The state in a datagram.
 
     Raises WireError for a wrong size, head or checksum and for a position, velocity or IMU value that is not finite.
-    The level is not looked at, as in the vendor's library.
+    The level is not checked, as in the vendor's library.
     """
-    record = opened(generation, generation.state, generation.state_checked, datagram)[0]
+    record = _opened(generation, generation.state, generation.state_checked, datagram)[0]
     motors = record["motors"][:MOTORS]
     imu = (record["quaternion"], record["angular_velocity"], record["linear_acceleration"])
     require_finite("a state holds a joint or IMU value", motors["position"], motors["velocity"], *imu)
@@ -280,8 +184,8 @@ def decode_state(generation: Generation, datagram: bytes) -> LowState:
 
 
 def encode_state(generation: Generation, state: LowState) -> bytes:
-    """The datagram that a board sends for a state; values beyond the wire's range are sent as its nearest ones."""
-    record = blank(generation, generation.state)
+    """The datagram that a board sends for a state; values beyond the wire's range are clipped to it."""
+    record = _blank(generation, generation.state)
     record["identity"][0] = state.identity
     record["quaternion"][0] = np.asarray(state.orientation)[_WXYZ]
     record["angular_velocity"][0] = state.angular_velocity
@@ -296,4 +200,72 @@ def encode_state(generation: Generation, state: LowState) -> bytes:
     motors["velocity"] = motors["raw_velocity"] = state.velocity
     motors["torque"] = np.clip(np.asarray(state.torque) * _TORQUE_STEPS, *_INT16)
     motors["temperature"] = np.clip(state.temperature, *_INT8)
-    return sealed(record, generation.state_checked)
+    return _sealed(record, generation.state_checked)
+
+
+def wire_values(command: LowCommand) -> npt.NDArray[np.float32]:
+    """Rows position, velocity, torque, stiffness, damping (5, 12), the last three whole numbers of their STEPS.
+
+    Values are truncated towards zero as in the vendor's library, but clipped to the wire's range (-128 <= torque < 128
+    Nm, 0 <= stiffness < 1024 Nm/rad, 0 <= damping < 2048 Nms/rad) where the library wraps round.
+    Raises WireError "not_finite" for NaN and for what single precision cannot hold.
+    """
+    rows = [command.position, command.velocity, command.torque, command.stiffness, command.damping]
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = np.array(rows, dtype=np.float32)
+    finite = np.isfinite(values)
+    if not finite.all():
+        name = _COMMAND_FIELDS[int(np.flatnonzero(~finite.all(axis=1))[0])]
+        raise WireError("not_finite", f"a command's {name} is not a finite number: it was not sent")
+    values[2:] = np.trunc(np.clip(values[2:], _LOWEST, _HIGHEST) * STEPS[2:])
+    return values
+
+
+def require_finite(what: str, *values: npt.NDArray[Any]) -> None:
+    """Raise WireError "not_finite" where one of these is NaN or infinite; `what` opens the sentence."""
+    if not np.isfinite(np.concatenate(values)).all():
+        raise WireError("not_finite", f"{what} that is not a finite number")
+
+
+def crc32_mpeg2(words: bytes) -> int:
+    """CRC-32/MPEG-2 (polynomial 04C11DB7, start FFFFFFFF) over little-endian 32-bit words, the high bit of each first.
+
+    words: a whole number of words. zlib's CRC has the same polynomial but takes the low bit of each byte first and
+    inverts its result, so bytes are reversed within words, bits within bytes, and the result once more.
+    """
+    reflected = np.frombuffer(words, dtype="<u4").byteswap().tobytes().translate(_REVERSED_BITS)
+    return int(f"{zlib.crc32(reflected) ^ 0xFFFFFFFF:032b}"[::-1], 2)
+
+
+def _blank(generation: Generation, layout: np.dtype[np.void]) -> npt.NDArray[np.void]:
+    """A record (1,) of zeros with head and level filled in."""
+    record = np.zeros(1, dtype=layout)
+    record["level"] = LOW_LEVEL
+    if generation.head:
+        record["head"] = tuple(generation.head)
+    return record
+
+
+def _sealed(record: npt.NDArray[np.void], checked: int) -> bytes:
+    """The datagram of a record (1,), with the checksum over its first `checked` bytes at its end."""
+    body = record.tobytes()
+    return body[:-4] + crc32_mpeg2(body[:checked]).to_bytes(4, "little")
+
+
+def _opened(generation: Generation, layout: np.dtype[np.void], checked: int, datagram: bytes) -> npt.NDArray[np.void]:
+    """The record (1,) in a datagram, a view of its bytes; WireError for a wrong size, head or checksum."""
+    if len(datagram) != layout.itemsize:
+        other = _SIZES.get(len(datagram), generation.name)
+        told = f"a datagram of {len(datagram)} bytes is {other}, not {generation.name}: set the generation to {other}"
+        if other != generation.name:
+            raise WireError("generation", told)
+        raise WireError("size", f"a {other} datagram has {layout.itemsize} bytes, this one {len(datagram)}")
+    if not datagram.startswith(generation.head):
+        found = datagram[: len(generation.head)].hex()
+        raise WireError(
+            "head", f"a {generation.name} datagram starts with {generation.head.hex()}, this one with {found}"
+        )
+    expected, found_checksum = crc32_mpeg2(datagram[:checked]), int.from_bytes(datagram[-4:], "little")
+    if found_checksum != expected:
+        raise WireError("checksum", f"the checksum of a datagram is {found_checksum:08x} instead of {expected:08x}")
+    return np.frombuffer(datagram, dtype=layout)

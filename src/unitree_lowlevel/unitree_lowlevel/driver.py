@@ -1,4 +1,4 @@
-"""What the motors are told, decided every 2 ms: damping, or targets that have passed every check.
+"""The motor driver decides the command of every 2 ms: damping, or targets that have passed every check.
 
 waiting -> damping (a state has come) -> following (targets) -> damping (no more targets, "damp");
 any -> tripped (damping, latched), left only through reset.
@@ -17,53 +17,21 @@ import numpy.typing as npt
 from fcnet_core.robot import JOINT_NAMES, Robot
 from unitree_lowlevel.limiter import CommandLimiter, SoftStart, TargetRamp, damping_command
 from unitree_lowlevel.messages import Array, LowCommand, LowState, RemoteState
-from unitree_lowlevel.safety.checks import TARGET_JUMP, Finding, Severity, Trip, check_jump, check_start
+from unitree_lowlevel.safety.checks import Finding, Severity
 from unitree_lowlevel.safety.monitor import SafetyMonitor
-from unitree_lowlevel.safety.watches import IDENTITY
+from unitree_lowlevel.safety.watches import GRACE_CYCLES, IDENTITY
 from unitree_lowlevel.transport import Reception, TransportCounters
-
-LASTING = 0.5  # [s] before a warning is worth a line: the first state always takes a moment
-SILENCE = 10.0  # [s] in which a warning that comes and goes is announced once
-
-
-class Announcements:
-    """Collects sentences until they are taken."""
-
-    def __init__(self) -> None:
-        self._sentences: list[str] = []
-        self._since: dict[str, float] = {}
-        self._announced: dict[str, float] = {}
-
-    def say(self, sentence: str) -> None:
-        """Announce something that has happened."""
-        self._sentences.append(sentence)
-
-    def warn(self, now: float, findings: Iterable[Finding]) -> None:
-        """Announce, at time `now` [s], what has been found for a while and not been announced yet."""
-        present = {finding.name: finding for finding in findings}
-        self._since = {name: self._since.get(name, now) for name in present}
-        for name, since in self._since.items():
-            if now - since < LASTING:
-                continue
-            if now - self._announced.get(name, float("-inf")) > SILENCE:
-                self._sentences.append(f"warning: {present[name]}")
-            self._announced[name] = now
-
-    def take(self) -> tuple[str, ...]:
-        """Everything announced since the last call."""
-        taken, self._sentences = tuple(self._sentences), []
-        return taken
-
 
 PERIOD = 0.002  # [s] of the motor board's own loop
 EMERGENCY_STOP = "emergency_stop"
-PATIENCE = 5  # cycles without targets before their age counts: after our own pause they get time to arrive
 REFUSAL_MEMORY = 0.2  # [s] for which refused targets stay a warning
+WARNING_DELAY = 0.5  # [s] before a warning is logged: the first state always takes a while
+WARNING_PAUSE = 10.0  # [s] in which a warning that comes and goes is logged once
 _NEVER = float("-inf")
 
 
-class Phase(str, Enum):
-    """What the motors are doing; only in FOLLOWING has any of them stiffness."""
+class DriverMode(str, Enum):
+    """The mode of the motors; only in FOLLOWING has any of them stiffness."""
 
     WAITING = "waiting"  # for a state of the robot
     DAMPING = "damping"
@@ -72,27 +40,50 @@ class Phase(str, Enum):
 
 
 @dataclass(frozen=True)
-class Answer:
-    """Whether a request was accepted, and a sentence for the person who made it."""
+class Response:
+    """Whether a request was accepted, and a sentence for its sender."""
 
-    accepted: bool
-    sentence: str
+    success: bool
+    message: str
 
 
-@dataclass(frozen=True)
-class JointTargets:
-    """Position targets (12,) [rad] in JOINT_NAMES order and when they arrived [s, time.monotonic]."""
+class EventLog:
+    """Log lines until somebody takes them: every event, and a warning once."""
 
-    position: Array
-    time: float
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._since: dict[str, float] = {}
+        self._logged: dict[str, float] = {}
+
+    def add(self, line: str) -> None:
+        """Log an event."""
+        self._lines.append(line)
+
+    def warn(self, now: float, findings: Iterable[Finding]) -> None:
+        """Log, at time `now` [s], findings that have lasted WARNING_DELAY and are not logged yet."""
+        present = {finding.name: finding for finding in findings}
+        self._since = {name: self._since.get(name, now) for name in present}
+        for name, since in self._since.items():
+            if now - since < WARNING_DELAY:
+                continue
+            if now - self._logged.get(name, _NEVER) > WARNING_PAUSE:
+                self._lines.append(f"warning: {present[name]}")
+            self._logged[name] = now
+
+    def take(self) -> tuple[str, ...]:
+        """The lines since the last call."""
+        taken, self._lines = tuple(self._lines), []
+        return taken
 
 
 class MotorDriver:
-    """Stands between whoever sends targets and the motors.
+    """Stands between the sender of targets and the motors.
 
     One thread calls `cycle` once per `period` [s]; everything else may be called from any thread. Times are those of
-    time.monotonic. `stop_chords`: buttons of the remote that, pressed together, stop the robot. `obstacle`: why targets
-    would not be followed now, in words, or nothing; renewed at once where its kind changes, else every second.
+    time.monotonic. `stop_chords`: buttons of the remote that, pressed together, stop the robot.
+
+    mode; trip: the finding that has latched damping; warnings: sentences; target_refusal: why targets would not be
+    followed now, or nothing. The last two are renewed at once where a finding comes or goes, else every second.
     """
 
     def __init__(
@@ -103,14 +94,12 @@ class MotorDriver:
         interpolation_time: float = 0.01,
         stop_chords: Collection[frozenset[str]] = (),
     ) -> None:
-        self.phase = Phase.WAITING
-        self.trip: Trip | None = None
+        self.mode = DriverMode.WAITING
+        self.trip: Finding | None = None
         self.warnings: tuple[str, ...] = ()
-        self.obstacle = ""
-        self._robot = robot
-        self._safety = robot.safety
+        self.target_refusal = ""
+        self._robot, self._safety = robot, robot.safety
         self._monitor = SafetyMonitor(robot, period, stop_chords)
-        self._limits = self._monitor.limits
         self._limiter = CommandLimiter(robot, period)
         self._ramp = TargetRamp(interpolation_time)
         self._soft_start = SoftStart(robot.safety.soft_start, robot.gains.damping)
@@ -119,22 +108,21 @@ class MotorDriver:
         self._kd = np.full(len(JOINT_NAMES), robot.gains.kd)
         self._gains_problem: str | None = None
         self._active = False
-        self._armed = False
-        self._heard = _NEVER
-        self._looks = 0
-        self._now = _NEVER
+        self._armed = False  # a "damp" or a pause has come, so that targets may begin
+        self._now = self._target_time = _NEVER
+        self._cycles = 0  # since the last targets
         self._target: Array = robot.lie_pose
         self._findings: list[Finding] = []
-        self._later: dict[str, Finding] = {}
-        self._refusal, self._refused = "", _NEVER
-        self._told: tuple[object, ...] = ()
-        self._told_at = _NEVER
-        self._announcements = Announcements()
+        self._later_trips: dict[str, Finding] = {}
+        self._refusal, self._refusal_time = "", _NEVER
+        self._published: tuple[object, ...] = ()
+        self._published_time = _NEVER
+        self._events = EventLog()
         self._lock = threading.Lock()
 
     @property
     def active(self) -> bool:
-        """Whether targets may be obeyed at all."""
+        """Whether targets may be followed at all."""
         return self._active
 
     @property
@@ -144,7 +132,7 @@ class MotorDriver:
 
     @property
     def remote(self) -> RemoteState:
-        """The wireless remote, as the newest state says."""
+        """The wireless remote in the newest state."""
         return self._monitor.remote
 
     @property
@@ -152,193 +140,164 @@ class MotorDriver:
         """Share of the packets that were lost in the last second; None while that is not known."""
         return self._monitor.loss.share
 
-    def take_announcements(self) -> tuple[str, ...]:
-        """What has happened since the last call and somebody should read: trips, warnings, changes of phase."""
+    def take_events(self) -> tuple[str, ...]:
+        """Log lines since the last call: trips, warnings, changes of mode."""
         with self._lock:
-            return self._announcements.take()
+            return self._events.take()
 
     def activate(self) -> None:
-        """Let targets be obeyed, once there has been a "damp" or a silence of targets."""
+        """Allow targets, once there has been a "damp" or a pause of targets."""
         with self._lock:
-            self._active, self._armed, self._heard, self._looks = True, False, self._now, 0
+            self._active = True
+            self._require_pause(self._now)
 
     def deactivate(self) -> None:
-        """Damp, and obey no targets until `activate`."""
+        """Damp, and follow no targets until `activate`."""
         with self._lock:
             self._active = self._armed = False
-            self._let_go("deactivated: the joints are damped")
+            self._stop_following("deactivated: the joints are damped")
 
     def set_gains(self, kp: npt.ArrayLike, kd: npt.ArrayLike) -> str | None:
         """Use stiffness kp [Nm/rad] and damping kd [Nms/rad], numbers or (12,), when joints begin to follow.
 
-        Returns why they are refused; then no targets are obeyed until acceptable gains come.
+        Returns why they are refused; then no targets are followed until acceptable gains come.
         """
         with self._lock:
             wanted_kp, wanted_kd = np.asarray(kp, dtype=np.float64), np.asarray(kd, dtype=np.float64)
             problem = self._refuse_gains(wanted_kp, wanted_kd)
             if problem is None:
                 self._kp, self._kd = np.broadcast_to(wanted_kp, 12).copy(), np.broadcast_to(wanted_kd, 12).copy()
-            if self.phase is not Phase.FOLLOWING:
+            if self.mode is not DriverMode.FOLLOWING:
                 self._gains_problem = problem
             return problem
 
     def damp(self) -> None:
-        """Let go of all targets; new ones may be followed at once."""
+        """Stop following; new targets may be followed at once."""
         with self._lock:
-            self._heard = self._now
-            self._let_go("damped, as commanded")
+            self._target_time = self._now
+            self._stop_following("damped, as commanded")
             self._armed = True
 
-    def set_targets(self, targets: JointTargets) -> str | None:
-        """Follow targets from the next cycle on; returns a sentence that says why not."""
+    def set_targets(self, position: Array, now: float) -> str | None:
+        """Follow position targets (12,) [rad] that arrived at time `now` [s]; returns a sentence that says why not."""
         with self._lock:
-            position = np.asarray(targets.position, dtype=np.float64)
+            position = np.asarray(position, dtype=np.float64)
             if position.shape != self._target.shape or not np.isfinite(position).all():
                 return f"targets must be {len(JOINT_NAMES)} finite positions; these are ignored"
-            position = np.minimum(np.maximum(position, self._limits.lower), self._limits.upper)
-            since, self._heard, self._looks = targets.time - self._heard, targets.time, 0
-            if self.phase is not Phase.FOLLOWING:
-                return self._begin(position, targets.time)
-            if problem := check_jump(self._limits, self._target, position, max(since, 0.0)):
-                self._trip(Finding(TARGET_JUMP, problem, Severity.NO_FOLLOWING), targets.time)
-                return problem
-            self._aim(position, targets.time)
+            checks = self._monitor.checks
+            position = np.minimum(np.maximum(position, checks.lower), checks.upper)
+            elapsed, self._target_time, self._cycles = now - self._target_time, now, 0
+            if self.mode is not DriverMode.FOLLOWING:
+                return self._begin_following(position, now)
+            if jump := checks.target_jump(self._target, position, max(elapsed, 0.0)):
+                self._trip(jump)
+                return jump.reason
+            self._target = position
+            self._ramp.aim(position, now)
             return None
 
     def emergency_stop(self, reason: str) -> None:
         """Damp from the next cycle on, until reset."""
         with self._lock:
-            self._trip(Finding(EMERGENCY_STOP, reason, Severity.ALWAYS), self._now)
+            self._trip(Finding(EMERGENCY_STOP, reason, Severity.TRIP))
 
-    def reset(self, now: float) -> Answer:
-        """Leave a trip whose cause has gone; the joints stay damped until a "damp" or a silence, then targets."""
+    def reset(self, now: float) -> Response:
+        """Leave a trip whose cause has gone; the joints stay damped until a "damp" or a pause, then targets."""
         with self._lock:
             if self.trip is None:
-                return Answer(True, "nothing to reset: the motors have not tripped")
-            if problem := self._still_wrong(self.trip.name):
-                return Answer(False, f"cannot reset: {problem}")
+                return Response(True, "nothing to reset: the motors have not tripped")
+            for finding in self._findings:  # of the trip itself, or one that would trip again at once
+                if finding.name != IDENTITY and (finding.name == self.trip.name or finding.severity is Severity.TRIP):
+                    return Response(False, f"cannot reset: {finding.reason}")
             if self.trip.name == IDENTITY:
                 self._monitor.accept_robot()
-            self.trip, self.phase = None, Phase.DAMPING
-            self._later.clear()
-            self._armed, self._heard, self._looks = False, now, 0
-            self._announcements.say("reset: the joints are damped")
-            return Answer(True, "reset: the joints are damped; targets are followed after a damp or a silence of them")
+            self.trip, self.mode = None, DriverMode.DAMPING
+            self._later_trips.clear()
+            self._require_pause(now)
+            self._events.add("reset: the joints are damped")
+            return Response(
+                True, "reset: the joints are damped; targets are followed after a damp or a silence of them"
+            )
 
     def cycle(self, now: float, reception: Reception | None, counters: TransportCounters) -> LowCommand:
         """The command to send at time `now` [s], after what has arrived since the last cycle.
 
-        Never raises for what a state holds.
+        Never raises for the content of a state.
         """
         with self._lock, np.errstate(all="ignore"):
             self._now = now
-            self._looks += 1
-            target = self._ramp.position(now) if self.phase is Phase.FOLLOWING else None
+            self._cycles += 1
+            target = self._ramp.position(now) if self.mode is DriverMode.FOLLOWING else None
             self._findings = self._monitor.inspect(now, reception, counters, target)
-            self._judge(now)
-            self._tell(now)
+            self._update_mode(now)
+            self._publish_findings(now)
             state = self._monitor.states.state
-            if self.phase is not Phase.FOLLOWING or target is None or state is None:
+            if self.mode is not DriverMode.FOLLOWING or target is None or state is None:
                 return self._damped
             kp, kd = self._soft_start.gains(self._kp, self._kd, now)
             return self._limiter.follow(target, state.position, kp, kd)
 
-    def _judge(self, now: float) -> None:
-        """Let what has been found, and how long nobody has sent targets, change the phase."""
-        if self._heard == _NEVER:
-            self._heard = now
-        following = self.phase is Phase.FOLLOWING
+    def _update_mode(self, now: float) -> None:
+        """Change the mode for findings, for the age of the targets, and for the first state."""
+        if self._target_time == _NEVER:
+            self._target_time = now
+        following = self.mode is DriverMode.FOLLOWING
         for finding in self._findings:
-            if finding.severity is Severity.ALWAYS or (following and finding.severity is Severity.NO_FOLLOWING):
-                self._trip(finding, now)
-        silent = now - self._heard > self._safety.command_timeout and self._looks > PATIENCE
-        if silent and self.phase is Phase.FOLLOWING:
-            self._let_go(f"no targets for {now - self._heard:.2f} s: the joints are damped")
-        if silent:
+            if finding.severity is Severity.TRIP or (following and finding.severity is Severity.TRIP_IF_FOLLOWING):
+                self._trip(finding)
+        if (age := now - self._target_time) > self._safety.command_timeout and self._cycles > GRACE_CYCLES:
+            self._stop_following(f"no targets for {age:.2f} s: the joints are damped")
             self._armed = True
-        if self.phase in (Phase.WAITING, Phase.DAMPING):
-            self.phase = Phase.WAITING if self._monitor.states.missing(now) else Phase.DAMPING
+        if self.mode in (DriverMode.WAITING, DriverMode.DAMPING):
+            self.mode = DriverMode.WAITING if self._monitor.states.is_stale(now) else DriverMode.DAMPING
 
-    def _begin(self, target: Array, now: float) -> str | None:
-        """Begin to follow; whoever is refused must damp or be silent first, so that nothing begins by itself later."""
+    def _require_pause(self, now: float) -> None:
+        self._armed, self._target_time, self._cycles = False, now, 0
+
+    def _begin_following(self, target: Array, now: float) -> str | None:
+        """Begin, or refuse: then a damp or a pause must come first, so that nothing begins by itself later."""
         state = self._monitor.states.state
-        problem = self._not_now() or (state and check_start(self._limits, state.position, target))
-        if problem or state is None:
+        refusal = self._refuse_targets()
+        if refusal is None and not self._armed:
+            refusal = f"a damp or {self._safety.command_timeout:g} s without targets must come first"
+        if refusal is None and state is not None:
+            refusal = self._monitor.checks.first_target(state.position, target)
+        if refusal is not None or state is None:
             self._armed = False
-            self._refusal, self._refused = f"targets are not followed: {problem}", now
+            self._refusal, self._refusal_time = f"targets are not followed: {refusal}", now
             return self._refusal
-        self.phase = Phase.FOLLOWING
+        self.mode = DriverMode.FOLLOWING
+        self._target = target
         self._limiter.start(state.position)
         self._ramp.start(self._limiter.last, now)
+        self._ramp.aim(target, now)
         self._soft_start.begin(now)
         self._monitor.begin_following()
-        self._aim(target, now)
-        self._announcements.say("following targets")
+        self._events.add("following targets")
         return None
 
-    def _not_now(self) -> str | None:
-        """Why no targets may be followed, whatever they are."""
-        if obstacle := self._find_obstacle():
-            return obstacle
-        if not self._armed:
-            return f"a damp or {self._safety.command_timeout:g} s without targets must come first"
-        return None
+    def _stop_following(self, reason: str) -> None:
+        if self.mode is DriverMode.FOLLOWING:
+            self.mode = DriverMode.DAMPING
+            self._events.add(reason)
 
-    def _find_obstacle(self) -> str | None:
-        """What stands in the way of following, other than that it was asked for in the wrong order."""
+    def _trip(self, finding: Finding) -> None:
+        """Damp until reset; the first trip stays, later ones are warnings."""
+        if self.trip is None:
+            self.trip, self.mode = finding, DriverMode.TRIPPED
+            self._events.add(f"tripped: {finding}; the joints are damped until reset")
+        elif finding.name != self.trip.name:
+            self._later_trips[finding.name] = finding
+
+    def _refuse_targets(self) -> str | None:
+        """Why no targets may be followed now, whatever they are and however they come."""
         if self.trip is not None:
             return f"{self.trip.reason}; remove the cause, then reset"
         if not self._active:
             return "the bridge is not active; activate it"
-        if blocking := next((f for f in self._findings if f.severity >= Severity.NO_FOLLOWING), None):
+        if blocking := next((f for f in self._findings if f.severity >= Severity.TRIP_IF_FOLLOWING), None):
             return blocking.reason
         return self._gains_problem
-
-    def _aim(self, target: Array, now: float) -> None:
-        self._target = target
-        self._ramp.aim(target, now)
-
-    def _trip(self, finding: Finding, now: float) -> None:
-        """Let go until reset; the first reason stays, later ones are warnings."""
-        if self.trip is not None:
-            if finding.name != self.trip.name:
-                self._later[finding.name] = finding
-            return
-        self.trip, self.phase = Trip(finding.name, finding.reason, now), Phase.TRIPPED
-        self._announcements.say(f"tripped: {self.trip}; the joints are damped until reset")
-
-    def _let_go(self, why: str) -> None:
-        if self.phase is Phase.FOLLOWING:
-            self.phase = Phase.DAMPING
-            self._announcements.say(why)
-
-    def _still_wrong(self, name: str) -> str | None:
-        """Why a trip cannot be left yet: its cause, or another that would trip again at once."""
-        for finding in self._findings:
-            if finding.name != IDENTITY and (finding.name == name or finding.severity is Severity.ALWAYS):
-                return finding.reason
-        return None
-
-    def _tell(self, now: float) -> None:
-        """Keep `warnings` up to date: at once where one comes or goes, slowly where only its numbers change."""
-        current = [finding for finding in self._findings if self.trip is None or finding.name != self.trip.name]
-        self._announcements.warn(now, current)
-        refused = now - self._refused < REFUSAL_MEMORY
-        kinds = (
-            self._active,
-            self._gains_problem,
-            self.trip,
-            *((finding.name, finding.severity) for finding in current),
-            *self._later,
-            refused and self._refusal,
-        )
-        if kinds == self._told and now - self._told_at < 1.0:
-            return
-        self._told, self._told_at = kinds, now
-        self.obstacle = self._find_obstacle() or ""
-        names = {finding.name for finding in current}
-        later = [finding for finding in self._later.values() if finding.name not in names]
-        self.warnings = (*map(str, current), *map(str, later), *([self._refusal] if refused else []))
 
     def _refuse_gains(self, kp: Array, kd: Array) -> str | None:
         for name, unit, gains, largest in (
@@ -352,6 +311,27 @@ class MotorDriver:
                     f"{name} must be above 0 and at most {largest:g} {unit} for {self._robot.name}; "
                     f"it is {gains.min():g} to {gains.max():g}"
                 )
-        if self.phase is Phase.FOLLOWING and ((kp != self._kp).any() or (kd != self._kd).any()):
+        if self.mode is DriverMode.FOLLOWING and ((kp != self._kp).any() or (kd != self._kd).any()):
             return "gains change only while the joints are damped; damp first"
         return None
+
+    def _publish_findings(self, now: float) -> None:
+        """Renew `warnings` and `target_refusal`: at once where a finding comes or goes, slowly where numbers change."""
+        current = [finding for finding in self._findings if self.trip is None or finding.name != self.trip.name]
+        self._events.warn(now, current)
+        refused = now - self._refusal_time < REFUSAL_MEMORY
+        key = (
+            self._active,
+            self._gains_problem,
+            self.trip,
+            *((finding.name, finding.severity) for finding in current),
+            *self._later_trips,
+            refused and self._refusal,
+        )
+        if key == self._published and now - self._published_time < 1.0:
+            return
+        self._published, self._published_time = key, now
+        self.target_refusal = self._refuse_targets() or ""
+        names = {finding.name for finding in current}
+        later = [finding for finding in self._later_trips.values() if finding.name not in names]
+        self.warnings = (*map(str, current), *map(str, later), *([self._refusal] if refused else []))

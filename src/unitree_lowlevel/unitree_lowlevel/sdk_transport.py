@@ -1,4 +1,4 @@
-"""The transport around the vendor's library, for those who trust its bytes more than ours."""
+"""The transport around the vendor's Python module, for those who trust its bytes more than ours."""
 
 from __future__ import annotations
 
@@ -11,21 +11,41 @@ from typing import Any
 import numpy as np
 
 from fcnet_core.rotation import xyzw_from_wxyz
-from unitree_lowlevel.codec import GEN33, GEN38, LOW_LEVEL, STEPS, Generation, WireError, require_finite, wire_values
+from unitree_lowlevel.codec import (
+    GEN33,
+    GEN38,
+    LOW_LEVEL,
+    MOTORS,
+    STEPS,
+    Generation,
+    WireError,
+    require_finite,
+    wire_values,
+)
 from unitree_lowlevel.messages import OFF, LowCommand, LowState
-from unitree_lowlevel.transport import LOCAL_PORT, Address, Age, Reception, TickOrder, TransportCounters, TransportError
+from unitree_lowlevel.transport import (
+    LOCAL_PORT,
+    Address,
+    Reception,
+    TickAge,
+    TickOrder,
+    TransportCounters,
+    TransportError,
+)
 from unitree_lowlevel.udp_transport import check_port_free, check_target
 
-_NAMES = (
-    "unitree_legged_sdk.robot_interface",
-    "robot_interface",
-)  # the wheel's, and what builds of one's own are called
-_FOREVER = -1  # the time-out that the vendor's examples for the Aliengo give
+_MODULES = ("unitree_legged_sdk.robot_interface", "robot_interface")  # the wheel's name, and that of own builds
+_NO_TIMEOUT = -1  # as in the vendor's examples for the Aliengo
+_GOOD = 0
+_BAD_CHECKSUM = {GEN38.name: -3}  # gen33 says -3 to an empty queue as well
+
+# The module's connections, for as long as the process lives: a second one to the same port would end it.
+_connections: dict[tuple[Address, int], Any] = {}
 
 
 @dataclass(frozen=True)
 class SdkModule:
-    """An installed module that speaks to motors, and the generation of its datagrams."""
+    """An installed module of the vendor, and the generation of its datagrams."""
 
     module: ModuleType
     generation: Generation
@@ -36,8 +56,8 @@ class SdkModule:
         if self.generation is GEN38:
             arguments: tuple[Any, ...] = (LOW_LEVEL, local_port, host, port)
         else:
-            sizes = (self.generation.command_size, self.generation.state_size)
-            arguments = (local_port, host, port, *sizes, _FOREVER)
+            sizes = (GEN33.command.itemsize, GEN33.state.itemsize)
+            arguments = (local_port, host, port, *sizes, _NO_TIMEOUT)
         try:
             return self.module.UDP(*arguments)
         except TypeError as error:
@@ -53,7 +73,7 @@ def find_sdk() -> SdkModule:
     Raises TransportError where there is none, where it does not load, or where it is something else of that name.
     """
     reasons = []
-    for name in _NAMES:
+    for name in _MODULES:
         try:
             module = importlib.import_module(name)
         except ModuleNotFoundError:
@@ -61,8 +81,7 @@ def find_sdk() -> SdkModule:
         except ImportError as error:
             reasons.append(f"{name} does not load ({error})")
             continue
-        generation = _generation(module)
-        if generation is not None:
+        if (generation := _generation(module)) is not None:
             return SdkModule(module, generation)
         reasons.append(f"{name} is another program's, without UDP and LowCmd of the vendor")
     found = "; ".join(reasons) or "no module of the vendor is installed"
@@ -71,27 +90,11 @@ def find_sdk() -> SdkModule:
     )
 
 
-def _generation(module: ModuleType) -> Generation | None:
-    if not all(hasattr(module, name) for name in ("UDP", "LowCmd", "LowState")):
-        return None
-    if hasattr(module.LowCmd, "commVersion"):
-        return GEN33
-    return GEN38 if hasattr(module.LowCmd, "version") else None
-
-
-MOTORS = 12
-_GOOD = 0
-_BAD_CHECKSUM = {GEN38.name: -3}  # gen33 says -3 to an empty queue as well
-
-_Endpoint = tuple[Address, int]
-_connections: dict[_Endpoint, Any] = {}  # for as long as the process lives: making one again would end it
-
-
 class SdkTransport:
     """Sends and receives through the vendor's module; its Safety is not used, since its protections end the process.
 
-    The module itself drops datagrams with a wrong head or checksum, mostly without telling, and does not tell who sent
-    one: foreign is never counted here. close() keeps the module's port until the process ends.
+    The module itself drops datagrams with a wrong head or checksum, mostly without an error code, and does not say who
+    sent one: foreign is never counted here. close() keeps the module's port until the process ends.
     """
 
     name = "sdk"
@@ -113,57 +116,50 @@ class SdkTransport:
             )
         self._connection = _connect(sdk, check_target(self._target, self._local_port), self._local_port)
         self._command, self._state = sdk.module.LowCmd(), sdk.module.LowState()
-        self._prepare()
-        self._order = TickOrder()
-        self.counters = TransportCounters()
-
-    def send(self, command: LowCommand) -> None:
-        values = wire_values(command) / STEPS  # cut to the wire's range here, since the module wraps round
-        for motor, mode, row in zip(self._motors, command.mode.tolist(), values.T.tolist(), strict=True):
-            motor.mode = mode
-            motor.q, motor.dq, motor.tau, motor.Kp, motor.Kd = row
-        connection = self._opened()
-        connection.SetSend(self._command)
-        if connection.Send() == self._generation.command_size:
-            self.counters.sent += 1
-        else:
-            self.counters.send_errors += 1
-
-    def receive(self) -> Reception | None:
-        connection = self._opened()
-        code = connection.Recv()
-        if code != _GOOD:
-            if code == _BAD_CHECKSUM.get(self._generation.name):
-                self.counters.reject("checksum", "the vendor's library found a wrong checksum")
-            return None
-        connection.GetRecv(self._state)
-        state = _low_state(self._generation, self._state)
-        return self._judged(state)
-
-    def close(self) -> None:
-        self._connection = None
-
-    def _prepare(self) -> None:
-        connection = self._opened()
-        connection.InitCmdData(self._command)
+        self._connection.InitCmdData(self._command)
         self._command.levelFlag = LOW_LEVEL
         motors = list(self._command.motorCmd)  # looked up once: each look-up makes 20 objects
         for motor in motors:
             motor.mode, motor.q, motor.dq = OFF, 0.0, 0.0
         self._motors = motors[:MOTORS]
+        self._order = TickOrder()
+        self.counters = TransportCounters()
 
-    def _judged(self, state: LowState) -> Reception | None:
+    def send(self, command: LowCommand) -> None:
+        values = wire_values(command) / STEPS  # clipped to the wire's range here, since the module wraps round
+        for motor, mode, row in zip(self._motors, command.mode.tolist(), values.T.tolist(), strict=True):
+            motor.mode = mode
+            motor.q, motor.dq, motor.tau, motor.Kp, motor.Kd = row
+        connection = self._open_connection()
+        connection.SetSend(self._command)
+        if connection.Send() == self._generation.command.itemsize:
+            self.counters.sent += 1
+        else:
+            self.counters.send_errors += 1
+
+    def receive(self) -> Reception | None:
+        connection = self._open_connection()
+        code = connection.Recv()
+        if code != _GOOD:
+            if code == _BAD_CHECKSUM.get(self._generation.name):
+                self.counters.reject(WireError("checksum", "the vendor's library found a wrong checksum"))
+            return None
+        connection.GetRecv(self._state)
+        state = _low_state(self._generation, self._state)
+        imu = (state.orientation, state.angular_velocity, state.linear_acceleration)
         try:
-            imu = (state.orientation, state.angular_velocity, state.linear_acceleration)
             require_finite("a state holds a joint or IMU value", state.position, state.velocity, *imu)
         except WireError as error:
-            self.counters.reject(error.kind, str(error))
+            self.counters.reject(error)
             return None
-        age = self._order.judge(state.tick)
+        age = self._order.classify(state.tick)
         self.counters.count(age)
-        return None if age is Age.OLD else Reception(state, time.monotonic())
+        return None if age is TickAge.OLD else Reception(state, time.monotonic())
 
-    def _opened(self) -> Any:
+    def close(self) -> None:
+        self._connection = None
+
+    def _open_connection(self) -> Any:
         if self._connection is None:
             raise TransportError("the transport is not open: open it first")
         return self._connection
@@ -177,21 +173,27 @@ def _connect(sdk: SdkModule, target: Address, local_port: int) -> Any:
     return _connections[endpoint]
 
 
+def _generation(module: ModuleType) -> Generation | None:
+    if not all(hasattr(module, name) for name in ("UDP", "LowCmd", "LowState")):
+        return None
+    if hasattr(module.LowCmd, "commVersion"):
+        return GEN33
+    return GEN38 if hasattr(module.LowCmd, "version") else None
+
+
 def _low_state(generation: Generation, raw: Any) -> LowState:
-    motors = raw.motorState[:MOTORS]
-    rows = [(m.mode, m.q, m.dq, m.tauEst, m.temperature) for m in motors]
+    rows = [(m.mode, m.q, m.dq, m.tauEst, m.temperature) for m in raw.motorState[:MOTORS]]
     mode, position, velocity, torque, temperature = np.array(rows, dtype=np.float64).T
-    imu = raw.imu
     return LowState(
         mode=mode.astype(np.uint8),
         position=position,
         velocity=velocity,
         torque=torque,
         temperature=temperature,
-        orientation=xyzw_from_wxyz(imu.quaternion),
-        angular_velocity=np.array(imu.gyroscope, dtype=np.float64),
-        linear_acceleration=np.array(imu.accelerometer, dtype=np.float64),
-        imu_temperature=float(imu.temperature),
+        orientation=xyzw_from_wxyz(raw.imu.quaternion),
+        angular_velocity=np.array(raw.imu.gyroscope, dtype=np.float64),
+        linear_acceleration=np.array(raw.imu.accelerometer, dtype=np.float64),
+        imu_temperature=float(raw.imu.temperature),
         foot_force=np.array(raw.footForce, dtype=np.float64),
         tick=int(raw.tick),
         remote=bytes(raw.wirelessRemote),

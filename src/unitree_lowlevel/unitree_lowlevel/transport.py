@@ -1,4 +1,4 @@
-"""What carries commands to a robot and states back."""
+"""The interface that carries commands to a robot and states back, and the order of states by the board's tick."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
-from unitree_lowlevel.codec import Generation
+from unitree_lowlevel.codec import Generation, WireError
 from unitree_lowlevel.messages import LowCommand, LowState
 
-Address = tuple[str, int]
+Address = tuple[str, int]  # host and UDP port
 TRANSPORTS = ("wire", "sdk")
 LOCAL_PORT = 8080  # where the vendor's programs listen
+RESTART_AFTER = 5  # early ticks in a row
+_TICK_RANGE = 2**32
 
 
 class TransportError(RuntimeError):
-    """A robot cannot be reached from here; one sentence says why and what to do."""
+    """A robot cannot be reached from here, or a port not be opened; one sentence says why and what to do."""
 
 
 @dataclass(frozen=True)
@@ -26,15 +28,24 @@ class Reception:
     received: float
 
 
+class TickAge(Enum):
+    """The age of a state by its tick, relative to the newest before it."""
+
+    NEW = "new"
+    DUPLICATE = "duplicate"
+    OLD = "old"
+    RESTART = "restart"
+
+
 @dataclass
 class TransportCounters:
-    """What has happened since the transport was opened; all count datagrams.
+    """Datagrams since the transport was opened.
 
     received: good states, whatever their age; duplicates: those with the tick of the newest; old: those with an
     earlier tick, overtaken on the way; restarts: those that were the first after the robot's tick began anew.
-    rejected: datagrams from the robot that were no good states, by WireError kind, and last_rejection, the latest in
-    words. foreign: datagrams from elsewhere, and last_foreign, where the latest came from. send_errors,
-    receive_errors: times that the network refused, and a datagram was lost.
+    rejected: datagrams of the robot that were no good states, by WireError kind, and last_rejection, the latest in
+    words. foreign: datagrams of other senders, and last_foreign, the latest of them. send_errors, receive_errors:
+    datagrams lost to errors of the network.
     """
 
     received: int = 0
@@ -44,66 +55,30 @@ class TransportCounters:
     rejected: dict[str, int] = field(default_factory=dict)
     last_rejection: str = ""
     foreign: int = 0
-    last_foreign: tuple[str, int] | None = None
+    last_foreign: Address | None = None
     duplicates: int = 0
     old: int = 0
     restarts: int = 0
 
-    def reject(self, kind: str, sentence: str) -> None:
+    def reject(self, error: WireError) -> None:
         """Count one datagram that was no good state."""
-        self.rejected[kind] = self.rejected.get(kind, 0) + 1
-        self.last_rejection = sentence
+        self.rejected[error.kind] = self.rejected.get(error.kind, 0) + 1
+        self.last_rejection = str(error)
 
-    def count(self, age: Age) -> None:
+    def count(self, age: TickAge) -> None:
         """Count one good state of this age."""
         self.received += 1
-        self.duplicates += age is Age.SAME
-        self.old += age is Age.OLD
-        self.restarts += age is Age.RESTART
-
-
-class Transport(Protocol):
-    """Carries commands and states; neither send nor receive waits, and neither raises for what the network does."""
-
-    name: str
-    counters: TransportCounters
-
-    def open(self) -> None:
-        """Get ready to send and receive; raises TransportError with a sentence that says what to do."""
-
-    def send(self, command: LowCommand) -> None:
-        """Send a command, or count that it could not be sent; WireError for a command that is not finite."""
-
-    def receive(self) -> Reception | None:
-        """Read everything that has arrived and return the newest good state, or None where there is none.
-
-        An earlier tick than the newest never comes back, the same tick does: whether the robot's time stands still is
-        for the safety to judge.
-        """
-
-    def close(self) -> None:
-        """Give back what open took; may be called twice."""
-
-
-_PERIOD = 2**32
-RESTART_AFTER = 5  # early ticks in a row
-
-
-class Age(Enum):
-    """How a tick stands to the newest before it."""
-
-    NEW = "new"
-    SAME = "same"
-    OLD = "old"
-    RESTART = "restart"
+        self.duplicates += age is TickAge.DUPLICATE
+        self.old += age is TickAge.OLD
+        self.restarts += age is TickAge.RESTART
 
 
 class TickOrder:
-    """Tells overtaken states from new ones by the board's tick, a 32-bit number that wraps round.
+    """Separates overtaken states from new ones by the board's tick, a 32-bit number that wraps round.
 
-    A datagram that was overtaken on the way is early on its own; after the board has started anew all are early, and
-    they advance. So RESTART_AFTER early ticks in a row, each later than the one before, are taken for a restart: that
-    holds whatever the tick counts (the vendor's headers say milliseconds in one place and microseconds in another).
+    A datagram that was overtaken on the way is early on its own; after a restart of the board all are early, and they
+    advance. So RESTART_AFTER early ticks in a row, each later than the one before, are taken for a restart: that holds
+    whatever the tick counts (the vendor's headers say milliseconds in one place and microseconds in another).
     """
 
     def __init__(self) -> None:
@@ -111,25 +86,42 @@ class TickOrder:
         self._early: int | None = None
         self._run = 0
 
-    def judge(self, tick: int) -> Age:
+    def classify(self, tick: int) -> TickAge:
         """The age of a state with this tick; NEW and RESTART make it the newest."""
         if self._newest is None or _is_later(tick, self._newest):
-            return self._accept(tick, Age.NEW)
+            return self._accept(tick, TickAge.NEW)
         if tick == self._newest:
-            return Age.SAME
+            return TickAge.DUPLICATE
         self._run = self._run + 1 if self._early is not None and _is_later(tick, self._early) else 1
         self._early = tick
-        if self._run >= RESTART_AFTER:
-            return self._accept(tick, Age.RESTART)
-        return Age.OLD
+        return self._accept(tick, TickAge.RESTART) if self._run >= RESTART_AFTER else TickAge.OLD
 
-    def _accept(self, tick: int, age: Age) -> Age:
+    def _accept(self, tick: int, age: TickAge) -> TickAge:
         self._newest, self._early, self._run = tick, None, 0
         return age
 
 
-def _is_later(tick: int, other: int) -> bool:
-    return 0 < (tick - other) % _PERIOD < _PERIOD // 2
+class Transport(Protocol):
+    """Carries commands and states; neither send nor receive waits, and neither raises for errors of the network."""
+
+    name: str
+    counters: TransportCounters
+
+    def open(self) -> None:
+        """Get ready to send and receive; raises TransportError."""
+
+    def send(self, command: LowCommand) -> None:
+        """Send a command, or count that it could not be sent; WireError for a command that is not finite."""
+
+    def receive(self) -> Reception | None:
+        """Read everything that has arrived and return the newest good state, or None where there is none.
+
+        A state with an earlier tick than the newest is dropped, one with the same tick is returned: whether the board's
+        clock stands still is checked by the safety monitor.
+        """
+
+    def close(self) -> None:
+        """Release what open acquired; may be called twice."""
 
 
 def make_transport(kind: str, generation: Generation, target: Address, local_port: int = LOCAL_PORT) -> Transport:
@@ -143,3 +135,7 @@ def make_transport(kind: str, generation: Generation, target: Address, local_por
 
         return SdkTransport(generation, target, local_port)
     raise TransportError(f'there is no transport called "{kind}": set it to {" or ".join(TRANSPORTS)}')
+
+
+def _is_later(tick: int, other: int) -> bool:
+    return 0 < (tick - other) % _TICK_RANGE < _TICK_RANGE // 2

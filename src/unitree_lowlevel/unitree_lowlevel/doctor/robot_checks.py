@@ -10,7 +10,7 @@ from unitree_lowlevel.codec import GENERATIONS, Generation
 from unitree_lowlevel.doctor.recording import PERIOD, Recording
 from unitree_lowlevel.doctor.result import Finding, failed, ok, warning
 from unitree_lowlevel.messages import REMOTE_BYTES, decode_remote
-from unitree_lowlevel.safety.checks import Severity, check_position, check_temperature, check_velocity, limits_of
+from unitree_lowlevel.safety.checks import RobotChecks, Severity
 
 _GOOD_RATE, _LOWEST_RATE = 0.9 / PERIOD, 0.4 / PERIOD  # [Hz] of states; a policy at 50 Hz lives with the lower one
 _BROKEN_SHARE = 0.05  # of the packets
@@ -176,11 +176,11 @@ def check_identity(recording: Recording) -> Finding:
 def check_joint_limits(recording: Recording, robot: Robot) -> Finding:
     """Whether the joints are where this robot's joints can be."""
     position = recording.newest.position
-    if (reason := check_position(limits_of(robot), position)) is None:
+    if (found := RobotChecks(robot).position(position)) is None:
         return ok("joint limits", f"all joints are inside the limits of the {robot.name}")
-    fitting = [other.name for other in _other_robots(robot) if check_position(limits_of(other), position) is None]
+    fitting = [other.name for other in _other_robots(robot) if RobotChecks(other).position(position) is None]
     hint = f"; these would be positions of the {' or '.join(fitting)}" if fitting else ""
-    return failed("joint limits", f"{reason}{hint}")
+    return failed("joint limits", f"{found.reason}{hint}")
 
 
 def check_joint_order(recording: Recording, robot: Robot) -> Finding:
@@ -207,8 +207,8 @@ def check_joint_order(recording: Recording, robot: Robot) -> Finding:
 def check_joint_speed(recording: Recording, robot: Robot) -> Finding:
     """Whether the joints are at rest and say so."""
     fastest = np.max(np.abs([state.velocity for state in recording.states]), axis=0)
-    if (reason := check_velocity(limits_of(robot), fastest)) is not None:
-        return failed("joint speed", f"{reason}; where no joint moves, its encoder is broken")
+    if (found := RobotChecks(robot).velocity(fastest)) is not None:
+        return failed("joint speed", f"{found.reason}; where no joint moves, its encoder is broken")
     joint = int(np.argmax(fastest))
     if fastest[joint] > _CALM:
         return warning("joint speed", f"{JOINT_NAMES[joint]} moves with {fastest[joint]:.1f} rad/s: let the robot rest")
@@ -258,7 +258,7 @@ def check_gyroscope(recording: Recording) -> Finding:
 def check_temperatures(recording: Recording, robot: Robot) -> Finding:
     """Whether the motors are cool enough to begin."""
     state = recording.newest
-    hot = check_temperature(limits_of(robot), state.temperature)
+    hot = RobotChecks(robot).temperature(state.temperature)
     if hot is not None:
         return (warning if hot.severity is Severity.WARNING else failed)("temperature", hot.reason)
     if not state.temperature.any():
