@@ -24,6 +24,7 @@ from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from fcnet_core.robot import JOINT_NAMES, Robot
+from fcnet_ros.program import participant_profile
 from quadruped_sim.motor_driven_robot import MotorDrivenRobot
 from quadruped_sim.terrain import named_terrain
 from sim_bridge.mujoco_physics import MujocoPhysics
@@ -151,8 +152,9 @@ class FaultRig:
         self.board = FakeBoard(GEN33, self._physics)
         self._intrusion = ""
         self._context = rclpy.Context()
-        rclpy.init(context=self._context)
-        self._node = rclpy.create_node("fault_matrix", context=self._context)
+        with participant_profile():
+            rclpy.init(context=self._context)
+            self._node = rclpy.create_node("fault_matrix", context=self._context)
         self._listen()
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self._node)
