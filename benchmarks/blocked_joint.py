@@ -20,7 +20,7 @@ from fcnet_core.model_file import load_model
 from fcnet_core.observation import assemble_observation
 from fcnet_core.robot import JOINT_NAMES, load_robot
 from fcnet_core.runtime import load_policy
-from quadruped_sim.motor_driven_robot import MotorDrivenRobot
+from quadruped_sim.live_robot import MotorDrivenRobot
 from quadruped_sim.terrain import named_terrain
 
 FOLDER = Path(__file__).resolve().parent.parent

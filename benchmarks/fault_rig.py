@@ -25,7 +25,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from fcnet_core.robot import JOINT_NAMES, Robot
 from fcnet_ros.program import participant_profile
-from quadruped_sim.motor_driven_robot import MotorDrivenRobot
+from quadruped_sim.live_robot import MotorDrivenRobot
 from quadruped_sim.terrain import named_terrain
 from sim_bridge.mujoco_physics import MujocoPhysics
 from unitree_lowlevel.codec import GEN33

@@ -27,7 +27,7 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 from fcnet_core.robot import Robot, load_robot
-from quadruped_sim.motor_driven_robot import MotorDrivenRobot
+from quadruped_sim.live_robot import MotorDrivenRobot
 from quadruped_sim.terrain import named_terrain
 from sim_bridge.mujoco_physics import MujocoPhysics
 from unitree_lowlevel.codec import GEN33

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fcnet_core.robot import Robot
-from quadruped_sim.randomization import TYPICAL, Randomization
-from quadruped_sim.setpoints import Range, SetpointRanges
+from quadruped_sim.rollout import Range, SetpointRanges
+from quadruped_sim.simulation import TYPICAL, Randomization
 from quadruped_sim.terrain import Terrain, terrain_from_facts
 
 FOR_EVER = (1e9, 1e9)

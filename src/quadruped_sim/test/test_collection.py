@@ -12,8 +12,7 @@ import yaml
 from fcnet_core.dataset import Dataset, DatasetError
 from fcnet_core.model_file import save_model
 from fcnet_core.observation import LAYOUT
-from quadruped_sim.collection import Collector
-from quadruped_sim.collection_plan import CollectionPlanError, jobs, load_plan
+from quadruped_sim.collection import CollectionPlanError, Collector, jobs, load_plan
 
 CONFIG = Path(__file__).parents[3] / "config" / "collect"
 PLAN = {

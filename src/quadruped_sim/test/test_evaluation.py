@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 
 from fcnet_core.robot import SETPOINT_FIELDS
-from quadruped_sim.episodes import EpisodeRecorder, join
-from quadruped_sim.evaluation import BATCH, Trial, trials
-from quadruped_sim.reward import reward
+from quadruped_sim.evaluation import BATCH, EpisodeRecorder, Trial, join, score_of, shortfalls, trials, wilson_upper
+from quadruped_sim.rollout import reward
 from quadruped_sim.scenarios import Limits, scenarios
-from quadruped_sim.score import score_of, shortfalls, wilson_upper
 from quadruped_sim.simulation import CONTROL_PERIOD, BodyState
 from quadruped_sim.terrain import Flat, Slope
 

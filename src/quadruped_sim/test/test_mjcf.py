@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fcnet_core.robot import JOINT_NAMES, LEGS
-from quadruped_sim.mjcf import build_model
+from quadruped_sim.simulation import build_model
 from quadruped_sim.terrain import TERRAINS, Flat
 
 

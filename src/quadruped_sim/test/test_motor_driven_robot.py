@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fcnet_core.robot import load_robot
-from quadruped_sim.motor_driven_robot import MotorDrivenRobot
+from quadruped_sim.live_robot import MotorDrivenRobot
 from quadruped_sim.simulation import stand_height
 from quadruped_sim.terrain import TERRAINS
 

@@ -20,12 +20,9 @@ from fcnet_core.model_file import load_model
 from fcnet_core.replay.recorded_run import OdometryRecord
 from fcnet_core.robot import Robot
 from fcnet_core.rotation import matrix_from_xyzw
-from quadruped_sim.randomization import NOMINAL
-from quadruped_sim.relabel import advise
-from quadruped_sim.relabel_state import recorded_states
-from quadruped_sim.rollout import Rollout
-from quadruped_sim.setpoints import SetpointRanges
-from quadruped_sim.simulation import CONTROL_PERIOD, BodyState
+from quadruped_sim.relabel import advise, recorded_states
+from quadruped_sim.rollout import Rollout, SetpointRanges
+from quadruped_sim.simulation import CONTROL_PERIOD, NOMINAL, BodyState
 from quadruped_sim.terrain import Flat
 
 STEPS = 150

@@ -7,8 +7,18 @@ import numpy as np
 import pytest
 
 from fcnet_core.observation import LAYOUT
-from quadruped_sim.randomization import NOISE_LEVELS, SENSOR_NOISE, TYPICAL, Randomization, noisy
-from quadruped_sim.simulation import CONTROL_PERIOD, SUBSTEPS, TIMESTEP, Simulation, stand_height
+from quadruped_sim.simulation import (
+    CONTROL_PERIOD,
+    NOISE_LEVELS,
+    SENSOR_NOISE,
+    SUBSTEPS,
+    TIMESTEP,
+    TYPICAL,
+    Randomization,
+    Simulation,
+    noisy,
+    stand_height,
+)
 from quadruped_sim.terrain import Flat, Rough, Stairs
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from quadruped_sim.expert.leg_kinematics import LegKinematics
-from quadruped_sim.expert.stance_force import share_forces
+from quadruped_sim.expert.trot import share_forces
 
 GRAVITY = 9.81
 FRICTION = 0.3

@@ -10,10 +10,8 @@ from fcnet_core.robot import SETPOINT_FIELDS
 from fcnet_core.rotation import roll_pitch_yaw
 from quadruped_sim.expert.leg_kinematics import LegKinematics
 from quadruped_sim.expert.trot import TrotExpert
-from quadruped_sim.randomization import TYPICAL
-from quadruped_sim.rollout import Rollout
-from quadruped_sim.setpoints import SetpointRanges
-from quadruped_sim.simulation import CONTROL_PERIOD, Simulation
+from quadruped_sim.rollout import Rollout, SetpointRanges
+from quadruped_sim.simulation import CONTROL_PERIOD, TYPICAL, Simulation
 from quadruped_sim.terrain import Flat
 
 SECONDS = 4.0

@@ -14,7 +14,7 @@ from fcnet_core.leg_points import leg_points, standing_height
 from fcnet_core.robot import JOINT_NAMES, LEGS
 from fcnet_core.rotation import matrix_from_xyzw
 from fcnet_core.urdf import robot_urdf
-from quadruped_sim.mjcf import build_model
+from quadruped_sim.simulation import build_model
 from quadruped_sim.terrain import Flat
 
 # MuJoCo, as a reader of URDF, shall keep the bodies that are fixed to others.

@@ -17,7 +17,7 @@ from rclpy.parameter import Parameter
 from fcnet_core.robot import load_robot
 from fcnet_ros.program import run_program, spin_beside
 from fcnet_ros.recorder_gate import RecorderGate
-from quadruped_sim.motor_driven_robot import MotorDrivenRobot
+from quadruped_sim.live_robot import MotorDrivenRobot
 from quadruped_sim.terrain import named_terrain
 from sim_bridge.board_settings import declare_board_settings, faults_after
 from sim_bridge.mujoco_physics import MujocoPhysics

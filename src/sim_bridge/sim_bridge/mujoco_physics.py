@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from quadruped_sim.live_robot import GroundTruth
-from quadruped_sim.motor_driven_robot import MotorDrivenRobot
+from quadruped_sim.live_robot import GroundTruth, MotorDrivenRobot
 from unitree_lowlevel.fake_board.physics import AMBIENT, MotorHeat, acting_command
 from unitree_lowlevel.messages import LowCommand, LowState
 

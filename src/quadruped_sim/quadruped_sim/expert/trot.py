@@ -6,6 +6,8 @@ policy that imitates it can know where in the stride it is. Frame H is at the tr
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
@@ -13,12 +15,75 @@ from fcnet_core.command import CommandShaper
 from fcnet_core.robot import SETPOINT_FIELDS, Robot
 from fcnet_core.rotation import matrix_from_xyzw, roll_pitch_yaw
 from quadruped_sim.expert.leg_kinematics import LegKinematics
-from quadruped_sim.expert.stance_force import share_forces
-from quadruped_sim.expert.trot_parameters import PARAMETERS, TrotParameters
 from quadruped_sim.simulation import CONTROL_PERIOD, BodyState
+
+# The trotting expert's constants.
+
+@dataclass(frozen=True)
+class TrotParameters:
+    """Constants found by trial in simulation. Lengths are shares of the stretched leg; gains
+    of forces are accelerations per error, those of moments too, for an inertia of mass x hip_x^2.
+    """
+
+    duty: float = 0.6  # share of the stride on the ground, at walking speed
+    duty_gain: float = 0.1  # less of it for each m/s above the gait's knee speed
+    clearance: float = 0.16  # height of the swing
+    lead: float = 1.15  # feet land early, so the stance is longer than planned by this factor
+    placement_gain: float = 0.1  # [s] foothold by velocity error (Raibert)
+    reach: float = 0.44  # farthest foothold from neutral, along x and along y
+    speed_scale: float = 0.9  # a stance pulls the body a little faster than it moves its feet
+    yaw_scale: float = 0.84
+    velocity_gain: float = 8.0
+    height_gain: float = 60.0
+    height_damping: float = 10.0
+    attitude_gain: float = 85.0
+    attitude_damping: float = 10.0
+    yaw_gain: float = 7.0
+    friction: float = 0.3  # assumed of the ground: modest, so that a slippery floor is survived
+    slope_rate: float = 0.08
+
+
+# The light A1 strides faster for its size: it may lean harder on the ground and must correct its footholds less.
+PARAMETERS = {"aliengo": TrotParameters(), "a1": TrotParameters(friction=0.6, placement_gain=0.06)}
+
+
+# Ground forces that correct the trunk's motion, shared out among the feet in stance.
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
+
+# What matters most when the feet cannot do everything: fx, fy, fz, roll, pitch, yaw moments.
+WEIGHTS = np.array([1.0, 1.0, 2.0, 6.0, 6.0, 3.0])
+REGULARISATION = 0.02
+
+
+def share_forces(feet: Array, stance: Mask, wrench: Array, highest: float, friction: float) -> Array:
+    """Forces (B, 4, 3) [N] on the feet (B, 4, 3) [m, from the trunk's centre] that give the wrench (B, 6) [N, Nm] in
+    the least-squares sense; feet off the ground get none, others push with at most `highest` [N] within `friction`.
+    """
+    grip = _grasp(feet, stance) * WEIGHTS[:, None]
+    square = grip @ grip.transpose(0, 2, 1) + REGULARISATION * np.eye(6)
+    solution = np.linalg.solve(square, (wrench * WEIGHTS)[..., None])
+    forces = (grip.transpose(0, 2, 1) @ solution)[..., 0].reshape(-1, 4, 3)
+    forces[..., 2] = np.clip(forces[..., 2], 0.0, highest)
+    cone = friction * forces[..., 2:3]
+    forces[..., :2] = np.clip(forces[..., :2], -cone, cone)
+    return forces
+
+
+def _grasp(feet: Array, stance: Mask) -> Array:
+    """Matrix (B, 6, 12) from the stance feet's forces to the wrench at the trunk."""
+    batch = len(feet)
+    on = stance.astype(np.float64)
+    x, y, z = np.moveaxis(feet * on[..., None], -1, 0)
+    grasp = np.zeros((batch, 6, 4, 3))
+    for axis in range(3):
+        grasp[:, axis, :, axis] = on
+    grasp[:, 3, :, 1], grasp[:, 3, :, 2] = -z, y
+    grasp[:, 4, :, 0], grasp[:, 4, :, 2] = z, -x
+    grasp[:, 5, :, 0], grasp[:, 5, :, 1] = -y, x
+    return grasp.reshape(batch, 6, 12)
+
 
 GRAVITY = 9.81
 PHASE_OFFSET = np.array([0.0, 0.5, 0.5, 0.0])  # FR FL RR RL: diagonal legs move together

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from quadruped_sim.collection import Collector
-from quadruped_sim.collection_plan import CollectionPlan, Job, jobs, load_plan
+from quadruped_sim.collection import CollectionPlan, Collector, Job, jobs, load_plan
 from quadruped_sim.simulation import CONTROL_PERIOD
 from quadruped_sim.worker_pool import worker_pool
 

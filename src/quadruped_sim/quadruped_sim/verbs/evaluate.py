@@ -13,12 +13,21 @@ from tqdm import tqdm
 from fcnet_core.atomic_file import write_whole
 from fcnet_core.model_file import PolicyModel, check_robot, load_model
 from fcnet_core.robot import load_robot
-from quadruped_sim.episodes import Episodes, join
-from quadruped_sim.evaluation import trials
-from quadruped_sim.evaluation_file import EvaluationError, EvaluationFile, Subject, continue_file, read_evaluation
+from quadruped_sim.evaluation import Episodes, Score, join, score_of, trials
+from quadruped_sim.evaluation_file import (
+    LEGEND,
+    EvaluationError,
+    EvaluationFile,
+    Subject,
+    continue_file,
+    heading,
+    markdown,
+    read_evaluation,
+    row,
+    summary,
+    text_line,
+)
 from quadruped_sim.scenarios import Scenario, scenarios
-from quadruped_sim.score import Score, score_of
-from quadruped_sim.score_table import LEGEND, heading, markdown, row, summary, text_line
 from quadruped_sim.worker_pool import worker_pool
 
 SUMMARY = "measure the expert or a policy in closed loop: falls, tracking errors, return"
