@@ -23,7 +23,7 @@ def broken(self, *arguments, **named):
 {part}.{method} = broken
 """
 DRIVER = "unitree_lowlevel.driver"
-GAINS, STATES = "unitree_bridge.gains_receiver", "unitree_bridge.state_publisher"
+GAINS, STATES = "unitree_bridge.topics", "unitree_bridge.topics"
 PR_CAPBSET_DROP, CAP_IPC_LOCK, CAP_SYS_NICE = 24, 14, 23
 
 

@@ -8,8 +8,8 @@ from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 
 from fcnet_core.latency import Quantiles
 from fcnet_core.robot import JOINT_NAMES
-from unitree_bridge.gains_receiver import GainsReceiver
 from unitree_bridge.io_loop import IoLoop
+from unitree_bridge.topics import GainsReceiver
 from unitree_lowlevel.driver import DriverMode, MotorDriver
 from unitree_lowlevel.transport import Transport
 

@@ -10,7 +10,11 @@ import gc
 import sys
 import threading
 import time
+import traceback
+from collections.abc import Callable
 from contextlib import ExitStack
+from functools import wraps
+from typing import TypeVar
 
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
@@ -21,25 +25,66 @@ from fcnet_core.remote_map import load_remote_map
 from fcnet_core.robot import Robot, load_robot
 from fcnet_ros.program import run_program, spin
 from fcnet_ros.recorder_gate import CHECK_PERIOD, RecorderGate
-from unitree_bridge.answer_watch import AnswerWatch
 from unitree_bridge.bridge_health import BridgeHealth
 from unitree_bridge.bridge_parameters import BridgeParameters, declare_parameters, read_parameters
-from unitree_bridge.gains_receiver import GainsReceiver
 from unitree_bridge.io_loop import IoLoop, LoopSettings
-from unitree_bridge.lifecycle_failure import told_failure
-from unitree_bridge.motor_services import MotorServices
-from unitree_bridge.remote_publisher import RemotePublisher
-from unitree_bridge.robot_claim import PERIOD as CLAIM_PERIOD
-from unitree_bridge.robot_claim import RobotClaim, RobotClaimedError
-from unitree_bridge.robot_lock import RobotLock
-from unitree_bridge.state_publisher import TOPICS, StatePublisher
-from unitree_bridge.target_receiver import TargetReceiver
+from unitree_bridge.ownership import PERIOD as CLAIM_PERIOD
+from unitree_bridge.ownership import RobotClaim, RobotClaimedError, RobotLock
+from unitree_bridge.topics import TOPICS, GainsReceiver, MotorServices, RemotePublisher, StatePublisher, TargetReceiver
 from unitree_lowlevel.codec import GENERATIONS
 from unitree_lowlevel.driver import MotorDriver
 from unitree_lowlevel.limiter import damping_command
 from unitree_lowlevel.safety.checks import Finding
 from unitree_lowlevel.transport import Transport, TransportError, make_transport
 from unitree_lowlevel.udp_transport import resolve
+
+# Transitions that fail by an error which nobody expected.
+
+AnyNode = TypeVar("AnyNode", bound=LifecycleNode)
+Transition = Callable[[AnyNode, LifecycleState], TransitionCallbackReturn]
+
+
+def told_failure(transition: Transition[AnyNode]) -> Transition[AnyNode]:
+    """Let an exception in a transition be logged and be FAILURE: rclpy takes it without a word."""
+
+    @wraps(transition)
+    def tell(node: AnyNode, state: LifecycleState) -> TransitionCallbackReturn:
+        try:
+            return transition(node, state)
+        except Exception:  # noqa: BLE001 whatever it is, it is told
+            node.get_logger().fatal(f"{transition.__name__} has failed by an error\n{traceback.format_exc()}")
+            return TransitionCallbackReturn.FAILURE
+
+    return tell
+
+
+# Tells whoever waits for a robot that does not answer what to look at.
+
+PATIENCE = 3.0  # [s] without an answer before that is told
+QUIET = 5.0  # [s] between two sentences
+
+
+class AnswerWatch:
+    """Watches how long ago the robot at `target` has said something that could be read."""
+
+    def __init__(self, target: tuple[str, int], now: float) -> None:
+        self._target = target
+        self._told = now - QUIET
+
+    def check(self, now: float, received: float, last_rejection: str) -> str | None:
+        """A sentence when it is time for one; received: when the newest good state came, or waiting began [s]."""
+        silence = now - received
+        if silence < PATIENCE or now - self._told < QUIET:
+            return None
+        self._told = now
+        host, port = self._target
+        if last_rejection:
+            return f"no state from {host}:{port} for {silence:.0f} s that could be read: {last_rejection}"
+        return (
+            f"no answer from {host}:{port} for {silence:.0f} s: check that the robot is on, its cable, the parameters "
+            "network.target and network.port, and this computer's address (as 192.168.123.162/24); still waiting"
+        )
+
 
 HEALTH_PERIOD = 1.0  # [s]
 REFUSAL_QUIET = 2.0  # [s] between two warnings about commands that are not obeyed

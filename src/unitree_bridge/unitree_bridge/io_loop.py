@@ -2,22 +2,100 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from fcnet_core.joint_command import RefusedCommandError
-from unitree_bridge.io_statistics import IoStatistics
-from unitree_bridge.remote_publisher import RemotePublisher
-from unitree_bridge.state_phase import StatePhase
-from unitree_bridge.state_publisher import StatePublisher
-from unitree_bridge.target_receiver import TargetReceiver
-from unitree_bridge.thread_privileges import claim
+from fcnet_core.latency import LatencyRing
+from unitree_bridge.topics import RemotePublisher, StatePublisher, TargetReceiver
 from unitree_lowlevel.driver import MotorDriver
 from unitree_lowlevel.messages import LowCommand
 from unitree_lowlevel.transport import Reception, Transport
+
+# Figures of the loop to the motor board: how regular, how long, how often missed.
+
+class IoStatistics:
+    """What the loop has done since it was started; written by it, read by others.
+
+    turns: turns run. misses: turns left out because an earlier one came a whole period late. states: good states
+    received. period: from one command on the wire to the next. work: of one turn, from its awakening to its end.
+    received: when the newest good state came [s, time.monotonic], or when the loop began.
+    """
+
+    def __init__(self, now: float) -> None:
+        self.turns = 0
+        self.misses = 0
+        self.states = 0
+        self.period = LatencyRing()
+        self.work = LatencyRing()
+        self.received = now
+
+
+# Keeps the loop's turns from falling just before the states that they wait for.
+
+SHIFT = 0.1  # of a period
+INTERVAL = 0.5  # [s] between two shifts, so that they cost no more than 0.04 % of the rate
+
+
+class StatePhase:
+    """Tells when the loop should be a little later from now on.
+
+    Robot and loop have the same period. Where a state comes at about the time of a turn, one turn finds none and the
+    next finds two, of which one is of no use any more.
+    """
+
+    def __init__(self, period: float) -> None:
+        self._shift = SHIFT * period
+        self._received = 0
+        self._missed = False
+        self._shifted = float("-inf")
+
+    def shift(self, received: int, now: float) -> float:
+        """How much later the next turns should be [s], after a turn at time `now` [s] up to which so many states have
+        been received in all.
+        """
+        arrived, self._received = received - self._received, received
+        two_after_none = self._missed and arrived >= 2
+        self._missed = arrived == 0
+        if not two_after_none or now - self._shifted < INTERVAL:
+            return 0.0
+        self._shifted = now
+        return self._shift
+
+
+# What a thread that must not be late may ask of Linux; where it is not permitted, a sentence says so.
+
+MCL_CURRENT = 1  # of mlockall; with MCL_FUTURE a limit reached later would end the process
+
+
+def claim(realtime_priority: int, lock_memory: bool, cpu: int) -> Iterator[str]:
+    """Ask for the calling thread: SCHED_FIFO at a priority (0: do not), memory that stays in place, one processor (-1:
+    any). Yields a sentence for each wish that was not granted.
+    """
+    if realtime_priority:
+        try:
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(realtime_priority))
+        except OSError as error:
+            yield (
+                f"no SCHED_FIFO priority {realtime_priority} ({error.strerror}): going on without; give this user an "
+                "rtprio limit (docs/deployment.md)"
+            )
+    if lock_memory and ctypes.CDLL(None, use_errno=True).mlockall(MCL_CURRENT):
+        yield (
+            f"memory is not locked ({os.strerror(ctypes.get_errno())}): going on without; give this user a memlock "
+            "limit (docs/deployment.md)"
+        )
+    if cpu >= 0:
+        try:
+            os.sched_setaffinity(0, {cpu})
+        except OSError as error:
+            yield f"the loop is not pinned to processor {cpu} ({error.strerror}): going on without; choose another"
+
 
 REMOTE_PERIOD = 0.02  # [s]
 FAREWELL = 0.12  # [s] of damping at the end, many times what a lossy network needs

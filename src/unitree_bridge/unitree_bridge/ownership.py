@@ -1,11 +1,8 @@
-"""One bridge for a robot: who commands it says so ten times a second on robot_claim, and others leave it alone.
-
-ROS's graph is not believed: a bridge that was killed stays in it for 20 s, and its successor must not wait; only who is
-heard counts. Since ROS may take seconds until two programs hear each other, whoever holds a robot goes on listening.
-"""
+"""One bridge for a robot: ownership on this computer by a lock, on others by a topic."""
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import time
@@ -17,6 +14,43 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 from unitree_bridge.polled_subscription import PolledSubscription
+
+# One bridge for a robot on this computer, whatever ROS knows.
+
+class RobotLock:
+    """Held from `take` to `release`; the system releases it at once when its process dies.
+
+    It is the name of a socket that nobody talks to: a file would outlive its owner.
+    """
+
+    def __init__(self) -> None:
+        self._socket: socket.socket | None = None
+
+    def take(self, target: tuple[str, int]) -> bool:
+        """Take the robot at this address, host and port; False where another process of this computer has it."""
+        held = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        try:
+            held.bind("\0fcnet-robot-{}:{}".format(*target))
+        except OSError as error:
+            held.close()
+            if error.errno != errno.EADDRINUSE:
+                raise
+            return False
+        self._socket = held
+        return True
+
+    def release(self) -> None:
+        """Let others have the robot."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+
+# One bridge for a robot: who commands it says so ten times a second on robot_claim, and others leave it alone.
+#
+# ROS's graph is not believed: a bridge that was killed stays in it for 20 s, and its successor must not wait; only
+# who is heard counts. Since ROS may take seconds until two programs hear each other, whoever holds a robot goes on
+# listening.
 
 TOPIC = "robot_claim"
 STATES = "joint_states"
