@@ -27,7 +27,7 @@ from fcnet_core.robot import JOINT_NAMES, Robot
 from fcnet_ros.program import participant_profile
 from quadruped_sim.live_robot import MotorDrivenRobot
 from quadruped_sim.terrain import named_terrain
-from sim_bridge.mujoco_physics import MujocoPhysics
+from sim_bridge.mujoco_board import MujocoPhysics
 from unitree_lowlevel.codec import GEN33
 from unitree_lowlevel.fake_board.board import PERIOD, FakeBoard
 from unitree_lowlevel.fake_board.faults import BoardFaults

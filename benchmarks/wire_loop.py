@@ -29,7 +29,7 @@ from std_srvs.srv import Trigger
 from fcnet_core.robot import Robot, load_robot
 from quadruped_sim.live_robot import MotorDrivenRobot
 from quadruped_sim.terrain import named_terrain
-from sim_bridge.mujoco_physics import MujocoPhysics
+from sim_bridge.mujoco_board import MujocoPhysics
 from unitree_lowlevel.codec import GEN33
 from unitree_lowlevel.fake_board.board import FakeBoard
 from unitree_lowlevel.fake_board.physics import JointPhysics

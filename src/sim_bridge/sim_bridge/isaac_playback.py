@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +35,59 @@ from fcnet_core.pacer import Pacer
 from fcnet_core.recording import Recording, read_recording
 from fcnet_core.robot import SETPOINT_FIELDS, load_robot
 from fcnet_ros.program import run_program, spin_beside
-from sim_bridge.isaac_comparison import PlaybackComparison, summary_text
-from sim_bridge.isaac_live_source import LiveSource
-from sim_bridge.isaac_moment import Moment, RecordedMoments, held_moment, moment, standing_moment
-from sim_bridge.isaac_settings import declare_playback_settings
-from sim_bridge.odom_publisher import OdomPublisher
-from sim_bridge.state_publisher import StatePublisher
+from sim_bridge.isaac_source import (
+    LiveSource,
+    Moment,
+    PlaybackComparison,
+    RecordedMoments,
+    held_moment,
+    moment,
+    standing_moment,
+    summary_text,
+)
+from sim_bridge.parameter_declaration import declare, declare_number
+from sim_bridge.publishers import OdomPublisher, StatePublisher
+
+# The parameters of the playback of Isaac Gym recordings, declared with description and range.
+
+@dataclass(frozen=True)
+class PlaybackSettings:
+    """What is played and how; see the descriptions below."""
+
+    robot: str
+    recording: str
+    mapping: str
+    live: str
+    rate: float
+    loop: bool
+    wait_for_controller: bool
+    control_rate: float
+    publish_commands: bool
+    summary: str
+
+
+def declare_playback_settings(node: Node) -> PlaybackSettings:
+    """Declare the parameters of `node` and read them. Raises ValueError with a sentence for what cannot be."""
+    settings = PlaybackSettings(
+        robot=declare(node, "robot", "aliengo", "robot that is played, a file in config/robots"),
+        recording=declare(node, "recording", "", "file to play: .rollout, .npz, .pt, .h5"),
+        mapping=declare(node, "mapping", "", "YAML file that says what the recording's arrays are called"),
+        live=declare(node, "live", "", "host:port at which a running simulation's states are received instead"),
+        rate=declare_number(node, "rate", 1.0, (0.05, 20.0), "recorded seconds per second"),
+        loop=declare(node, "loop", False, "begin again at the end"),
+        wait_for_controller=declare(
+            node, "wait_for_controller", True, "play a standing robot until the controller walks, then the recording"
+        ),
+        control_rate=declare_number(
+            node, "control_rate", 50.0, (0.0, 500.0), "the controller's [Hz]; a recording of that rate is kept in step"
+        ),
+        publish_commands=declare(node, "publish_commands", True, "send the recorded commands as cmd_vel and cmd_pose"),
+        summary=declare(node, "summary", "", "JSON file to write the comparison to; must not exist"),
+    )
+    if bool(settings.recording) == bool(settings.live):
+        raise ValueError("give either a recording (recording:=FILE) or the address of a live one (live:=HOST:PORT)")
+    return settings
+
 
 Array = npt.NDArray[np.float64]
 HOLD_PERIOD = 0.02  # [s] between two states of the robot that waits

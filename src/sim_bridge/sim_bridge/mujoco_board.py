@@ -9,6 +9,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import Any
 
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.node import Node
@@ -16,16 +18,151 @@ from rclpy.parameter import Parameter
 
 from fcnet_core.robot import load_robot
 from fcnet_ros.program import run_program, spin_beside
-from fcnet_ros.recorder_gate import RecorderGate
-from quadruped_sim.live_robot import MotorDrivenRobot
+from fcnet_ros.recorder_gate import DESCRIPTION, LONGEST_TIMEOUT, RecorderGate
+from quadruped_sim.live_robot import GroundTruth, MotorDrivenRobot
 from quadruped_sim.terrain import named_terrain
-from sim_bridge.board_settings import declare_board_settings, faults_after
-from sim_bridge.mujoco_physics import MujocoPhysics
-from sim_bridge.odom_publisher import OdomPublisher
-from sim_bridge.robot_services import RobotServices
-from sim_bridge.simulation_health import SimulationHealth
-from sim_bridge.viewer import Viewer, open_viewer
+from sim_bridge.mujoco_bridge import RobotServices, SimulationHealth, Viewer, open_viewer
+from sim_bridge.parameter_declaration import declare, declare_number
+from sim_bridge.publishers import OdomPublisher
+from unitree_lowlevel.codec import GENERATIONS, Generation
 from unitree_lowlevel.fake_board.board import PERIOD, FakeBoard
+from unitree_lowlevel.fake_board.faults import BoardFaults, fault_fields
+from unitree_lowlevel.fake_board.physics import AMBIENT, MotorHeat, acting_command
+from unitree_lowlevel.messages import LowCommand, LowState
+
+# The parameters of the MuJoCo board, declared with description and range.
+
+# Faults of the line with their largest value; these and `silence` are parameters that may be set at any time.
+LINE_FAULTS = {"delay": 1.0, "jitter": 1.0, "loss": 1.0, "duplicates": 1.0, "reordering": 1.0, "corruption": 1.0}
+NEVER = 0.0
+
+
+@dataclass(frozen=True)
+class BoardSettings:
+    """What the board simulates and where it listens; see the descriptions below."""
+
+    robot: str
+    terrain: str
+    address: str
+    port: int
+    generation: Generation
+    free_running: bool
+    command_timeout: float | None
+    odom_rate: float
+    sensor_noise: float
+    seed: int
+    viewer: bool
+    recorder_timeout: float
+    faults: BoardFaults
+
+
+def declare_board_settings(node: Node) -> BoardSettings:
+    """Declare the parameters of `node` and read them. Raises ValueError with a sentence for what cannot be."""
+    return BoardSettings(
+        robot=declare(node, "robot", "aliengo", "robot to simulate, a file in config/robots"),
+        terrain=declare(node, "terrain", "flat", "ground to walk on, a name from quadruped_sim/terrain.py"),
+        address=declare(node, "address", "127.0.0.1", "where to listen"),
+        port=declare(node, "port", 8007, "UDP port to listen at, 0 for a free one", integer=(0, 65535)),
+        generation=_generation(declare(node, "generation", "gen33", f"wire format: {' or '.join(GENERATIONS)}")),
+        free_running=declare(node, "free_running", True, "500 states a second; else one for each command"),
+        command_timeout=declare_number(
+            node, "command_timeout", NEVER, (NEVER, 10.0), "[s] after which the motors let go, 0 for never"
+        )
+        or None,
+        odom_rate=declare_number(node, "odom_rate", 50.0, (1.0, 500.0), "places on odom per second [Hz]"),
+        sensor_noise=declare_number(node, "sensor_noise", 1.0, (0.0, 10.0), "sensor noise, 1 is that in training"),
+        seed=declare(node, "seed", 0, "seed of noise, pushes and line", integer=(0, 2**31 - 1)),
+        viewer=declare(node, "viewer", False, "open MuJoCo's window; needs a display"),
+        recorder_timeout=declare_number(node, "recorder_timeout", 0.0, (0.0, LONGEST_TIMEOUT), DESCRIPTION),
+        faults=_declare_faults(node),
+    )
+
+
+def faults_after(faults: BoardFaults, parameters: Sequence[Any]) -> BoardFaults:
+    """`faults` with what these parameters set of them. Raises ValueError with a sentence."""
+    known = {*LINE_FAULTS, "silence"}
+    return replace(faults, **{one.name: one.value for one in parameters if one.name in known})
+
+
+def _declare_faults(node: Node) -> BoardFaults:
+    meanings = {fault.name: fault.metadata["help"] for fault in fault_fields()}
+    numbers: dict[str, Any] = {
+        name: declare_number(node, name, 0.0, (0.0, most), meanings[name], fixed=False)
+        for name, most in LINE_FAULTS.items()
+    }
+    silence: bool = declare(node, "silence", False, meanings["silence"], fixed=False)
+    return BoardFaults(**numbers, silence=silence)
+
+
+def _generation(name: str) -> Generation:
+    if name not in GENERATIONS:
+        raise ValueError(f"generation is {name!r}; choose {' or '.join(GENERATIONS)}")
+    return GENERATIONS[name]
+
+
+# A robot in MuJoCo as the body behind a fake motor board.
+
+class MujocoPhysics:
+    """See BoardPhysics. Foot forces are in N, whatever the vendor's unit is. Any thread may push and reset."""
+
+    def __init__(self, body: MotorDrivenRobot) -> None:
+        self.robot = body.robot
+        self._lock = threading.Lock()  # guards the body
+        self._body = body
+        self._heat = MotorHeat(self.robot.torque_limit)
+        self.apply(None)
+
+    @property
+    def damped(self) -> bool:
+        """Whether no joint is stiff."""
+        return self._body.damped
+
+    def apply(self, command: LowCommand | None) -> None:
+        acting = acting_command(command)
+        self._mode = acting.mode
+        with self._lock:
+            self._body.drive(acting.position, acting.velocity, acting.torque, acting.stiffness, acting.damping)
+
+    def block(self, joint: int | None) -> None:
+        self._body.block(joint)
+
+    def advance(self, duration: float) -> None:
+        with self._lock:
+            self._body.advance(round(duration / self._body.model.opt.timestep))
+        self._heat.advance(self._body.data.actuator_force, duration)
+
+    def state(self, tick: int, remote: bytes, identity: tuple[int, ...]) -> LowState:
+        reading = self._body.read_sensors()
+        return LowState(
+            mode=self._mode,
+            position=reading.joint_position,
+            velocity=reading.joint_velocity,
+            torque=reading.joint_effort,
+            temperature=self._heat.temperature,
+            orientation=reading.orientation,
+            angular_velocity=reading.angular_velocity,
+            linear_acceleration=reading.linear_acceleration,
+            imu_temperature=AMBIENT,
+            foot_force=self._body.foot_force(),
+            tick=tick,
+            remote=remote,
+            identity=identity,
+        )
+
+    def ground_truth(self) -> GroundTruth:
+        """Where the trunk really is."""
+        return self._body.ground_truth()
+
+    def push(self, speed: float, direction: float | None) -> float:
+        """See LiveRobot.push."""
+        with self._lock:
+            return self._body.push(speed, direction)
+
+    def reset(self) -> None:
+        """Put the robot back where it started, without torque until the next command."""
+        with self._lock:
+            self._body.reset()
+
 
 RECORDED = ("odom",)
 VIEWER_RATE = 50.0  # [Hz]

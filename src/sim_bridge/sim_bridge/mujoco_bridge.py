@@ -7,28 +7,210 @@ whatever became of the controller.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Protocol
 
+import mujoco
 from builtin_interfaces.msg import Time
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor
 from rclpy.node import Node
 from rclpy.qos import qos_profile_sensor_data
+from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from fcnet_core.joint_command import JointCommand, RefusedCommandError, joint_command
 from fcnet_core.pacer import Pacer
 from fcnet_core.robot import load_robot
 from fcnet_ros.program import run_program, spin_beside
-from fcnet_ros.recorder_gate import RecorderGate
+from fcnet_ros.recorder_gate import DESCRIPTION, LONGEST_TIMEOUT, RecorderGate
 from quadruped_sim.live_robot import LiveRobot
 from quadruped_sim.terrain import named_terrain
-from sim_bridge.odom_publisher import OdomPublisher
-from sim_bridge.robot_services import RobotServices
-from sim_bridge.settings import declare_settings
-from sim_bridge.simulation_health import SimulationHealth
-from sim_bridge.state_publisher import StatePublisher
-from sim_bridge.viewer import Viewer, open_viewer
+from sim_bridge.parameter_declaration import declare, declare_number
+from sim_bridge.publishers import OdomPublisher, StatePublisher
+
+# The parameters of the MuJoCo bridge, declared with description and range.
+
+START_POSES = ("lying", "standing")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the bridge simulates and how fast; see the descriptions below."""
+
+    robot: str
+    terrain: str
+    start: str
+    real_time_factor: float
+    timestep: float
+    publish_rate: float
+    command_timeout: float
+    patience: float
+    sensor_noise: float
+    seed: int
+    viewer: bool
+    recorder_timeout: float
+
+    @property
+    def substeps(self) -> int:
+        """Time steps between two publications."""
+        return round(1.0 / (self.publish_rate * self.timestep))
+
+    @property
+    def period(self) -> float:
+        """Simulated seconds between two publications."""
+        return self.substeps * self.timestep
+
+
+def declare_settings(node: Node) -> Settings:
+    """Declare the parameters of `node` and read them. Raises ValueError with a sentence for what cannot be."""
+    settings = Settings(
+        robot=declare(node, "robot", "aliengo", "robot to simulate, a file in config/robots"),
+        terrain=declare(node, "terrain", "flat", "ground to walk on, a name from quadruped_sim/terrain.py"),
+        start=declare(node, "start", "lying", f"pose after start and reset: {' or '.join(START_POSES)}"),
+        real_time_factor=declare_number(node, "real_time_factor", 1.0, (0.05, 20.0), "simulated seconds per second"),
+        timestep=declare_number(node, "timestep", 0.004, (0.0005, 0.005), "time step of the physics [s]"),
+        publish_rate=declare_number(node, "publish_rate", 250.0, (50.0, 1000.0), "states per simulated second [Hz]"),
+        command_timeout=declare_number(
+            node, "command_timeout", 0.1, (0.01, 5.0), "age [s] beyond which a command is dropped and joints are damped"
+        ),
+        patience=declare_number(
+            node, "patience", 0.0, (0.0, 10.0), "real time [s] for which the simulation waits for a late controller"
+        ),
+        sensor_noise=declare_number(
+            node, "sensor_noise", 1.0, (0.0, 10.0), "sensor noise as a multiple of that in training"
+        ),
+        seed=declare(node, "seed", 0, "seed of the sensor noise and of random pushes", integer=(0, 2**31 - 1)),
+        viewer=declare(node, "viewer", False, "open MuJoCo's window; needs a display"),
+        recorder_timeout=declare_number(node, "recorder_timeout", 0.0, (0.0, LONGEST_TIMEOUT), DESCRIPTION),
+    )
+    _check(settings)
+    return settings
+
+
+def _check(settings: Settings) -> None:
+    if settings.start not in START_POSES:
+        raise ValueError(f"start is {settings.start!r}; choose {' or '.join(START_POSES)}")
+    if settings.substeps < 1 or abs(settings.period * settings.publish_rate - 1.0) > 1e-6:
+        raise ValueError(
+            f"publish_rate {settings.publish_rate:g} Hz does not fit the timestep of {settings.timestep:g} s; "
+            f"choose a rate whose period is a multiple of it, such as {0.5 / settings.timestep:g} Hz"
+        )
+
+
+# The services with which a simulated robot is pushed and put back.
+
+PUSH_DIRECTIONS = {"random": None, "forward": 0.0, "left": 1.5707963, "backward": 3.1415927, "right": -1.5707963}
+
+
+class Movable(Protocol):
+    """A robot that can be pushed and put back; both may be called from any thread."""
+
+    def push(self, speed: float, direction: float | None) -> float:
+        """See LiveRobot.push."""
+        ...
+
+    def reset(self) -> None:
+        """See LiveRobot.reset."""
+        ...
+
+
+class RobotServices:
+    """~/push, with the parameters push_speed and push_direction, and ~/reset of the node with this robot."""
+
+    def __init__(self, node: Node, robot: Movable, start: str) -> None:
+        self._node = node
+        self._robot = robot
+        self._start = start
+        speeds = [FloatingPointRange(from_value=0.0, to_value=3.0, step=0.0)]
+        speed = "change of the trunk's velocity by ~/push [m/s]"
+        side = f"where ~/push pushes: {', '.join(PUSH_DIRECTIONS)}"
+        node.declare_parameter("push_speed", 0.5, ParameterDescriptor(description=speed, floating_point_range=speeds))
+        node.declare_parameter("push_direction", "random", ParameterDescriptor(description=side))
+        node.create_service(Trigger, "~/push", self._push)
+        node.create_service(Trigger, "~/reset", self._reset)
+
+    def _push(self, _request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        speed = self._node.get_parameter("push_speed").value
+        side = self._node.get_parameter("push_direction").value
+        if side not in PUSH_DIRECTIONS:
+            response.message = f"push_direction is {side!r}; choose one of {', '.join(PUSH_DIRECTIONS)}"
+            return response
+        direction = self._robot.push(speed, PUSH_DIRECTIONS[side])
+        response.success = True
+        response.message = f"pushed with {speed:g} m/s towards {direction:.2f} rad from its heading"
+        return response
+
+    def _reset(self, _request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        self._robot.reset()
+        response.success = True
+        response.message = f"the robot is {self._start} where it started"
+        return response
+
+
+# Tells on /diagnostics whether the simulation keeps up and whether the robot is commanded.
+
+TOLERANCE = 0.95  # of the wanted real-time factor below which the simulation is called slow
+
+
+class SimulationHealth:
+    """Publishes one status, `<node>: simulation`."""
+
+    def __init__(self, node: Node, wanted: float) -> None:
+        self._publisher = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
+        self._name = f"{node.get_fully_qualified_name().lstrip('/')}: simulation"
+        self._wanted = wanted
+
+    def publish(self, achieved: float, damped: bool, refused: int, stamp: Time) -> None:
+        """Report the real-time factor achieved, whether the joints are damped, and how many commands were refused."""
+        slow = achieved < TOLERANCE * self._wanted
+        status = DiagnosticStatus(
+            name=self._name,
+            level=DiagnosticStatus.WARN if slow else DiagnosticStatus.OK,
+            message="slower than wanted" if slow else "on time",
+        )
+        status.values = [
+            KeyValue(key="real_time_factor", value=f"{achieved:.3f}"),
+            KeyValue(key="wanted_real_time_factor", value=f"{self._wanted:.3f}"),
+            KeyValue(key="joints", value="damped" if damped else "following"),
+            KeyValue(key="refused_commands", value=str(refused)),
+        ]
+        message = DiagnosticArray(status=[status])
+        message.header.stamp = stamp
+        self._publisher.publish(message)
+
+
+# MuJoCo's own window on a running simulation.
+
+class Viewer(Protocol):
+    """A window that shows the simulation's current state."""
+
+    def is_running(self) -> bool:
+        """Whether the window is still open."""
+        ...
+
+    def sync(self) -> None:
+        """Draw the current state."""
+        ...
+
+    def close(self) -> None:
+        """Close the window."""
+        ...
+
+
+def open_viewer(model: mujoco.MjModel, data: mujoco.MjData) -> Viewer:
+    """Open a window. Raises ValueError where there is no display."""
+    if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        raise ValueError("there is no display for the viewer; leave out viewer:=true or set DISPLAY")
+    import mujoco.viewer
+
+    window: Any = mujoco.viewer.launch_passive(model, data, show_left_ui=False, show_right_ui=False)
+    return window
+
 
 RECORDED = ("joint_states", "imu/data", "odom")
 VIEWER_RATE = 50.0  # [Hz]

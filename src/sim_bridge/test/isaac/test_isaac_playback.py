@@ -16,8 +16,7 @@ import pytest
 
 from fcnet_core.recording import read_recording
 from fcnet_core.robot import JOINT_NAMES
-from sim_bridge.isaac_comparison import PlaybackComparison, summary_text
-from sim_bridge.isaac_live_source import LiveSource
+from sim_bridge.isaac_source import LiveSource, PlaybackComparison, summary_text
 
 MILLISECOND = 1_000_000
 PATIENCE = 90.0  # [s], for a loaded machine

@@ -15,7 +15,7 @@ from fcnet_core.recording import read_recording
 from fcnet_core.replay.closed_comparison import compare_closed
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_core.runtime import load_policy
-from sim_bridge.isaac_moment import held_moment, moment
+from sim_bridge.isaac_source import held_moment, moment
 
 ROOT = Path(__file__).parents[4]
 SCRIPT = ROOT / "tools" / "isaac_gym_writer" / "rollout_writer.py"
