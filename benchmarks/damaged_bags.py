@@ -23,13 +23,13 @@ from damage import RECORD, damaged_copy
 from made_bag import MadeBag
 from rosbags.rosbag2 import CompressionMode, StoragePlugin
 
-from fcnet_core.bags.bag_error import BagError
 from fcnet_core.model_file import load_model
-from fcnet_core.replay.judge_bag import SHIPPED, ReplayError, judge_bag
-from fcnet_core.replay.recording_notes import RecordingNotes
-from fcnet_core.replay.report.page import page
-from fcnet_core.replay.summary import summary
 from fcnet_core.robot import RobotFileError, load_robot
+from fcnet_replay.bags.message_batch import BagError
+from fcnet_replay.evaluation import SHIPPED, ReplayError, judge_bag
+from fcnet_replay.findings import summary
+from fcnet_replay.recording_notes import RecordingNotes
+from fcnet_replay.report.page import page
 
 MEMORY = 3 * 2**30  # [bytes] of address space; the compiler's libraries alone take more than one
 PATIENCE = 20  # [s]

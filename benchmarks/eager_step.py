@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from fcnet_core import spectral
 from fcnet_core.model_file import PolicyModel
+from fcnet_core.policies.fcnet import config as spectral
 
 
 class EagerPolicy:

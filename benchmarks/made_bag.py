@@ -15,10 +15,9 @@ from rosbags.typesys import Stores, get_typestore
 
 from fcnet_core.command import CommandShaper
 from fcnet_core.model_file import PolicyModel
-from fcnet_core.observation import assemble_observation
-from fcnet_core.policy_step import PolicyStep
+from fcnet_core.observation import PolicyStep, assemble_observation
+from fcnet_core.policies.fcnet.numpy_step import NumpyPolicy
 from fcnet_core.robot import JOINT_NAMES, Robot
-from fcnet_core.runtime.numpy_policy import NumpyPolicy
 
 Array = npt.NDArray[np.float64]
 TYPES = get_typestore(Stores.ROS2_JAZZY)

@@ -27,12 +27,12 @@ from pathlib import Path  # noqa: E402
 from made_bag import MadeBag  # noqa: E402
 from rosbags.rosbag2 import CompressionMode  # noqa: E402
 
-from fcnet_core.bags.bag import open_bag  # noqa: E402
 from fcnet_core.model_file import load_model  # noqa: E402
-from fcnet_core.replay.judge_bag import SHIPPED, judge_bag  # noqa: E402
-from fcnet_core.replay.read_run import read_run  # noqa: E402
-from fcnet_core.replay.report.page import page  # noqa: E402
 from fcnet_core.robot import load_robot  # noqa: E402
+from fcnet_replay.bags.bag import open_bag  # noqa: E402
+from fcnet_replay.evaluation import SHIPPED, judge_bag  # noqa: E402
+from fcnet_replay.read_run import read_run  # noqa: E402
+from fcnet_replay.report.page import page  # noqa: E402
 
 KINDS = {
     "250 Hz": (250.0, CompressionMode.NONE),

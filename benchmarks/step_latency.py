@@ -26,14 +26,13 @@ import numpy.typing as npt
 import torch
 from eager_step import EagerPolicy
 
-from fcnet_core.model_file import PolicyModel, load_model
-from fcnet_core.network_shape import NetworkShape
+from fcnet_core.model_file import PolicyModel, card_for_robot, load_model
+from fcnet_core.policies.fcnet.config import NetworkShape
+from fcnet_core.policies.fcnet.numba_step import NumbaPolicy
+from fcnet_core.policies.fcnet.numpy_step import NumpyPolicy
+from fcnet_core.policies.fcnet.onnx import OnnxPolicy
 from fcnet_core.policy import Policy
-from fcnet_core.policy_card import card_for_robot
 from fcnet_core.robot import load_robot
-from fcnet_core.runtime.numba_policy import NumbaPolicy
-from fcnet_core.runtime.numpy_policy import NumpyPolicy
-from fcnet_core.runtime.onnx_policy import OnnxPolicy
 
 REFERENCE = "PyTorch eager"
 RUNTIMES: dict[str, Callable[[PolicyModel], Policy]] = {

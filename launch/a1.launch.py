@@ -2,7 +2,7 @@
 
 from launch import LaunchDescription
 
-from fcnet_controller.robot_launch import describe_robot
+from fcnet_controller.descriptions.robot import describe_robot
 
 
 def generate_launch_description() -> LaunchDescription:

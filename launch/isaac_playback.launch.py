@@ -2,7 +2,7 @@
 
 from launch import LaunchDescription
 
-from fcnet_controller.isaac_playback_launch import describe_playback
+from fcnet_controller.descriptions.playback import describe_playback
 
 
 def generate_launch_description() -> LaunchDescription:

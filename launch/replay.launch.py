@@ -2,7 +2,7 @@
 
 from launch import LaunchDescription
 
-from fcnet_controller.replay_launch import describe_replay
+from fcnet_controller.descriptions.playback import describe_replay
 
 
 def generate_launch_description() -> LaunchDescription:

@@ -10,7 +10,6 @@ setup(
     name=NAME,
     version="0.1.0",
     packages=find_packages(exclude=["test"]),
-    package_data={NAME: ["monitor_page/*"]},
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (f"share/{NAME}", ["package.xml"]),
@@ -25,11 +24,11 @@ setup(
     entry_points={
         "console_scripts": [
             "controller = fcnet_controller.program:controller",
-            "teleop_keyboard = fcnet_controller.program:teleop_keyboard",
-            "teleop_joy = fcnet_controller.program:teleop_joy",
-            "demo_course = fcnet_controller.program:demo_course",
+            "teleop_keyboard = fcnet_teleop.program:teleop_keyboard",
+            "teleop_joy = fcnet_teleop.program:teleop_joy",
+            "demo_course = fcnet_teleop.program:demo_course",
             "replay = fcnet_controller.program:replay",
-            "monitor = fcnet_controller.program:monitor",
+            "monitor = fcnet_teleop.program:monitor",
         ],
     },
 )

@@ -25,8 +25,6 @@ setup(
             "train = fcnet_core.verbs.train",
             "export = fcnet_core.verbs.export",
             "info = fcnet_core.verbs.info",
-            "replay = fcnet_core.verbs.replay",
-            "dataset = fcnet_core.verbs.dataset",
             "urdf = fcnet_core.verbs.urdf",
         ],
     },

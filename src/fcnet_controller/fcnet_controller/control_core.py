@@ -2,27 +2,90 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_controller.loop_statistics import LoopStatistics
 from fcnet_controller.posture import Answer, Mode, Posture
-from fcnet_controller.state_buffer import StateBuffer
-from fcnet_controller.watchdogs import JointErrorWatchdog, TiltWatchdog
-from fcnet_core.command_arbiter import CommandArbiter
-from fcnet_core.guard import NonFiniteObservation
-from fcnet_core.joint_limiter import JointLimiter
-from fcnet_core.model_file import PolicyModel
-from fcnet_core.policy import Policy
-from fcnet_core.policy_card import PolicyCard
-from fcnet_core.policy_step import PolicyStep
-from fcnet_core.robot import SETPOINT_FIELDS, Robot
-from fcnet_core.walking import Walking
+from fcnet_core.command import CommandArbiter
+from fcnet_core.control_clock import LatencyRing
+from fcnet_core.limiter import JointLimiter
+from fcnet_core.model_file import PolicyCard, PolicyModel
+from fcnet_core.observation import NonFiniteObservation, PolicyStep
+from fcnet_core.policy import Policy, Walking
+from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS, Robot, Safety
+from fcnet_ros.state import StateBuffer
+
+# What the controller watches while joints follow targets; each watchdog returns a reason in words, or None.
 
 Array = npt.NDArray[np.float64]
+
+
+class TiltWatchdog:
+    """Watches the angle between the trunk and the vertical."""
+
+    def __init__(self, safety: Safety) -> None:
+        self._limit = safety.max_tilt
+
+    def check(self, orientation: Array) -> str | None:
+        """Reason to give up for an orientation (4,) x, y, z, w."""
+        x, y, _, _ = orientation.tolist()
+        tilt = math.acos(max(-1.0, 1.0 - 2.0 * (x * x + y * y)))  # the body's z axis against the vertical
+        if tilt <= self._limit:
+            return None
+        return f"the robot is tilted by {tilt:.2f} rad, the limit is {self._limit:g} rad; set it on its belly"
+
+
+class JointErrorWatchdog:
+    """Watches the distance between targets and measured positions, which grows when a leg is blocked or powerless.
+
+    It counts only after the robot's joint_error_time: impacts pass, blocked legs stay.
+    """
+
+    def __init__(self, safety: Safety, period: float) -> None:
+        self._limit = safety.max_joint_error
+        self._patience = safety.joint_error_time
+        self._period = period
+        self._exceeded = 0.0
+
+    def reset(self) -> None:
+        """Forget how long a joint has been away."""
+        self._exceeded = 0.0
+
+    def check(self, target: Array, measured: Array) -> str | None:
+        """Reason to give up for targets and positions (12,) [rad] that have been so for one more period."""
+        error = np.abs(target - measured)
+        worst = int(error.argmax())
+        self._exceeded = self._exceeded + self._period if error[worst] > self._limit else 0.0
+        if self._exceeded <= self._patience:
+            return None
+        return (
+            f"{JOINT_NAMES[worst]} is {error[worst]:.2f} rad from its target, the limit is {self._limit:g} rad; "
+            "look for a blocked leg or a motor without power"
+        )
+
+
+# Figures of the control loop: how late, how long, how often missed.
+
+class LoopStatistics:
+    """What a control loop has done since it was started.
+
+    cycles: cycles run. misses: cycles that never ran because an earlier one came a whole period late. wake: from the
+    deadline to the loop's awakening. step: one step of the policy. response: while walking, from the reception of the
+    older part of the state that was used to the return of the publish call.
+    """
+
+    def __init__(self) -> None:
+        self.cycles = 0
+        self.misses = 0
+        self.wake = LatencyRing()
+        self.step = LatencyRing()
+        self.response = LatencyRing()
+
+
 EMERGENCY_STOP = "emergency stop"
 STANDSTILL: Array = np.zeros(len(SETPOINT_FIELDS))
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from fcnet_controller.control_core import ControlCore
 from fcnet_controller.posture import Mode
-from fcnet_controller.state_receiver import StateReceiver
-from fcnet_controller.target_publisher import TargetPublisher
+from fcnet_controller.topics import TargetPublisher
+from fcnet_ros.state import StateReceiver
 
 FRESH = 0.0003  # [s] a state younger than this at the deadline is used at once
 LONGEST_WAIT = 0.005  # [s] or half a period; how long a cycle waits for a younger one, a period at 200 Hz

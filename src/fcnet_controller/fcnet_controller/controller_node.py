@@ -16,26 +16,44 @@ from rclpy.parameter import Parameter
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import String
 
-from fcnet_controller.auto_start import AutoStart
-from fcnet_controller.bridge_listener import BridgeListener
-from fcnet_controller.command_receiver import CommandReceiver
 from fcnet_controller.control_core import ControlCore
 from fcnet_controller.control_loop import ControlLoop
-from fcnet_controller.controller_parameters import (
+from fcnet_controller.health import Health
+from fcnet_controller.parameters import (
     PARAMETERS,
     STYLE,
     ControllerParameters,
     declare_parameters,
+    load_core,
     read_parameters,
 )
-from fcnet_controller.core_loading import load_core
-from fcnet_controller.gains_publisher import GainsPublisher
-from fcnet_controller.health import Health
-from fcnet_controller.mode_services import ModeServices
-from fcnet_controller.state_receiver import StateReceiver
-from fcnet_controller.target_publisher import TargetPublisher
+from fcnet_controller.posture import Mode
+from fcnet_controller.topics import BridgeListener, CommandReceiver, GainsPublisher, ModeServices, TargetPublisher
 from fcnet_ros.program import run_program, spin
 from fcnet_ros.recorder_gate import RecorderGate
+from fcnet_ros.state import StateReceiver
+
+# Gets a robot walking without anybody asking, once.
+
+class AutoStart:
+    """Stands up as soon as states arrive, then walks; done for good when the robot walks or is in fault."""
+
+    def __init__(self, core: ControlCore) -> None:
+        self._core = core
+        self._stood_up = False
+        self.done = False
+
+    def advance(self, now: float) -> None:
+        """Make the next request, if it is time for it; `now` is the core's time [s]."""
+        mode = self._core.mode
+        if self.done or mode in (Mode.WALKING, Mode.FAULT, Mode.LYING_DOWN):
+            self.done = True
+        elif mode is Mode.PASSIVE:
+            self.done = self._stood_up
+            self._stood_up = self._stood_up or self._core.stand_up(now).accepted
+        elif mode is Mode.STANDING:
+            self._core.walk()
+
 
 HEALTH_PERIOD = 1.0  # [s]
 AUTO_START_PERIOD = 0.1  # [s]

@@ -6,10 +6,9 @@ import time
 
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 
-from fcnet_controller.control_core import ControlCore
-from fcnet_controller.loop_statistics import LoopStatistics
+from fcnet_controller.control_core import ControlCore, LoopStatistics
 from fcnet_controller.posture import Mode
-from fcnet_core.latency import Quantiles
+from fcnet_core.control_clock import Quantiles
 
 SLOW = 0.95  # of the wanted rate, below which the loop is called slow
 

@@ -5,16 +5,42 @@ passive -> standing_up -> standing -> walking -> lying_down -> passive; any -> f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_controller.pose_ramp import PoseRamp
 from fcnet_core.robot import JOINT_NAMES, Robot
 
+# A smooth way from one joint pose over others to the last.
+
 Array = npt.NDArray[np.float64]
+
+
+class PoseRamp:
+    """Minimum-jerk motion through poses (12,) [rad], resting at each; `durations` [s] has one entry per stretch."""
+
+    def __init__(self, poses: Sequence[Array], durations: Sequence[float]) -> None:
+        self._stretches = list(zip(pairwise(poses), durations, strict=True))
+        self._last = poses[-1]
+        self.duration = float(sum(durations))
+
+    def target(self, elapsed: float) -> Array:
+        """The pose (12,) [rad] `elapsed` seconds after the start; the last pose once the ramp is done."""
+        for (start, end), duration in self._stretches:
+            if elapsed < duration:
+                return start + _minimum_jerk(elapsed / duration) * (end - start)
+            elapsed -= duration
+        return self._last
+
+
+def _minimum_jerk(fraction: float) -> float:
+    """0 to 1 with zero velocity and acceleration at both ends."""
+    return fraction**3 * (10 - 15 * fraction + 6 * fraction**2)
+
 
 FOLDING_SPEED = 1.5  # [rad/s] of the fastest joint while sprawled legs are folded under the body
 FOLDED_ENOUGH = 0.35  # [rad] a start this near to the way from lie to stand pose needs no folding first

@@ -19,9 +19,8 @@ from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
-from fcnet_core.model_file import PolicyModel, save_model
-from fcnet_core.network_shape import NetworkShape
-from fcnet_core.policy_card import card_for_robot
+from fcnet_core.model_file import PolicyModel, card_for_robot, save_model
+from fcnet_core.policies.fcnet.config import NetworkShape
 from fcnet_core.robot import JOINT_NAMES, load_robot
 from fcnet_ros.program import participant_profile
 

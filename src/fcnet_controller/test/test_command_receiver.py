@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from geometry_msgs.msg import Twist, TwistStamped
 
-from fcnet_controller.command_publisher import CommandPublisher
-from fcnet_controller.command_receiver import CommandReceiver
-from fcnet_core.command_arbiter import CommandArbiter
-from fcnet_core.remote_map import Source, load_remote_map
+from fcnet_controller.topics import CommandReceiver
+from fcnet_core.command import CommandArbiter
+from fcnet_core.remote import Source, load_remote_map
+from fcnet_teleop.commands import CommandPublisher
 
 PERIOD = 0.05  # [s]
 TOPICS = {"joystick": "joystick/cmd_vel", "keyboard": "keyboard/cmd_vel", "cmd_vel": "cmd_vel"}

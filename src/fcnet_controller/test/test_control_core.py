@@ -3,11 +3,11 @@ import math
 import numpy as np
 import pytest
 
-from fcnet_controller.auto_start import AutoStart
 from fcnet_controller.control_core import ControlCore, ControlSettings
+from fcnet_controller.controller_node import AutoStart
 from fcnet_controller.posture import Mode
+from fcnet_core.policies.fcnet.numpy_step import NumpyPolicy
 from fcnet_core.robot import JOINT_NAMES
-from fcnet_core.runtime.numpy_policy import NumpyPolicy
 
 UPRIGHT = np.array([0.0, 0.0, 0.0, 1.0])
 

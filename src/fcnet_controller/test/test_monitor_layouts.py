@@ -15,7 +15,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
-from fcnet_core.remote_map import load_remote_map
+from fcnet_core.remote import load_remote_map
 from fcnet_core.robot import JOINT_NAMES, ROBOT_FOLDER
 from fcnet_core.urdf import BASE_FRAME
 

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from fcnet_controller.launch_arguments import ARGUMENTS
-from fcnet_controller.recording_launch import controller_section, recorded_topics, recording, recording_notes
+from fcnet_controller.descriptions.recording import controller_section, recorded_topics, recording, recording_notes
+from fcnet_controller.descriptions.robot import ARGUMENTS
 from fcnet_core.model_file import load_model
 
 

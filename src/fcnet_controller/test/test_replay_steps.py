@@ -15,14 +15,13 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from fcnet_controller.control_core import ControlSettings
 from fcnet_controller.posture import Mode
-from fcnet_controller.replay_core import ReplayCore
-from fcnet_controller.replay_steps import ReplaySteps
-from fcnet_controller.state_receiver import seconds
-from fcnet_core.joint_limiter import JointLimiter
-from fcnet_core.observation import assemble_observation
-from fcnet_core.policy_step import PolicyStep
+from fcnet_controller.replay.core import ReplayCore
+from fcnet_controller.replay.steps import ReplaySteps
+from fcnet_core.limiter import JointLimiter
+from fcnet_core.observation import PolicyStep, assemble_observation
+from fcnet_core.policies.registry import load_policy
 from fcnet_core.robot import JOINT_NAMES
-from fcnet_core.runtime import load_policy
+from fcnet_ros.state import seconds
 
 RATE = 50.0
 START = 1_795_248_733_266_570_334  # [ns]

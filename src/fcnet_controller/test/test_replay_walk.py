@@ -11,13 +11,13 @@ from rclpy.time import Time
 from sensor_msgs.msg import Imu, JointState
 
 from fcnet_controller.control_core import ControlSettings
-from fcnet_controller.replay_core import ReplayCore
-from fcnet_controller.replay_walk import ReplayWalk
-from fcnet_controller.state_receiver import seconds
-from fcnet_core.replay.closed_comparison import compare_closed
-from fcnet_core.replay.timed_states import TimedStates
+from fcnet_controller.replay.core import ReplayCore
+from fcnet_controller.replay.steps import ReplayWalk
+from fcnet_core.policies.registry import load_policy
 from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS
-from fcnet_core.runtime import load_policy
+from fcnet_replay.inferred_steps import TimedStates
+from fcnet_replay.policy_replay import compare_closed
+from fcnet_ros.state import seconds
 
 RATE = 50.0
 START = 1_795_248_733_266_570_334  # [ns]

@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from fcnet_controller.state_buffer import StateBuffer
 from fcnet_core.robot import JOINT_NAMES
+from fcnet_ros.state import StateBuffer
 
 UPRIGHT = (0.0, 0.0, 0.0, 1.0)
 

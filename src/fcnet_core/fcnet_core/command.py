@@ -1,19 +1,68 @@
-"""From setpoints (what a person asks for) to the 16-dimensional command vector (what a policy sees).
-
-Index of the command vector: 0 vx [m/s], 1 vy [m/s], 2 yaw rate [rad/s], 3 body height offset [m], 4 roll [rad],
-5 pitch [rad], 6 stance width - 1, 7 foot clearance offset [m], 8 sine and 9 cosine of the gait phase, 10 walk flag,
-11 stride frequency offset [Hz], 12-15 zero.
-"""
+"""From the commands of several sources to the 16-dimensional command vector that a policy sees."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_core.gait_clock import GaitClock
 from fcnet_core.robot import SETPOINT_FIELDS, CommandRange, Gait
+from fcnet_core.rotation import roll_pitch_yaw
+
+# The gait clock: a phase that depends on the commands and on time alone.
+#
+# The controller computes it, the expert follows it, so a policy that imitates the expert can see where in the stride
+# the expert is. It starts at once, stops only where a stride is half or wholly done, and lingers after the command
+# has gone to zero, so that a robot in motion comes to rest on its feet.
 
 Array = npt.NDArray[np.float64]
+VX, VY, YAW_RATE = (SETPOINT_FIELDS.index(field) for field in ("vx", "vy", "yaw_rate"))
+FREQUENCY = SETPOINT_FIELDS.index("frequency")
+
+
+class GaitClock:
+    """Gait phases of `batch` robots, each in [0, 1), advanced by `period` seconds a step."""
+
+    def __init__(self, gait: Gait, period: float, batch: int = 1) -> None:
+        self.gait = gait
+        self.period = period
+        self.phase: Array = np.zeros(batch)
+        self.walking = np.zeros(batch, dtype=bool)
+        self._linger: Array = np.zeros(batch)
+
+    def reset(self, mask: npt.NDArray[np.bool_] | None = None) -> None:
+        """Bring the clocks in `mask` (batch,), or all, to rest at phase 0."""
+        chosen = np.ones(len(self.phase), dtype=bool) if mask is None else mask
+        self.phase[chosen] = 0.0
+        self.walking[chosen] = False
+        self._linger[chosen] = 0.0
+
+    def frequency(self, setpoint: Array) -> Array:
+        """Strides per second (batch,) for setpoints (batch, 9)."""
+        speed = np.hypot(setpoint[:, VX], setpoint[:, VY])
+        above = np.maximum(speed - self.gait.speed_knee, 0.0)
+        return self.gait.frequency + self.gait.frequency_gain * above + setpoint[:, FREQUENCY]
+
+    def advance(self, setpoint: Array) -> None:
+        """Move on by one period under setpoints (batch, 9)."""
+        motion = np.abs(setpoint[:, VX]) + np.abs(setpoint[:, VY]) + 0.3 * np.abs(setpoint[:, YAW_RATE])
+        commanded = motion > self.gait.threshold
+        self._linger = np.where(commanded, self.gait.linger, np.maximum(self._linger - self.period, 0.0))
+        wanted = commanded | (self._linger > 0)
+        moved = self.phase + self.frequency(setpoint) * self.period
+        crossed = np.floor(2 * moved) > np.floor(2 * self.phase)
+        stops = self.walking & crossed & ~wanted
+        self.phase = np.where(stops, np.floor(2 * moved) / 2, np.where(self.walking | wanted, moved, self.phase)) % 1.0
+        self.walking = (self.walking | wanted) & ~stops
+
+
+# From setpoints (what a person asks for) to the 16-dimensional command vector (what a policy sees).
+#
+# Index of the command vector: 0 vx [m/s], 1 vy [m/s], 2 yaw rate [rad/s], 3 body height offset [m], 4 roll [rad], 5
+# pitch [rad], 6 stance width - 1, 7 foot clearance offset [m], 8 sine and 9 cosine of the gait phase, 10 walk flag,
+# 11 stride frequency offset [Hz], 12-15 zero.
+
 COMMAND_SIZE = 16
 
 
@@ -54,3 +103,120 @@ class CommandShaper:
         command[:, 10] = self.clock.walking
         command[:, 11] = self.setpoint[:, 8]
         return command
+
+
+# What one person or program wants of the robot; commands grow stale.
+
+SHORTEST_QUATERNION = 0.5
+NEVER = float("-inf")
+STILL = (0.0, 0.0, 0.0)
+
+
+class CommandSource:
+    """The newest commands of one source; `higher` are those that are heard before it.
+
+    It is active until its newest command is older than `timeout` seconds. Written by callbacks and read by the control
+    loop without a lock: every command is replaced as a whole.
+    """
+
+    def __init__(self, name: str, timeout: float, higher: tuple[CommandSource, ...] = ()) -> None:
+        self.name = name
+        self._timeout = timeout
+        self._higher = higher
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget what it has said."""
+        self._velocity = (*STILL, NEVER)
+        self._pose = (*STILL, NEVER)
+
+    def set_velocity(self, vx: float, vy: float, yaw_rate: float, now: float) -> str | None:
+        """Take a velocity [m/s, m/s, rad/s] given at time `now` [s].
+
+        A velocity that is not finite counts as zero; the sentence returned says so.
+        """
+        if all(map(math.isfinite, (vx, vy, yaw_rate))):
+            self._velocity = (vx, vy, yaw_rate, now)
+            return None
+        self._velocity = (*STILL, now)
+        return f"velocity ({vx}, {vy}, {yaw_rate}) of {self.name} is not finite and counts as zero; send finite numbers"
+
+    def set_pose(self, height: float, orientation: tuple[float, float, float, float], now: float) -> str | None:
+        """Take a height offset [m] and an attitude x, y, z, w relative to the heading, of which roll and pitch count.
+
+        It is lost while a higher source is active. A pose that cannot be one is ignored; the sentence returned says so.
+        """
+        length = math.hypot(*orientation)
+        if not (math.isfinite(height) and math.isfinite(length) and length >= SHORTEST_QUATERNION):
+            return f"the pose of {self.name} is ignored: height must be finite and orientation a unit quaternion"
+        if not any(source.is_active(now) for source in self._higher):
+            roll, pitch, _ = roll_pitch_yaw(np.array(orientation) / length)
+            self._pose = (height, float(roll), float(pitch), now)
+        return None
+
+    def is_active(self, now: float) -> bool:
+        """Whether it has said something that still counts at time `now` [s]."""
+        return now - max(self._velocity[3], self._pose[3]) <= self._timeout
+
+    def velocity(self, now: float) -> tuple[float, float, float]:
+        """Vx [m/s], vy [m/s], yaw rate [rad/s] that count at time `now` [s]: zero where they are stale."""
+        vx, vy, yaw_rate, given = self._velocity
+        return (vx, vy, yaw_rate) if now - given <= self._timeout else STILL
+
+    @property
+    def pose(self) -> tuple[float, float, float, float]:
+        """Height [m], roll, pitch [rad] of its last pose and the time [s] when it was given."""
+        return self._pose
+
+
+# Decides who of several sources moves the robot.
+
+VELOCITY = [SETPOINT_FIELDS.index(field) for field in ("vx", "vy", "yaw_rate")]
+POSE = [SETPOINT_FIELDS.index(field) for field in ("height", "roll", "pitch")]
+STYLE = [SETPOINT_FIELDS.index(field) for field in ("width", "clearance", "frequency")]
+
+
+class CommandArbiter:
+    """The sources of commands, most important first. The first active one is in control, and it alone.
+
+    A command older than `timeout` seconds is none: without an active source the velocity is zero. A pose stays until
+    a source in control gives another. Called by callbacks and by the control loop without a lock, see CommandSource.
+    """
+
+    def __init__(self, timeout: float) -> None:
+        self._timeout = timeout
+        self._sources: tuple[CommandSource, ...] = ()
+        self._style = (0.0, 0.0, 0.0)
+
+    def add_source(self, name: str) -> CommandSource:
+        """A new source, less important than those there are."""
+        source = CommandSource(name, self._timeout, higher=self._sources)
+        self._sources = (*self._sources, source)
+        return source
+
+    def set_style(self, width: float, clearance: float, frequency: float) -> None:
+        """Take offsets of stance width (as a fraction), foot clearance [m] and stride frequency [Hz]; all finite."""
+        self._style = (width, clearance, frequency)
+
+    def clear(self) -> None:
+        """Forget all velocities and poses."""
+        for source in self._sources:
+            source.clear()
+
+    def source(self, now: float) -> str:
+        """Name of the source in control at time `now` [s]; empty for none."""
+        active = self._active(now)
+        return active.name if active else ""
+
+    def wanted(self, now: float) -> Array:
+        """Setpoints (9,) in SETPOINT_FIELDS order at time `now` [s]; ranges are the CommandShaper's business."""
+        setpoint = np.zeros(len(SETPOINT_FIELDS))
+        if active := self._active(now):
+            setpoint[VELOCITY] = active.velocity(now)
+        if self._sources:
+            setpoint[POSE] = max((source.pose for source in self._sources), key=lambda pose: pose[3])[:3]
+        setpoint[STYLE] = self._style
+        return setpoint
+
+    def _active(self, now: float) -> CommandSource | None:
+        return next((source for source in self._sources if source.is_active(now)), None)

@@ -1,15 +1,65 @@
-"""The 70-dimensional observation, assembled here for simulator, training, controller and replay alike.
-
-Order (paper, appendix C.3): projected gravity 3, joint velocity 12, sine and cosine of the joint positions 12 + 12,
-body angular velocity 3, last action 12, command 16.
-"""
+"""The 70-dimensional observation, assembled here for simulator, training, controller and replay alike."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from fcnet_core.command import COMMAND_SIZE
 from fcnet_core.rotation import projected_gravity
+
+# The finite-value guard: one NaN would stay in a recurrent state for ever, so it is stopped before any is touched.
+
+class NonFiniteObservation(ValueError):
+    """An observation holds NaN or infinity; the policy's state is as it was before."""
+
+
+def finite_observation(observation: npt.ArrayLike, shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
+    """The observation as contiguous float32, of the given shape.
+
+    Raises NonFiniteObservation when an entry is NaN, infinite or beyond float32, ValueError for another shape.
+    """
+    with np.errstate(over="ignore"):
+        checked = np.ascontiguousarray(observation, dtype=np.float32)
+    if checked.shape != shape:
+        raise ValueError(f"the policy expects an observation of shape {shape}, not {checked.shape}")
+    finite = np.isfinite(checked)
+    if not finite.all():
+        entries = ", ".join(str(entry if len(shape) > 1 else entry[0]) for entry in np.argwhere(~finite).tolist()[:5])
+        raise NonFiniteObservation(f"the observation is not finite at {entries}; check the sensor that fills it")
+    return checked
+
+
+# What a policy needs to know about the robot's present state.
+
+Array = npt.NDArray[np.float64]
+
+
+class MeasuredState(Protocol):
+    """Joints (12,) in JOINT_NAMES order [rad, rad/s]; orientation (4,) x, y, z, w; angular velocity (3,) [rad/s] in the
+    body frame.
+    """
+
+    @property
+    def joint_position(self) -> Array: ...
+
+    @property
+    def joint_velocity(self) -> Array: ...
+
+    @property
+    def orientation(self) -> Array: ...
+
+    @property
+    def angular_velocity(self) -> Array: ...
+
+
+# The 70-dimensional observation, assembled here for simulator, training, controller and replay alike.
+#
+# Order (paper, appendix C.3): projected gravity 3, joint velocity 12, sine and cosine of the joint positions 12 + 12,
+# body angular velocity 3, last action 12, command 16.
 
 OBSERVATION_SIZE = 70
 ACTION_SIZE = 12
@@ -46,3 +96,32 @@ def assemble_observation(
         command,
     )
     return np.concatenate(parts, axis=-1).astype(np.float32)
+
+
+# What went into one step of a policy, told so that a recording can be replayed to the last digit.
+#
+# A bag holds every state and command, but not which of them a cycle had when it began; this says so.
+
+SCALARS = ("target_stamp", "previous_stamp", "joints_stamp", "imu_stamp", "cold")
+LABEL = f"{', '.join(SCALARS)}, command[{COMMAND_SIZE}]"
+SIZE = len(SCALARS) + COMMAND_SIZE
+
+
+@dataclass(frozen=True)
+class PolicyStep:
+    """One step. Stamps [s] of the message that carried its targets, of the one sent before, and of the joint_states and
+    imu/data it saw (as a double they are good to half a microsecond); cold: whether it was the first after a reset;
+    command (16,), see command.py.
+    """
+
+    target_stamp: float
+    previous_stamp: float
+    joints_stamp: float
+    imu_stamp: float
+    cold: bool
+    command: Array
+
+    def vector(self) -> Array:
+        """The step as the numbers (21,) that LABEL names."""
+        scalars = [self.target_stamp, self.previous_stamp, self.joints_stamp, self.imu_stamp, self.cold]
+        return np.concatenate([scalars, self.command])

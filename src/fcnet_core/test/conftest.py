@@ -11,9 +11,8 @@ import numpy.typing as npt
 import pytest
 from hypothesis import settings
 
-from fcnet_core.model_file import PolicyModel
-from fcnet_core.network_shape import NetworkShape
-from fcnet_core.policy_card import card_for_robot
+from fcnet_core.model_file import PolicyModel, card_for_robot
+from fcnet_core.policies.fcnet.config import NetworkShape
 from fcnet_core.robot import load_robot
 
 DATA = Path(__file__).parent / "data"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fcnet_core.guard import NonFiniteObservation
-from fcnet_core.runtime.batched_policy import BatchedPolicy
-from fcnet_core.runtime.numpy_policy import NumpyPolicy
+from fcnet_core.observation import NonFiniteObservation
+from fcnet_core.policies.fcnet.batched import BatchedPolicy
+from fcnet_core.policies.fcnet.numpy_step import NumpyPolicy
 
 BATCH = 5
 

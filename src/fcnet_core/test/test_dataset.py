@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fcnet_core.dataset import Dataset, DatasetError, DatasetWriter
+from fcnet_core.learning.dataset import Dataset, DatasetError, DatasetWriter
 from fcnet_core.robot import JOINT_NAMES
 
 RECIPE = {"robot": "aliengo", "control_rate": 50.0, "expert": "trot"}
@@ -88,7 +88,7 @@ WRITE = """
 import sys
 sys.path.insert(0, {test_folder!r})
 from test_dataset import RECIPE, arrays
-from fcnet_core.dataset import DatasetError, DatasetWriter
+from fcnet_core.learning.dataset import DatasetError, DatasetWriter
 try:
     DatasetWriter({folder!r}, RECIPE).write_shard(2, **arrays(2, sequences={sequences}, steps=1000), job={{}})
 except DatasetError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fcnet_core.runtime.numba_policy import NumbaPolicy
+from fcnet_core.policies.fcnet.numba_step import NumbaPolicy
 
 STEPS = 100_000
 

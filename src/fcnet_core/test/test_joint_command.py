@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcnet_core.joint_command import DAMP, RefusedCommandError, joint_command
+from fcnet_core.limiter import DAMP, RefusedCommandError, joint_command
 from fcnet_core.robot import JOINT_NAMES
 
 POSITIONS = [0.1 * index for index in range(12)]

@@ -9,16 +9,17 @@ import numpy as np
 import pytest
 
 from fcnet_core.model_file import ModelFileError, save_model
-from fcnet_core.runtime import RuntimeMissingError, load_policy
-from fcnet_core.runtime.numba_policy import NumbaPolicy
-from fcnet_core.runtime.numpy_policy import NumpyPolicy
+from fcnet_core.policies.fcnet.numba_step import NumbaPolicy
+from fcnet_core.policies.fcnet.numpy_step import NumpyPolicy
+from fcnet_core.policies.registry import RuntimeMissingError, load_policy
 
 TORCH_FREE = """
 import sys
 sys.modules["torch"] = None
-import numpy, fcnet_core.cli, fcnet_core.dataset, fcnet_core.verbs.info, fcnet_core.verbs.export, fcnet_core.verbs.train
-from fcnet_core.runtime import load_policy
-from fcnet_core.runtime.batched_policy import BatchedPolicy
+import numpy, fcnet_core.cli, fcnet_core.learning.dataset
+import fcnet_core.verbs.info, fcnet_core.verbs.export, fcnet_core.verbs.train
+from fcnet_core.policies.registry import load_policy
+from fcnet_core.policies.fcnet.batched import BatchedPolicy
 from fcnet_core.model_file import load_model
 for runtime in ("auto", "numpy", "onnx"):
     assert load_policy(sys.argv[1], runtime).step(numpy.zeros(11)).shape == (3,)

@@ -13,13 +13,13 @@ import safetensors.numpy
 from fcnet_core.model_file import (
     FORMAT_VERSION,
     METADATA_ENTRY,
+    CardError,
     ModelFileError,
     PolicyModel,
     check_robot,
     load_model,
     save_model,
 )
-from fcnet_core.policy_card import CardError
 from fcnet_core.robot import load_robot
 
 

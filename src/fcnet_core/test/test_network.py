@@ -8,10 +8,15 @@ import numpy as np
 import pytest
 import torch
 
-from fcnet_core import network as network_module
-from fcnet_core import spectral
-from fcnet_core.network import DirectFilter, FourierControllerNetwork, SpectralFilter, fast_transform_length
-from fcnet_core.network_shape import NetworkShape
+from fcnet_core.policies.fcnet import config as spectral
+from fcnet_core.policies.fcnet import network as network_module
+from fcnet_core.policies.fcnet.config import NetworkShape
+from fcnet_core.policies.fcnet.network import (
+    DirectFilter,
+    FourierControllerNetwork,
+    SpectralFilter,
+    fast_transform_length,
+)
 
 GOLDEN = Path(__file__).parent / "data" / "small_a.npz"
 

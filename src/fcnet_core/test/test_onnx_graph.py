@@ -9,8 +9,8 @@ import onnxruntime
 import pytest
 
 from fcnet_core.model_file import METADATA_ENTRY
-from fcnet_core.runtime.batched_policy import BatchedPolicy
-from fcnet_core.runtime.onnx_graph import INPUTS, OPSET, OUTPUTS, onnx_model
+from fcnet_core.policies.fcnet.batched import BatchedPolicy
+from fcnet_core.policies.fcnet.onnx import INPUTS, OPSET, OUTPUTS, onnx_model
 
 
 @pytest.mark.parametrize("batch", [1, 4])

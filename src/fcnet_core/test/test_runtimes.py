@@ -7,13 +7,13 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from fcnet_core.guard import NonFiniteObservation
 from fcnet_core.model_file import PolicyModel
+from fcnet_core.observation import NonFiniteObservation
+from fcnet_core.policies.fcnet.batched import BatchedPolicy
+from fcnet_core.policies.fcnet.numba_step import NumbaPolicy
+from fcnet_core.policies.fcnet.numpy_step import NumpyPolicy
+from fcnet_core.policies.fcnet.onnx import OnnxPolicy
 from fcnet_core.policy import Policy
-from fcnet_core.runtime.batched_policy import BatchedPolicy
-from fcnet_core.runtime.numba_policy import NumbaPolicy
-from fcnet_core.runtime.numpy_policy import NumpyPolicy
-from fcnet_core.runtime.onnx_policy import OnnxPolicy
 
 
 class OneOfThree:

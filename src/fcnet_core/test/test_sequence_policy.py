@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fcnet_core.guard import NonFiniteObservation
-from fcnet_core.runtime.numpy_policy import NumpyPolicy
-from fcnet_core.runtime.sequence_policy import BLOCK, SequencePolicy
+from fcnet_core.observation import NonFiniteObservation
+from fcnet_core.policies.fcnet.batched import SEQUENCE_BLOCK as BLOCK
+from fcnet_core.policies.fcnet.batched import SequencePolicy
+from fcnet_core.policies.fcnet.numpy_step import NumpyPolicy
 
 
 def observations(model, steps: int):

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fcnet_core import spectral
-from fcnet_core.network_shape import NetworkShape
+from fcnet_core.policies.fcnet import config as spectral
+from fcnet_core.policies.fcnet.config import NetworkShape
 
 DATA = Path(__file__).parent / "data"
 SIZES = [(64, 10), (20, 5), (7, 4), (8, 4), (1, 1), (2, 1)]

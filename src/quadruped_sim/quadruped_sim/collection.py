@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import yaml
 
-from fcnet_core.dataset import DatasetWriter
+from fcnet_core.learning.dataset import DatasetWriter
 from fcnet_core.model_file import check_robot, load_model
+from fcnet_core.policies.fcnet.batched import BatchedPolicy
 from fcnet_core.robot import JOINT_NAMES, Robot, load_robot
-from fcnet_core.runtime.batched_policy import BatchedPolicy
 from quadruped_sim.rollout import Rollout, SetpointRanges, Situation
 from quadruped_sim.simulation import CONTROL_PERIOD, TYPICAL, Randomization, noisy
 from quadruped_sim.terrain import Terrain, terrain_from_facts

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fcnet_core.atomic_file import write_whole
+from fcnet_core.files import write_whole
 from quadruped_sim.evaluation import Score, shortfalls
 from quadruped_sim.scenarios import Scenario
 

@@ -16,15 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fcnet_core.command import CommandShaper
-from fcnet_core.dataset import DatasetError
-from fcnet_core.datasets.from_bag import account, check_belongs
-from fcnet_core.datasets.new_dataset import NewDataset, new_folder
-from fcnet_core.datasets.recorded_walk import BagReading, RecordedWalk, read_walk
-from fcnet_core.datasets.walking_steps import WalkingSteps
-from fcnet_core.replay.recorded_run import OdometryRecord
-from fcnet_core.replay.stamps import newest
+from fcnet_core.learning.dataset import DatasetError
 from fcnet_core.robot import SETPOINT_FIELDS, Robot
 from fcnet_core.rotation import matrix_from_xyzw, projected_gravity
+from fcnet_replay.datasets.from_bag import NewDataset, account, check_belongs, new_folder
+from fcnet_replay.datasets.walking import BagReading, RecordedWalk, WalkingSteps, read_walk
+from fcnet_replay.run import OdometryRecord, newest
 from quadruped_sim.expert.leg_kinematics import LegKinematics
 from quadruped_sim.expert.trot import TrotExpert
 from quadruped_sim.simulation import CONTROL_PERIOD, FALLEN_HEIGHT, FALLEN_UPRIGHT, BodyState
@@ -146,7 +143,7 @@ def advise(steps: WalkingSteps, episodes: Sequence[slice], odometry: OdometryRec
 
 def relabel(bags: Sequence[Path], folder: Path, reading: BagReading, tell: Callable[[str], None]) -> NewDataset:
     """Write a dataset of what the policies of these bags saw and what the expert would have sent; `tell` gets a
-    sentence on each bag. Raises DatasetError and what fcnet_core.datasets.recorded_walk.read_walk raises.
+    sentence on each bag. Raises DatasetError and what fcnet_replay.datasets.walking.read_walk raises.
     """
     if abs(reading.rate * CONTROL_PERIOD - 1.0) > 1e-6:
         raise DatasetError(

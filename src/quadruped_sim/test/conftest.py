@@ -15,9 +15,8 @@ from hypothesis import settings
 
 import fcnet_core
 import quadruped_sim
-from fcnet_core.model_file import PolicyModel
-from fcnet_core.network_shape import NetworkShape
-from fcnet_core.policy_card import card_for_robot
+from fcnet_core.model_file import PolicyModel, card_for_robot
+from fcnet_core.policies.fcnet.config import NetworkShape
 from fcnet_core.robot import Robot, load_robot
 
 settings.register_profile("busy_machine", deadline=None, max_examples=50)

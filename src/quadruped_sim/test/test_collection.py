@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import yaml
 
-from fcnet_core.dataset import Dataset, DatasetError
+from fcnet_core.learning.dataset import Dataset, DatasetError
 from fcnet_core.model_file import save_model
 from fcnet_core.observation import LAYOUT
 from quadruped_sim.collection import CollectionPlanError, Collector, jobs, load_plan

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from fcnet_core.cli import main
-from fcnet_core.dataset import Dataset
-from fcnet_core.datasets.validation import faults
-from fcnet_core.datasets.walking_steps import WalkingSteps
+from fcnet_core.learning.dataset import Dataset
 from fcnet_core.model_file import load_model
-from fcnet_core.replay.recorded_run import OdometryRecord
 from fcnet_core.robot import Robot
 from fcnet_core.rotation import matrix_from_xyzw
+from fcnet_replay.datasets.validation import faults
+from fcnet_replay.datasets.walking import WalkingSteps
+from fcnet_replay.run import OdometryRecord
 from quadruped_sim.relabel import advise, recorded_states
 from quadruped_sim.rollout import Rollout, SetpointRanges
 from quadruped_sim.simulation import CONTROL_PERIOD, NOMINAL, BodyState

@@ -10,8 +10,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from fcnet_core.leg_points import leg_points, standing_height
-from fcnet_core.robot import JOINT_NAMES, LEGS
+from fcnet_core.robot import JOINT_NAMES, LEGS, leg_points, standing_height
 from fcnet_core.rotation import matrix_from_xyzw
 from fcnet_core.urdf import robot_urdf
 from quadruped_sim.simulation import build_model

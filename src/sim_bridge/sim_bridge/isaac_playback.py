@@ -29,11 +29,11 @@ from rclpy.time import Time
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
-from fcnet_core.atomic_file import write_whole
-from fcnet_core.joint_command import RefusedCommandError, joint_command
-from fcnet_core.pacer import Pacer
-from fcnet_core.recording import Recording, read_recording
+from fcnet_core.control_clock import Pacer
+from fcnet_core.files import write_whole
+from fcnet_core.limiter import RefusedCommandError, joint_command
 from fcnet_core.robot import SETPOINT_FIELDS, load_robot
+from fcnet_replay.isaac import Recording, read_recording
 from fcnet_ros.program import run_program, spin_beside
 from sim_bridge.isaac_source import (
     LiveSource,

@@ -13,12 +13,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_core.recording import Recording, RecordingError, recording_from_columns
-from fcnet_core.recording.recording import into_body, specific_force
-from fcnet_core.recording.rollout_file import columns_from_states
-from fcnet_core.recording.rollout_frames import HEADER, FrameError, RolloutHeader, one_frame, parse_header, parse_state
 from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS, Robot
 from fcnet_core.rotation import matrix_from_xyzw, projected_gravity
+from fcnet_replay.isaac import Recording, RecordingError, recording_from_columns
+from fcnet_replay.isaac.recording import into_body, specific_force
+from fcnet_replay.isaac.rollout import (
+    HEADER,
+    FrameError,
+    RolloutHeader,
+    columns_from_states,
+    one_frame,
+    parse_header,
+    parse_state,
+)
 from quadruped_sim.live_robot import GroundTruth, SensorReading
 from quadruped_sim.simulation import stand_height
 
@@ -107,7 +114,7 @@ def _still(joint_position: Array, orientation: Array, position: Array) -> Moment
     return Moment(reading, truth, np.zeros(len(SETPOINT_FIELDS)), np.full(len(joint_position), np.nan))
 
 
-# Receives the states of a running simulation, one frame a datagram; see fcnet_core/recording/rollout_frames.py.
+# Receives the states of a running simulation, one frame a datagram; see fcnet_replay/isaac/rollout.py.
 
 LARGEST_DATAGRAM = 65536
 SILENCE = 1.0  # [s] after which another sender is listened to

@@ -23,8 +23,8 @@ from rclpy.qos import qos_profile_sensor_data
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
-from fcnet_core.joint_command import JointCommand, RefusedCommandError, joint_command
-from fcnet_core.pacer import Pacer
+from fcnet_core.control_clock import Pacer
+from fcnet_core.limiter import JointCommand, RefusedCommandError, joint_command
 from fcnet_core.robot import load_robot
 from fcnet_ros.program import run_program, spin_beside
 from fcnet_ros.recorder_gate import DESCRIPTION, LONGEST_TIMEOUT, RecorderGate

@@ -25,9 +25,8 @@ from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from fcnet_core.model_file import PolicyModel, save_model
-from fcnet_core.network_shape import NetworkShape
-from fcnet_core.policy_card import card_for_robot
+from fcnet_core.model_file import PolicyModel, card_for_robot, save_model
+from fcnet_core.policies.fcnet.config import NetworkShape
 from fcnet_core.robot import JOINT_NAMES, load_robot
 from fcnet_core.rotation import projected_gravity, roll_pitch_yaw
 from fcnet_ros.program import participant_profile

@@ -17,14 +17,14 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, String
 from trajectory_msgs.msg import JointTrajectory
 
-from fcnet_core.bags.bag import open_bag
 from fcnet_core.model_file import load_model
-from fcnet_core.replay.findings import LATE_START
-from fcnet_core.replay.open_loop import replay_steps
-from fcnet_core.replay.read_run import read_run
-from fcnet_core.replay.recording_notes import read_notes
-from fcnet_core.replay.start_delay import start_delays
 from fcnet_core.robot import load_robot
+from fcnet_replay.bags.bag import open_bag
+from fcnet_replay.findings import LATE_START
+from fcnet_replay.metrics import start_delays
+from fcnet_replay.policy_replay import replay_steps
+from fcnet_replay.read_run import read_run
+from fcnet_replay.recording_notes import read_notes
 
 AGREEMENT = 1e-5  # [rad]
 PATIENCE = 90.0  # [s], for a loaded machine

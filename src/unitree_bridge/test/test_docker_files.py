@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fcnet_controller import launch_arguments
+from fcnet_controller.descriptions import robot as launch_arguments
 
 WORKSPACE = Path(__file__).resolve().parents[3]
 DOCKER = WORKSPACE / "docker"

@@ -6,7 +6,7 @@ import time
 
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 
-from fcnet_core.latency import Quantiles
+from fcnet_core.control_clock import Quantiles
 from fcnet_core.robot import JOINT_NAMES
 from unitree_bridge.io_loop import IoLoop
 from unitree_bridge.topics import GainsReceiver

@@ -21,7 +21,7 @@ from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackRet
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import String
 
-from fcnet_core.remote_map import load_remote_map
+from fcnet_core.remote import load_remote_map
 from fcnet_core.robot import Robot, load_robot
 from fcnet_ros.program import run_program, spin
 from fcnet_ros.recorder_gate import CHECK_PERIOD, RecorderGate

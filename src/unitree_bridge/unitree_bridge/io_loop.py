@@ -10,8 +10,8 @@ import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from fcnet_core.joint_command import RefusedCommandError
-from fcnet_core.latency import LatencyRing
+from fcnet_core.control_clock import LatencyRing
+from fcnet_core.limiter import RefusedCommandError
 from unitree_bridge.topics import RemotePublisher, StatePublisher, TargetReceiver
 from unitree_lowlevel.driver import MotorDriver
 from unitree_lowlevel.messages import LowCommand

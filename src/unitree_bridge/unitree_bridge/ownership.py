@@ -13,7 +13,7 @@ from rclpy.qos import QoSProfile, qos_profile_sensor_data
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
-from unitree_bridge.polled_subscription import PolledSubscription
+from fcnet_ros.state import PolledSubscription
 
 # One bridge for a robot on this computer, whatever ROS knows.
 

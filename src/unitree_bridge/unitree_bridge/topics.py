@@ -19,10 +19,10 @@ from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
-from fcnet_core.joint_command import JointCommand, RefusedCommandError, joint_command
+from fcnet_core.limiter import JointCommand, RefusedCommandError, joint_command
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_ros.recorder_gate import RecorderGate
-from unitree_bridge.polled_subscription import PolledSubscription
+from fcnet_ros.state import PolledSubscription
 from unitree_lowlevel.driver import MotorDriver
 from unitree_lowlevel.messages import BUTTONS, LowState, decode_remote
 

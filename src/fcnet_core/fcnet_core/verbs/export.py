@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fcnet_core.atomic_file import write_whole
+from fcnet_core.files import write_whole
 from fcnet_core.model_file import PolicyModel, load_model
 
 if TYPE_CHECKING:
@@ -49,9 +49,8 @@ def run(args: argparse.Namespace) -> int:
     for library in ("onnx", "onnxruntime"):
         if find_spec(library) is None:
             raise ExportError(f"exporting needs the Python package {library}; `sh tools/setup.sh test` installs it")
-    from fcnet_core.runtime.numpy_policy import NumpyPolicy
-    from fcnet_core.runtime.onnx_graph import onnx_model
-    from fcnet_core.runtime.onnx_policy import OnnxPolicy
+    from fcnet_core.policies.fcnet.numpy_step import NumpyPolicy
+    from fcnet_core.policies.fcnet.onnx import OnnxPolicy, onnx_model
 
     difference = largest_difference(model, OnnxPolicy(model), NumpyPolicy(model))
     if difference > TOLERANCE:

@@ -8,8 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from fcnet_core.model_file import PolicyModel, load_model
-from fcnet_core.policy_card import PolicyCard, brief
+from fcnet_core.model_file import PolicyCard, PolicyModel, brief, load_model
 from fcnet_core.robot import SETPOINT_FIELDS
 
 SUMMARY = "show what a policy file holds: robot, network, gains, command ranges, training"

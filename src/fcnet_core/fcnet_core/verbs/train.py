@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fcnet_core.training.config import TrainConfig
+    from fcnet_core.learning.config import TrainConfig
 
 SUMMARY = "train a policy to imitate recorded behaviour"
 EPILOG = """
@@ -61,10 +61,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Train; 0 when the policy is written, 130 when interrupted with a checkpoint to resume from."""
     try:
-        from fcnet_core.training.checkpoint import CheckpointError
-        from fcnet_core.training.config import load_train_config
-        from fcnet_core.training.imitation import prepare, trained_policy
-        from fcnet_core.training.progress import JsonLines, ProgressBar
+        from fcnet_core.learning.config import load_train_config
+        from fcnet_core.learning.imitation import JsonLines, ProgressBar, prepare, trained_policy
+        from fcnet_core.learning.trainer import CheckpointError
     except ModuleNotFoundError as error:
         print(f"fcnet: training needs the Python package {error.name}; install requirements/train.txt", file=sys.stderr)
         return 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from fcnet_core.atomic_file import write_whole
+from fcnet_core.files import write_whole
 from fcnet_core.robot import load_robot
 from fcnet_core.urdf import robot_urdf
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from fcnet_core.atomic_file import write_whole
+from fcnet_core.files import write_whole
 from fcnet_core.model_file import PolicyModel, check_robot, load_model
 from fcnet_core.robot import load_robot
 from quadruped_sim.evaluation import Episodes, Score, join, score_of, trials

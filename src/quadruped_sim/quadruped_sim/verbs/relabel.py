@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from fcnet_core.verbs.dataset import add_bag_arguments
+from fcnet_replay.verbs.dataset import add_bag_arguments
 
 SUMMARY = "turn bags of failed runs into training data: the expert says what it would have done"
 EPILOG = """
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Relabel; 0 when the new folder is written."""
-    from fcnet_core.datasets.recorded_walk import BagReading
+    from fcnet_replay.datasets.walking import BagReading
     from quadruped_sim.relabel import relabel
 
     reading = BagReading(args.robot, args.namespace, args.topics, args.rate, args.shortest, before_fault=0.0)

@@ -14,8 +14,8 @@ import time
 import numpy as np
 import pytest
 
-from fcnet_core.recording import read_recording
 from fcnet_core.robot import JOINT_NAMES
+from fcnet_replay.isaac import read_recording
 from sim_bridge.isaac_source import LiveSource, PlaybackComparison, summary_text
 
 MILLISECOND = 1_000_000

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from fcnet_core.model_file import load_model
-from fcnet_core.recording import read_recording
-from fcnet_core.replay.closed_comparison import compare_closed
+from fcnet_core.policies.registry import load_policy
 from fcnet_core.robot import JOINT_NAMES
-from fcnet_core.runtime import load_policy
+from fcnet_replay.isaac import read_recording
+from fcnet_replay.policy_replay import compare_closed
 from sim_bridge.isaac_source import held_moment, moment
 
 ROOT = Path(__file__).parents[4]

@@ -8,7 +8,7 @@ import threading
 import time
 from types import TracebackType
 
-from fcnet_core.pacer import Pacer
+from fcnet_core.control_clock import Pacer
 from fcnet_core.robot import JOINT_NAMES
 from unitree_lowlevel.codec import Generation, WireError, decode_command
 from unitree_lowlevel.fake_board.command_log import CommandLog

@@ -1,0 +1,6 @@
+"""What the suite's launch files start."""
+
+from __future__ import annotations
+
+
+

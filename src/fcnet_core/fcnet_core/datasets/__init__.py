@@ -1,1 +1,0 @@
-"""Datasets beyond collection: from bags, merged, split, described and checked."""

@@ -1,0 +1,238 @@
+"""The training loop: crops in, optimiser steps out, exactly repeatable and exactly resumable."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import pickle
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from fcnet_core.files import write_whole
+from fcnet_core.learning.config import TrainConfig
+from fcnet_core.learning.normalisation import Normalisation
+from fcnet_core.learning.sampler import Batch, CropSampler
+from fcnet_core.observation import LAYOUT, OBSERVATION_SIZE
+from fcnet_core.policies.fcnet.network import FourierControllerNetwork
+
+# Checkpoints: everything that a run needs to continue as if it had never stopped.
+
+FORMAT_VERSION = 1
+
+
+class CheckpointError(ValueError):
+    """A checkpoint cannot be used; the message says what to do."""
+
+
+def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
+    """Write `content` (tensors and plain values) to `path`, whole or not at all."""
+    buffer = io.BytesIO()
+    torch.save({"format_version": FORMAT_VERSION, **content}, buffer)
+    try:
+        write_whole(path, buffer.getvalue())
+    except OSError as error:
+        raise CheckpointError(
+            f"checkpoint {path} could not be written ({error}); make room, then continue with --resume"
+        ) from error
+
+
+def load_checkpoint(path: Path) -> dict[str, Any]:
+    """Read a checkpoint without running any code it may hold; CheckpointError if there is none or it is damaged."""
+    if not path.is_file():
+        raise CheckpointError(
+            f"there is no checkpoint {path} to resume; leave out --resume to start from the beginning"
+        )
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+        version = content.pop("format_version")
+    except (OSError, RuntimeError, EOFError, KeyError, AttributeError, pickle.UnpicklingError) as error:
+        raise CheckpointError(
+            f"checkpoint {path} is damaged ({type(error).__name__}); delete it and start again"
+        ) from error
+    if version != FORMAT_VERSION:
+        raise CheckpointError(
+            f"checkpoint {path} has format {version}, expected {FORMAT_VERSION}; start again without it"
+        )
+    return content
+
+
+HELD_OUT_CROPS = 256
+HELD_OUT_BATCH = 32
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run is: loss is the mean since the report before, in the network's unit; held_out_error the latest root
+    mean square error on held-out data [rad], None before the first; seconds the time spent training, without pauses.
+    """
+
+    step: int
+    steps: int
+    loss: float
+    held_out_error: float | None
+    learning_rate: float
+    seconds: float
+
+
+class Trainer:
+    """Trains `network` in place. The run is defined by config, data and normalisation; `step` says how far it is."""
+
+    def __init__(
+        self, network: FourierControllerNetwork, config: TrainConfig, crops: CropSampler, normalisation: Normalisation
+    ) -> None:
+        torch.set_num_threads(config.threads)
+        self.network = network
+        self.config = config
+        self.crops = crops
+        self.normalisation = normalisation
+        self.steps = config.total_steps(crops.training_steps)
+        self.step = 0
+        self.seconds = 0.0
+        self.held_out_error: float | None = None
+        self.loss = math.nan
+        self._losses: list[float] = []
+        self._rng = np.random.default_rng([config.seed, 0])
+        self._noise = noise_by_entry(config.observation_noise)
+        self._optimiser = torch.optim.Adam(
+            network.parameters(), lr=config.learning_rate, betas=config.betas, eps=config.eps, fused=True
+        )
+
+    def run(self, report: Callable[[Progress], None], stop: Callable[[], bool], checkpoint: Path | None = None) -> bool:
+        """Train to the end, or until `stop` says so after a step; then the checkpoint is written. Whether it ended."""
+        config = self.config
+        while self.step < self.steps:
+            began = time.perf_counter()
+            loss = self.optimise()
+            if self.step % config.validation_interval == 0 or self.step == self.steps:
+                self.held_out_error = self.validate()
+            self.seconds += time.perf_counter() - began
+            self._losses.append(loss)
+            if self.step % config.log_interval == 0 or self.step == self.steps:
+                self.loss = float(np.mean(self._losses))
+                self._losses.clear()
+                report(self.progress())
+            stopped = stop() and self.step < self.steps
+            if checkpoint and (stopped or self.step % config.checkpoint_interval == 0 or self.step == self.steps):
+                self.save(checkpoint)
+            if stopped:
+                return False
+        return True
+
+    def optimise(self) -> float:
+        """One optimiser step on freshly drawn crops; returns its loss."""
+        batch = self.crops.draw(self._rng, self.config.batch)
+        observation, wanted, counts = self._tensors(batch, noisy=True)
+        loss = masked_loss(self.network(observation), wanted, counts, self.config.loss)
+        self._optimiser.zero_grad()
+        loss.backward()
+        if self.config.gradient_clip:
+            nn.utils.clip_grad_norm_(self.network.parameters(), self.config.gradient_clip)
+        for group in self._optimiser.param_groups:
+            group["lr"] = self.learning_rate(self.step)
+        self._optimiser.step()
+        self.step += 1
+        return loss.item()
+
+    def learning_rate(self, step: int) -> float:
+        """Linear warm-up, then half a cosine to zero, as get_cosine_schedule_with_warmup."""
+        warm = self.config.warmup * self.steps
+        if step < warm:
+            return self.config.learning_rate * (step + 1) / (warm + 1)
+        return self.config.learning_rate * 0.5 * (1 + math.cos(math.pi * (step - warm) / (self.steps - warm)))
+
+    def validate(self) -> float | None:
+        """Root mean square error [rad] on held-out crops without noise; None when nothing is held out."""
+        scale = torch.from_numpy(self.normalisation.action_scale)
+        error, count = 0.0, 0.0
+        with torch.no_grad():
+            for batch in self.crops.held_out(HELD_OUT_CROPS, HELD_OUT_BATCH, self.config.seed):
+                observation, wanted, counts = self._tensors(batch, noisy=False)
+                square = ((self.network(observation) - wanted) * scale).square().mean(-1)
+                error += (square * counts).sum().item()
+                count += counts.sum().item()
+        return math.sqrt(error / count) if count else None
+
+    def progress(self) -> Progress:
+        """Where the run is now."""
+        rate = self.learning_rate(max(self.step - 1, 0))
+        return Progress(self.step, self.steps, self.loss, self.held_out_error, rate, self.seconds)
+
+    def save(self, path: Path) -> None:
+        """Write a checkpoint."""
+        content = {
+            "run": self._run(),
+            "step": self.step,
+            "seconds": self.seconds,
+            "held_out_error": self.held_out_error,
+            "loss": self.loss,
+            "losses": self._losses,
+            "rng": json.dumps(self._rng.bit_generator.state),
+            "network": self.network.state_dict(),
+            "optimiser": self._optimiser.state_dict(),
+        }
+        save_checkpoint(path, content)
+
+    def restore(self, path: Path) -> None:
+        """Continue from a checkpoint; CheckpointError if it belongs to a run that differs in anything."""
+        content = load_checkpoint(path)
+        refuse_another_run(json.loads(content["run"]), json.loads(self._run()), path)
+        self.network.load_state_dict(content["network"])
+        self._optimiser.load_state_dict(content["optimiser"])
+        self._rng.bit_generator.state = json.loads(content["rng"])
+        self.step, self.seconds = content["step"], content["seconds"]
+        self.held_out_error, self.loss, self._losses = content["held_out_error"], content["loss"], content["losses"]
+
+    def _tensors(self, batch: Batch, noisy: bool) -> tuple[Tensor, Tensor, Tensor]:
+        """Normalised observations and actions, and the counts; noise is added where sensors have it, before both."""
+        raw = batch.observation
+        if noisy and self._noise.any():
+            strength = self._rng.random((len(raw), 1, 1), dtype=np.float32)
+            noise = self._noise * self._rng.standard_normal(raw.shape, dtype=np.float32)
+            raw = np.add(raw, strength * noise, dtype=np.float32)
+        observation = self.normalisation.observation(raw)
+        wanted = self.normalisation.action(batch.action)
+        return torch.from_numpy(observation), torch.from_numpy(wanted), torch.from_numpy(batch.counts)
+
+    def _run(self) -> str:
+        """What must be equal for a checkpoint to continue this run, as JSON."""
+        settings = asdict(self.config)
+        for name in ("data", "log_interval", "checkpoint_interval"):
+            del settings[name]  # folders may have moved; the others do not change the result
+        normalisation = {name: np.asarray(value).tolist() for name, value in vars(self.normalisation).items()}
+        recorded = {"training": self.crops.training_steps, "held out": self.crops.held_out_steps}
+        return json.dumps({**settings, "normalisation": normalisation, "recorded steps": recorded})
+
+
+def masked_loss(output: Tensor, wanted: Tensor, counts: Tensor, kind: str) -> Tensor:
+    """Mean over the actions and over the steps that count, of output and wanted (B, T, 12), counts (B, T)."""
+    if kind == "huber":
+        error = nn.functional.huber_loss(output, wanted, reduction="none")
+    else:
+        error = (output - wanted).square()
+    return (error.mean(-1) * counts).sum() / counts.sum()
+
+
+def noise_by_entry(noise: dict[str, float]) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """Standard deviations (70,) from those of the observation's parts."""
+    deviation = np.zeros(OBSERVATION_SIZE, dtype=np.float32)
+    for part, value in noise.items():
+        deviation[LAYOUT[part]] = value
+    return deviation
+
+
+def refuse_another_run(saved: dict[str, Any], present: dict[str, Any], path: Path) -> None:
+    """Raise CheckpointError that names the first difference between two runs."""
+    for name, value in present.items():
+        if saved.get(name) != value:
+            raise CheckpointError(
+                f"checkpoint {path} was made with another {name}; resume with the settings and data of its run,"
+                " or start again without --resume"
+            )

@@ -1,0 +1,1 @@
+"""The policies: a registry and one folder per architecture."""

@@ -1,1 +1,0 @@
-"""Imitation: configuration, crops of recorded behaviour, the training loop and its checkpoints. Needs torch."""

@@ -1,0 +1,53 @@
+"""A tiny dataset with something to learn in it, and a tiny training run for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fcnet_core.learning.config import TrainConfig
+from fcnet_core.learning.dataset import DatasetWriter
+from fcnet_core.policies.fcnet.config import NetworkShape
+from fcnet_core.robot import load_robot
+
+
+def write_tiny_data(folder: Path, robot: str = "aliengo", shards: int = 2) -> Path:
+    """Targets that depend on the present and the past observation; episodes begin at steps 0, 50 and 100 of 120."""
+    writer = DatasetWriter(folder, {"robot": robot, "control_rate": 50.0, "expert": "made up"})
+    mixing = np.random.default_rng(7).normal(size=(70, 12)) * 0.1
+    first = np.zeros((6, 120), dtype=bool)
+    first[:, ::50] = True
+    for index in range(shards):
+        observation = np.random.default_rng(index).normal(size=(6, 120, 70))
+        observation[..., 4:] = 0.0
+        past = np.roll(observation, 2, axis=1)
+        past[:, :2] = 0.0
+        action = load_robot(robot).stand_pose + (observation + past) @ mixing
+        writer.write_shard(index, observation, action, first, job={"seed": index})
+    return folder
+
+
+@pytest.fixture
+def tiny_data(tmp_path: Path) -> Path:
+    """The folder of a tiny Aliengo dataset."""
+    return write_tiny_data(tmp_path / "data")
+
+
+@pytest.fixture
+def tiny_config(tiny_data: Path) -> TrainConfig:
+    """A run on it that takes a fraction of a second."""
+    return TrainConfig(
+        data=(str(tiny_data),),
+        shape=NetworkShape(layers=1, modes=4, hidden=16, decoder_hidden=16, window=8),
+        crop=24,
+        batch=4,
+        steps=40,
+        learning_rate=0.01,
+        observation_noise={"joint_velocity": 0.1},
+        held_out_share=0.2,
+        log_interval=10,
+        validation_interval=20,
+        checkpoint_interval=20,
+    )

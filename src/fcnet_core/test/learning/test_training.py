@@ -1,0 +1,234 @@
+"""Training learns, repeats itself exactly, and continues exactly where it was interrupted."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from fcnet_core.learning.config import TrainConfig, TrainConfigError
+from fcnet_core.learning.dataset import Dataset, DatasetError, DatasetWriter
+from fcnet_core.learning.imitation import Imitation, prepare, trained_policy
+from fcnet_core.learning.trainer import CheckpointError, Progress, load_checkpoint, masked_loss
+from fcnet_core.model_file import ModelFileError, load_model, save_model
+from fcnet_core.policies.fcnet.config import NetworkShape
+from fcnet_core.policies.registry import load_policy
+
+
+def never() -> bool:
+    return False
+
+
+def ignore(progress: Progress) -> None:
+    del progress
+
+
+def after(calls: int) -> Callable[[], bool]:
+    """A stop that comes at the given call."""
+    made: list[None] = []
+
+    def stop() -> bool:
+        made.append(None)
+        return len(made) >= calls
+
+    return stop
+
+
+def weights(run: Imitation) -> dict[str, torch.Tensor]:
+    return {name: tensor.clone() for name, tensor in run.trainer.network.state_dict().items()}
+
+
+def assert_equal(one: dict[str, torch.Tensor], two: dict[str, torch.Tensor]) -> None:
+    assert one.keys() == two.keys()
+    for name, tensor in one.items():
+        assert torch.equal(tensor, two[name]), name
+
+
+def test_a_learnable_behaviour_is_learnt(tiny_config: TrainConfig) -> None:
+    reports: list[Progress] = []
+    run = prepare(replace(tiny_config, steps=300, observation_noise={}, validation_interval=300))
+    assert run.trainer.run(reports.append, never)
+    assert reports[-1].step == reports[-1].steps == 300
+    assert reports[-1].loss < 0.15 * reports[0].loss
+    assert reports[-1].held_out_error is not None
+    assert reports[-1].held_out_error < 0.5 * Dataset(run.data.folders).statistics().action_std.mean()
+
+
+def test_huber_loss_learns_too(tiny_config: TrainConfig) -> None:
+    reports: list[Progress] = []
+    prepare(replace(tiny_config, loss="huber", steps=200)).trainer.run(reports.append, never)
+    assert reports[-1].loss < 0.5 * reports[0].loss
+
+
+def test_the_same_seed_gives_the_same_policy_and_another_seed_another(tiny_config: TrainConfig) -> None:
+    runs = [prepare(replace(tiny_config, seed=seed)) for seed in (3, 3, 4)]
+    for run in runs:
+        run.trainer.run(ignore, never)
+    assert_equal(weights(runs[0]), weights(runs[1]))
+    assert not torch.equal(weights(runs[0])["fc0.weight"], weights(runs[2])["fc0.weight"])
+
+
+@pytest.mark.parametrize("stopped_at", [1, 20, 27])
+def test_an_interrupted_run_continues_bit_for_bit(tiny_config: TrainConfig, tmp_path: Path, stopped_at: int) -> None:
+    whole = prepare(tiny_config)
+    whole_reports: list[Progress] = []
+    assert whole.trainer.run(whole_reports.append, never)
+    checkpoint, reports = tmp_path / "run.ckpt", []
+    first = prepare(tiny_config)
+    assert not first.trainer.run(reports.append, after(stopped_at), checkpoint)
+    assert first.trainer.step == stopped_at
+    second = prepare(tiny_config)
+    second.trainer.restore(checkpoint)
+    assert second.trainer.run(reports.append, never, checkpoint)
+    assert_equal(weights(whole), weights(second))
+    assert [(r.step, r.loss, r.held_out_error) for r in reports] == [
+        (r.step, r.loss, r.held_out_error) for r in whole_reports
+    ]
+
+
+def test_a_run_killed_between_checkpoints_continues_from_the_last_one(tiny_config: TrainConfig, tmp_path: Path) -> None:
+    killed = prepare(tiny_config)
+    killed.trainer.run(ignore, after(20), tmp_path / "run.ckpt")
+    for _ in range(7):  # lost
+        killed.trainer.optimise()
+    again, whole = prepare(tiny_config), prepare(tiny_config)
+    again.trainer.restore(tmp_path / "run.ckpt")
+    again.trainer.run(ignore, never)
+    whole.trainer.run(ignore, never)
+    assert_equal(weights(whole), weights(again))
+
+
+def test_what_comes_after_a_reset_does_not_train(tiny_config: TrainConfig) -> None:
+    """Crops as long as a sequence end their count at step 50: nothing later may have an influence."""
+    config = replace(tiny_config, crop=120, observation_noise={}, steps=5)
+    (one, two) = (prepare(config), prepare(config))
+    draw = two.trainer.crops.draw
+
+    def tampered(rng: np.random.Generator, batch: int) -> Any:
+        crops = draw(rng, batch)
+        crops.action[:, 50:] += 7.0
+        crops.observation[:, 50:] -= 3.0
+        return crops
+
+    two.trainer.crops.draw = tampered  # type: ignore[method-assign]
+    for run in (one, two):
+        run.trainer.run(ignore, never)
+    for name, tensor in weights(one).items():
+        torch.testing.assert_close(tensor, weights(two)[name], atol=1e-5, rtol=0)
+
+
+def test_only_counted_steps_enter_the_loss() -> None:
+    output, wanted = torch.zeros(2, 3, 4), torch.ones(2, 3, 4)
+    wanted[0, 2] = 100.0
+    counts = torch.tensor([[1.0, 1.0, 0.0], [1.0, 1.0, 1.0]])
+    assert masked_loss(output, wanted, counts, "mse").item() == pytest.approx(1.0)
+    assert masked_loss(output, wanted, counts, "huber").item() == pytest.approx(0.5)
+
+
+def test_the_learning_rate_warms_up_and_falls_to_zero(tiny_config: TrainConfig) -> None:
+    trainer = prepare(replace(tiny_config, steps=100, warmup=0.2, learning_rate=1.0)).trainer
+    rates = [trainer.learning_rate(step) for step in range(101)]
+    assert rates[20] == 1.0 == max(rates)
+    assert all(np.diff(rates[:21]) > 0) and all(np.diff(rates[20:]) < 0)
+    assert rates[60] == pytest.approx(0.5) and rates[100] == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize("change", [{"seed": 9}, {"steps": 41}, {"learning_rate": 0.02}, {"crop": 23}])
+def test_a_checkpoint_of_another_run_is_refused(
+    tiny_config: TrainConfig, tmp_path: Path, change: dict[str, Any]
+) -> None:
+    prepare(tiny_config).trainer.save(tmp_path / "run.ckpt")
+    with pytest.raises(CheckpointError, match=f"another {next(iter(change))}"):
+        prepare(replace(tiny_config, **change)).trainer.restore(tmp_path / "run.ckpt")
+
+
+def test_a_checkpoint_is_refused_when_the_data_have_grown(
+    tiny_config: TrainConfig, tiny_data: Path, tmp_path: Path
+) -> None:
+    prepare(tiny_config).trainer.save(tmp_path / "run.ckpt")
+    writer = DatasetWriter(tiny_data, {"robot": "aliengo", "control_rate": 50.0, "expert": "made up"})
+    writer.write_shard(2, np.ones((1, 120, 70)), np.ones((1, 120, 12)), np.zeros((1, 120), dtype=bool), job={})
+    with pytest.raises(CheckpointError, match=r"another (normalisation|recorded steps)"):
+        prepare(tiny_config).trainer.restore(tmp_path / "run.ckpt")
+
+
+def test_a_missing_or_damaged_checkpoint_is_named(tiny_config: TrainConfig, tmp_path: Path) -> None:
+    path = tmp_path / "run.ckpt"
+    with pytest.raises(CheckpointError, match=r"no checkpoint .*leave out --resume"):
+        load_checkpoint(path)
+    prepare(tiny_config).trainer.save(path)
+    content = path.read_bytes()
+    for damaged in (content[: len(content) // 2], b"", b"not a checkpoint"):
+        path.write_bytes(damaged)
+        with pytest.raises(CheckpointError, match="is damaged"):
+            load_checkpoint(path)
+
+
+def test_a_checkpoint_that_cannot_be_written_leaves_the_last_one(tiny_config: TrainConfig, tmp_path: Path) -> None:
+    run, path = prepare(tiny_config), tmp_path / "run.ckpt"
+    run.trainer.save(path)
+    before, unlimited = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, unlimited[1]))  # as a full disk
+    try:
+        with pytest.raises(CheckpointError, match="make room, then continue with --resume"):
+            run.trainer.save(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+    assert path.read_bytes() == before
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_the_policy_tells_how_it_came_about_and_starts_the_next_round(
+    tiny_config: TrainConfig, tiny_data: Path, tmp_path: Path
+) -> None:
+    run = prepare(tiny_config)
+    run.trainer.run(ignore, never)
+    save_model(trained_policy(run, "fcnet train ..."), tmp_path / "policy.safetensors")
+    policy = load_model(tmp_path / "policy.safetensors")
+    training = policy.card.training
+    assert policy.card.robot == "aliengo" and policy.card.control_rate == 50.0
+    assert training["steps"] == 40 and training["settings"]["seed"] == 0
+    assert training["data"][0]["steps"] == 2 * 6 * 120 and training["data"][0]["weight"] == 1.0
+    assert training["held_out_error"] == run.trainer.held_out_error
+    following = prepare(replace(tiny_config, data=(f"{tiny_data}:3",)), init=policy)
+    assert_equal(weights(run), weights(following))
+    np.testing.assert_array_equal(following.trainer.normalisation.observation_mean, policy.observation_mean)
+    assert trained_policy(following, "").card.training["started_from"] == policy.fingerprint
+
+
+def test_a_model_of_another_shape_is_no_start(tiny_config: TrainConfig) -> None:
+    policy = trained_policy(prepare(tiny_config), "")
+    other = replace(tiny_config, shape=NetworkShape(layers=1, modes=2, hidden=16, decoder_hidden=16, window=8))
+    with pytest.raises(ModelFileError, match="leave out --init"):
+        prepare(other, init=policy)
+
+
+def test_data_of_two_robots_are_refused(tiny_config: TrainConfig, tiny_data: Path, tmp_path: Path) -> None:
+    zeros = np.zeros((1, 120, 70))
+    writer = DatasetWriter(tmp_path / "a1", {"robot": "a1", "control_rate": 50.0})
+    writer.write_shard(0, zeros, zeros[..., :12], zeros[..., 0] > 0, job={})
+    with pytest.raises(DatasetError, match="their robot differs"):
+        prepare(replace(tiny_config, data=(str(tiny_data), str(tmp_path / "a1"))))
+
+
+@pytest.mark.parametrize(("weight", "message"), [("much", "expected a weight"), ("0", "above 0"), ("nan", "above 0")])
+def test_a_bad_weight_is_named(tiny_config: TrainConfig, weight: str, message: str) -> None:
+    with pytest.raises(TrainConfigError, match=message):
+        prepare(replace(tiny_config, data=(f"{tiny_config.data[0]}:{weight}",)))
+
+
+def test_the_policy_acts_on_the_robot_as_it_did_in_training(tiny_config: TrainConfig) -> None:
+    run = prepare(replace(tiny_config, observation_clip=1.5))
+    run.trainer.run(ignore, never)
+    observation = np.array(run.data.shards[0].observation[0])  # much longer than the window
+    policy, normalisation = load_policy(trained_policy(run, ""), "numpy"), run.trainer.normalisation
+    with torch.no_grad():
+        output = run.trainer.network(torch.from_numpy(normalisation.observation(observation[None])))[0].numpy()
+    expected = normalisation.action_mean + normalisation.action_scale * output
+    np.testing.assert_allclose([policy.step(row) for row in observation], expected, atol=5e-6)

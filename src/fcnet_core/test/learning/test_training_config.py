@@ -1,0 +1,80 @@
+"""A training configuration is checked before anything starts, and the message names the entry."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fcnet_core.learning import config as module
+from fcnet_core.learning.config import TrainConfig, TrainConfigError, load_train_config
+from fcnet_core.policies.fcnet.config import NetworkShape
+
+PRESETS = Path(module.__file__).parents[1] / "config" / "train"
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("name", ["paper", "imitation", "dagger"])
+def test_presets_are_of_the_papers_network(name: str) -> None:
+    config = load_train_config(PRESETS / f"{name}.yaml")
+    assert config.shape == NetworkShape()
+    assert config.shape.parameters == 787_852
+
+
+def test_the_papers_preset_has_the_papers_settings() -> None:
+    config = load_train_config(PRESETS / "paper.yaml")
+    assert (config.learning_rate, config.betas, config.eps) == (5e-3, (0.9, 0.98), 1e-9)
+    assert (config.warmup, config.batch, config.crop, config.epochs, config.loss) == (0.2, 1024, 64, 50, "mse")
+
+
+def test_numbers_may_be_written_as_people_write_them(tmp_path: Path) -> None:
+    config = load_train_config(written(tmp_path / "c.yaml", "eps: 1e-9\nlearning_rate: 1\nbetas: [0.9, 0.98]\n"))
+    assert (config.eps, config.learning_rate, config.betas) == (1e-9, 1.0, (0.9, 0.98))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("leraning_rate: 1", "leraning_rate is not a setting; known are"),
+        ("crop: 1", "crop must be a whole number of at least 2, not 1"),
+        ("crop: 12.5", "crop must be a whole number"),
+        ("batch: true", "batch must be a whole number"),
+        ("learning_rate: fast", "learning_rate: could not convert"),
+        ("learning_rate: .nan", "learning_rate must be a number above 0"),
+        ("betas: [0.9]", "betas must be two numbers"),
+        ("betas: 3", "betas: "),
+        ("warmup: 1.0", "warmup must be a share"),
+        ("loss: l3", "loss must be one of mse, huber"),
+        ("observation_noise: {smell: 1}", "observation_noise must be standard deviations"),
+        ("observation_noise: 3", "observation_noise: "),
+        ("shape: {modes: 60}", "shape: 60 modes do not fit"),
+        ("shape: {colour: 3}", "shape: .*colour"),
+        ("window_policy: never", "window_policy must be one of sliding, reset_every_n"),
+        ("window_policy: reset_every_n", "crop .128. must not exceed the window .64."),
+        ("steps: 10\nepochs: 2", "give steps or epochs, not both"),
+        ("- crop", "expected lines of the form"),
+        ("crop: [", "cannot be used"),
+    ],
+)
+def test_a_bad_entry_is_named_with_its_file(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(TrainConfigError, match=rf"bad.yaml cannot be used: .*{message}|{message}") as caught:
+        load_train_config(written(tmp_path / "bad.yaml", text))
+    assert "bad.yaml" in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(TrainConfigError, match="there is no training configuration"):
+        load_train_config(tmp_path / "none.yaml")
+
+
+def test_the_length_is_steps_or_epochs() -> None:
+    config = TrainConfig(crop=100, batch=10)
+    assert replace(config, steps=5).total_steps(1_000_000) == 5
+    assert replace(config, epochs=2.0).total_steps(1_000_000) == 2000
+    with pytest.raises(TrainConfigError, match="give steps or epochs"):
+        config.total_steps(1_000_000)

@@ -1,0 +1,81 @@
+"""Crops are drawn as promised and read from disk without loading it whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fcnet_core.learning.dataset import Dataset, DatasetError, DatasetWriter
+from fcnet_core.learning.sampler import CropSampler
+
+
+def numbered_data(folder: Path, sequences: int = 10, steps: int = 60, episode: int = 20, origin: int = 0) -> Path:
+    """Every observation holds (sequence, step, is first), so that a crop tells where it comes from."""
+    first = np.zeros((sequences, steps), dtype=bool)
+    first[:, ::episode] = True
+    observation = np.zeros((sequences, steps, 70))
+    observation[..., 0] = origin + np.arange(sequences)[:, None]
+    observation[..., 1] = np.arange(steps)
+    observation[..., 2] = first
+    writer = DatasetWriter(folder, {"robot": "aliengo", "control_rate": 50})
+    writer.write_shard(0, observation, np.zeros((sequences, steps, 12)), first, job={})
+    return folder
+
+
+def sampler(data: Dataset, **settings: object) -> CropSampler:
+    defaults = {"weights": [1.0] * len(data.folders), "length": 15, "held_out_share": 0.2, "episode_start_share": 0.0}
+    return CropSampler(data, **{**defaults, "seed": 0, **settings})  # type: ignore[arg-type]
+
+
+def test_steps_after_an_episode_reset_inside_a_crop_do_not_count(tmp_path: Path) -> None:
+    batch = sampler(Dataset(numbered_data(tmp_path))).draw(np.random.default_rng(0), 200)
+    step, first = batch.observation[..., 1], batch.observation[..., 2] == 1
+    assert (np.diff(step, axis=1) == 1).all()
+    for row in range(200):
+        resets = [index for index in np.flatnonzero(first[row]) if index > 0]
+        end = resets[0] if resets else 15
+        np.testing.assert_array_equal(batch.counts[row], np.arange(15) < end)
+    assert 0 < batch.counts.mean() < 1
+
+
+def test_held_out_sequences_are_never_trained_on(tmp_path: Path) -> None:
+    crops = sampler(Dataset(numbered_data(tmp_path)))
+    trained = set(crops.draw(np.random.default_rng(0), 500).observation[:, 0, 0])
+    held_out = {number for batch in crops.held_out(100, 10, seed=0) for number in batch.observation[:, 0, 0]}
+    assert len(trained) == 8 and len(held_out) == 2 and not trained & held_out
+    assert (crops.training_steps, crops.held_out_steps) == (480, 120)
+
+
+def test_validation_sees_the_same_crops_every_time(tmp_path: Path) -> None:
+    crops = sampler(Dataset(numbered_data(tmp_path)))
+    once, again = ([b.observation for b in crops.held_out(20, 10, seed=3)] for _ in range(2))
+    np.testing.assert_array_equal(once, again)
+
+
+def test_the_wanted_share_of_crops_begins_where_an_episode_begins(tmp_path: Path) -> None:
+    crops = sampler(Dataset(numbered_data(tmp_path, steps=200, episode=200)), episode_start_share=0.3)
+    starts = crops.draw(np.random.default_rng(0), 4000).observation[:, 0, 2]
+    assert 0.28 < starts.mean() < 0.33
+
+
+def test_a_folder_of_weight_three_is_drawn_three_times_as_often(tmp_path: Path) -> None:
+    data = Dataset([numbered_data(tmp_path / "a"), numbered_data(tmp_path / "b", origin=100)])
+    batch = sampler(data, weights=[1.0, 3.0], held_out_share=0.0).draw(np.random.default_rng(0), 4000)
+    assert 0.72 < (batch.observation[:, 0, 0] >= 100).mean() < 0.78
+
+
+def test_every_step_of_a_sequence_can_be_reached(tmp_path: Path) -> None:
+    crops = sampler(Dataset(numbered_data(tmp_path)))
+    assert set(crops.draw(np.random.default_rng(0), 3000).observation[..., 1].ravel()) == set(range(60))
+
+
+def test_a_crop_longer_than_any_sequence_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match="use a smaller crop"):
+        sampler(Dataset(numbered_data(tmp_path)), length=61)
+
+
+def test_without_held_out_data_there_is_nothing_to_validate_on(tmp_path: Path) -> None:
+    crops = sampler(Dataset(numbered_data(tmp_path)), held_out_share=0.0)
+    assert list(crops.held_out(10, 5, seed=0)) == []

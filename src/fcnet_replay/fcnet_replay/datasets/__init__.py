@@ -1,0 +1,7 @@
+"""Datasets beyond collection: from bags, merged, split, described and checked."""
+
+from __future__ import annotations
+
+
+
+

@@ -1,0 +1,221 @@
+"""What a report says first, in words: whether bag, policy and robot were as they should be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from fcnet_replay.evaluation import Evaluation
+from fcnet_replay.metrics import AGREEMENT
+from fcnet_replay.policy_replay import PolicyReplay
+
+# What a report says first, in words: whether bag, policy and robot were as they should be.
+
+Level = Literal["good", "note", "bad"]
+MUCH_TIME = 0.05  # share of time at a limit that deserves a word
+ROUGH = 0.2  # share of high frequencies above which targets shake the legs
+LATE_START = 0.5  # [s] from the start of a robot to the first message of a topic
+SLOW = 0.02  # [s] from state to target, beyond which a cycle of 50 Hz acts on the state before the last
+MOST_PROBLEMS = 8  # told one by one
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A sentence of the verdict and whether it is good news."""
+
+    level: Level
+    sentence: str
+
+
+def findings(evaluation: Evaluation) -> list[Finding]:
+    """The verdict, the gravest first."""
+    found = [*_bag(evaluation), *_policies(evaluation), *_robot(evaluation), *_timing(evaluation.figures["timing"])]
+    return sorted(dict.fromkeys(found), key=lambda finding: ("bad", "note", "good").index(finding.level))
+
+
+def _bag(evaluation: Evaluation) -> Iterator[Finding]:
+    problems = evaluation.run.problems
+    for problem in problems[:MOST_PROBLEMS]:
+        yield Finding("bad" if "damaged" in problem else "note", f"{problem}.")
+    if len(problems) > MOST_PROBLEMS:
+        yield Finding("bad", f"{len(problems) - MOST_PROBLEMS} more problems of the bag are in its JSON report.")
+
+
+def _policies(evaluation: Evaluation) -> Iterator[Finding]:
+    if not evaluation.replays:
+        yield Finding("note", f"No policy was replayed: none is known for {evaluation.robot.name}; name one.")
+    for replay in evaluation.replays:
+        figures = evaluation.figures["policies"][replay.label]
+        yield _error(replay.label, figures)
+        if figures["is_the_recorded_one"] is False:
+            yield Finding("note", f"Policy {replay.label} is not the one that the bag was recorded with.")
+        yield from _doubts(replay)
+    yield from _rough(evaluation)
+
+
+def _error(label: str, figures: dict[str, Any]) -> Finding:
+    error = figures["action_error_rad"]
+    if figures["basis"] == "alone":
+        return Finding(
+            "note",
+            "The bag holds no targets at the policy's rate: there is nothing to compare policy "
+            f"{label} with, it was replayed by itself.",
+        )
+    if not error["steps"]:
+        what = "compared with what was sent" if error["uncompared_steps"] else "replayed"
+        return Finding("bad", f"Not one step of policy {label} can be {what}.")
+    if error["agrees"]:
+        which = "comparable" if error["uncompared_steps"] else "recorded"
+        return Finding(
+            "good",
+            f"Policy {label} reproduces every one of the {error['steps']} {which} targets: the "
+            f"largest difference is {error['max']:.1e} rad.",
+        )
+    same = figures["is_the_recorded_one"] and figures["basis"] == "recorded"
+    sentence = (
+        f"Policy {label} differs from the recorded targets by {error['rmse']:.3g} rad (root mean square), at most "
+        f"{error['max']:.3g} rad, over {error['steps']} steps"
+    )
+    if same:
+        return Finding("bad", f"{sentence}, although it is the recorded one: up to {AGREEMENT:g} rad would be right.")
+    return Finding("note", f"{sentence}.")
+
+
+def _doubts(replay: PolicyReplay) -> Iterator[Finding]:
+    """Why differences may not be the policy's."""
+    loop = replay.loop
+    if replay.basis == "counted":
+        yield Finding(
+            "note",
+            "The bag does not tell the policy's steps: they were put together by counting targets. A part of the "
+            "differences is due to that.",
+        )
+    if replay.unknown_phase:
+        yield Finding(
+            "note",
+            f"The gait's phase may be wrong in {replay.unknown_phase} of the steps: the bag lacks the beginning of "
+            "their walk, or targets in it. Differences may say little there.",
+        )
+    if loop.lost:
+        yield Finding(
+            "note",
+            f"{loop.lost} steps cannot be replayed by policy {replay.label}: "
+            "messages that they saw are missing or unusable.",
+        )
+    if loop.missing:
+        yield Finding("bad", f"The bag lacks {loop.missing} steps between those that it tells.")
+    if replay.basis != "alone" and not loop.comparable.all():
+        yield Finding(
+            "note",
+            f"{int((~loop.comparable).sum())} steps are not compared: after missing messages, and where a bag begins "
+            "in the middle of a walk, nobody knows what the recorded policy remembered. The replay starts cold there.",
+        )
+
+
+def _rough(evaluation: Evaluation) -> Iterator[Finding]:
+    for replay in evaluation.replays:
+        smooth = evaluation.figures["policies"][replay.label]["smoothness"]
+        share = smooth["high_frequency_share"]
+        if share is not None and share > ROUGH:
+            yield Finding(
+                "note",
+                f"{share:.0%} of the motion that policy {replay.label} asks for is above "
+                f"{smooth['high_frequency_hz']:g} Hz: the targets are rough.",
+            )
+
+
+def _robot(evaluation: Evaluation) -> Iterator[Finding]:
+    motion, robot = evaluation.figures["motion"], evaluation.robot
+    largest = motion["tilt_rad"]["max"]
+    if largest is not None:
+        steep = largest > robot.safety.max_tilt
+        yield Finding(
+            "bad" if steep else "good",
+            f"The trunk tilted by at most {np.degrees(largest):.0f}°, "
+            f"the limit is {np.degrees(robot.safety.max_tilt):.0f}°.",
+        )
+    fault = evaluation.figures["modes_s"].get("fault")
+    if fault is not None:
+        yield Finding("bad", f"The controller was in fault for {fault:.1f} s.")
+    share = motion["share_of_time_at_torque_limit"]
+    if share is not None and share > MUCH_TIME:
+        yield Finding("note", f"A joint was at its torque limit {share:.0%} of the time.")
+    if evaluation.figures["tracking"] is None:
+        yield Finding("note", "How well commands were followed is not known: the bag has no odom.")
+
+
+def _timing(timing: dict[str, Any]) -> Iterator[Finding]:
+    for topic, delay in timing["start_delay_s"].items():
+        if delay is not None and delay > LATE_START:
+            yield Finding(
+                "note",
+                f"The bag lacks the first {delay:.1f} s of {topic}: other messages show that the robot was already "
+                "running. The recorder subscribed late.",
+            )
+    for topic, figures in timing["topics"].items():
+        if figures.get("gaps"):
+            yield Finding(
+                "note",
+                f"{topic} has {figures['gaps']} interval(s) of more than three times the usual one, the longest "
+                f"{1e3 * figures['largest_gap_s']:.0f} ms.",
+            )
+        if figures.get("out_of_order"):
+            yield Finding(
+                "bad",
+                f"The stamps of {topic} step back, in {figures['out_of_order']} places: messages came out of order.",
+            )
+    latency = timing["state_to_target_s"]["p99"]
+    if latency is not None:
+        slow = latency > SLOW
+        yield Finding(
+            "note" if slow else "good",
+            f"99 % of the targets left within {1e3 * latency:.1f} ms of the state that they answer to.",
+        )
+
+
+# A report in a few lines, for the terminal.
+
+MARKS = {"good": "  ok   ", "note": "  note ", "bad": "  BAD  "}
+
+
+def summary(evaluation: Evaluation) -> str:
+    """The verdict and the most important figures."""
+    figures = evaluation.figures
+    modes = ", ".join(f"{mode} {seconds:.1f} s" for mode, seconds in figures["modes_s"].items()) or "not recorded"
+    lines = [
+        f"{evaluation.bag}: {figures['duration_s']:.1f} s of {figures['robot']}; modes: {modes}",
+        *(f"{MARKS[finding.level]}{finding.sentence}" for finding in findings(evaluation)),
+        *_policies_of_summary(evaluation),
+        *_topics(evaluation),
+    ]
+    return "\n".join(lines)
+
+
+def _policies_of_summary(evaluation: Evaluation) -> Iterator[str]:
+    if evaluation.replays:
+        yield "  policy   steps  error rms      p99      max [rad]   jerk rms [rad/s^3]  above 8 Hz  file"
+    for replay in evaluation.replays:
+        figures = evaluation.figures["policies"][replay.label]
+        error, smooth = figures["action_error_rad"], figures["smoothness"]
+        sizes = "".join(f"{_number(error[name], '9.2g')}" for name in ("rmse", "p99", "max"))
+        yield (
+            f"  {replay.label:<6}{len(replay.loop.time):>8}  {sizes}         "
+            f"{_number(smooth['jerk_rms_rad_s3'], '11.3g')}         {_number(smooth['high_frequency_share'], '9.1%')}"
+            f"  {replay.name}"
+        )
+
+
+def _topics(evaluation: Evaluation) -> Iterator[str]:
+    yield "  topic               messages   rate [Hz]   gaps   late   out of order"
+    for topic, figures in evaluation.figures["timing"]["topics"].items():
+        counts = [figures.get(name) for name in ("gaps", "late", "out_of_order")]
+        told = "".join(f"{_number(count, '7d')}" for count in counts)
+        yield f"  {topic:<18}{figures['messages']:>10}{_number(figures.get('rate_hz'), '12.1f')}{told}"
+
+
+def _number(value: float | None, form: str) -> str:
+    """A figure, or a dash of the same width where it is not known."""
+    return "-".rjust(int(form.split(".")[0].rstrip("d"))) if value is None else format(value, form)

@@ -1,0 +1,1 @@
+"""The `fcnet` verbs that read bags and datasets."""

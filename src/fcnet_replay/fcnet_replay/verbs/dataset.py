@@ -1,0 +1,154 @@
+"""fcnet dataset: bags become training data; data are merged, split, described and checked."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+
+SUMMARY = "make training data from bags; merge, split, describe and check data"
+EPILOG = """
+A dataset is a folder as `fcnet collect` writes it; all of these take and give such folders, and `fcnet train` takes
+them together: --data data/aliengo --data data/walks:2. Nothing is ever overwritten, and a new folder appears under
+its name only when it is complete. docs/datasets.md tells more.
+
+examples:
+  fcnet dataset from-bag bags/walk1 bags/walk2 --robot aliengo -o data/walks
+  fcnet dataset validate data/walks
+  fcnet dataset stats data/walks --against models/aliengo.safetensors
+  fcnet dataset merge data/aliengo data/walks -o data/all
+  fcnet dataset split data/all --validation 0.1 --seed 0 -o data/parts
+"""
+MOST_FAULTS = 50  # told of one folder
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the verb's arguments."""
+    parser.epilog = EPILOG
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    _add_from_bag(_action(actions, "from-bag", "walking sections of bags as episodes", _from_bag))
+    merge = _action(actions, "merge", "several datasets as one", _merge)
+    merge.add_argument("data", type=Path, nargs="+", metavar="DIR", help="data folders of one robot and one rate")
+    _add_out(merge)
+    split = _action(actions, "split", "whole episodes, drawn by chance, for training and for validation", _split)
+    split.add_argument("data", type=Path, metavar="DIR", help="a data folder")
+    _add_out(split)
+    split.add_argument("--validation", type=float, default=0.1, metavar="SHARE", help="of the steps (default: 0.1)")
+    split.add_argument("--seed", type=int, default=0, metavar="N", help="which episodes are drawn (default: 0)")
+    stats = _action(actions, "stats", "sizes, spread of every field, commands covered, targets at limits", _stats)
+    stats.add_argument("data", type=Path, nargs="+", metavar="DIR", help="data folders, taken together")
+    stats.add_argument("--against", type=Path, metavar="DIR|FILE", help="other data, or a policy: tell what drifted")
+    stats.add_argument("--entries", action="store_true", help="a line for each of the 82 entries")
+    stats.add_argument("--json", action="store_true", help="print all figures as JSON instead")
+    validate = _action(actions, "validate", "look for everything that can be broken; exit 1 if something is", _validate)
+    validate.add_argument("data", type=Path, nargs="+", metavar="DIR", help="data folders")
+    validate.add_argument("--robot", metavar="NAME", help="of which robot they must be (default: whichever they name)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what was asked; 0 when it is done."""
+    action: Callable[[argparse.Namespace], int] = args.action
+    return action(args)
+
+
+def add_bag_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare how bags are read."""
+    parser.add_argument("bags", type=Path, nargs="+", metavar="BAG", help="a bag's folder, or one .mcap or .db3 file")
+    _add_out(parser)
+    parser.add_argument("--robot", metavar="NAME", help="the robot (default: the recorded one)")
+    parser.add_argument("--namespace", metavar="NS", help="the robot's namespace (default: the recorded one)")
+    parser.add_argument("--topics", type=Path, metavar="YAML", help="where a foreign bag has what, see config/bags/")
+    parser.add_argument("--rate", type=float, default=50.0, metavar="HZ", help="of the policy (default: 50)")
+    parser.add_argument(
+        "--shortest", type=float, default=0.5, metavar="S", help="leave out shorter episodes [s] (default: 0.5)"
+    )
+
+
+def _add_from_bag(parser: argparse.ArgumentParser) -> None:
+    add_bag_arguments(parser)
+    parser.add_argument(
+        "--before-fault",
+        type=float,
+        default=1.0,
+        metavar="S",
+        help="leave out what led to a fault [s] (default: 1.0); `fcnet relabel` makes use of it",
+    )
+
+
+def _action(
+    actions: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    summary: str,
+    do: Callable[[argparse.Namespace], int],
+) -> argparse.ArgumentParser:
+    parser = actions.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
+    parser.set_defaults(action=do)
+    return parser
+
+
+def _add_out(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--out", type=Path, required=True, metavar="DIR", help="the new folder")
+
+
+def _from_bag(args: argparse.Namespace) -> int:
+    from fcnet_replay.datasets.from_bag import dataset_from_bags
+    from fcnet_replay.datasets.walking import BagReading
+
+    reading = BagReading(args.robot, args.namespace, args.topics, args.rate, args.shortest, args.before_fault)
+    data = dataset_from_bags(args.bags, args.out, reading, print)
+    print(f"wrote {args.out}: {data.steps:,} steps ({data.steps / args.rate:.1f} s) in {data.shards} shards")
+    return 0
+
+
+def _merge(args: argparse.Namespace) -> int:
+    from fcnet_replay.datasets.combine import merge
+
+    data = merge(args.data, args.out)
+    print(f"wrote {args.out}: {data.steps:,} steps in {data.shards} shards")
+    return 0
+
+
+def _split(args: argparse.Namespace) -> int:
+    from fcnet_replay.datasets.combine import split
+
+    for half, data in split(args.data, args.out, args.validation, args.seed).items():
+        print(f"wrote {args.out / half}: {data.steps:,} steps in {data.shards} shards")
+    return 0
+
+
+def _stats(args: argparse.Namespace) -> int:
+    from fcnet_core.learning.dataset import Dataset
+    from fcnet_core.robot import load_robot
+    from fcnet_replay.datasets.summary import drift_lines, drifted, reference, summarise, summary_figures, summary_lines
+
+    data = Dataset(args.data)
+    robot = load_robot(data.manifest.robot)
+    summary = summarise(data, robot)
+    other = reference(args.against, data.manifest, robot) if args.against else None
+    drift = drifted(summary, other) if other else []
+    if args.json:
+        print(json.dumps(summary_figures(data.manifest, summary, other, drift), indent=1, allow_nan=False))
+        return 0
+    print("\n".join(summary_lines(data.manifest, summary, robot, args.entries)))
+    if other:
+        print("\n".join(drift_lines(other, drift)))
+    return 0
+
+
+def _validate(args: argparse.Namespace) -> int:
+    from fcnet_replay.datasets.validation import faults
+
+    broken = 0
+    for folder in args.data:
+        found = list(islice(faults(folder, args.robot), MOST_FAULTS))
+        broken += bool(found)
+        print(
+            "\n".join([*found, *(["there may be more"] if len(found) == MOST_FAULTS else [])] or [f"{folder} is sound"])
+        )
+    if broken:
+        print(f"fcnet: {broken} of {len(args.data)} datasets are broken", file=sys.stderr)
+    return 1 if broken else 0

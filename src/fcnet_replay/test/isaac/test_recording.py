@@ -1,0 +1,225 @@
+"""A .rollout file: what comes back is what was recorded, in the suite's conventions, and damage is told."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fcnet_core.robot import JOINT_NAMES
+from fcnet_replay.isaac import RecordingError, read_recording
+from fcnet_replay.isaac.recording import specific_force
+
+ORDER = [3, 4, 5, 0, 1, 2, 9, 10, 11, 6, 7, 8]  # FL FR RL RR <-> FR FL RR RL
+
+
+def test_joints_come_back_in_the_suites_order(rollout, arrays):
+    recording = read_recording(rollout)
+    assert len(recording) == 60
+    assert recording.robot == "aliengo"
+    assert recording.notes == ()
+    np.testing.assert_array_equal(recording.states.joint_position, arrays["dof_pos"][:, ORDER])
+    np.testing.assert_array_equal(recording.states.joint_velocity, arrays["dof_vel"][:, ORDER])
+    targets = arrays["default_dof_pos"] + 0.25 * arrays["actions"]
+    np.testing.assert_allclose(recording.target, targets[:, ORDER], atol=1e-6)
+    np.testing.assert_allclose(recording.states.setpoint[:, :3], arrays["commands"][:, :3])
+    assert np.flatnonzero(recording.states.first).tolist() == [0, 30]
+    np.testing.assert_allclose(np.diff(recording.states.time), 0.02)
+
+
+def test_another_order_of_joints_means_the_same(tmp_path, rollout_writer):
+    recordings = []
+    for number, names in enumerate(
+        (JOINT_NAMES, JOINT_NAMES[::-1], ("tail_joint", *JOINT_NAMES[5:], *JOINT_NAMES[:5]))
+    ):
+        path = tmp_path / f"{number}.rollout"
+        writer = rollout_writer.RolloutWriter(0.02, names, str(path))
+        angles = [JOINT_NAMES.index(name) / 10 if name in JOINT_NAMES else 9.0 for name in names]
+        writer.write(angles, angles, [0] * 6 + [1] + [0] * 6, command=(0, 0, 0))
+        writer.close()
+        recordings.append(read_recording(path))
+    for recording in recordings:
+        np.testing.assert_allclose(recording.states.joint_position[0], np.arange(12) / 10, atol=1e-6)
+    assert "tail_joint" in recordings[2].notes[0]
+
+
+def test_the_angular_velocity_is_turned_into_the_body(tmp_path, rollout_writer):
+    path = tmp_path / "turned.rollout"
+    writer = rollout_writer.RolloutWriter(0.02, JOINT_NAMES, str(path))
+    half = np.sqrt(0.5)  # a quarter turn to the left: the world's x is the body's -y
+    root = [0, 0, 0.3, 0, 0, half, half, 1, 0, 0, 2, 0, 0]
+    writer.write(np.zeros(12), np.zeros(12), root, command=(0, 0, 0))
+    writer.close()
+    recording = read_recording(path)
+    np.testing.assert_allclose(recording.states.angular_velocity[0], [0, -2, 0], atol=1e-6)
+    np.testing.assert_allclose(recording.linear_velocity[0], [1, 0, 0], atol=1e-6)
+    assert not recording.has_targets
+
+
+def test_an_accelerometer_feels_gravity_and_acceleration_in_the_body():
+    upright, on_its_left = np.array([0, 0, 0, 1.0]), np.array([-np.sqrt(0.5), 0, 0, np.sqrt(0.5)])
+    np.testing.assert_allclose(specific_force(upright, np.array([1.0, 0, 0])), [1, 0, 9.81])
+    np.testing.assert_allclose(specific_force(on_its_left, np.zeros(3)), [0, -9.81, 0], atol=1e-9)
+
+
+def test_a_file_cut_off_anywhere_is_read_up_to_there(rollout, tmp_path):
+    content = rollout.read_bytes()
+    whole = read_recording(rollout)
+    cut = tmp_path / "cut.rollout"
+    for size in np.linspace(len(content) // 4, len(content) - 1, 40).astype(int):
+        cut.write_bytes(content[:size])
+        recording = read_recording(cut)
+        np.testing.assert_array_equal(recording.target, whole.target[: len(recording)])
+        assert len(recording) >= 60 * size // len(content) - 3
+
+
+def test_damage_costs_the_rows_it_hits_and_is_told(rollout):
+    content = bytearray(rollout.read_bytes())
+    content[len(content) // 2] ^= 0x10
+    rollout.write_bytes(content)
+    recording = read_recording(rollout)
+    assert len(recording) == 59
+    assert "damaged" in recording.notes[0]
+
+
+def test_bytes_that_were_inserted_or_lost_cost_no_more_than_their_rows(rollout):
+    content = rollout.read_bytes()
+    middle = len(content) // 2
+    rollout.write_bytes(content[:middle] + b"FCRS\xff\xff\xff\xff" + os.urandom(1000) + content[middle + 7 :])
+    assert len(read_recording(rollout)) == 59
+
+
+def test_a_long_gap_starts_an_episode(tmp_path, rollout_writer):
+    path = tmp_path / "gap.rollout"
+    writer = rollout_writer.RolloutWriter(0.02, JOINT_NAMES, str(path))
+    for row in range(60):
+        angle = np.nan if 20 <= row < 40 else 0.0  # a simulation that blows up is not recorded
+        writer.write(np.full(12, angle), np.zeros(12), [0] * 6 + [1] + [0] * 6, command=(0, 0, 0), first=row == 0)
+    writer.close()
+    recording = read_recording(path)
+    assert writer.skipped == 20
+    assert np.flatnonzero(recording.states.first).tolist() == [0, 20]
+    assert "gaps in time" in recording.notes[0]
+
+
+def test_hundreds_of_damaged_files_give_a_recording_or_a_sentence(rollout, tmp_path):
+    content = rollout.read_bytes()
+    rng = np.random.default_rng(0)
+    bad = tmp_path / "bad.rollout"
+    outcomes = set()
+    for _ in range(300):
+        damaged = bytearray(content[: rng.integers(1, len(content))])
+        for place in rng.integers(0, len(damaged), rng.integers(1, 60)):
+            damaged[place] = rng.integers(0, 256)
+        bad.write_bytes(damaged)
+        try:
+            outcomes.add(len(read_recording(bad)) > 0)
+        except RecordingError as error:
+            assert str(bad) in str(error)
+            outcomes.add(False)
+    assert outcomes == {True, False}
+
+
+def frame(rollout_writer, facts):
+    return rollout_writer.frame(b"FCRH", facts if isinstance(facts, bytes) else json.dumps(facts).encode())
+
+
+GOOD = {"format": "fcnet rollout", "version": 1, "period": 0.02, "joint_names": list(JOINT_NAMES), "commands": []}
+
+
+@pytest.mark.parametrize(
+    ("facts", "sentence"),
+    [
+        ({**GOOD, "version": 2}, "version 2, this fcnet reads 1; update fcnet"),
+        ({**GOOD, "format": "bag"}, "expected 'fcnet rollout'"),
+        ({**GOOD, "joint_names": ["a"] * 2_000}, "at most 64 names"),
+        ({**GOOD, "joint_names": [["a"]]}, "at most 64 names"),
+        ({**GOOD, "period": "soon"}, "cannot be read"),
+        ({**GOOD, "period": float("inf")}, "not finite"),
+        ({**GOOD, "period": 3600.0}, "a control period lasts 3600 s"),
+        (GOOD, "holds no complete step"),
+        (b"[" * 60_000, "cannot be read"),
+        (b"\xff\xfe", "cannot be read"),
+        (b"7", "cannot be read"),
+    ],
+)
+def test_a_header_that_cannot_be_is_refused_with_a_sentence(tmp_path, rollout_writer, facts, sentence):
+    path = tmp_path / "odd.rollout"
+    path.write_bytes(frame(rollout_writer, facts))
+    with pytest.raises(RecordingError, match=r"odd\.rollout") as refusal:
+        read_recording(path)
+    assert sentence in str(refusal.value)
+
+
+def test_a_file_made_to_be_searched_for_ever_is_given_up(tmp_path):
+    path = tmp_path / "hostile.rollout"
+    path.write_bytes(b"FCRH\xff\xff\x00\x00" * 400_000)
+    started = time.monotonic()
+    with pytest.raises(RecordingError, match="damaged all over"):
+        read_recording(path)
+    assert time.monotonic() - started < 30.0
+
+
+def test_a_missing_a_foreign_and_a_huge_file_are_refused(tmp_path):
+    with pytest.raises(RecordingError, match="there is no recording"):
+        read_recording(tmp_path / "none.rollout")
+    foreign, huge = tmp_path / "picture.rollout", tmp_path / "huge.rollout"
+    foreign.write_bytes(os.urandom(5_000))
+    with pytest.raises(RecordingError, match="no header of a rollout"):
+        read_recording(foreign)
+    with huge.open("wb") as file:
+        file.truncate(1 << 33)
+    with pytest.raises(RecordingError, match="record in shorter pieces"):
+        read_recording(huge)
+
+
+def test_recording_over_a_recording_is_refused(rollout, rollout_writer):
+    with pytest.raises(FileExistsError, match="choose another name"):
+        rollout_writer.RolloutWriter(0.02, JOINT_NAMES, str(rollout))
+
+
+def test_a_writer_that_is_killed_has_lost_nothing_it_was_given(tmp_path, rollout_writer):
+    path = tmp_path / "killed.rollout"
+    program = f"""
+        import sys
+        sys.path.insert(0, {str(Path(rollout_writer.__file__).parent)!r})
+        import rollout_writer
+        writer = rollout_writer.RolloutWriter(0.02, {list(JOINT_NAMES)!r}, {str(path)!r})
+        for row in range(10**9):
+            writer.write([row] * 12, [0] * 12, [0] * 6 + [1] + [0] * 6, command=(0, 0, 0))
+            print(row, flush=True)
+    """
+    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, text=True)
+    for _ in range(200):
+        last = int(process.stdout.readline())
+    process.send_signal(signal.SIGKILL)
+    rest = [int(line) for line in process.stdout.read().splitlines() if line.strip()]
+    process.wait()
+    process.stdout.close()
+    assert len(read_recording(path)) > max([last, *rest])
+
+
+def test_a_full_disk_ends_the_recording_and_not_the_simulation(rollout_writer, capsys, tmp_path):
+    writer = rollout_writer.RolloutWriter(0.02, JOINT_NAMES, str(tmp_path / "a.rollout"))
+    way = writer._ways[0]
+    way._file.close()
+    way._file = Path("/dev/full").open("wb", buffering=0)  # noqa: SIM115 - the writer closes it
+    for _ in range(3):
+        writer.write([0] * 12, [0] * 12, [0] * 6 + [1] + [0] * 6, command=(0, 0, 0))
+    assert capsys.readouterr().err.count("takes no more") == 1
+    writer.close()
+
+
+def test_a_row_of_another_robot_is_refused(rollout_writer, tmp_path):
+    writer = rollout_writer.RolloutWriter(0.02, JOINT_NAMES, str(tmp_path / "a.rollout"))
+    with pytest.raises(ValueError, match="expected \\(37, 24, 3\\)"):
+        writer.write([0] * 18, [0] * 18, [0] * 13, command=(0, 0, 0))
+    writer.close()

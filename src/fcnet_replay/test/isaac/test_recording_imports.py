@@ -1,0 +1,257 @@
+"""Rollouts that legged_gym users save: npz, pt and HDF5, with other names, orders and axes by way of a mapping."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import zipfile
+
+import h5py
+import numpy as np
+import pytest
+import torch
+import yaml
+
+from fcnet_replay.isaac import RecordingError, read_recording
+from fcnet_replay.isaac import arrays as array_files
+
+ORDER = [3, 4, 5, 0, 1, 2, 9, 10, 11, 6, 7, 8]
+
+
+@pytest.fixture
+def mapping(tmp_path):
+    def write(**entries):
+        path = tmp_path / "mapping.yaml"
+        path.write_text(yaml.safe_dump(entries))
+        return path
+
+    return write
+
+
+def save_npz(path, arrays):
+    np.savez_compressed(path, **arrays)
+
+
+def save_pt(path, arrays):
+    names = arrays["dof_names"].tolist()
+    tensors = {name: torch.as_tensor(array) for name, array in arrays.items() if name != "dof_names"}
+    torch.save(tensors | {"dof_names": names}, path)
+
+
+def save_h5(path, arrays):
+    with h5py.File(path, "w") as file:
+        for name, array in arrays.items():
+            if name == "dof_names":
+                file.create_dataset(name, data=array.tolist(), dtype=h5py.string_dtype())
+            elif name == "dt":
+                file.attrs[name] = float(array)
+            else:
+                file.create_dataset(name, data=array)
+
+
+SAVERS = {".npz": save_npz, ".pt": save_pt, ".h5": save_h5}
+
+
+@pytest.mark.parametrize("suffix", SAVERS)
+def test_every_kind_of_file_reads_like_the_suites_own(tmp_path, arrays, rollout, suffix):
+    path = tmp_path / f"walk{suffix}"
+    SAVERS[suffix](path, arrays)
+    found, expected = read_recording(path), read_recording(rollout)
+    assert found.period == 0.02
+    for field in ("joint_position", "joint_velocity", "orientation", "angular_velocity", "setpoint", "first"):
+        np.testing.assert_allclose(getattr(found.states, field), getattr(expected.states, field), atol=1e-6)
+    np.testing.assert_allclose(found.target, expected.target, atol=1e-6)
+    np.testing.assert_allclose(found.position, expected.position, atol=1e-6)
+
+
+@pytest.mark.parametrize("axes", ["time_env", "env_time"])
+def test_one_environment_of_many_is_taken(tmp_path, arrays, mapping, axes):
+    axis = 1 if axes == "time_env" else 0
+    many = dict(arrays)
+    for name in ("dof_pos", "dof_vel", "root_states", "actions", "commands", "dones"):
+        many[name] = np.stack([np.zeros_like(arrays[name]), arrays[name]], axis=axis)
+    save_npz(tmp_path / "many.npz", many)
+    recording = read_recording(tmp_path / "many.npz", mapping(env=1, axes=axes))
+    np.testing.assert_array_equal(recording.states.joint_position, arrays["dof_pos"][:, ORDER])
+    assert np.flatnonzero(recording.states.first).tolist() == [0, 30]
+    with pytest.raises(RecordingError, match="2 environments, and env 2"):
+        read_recording(tmp_path / "many.npz", mapping(env=2, axes=axes))
+
+
+def test_a_mapping_gives_what_the_file_lacks(tmp_path, arrays, mapping):
+    position, quaternion, linear, angular = np.split(arrays["root_states"], [3, 7, 10], axis=1)
+    other = {
+        "q": arrays["dof_pos"][:, ::-1],
+        "qd": arrays["dof_vel"][:, ::-1],
+        "p": position,
+        "quat": quaternion[:, [3, 0, 1, 2]],
+        "v": linear,
+        "w": angular,
+        "cmd": arrays["commands"][:, [2, 0]],
+        "a": arrays["actions"][:, ::-1],
+    }
+    save_npz(tmp_path / "other.npz", other)
+    names = arrays["dof_names"].tolist()
+    chosen = mapping(
+        robot="aliengo",
+        keys={
+            "joint_position": "q",
+            "joint_velocity": "qd",
+            "position": "p",
+            "orientation": "quat",
+            "linear_velocity": "v",
+            "angular_velocity": "w",
+            "command": "cmd",
+            "action": "a",
+        },
+        joint_names=names[::-1],
+        period=0.02,
+        commands=["yaw_rate", "vx"],
+        quaternion="wxyz",
+        velocity_frame="world",
+        action_scale=0.25,
+        default_position=dict(zip(names, arrays["default_dof_pos"][0].tolist(), strict=True)),
+    )
+    save_npz(tmp_path / "same.npz", arrays)
+    found, expected = read_recording(tmp_path / "other.npz", chosen), read_recording(tmp_path / "same.npz")
+    assert found.robot == "aliengo"
+    for field in ("joint_position", "joint_velocity", "orientation", "angular_velocity"):
+        np.testing.assert_allclose(getattr(found.states, field), getattr(expected.states, field), atol=1e-6)
+    np.testing.assert_allclose(found.target, expected.target, atol=1e-6)
+    np.testing.assert_allclose(found.states.setpoint[:, [0, 2]], expected.states.setpoint[:, [0, 2]])
+    assert not found.states.setpoint[:, 1].any()
+
+
+def test_velocities_in_the_body_are_the_default_of_legged_gyms_own_names(tmp_path, arrays):
+    position, quaternion, _, _ = np.split(arrays["root_states"], [3, 7, 10], axis=1)
+    spin = np.tile(np.float32([0.1, 0.2, 0.3]), (60, 1))
+    parts = {"base_pos": position, "base_quat": quaternion, "base_lin_vel": spin, "base_ang_vel": spin}
+    save_npz(tmp_path / "parts.npz", {name: a for name, a in arrays.items() if name != "root_states"} | parts)
+    recording = read_recording(tmp_path / "parts.npz")
+    np.testing.assert_allclose(recording.states.angular_velocity, spin, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"dof_names": None}, "lacks the joints FR_hip_joint"),
+        ({"dof_names": np.array(["FL_hip_joint"] * 12)}, "names FL_hip_joint twice"),
+        ({"dof_vel": None}, "has no 'dof_vel' (joint velocity); say in a mapping"),
+        ({"dt": None}, "has no 'dt' (period)"),
+        ({"dt": np.float64(-1)}, "a control period lasts -1 s"),
+        ({"dof_vel": np.zeros((59, 12))}, "joint_velocity of shape (59, 12), expected (60, 12)"),
+        ({"dof_pos": np.zeros((60, 2, 12, 1))}, "shape (60, 2, 12, 1)"),
+        ({"dof_pos": np.full((60, 12), "x")}, "expected numbers"),
+        ({"dof_pos": np.full((60, 12), np.inf)}, "joint position that is not finite in row 0"),
+        ({"root_states": np.zeros((60, 13))}, "no unit quaternion"),
+        ({"root_states": np.zeros((60, 12))}, "have 12 columns; expected 13"),
+        ({"dones": np.zeros((60, 1, 1, 1))}, "one flag for each of 60 steps"),
+        ({"default_dof_pos": np.zeros(11)}, "11 default positions for 12 joints"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_a_sentence(tmp_path, arrays, change, sentence):
+    changed = {name: array for name, array in (arrays | change).items() if array is not None}
+    save_npz(tmp_path / "odd.npz", changed)
+    with pytest.raises(RecordingError, match=r"odd\.npz") as refusal:
+        read_recording(tmp_path / "odd.npz")
+    assert sentence in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("entries", "sentence"),
+    [
+        ({"kys": {}}, "unknown entries kys; known: robot, keys"),
+        ({"keys": {"joint": "q"}}, "unknown entries joint; known: joint_position"),
+        ({"axes": "time"}, "choose time_env or env_time"),
+        ({"env": -1}, "environments count from 0"),
+        ({"period": "often"}, "cannot be used"),
+        (["keys"], "cannot be used"),
+    ],
+)
+def test_a_mapping_that_cannot_be_is_refused_with_a_sentence(tmp_path, arrays, entries, sentence):
+    save_npz(tmp_path / "walk.npz", arrays)
+    (tmp_path / "mapping.yaml").write_text(yaml.safe_dump(entries))
+    with pytest.raises(RecordingError, match=r"mapping\.yaml") as refusal:
+        read_recording(tmp_path / "walk.npz", tmp_path / "mapping.yaml")
+    assert sentence in str(refusal.value)
+
+
+class Trap:
+    """Unpickling this makes a file."""
+
+    def __init__(self, place):
+        self.place = place
+
+    def __reduce__(self):
+        return (open, (str(self.place), "w"))
+
+
+def test_nothing_in_a_file_is_run(tmp_path, arrays):
+    trap, place = Trap(tmp_path / "sprung"), tmp_path / "sprung"
+    np.savez(tmp_path / "trap.npz", **(arrays | {"dof_pos": np.array([trap], dtype=object)}))
+    torch.save({"dof_pos": trap}, tmp_path / "trap.pt")
+    (tmp_path / "legacy.pt").write_bytes(pickle.dumps({"dof_pos": trap}))
+    for name in ("trap.npz", "trap.pt", "legacy.pt"):
+        with pytest.raises(RecordingError, match=name):
+            read_recording(tmp_path / name)
+    assert not place.exists()
+
+
+def npy(shape, dtype="<f8", content=b""):
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"shape": shape, "fortran_order": False, "descr": dtype})
+    return header.getvalue() + content
+
+
+def test_files_that_ask_for_more_memory_than_allowed_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(array_files, "LARGEST", 1 << 20)
+    with zipfile.ZipFile(tmp_path / "claim.npz", "w") as archive:
+        archive.writestr("dof_pos.npy", npy((10**12, 12)))
+    with (
+        zipfile.ZipFile(tmp_path / "bomb.npz", "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("dof_pos.npy", "w", force_zip64=True) as member,
+    ):
+        member.write(bytes(1 << 21))
+    torch.save({"dof_pos": torch.zeros(1, 1).expand(10**9, 12)}, tmp_path / "expanded.pt")
+    for name in ("claim.npz", "bomb.npz", "expanded.pt"):
+        with pytest.raises(RecordingError, match=name):
+            read_recording(tmp_path / name)
+
+
+def test_an_hdf5_file_reads_nothing_but_itself(tmp_path, arrays):
+    save_h5(tmp_path / "secret.h5", arrays)
+    save_h5(tmp_path / "linked.h5", {name: array for name, array in arrays.items() if name != "dof_pos"})
+    with h5py.File(tmp_path / "linked.h5", "a") as file:
+        file["dof_pos"] = h5py.ExternalLink("secret.h5", "dof_pos")
+    with pytest.raises(RecordingError, match="has no 'dof_pos'"):
+        read_recording(tmp_path / "linked.h5")
+    with h5py.File(tmp_path / "claim.h5", "w") as file:
+        file.create_dataset("dof_pos", shape=(10**12, 12), chunks=(1024, 12), dtype="f4")
+    with pytest.raises(RecordingError, match="would fill"):
+        read_recording(tmp_path / "claim.h5")
+
+
+@pytest.mark.parametrize("suffix", SAVERS)
+def test_damaged_files_give_a_recording_or_a_sentence(tmp_path, arrays, suffix):
+    SAVERS[suffix](tmp_path / f"good{suffix}", arrays)
+    content = (tmp_path / f"good{suffix}").read_bytes()
+    bad = tmp_path / f"bad{suffix}"
+    rng = np.random.default_rng(1)
+    refused = 0
+    for _ in range(60):
+        damaged = bytearray(content[: rng.integers(1, len(content) + 1)])
+        for place in rng.integers(0, len(damaged), rng.integers(1, 20)):
+            damaged[place] = rng.integers(0, 256)
+        bad.write_bytes(damaged)
+        try:
+            read_recording(bad)
+        except RecordingError as error:
+            assert str(bad) in str(error)
+            refused += 1
+    assert refused > 30
+
+
+def test_a_file_of_no_known_kind_is_refused(tmp_path):
+    (tmp_path / "walk.csv").write_text("0")
+    with pytest.raises(RecordingError, match=r"expected .rollout or .npz, .pt"):
+        read_recording(tmp_path / "walk.csv")

@@ -1,0 +1,200 @@
+"""Bags of every kind that rosbag2 writes are read alike, and columns hold what the messages hold."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+
+import numpy as np
+import pytest
+from rosbags.rosbag2 import CompressionMode, Reader, StoragePlugin
+from rosbags.typesys import Stores, get_typestore
+
+from fcnet_replay.bags.bag import open_bag
+from fcnet_replay.bags.message_batch import BagError
+from fcnet_replay.bags.message_columns import ColumnDecoder, Columns, fields_for
+
+TYPES = get_typestore(Stores.ROS2_JAZZY)
+KINDS = {
+    "mcap": {},
+    "mcap-compressed-chunks": {"compression": CompressionMode.STORAGE},
+    "sqlite3": {"storage": StoragePlugin.SQLITE3},
+    "sqlite3-version-8": {"storage": StoragePlugin.SQLITE3, "version": 8},
+    "sqlite3-compressed-file": {"storage": StoragePlugin.SQLITE3, "compression": CompressionMode.FILE},
+    "sqlite3-compressed-messages": {"storage": StoragePlugin.SQLITE3, "compression": CompressionMode.MESSAGE},
+}
+
+
+def everything(bag, topics=None):
+    found = {}
+    for batch in bag.batches(topics):
+        found.setdefault(batch.topic, []).extend(zip(batch.received.tolist(), batch.messages(), strict=True))
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_message_is_read_as_another_reader_reads_it(write_bag, kind) -> None:
+    folder = write_bag(seconds=0.6, **KINDS[kind])
+    theirs = {}
+    with Reader(folder) as reader:
+        for connection, received, data in reader.messages():
+            theirs.setdefault(connection.topic, []).append((received, bytes(data)))
+    bag = open_bag(folder)
+    assert everything(bag) == theirs
+    assert bag.problems == []
+    assert bag.seen["/odom"] == "nav_msgs/msg/Odometry"
+
+
+@pytest.mark.parametrize("kind", ["mcap", "sqlite3"])
+def test_only_the_topics_that_are_wanted_are_read(write_bag, kind) -> None:
+    bag = open_bag(write_bag(seconds=0.6, **KINDS[kind]))
+    assert list(everything(bag, frozenset({"/imu/data"}))) == ["/imu/data"]
+
+
+@pytest.mark.parametrize("kind", ["mcap", "sqlite3"])
+def test_a_single_file_is_a_bag(write_bag, kind) -> None:
+    folder = write_bag(seconds=0.6, **KINDS[kind])
+    (file,) = (path for path in folder.iterdir() if path.suffix in (".mcap", ".db3"))
+    assert everything(open_bag(file)) == everything(open_bag(folder))
+
+
+def test_a_killed_recording_without_metadata_is_read_and_told_of(write_bag, tmp_path) -> None:
+    shutil.copytree(write_bag(seconds=0.6), tmp_path / "bag")
+    (tmp_path / "bag" / "metadata.yaml").unlink()
+    bag = open_bag(tmp_path / "bag")
+    assert len(everything(bag)["/joint_states"]) == 150
+    assert "metadata.yaml" in str(bag.problems[0])
+
+
+@pytest.mark.parametrize("storage", [StoragePlugin.MCAP, StoragePlugin.SQLITE3])
+def test_what_the_recorder_noted_is_found_without_metadata(storage, write_bag, tmp_path) -> None:
+    noted = {"fcnet.robot": "aliengo", "odd": "ä: [1, *x]"}
+    shutil.copytree(write_bag(seconds=0.6, storage=storage, custom=noted), tmp_path / "bag")
+    (tmp_path / "bag" / "metadata.yaml").unlink()
+    assert open_bag(tmp_path / "bag").custom == noted
+    (file,) = (tmp_path / "bag").iterdir()
+    assert open_bag(file).custom == noted
+
+
+def test_a_message_compressed_by_itself_is_unpacked_without_metadata(write_bag, tmp_path) -> None:
+    shutil.copytree(
+        write_bag(seconds=0.6, storage=StoragePlugin.SQLITE3, compression=CompressionMode.MESSAGE), tmp_path / "bag"
+    )
+    (tmp_path / "bag" / "metadata.yaml").unlink()
+    assert len(everything(open_bag(tmp_path / "bag"))["/joint_states"]) == 150
+
+
+@pytest.mark.parametrize("wrong", [b"\xff" * 8, b"\0" * 8, struct.pack("<q", 40), struct.pack("<q", 2**40)])
+def test_an_index_that_is_wrong_changes_nothing(write_bag, tmp_path, wrong) -> None:
+    (whole,) = write_bag(seconds=0.6).glob("*.mcap")
+    content, at = bytearray(whole.read_bytes()), 17 + struct.unpack_from("<Q", whole.read_bytes(), 9)[0]
+    changed = 0
+    while content[at] != 15:
+        if content[at] == 7:
+            content[at + 9 + 6 + 8 : at + 9 + 6 + 16] = wrong  # the place of the first message
+            changed += 1
+        at += 9 + struct.unpack_from("<Q", content, at + 1)[0]
+    assert changed >= 7
+    (tmp_path / "odd.mcap").write_bytes(content)
+    assert everything(open_bag(tmp_path / "odd.mcap")) == everything(open_bag(whole))
+
+
+def described(text: str) -> bytes:
+    """A record of metadata as rosbag2 writes it into mcap files."""
+    texts = [part.encode() for part in ("rosbag2", "serialized_metadata", text)]
+    name, key, value = (struct.pack("<I", len(part)) + part for part in texts)
+    content = name + struct.pack("<I", len(key + value)) + key + value
+    return struct.pack("<BQ", 12, len(content)) + content
+
+
+def test_what_the_recorder_noted_is_found_when_it_was_killed(write_bag, tmp_path) -> None:
+    """Recorders tell it at the beginning too; the last that can be read counts."""
+    (whole,) = write_bag(seconds=0.6).glob("*.mcap")
+    content = whole.read_bytes()
+    begin = 8 + 9 + struct.unpack_from("<Q", content, 9)[0]
+    records = [described(f"custom_data: {{fcnet.robot: {robot}}}") for robot in ("a1", "aliengo")]
+    file = tmp_path / "killed.mcap"
+    file.write_bytes(content[:begin] + b"".join(records) + content[begin : len(content) // 2])
+    assert open_bag(file).custom == {"fcnet.robot": "aliengo"}
+    for damage in (described("custom_data: [[["), described("3"), records[0][:9] + b"\xff" * 40):
+        file.write_bytes(content[:begin] + records[0] + damage + records[0][:-3])
+        assert open_bag(file).custom == {"fcnet.robot": "a1"}
+
+
+def test_what_is_no_bag_is_refused_in_a_sentence(tmp_path) -> None:
+    with pytest.raises(BagError, match="there is no bag at"):
+        open_bag(tmp_path / "none")
+    with pytest.raises(BagError, match="holds no bag"):
+        open_bag(tmp_path)
+    (tmp_path / "text.mcap").write_text("hello")
+    with pytest.raises(BagError, match=r"text\.mcap is damaged at byte 0"):
+        everything(open_bag(tmp_path / "text.mcap"))
+
+
+def columns_of(kind, messages):
+    size = np.array([len(message) for message in messages])
+    decoder = ColumnDecoder(kind, fields_for(kind, {}))
+    return list(decoder.decode(np.frombuffer(b"".join(messages), dtype=np.uint8), size))
+
+
+def joint_state(names, seed):
+    random = np.random.default_rng(seed)
+    stamp = TYPES.types["builtin_interfaces/msg/Time"](sec=seed, nanosec=7 * seed)
+    header = TYPES.types["std_msgs/msg/Header"](stamp=stamp, frame_id="base")
+    values = [random.standard_normal(len(names)) for _ in range(3)]
+    message = TYPES.types["sensor_msgs/msg/JointState"](header, names, *values)
+    return message, bytes(TYPES.serialize_cdr(message, "sensor_msgs/msg/JointState"))
+
+
+def test_columns_hold_what_each_message_holds() -> None:
+    """Also where messages of different structure come in turn, and some are of the same length."""
+    names = [["hip", "thigh"], ["hip", "wheel"], ["a", "b", "c"], []]
+    made = [joint_state(names[seed % 4], seed) for seed in range(40)]
+    seen = set()
+    for group in columns_of("sensor_msgs/msg/JointState", [data for _, data in made]):
+        assert isinstance(group, Columns)
+        for place, row in enumerate(group.rows.tolist()):
+            message = made[row][0]
+            assert group.texts["name"] == message.name
+            assert group.texts["header.frame_id"] == ["base"]
+            assert group.numbers["header.stamp.nanosec"][place] == message.header.stamp.nanosec
+            for field in ("position", "velocity", "effort"):
+                np.testing.assert_array_equal(group.numbers[field][place], getattr(message, field))
+            seen.add(row)
+    assert seen == set(range(40))
+
+
+def test_what_lies_between_strings_may_be_anything() -> None:
+    """Writers leave there what was in their memory."""
+    _, message = joint_state(["hip"], 1)
+    odd = message.replace(b"base\0\0\0\0", b"base\0xyz")
+    assert odd != message
+    (group,) = columns_of("sensor_msgs/msg/JointState", [message, odd])
+    assert group.rows.tolist() == [0, 1]
+
+
+def test_messages_shorter_than_a_number_of_eight_bytes_are_read() -> None:
+    messages = [bytes([0, 1, 0, 0, value]) for value in (1, 0, 1)] + [b"\1\1\0\0\1"]
+    groups = columns_of("std_msgs/msg/Bool", messages)
+    assert [group.numbers["data"][:, 0].tolist() for group in groups if isinstance(group, Columns)] == [[1, 0, 1]]
+    assert [group for group in groups if not isinstance(group, Columns)] == [(3, "they are not little-endian CDR")]
+
+
+def test_a_type_is_what_the_bag_says_it_is() -> None:
+    """Types change from distribution to distribution; a damaged definition is none."""
+    kind = "std_msgs/msg/ColorRGBA"
+    own = fields_for(kind, {kind: ("ros2msg", "float64 r\nstd_msgs/String name")})
+    assert [field for field, _ in own[kind][1]] == ["r", "name"]
+    assert [field for field, _ in own["std_msgs/msg/String"][1]] == ["data"]
+    damaged = fields_for(kind, {kind: ("ros2msg", "flo\0at64 [[r")})
+    assert [field for field, _ in damaged[kind][1]] == ["r", "g", "b", "a"]
+
+
+def test_a_message_that_is_cut_is_told_and_the_others_are_read() -> None:
+    made = [joint_state(["hip"], seed)[1] for seed in range(3)]
+    groups = columns_of("sensor_msgs/msg/JointState", [made[0], made[1][:-9], made[2]])
+    rows = [row for group in groups if isinstance(group, Columns) for row in group.rows.tolist()]
+    told = [group for group in groups if not isinstance(group, Columns)]
+    assert rows == [0, 2]
+    assert told[0][0] == 1
+    assert "ends too early" in told[0][1]

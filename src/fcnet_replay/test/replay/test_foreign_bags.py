@@ -1,0 +1,140 @@
+"""Bags of others: their topics, types, joint names and orders are told by a map."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rosbags.rosbag2 import StoragePlugin, Writer
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+
+from fcnet_core.robot import JOINT_NAMES, load_robot
+from fcnet_replay.bags.bag import open_bag
+from fcnet_replay.bags.message_batch import BagError
+from fcnet_replay.evaluation import judge_bag
+from fcnet_replay.read_run import read_run
+from fcnet_replay.topic_map import TopicMapError, load_topic_map
+
+MAPS = Path(__file__).parents[4] / "config" / "bags"
+STATE = """uint8[2] head
+IMUState imu_state
+MotorState[20] motor_state
+uint32 tick
+================================================================================
+MSG: unitree_go/IMUState
+float32[4] quaternion
+float32[3] gyroscope
+float32[3] accelerometer
+int8 temperature
+================================================================================
+MSG: unitree_go/MotorState
+uint8 mode
+float32 q
+float32 dq
+float32 tau_est
+"""
+COMMAND = """MotorCmd[20] motor_cmd
+================================================================================
+MSG: unitree_go/MotorCmd
+uint8 mode
+float32 q
+float32 kp
+"""
+POSE = load_robot("aliengo").stand_pose
+TILT = 0.25
+
+
+@pytest.fixture(params=[StoragePlugin.MCAP, StoragePlugin.SQLITE3], ids=["mcap", "sqlite3"])
+def go2(tmp_path, request):
+    """Two seconds of a robot that stands, at 200 Hz, with targets at 100 Hz, tilted by TILT around x."""
+    types = get_typestore(Stores.ROS2_JAZZY)
+    types.register(get_types_from_msg(STATE, "unitree_go/msg/LowState"))
+    types.register(get_types_from_msg(COMMAND, "unitree_go/msg/LowCmd"))
+    motor, command = types.types["unitree_go/msg/MotorState"], types.types["unitree_go/msg/MotorCmd"]
+    quaternion = np.array([np.cos(TILT / 2), np.sin(TILT / 2), 0, 0], dtype=np.float32)
+    zero = np.zeros(3, dtype=np.float32)
+    imu = types.types["unitree_go/msg/IMUState"](quaternion, zero + np.float32(0.5), zero, 30)
+    with Writer(tmp_path / "go2", version=9, storage_plugin=request.param) as writer:
+        state = writer.add_connection("/lowstate", "unitree_go/msg/LowState", typestore=types)
+        sent = writer.add_connection("/lowcmd", "unitree_go/msg/LowCmd", typestore=types)
+        for tick in range(400):
+            time = 1_700_000_000_000_000_000 + tick * 5_000_000
+            motors = [motor(1, float(q), 0.125 * index, 2.5) for index, q in enumerate([*POSE, *[9.0] * 8])]
+            message = types.types["unitree_go/msg/LowState"](np.zeros(2, dtype=np.uint8), imu, motors, tick)
+            writer.write(state, time, types.serialize_cdr(message, "unitree_go/msg/LowState"))
+            if tick % 2:
+                motors = [command(1, float(q) + 0.01, 0.0 if tick < 100 else 40.0) for q in [*POSE, *[9.0] * 8]]
+                message = types.types["unitree_go/msg/LowCmd"](motors)
+                writer.write(sent, time, types.serialize_cdr(message, "unitree_go/msg/LowCmd"))
+    return tmp_path / "go2"
+
+
+def test_a_go2_bag_is_read_through_its_map(go2) -> None:
+    run = read_run(open_bag(go2), sources=load_topic_map(MAPS / "go2.yaml"))
+    assert run.joints.position.shape == (400, 12)
+    np.testing.assert_allclose(run.joints.position[7], POSE, atol=1e-6)
+    np.testing.assert_allclose(run.joints.velocity[7], 0.125 * np.arange(12))
+    np.testing.assert_allclose(run.joints.effort[7], 2.5)
+    np.testing.assert_allclose(run.imu.orientation[7], [np.sin(TILT / 2), 0, 0, np.cos(TILT / 2)], atol=1e-6)
+    np.testing.assert_allclose(run.imu.angular_velocity[7], 0.5)
+    assert np.isnan(run.targets.position[:50]).all()
+    np.testing.assert_allclose(run.targets.position[50:], np.tile(POSE + 0.01, (150, 1)), atol=1e-6)
+    np.testing.assert_array_equal(run.joints.stamp, run.joints.received)
+    assert any("/lowstate have no stamp" in problem for problem in run.problems)
+
+
+def test_a_go2_bag_is_judged_with_steps_put_together_at_the_policys_rate(go2) -> None:
+    judged = judge_bag(go2, robot_name="aliengo", topics=MAPS / "go2.yaml")
+    figures = judged.figures["policies"]["A"]
+    assert figures["basis"] == "counted"
+    assert figures["action_error_rad"]["steps"] == 75  # 1.5 s at 50 Hz
+    assert judged.figures["motion"]["tilt_rad"]["max"] == pytest.approx(TILT, abs=1e-5)
+
+
+def test_without_the_map_the_sentence_tells_what_the_bag_has(go2) -> None:
+    with pytest.raises(BagError, match=r"it has /lowcmd, /lowstate.*topic map"):
+        judge_bag(go2, robot_name="aliengo")
+
+
+def test_joints_of_other_names_and_orders_are_put_in_ours(write_bag, tmp_path) -> None:
+    shuffled = list(reversed(JOINT_NAMES))
+    swapped = "\n".join(f"    {ours}: {theirs}" for ours, theirs in zip(JOINT_NAMES, shuffled, strict=True))
+    (tmp_path / "map.yaml").write_text(f"joint_states:\n  topic: joint_states\n  joints:\n{swapped}\n")
+    bag = write_bag(seconds=0.6)
+    ours = read_run(open_bag(bag))
+    theirs = read_run(open_bag(bag), sources=load_topic_map(tmp_path / "map.yaml"))
+    np.testing.assert_array_equal(theirs.joints.position, ours.joints.position[:, ::-1])
+    np.testing.assert_array_equal(theirs.imu.orientation, ours.imu.orientation)
+
+
+def test_every_map_that_is_shipped_can_be_read() -> None:
+    for path in MAPS.glob("*.yaml"):
+        assert load_topic_map(path)["policy_step"].topic == "controller/policy_step"
+
+
+def test_a_namespace_is_put_before_every_topic(write_bag) -> None:
+    bag = write_bag(seconds=0.6, namespace="/dog")
+    assert len(read_run(open_bag(bag), "dog").joints.stamp) == 150
+    with pytest.raises(BagError, match=r"/dog/joint_states.*namespace"):
+        read_run(open_bag(bag))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("joint_state: {topic: /a}", "unknown entries joint_state"),
+        ("joint_states: {}", "topic"),
+        ("joint_states: {topic: /a, position: q}", "velocity"),
+        ("joint_states: {topic: /a, joints: [FR_hip_joint]}", "FR_thigh_joint"),
+        ("imu/data: {topic: /a, quaternion: zyx}", "wxyz"),
+        ("[1, 2]", "must have entries"),
+        ("joint_states: {topic: /a, position: 7, velocity: v}", "path of a field"),
+        ("!!python/object/apply:os.system ['false']", "could not determine a constructor"),
+        ("[" * 5000, "cannot be used"),
+    ],
+)
+def test_a_map_with_a_mistake_is_refused_in_a_sentence(tmp_path, text, said) -> None:
+    (tmp_path / "map.yaml").write_text(text)
+    with pytest.raises(TopicMapError, match=said):
+        load_topic_map(tmp_path / "map.yaml")

@@ -1,0 +1,233 @@
+"""Whatever a bag holds: a sentence or a partial report, never a traceback, a hang or a full memory."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import struct
+import time
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+import yaml
+from backports import zstd
+from rosbags.rosbag2 import CompressionMode, StoragePlugin
+
+from fcnet_replay.bags.bag import open_bag
+from fcnet_replay.bags.message_batch import BagError
+from fcnet_replay.evaluation import judge_bag
+from fcnet_replay.findings import findings, summary
+from fcnet_replay.recording_notes import read_notes
+from fcnet_replay.report.page import page
+
+MAGIC = b"\x89MCAP0\r\n"
+PATIENCE = 30.0  # [s] for one bag on a machine that does much else; they take a tenth of one
+KINDS = {
+    "mcap": {},
+    "sqlite3": {"storage": StoragePlugin.SQLITE3},
+    "compressed file": {"storage": StoragePlugin.SQLITE3, "compression": CompressionMode.FILE},
+    "compressed chunks": {"compression": CompressionMode.STORAGE},
+    "compressed messages": {"storage": StoragePlugin.SQLITE3, "compression": CompressionMode.MESSAGE},
+}
+
+
+@pytest.fixture(scope="module")
+def damaged_copy():
+    path = Path(__file__).parents[4] / "benchmarks" / "damage.py"
+    spec = spec_from_file_location("damage", path)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.damaged_copy
+
+
+def report(bag: Path) -> str:
+    """The whole report, or the sentence that refuses the bag."""
+    try:
+        judged = judge_bag(bag, robot_name="aliengo")
+    except BagError as error:
+        assert str(bag) in str(error)
+        return f"refused: {error}"
+    json.dumps(judged.figures, allow_nan=False)
+    page(judged)
+    return summary(judged)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_damaged_bags_are_refused_or_reported_in_part(write_bag, damaged_copy, tmp_path, kind) -> None:
+    bag = write_bag(seconds=0.6, **KINDS[kind])
+    whole = report(bag)
+    assert "refused" not in whole and "damaged" not in whole
+    told = 0
+    for seed in range(50):
+        damage = damaged_copy(bag, tmp_path / "bag", seed)
+        began = time.monotonic()
+        said = report(tmp_path / "bag")
+        assert time.monotonic() - began < PATIENCE, damage
+        told += "refused" in said or "damaged" in said or "left out" in said
+    assert told > 15  # bits flipped within a number are not seen where a storage has no checksums
+
+
+def bag_of(folder: Path, records: bytes) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "walk.mcap").write_bytes(MAGIC + records)
+    return folder
+
+
+def record(operation: int, content: bytes, length: int | None = None) -> bytes:
+    return struct.pack("<BQ", operation, len(content) if length is None else length) + content
+
+
+def chunk(packed: bytes, size: int, compression: bytes = b"zstd") -> bytes:
+    head = struct.pack("<QQQI", 0, 0, size, 0) + struct.pack("<I", len(compression)) + compression
+    return record(6, head + struct.pack("<Q", len(packed)) + packed)
+
+
+HOSTILE_MCAP = {
+    "nothing": b"",
+    "a length beyond any file": record(6, b"", length=2**64 - 1),
+    "a chunk that claims 2^63 bytes": chunk(b"\0" * 100, 2**63),
+    "a bomb": chunk(zstd.compress(b"\0" * 2**28), 2**28),
+    "a bomb that lies about its size": chunk(zstd.compress(b"\0" * 2**28), 1000),
+    "many bombs of empty records": chunk(zstd.compress(record(15, b"") * 2**22), 9 * 2**22) * 8,
+    "an unknown compression": chunk(b"123", 3, b"rot13"),
+    "a message of no channel": record(5, struct.pack("<HIQQ", 7, 0, 0, 0)),
+    "a message that is too short": record(5, b"\0" * 5),
+    "a channel of texts without end": record(4, struct.pack("<HHI", 1, 1, 2**32 - 1) + b"\0" * 20),
+    "a schema of no text": record(3, struct.pack("<HI", 1, 5) + b"\xff" * 20),
+    "a chunk in a chunk": chunk(zstd.compress(chunk(b"", 0)), len(chunk(b"", 0))),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE_MCAP)
+def test_hostile_mcap_files_are_refused_with_file_and_offset(tmp_path, what) -> None:
+    said = report(bag_of(tmp_path / "bag", HOSTILE_MCAP[what]))
+    assert said.startswith("refused")
+    assert "damaged at byte" in said
+
+
+def joint_states_of(folder: Path, schema: bytes, message: bytes, kind: bytes = b"sensor_msgs/msg/JointState") -> Path:
+    def text(content: bytes) -> bytes:
+        return struct.pack("<I", len(content)) + content
+
+    channel = struct.pack("<HH", 1, 1) + text(b"/joint_states") + text(b"cdr") + text(b"")
+    records = record(3, struct.pack("<H", 1) + text(kind) + text(b"ros2msg") + text(schema)) + record(4, channel)
+    return bag_of(folder, records + record(5, struct.pack("<HIQQ", 1, 0, 0, 0) + message))
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        b"x/Joint[] joint\n" + b"=" * 80 + b"\nMSG: x/Joint\nx/Joint[] joint\n",
+        b"x/Joint joint\n" + b"=" * 80 + b"\nMSG: x/Joint\nx/Joint joint\n",
+        b"float64[1000000000] position",
+        b"x/Joint[1000000000] joint\n" + b"=" * 80 + b"\nMSG: x/Joint\nbool[0] nothing\n",
+        b"float64[] position; import os; os.system('false')",
+        b"'''\nfloat64 x\n" * 1000,
+        b"[" * 5000,
+    ],
+    ids=["endless", "endless within itself", "a large array", "many of nothing", "code", "quotes", "brackets"],
+)
+def test_types_that_a_bag_defines_cannot_do_harm(tmp_path, schema) -> None:
+    bag = joint_states_of(tmp_path / "bag", schema, b"\0\1\0\0" + b"\1\0\0\0" * 100, kind=b"evil/msg/State")
+    began = time.monotonic()
+    assert report(bag).startswith("refused")
+    assert time.monotonic() - began < PATIENCE
+
+
+@pytest.mark.parametrize("count", [2**32 - 1, 200, 50])
+def test_counts_beyond_the_message_are_told(tmp_path, count) -> None:
+    message = b"\0\1\0\0" + struct.pack("<IIII", 1, 0, 1, 0) + struct.pack("<I", count) + b"\0" * 60
+    said = report(joint_states_of(tmp_path / "bag", b"", message))
+    assert "left out" in said or "damaged" in said
+
+
+TABLES = (
+    "CREATE TABLE topics(id, name, type, serialization_format);CREATE TABLE messages(id, topic_id, timestamp, data);"
+)
+HOSTILE_SQL = {
+    "no tables": "CREATE TABLE other(id INTEGER)",
+    "a view without end": (
+        "CREATE TABLE topics(id INTEGER, name TEXT, type TEXT, serialization_format TEXT);"
+        "CREATE VIEW messages AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+        " SELECT i AS id, 1 AS topic_id, i AS timestamp, x'00' AS data FROM n"
+    ),
+    "odd types": (
+        TABLES + "INSERT INTO topics VALUES (1.5, x'00ff', 7, 'cdr'), ('a', NULL, NULL, 'cdr'),"
+        "(1, '/joint_states', 3, 'cdr');"
+        "INSERT INTO messages VALUES (1, 1, 'soon', 'text'), (2, 1, 5, 3.5), (3, 1, 5, NULL), (4, 1, 5, x'00'),"
+        "(5, 1, 9223372036854775807, x'0001')"
+    ),
+    "texts that are none": (
+        TABLES + "INSERT INTO topics VALUES (1, CAST(x'ff2f' AS TEXT), 'sensor_msgs/msg/JointState', 'cdr')"
+    ),
+    "large blobs": (
+        TABLES + "INSERT INTO topics VALUES (1, '/joint_states', 'sensor_msgs/msg/JointState', 'cdr');"
+        "INSERT INTO messages VALUES (1, 1, 1, zeroblob(300000000))"
+    ),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE_SQL)
+def test_hostile_databases_are_refused(tmp_path, what) -> None:
+    database = sqlite3.connect(tmp_path / "walk.db3")
+    database.executescript(HOSTILE_SQL[what])
+    database.commit()
+    database.close()
+    assert report(tmp_path / "walk.db3").startswith("refused")
+
+
+HOSTILE_METADATA = {
+    "an object": "rosbag2_bagfile_information: !!python/object/apply:os.system ['touch /tmp/harmed']",
+    "laughter": "a: &a [x, x, x, x, x, x, x, x]\n"
+    + "".join(f"{chr(98 + i)}: &{chr(98 + i)} [{', '.join(['*' + chr(97 + i)] * 8)}]\n" for i in range(12))
+    + "rosbag2_bagfile_information: {relative_file_paths: [walk.mcap], custom_data: {fcnet.robot: *m}}",
+    "itself": "rosbag2_bagfile_information: &r {relative_file_paths: &l [*l], custom_data: *r}",
+    "depth": "rosbag2_bagfile_information: " + "[" * 20_000,
+    "size": "x: " + "y" * 10**6,
+    "another place": "rosbag2_bagfile_information: {relative_file_paths: [../../../etc/passwd]}",
+    "no text": "\x00\x01\x02",
+    "a number": "rosbag2_bagfile_information: 7",
+    "a long number": "rosbag2_bagfile_information: {relative_file_paths: " + "9" * 100_000 + "}",
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE_METADATA)
+def test_hostile_metadata_leaves_the_bag_readable(write_bag, tmp_path, what) -> None:
+    bag = tmp_path / "bag"
+    bag.mkdir()
+    (bag / "walk.mcap").write_bytes(next(write_bag(seconds=0.6).glob("*.mcap")).read_bytes())
+    (bag / "metadata.yaml").write_text(HOSTILE_METADATA[what])
+    said = report(bag)
+    assert "Policy A reproduces every one of the 29 recorded targets" in said
+    assert what == "laughter" or "metadata.yaml is damaged" in said
+    assert not Path("/tmp/harmed").exists()
+
+
+def test_a_bag_names_its_robot_and_not_a_file() -> None:
+    assert read_notes({"fcnet.robot": "a1"}).robot == "a1"
+    assert read_notes({"fcnet.robot": "../../secret.yaml"}).robot == ""
+
+
+def test_a_truncated_bag_tells_where_it_ends_and_judges_the_rest(write_bag, tmp_path) -> None:
+    content = next(write_bag(seconds=4.0, compression=CompressionMode.STORAGE).glob("*.mcap")).read_bytes()
+    cut = tmp_path / "cut.mcap"
+    cut.write_bytes(content[: len(content) * 2 // 3])
+    judged = judge_bag(cut, robot_name="aliengo")
+    (problem,) = judged.figures["problems"]
+    assert f"{cut} is damaged at byte " in problem
+    assert judged.figures["policies"]["A"]["action_error_rad"]["agrees"]
+    assert 20 < judged.figures["policies"]["A"]["action_error_rad"]["steps"] < 199
+    assert any(finding.level == "bad" and "damaged" in finding.sentence for finding in findings(judged))
+
+
+def test_a_bag_whose_file_is_missing_is_read_as_far_as_it_is_there(write_bag, tmp_path) -> None:
+    bag = tmp_path / "bag"
+    bag.mkdir()
+    source = write_bag(seconds=0.6)
+    facts = yaml.safe_load((source / "metadata.yaml").read_text())
+    facts["rosbag2_bagfile_information"]["relative_file_paths"].append("second.mcap")
+    (bag / "metadata.yaml").write_text(yaml.safe_dump(facts))
+    (bag / "walk.mcap").write_bytes(next(source.glob("*.mcap")).read_bytes())
+    assert "second.mcap is missing" in str(open_bag(bag).problems[0])
+    assert "Policy A reproduces" in report(bag)

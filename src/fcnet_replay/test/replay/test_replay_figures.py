@@ -1,0 +1,178 @@
+"""What a report says of a bag with faults of known size is that size."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fcnet_core.model_file import save_model
+from fcnet_replay.evaluation import ReplayError, judge_bag
+from fcnet_replay.findings import findings
+from fcnet_replay.metrics import smoothness, spectrum
+from fcnet_replay.policy_replay import replay_steps
+
+
+@pytest.fixture
+def judge(write_bag):
+    def judge(policies=(), **settings):
+        return judge_bag(write_bag(**settings), policies, robot_name="aliengo")
+
+    return judge
+
+
+def test_the_policy_that_was_recorded_is_reproduced(judge) -> None:
+    error = judge().figures["policies"]["A"]["action_error_rad"]
+    assert error["agrees"]
+    assert error["steps"] == 199
+    assert error["max"] < 1e-5
+
+
+def test_a_known_error_is_the_error_of_every_joint(judge) -> None:
+    error = judge(error=0.01).figures["policies"]["A"]["action_error_rad"]
+    assert not error["agrees"]
+    for figures in (error, *error["joints"].values()):
+        assert figures["rmse"] == pytest.approx(0.01, abs=1e-5)
+        assert figures["p50"] == pytest.approx(0.01, abs=1e-5)
+        assert figures["max"] == pytest.approx(0.01, abs=1e-5)
+
+
+def test_a_gap_is_counted_and_measured(judge) -> None:
+    topics = judge(gap=(1.0, 1.3)).figures["timing"]["topics"]
+    assert topics["joint_states"]["gaps"] == topics["imu/data"]["gaps"] == 1
+    assert topics["joint_states"]["largest_gap_s"] == pytest.approx(0.304, abs=1e-6)
+    assert topics["joint_trajectory"]["gaps"] == 0
+
+
+@pytest.mark.parametrize("lacking", ["joint_states", "imu/data", "odom"])
+def test_what_a_bag_lacks_at_its_beginning_is_told_in_seconds(judge, lacking) -> None:
+    def begin_late(messages):
+        return [entry for entry in messages if entry[1] != lacking or entry[0] >= 1.7]
+
+    judged = judge(edit=begin_late)
+    delays = dict(judged.figures["timing"]["start_delay_s"])
+    assert delays.pop(lacking) == pytest.approx(1.7, abs=0.05)
+    assert max(delays.values()) < 0.1
+    told = [finding for finding in findings(judged) if lacking in finding.sentence and "1.7 s" in finding.sentence]
+    assert [finding.level for finding in told] == ["note"]
+
+
+def test_states_that_are_recorded_long_before_the_robot_moves_are_no_late_start(judge) -> None:
+    def move_late(messages):
+        mode = (1.7, *next(entry[1:] for entry in messages if entry[1] == "controller/mode"))
+        states = ("joint_states", "imu/data", "odom")
+        return [mode, *(entry for entry in messages if entry[1] in states or entry[0] >= 1.7)]
+
+    assert not any("lacks the first" in finding.sentence for finding in findings(judge(edit=move_late)))
+
+
+def test_late_messages_are_counted(judge) -> None:
+    topics = judge(late=17).figures["timing"]["topics"]
+    assert topics["joint_states"]["late"] == 17
+    assert topics["joint_states"]["gaps"] == 0
+    assert topics["joint_states"]["out_of_order"] > 0
+    assert topics["imu/data"]["late"] == 0
+    assert topics["joint_states"]["delay_s"]["max"] == pytest.approx(0.1, abs=1e-6)
+
+
+def test_a_topic_has_its_rate(judge) -> None:
+    assert judge().figures["timing"]["topics"]["joint_states"]["rate_hz"] == pytest.approx(250.0, rel=1e-3)
+
+
+def test_latency_is_that_from_state_to_target(judge) -> None:
+    """Cycles are at multiples of 20 ms, the newest state 4 ms before, targets 2 ms after."""
+    latency = judge().figures["timing"]["state_to_target_s"]
+    assert latency["p50"] == pytest.approx(0.006, abs=1e-5)
+
+
+def test_tilt_and_torque_are_those_of_the_robot(judge) -> None:
+    motion = judge(roll=0.3, effort=10.0).figures["motion"]
+    assert motion["tilt_rad"]["max"] == pytest.approx(0.3, abs=1e-6)
+    assert motion["torque_of_limit"]["FR_calf_joint"]["max"] == pytest.approx(10.0 / 44.4)
+    assert motion["share_of_time_at_torque_limit"] == 0.0
+
+
+def test_a_tilt_beyond_the_limit_is_a_problem_in_words(judge) -> None:
+    (told,) = (finding for finding in findings(judge(roll=1.2)) if "tilted" in finding.sentence)
+    assert told.level == "bad"
+    assert "69°" in told.sentence
+
+
+def test_tracking_tells_by_how_much_the_robot_is_too_slow(judge) -> None:
+    tracking = judge(slow=0.2).figures["tracking"]
+    assert tracking["yaw_rate_rad_s"]["rmse"] == pytest.approx(0.0, abs=1e-9)
+    assert tracking["forward_m_s"]["mean"] == pytest.approx(
+        -0.17, abs=0.02
+    )  # the command rises for a third of a second
+
+
+def test_without_odom_tracking_is_not_known(judge) -> None:
+    judged = judge(without=("odom",))
+    assert judged.figures["tracking"] is None
+    assert any("not known" in finding.sentence for finding in findings(judged))
+
+
+def test_steps_whose_state_is_not_in_the_bag_are_lost_and_told(judge) -> None:
+    judged = judge()
+    lost = replace(judged.run, imu=replace(judged.run.imu, stamp=judged.run.imu.stamp + 0.0005))
+    loop = replay_steps(lost, lost.steps, judged.replays[0].model, judged.robot, 0.02)
+    assert loop.lost == 199
+    assert len(loop.time) == 0
+
+
+def test_without_recorded_steps_they_are_put_together_by_stamps(judge) -> None:
+    """The made-up controller takes the newest state at each cycle too, so that even then little differs."""
+    judged = judge(without=("controller/policy_step",))
+    figures = judged.figures["policies"]["A"]
+    assert figures["basis"] == "counted"
+    assert figures["action_error_rad"]["steps"] > 190
+    assert figures["action_error_rad"]["p50"] < 0.1
+    assert any("put together" in finding.sentence for finding in findings(judged))
+
+
+def test_without_targets_a_policy_is_replayed_by_itself(judge) -> None:
+    judged = judge(without=("controller/policy_step", "joint_trajectory"))
+    figures = judged.figures["policies"]["A"]
+    assert figures["basis"] == "alone"
+    assert figures["action_error_rad"]["rmse"] is None
+    assert figures["smoothness"]["jerk_rms_rad_s3"] > 0
+
+
+def test_two_policies_are_compared_with_the_recording_and_each_other(judge, model, tmp_path) -> None:
+    save_model(model, tmp_path / "a.safetensors")
+    save_model(replace(model, action_mean=model.action_mean + np.float32(0.02)), tmp_path / "b.safetensors")
+    figures = judge([tmp_path / "a.safetensors", tmp_path / "b.safetensors"]).figures
+    assert figures["policies"]["A"]["action_error_rad"]["agrees"]
+    assert figures["policies"]["B"]["action_error_rad"]["rmse"] == pytest.approx(0.02, abs=5e-4)
+    assert figures["differences"]["B-A"]["rmse"] == pytest.approx(0.02, abs=5e-4)
+
+
+def test_robot_and_policy_are_those_noted_in_the_bag(write_bag, model) -> None:
+    noted = {"fcnet.robot": "aliengo", "fcnet.model_fingerprint": model.fingerprint, "fcnet.git_revision": "abc123"}
+    judged = judge_bag(write_bag(custom=noted))
+    assert judged.robot.name == "aliengo"
+    assert judged.figures["policies"]["A"]["is_the_recorded_one"]
+    assert judged.figures["recorded_with"]["git_revision"] == "abc123"
+    with pytest.raises(ReplayError, match="add --robot"):
+        judge_bag(write_bag())
+
+
+def test_modes_last_until_the_next_one_or_the_end(judge) -> None:
+    assert judge().figures["modes_s"] == {"walking": pytest.approx(4.0, abs=0.01)}
+
+
+def test_the_spectrum_of_a_sine_has_its_power_at_its_frequency() -> None:
+    time = np.arange(1000) / 50.0
+    targets = 0.3 * np.sin(2 * np.pi * 3.125 * time)[:, None] * np.ones(12)
+    frequency, power = spectrum(targets, np.zeros(1000, dtype=bool), 0.02)
+    assert frequency[power[:, 0].argmax()] == pytest.approx(3.125)
+    rough = targets + 0.3 * np.sin(2 * np.pi * 15.625 * time)[:, None]
+    assert smoothness(targets, np.zeros(1000, dtype=bool), 0.02)["high_frequency_share"] < 0.01
+    assert smoothness(rough, np.zeros(1000, dtype=bool), 0.02)["high_frequency_share"] == pytest.approx(0.5, abs=0.01)
+
+
+def test_the_jerk_of_a_cubic_is_constant() -> None:
+    time = np.arange(100) / 50.0
+    targets = (time**3)[:, None] * np.ones(12)
+    assert smoothness(targets, np.zeros(100, dtype=bool), 0.02)["jerk_rms_rad_s3"] == pytest.approx(6.0)

@@ -1,0 +1,135 @@
+"""fcnet replay: what a person sees, what a machine reads, and one page that stands alone."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import pytest
+
+from fcnet_core.cli import USAGE_ERROR, main
+
+WITHOUT_END = {"meta", "path", "rect", "br"}
+
+
+class Page(HTMLParser):
+    """Checks that elements are closed in order, and gathers what would be loaded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.text: list[str] = []
+        self.elements: set[str] = set()
+        self.loaded: list[str] = []
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.add(tag)
+        self.loaded += [value for name, value in attributes if name in ("src", "href") and value]
+        if tag not in WITHOUT_END:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in WITHOUT_END:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+@pytest.fixture
+def bag(write_bag):
+    return str(write_bag(custom={"fcnet.robot": "aliengo"}))
+
+
+def test_a_bag_is_judged_before_a_compiler_or_a_simulator_would_have_been_loaded(bag) -> None:
+    """Each of these takes longer to import than a minute's bag takes to be judged."""
+    program = f"""
+import sys
+from fcnet_core.cli import main
+assert main(["replay", {bag!r}]) == 0
+slow = {{"numba", "mujoco", "torch", "rosbags.typesys.stores.ros2_jazzy"}} & set(sys.modules)
+assert not slow, slow
+"""
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert finished.returncode == 0, finished.stderr
+
+
+def test_the_verdict_is_printed(bag, capsys) -> None:
+    assert main(["replay", bag]) == 0
+    printed = capsys.readouterr().out
+    assert "ok   Policy A reproduces every one of the 199 recorded targets" in printed
+    assert "joint_states" in printed
+    assert "walking 4.0 s" in printed
+
+
+def test_the_same_bag_gives_the_same_json_every_time(bag, tmp_path) -> None:
+    for name in ("one.json", "two.json"):
+        assert main(["replay", bag, "--json", str(tmp_path / name)]) == 0
+    assert (tmp_path / "one.json").read_bytes() == (tmp_path / "two.json").read_bytes()
+    assert json.loads((tmp_path / "one.json").read_text())["policies"]["A"]["action_error_rad"]["steps"] == 199
+
+
+@pytest.mark.parametrize(
+    ("threshold", "status"),
+    [
+        ("action_error_rad.max=1e-5", 0),
+        ("policies.A.action_error_rad.max=1e-9", 1),
+        ("motion.tilt_rad.max=0.05", 1),
+        ("timing.topics.joint_states.gaps=0", 0),
+        ("tilt=1", USAGE_ERROR),
+        ("motion.tilt_rad.max", USAGE_ERROR),
+        ("motion.tilt_rad.max=much", USAGE_ERROR),
+    ],
+)
+def test_thresholds_decide_the_exit_status(bag, capsys, threshold, status) -> None:
+    assert main(["replay", bag, "--fail-above", threshold]) == status
+    assert threshold.partition("=")[0] in capsys.readouterr().err or status == 0
+
+
+def test_a_figure_that_is_not_known_breaks_its_threshold(write_bag, capsys) -> None:
+    bag = write_bag(without=("odom", "controller/policy_step", "joint_trajectory"))
+    assert main(["replay", str(bag), "--robot", "aliengo", "--fail-above", "action_error_rad.max=1"]) == 1
+    assert "not known" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nowhere"], "there is no bag"),
+        (["BAG", "--robot", "horse"], "there is no robot file"),
+        (["BAG", "--policy", "none.safetensors"], "there is no model file"),
+        (["BAG", "--robot", "a1", "--policy", "ALIENGO"], "not a1"),
+        (["BAG", "--topics", "none.yaml"], "there is no topic map"),
+    ],
+)
+def test_what_cannot_be_used_is_told_in_a_sentence(bag, capsys, arguments, said) -> None:
+    from fcnet_replay.evaluation import SHIPPED
+
+    places = {"BAG": bag, "ALIENGO": str(SHIPPED / "aliengo.safetensors")}
+    assert main(["replay", *(places.get(argument, argument) for argument in arguments)]) == USAGE_ERROR
+    assert said in capsys.readouterr().err
+
+
+def test_the_page_is_whole_loads_nothing_and_says_the_verdict(bag, tmp_path) -> None:
+    report = tmp_path / "report.html"
+    assert main(["replay", bag, "--report", str(report)]) == 0
+    page = Page()
+    page.feed(report.read_text())
+    assert page.open == []
+    assert page.loaded == []
+    assert not page.elements & {"script", "link", "img", "iframe", "object"}
+    assert "url(" not in report.read_text() and "@import" not in report.read_text()
+    assert any("Policy A reproduces" in text for text in page.text)
+    for heading in ("Recording", "Targets: policy against recording", "Smoothness", "Commands", "Body and joints"):
+        assert heading in page.text
+
+
+def test_what_a_bag_says_cannot_become_part_of_the_page(write_bag, tmp_path) -> None:
+    evil = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
+    bag = write_bag(seconds=0.6, custom={"fcnet.robot": "aliengo", "fcnet.git_revision": evil, "fcnet.model": evil})
+    assert main(["replay", str(bag), "--report", str(tmp_path / "report.html")]) == 0
+    page = Page()
+    page.feed((tmp_path / "report.html").read_text())
+    assert not page.elements & {"script", "img"}

@@ -1,0 +1,210 @@
+"""Bags become data that say what the policy saw and sent, cut where that is not one motion, and that train accepts."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fcnet_core.cli import USAGE_ERROR, main
+from fcnet_core.learning.dataset import Dataset
+from fcnet_core.model_file import PolicyModel, load_model
+from fcnet_core.policies.fcnet.batched import SequencePolicy
+from fcnet_core.robot import load_robot
+from fcnet_replay.bags.bag import open_bag
+from fcnet_replay.datasets.validation import faults
+from fcnet_replay.datasets.walking import BagReading, read_walk
+from fcnet_replay.read_run import read_run
+
+ROOT = Path(__file__).parents[3]
+Edit = Callable[[list[Any]], list[Any]]
+
+
+def made_bag_module() -> Any:
+    spec = spec_from_file_location("made_bag_for_data", ROOT / "benchmarks" / "made_bag.py")
+    assert spec and spec.loader
+    module = module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+made_bag = made_bag_module()
+stood_before = made_bag.stood_before
+AS_ALIENGO = {"fcnet.robot": "aliengo"}
+
+
+def fault_at(time: float) -> Edit:
+    return lambda messages: [*messages, (time, "controller/mode", made_bag.text("fault"))]
+
+
+def without(topic: str, begin: float, end: float) -> Edit:
+    return lambda messages: [entry for entry in messages if entry[1] != topic or not begin <= entry[0] < end]
+
+
+@pytest.fixture(scope="session")
+def model() -> PolicyModel:
+    return load_model(ROOT / "models" / "aliengo.safetensors")
+
+
+@pytest.fixture
+def bag(model: PolicyModel, tmp_path: Path) -> Callable[..., Path]:
+    def write(name: str = "walk", **settings: Any) -> Path:
+        made = made_bag.MadeBag(model, load_robot("aliengo"), **{"custom": AS_ALIENGO, "rate": 100.0, **settings})
+        return made.write(tmp_path / name)
+
+    return write
+
+
+def converted(tmp_path: Path, *arguments: Path | str) -> Dataset:
+    assert main(["dataset", "from-bag", *map(str, arguments), "-o", str(tmp_path / "data")]) == 0
+    assert not list(faults(tmp_path / "data"))
+    return Dataset(tmp_path / "data")
+
+
+def episodes(data: Dataset) -> list[int]:
+    """Lengths of all episodes."""
+    (starts,) = np.nonzero(np.concatenate([shard.first.ravel() for shard in data.shards]))
+    return np.diff([*starts, data.steps]).tolist()
+
+
+def test_a_walk_becomes_what_the_policy_saw_and_the_targets_that_were_sent(bag, model, tmp_path) -> None:
+    data = converted(tmp_path, bag())
+    (shard,) = data.shards
+    assert shard.action.shape == (1, 199, 12) and episodes(data) == [199]
+    again = SequencePolicy(model).actions(np.array(shard.observation[0]))
+    limited = np.clip(again, load_robot("aliengo").lower, load_robot("aliengo").upper)
+    near = np.abs(np.diff(shard.action[0], axis=0)).max(axis=1) < 0.5  # elsewhere the slew limit changed the target
+    np.testing.assert_allclose(shard.action[0, 1:][near], limited[1:][near], atol=1e-5)
+    np.testing.assert_array_equal(shard.observation[0, 1:, 42:54], shard.action[0, :-1])
+
+
+def test_the_manifest_tells_bag_fingerprint_and_times(bag, tmp_path) -> None:
+    path = bag()
+    data = converted(tmp_path, path)
+    (told,) = data.manifest.description["bags"]
+    assert told["bag"] == "walk" and len(told["fingerprint"]) == 64
+    assert told["end"] - told["begin"] == pytest.approx(4.0, abs=0.1)
+    assert (told["steps"], told["episodes"], told["alignment"]) == (199, 1, "recorded")
+    assert data.shards[0].job["episodes"][0]["steps"] == 199
+
+
+def test_episodes_end_where_states_are_missing(bag, tmp_path) -> None:
+    data = converted(tmp_path, bag(edit=without("joint_states", 1.0, 1.3)))
+    assert len(episodes(data)) == 2 and 180 <= data.steps <= 188
+    assert data.manifest.description["bags"][0]["left_out"]["what the policy saw or sent is not in the bag"] >= 12
+
+
+def test_episodes_end_where_a_step_is_missing(bag, tmp_path) -> None:
+    data = converted(tmp_path, bag(edit=without("controller/policy_step", 2.0, 2.02)))
+    assert len(episodes(data)) == 2 and data.steps == 198
+
+
+def test_numbers_that_cannot_be_are_left_out_and_told(bag, tmp_path, capsys) -> None:
+    def spoil(messages: list[Any]) -> list[Any]:
+        for time, topic, message in messages:
+            if topic == "joint_states" and 1.0 <= time < 1.2:
+                message.velocity[3] = np.nan
+        return messages
+
+    data = converted(tmp_path, bag(edit=spoil))
+    assert len(episodes(data)) == 2 and data.steps < 195
+    assert "steps left out: a value is not a number or cannot be" in capsys.readouterr().out
+
+
+def test_what_led_to_a_fault_is_no_example(bag, tmp_path) -> None:
+    data = converted(tmp_path, bag(edit=fault_at(4.0)))
+    assert data.steps == 149
+    assert data.manifest.description["bags"][0]["left_out"] == {"a fault followed within 1 s": 50}
+
+
+def test_commands_that_were_not_recorded_are_told(bag, tmp_path, capsys) -> None:
+    path = bag(edit=stood_before, without=("controller/policy_step", "cmd_vel"))
+    converted(tmp_path, path)
+    assert "no cmd_vel and no cmd_pose in the bag, taken as zero" in capsys.readouterr().out
+
+
+def test_without_told_steps_the_gait_phase_is_counted_from_the_beginning_of_the_walk(bag, tmp_path) -> None:
+    exact = read_walk(bag("exact", edit=stood_before), BagReading()).steps
+    counted = read_walk(bag("plain", edit=stood_before, without=("controller/policy_step",)), BagReading()).steps
+    assert counted.basis == "counted" and len(counted) == len(exact) == 199
+    np.testing.assert_allclose(counted.command, exact.command, atol=1e-9)
+    np.testing.assert_array_equal(counted.target, exact.target)
+    np.testing.assert_array_equal(counted.last_action, exact.last_action)
+    assert np.abs(counted.joint_position - exact.joint_position).max() < 0.03  # a state that is one or two newer
+
+
+def test_a_walk_whose_beginning_is_missing_has_no_known_phase(bag, tmp_path, capsys) -> None:
+    path = bag(without=("controller/policy_step",))  # its mode is `walking` from the start
+    assert main(["dataset", "from-bag", str(path), "-o", str(tmp_path / "data")]) == USAGE_ERROR
+    told = capsys.readouterr()
+    assert "does not hold the beginning of that walk, so the gait's phase is unknown" in told.out
+    assert "hold no walking to learn from" in told.err and not (tmp_path / "data").exists()
+
+
+def test_a_bag_of_another_robot_is_refused(bag, tmp_path, capsys) -> None:
+    out = ["-o", str(tmp_path / "data")]
+    assert main(["dataset", "from-bag", str(bag()), "--robot", "a1", *out]) == USAGE_ERROR
+    assert "is of the robot aliengo, not a1" in capsys.readouterr().err
+    strange = bag("strange", error=2.0)
+    assert main(["dataset", "from-bag", str(strange), *out]) == USAGE_ERROR
+    assert "lie beyond the joint limits of aliengo" in capsys.readouterr().err
+    assert main(["dataset", "from-bag", str(bag("silent", custom={})), *out]) == USAGE_ERROR
+    assert "does not say which robot it is of; add --robot" in capsys.readouterr().err
+    assert main(["dataset", "from-bag", str(bag("slow")), "--rate", "100", *out]) == USAGE_ERROR
+    assert "took 50 steps a second, not 100" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["silent", "slow", "strange", "walk"]
+
+
+def test_a_recording_counts_once_and_nothing_is_overwritten(bag, tmp_path, capsys) -> None:
+    path = bag()
+    twice = ["dataset", "from-bag", str(path), str(path), "-o", str(tmp_path / "data")]
+    assert main(twice) == USAGE_ERROR and "same recording" in capsys.readouterr().err
+    (tmp_path / "data").mkdir()
+    assert main(["dataset", "from-bag", str(path), "-o", str(tmp_path / "data")]) == USAGE_ERROR
+    assert "exists already" in capsys.readouterr().err
+
+
+def test_several_bags_train_together_with_collected_data(bag, tmp_path, capsys) -> None:
+    import yaml
+
+    from fcnet_core.learning.dataset import DatasetWriter
+
+    converted(tmp_path, bag("one"), bag("two", roll=0.2))
+    rng = np.random.default_rng(0)
+    first = np.zeros((4, 60), dtype=bool)
+    first[:, 0] = True
+    writer = DatasetWriter(tmp_path / "collected", {"robot": "aliengo", "control_rate": 50.0, "plan": {}})
+    writer.write_shard(0, rng.normal(size=(4, 60, 70)), rng.normal(size=(4, 60, 12)), first, {})
+    config = tmp_path / "config.yaml"
+    shape = {"observation": 70, "action": 12, "layers": 1, "modes": 4, "hidden": 16, "decoder_hidden": 16, "window": 8}
+    config.write_text(yaml.safe_dump({"shape": shape, "crop": 24, "batch": 4, "steps": 6, "held_out_share": 0.2}))
+    folders = [part for name in ("data", "collected") for part in ("--data", str(tmp_path / name))]
+    out = tmp_path / "policy.safetensors"
+    files = ["--out", str(out), "--checkpoint", str(tmp_path / "run.ckpt")]
+    assert main(["train", "--config", str(config), *folders, *files, "--json"]) == 0
+    told = load_model(out).card.training["data"]
+    assert told[0]["steps"] == 398 and [entry["bag"] for entry in told[0]["description"]["bags"]] == ["one", "two"]
+
+
+def test_a_damaged_bag_gives_what_it_holds_and_says_so(bag, tmp_path, capsys) -> None:
+    path = bag(rate=250.0)  # two chunks
+    (file,) = path.glob("*.mcap")
+    file.write_bytes(file.read_bytes()[: file.stat().st_size * 3 // 4])
+    data = converted(tmp_path, path)
+    assert 0 < data.steps < 199
+    assert "is damaged" in capsys.readouterr().out
+    assert any("damaged" in problem for problem in data.manifest.description["bags"][0]["problems"])
+    assert read_run(open_bag(path)).problems
+
+
+def test_the_job_of_a_shard_is_readable_by_itself(bag, tmp_path) -> None:
+    data = converted(tmp_path, bag())
+    job = json.loads((data.shards[0].path / "job.json").read_text())
+    assert job["bag"] == "walk" and set(job["episodes"][0]) == {"steps", "begin", "end"}

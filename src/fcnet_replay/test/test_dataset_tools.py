@@ -1,0 +1,284 @@
+"""Datasets are joined, divided, described and checked without loss, and whatever is broken is named with its place."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fcnet_core.cli import USAGE_ERROR, main
+from fcnet_core.learning.dataset import Dataset, DatasetWriter
+from fcnet_core.robot import load_robot
+from fcnet_core.rotation import projected_gravity
+from fcnet_replay.datasets.validation import faults
+
+ALIENGO = load_robot("aliengo")
+
+
+def sound_arrays(seed: int, sequences: int = 3, steps: int = 40) -> dict[str, np.ndarray[Any, Any]]:
+    """Observations as a robot gives them; episodes begin at steps 0 and 25 of every sequence."""
+    rng = np.random.default_rng(seed)
+    joints = ALIENGO.stand_pose + rng.normal(0, 0.1, (sequences, steps, 12))
+    phase = rng.uniform(0, 2 * np.pi, (sequences, steps, 1))
+    attitude = rng.normal(0, 0.05, (sequences, steps, 4)) + [0, 0, 0, 1]
+    attitude /= np.linalg.norm(attitude, axis=-1, keepdims=True)
+    command = np.zeros((sequences, steps, 16))
+    command[..., 0] = rng.uniform(0, 1, (sequences, steps))
+    command[..., 8:9], command[..., 9:10], command[..., 10] = np.sin(phase), np.cos(phase), 1.0
+    parts = [projected_gravity(attitude), rng.normal(size=joints.shape), np.sin(joints), np.cos(joints)]
+    observation = np.concatenate([*parts, rng.normal(size=(sequences, steps, 3)), joints, command], axis=-1)
+    first = np.zeros((sequences, steps), dtype=bool)
+    first[:, ::25] = True
+    action = np.clip(joints + 0.01, ALIENGO.lower, ALIENGO.upper)
+    return {"observation": observation.astype(np.float32), "action": action.astype(np.float32), "first": first}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Callable[..., Path]:
+    def write(name: str = "data", shards: int = 2, robot: str = "aliengo", **facts: Any) -> Path:
+        recipe = {"robot": robot, "control_rate": 50.0, **facts}
+        writer = DatasetWriter(tmp_path / name, recipe)
+        for index in range(shards):
+            writer.write_shard(index, **sound_arrays(sum(name.encode()) + index), job={"seed": index})
+        return tmp_path / name
+
+    return write
+
+
+def rows(*folders: Path) -> list[bytes]:
+    """Every step of these folders, sorted."""
+    return sorted(
+        np.hstack([o, a]).tobytes()
+        for shard in Dataset(list(folders)).shards
+        for o, a in zip(shard.observation.reshape(-1, 70), shard.action.reshape(-1, 12), strict=True)
+    )
+
+
+def test_sound_data_are_sound(data, capsys) -> None:
+    assert main(["dataset", "validate", str(data())]) == 0
+    assert "data is sound" in capsys.readouterr().out
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-5])
+
+
+def append(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b"x")
+
+
+def change(path: Path, place: Any, value: float) -> None:
+    array = np.load(path)
+    array[place] = value
+    np.save(path, array)
+
+
+def replace(path: Path, do: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]) -> None:
+    np.save(path, do(np.load(path)))
+
+
+def edit(path: Path, **facts: Any) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), **facts}))
+
+
+S = "shard-00001/"
+BROKEN: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "truncated": (lambda d: truncate(d / S / "action.npy"), r"shard-00001/action\.npy has \d+ bytes where its header"),
+    "longer": (lambda d: append(d / S / "first.npy"), r"first\.npy has 249 bytes .* promises 248"),
+    "no array": (lambda d: (d / S / "action.npy").write_text("x"), r"action\.npy is no readable \.npy file"),
+    "missing": (lambda d: (d / S / "first.npy").unlink(), r"shard-00001/first\.npy is missing"),
+    "NaN": (
+        lambda d: change(d / S / "observation.npy", (2, 7, 5), np.nan),
+        r"observation\.npy: sequence 2, step 7, joint_velocity\.FR_calf_joint is not finite: nan",
+    ),
+    "limits": (
+        lambda d: change(d / S / "action.npy", (1, 3, 2), 1.5),
+        r"action\.npy: sequence 1, step 3, action\.FR_calf_joint lies beyond the joint limits of aliengo \[rad\]: 1\.5",
+    ),
+    "shape": (
+        lambda d: replace(d / S / "action.npy", lambda a: a[:, :-1]),
+        r"has shape \(3, 39, 12\), expected \(3, 40",
+    ),
+    "width": (
+        lambda d: replace(d / S / "observation.npy", lambda a: a[..., :69]),
+        r"\(3, 40, 69\), expected \(3, 40, 70",
+    ),
+    "empty": (lambda d: replace(d / S / "first.npy", lambda a: a[:, :0]), r"first\.npy has shape \(3, 0\)"),
+    "type": (lambda d: replace(d / S / "action.npy", lambda a: a.astype(float)), r"holds float64, expected float32"),
+    "order": (lambda d: replace(d / S / "action.npy", np.asfortranarray), r"in column order"),
+    "gravity": (
+        lambda d: change(d / S / "observation.npy", (0, 4, 0), 0.9),
+        r"sequence 0, step 4, its group of entries is no direction",
+    ),
+    "angle": (lambda d: change(d / S / "observation.npy", (0, 4, 15), 0.95), r"step 4, joint FR_hip_joint is no sine"),
+    "phase": (lambda d: change(d / S / "observation.npy", (0, 4, 62), 3), r"is no gait phase"),
+    "walk": (lambda d: change(d / S / "observation.npy", (0, 4, 64), 0.5), r"walk flag that is neither 0 nor 1: 0\.5"),
+    "unused": (lambda d: change(d / S / "observation.npy", (0, 4, 69), 1), r"unused command that is not 0: 1"),
+    "first": (lambda d: change(d / S / "first.npy", (1, 0), 0), r"does not begin sequence 1 with an episode's"),
+    "job": (lambda d: (d / S / "job.json").write_text("{"), r"job\.json is damaged"),
+    "robot": (lambda d: edit(d / "manifest.json", robot="spot"), r"manifest\.json names the robot 'spot'"),
+    "joints": (lambda d: edit(d / "manifest.json", joint_names=["a"]), r"joints in another order than FR_hip_joint"),
+    "rate": (lambda d: edit(d / "manifest.json", control_rate=-1), r"gives the control rate as -1"),
+    "manifest": (lambda d: (d / "manifest.json").write_text("{"), r"manifest\.json is damaged"),
+    "version": (lambda d: edit(d / "manifest.json", format_version=9), r"has data format 9, expected 1"),
+    "promise": (
+        lambda d: edit(d / "manifest.json", description={"shards": 3}),
+        r"holds 2 shards, manifest.* promises 3",
+    ),
+    "steps": (lambda d: edit(d / "manifest.json", description={"steps": 9}), r"holds 240 steps.* promises 9"),
+    "no folder": (lambda d: d.rename(d.with_name("away")), r"data is not a data folder"),
+}
+
+
+@pytest.mark.parametrize("way", BROKEN)
+def test_what_is_broken_is_told_in_one_sentence_with_its_place(way: str, data, capsys) -> None:
+    import re
+
+    folder = data()
+    damage, sentence = BROKEN[way]
+    damage(folder)
+    told = list(faults(folder))
+    assert len(told) == 1 and re.search(sentence, told[0]), told
+    assert main(["dataset", "validate", str(folder)]) == 1
+    assert told[0] in capsys.readouterr().out
+
+
+def test_data_of_another_robot_are_told(data) -> None:
+    (told,) = faults(data(), "a1")
+    assert "says that the robot is 'aliengo', not a1" in told
+    claims = list(faults(data("claims", robot="a1")))
+    assert not claims or all("limits of a1" in sentence for sentence in claims)
+
+
+def test_many_faults_of_a_kind_are_one_sentence_with_their_number(data) -> None:
+    folder = data()
+    change(folder / S / "action.npy", (slice(None), slice(5), 0), np.inf)
+    finite, limits = faults(folder)
+    assert "action.FR_hip_joint is not finite: inf (15 steps in all)" in finite and "15 steps" in limits
+
+
+def test_merging_keeps_every_step_and_where_it_is_from(data, tmp_path) -> None:
+    one, two = data("one"), data("two", shards=1, expert="trot")
+    assert main(["dataset", "merge", str(one), str(two), "-o", str(tmp_path / "all")]) == 0
+    merged = Dataset(tmp_path / "all")
+    assert rows(tmp_path / "all") == rows(one, two) and not list(faults(tmp_path / "all"))
+    assert [shard.job["from"] for shard in merged.shards] == ["one/shard-00000", "one/shard-00001", "two/shard-00000"]
+    assert merged.manifest.description["parts"][1] == {"folder": "two", "description": {"expert": "trot"}}
+
+
+def test_what_does_not_belong_together_is_not_merged(data, tmp_path, capsys) -> None:
+    one = str(data("one"))
+    out = ["-o", str(tmp_path / "all")]
+    for other, sentence in (
+        (str(data("other", robot="a1")), "their robot differs"),
+        (str(data("rate", control_rate=100.0)), "their control_rate differs"),
+        (one, "named twice"),
+    ):
+        assert main(["dataset", "merge", one, other, *out]) == USAGE_ERROR
+        assert sentence in capsys.readouterr().err
+    bags = [str(data(name, bags=[{"bag": "walk", "fingerprint": "f00"}])) for name in ("b1", "b2")]
+    assert main(["dataset", "merge", *bags, *out]) == USAGE_ERROR
+    assert "both hold the bag walk" in capsys.readouterr().err
+    assert not [path for path in tmp_path.iterdir() if "all" in path.name]
+
+
+def test_merging_data_larger_than_the_memory_it_may_use(data, tmp_path) -> None:
+    writer = DatasetWriter(tmp_path / "large", {"robot": "aliengo", "control_rate": 50.0})
+    arrays = sound_arrays(0, sequences=32, steps=700)
+    for index in range(12):
+        writer.write_shard(index, **arrays, job={})
+    code = (
+        "import resource, sys; from pathlib import Path; from fcnet_replay.datasets.combine import merge;"
+        "base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss;"
+        "merge([Path(sys.argv[1])], Path(sys.argv[2]));"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - base)"
+    )
+    limit = lambda: resource.setrlimit(resource.RLIMIT_DATA, (400 * 2**20,) * 2)  # noqa: E731
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "large"), str(tmp_path / "copy")],
+        capture_output=True,
+        text=True,
+        preexec_fn=limit,
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert Dataset(tmp_path / "copy").steps == 12 * 32 * 700
+
+
+def test_splitting_divides_whole_episodes_by_the_seed_alone(data, tmp_path) -> None:
+    source = data(shards=3)
+    for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
+        arguments = ["--validation", "0.3", "--seed", seed, "-o", str(tmp_path / name)]
+        assert main(["dataset", "split", str(source), *arguments]) == 0
+    halves = [tmp_path / "a" / half for half in ("train", "validation")]
+    assert sorted(rows(halves[0]) + rows(halves[1])) == rows(source)
+    assert rows(halves[1]) == rows(tmp_path / "b" / "validation") != rows(tmp_path / "c" / "validation")
+    assert Dataset(halves[1]).steps == pytest.approx(0.3 * Dataset(source).steps, abs=25)
+    for half in halves:
+        assert not list(faults(half))
+        lengths = {len(part) for part in pieces(half)}
+        assert lengths <= {25, 15}  # whole episodes, none cut
+
+
+def pieces(folder: Path) -> list[np.ndarray[Any, Any]]:
+    return [
+        piece
+        for shard in Dataset(folder).shards
+        for sequence, first in zip(shard.action, shard.first, strict=True)
+        for piece in np.split(sequence, np.flatnonzero(first)[1:])
+    ]
+
+
+def test_one_episode_cannot_be_split(tmp_path, capsys) -> None:
+    writer = DatasetWriter(tmp_path / "one", {"robot": "aliengo", "control_rate": 50.0})
+    writer.write_shard(0, **sound_arrays(0, sequences=1, steps=20), job={})
+    assert main(["dataset", "split", str(tmp_path / "one"), "-o", str(tmp_path / "parts")]) == USAGE_ERROR
+    assert "one episode only" in capsys.readouterr().err
+    assert main(["dataset", "split", str(tmp_path / "one"), "--validation", "1", "-o", "x"]) == USAGE_ERROR
+    assert "must lie between 0 and 1" in capsys.readouterr().err
+
+
+def test_statistics_are_those_of_the_data(data, capsys) -> None:
+    folder = data()
+    change(folder / S / "action.npy", (slice(None), slice(6), 2), float(ALIENGO.upper[2]))
+    assert main(["dataset", "stats", str(folder), "--json"]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    actions = np.concatenate([np.load(path).reshape(-1, 12) for path in sorted(folder.glob("*/action.npy"))])
+    entry = figures["entries"]["action.FR_calf_joint"]
+    assert entry["mean"] == pytest.approx(actions[:, 2].mean(), abs=1e-5)
+    assert entry["std"] == pytest.approx(actions[:, 2].std(), abs=1e-5) and entry["max"] == actions[:, 2].max()
+    assert (figures["steps"], figures["episodes"], figures["sequences"]) == (240, 12, 6)
+    assert figures["at_limit"]["FR_calf_joint"] == pytest.approx(18 / 240)
+    assert sum(figures["coverage"]["vx"]) == pytest.approx(1.0) and figures["coverage"]["vx"][0] == 0.0
+    assert main(["dataset", "stats", str(folder)]) == 0
+    text = capsys.readouterr().out
+    assert (
+        "240 steps (0.00133 h) in 12 episodes" in text
+        and "always 0" in text
+        and "targets at a joint limit: 7.50%" in text
+    )
+
+
+def test_drift_is_told_against_other_data_and_against_a_policy(data, tmp_path, walker, capsys) -> None:
+    from fcnet_core.model_file import save_model
+
+    one, other = data("one"), data("other")
+    assert main(["dataset", "stats", str(one), "--against", str(other)]) == 0
+    assert f"no drift against {other}" in capsys.readouterr().out
+    for path in one.glob("*/observation.npy"):
+        replace(path, lambda array: array + np.eye(70, dtype=np.float32)[41] * 3)
+    assert main(["dataset", "stats", str(one), "--against", str(other)]) == 0
+    assert "drift" in (text := capsys.readouterr().out) and "1 of 82 entries" in text and "angular_velocity.z" in text
+    save_model(walker, tmp_path / "policy.safetensors")
+    assert main(["dataset", "stats", str(one), "--against", str(tmp_path / "policy.safetensors")]) == 0
+    assert "of 70 entries" in capsys.readouterr().out
+    assert main(["dataset", "stats", str(one), "--against", str(data("a1", robot="a1"))]) == USAGE_ERROR
+    assert "compare with one of the same robot" in capsys.readouterr().err

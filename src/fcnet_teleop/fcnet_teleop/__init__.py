@@ -1,0 +1,6 @@
+"""Remote control of a robot: keyboard, joystick, browser monitor, and the demo course."""
+
+from __future__ import annotations
+
+
+

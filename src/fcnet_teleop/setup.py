@@ -1,0 +1,30 @@
+"""Builds fcnet_teleop."""
+
+from setuptools import find_packages, setup
+
+NAME = "fcnet_teleop"
+
+setup(
+    name=NAME,
+    version="0.1.0",
+    packages=find_packages(exclude=["test"]),
+    package_data={NAME: ["monitor/page/*"]},
+    data_files=[
+        ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
+        (f"share/{NAME}", ["package.xml"]),
+    ],
+    install_requires=["setuptools"],
+    zip_safe=False,
+    maintainer="The fcnet developers",
+    maintainer_email="fcnet@example.org",
+    description="Remote control of a robot: keyboard, joystick, browser monitor, and the demo course.",
+    license="Apache-2.0",
+    entry_points={
+        "console_scripts": [
+            "teleop_keyboard = fcnet_teleop.program:teleop_keyboard",
+            "teleop_joy = fcnet_teleop.program:teleop_joy",
+            "demo_course = fcnet_teleop.program:demo_course",
+            "monitor = fcnet_teleop.program:monitor",
+        ],
+    },
+)

@@ -1,0 +1,73 @@
+import pytest
+
+from fcnet_core.remote import UNITREE_BUTTONS, RemoteFileError, Request, load_remote_map
+from fcnet_teleop.joystick import Joysticks
+
+UNITREE, PAD = "unitree_remote", "joy"
+STILL = {"vx": 0.0, "vy": 0.0, "yaw_rate": 0.0}
+
+
+class Table:
+    """Unitree's remote and an Xbox pad, both speaking on one topic."""
+
+    def __init__(self, ranges):
+        self.joysticks = Joysticks(load_remote_map(), "xbox", ranges, timeout=0.5)
+        self.now = 10.0
+
+    def unitree(self, *buttons, ly=0.0):
+        axes, pressed = [0.0, ly, 0.0, 0.0, 0.0], [name in buttons for name in UNITREE_BUTTONS]
+        return self.joysticks.take(UNITREE, axes, pressed, self.now)
+
+    def pad(self, *buttons, ly=0.0):
+        names = ["A", "B", "X", "Y", "L1", "R1", "select", "start"]
+        axes = [0.0, ly, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0]
+        return self.joysticks.take(PAD, axes, [name in buttons for name in names], self.now)
+
+
+@pytest.fixture
+def table(robot):
+    return Table(robot.commands)
+
+
+def test_a_joystick_that_lies_around_does_not_disturb_the_one_that_drives(table):
+    for _ in range(3):
+        assert table.pad("L1", ly=1.0).velocity["vx"] > 0.5
+        assert table.unitree().velocity is None
+
+
+def test_who_holds_the_deadman_first_drives_until_it_lets_go(table):
+    assert table.pad("L1", ly=1.0).velocity["vx"] > 0.5
+    assert table.unitree("L1", ly=-1.0).velocity is None
+    assert table.pad().velocity == STILL
+    assert table.unitree("L1", ly=-1.0).velocity["vx"] < 0.0
+    assert table.pad("L1", ly=1.0).velocity is None
+
+
+def test_every_joystick_can_stop_whoever_drives(table):
+    table.pad("L1", ly=1.0)
+    assert table.unitree("B").requests == (Request.EMERGENCY_STOP,)
+    assert table.pad("L1", "B").requests == (Request.EMERGENCY_STOP,)
+
+
+def test_a_joystick_that_falls_silent_is_let_go_once_and_the_other_may_drive(table):
+    table.pad("L1", ly=1.0)
+    assert table.joysticks.let_go_of_silent(0.4) == []
+    table.unitree("L1")
+    [(frame_id, order)] = table.joysticks.let_go_of_silent(0.2)
+    assert frame_id == PAD
+    assert order.velocity == STILL
+    assert table.joysticks.let_go_of_silent(0.2) == []
+    assert table.unitree("L1", ly=1.0).velocity["vx"] > 0.5
+    assert [name for name, _ in table.joysticks.let_go_of_silent(0.6)] == [UNITREE]
+
+
+def test_a_joystick_that_speaks_again_drives_again(table):
+    table.pad("L1", ly=1.0)
+    table.joysticks.let_go_of_silent(0.6)
+    assert table.pad("L1", ly=1.0).velocity["vx"] > 0.5
+    assert [name for name, _ in table.joysticks.let_go_of_silent(0.6)] == [PAD]
+
+
+def test_an_unknown_layout_is_one_sentence_with_the_known_ones(robot):
+    with pytest.raises(RemoteFileError, match="no joystick layout 'wii'; known are unitree, xbox"):
+        Joysticks(load_remote_map(), "wii", robot.commands, 0.5)

@@ -1,0 +1,169 @@
+"""The remote control's file is the only source of what buttons and keys mean; a mistake in it is one sentence."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any
+
+import pytest
+import yaml
+
+from fcnet_core.remote import REMOTE_FILE, UNITREE_BUTTONS, RemoteFileError, load_remote_map
+
+
+@pytest.fixture
+def facts() -> dict[str, Any]:
+    return copy.deepcopy(yaml.safe_load(REMOTE_FILE.read_text()))
+
+
+def refusal(text: str, tmp_path) -> str:
+    path = tmp_path / "remote.yaml"
+    path.write_text(text)
+    with pytest.raises(RemoteFileError) as caught:
+        load_remote_map(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_the_shipped_file_ranks_people_above_programs() -> None:
+    remote = load_remote_map()
+    assert [source.name for source in remote.sources] == ["joystick", "keyboard", "monitor", "cmd_vel"]
+    assert remote.source("cmd_vel").velocity == "cmd_vel"
+    assert remote.source("cmd_vel").pose == "cmd_pose"
+
+
+def test_every_stop_of_the_shipped_file_is_on_unitrees_remote() -> None:
+    remote = load_remote_map()
+    assert frozenset("B") in remote.emergency_stop
+    assert all(chord <= set(UNITREE_BUTTONS) for chord in remote.emergency_stop)
+
+
+def test_a_message_of_a_layout_gives_the_same_names_for_every_device() -> None:
+    layouts = load_remote_map().layouts
+    left_and_forward = {
+        "unitree": ([-1.0, 1.0, -1.0, 0.0, 0.0], {8: 1, 12: 1}),
+        "xbox": ([1.0, 1.0, 1.0, 1.0, 0.0, 1.0, 0.0, 1.0], {0: 1}),
+        "ps": ([1.0, 1.0, 1.0, 1.0, 0.0, 1.0, 0.0, 1.0], {0: 1}),
+        "gamepad": ([1.0, 1.0, 1.0, 0.0, 0.0, 0.0], {0: 1, 11: 1}),
+    }
+    assert set(left_and_forward) == set(layouts)
+    for name, (axes, pressed) in left_and_forward.items():
+        controls = layouts[name].read(axes, [pressed.get(index, 0) for index in range(16)])
+        assert {axis: controls.axes[axis] for axis in ("lx", "ly", "rx")} == {"lx": -1.0, "ly": 1.0, "rx": -1.0}, name
+        assert controls.pressed == {"A", "up"}, name
+        assert not controls.problem
+
+
+def test_a_trigger_is_a_button_also_where_it_rests_at_one() -> None:
+    xbox = load_remote_map().layouts["xbox"]
+    axes = [0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0]
+    assert xbox.read(axes, [0] * 8).pressed == frozenset()
+    axes[5] = -1.0
+    assert xbox.read(axes, [0] * 8).pressed == {"R2"}
+
+
+@pytest.mark.parametrize(
+    ("axes", "buttons", "words"),
+    [([0.0] * 5, [], "5 axes and 0 buttons"), ([0.0] * 4, [0] * 16, "4 axes"), ([math.nan] * 5, [0] * 16, "finite")],
+)
+def test_a_message_that_cannot_be_right_is_told_and_what_is_there_is_still_read(axes, buttons, words) -> None:
+    unitree = load_remote_map().layouts["unitree"]
+    assert words in unitree.read(axes, buttons).problem
+    stop = [0] * 10
+    stop[UNITREE_BUTTONS.index("B")] = 1
+    assert unitree.read([math.inf], stop).pressed == {"B"}
+    assert load_remote_map().layouts["xbox"].read([math.inf] * 8, [0] * 8).pressed == frozenset()
+
+
+def test_a_message_is_read_by_its_frame_and_otherwise_as_an_xbox_pads() -> None:
+    remote = load_remote_map()
+    assert remote.layout_of("unitree_remote").name == "unitree"
+    assert remote.layout_of("joy").name == "xbox"
+    assert remote.layout_of("").name == "xbox"
+
+
+@pytest.mark.parametrize("length", [0.2, 0.5, 0.8, 0.97])
+def test_a_half_written_file_is_one_sentence(length, tmp_path) -> None:
+    text = REMOTE_FILE.read_text()
+    assert "compare it with" in refusal(text[: int(length * len(text))], tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "sources", "[1, 2]", "sources: {", "\t"])
+def test_a_file_that_is_no_table_is_one_sentence(text, tmp_path) -> None:
+    refusal(text, tmp_path)
+
+
+def test_a_file_that_is_not_there_is_one_sentence(tmp_path) -> None:
+    with pytest.raises(RemoteFileError, match="cannot be read: No such file"):
+        load_remote_map(tmp_path / "none.yaml")
+
+
+def change(facts: dict[str, Any], place: str, value: Any) -> None:
+    *sections, name = place.split(".")
+    for section in sections:
+        facts = facts[int(section) if section.isdigit() else section]
+    facts[int(name) if name.isdigit() else name] = value
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "words"),
+    [
+        ("surprise", 1, "unknown entries surprise"),
+        ("joystick.turbo", ["A"], "unknown entries turbo"),
+        ("joystick.requests.jump", ["L1", "A"], "unknown entries jump"),
+        ("layouts.xbox.pressed.Z", "l2", "unknown entries Z"),
+        ("keyboard.steps.jump", [["g"], ["h"], 1], "unknown entries jump"),
+        ("sources.0.rank", 1, "unknown entries rank"),
+        ("joystick.deadman", ["L9"], "L9, which is no button"),
+        ("joystick.deadman", [], "must be a list of words"),
+        ("joystick.deadman", "L1", "must be a list of words"),
+        ("joystick.velocity.vx", "-yy", "no axis"),
+        ("joystick.dead_zone", 1.5, "between 0 and 0.5"),
+        ("joystick.speed.normal", True, "between 0 and 1"),
+        ("joystick.speed.fast", float("nan"), "between 0 and 1"),
+        ("joystick.requests.walk", ["A", "L1"], "A+L1 means stand_up and walk"),
+        ("joystick.requests.walk", ["L1", "B"], "B+L1 for walk holds B, which is an emergency stop"),
+        ("joystick.requests.walk", ["Y"], "asked by accident"),
+        ("joystick.emergency_stop", ["B"], "must be a list of words"),
+        ("joystick.emergency_stop", [], "list of lists"),
+        ("joystick.pose.height", [["L1", "up"]], "lowers and the one that raises"),
+        ("joystick.level", ["L1", "F1"], "lacks F1"),
+        ("layouts.ps.axes", ["lx", "lx"], "lx twice"),
+        ("layouts.xbox.buttons", ["A", "A"], "A twice"),
+        ("layouts.xbox.pressed.L2", "rz", "no axis"),
+        ("layouts.gamepad.frame_id", "unitree_remote", "same frame_id"),
+        ("sources", [], "at least one source"),
+        ("sources.1.name", "joystick", "joystick twice"),
+        ("sources.1.velocity", "cmd_vel", "cmd_vel twice"),
+        ("keyboard.halt", ["w"], "'w' raise vx and halt"),
+        ("keyboard.halt", ["W"], "lower-case"),
+        ("keyboard.requests.walk", [2], "in quotes"),
+        ("keyboard.steps.vx", [["s"], ["w"], -1], "positive step"),
+    ],
+)
+def test_a_mistake_is_one_sentence_that_names_it(facts, place, value, words, tmp_path) -> None:
+    change(facts, place, value)
+    assert words in refusal(yaml.safe_dump(facts), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        *("sources", "joystick", "layouts", "keyboard", "joystick.requests", "joystick.requests.reset"),
+        *("joystick.emergency_stop", "layouts.unitree", "layouts.ps.axes", "keyboard.requests.emergency_stop"),
+    ],
+)
+def test_a_missing_entry_is_named(facts, place, tmp_path) -> None:
+    *sections, name = place.split(".")
+    part = facts
+    for section in sections:
+        part = part[section]
+    del part[name]
+    assert name in refusal(yaml.safe_dump(facts), tmp_path)
+
+
+def test_an_entry_given_twice_is_refused(tmp_path) -> None:
+    text = REMOTE_FILE.read_text().replace("    walk: [L1, Y]", "    walk: [L1, Y]\n    walk: [L1, R2]")
+    assert "entry walk is given twice" in refusal(text, tmp_path)

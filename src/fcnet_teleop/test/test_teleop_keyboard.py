@@ -1,0 +1,130 @@
+"""Teleoperation as a process on a pseudo-terminal."""
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import termios
+import threading
+import time
+
+import pytest
+from geometry_msgs.msg import Pose, Twist
+from std_srvs.srv import SetBool, Trigger
+
+COMMAND = [sys.executable, "-m", "fcnet_teleop.teleop_keyboard"]
+
+
+class Terminal:
+    """A terminal in which teleop_keyboard runs."""
+
+    def __init__(self, domain):
+        self._person, program = pty.openpty()
+        self._program = program
+        self.before = termios.tcgetattr(program)
+        environment = os.environ | {"ROS_DOMAIN_ID": str(domain), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
+        self.process = subprocess.Popen(COMMAND, stdin=program, stdout=program, stderr=program, env=environment)
+        self.screen = ""
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def _watch(self):
+        while True:
+            try:
+                self.screen += os.read(self._person, 4096).decode(errors="replace")
+            except OSError:
+                return
+
+    def press(self, keys):
+        os.write(self._person, keys.encode())
+
+    def settings(self):
+        return termios.tcgetattr(self._program)
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        os.close(self._program)
+        os.close(self._person)
+
+
+@pytest.fixture
+def terminal(domain):
+    terminal = Terminal(domain)
+    yield terminal
+    terminal.close()
+
+
+def test_keys_become_commands_and_requests_and_the_terminal_is_restored(terminal, bench):
+    velocities, poses, requests = [], [], []
+
+    def serve(kind, name):
+        def answer(request, response):
+            requests.append((name, getattr(request, "data", None)))
+            response.success, response.message = True, f"done: {name}"
+            return response
+
+        return bench.node.create_service(kind, f"controller/{name}", answer)
+
+    bench.node.create_subscription(Twist, "keyboard/cmd_vel", velocities.append, 10)
+    bench.node.create_subscription(Pose, "keyboard/cmd_pose", poses.append, 10)
+    services = [serve(Trigger, "stand_up"), serve(SetBool, "emergency_stop")]
+    assert len(services) == 2
+
+    bench.until(lambda: "Ctrl-C" in terminal.screen, "the help")
+    bench.until(lambda: try_key(terminal, "1", requests, ("stand_up", None)), "a request to stand up")
+    bench.until(lambda: "done: stand_up" in terminal.screen, "the answer on the screen")
+    assert velocities == []
+
+    terminal.press("wwq")
+    bench.until(lambda: velocities and velocities[-1].linear.x > 0.19 and velocities[-1].angular.z > 0.09, "velocity")
+    assert "+0.20" in terminal.screen
+    assert poses == []
+    terminal.press("f")
+    bench.until(lambda: poses and poses[-1].position.z < -0.005, "the height")
+    terminal.press(" ")
+    bench.until(lambda: velocities[-1].linear.x == 0.0, "a velocity of zero")
+    bench.until(lambda: is_silent(velocities), "silence")
+
+    terminal.press("wx")
+    bench.until(lambda: ("emergency_stop", True) in requests, "an emergency stop")
+    terminal.press("w")
+    bench.until(lambda: velocities[-1].linear.x > 0.09, "the velocity")
+    terminal.process.send_signal(signal.SIGINT)
+    assert terminal.process.wait(10) == 0
+    bench.until(lambda: velocities[-1].linear.x == 0.0, "a velocity of zero at the end")
+    assert terminal.settings() == terminal.before
+
+
+def is_silent(messages):
+    before = len(messages)
+    time.sleep(0.5)
+    return len(messages) == before
+
+
+def try_key(terminal, key, requests, wanted):
+    """Services may not be discovered yet: press again until the request has come."""
+    if wanted not in requests:
+        terminal.press(key)
+    return wanted in requests
+
+
+def test_without_a_terminal_it_says_so_and_ends(domain):
+    result = subprocess.run(COMMAND, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert result.returncode == 2
+    assert "no terminal" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_file_that_cannot_be_used_ends_it_with_one_sentence(domain, tmp_path):
+    path = tmp_path / "remote.yaml"
+    path.write_text("sources: [")
+    person, program = pty.openpty()
+    command = [*COMMAND, "--ros-args", "-p", f"remote_file:={path}"]
+    result = subprocess.run(command, stdin=program, capture_output=True, text=True, check=False)
+    os.close(person)
+    os.close(program)
+    assert result.returncode == 2
+    assert "cannot be used" in result.stderr
+    assert "Traceback" not in result.stderr
