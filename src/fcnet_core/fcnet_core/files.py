@@ -4,7 +4,41 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
+import yaml
+
+SettingsT = TypeVar("SettingsT")
+
+
+class SettingsError(ValueError):
+    """A settings file is missing, is no YAML, or has an entry that cannot be; one sentence with the path to the entry."""
+
+
+class _UniqueKeyLoader(yaml.CSafeLoader):
+    """Refuses an entry that is given twice, of which YAML takes the last without a word."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        names = [self.construct_object(key) for key, _ in node.value]
+        if twice := [str(name) for name in names if names.count(name) > 1]:
+            raise ValueError(f"entry {twice[0]} is given twice, at line {node.start_mark.line + 1} and below")
+        return super().construct_mapping(node, deep)
+
+
+def read_settings(path: str | Path, kind: type[SettingsT], what: str) -> SettingsT:
+    """Read the YAML file at `path` as a `kind`: a msgspec Struct, which validates types, ranges and unknown entries.
+
+    A Struct refuses unknown entries with forbid_unknown_fields=True, and what types cannot say by a ValueError in its
+    __post_init__. what: the file's name in the sentence of a SettingsError, such as "topic map".
+    """
+    try:
+        content = yaml.load(Path(path).read_text(encoding="utf-8"), _UniqueKeyLoader)
+        return msgspec.convert(content, kind)
+    except OSError as error:
+        raise SettingsError(f"{what} {path} cannot be read: {error.strerror}; give the path of one") from error
+    except (ValueError, yaml.YAMLError, RecursionError) as error:
+        raise SettingsError(f"{what} {path} cannot be used: {' '.join(str(error).split())}") from error
 
 # Reads a settings file entry by entry, so that a mistake in it is told instead of passed over.
 
