@@ -13,7 +13,7 @@ SettingsT = TypeVar("SettingsT")
 
 
 class SettingsError(ValueError):
-    """A settings file is missing, is no YAML, or has an entry that cannot be; one sentence with the path to the entry."""
+    """A settings file is missing, is no YAML, or has an entry that cannot be; the sentence gives the entry's path."""
 
 
 class _UniqueKeyLoader(yaml.CSafeLoader):
