@@ -79,7 +79,7 @@ def main() -> int:
     source = Source(arguments.topics, arguments.reliable)
     with tempfile.TemporaryDirectory() as folder:
         bag = Path(folder) / "bag"
-        command = ["ros2", "bag", "record", "--regex", "/topic_", "-o", str(bag)]
+        command = ["ros2", "bag", "record", "-o", str(bag), *(topic.topic_name for topic in source.sources)]
         recorder = subprocess.Popen(command)
         try:
             source.wait_for_listener()

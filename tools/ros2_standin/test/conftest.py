@@ -68,25 +68,24 @@ def bag(tmp_path: Path) -> Path:
     """Two seconds of 200 numbered joint states, a mode latched once before, and something of a type that nobody has."""
     from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
     from rclpy.serialization import serialize_message
-    from ros2_standin.bag.bag_writer import BagWriter
-    from ros2_standin.bag.message_definition import message_definition, type_hash
-    from ros2_standin.bag.recorded_qos import profile_as_plain
-    from ros2_standin.bag.recorded_topic import RecordedTopic
+    from ros2_standin.bag.definition import message_definition
+    from ros2_standin.bag.qos import profile_as_plain
+    from ros2_standin.bag.writer import BagWriter, RecordedTopic
     from sensor_msgs.msg import JointState
     from std_msgs.msg import String
 
     latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-    unsure = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
+    best_effort = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
     writer = BagWriter(tmp_path / "played", max_duration=1_000_000_000)
     kinds = {
-        "/joints": ("sensor_msgs/msg/JointState", unsure),
+        "/joints": ("sensor_msgs/msg/JointState", best_effort),
         "/mode": ("std_msgs/msg/String", latched),
-        "/odd": ("odd_msgs/msg/Odd", unsure),
+        "/odd": ("odd_msgs/msg/Odd", best_effort),
     }
     for name, (kind, profile) in kinds.items():
-        encoding, definition = message_definition(kind)
+        definition, type_hash = message_definition(kind)
         described = (profile_as_plain(profile) | {"history": "unknown", "depth": 0},)
-        writer.add_topic(RecordedTopic(name, kind, type_hash(kind), described, definition, encoding))
+        writer.add_topic(RecordedTopic(name, kind, type_hash, described, definition))
     start = 1_700_000_000_000_000_000
     writer.add([("/mode", start, start, serialize_message(String(data="7")))])
     for number in range(200):
@@ -114,8 +113,6 @@ import sys
 
 from launch import LaunchDescription
 from launch.actions import *
-from launch.conditions import IfCondition, UnlessCondition
-from launch.event_handlers import OnProcessExit, OnProcessStart
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import *
 

@@ -14,11 +14,10 @@ import pytest
 
 pytest.importorskip("rclpy", reason="the stand-in alone, without ROS from wheels, has no bags")
 
-from ros2_standin.bag.message_definition import type_hash
+from ros2_standin.bag.definition import message_definition
 from rosbags.rosbag2 import Reader
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
-Finish = Callable[..., tuple[int, str]]
 Start = Callable[..., "subprocess.Popen[str]"]
 PATIENCE = 60.0  # [s], for a loaded machine
 
@@ -89,7 +88,7 @@ def test_a_recording_holds_all_that_was_sent(
     began = time.time_ns()
     sender = source(300)
     recorder = start(
-        "bag", "record", "-o", str(folder), "--topics", "sure", "/unsure", "mode", "absent",
+        "bag", "record", "-o", str(folder), "sure", "/unsure", "mode", "absent",
         "--max-bag-duration", "1", "--custom-data", "model=abc", "git=1=2",
     )  # fmt: skip
     wait_for_line(sender, "sent")
@@ -110,7 +109,7 @@ def test_a_recording_holds_all_that_was_sent(
         offered = {name: topic.ext.offered_qos_profiles[0] for name, topic in topics.items()}
         assert offered["/mode"].durability.name == "TRANSIENT_LOCAL"
         assert (offered["/unsure"].reliability.name, offered["/sure"].reliability.name) == ("BEST_EFFORT", "RELIABLE")
-        assert topics["/sure"].digest == type_hash("sensor_msgs/msg/JointState") != ""
+        assert topics["/sure"].digest == message_definition("sensor_msgs/msg/JointState")[1] != ""
         for name in ("/sure", "/unsure"):
             store.register(get_types_from_msg(topics[name].msgdef.data, topics[name].msgtype))
             found = list(reader.messages([topics[name]]))
@@ -122,7 +121,7 @@ def test_a_recording_holds_all_that_was_sent(
 
 
 def test_a_killed_recorder_has_lost_no_more_than_the_last_second(
-    start: Start, finish: Finish, source: Callable[..., subprocess.Popen[str]], tmp_path: Path
+    start: Start, source: Callable[..., subprocess.Popen[str]], tmp_path: Path
 ):
     folder = tmp_path / "bag"
     source(-1)
@@ -135,9 +134,6 @@ def test_a_killed_recorder_has_lost_no_more_than_the_last_second(
         stamps = [stamp for _, stamp, _ in reader.messages()]
         assert reader.message_count == len(stamps) > 100
         assert killed - stamps[-1] < 2_000_000_000  # the second, and what a loaded machine takes
-    code, output = finish("bag", "info", str(folder))
-    assert code == 0
-    assert f"Messages:          {len(stamps)}\n" in output
 
 
 def test_a_full_disk_ends_the_recording_with_a_sentence(

@@ -120,37 +120,6 @@ def test_a_failing_process_that_nobody_watches_does_not_fail_the_launch(finish: 
     assert (code, "process has died" in output) == (0, True)
 
 
-def test_handlers_react_to_starts_and_exits_of_their_process(finish: Finish, launch_file: Write):
-    entities = """
-        RegisterEventHandler(OnProcessStart(on_start=LogInfo(msg="something starts"))),
-        python("pass", on_exit=[python("print('afterwards')")]),
-    """
-    output = finish("launch", launch_file(entities))[1]
-    assert output.count("something starts") == 2
-    assert "afterwards" in output
-
-
-def test_a_timer_waits_and_a_shutdown_cancels_it(finish: Finish, launch_file: Write):
-    entities = """
-        TimerAction(period=0.3, actions=[LogInfo(msg="later")]),
-        TimerAction(period=0.6, actions=[EmitEvent(event=__import__("launch").events.Shutdown(reason="enough"))]),
-        TimerAction(period=60.0, actions=[LogInfo(msg="never")]),
-        LogInfo(msg="at once"),
-    """
-    output = finish("launch", launch_file(entities))[1]
-    assert output.index("at once") < output.index("later")
-    assert "never" not in output
-
-
-def test_a_process_is_respawned_until_launching_ends(start: Start, launch_file: Write):
-    process = start("launch", launch_file("python(\"print('born')\", respawn=True, respawn_delay=0.1)"))
-    for _ in range(3):
-        wait_for_line(process, "born")
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=20)
-    assert process.returncode == 0
-
-
 def test_a_program_that_does_not_exist_fails_the_launch(finish: Finish, launch_file: Write):
     code, output = finish("launch", launch_file("ExecuteProcess(cmd=['/no/such/program'])"))
     assert (code, "/no/such/program" in output) == (1, True)
@@ -159,11 +128,10 @@ def test_a_program_that_does_not_exist_fails_the_launch(finish: Finish, launch_f
 def test_environment_of_a_process(finish: Finish, launch_file: Write):
     show = "import os; print(os.environ.get('A'), os.environ.get('B'))"
     entities = f"""
-        GroupAction([SetEnvironmentVariable("A", "inner"), python("{show}", additional_env={{"B": "own"}})]),
-        python("{show}"),
+        python("{show}", additional_env={{"B": "own"}}, on_exit=[python("{show}")]),
     """
     output = finish("launch", launch_file(entities), A="outer", B="given")[1]
-    assert "inner own" in output
+    assert "outer own" in output
     assert "outer given" in output
 
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import itertools
 import os
 import subprocess
 import sys
@@ -51,29 +50,27 @@ def partner(environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
     process.communicate()
 
 
-def test_nodes_topics_and_services_are_listed(finish: Finish, partner: subprocess.Popen[str]):
-    assert finish("node", "list") == (0, "/partner\n")
+def test_topics_are_listed(finish: Finish, partner: subprocess.Popen[str]):
     assert "/joint_states [sensor_msgs/msg/JointState]\n" in finish("topic", "list", "-t")[1]
-    assert "/stop [std_srvs/srv/SetBool]\n" in finish("service", "list", "-t")[1]
 
 
 def test_echo_shows_messages_of_any_quality_of_service(finish: Finish, partner: subprocess.Popen[str]):
     assert finish("topic", "echo", "--once", "/mode") == (0, "data: walking\n---\n")
-    assert finish("topic", "echo", "--once", "joint_states", "--field", "position") == (0, "- 0.25\n---\n")
+    assert "position:\n- 0.25\n" in finish("topic", "echo", "--once", "joint_states")[1]
 
 
-def test_pub_sends_what_it_is_given(finish: Finish, partner: subprocess.Popen[str]):
-    code, _ = finish("topic", "pub", "--once", "/cmd_vel", "geometry_msgs/msg/Twist", "{linear: {x: 0.5}}")
+def test_info_names_who_publishes_and_subscribes(finish: Finish, partner: subprocess.Popen[str]):
+    code, output = finish("topic", "info", "-v", "/cmd_vel")
     assert code == 0
+    assert output.splitlines() == [
+        "Type: geometry_msgs/msg/Twist", "Publisher count: 0", "Subscription count: 1", "  /partner"
+    ]  # fmt: skip
+
+
+def test_pub_sends_what_it_is_given(start: Start, partner: subprocess.Popen[str]):
+    start("topic", "pub", "-r", "10", "/cmd_vel", "geometry_msgs/msg/Twist", "{linear: {x: 0.5}}")
     assert partner.stdout is not None
     assert partner.stdout.readline() == "moved 0.5\n"
-
-
-def test_hz_measures_the_rate(start: Start, partner: subprocess.Popen[str]):
-    process = start("topic", "hz", "/joint_states")
-    assert process.stdout is not None
-    rates = (float(line.split(":")[1]) for line in process.stdout if "average rate" in line)
-    assert 20.0 < max(itertools.islice(rates, 2)) < 60.0
 
 
 def test_call_prints_the_answer(finish: Finish, partner: subprocess.Popen[str]):

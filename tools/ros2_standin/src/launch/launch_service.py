@@ -6,11 +6,10 @@ import asyncio
 import signal
 from collections.abc import Iterable
 
-from .entity import Entity
-from .events import Event, Shutdown
-from .launch_context import LaunchContext
-from .launch_description import LaunchDescription
-from .output import report
+from .core import Event, LaunchContext, LaunchDescription, LaunchDescriptionEntity, report
+from .events import Shutdown
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class LaunchService:
@@ -22,7 +21,8 @@ class LaunchService:
     """
 
     def __init__(self, *, argv: Iterable[str] | None = None) -> None:
-        self._argv = list(argv or [])
+        self.context = LaunchContext(argv=argv)
+        self.task: asyncio.Task[int] | None = None
         self._descriptions: list[LaunchDescription] = []
         self._return_code = 0
         self._interrupted = False
@@ -31,6 +31,10 @@ class LaunchService:
         """Visit `launch_description` when the service runs."""
         self._descriptions.append(launch_description)
 
+    def shutdown(self) -> None:
+        """End launching; in the thread of the event loop."""
+        self.context.emit_event_sync(Shutdown(reason="LaunchService.shutdown() called"))
+
     def run(self) -> int:
         """Launch and return 0, or 1 after an error in a launch file, an action or a handler, or SIGTERM.
 
@@ -38,81 +42,78 @@ class LaunchService:
         """
         return asyncio.run(self.run_async())
 
-    async def run_async(self) -> int:
+    async def run_async(self, *, shutdown_when_idle: bool = True) -> int:
         """Do the same as `run` in a running event loop."""
-        context = LaunchContext(argv=self._argv)
+        self.task = asyncio.current_task()
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGINT, self._on_interrupt, context)
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, self._on_terminate, context, number)
+        for number in SIGNALS:
+            loop.add_signal_handler(number, self._on_signal, number)
         try:
-            self._guarded_visit(context, list(self._descriptions))
-            await self._handle_events_until_done(context)
+            self._visit(self._descriptions)
+            await self._handle_events_until_done(shutdown_when_idle)
         finally:
-            context.close()
+            self.context.close()
+            for number in SIGNALS:
+                loop.remove_signal_handler(number)
         return self._return_code
 
-    async def _handle_events_until_done(self, context: LaunchContext) -> None:
+    async def _handle_events_until_done(self, shutdown_when_idle: bool) -> None:
+        context = self.context
         while True:
             context.changed.clear()
             while context.events:
-                self._handle(context, context.events.popleft())
-            self._collect_finished_tasks(context)
+                self._handle(context.events.popleft())
+            for task in [task for task in context.tasks if task.done()]:
+                context.tasks.discard(task)
+                if (error := task.exception()) is not None:
+                    self._fail(error)
             if context.events:
                 continue
-            if context.tasks:
+            if context.tasks or not (context.is_shutdown or shutdown_when_idle):
                 await context.changed.wait()
             elif context.is_shutdown:
                 return
             else:
-                context.emit_event(Shutdown(reason="idle"))
+                context.emit_event_sync(Shutdown(reason="idle"))
 
-    def _handle(self, context: LaunchContext, event: Event) -> None:
+    def _handle(self, event: Event) -> None:
         if isinstance(event, Shutdown):
-            if context.is_shutdown:
+            if self.context.is_shutdown:
                 return
-            context.is_shutdown = True
-        for handler in list(context.handlers):
+            self.context.is_shutdown = True
+        for handler in list(self.context.handlers):
             if handler.matches(event):
                 try:
-                    entities = handler.handle(event, context)
+                    entities = handler.handle(event, self.context)
                 except Exception as error:  # noqa: BLE001 (whatever a launch file raises ends the launch)
-                    self._fail(context, error)
+                    self._fail(error)
                 else:
-                    self._guarded_visit(context, entities)
+                    self._visit(entities)
 
-    def _guarded_visit(self, context: LaunchContext, entities: Iterable[Entity]) -> None:
+    def _visit(self, entities: Iterable[LaunchDescriptionEntity]) -> None:
+        waiting = list(entities)
         try:
-            self._visit(context, entities)
+            while waiting:
+                entity = waiting.pop(0)
+                if not isinstance(entity, LaunchDescriptionEntity):
+                    kind = type(entity).__name__
+                    raise TypeError(f"a launch description holds actions, not {entity!r} of type {kind}")
+                waiting = [*(entity.visit(self.context) or []), *waiting]
         except Exception as error:  # noqa: BLE001 (whatever a launch file raises ends the launch)
-            self._fail(context, error)
+            self._fail(error)
 
-    def _visit(self, context: LaunchContext, entities: Iterable[Entity]) -> None:
-        for entity in entities:
-            if not isinstance(entity, Entity):
-                raise TypeError(f"a launch description holds actions, not {entity!r} of type {type(entity).__name__}")
-            self._visit(context, entity.visit(context) or [])
-
-    def _fail(self, context: LaunchContext, error: BaseException) -> None:
+    def _fail(self, error: BaseException) -> None:
         report("ERROR", "launch", f"Caught exception in launch: {error}")
         self._return_code = 1
-        context.emit_event(Shutdown(reason=str(error)))
+        self.context.emit_event_sync(Shutdown(reason=str(error)))
 
-    def _collect_finished_tasks(self, context: LaunchContext) -> None:
-        for task in [task for task in context.tasks if task.done()]:
-            context.tasks.discard(task)
-            error = task.exception()
-            if error is not None:
-                self._fail(context, error)
-
-    def _on_interrupt(self, context: LaunchContext) -> None:
-        again = " again, ignoring..." if self._interrupted else ""
-        report("WARNING", "launch", f"user interrupted with ctrl-c (SIGINT){again}")
-        if not self._interrupted:
+    def _on_signal(self, number: signal.Signals) -> None:
+        interrupt = number == signal.SIGINT
+        if interrupt:
+            again = " again, ignoring..." if self._interrupted else ""
+            report("WARNING", "launch", f"user interrupted with ctrl-c (SIGINT){again}")
             self._interrupted = True
-            context.emit_event(Shutdown(reason="ctrl-c (SIGINT)", due_to_sigint=True))
-
-    def _on_terminate(self, context: LaunchContext, number: signal.Signals) -> None:
-        report("ERROR", "launch", f"received {number.name}, shutting down")
-        self._return_code = 1
-        context.emit_event(Shutdown(reason=number.name))
+        else:
+            report("ERROR", "launch", f"received {number.name}, shutting down")
+            self._return_code = 1
+        self.context.emit_event_sync(Shutdown(reason=number.name, due_to_sigint=interrupt))

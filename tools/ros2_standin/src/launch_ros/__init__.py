@@ -1,9 +1,5 @@
-"""The subset of ROS 2's `launch_ros` that fcnet's launch files use."""
+"""The part of ROS 2's `launch_ros` that fcnet's launch files and tests use."""
 
-from launch.unknown_name import refuse_unknown_names
+from . import actions, substitutions
 
-from . import actions, parameter_descriptions, substitutions
-
-__getattr__ = refuse_unknown_names(__name__)
-
-__all__ = ["actions", "parameter_descriptions", "substitutions"]
+__all__ = ["actions", "substitutions"]

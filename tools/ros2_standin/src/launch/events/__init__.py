@@ -1,11 +1,13 @@
 """Events of a launch."""
 
-from ..unknown_name import refuse_unknown_names
-from . import process
-from .event import Event
-from .shutdown import Shutdown
-from .timer_event import TimerEvent
+from ..core import Event
 
-__getattr__ = refuse_unknown_names(__name__)
+__all__ = ["Event", "Shutdown"]
 
-__all__ = ["Event", "Shutdown", "TimerEvent", "process"]
+
+class Shutdown(Event):
+    """Launching ends: every process is asked to stop."""
+
+    def __init__(self, *, reason: str = "reason not given", due_to_sigint: bool = False) -> None:
+        self.reason = reason
+        self.due_to_sigint = due_to_sigint

@@ -1,50 +1,167 @@
-"""Records topics."""
+"""Records topics: takes messages as they came off the wire and hands them to a thread that writes the bag."""
 
 from __future__ import annotations
 
+import queue
+import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from typing import Any
 
+from rclpy.callback_groups import CallbackGroup
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
-from ..interface_type import load_interface
-from ..verb_error import VerbError
-from .keyboard import SPACE, Keyboard
-from .message_definition import message_definition, type_hash
-from .recorded_qos import profile_as_plain, recording_profile, takes_from
-from .recorded_subscription import RecordedSubscription
-from .recorded_topic import RecordedTopic
-from .topic_choice import TopicChoice
-from .writer_thread import WriterThread
+from ..graph import load_interface
+from ..verb import VerbError
+from .definition import message_definition
+from .qos import profile_as_plain, receives, receiving_profile
+from .writer import BagWriter, Received, RecordedTopic
 
 TAKE_INTERVAL = 0.02  # [s]; when a message was received is the middleware's to tell
+DISCOVERY_INTERVAL = 0.1  # [s]
+MOST_AT_ONCE = 1000  # messages of a topic
+RECORDING_DEPTH = 2000  # messages of a topic that may wait while the recorder is kept from running
+FLUSH_INTERVAL = 0.6  # [s]: with the time to write, a killed recorder has lost less than a second
+MOST_WAITING = 100 << 20  # bytes of messages that may wait for the disk
 
 
-@dataclass(frozen=True)
-class RecordOptions:
-    """What to record, and how."""
+class LossCounter:
+    """Finds gaps in the sequence numbers of one topic's messages.
 
-    choice: TopicChoice
-    discover: bool = True  # also topics that appear later
-    discovery_interval: float = 0.1  # [s]
-    unpublished: bool = False  # also topics without a publisher
-    paused: bool = False
-    overrides: dict[str, QoSProfile] = field(default_factory=dict)
+    Every publisher numbers its messages one after the other, but a message does not tell whose it is: it continues the
+    publisher whose last number it follows, belongs to one not received from yet, or comes after a gap.
+    """
+
+    def __init__(self) -> None:
+        self.lost = 0
+        self.publishers = 1  # how many there are; the caller raises it
+        self._last: list[int] = []
+
+    def add(self, number: int) -> None:
+        """Take the number of the next message."""
+        if number - 1 in self._last:
+            self._last[self._last.index(number - 1)] = number
+            return
+        earlier = [last for last in self._last if last < number]
+        if len(self._last) < self.publishers or not earlier:
+            self._last.append(number)
+            return
+        closest = max(earlier)
+        self.lost += number - closest - 1
+        self._last[self._last.index(closest)] = number
+
+
+class _HandledByNoExecutor(CallbackGroup):
+    def can_execute(self, entity: Any) -> bool:
+        return False
+
+    def beginning_execution(self, entity: Any) -> bool:
+        return False
+
+    def ending_execution(self, entity: Any) -> None:
+        pass
+
+
+class RecordedSubscription:
+    """Receives one topic; no executor handles it: a callback for every message would be too slow."""
+
+    def __init__(self, node: Node, message_class: type, topic: str, profile: QoSProfile) -> None:
+        self.topic = topic
+        self.profile = profile
+        self.losses = LossCounter()
+        self._class = message_class
+        self._handle = node.create_subscription(
+            message_class, topic, lambda _content: None, profile, callback_group=_HandledByNoExecutor(), raw=True
+        ).handle
+
+    def take(self) -> list[Received]:
+        """Return what has come since the last time, at most MOST_AT_ONCE messages."""
+        taken: list[Received] = []
+        with self._handle:
+            while len(taken) < MOST_AT_ONCE and (message := self._handle.take_message(self._class, True)) is not None:
+                content, info = message
+                taken.append((self.topic, info["received_timestamp"], info["source_timestamp"], content))
+                if info["publication_sequence_number"] is not None:
+                    self.losses.add(info["publication_sequence_number"])
+        return taken
+
+
+class WriterThread:
+    """Writes to a bag what another thread hands over, and flushes it regularly: slow disks keep nothing waiting."""
+
+    def __init__(self, bag: BagWriter) -> None:
+        self.error: OSError | None = None
+        self.bag = bag
+        self._waiting = 0  # bytes
+        self._lock = threading.Lock()
+        self._queue: queue.SimpleQueue[RecordedTopic | Sequence[Received] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="bag_writer", daemon=True)
+        self._thread.start()
+
+    def add_topic(self, topic: RecordedTopic) -> None:
+        """Make a topic known; before its first message."""
+        self._queue.put(topic)
+
+    def add(self, messages: Sequence[Received]) -> bool:
+        """Hand over messages; return whether there was room for them."""
+        size = _size(messages)
+        with self._lock:
+            if self._waiting and self._waiting + size > MOST_WAITING:
+                return False
+            self._waiting += size
+        self._queue.put(messages)
+        return True
+
+    def finish(self) -> None:
+        """Write all that was handed over and end the bag; `error` tells whether that worked."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            self._write()
+        except OSError as error:
+            self.error = error
+        try:
+            self.bag.close()
+        except OSError as error:
+            self.error = self.error or error
+
+    def _write(self) -> None:
+        flushed = time.monotonic()
+        while True:
+            try:
+                item = self._queue.get(timeout=max(0.0, flushed + FLUSH_INTERVAL - time.monotonic()))
+            except queue.Empty:
+                item = ()
+            if item is None:
+                return
+            if isinstance(item, RecordedTopic):
+                self.bag.add_topic(item)
+            else:
+                self.bag.add(item)
+                with self._lock:
+                    self._waiting -= _size(item)
+            if time.monotonic() >= flushed + FLUSH_INTERVAL:
+                self.bag.flush()
+                flushed = time.monotonic()
+
+
+def _size(messages: Sequence[Received]) -> int:
+    return sum(len(message[3]) for message in messages)
 
 
 class Recorder:
     """Hands all messages of the chosen topics to a writer; used by one thread."""
 
-    def __init__(self, node: Node, writer: WriterThread, options: RecordOptions) -> None:
+    def __init__(self, node: Node, writer: WriterThread, chosen: Callable[[str], bool]) -> None:
         self.subscriptions: dict[str, RecordedSubscription] = {}
         self.overflowed = 0  # messages dropped because the disk is too slow
         self._node = node
         self._log = node.get_logger()
         self._writer = writer
-        self._options = options
-        self._paused = options.paused
+        self._chosen = chosen
         self._refused: set[str] = set()
         self._publishers: dict[str, int] = {}
 
@@ -53,43 +170,34 @@ class Recorder:
         """How many messages were sent and are not in the bag."""
         return self.overflowed + sum(subscription.losses.lost for subscription in self.subscriptions.values())
 
-    def missing(self) -> list[str]:
-        """Return the topics that were named and have not been found."""
-        return [name for name in self._options.choice.names if name not in self.subscriptions]
+    def record(self, stopped: Callable[[], bool]) -> None:
+        """Record until `stopped()` or until the writer has failed."""
+        next_discovery = 0.0
+        while not stopped() and self._writer.error is None:
+            if time.monotonic() >= next_discovery:
+                self._discover()
+                next_discovery = time.monotonic() + DISCOVERY_INTERVAL
+            self._take()
+            time.sleep(TAKE_INTERVAL)
+        self._take()
 
-    def discover(self) -> None:
+    def _discover(self) -> None:
         """Subscribe to the chosen topics that have appeared, and look at the publishers of the others."""
         for name, kinds in self._node.get_topic_names_and_types():
             publishers = self._node.count_publishers(name)
             if name in self.subscriptions:
                 self._note_publishers(name, publishers)
-            elif (publishers or self._options.unpublished) and self._options.choice.takes(name, kinds[0]):
+            elif publishers and name not in self._refused and self._chosen(name):
                 self._subscribe(name, kinds)
 
-    def record(self, stopped: Callable[[], bool], keyboard: Keyboard) -> None:
-        """Record until `stopped()` or until the writer has failed."""
-        next_discovery = 0.0
-        while not stopped() and self._writer.error is None:
-            if self._options.discover and time.monotonic() >= next_discovery:
-                self.discover()
-                next_discovery = time.monotonic() + self._options.discovery_interval
-            self.take()
-            if keyboard.wait(TAKE_INTERVAL) == SPACE:
-                self._paused = not self._paused
-                self._log.info("Pausing recording." if self._paused else "Resuming recording.")
-        self.take()
-
-    def take(self) -> None:
-        """Hand over what has arrived; while paused it is dropped."""
+    def _take(self) -> None:
         messages = [message for subscription in self.subscriptions.values() for message in subscription.take()]
-        if messages and not self._paused and not self._writer.add(messages):
+        if messages and not self._writer.add(messages):
             if not self.overflowed:
                 self._log.warning("The disk is too slow: messages are dropped until it has caught up.")
             self.overflowed += len(messages)
 
     def _subscribe(self, name: str, kinds: list[str]) -> None:
-        if name in self._refused:
-            return
         if len(kinds) > 1:
             self._refuse(name, f"Topic '{name}' has several types ({', '.join(kinds)}) and is not recorded.")
             return
@@ -99,8 +207,10 @@ class Recorder:
             self._refuse(name, f"Topic '{name}' is not recorded: {error}.")
             return
         offered = [info.qos_profile for info in self._node.get_publishers_info_by_topic(name)]
-        profile = self._options.overrides.get(name) or recording_profile(offered)
-        self._writer.add_topic(_described(name, kinds[0], offered))
+        definition, type_hash = message_definition(kinds[0])
+        profiles = tuple(profile_as_plain(profile) for profile in offered)
+        self._writer.add_topic(RecordedTopic(name, kinds[0], type_hash, profiles, definition))
+        profile = receiving_profile(offered, RECORDING_DEPTH)
         self.subscriptions[name] = RecordedSubscription(self._node, message_class, name, profile)
         self._note_publishers(name, len(offered))
         self._log.info(f"Subscribed to topic '{name}'")
@@ -116,15 +226,9 @@ class Recorder:
         subscription = self.subscriptions[name]
         subscription.losses.publishers = max(count, subscription.losses.publishers)
         others = self._node.get_publishers_info_by_topic(name)
-        deaf = [info for info in others if not takes_from(subscription.profile, info.qos_profile)]
-        if deaf and name not in self._refused:
-            names = ", ".join(sorted(f"{info.node_namespace.rstrip('/')}/{info.node_name}" for info in deaf))
+        unheard = [info for info in others if not receives(subscription.profile, info.qos_profile)]
+        if unheard and name not in self._refused:
+            names = ", ".join(sorted(f"{info.node_namespace.rstrip('/')}/{info.node_name}" for info in unheard))
             self._refuse(
                 name, f"Messages of {names} on '{name}' are not recorded: what it offers is less than the others."
             )
-
-
-def _described(name: str, kind: str, offered: list[QoSProfile]) -> RecordedTopic:
-    encoding, definition = message_definition(kind)
-    profiles = tuple(profile_as_plain(profile) for profile in offered)
-    return RecordedTopic(name, kind, type_hash(kind), profiles, definition, encoding)

@@ -1,21 +1,98 @@
-"""Makes a bag readable again whose recorder could not end it."""
+"""Reads what is whole in damaged mcap files, and makes a bag readable again whose recorder could not end it."""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 import yaml
+from mcap.exceptions import EndOfFile
+from mcap.records import Channel, McapRecord, Message, Metadata, Schema, Statistics
+from mcap.stream_reader import StreamReader
 
-from ..verb_error import VerbError
-from .bag_metadata import FILE_NAME, BagFile, as_yaml, describe_bag, write_metadata
-from .bag_reader import is_complete
-from .mcap_salvage import McapSalvage
-from .mcap_writer import McapWriter
-from .recorded_topic import RecordedTopic
+from ..verb import VerbError
+from .reader import DAMAGE, is_complete
+from .writer import (
+    COMPRESSIONS,
+    METADATA_FILE,
+    BagFile,
+    McapFile,
+    Received,
+    RecordedTopic,
+    describe_bag,
+    write_metadata,
+)
+
+LARGEST_RECORD = 1 << 30  # bytes; a length beyond is damage
+BATCH = 5000  # messages that are copied at once
+
+
+class Salvage:
+    """The topics and messages of an mcap file up to the first damage."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.topics: dict[int, RecordedTopic] = {}  # by the number of their channel
+        self.custom_data: dict[str, str] = {}  # as the file itself tells
+        self.damage = ""  # what ended the reading, if not the file's proper end
+        self._schemas: dict[int, Schema] = {}
+
+    def messages(self) -> Iterator[Received]:
+        """Give the messages as they stand in the file."""
+        count, expected = 0, None
+        with self.path.open("rb") as file:
+            reader = StreamReader(cast(IO[bytes], _WholeReads(file)), False, False, True, LARGEST_RECORD)
+            try:
+                for record in reader.records:
+                    if isinstance(record, Message):
+                        topic = self.topics[record.channel_id].name
+                        count += 1
+                        yield topic, record.log_time, record.publish_time, record.data
+                    elif isinstance(record, Statistics):
+                        expected = record.message_count
+                    else:
+                        self._take(record)
+            except EndOfFile:
+                self.damage = f"it breaks off after {self.path.stat().st_size} bytes"
+            except DAMAGE as error:
+                self.damage = f"it is damaged before byte {file.tell()} ({error})"
+        if expected not in (None, count) and not self.damage:
+            self.damage = f"{count} of its {expected} messages are whole"
+
+    def _take(self, record: McapRecord) -> None:
+        if isinstance(record, Schema):
+            self._schemas[record.id] = record
+        elif isinstance(record, Channel) and record.id not in self.topics:
+            schema = self._schemas[record.schema_id]
+            self.topics[record.id] = RecordedTopic(
+                record.topic,
+                schema.name,
+                record.metadata.get("topic_type_hash", ""),
+                tuple(yaml.safe_load(record.metadata.get("offered_qos_profiles", "")) or []),
+                schema.data.decode(),
+                schema.encoding,
+                record.message_encoding,
+            )
+        elif isinstance(record, Metadata) and record.name == "rosbag2":
+            with contextlib.suppress(yaml.YAMLError, LookupError, TypeError, ValueError):
+                self.custom_data = dict(yaml.safe_load(record.metadata["serialized_metadata"])["custom_data"] or {})
+
+
+class _WholeReads:
+    """A file that gives as many bytes as it is asked for; EndOfFile where it has fewer."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def read(self, size: int) -> bytes:
+        content = self._file.read(size)
+        if len(content) != size:
+            raise EndOfFile
+        return content
 
 
 def reindex(folder: Path) -> list[str]:
@@ -28,17 +105,19 @@ def reindex(folder: Path) -> list[str]:
     paths = sorted(folder.glob("*.mcap"), key=_number)
     if not paths:
         raise VerbError(f"'{folder}' has no mcap file to index")
-    custom_data = _custom_data(folder / FILE_NAME) or _recorded_custom_data(paths)
+    custom_data = _custom_data(folder / METADATA_FILE)
     topics: dict[str, RecordedTopic] = {}
     files, repaired = [], []
     for path in paths:
-        salvage = McapSalvage(path)
-        if is_complete(path):
-            files.append(_count(salvage))
-        else:
-            files.append(_repair(salvage, custom_data))
-            repaired.append(f"'{path}': {salvage.damage}; its {files[-1].count} whole messages are saved")
-        for topic in _topics(salvage):
+        salvage = Salvage(path)
+        complete = is_complete(path)
+        files.append(_copy(salvage) if complete else _repair(salvage, custom_data))
+        if complete and salvage.damage:
+            raise VerbError(f"'{path}' is damaged: {salvage.damage}")
+        if salvage.damage:
+            repaired.append(f"'{path}': {salvage.damage}; its {files[-1].counts.total()} whole messages are saved")
+        custom_data = custom_data or salvage.custom_data
+        for topic in salvage.topics.values():
             topics.setdefault(topic.name, topic)
     write_metadata(folder, describe_bag(files, list(topics.values()), custom_data))
     return repaired
@@ -58,72 +137,35 @@ def _custom_data(path: Path) -> dict[str, str]:
         return {}
 
 
-def _recorded_custom_data(paths: Sequence[Path]) -> dict[str, str]:
-    """Return the custom data that a file tells itself."""
-    for path in paths:
-        for text in McapSalvage(path).metadata():
-            with contextlib.suppress(yaml.YAMLError, LookupError, TypeError, ValueError):
-                if found := yaml.safe_load(text)["custom_data"]:
-                    return dict(found)
-    return {}
+def _copy(salvage: Salvage, file: McapFile | None = None) -> BagFile:
+    """Read what is whole, and write it to `file`, if any."""
+    found, known = BagFile(salvage.path.name), 0
+    messages = salvage.messages()
+    while batch := sorted(itertools.islice(messages, BATCH), key=lambda message: message[1]):
+        found = found.with_messages(batch)
+        if file is not None:
+            for topic in list(salvage.topics.values())[known:]:
+                file.add_topic(topic)
+            known = len(salvage.topics)
+            file.add(batch)
+            file.commit()
+    return found
 
 
-def _count(salvage: McapSalvage) -> BagFile:
-    counts: dict[str, int] = {}
-    start = end = 0
-    for messages in salvage.messages():
-        start = min(start, messages[0][1]) if counts else messages[0][1]
-        end = max(end, messages[-1][1])
-        for message in messages:
-            topic = salvage.channels[message[0]].topic
-            counts[topic] = counts.get(topic, 0) + 1
-    if salvage.damage:
-        raise VerbError(f"'{salvage.path}' is damaged: {salvage.damage}")
-    return BagFile(salvage.path.name, start, end, counts)
-
-
-def _repair(salvage: McapSalvage, custom_data: Mapping[str, str]) -> BagFile:
+def _repair(salvage: Salvage, custom_data: dict[str, str]) -> BagFile:
     draft = salvage.path.with_name(f"{salvage.path.name}.tmp")
     draft.unlink(missing_ok=True)
-    writer = McapWriter(draft, as_yaml(describe_bag([], [], custom_data)))
+    file = McapFile(draft, describe_bag([], [], custom_data), COMPRESSIONS["none"])
     try:
-        file = _copy(salvage, writer, custom_data)
-    except (OSError, VerbError):
+        found = _copy(salvage, file)
+        topics = list(salvage.topics.values())
+        file.describe(describe_bag([found], topics, custom_data or salvage.custom_data))
+        file.commit()
+    except OSError:
         draft.unlink(missing_ok=True)
         raise
+    finally:
+        file.close()
     salvage.path.replace(salvage.path.with_name(f"{salvage.path.name}.damaged"))
     draft.replace(salvage.path)
-    return file
-
-
-def _copy(salvage: McapSalvage, writer: McapWriter, custom_data: Mapping[str, str]) -> BagFile:
-    channels: dict[int, int] = {}
-    schemas: dict[int, int] = {}
-    for messages in salvage.messages():
-        for number in sorted({message[0] for message in messages} - set(channels)):
-            channel = salvage.channels[number]
-            if channel.schema not in schemas:
-                schema = salvage.schemas[channel.schema]
-                schemas[channel.schema] = writer.add_schema(schema.name, schema.encoding, schema.text)
-            channels[number] = writer.add_channel(
-                channel.topic, schemas[channel.schema], channel.encoding, channel.metadata
-            )
-        writer.write([[(channels[number], received, sent, data) for number, received, sent, data in messages]])
-    counts = {salvage.channels[number].topic: writer.counts[channel] for number, channel in channels.items()}
-    file = BagFile(salvage.path.name, writer.start, writer.end, counts)
-    writer.close(as_yaml(describe_bag([file], _topics(salvage), custom_data)))
-    return file
-
-
-def _topics(salvage: McapSalvage) -> list[RecordedTopic]:
-    topics = []
-    for channel in salvage.channels.values():
-        schema = salvage.schemas[channel.schema]
-        profiles = yaml.safe_load(channel.metadata.get("offered_qos_profiles", "")) or []
-        kind_hash = channel.metadata.get("topic_type_hash", "")
-        topics.append(
-            RecordedTopic(
-                channel.topic, schema.name, kind_hash, tuple(profiles), schema.text, schema.encoding, channel.encoding
-            )
-        )
-    return topics
+    return found

@@ -1,0 +1,161 @@
+"""What a launch is made of: context, events, handlers, substitutions and entities.
+
+They refer to each other, so they stand together; `launch.actions`, `launch.events` and the like build on them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable
+from pathlib import Path
+from typing import Any, Union
+
+
+def report(level: str, source: str, message: str) -> None:
+    """Print one message of launching itself, as `[INFO] [source]: message`; errors go to the error stream."""
+    print(f"[{level}] [{source}]: {message}", file=sys.stderr if level == "ERROR" else sys.stdout, flush=True)
+
+
+class Event:
+    """Something that happened, for the event handlers."""
+
+
+class LaunchContext:
+    """Configurations, environment, event handlers and running tasks of one launch.
+
+    `argv` holds the command line's `name:=value` texts, so that a launch file can look at all of them.
+    """
+
+    def __init__(self, *, argv: Iterable[str] | None = None) -> None:
+        self.argv = list(argv or [])
+        self.launch_configurations: dict[str, str] = {}
+        self.environment: dict[str, str] = dict(os.environ)
+        self.is_shutdown = False
+        self.events: deque[Event] = deque()
+        self.handlers: list[EventHandler] = []
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.changed = asyncio.Event()
+        self._files: tempfile.TemporaryDirectory[str] | None = None
+
+    def emit_event_sync(self, event: Event) -> None:
+        """Queue an event for the handlers; in the thread of the event loop."""
+        self.events.append(event)
+        self.changed.set()
+
+    def register_event_handler(self, event_handler: EventHandler, append: bool = False) -> None:
+        """Let a handler see events from now on: before those registered earlier or, with `append`, after them."""
+        self.handlers.insert(len(self.handlers) if append else 0, event_handler)
+
+    def unregister_event_handler(self, event_handler: EventHandler) -> None:
+        """Let a handler see no more events."""
+        self.handlers.remove(event_handler)
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run `work` beside the event loop; launching ends only after it."""
+        task = asyncio.get_running_loop().create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(lambda _: self.changed.set())
+
+    def write_temporary_file(self, text: str) -> Path:
+        """Write a file that is removed when launching ends."""
+        if self._files is None:
+            self._files = tempfile.TemporaryDirectory(prefix="launch_params_")
+        path = Path(self._files.name) / f"{len(list(Path(self._files.name).iterdir()))}.yaml"
+        path.write_text(text)
+        return path
+
+    def close(self) -> None:
+        """Remove the temporary files."""
+        if self._files is not None:
+            self._files.cleanup()
+
+
+class Substitution:
+    """A text that is known only while launching."""
+
+    def perform(self, context: LaunchContext) -> str:
+        """Return the text."""
+        raise NotImplementedError
+
+
+SomeSubstitutions = Union[str, Substitution, Iterable[Union[str, Substitution]]]
+
+
+def parts_of(value: SomeSubstitutions) -> list[str | Substitution]:
+    """Return the texts and substitutions whose joined texts `value` means; TypeError for anything else."""
+    parts = [value] if isinstance(value, (str, Substitution)) else list(value)
+    for part in parts:
+        if not isinstance(part, (str, Substitution)):
+            raise TypeError(f"a text or a substitution was expected, not {part!r} of type {type(part).__name__}")
+    return parts
+
+
+def perform(context: LaunchContext, value: SomeSubstitutions) -> str:
+    """Return the joined texts of `value`."""
+    return "".join(part if isinstance(part, str) else part.perform(context) for part in parts_of(value))
+
+
+class LaunchDescriptionEntity:
+    """Anything that a launch description may hold."""
+
+    def visit(self, context: LaunchContext) -> list[LaunchDescriptionEntity] | None:
+        """Do this entity's work and return the entities to visit next."""
+        raise NotImplementedError
+
+    def describe_sub_entities(self) -> list[LaunchDescriptionEntity]:
+        """Return the entities known before launching."""
+        return []
+
+
+class Action(LaunchDescriptionEntity):
+    """Something to do."""
+
+    def visit(self, context: LaunchContext) -> list[LaunchDescriptionEntity] | None:
+        """Execute."""
+        return self.execute(context)
+
+    def execute(self, context: LaunchContext) -> list[LaunchDescriptionEntity] | None:
+        """Do the work and return the entities to visit next."""
+        raise NotImplementedError
+
+
+class LaunchDescription(LaunchDescriptionEntity):
+    """A list of entities, visited in order: what a launch file returns."""
+
+    def __init__(self, initial_entities: Iterable[LaunchDescriptionEntity] | None = None) -> None:
+        self.entities = list(initial_entities or [])
+
+    def visit(self, context: LaunchContext) -> list[LaunchDescriptionEntity]:
+        """Return the entities."""
+        return self.entities
+
+    def describe_sub_entities(self) -> list[LaunchDescriptionEntity]:
+        """Return the entities."""
+        return self.entities
+
+
+SomeEntities = Union[LaunchDescriptionEntity, Iterable[LaunchDescriptionEntity], None]
+Reaction = Union[SomeEntities, Callable[[Any, LaunchContext], SomeEntities]]
+
+
+class EventHandler:
+    """Gives entities to visit when an event matches: some of them, or a function of event and context."""
+
+    def __init__(self, *, matcher: Callable[[Event], bool], entities: Reaction) -> None:
+        self._matcher = matcher
+        self._entities = entities
+
+    def matches(self, event: Event) -> bool:
+        """Tell whether this handler is for `event`."""
+        return self._matcher(event)
+
+    def handle(self, event: Event, context: LaunchContext) -> list[LaunchDescriptionEntity]:
+        """Return the entities to visit because of `event`."""
+        found = self._entities(event, context) if callable(self._entities) else self._entities
+        if found is None:
+            return []
+        return [found] if isinstance(found, LaunchDescriptionEntity) else list(found)

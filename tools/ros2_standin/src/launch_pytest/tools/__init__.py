@@ -1,0 +1,5 @@
+"""What launch tests wait for."""
+
+from . import process
+
+__all__ = ["process"]

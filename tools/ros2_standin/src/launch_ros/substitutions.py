@@ -1,0 +1,44 @@
+"""Where colcon has put packages, their files and their executables."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from launch.core import (
+    LaunchContext,
+    SomeSubstitutions,
+    Substitution,
+    parts_of,
+    perform,
+)
+
+
+def find_prefix(package: str) -> Path:
+    """Return the folder into which `package` was installed; LookupError if it is nowhere."""
+    for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep):
+        if prefix and (Path(prefix) / "share/ament_index/resource_index/packages" / package).is_file():
+            return Path(prefix)
+    raise LookupError(f"package '{package}' is not in this workspace: check its name, or build it with `. env.sh`")
+
+
+def find_executable(package: str, executable: str) -> Path:
+    """Return the program of that name in `package`; LookupError if it has none."""
+    folder = find_prefix(package) / "lib" / package
+    path = folder / executable
+    if path.is_file() and os.access(path, os.X_OK):
+        return path
+    known = sorted(entry.name for entry in folder.iterdir() if entry.is_file()) if folder.is_dir() else []
+    raise LookupError(f"package '{package}' has no executable '{executable}'; it has: {', '.join(known) or 'none'}")
+
+
+class FindPackageShare(Substitution):
+    """The share folder of a package."""
+
+    def __init__(self, package: SomeSubstitutions) -> None:
+        self._package = parts_of(package)
+
+    def perform(self, context: LaunchContext) -> str:
+        """Return the folder; LookupError if the package is not installed."""
+        package = perform(context, self._package)
+        return str(find_prefix(package) / "share" / package)

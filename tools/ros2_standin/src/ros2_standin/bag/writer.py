@@ -1,0 +1,309 @@
+"""Writes bags as rosbag2 of Jazzy does: a folder with metadata.yaml (version 9) and mcap files."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, cast
+
+import yaml
+from mcap.writer import CompressionType, Writer
+
+METADATA_FILE = "metadata.yaml"
+METADATA_VERSION = 9
+DISTRIBUTION = "jazzy"  # the wheels' messages
+# rosbag2's presets for mcap. The library has one level of zstd; of a robot's messages level 19 makes 1.3 % less.
+COMPRESSIONS = {"none": CompressionType.NONE, "zstd_fast": CompressionType.ZSTD, "zstd_small": CompressionType.ZSTD}
+PENDING_SIZE = 32 << 20  # bytes that may wait for the next flush
+_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # metadata.yaml is written every second: a tenth of the time
+# Topic, received [ns], sent [ns], serialized message.
+Received = tuple[str, int, int, bytes]
+
+
+@dataclass(frozen=True)
+class RecordedTopic:
+    """A topic as it was when its recording began."""
+
+    name: str
+    type: str
+    type_hash: str  # RIHS01_..., empty if unknown
+    qos_profiles: tuple[dict[str, Any], ...]  # of each publisher, as metadata.yaml has them
+    definition: str  # the message's fields and those of its parts; empty if unknown
+    definition_encoding: str = "ros2msg"
+    serialization_format: str = "cdr"
+
+
+@dataclass(frozen=True)
+class BagFile:
+    """One of a bag's files."""
+
+    name: str
+    start: int = 0  # [ns], the earliest message
+    end: int = 0  # [ns], the latest message
+    counts: Counter[str] = field(default_factory=Counter)  # messages of each topic
+
+    def with_messages(self, messages: Sequence[Received]) -> BagFile:
+        """Return the file with more messages, which are in the order of their reception."""
+        if not messages:
+            return self
+        start, end = messages[0][1], messages[-1][1]
+        return BagFile(
+            self.name,
+            min(self.start, start) if self.counts else start,
+            max(self.end, end),
+            self.counts + Counter(message[0] for message in messages),
+        )
+
+
+def describe_bag(
+    files: Sequence[BagFile], topics: Sequence[RecordedTopic], custom_data: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return what metadata.yaml holds below `rosbag2_bagfile_information`."""
+    filled = [file for file in files if file.counts]
+    start = min((file.start for file in filled), default=0)
+    end = max((file.end for file in filled), default=start)
+    return {
+        "version": METADATA_VERSION,
+        "storage_identifier": "mcap",
+        "duration": {"nanoseconds": end - start},
+        "starting_time": {"nanoseconds_since_epoch": start},
+        "message_count": sum(file.counts.total() for file in files),
+        "topics_with_message_count": [
+            {
+                "topic_metadata": {
+                    "name": topic.name,
+                    "type": topic.type,
+                    "serialization_format": topic.serialization_format,
+                    "offered_qos_profiles": [dict(profile) for profile in topic.qos_profiles],
+                    "type_description_hash": topic.type_hash,
+                },
+                "message_count": sum(file.counts[topic.name] for file in files),
+            }
+            for topic in topics
+        ],
+        "compression_format": "",
+        "compression_mode": "",
+        "relative_file_paths": [file.name for file in files],
+        "files": [
+            {
+                "path": file.name,
+                "starting_time": {"nanoseconds_since_epoch": file.start},
+                "duration": {"nanoseconds": file.end - file.start},
+                "message_count": file.counts.total(),
+            }
+            for file in files
+        ],
+        "custom_data": dict(custom_data) or None,
+        "ros_distro": DISTRIBUTION,
+    }
+
+
+def as_yaml(information: Mapping[str, Any]) -> str:
+    """Return the information as an mcap file carries it."""
+    return yaml.dump(dict(information), Dumper=_DUMPER, sort_keys=False, allow_unicode=True)
+
+
+def write_metadata(folder: Path, information: Mapping[str, Any]) -> None:
+    """Replace the bag's metadata.yaml in one step."""
+    draft = folder / f"{METADATA_FILE}.tmp"
+    try:
+        draft.write_text(as_yaml({"rosbag2_bagfile_information": dict(information)}), encoding="utf-8")
+        draft.replace(folder / METADATA_FILE)
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+class McapFile:
+    """An mcap file that is complete after every `commit`.
+
+    The library's writer ends a file with a summary. Here it does so at every commit, into memory, and the next commit
+    overwrites that end, in one write with the messages before it: whoever kills the recorder leaves a whole file. This
+    counts on `Writer.finish` changing nothing but the summary's offsets, which are not written.
+    """
+
+    def __init__(self, path: Path, information: Mapping[str, Any], compression: CompressionType) -> None:
+        """Create the file; it begins with rosbag2's `information` about the bag, and so says what it is of."""
+        self.path = path
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        self._waiting = bytearray()
+        self._data_end, self._summary = 0, b""
+        self._channels: dict[str, int] = {}
+        self._schemas: dict[str, int] = {}
+        self._writer = Writer(cast(IO[bytes], self), compression=compression, use_summary_offsets=False)
+        self._writer.start("ros2", "fcnet ros2_standin")
+        try:
+            self.describe(information)
+            self.commit()
+        except OSError:
+            self.close()
+            path.unlink()
+            raise
+
+    def write(self, data: bytes) -> None:
+        """Take what the library's writer writes."""
+        self._waiting += data
+
+    def tell(self) -> int:
+        """Return where the library's writer is in the file."""
+        return self._data_end + len(self._waiting)
+
+    def flush(self) -> None:
+        """Do nothing: `commit` writes."""
+
+    def describe(self, information: Mapping[str, Any]) -> None:
+        """Add rosbag2's information about the bag; readers keep the last."""
+        self._writer.add_metadata("rosbag2", {"serialized_metadata": as_yaml(information)})
+
+    def add_topic(self, topic: RecordedTopic) -> None:
+        """Make a topic known; before its first message."""
+        if topic.type not in self._schemas:
+            encoding = topic.definition_encoding if topic.definition else ""
+            self._schemas[topic.type] = self._writer.register_schema(topic.type, encoding, topic.definition.encode())
+        profiles = yaml.safe_dump(list(topic.qos_profiles), sort_keys=False).strip()
+        facts = {"offered_qos_profiles": profiles, "topic_type_hash": topic.type_hash}
+        self._channels[topic.name] = self._writer.register_channel(
+            topic.name, topic.serialization_format, self._schemas[topic.type], facts
+        )
+
+    def add(self, messages: Iterable[Received]) -> None:
+        """Take messages for the next commit."""
+        for topic, received, sent, data in messages:
+            self._writer.add_message(self._channels[topic], received, data, sent)
+
+    def commit(self) -> None:
+        """Write what was taken; OSError leaves the file as it was, and nothing more can be written to it."""
+        self._writer.flush()
+        size = len(self._waiting)
+        self._writer.finish()
+        content = bytes(self._waiting)
+        self._waiting.clear()
+        try:
+            self._write_at_data_end(content)
+        except OSError:
+            with contextlib.suppress(OSError):
+                self._write_at_data_end(self._summary)
+                os.ftruncate(self._file, self._data_end + len(self._summary))
+            raise
+        self._data_end, self._summary = self._data_end + size, content[size:]
+
+    def _write_at_data_end(self, content: bytes) -> None:
+        rest, position = memoryview(content), self._data_end
+        while rest:
+            written = os.pwrite(self._file, rest, position)
+            position, rest = position + written, rest[written:]
+
+    def close(self) -> None:
+        """Close the file as it was last committed."""
+        os.close(self._file)
+
+
+class BagWriter:
+    """A bag that is being recorded; used by one thread.
+
+    What has been flushed is readable by others from then on, whatever happens to this process. Raises OSError when the
+    disk is full or the folder is gone; what was flushed before stays readable, and only `close` is left to be called.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        compression: CompressionType = CompressionType.NONE,
+        max_duration: int = 0,
+        custom_data: Mapping[str, str] | None = None,
+    ) -> None:
+        """Create the folder; a new file begins after `max_duration` nanoseconds, unless 0."""
+        self.folder = folder
+        self._compression = compression
+        self._max_duration = max_duration
+        self._custom_data = dict(custom_data or {})
+        self._topics: list[RecordedTopic] = []
+        self._finished: list[BagFile] = []
+        self._pending: list[Received] = []
+        self._pending_size = 0
+        self._file_start: int | None = None  # [ns], the first message of the current file
+        self._failed = False
+        folder.mkdir(parents=True)
+        self._current, self._file = self._next_file(0)
+        write_metadata(folder, self._describe(self._current))
+
+    @property
+    def count(self) -> int:
+        """How many messages have been written."""
+        return sum(file.counts.total() for file in (*self._finished, self._current))
+
+    @property
+    def topic_count(self) -> int:
+        """How many topics the bag knows."""
+        return len(self._topics)
+
+    def add_topic(self, topic: RecordedTopic) -> None:
+        """Make a topic known; before its first message."""
+        self._topics.append(topic)
+        self._file.add_topic(topic)
+
+    def add(self, messages: Iterable[Received]) -> None:
+        """Take messages in the order of their reception; they are written with the next `flush`, or before."""
+        for message in messages:
+            if self._file_start is None:
+                self._file_start = message[1]
+            elif self._max_duration and message[1] - self._file_start > self._max_duration:
+                self._split()
+                self._file_start = message[1]
+            self._pending.append(message)
+            self._pending_size += len(message[3])
+            if self._pending_size >= PENDING_SIZE:
+                self.flush()
+
+    def flush(self) -> None:
+        """Write what was taken and the metadata."""
+        if self._pending:
+            self._commit(last=False)
+            write_metadata(self.folder, self._describe(self._current))
+
+    def close(self) -> None:
+        """Write what was taken and end the bag."""
+        try:
+            if not self._failed:
+                self._commit(last=True)
+                write_metadata(self.folder, self._describe(self._current))
+        finally:
+            self._file.close()
+
+    def _commit(self, last: bool) -> None:
+        """Write what was taken to the current file; the last time with what the bag then holds."""
+        messages = sorted(self._pending, key=lambda message: message[1])
+        self._pending, self._pending_size = [], 0
+        grown = self._current.with_messages(messages)
+        self._file.add(messages)
+        if last:
+            self._file.describe(self._describe(grown))
+        try:
+            self._file.commit()
+        except OSError:
+            self._failed = True
+            raise
+        self._current = grown
+
+    def _split(self) -> None:
+        self._commit(last=True)
+        following = self._next_file(len(self._finished) + 1)  # first: a full disk leaves the current file as it is
+        self._file.close()
+        self._finished.append(self._current)
+        self._current, self._file = following
+        write_metadata(self.folder, self._describe(self._current))
+
+    def _next_file(self, number: int) -> tuple[BagFile, McapFile]:
+        described = BagFile(f"{self.folder.resolve().name}_{number}.mcap")
+        information = describe_bag([described], self._topics, self._custom_data)
+        file = McapFile(self.folder / described.name, information, self._compression)
+        for topic in self._topics:
+            file.add_topic(topic)
+        return described, file
+
+    def _describe(self, current: BagFile) -> dict[str, Any]:
+        return describe_bag([*self._finished, current], self._topics, self._custom_data)

@@ -1,0 +1,149 @@
+"""Verbs about bags."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import datetime
+import signal
+import threading
+import time
+from pathlib import Path
+
+from .bag.player import Player
+from .bag.qos import SECOND, read_overrides
+from .bag.reader import open_bag
+from .bag.recorder import Recorder, WriterThread
+from .bag.reindex import reindex
+from .bag.writer import COMPRESSIONS, BagWriter
+from .graph import absolute, graph_node
+from .participant_profile import LONG_QUEUE
+from .verb import Verb, VerbError, positive, split_rule
+
+CLOCK_RATE = 40.0  # [Hz]
+
+
+def _add_record(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", help="the bag's folder, which must not exist (rosbag2_<date and time>)")
+    parser.add_argument("-s", "--storage", choices=("mcap",), default="mcap", help="the kind of file: mcap")
+    parser.add_argument("topics", nargs="*", default=[], metavar="topic", help="topics to record")
+    parser.add_argument("-a", "--all", action="store_true", help="record all topics")
+    parser.add_argument("-d", "--max-bag-duration", type=int, default=0, metavar="S", help="begin a new file then")
+    parser.add_argument("--disable-keyboard-controls", action="store_true", help="no change: keys do nothing here")
+    parser.add_argument(
+        "--custom-data", type=_pair, nargs="*", default=[], metavar="KEY=VALUE", help="kept in metadata.yaml"
+    )
+    parser.add_argument(
+        "--storage-preset-profile", choices=tuple(COMPRESSIONS), default="none", help="compression of the file (none)"
+    )
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not key or not separator:
+        raise argparse.ArgumentTypeError(f"'{text}' is not KEY=VALUE")
+    return key, value
+
+
+def _record(arguments: argparse.Namespace) -> int:
+    """Record until SIGINT or SIGTERM."""
+    names = set(map(absolute, arguments.topics))
+    if not (arguments.all or names):
+        raise VerbError("no topics to record: name some, or give --all")
+    bag = _create(arguments)
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    writer = WriterThread(bag)
+    try:
+        with graph_node("rosbag2_recorder", queue=LONG_QUEUE) as node:
+            log = node.get_logger()
+            recorder = Recorder(node, writer, lambda name: name in names or (arguments.all and "/_" not in name))
+            log.info("Recording...")
+            recorder.record(stop.is_set)
+            for name in sorted(names - set(recorder.subscriptions)):
+                log.warning(f"Topic '{name}' was not recorded: it never appeared, or as told above.")
+            writer.finish()
+            if writer.error is None:
+                found = f"{bag.count} messages of {bag.topic_count} topics"
+                log.info(f"Recorded {found} in '{bag.folder}', lost {recorder.lost}")
+    finally:
+        writer.finish()
+    if writer.error is not None:
+        reason = writer.error.strerror or str(writer.error)
+        raise VerbError(
+            f"recording to '{bag.folder}' has stopped: {reason}; the {bag.count} messages written before are readable"
+        )
+    return 0
+
+
+def _create(arguments: argparse.Namespace) -> BagWriter:
+    folder = Path(arguments.output or datetime.datetime.now().strftime("rosbag2_%Y_%m_%d-%H_%M_%S"))
+    compression = COMPRESSIONS[arguments.storage_preset_profile]
+    try:
+        return BagWriter(folder, compression, arguments.max_bag_duration * SECOND, dict(arguments.custom_data))
+    except FileExistsError as error:
+        raise VerbError(f"output folder '{folder}' already exists: name another with -o") from error
+    except OSError as error:
+        raise VerbError(f"cannot create the bag '{folder}': {error.strerror}") from error
+
+
+def _add_play(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("bag_path", type=Path, help="the bag's folder, or one of its files")
+    parser.add_argument("-r", "--rate", type=positive, default=1.0, help="so many times real time (1)")
+    parser.add_argument("--topics", nargs="+", default=[], metavar="TOPIC", help="play these topics only")
+    parser.add_argument("--qos-profile-overrides-path", metavar="FILE", help="QoS by topic, as YAML")
+    parser.add_argument("-l", "--loop", action="store_true", help="begin again at the end")
+    parser.add_argument("-m", "--remap", nargs="+", default=[], metavar="OLD:=NEW", help="play under other names")
+    parser.add_argument("--clock", type=positive, nargs="?", const=CLOCK_RATE, metavar="HZ", help="send /clock (40)")
+    parser.add_argument("-d", "--delay", type=positive, default=0.0, metavar="S", help="wait before each time")
+    parser.add_argument("--disable-keyboard-controls", action="store_true", help="no change: keys do nothing here")
+    parser.add_argument(
+        "--wait-for-all-acked", type=positive, metavar="MS", help="at the end, until all was received, at most so long"
+    )
+
+
+def _play(arguments: argparse.Namespace) -> int:
+    """Play until the end, or until interrupted."""
+    for rule in arguments.remap:
+        split_rule(rule, "remapping", "OLD:=NEW")
+    remappings = [part for rule in arguments.remap for part in ("--remap", rule)]
+    topics = tuple(map(absolute, arguments.topics))
+    overrides = read_overrides(arguments.qos_profile_overrides_path)
+    with (
+        open_bag(arguments.bag_path) as bag,
+        graph_node("rosbag2_player", ["--ros-args", *remappings]) as node,
+        contextlib.suppress(KeyboardInterrupt),  # the usual end of a loop
+    ):
+        player = Player(node, bag, topics, arguments.rate, arguments.clock or 0.0, overrides)
+        while True:
+            time.sleep(arguments.delay)
+            player.play()
+            if not arguments.loop:
+                break
+        if arguments.wait_for_all_acked is not None:
+            player.wait_for_all_acked(arguments.wait_for_all_acked / 1000)
+    return 0
+
+
+def _add_reindex(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("bag_path", type=Path, help="the bag's folder")
+
+
+def _reindex(arguments: argparse.Namespace) -> int:
+    """Write metadata.yaml anew; tell what was repaired."""
+    try:
+        repaired = reindex(arguments.bag_path)
+    except OSError as error:
+        raise VerbError(f"cannot reindex '{arguments.bag_path}': {error.strerror or error}") from error
+    for sentence in repaired:
+        print(sentence)
+    print(f"Reindexed '{arguments.bag_path}'")
+    return 0
+
+
+VERBS = (
+    Verb("bag record", "Record topics to a bag.", _add_record, _record),
+    Verb("bag play", "Play a bag.", _add_play, _play),
+    Verb("bag reindex", "Make a bag readable again that was not ended properly.", _add_reindex, _reindex),
+)

@@ -1,0 +1,159 @@
+"""Verbs about topics, services and managed nodes."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import time
+from typing import Any
+
+import rclpy
+import yaml
+from rclpy.node import Node
+
+from .bag.qos import receiving_profile
+from .graph import (
+    DISCOVERY_SECONDS,
+    absolute,
+    as_plain,
+    call_service,
+    fill_message,
+    graph_node,
+    load_interface,
+    wait_for_discovery,
+)
+from .verb import Verb, VerbError, positive
+
+TRANSITIONS = ("configure", "activate", "deactivate", "cleanup", "shutdown")
+
+
+def _add_list(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-t", "--show-types", action="store_true", help="show the types too")
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    with graph_node() as node:
+        wait_for_discovery(node)
+        for name, types in sorted(node.get_topic_names_and_types()):
+            print(f"{name} [{', '.join(types)}]" if arguments.show_types else name)
+    return 0
+
+
+def _type_of_topic(node: Node, name: str) -> str:
+    """Return the type that others use for the topic; VerbError if nobody does."""
+    deadline = time.monotonic() + DISCOVERY_SECONDS
+    while not (types := dict(node.get_topic_names_and_types()).get(name)):
+        if time.monotonic() > deadline:
+            raise VerbError(f"topic '{name}' does not exist: see `ros2 topic list`, or give its type")
+        rclpy.spin_once(node, timeout_sec=0.05)
+    return types[0]
+
+
+def _add_echo(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("topic_name", help="the topic")
+    parser.add_argument("message_type", nargs="?", help="its type, unless it is known already")
+    parser.add_argument("--once", action="store_true", help="print one message and end")
+
+
+def _echo(arguments: argparse.Namespace) -> int:
+    seen: list[Any] = []
+
+    def show(message: Any) -> None:
+        if arguments.once and seen:
+            return
+        seen.append(None)
+        print(yaml.safe_dump(as_plain(message), sort_keys=False, width=10**9) + "---", flush=True)
+
+    with graph_node() as node:
+        topic = absolute(arguments.topic_name)
+        message_class = load_interface(arguments.message_type or _type_of_topic(node, topic), "msg")
+        wait_for_discovery(node, 0.5)
+        offered = [info.qos_profile for info in node.get_publishers_info_by_topic(topic)]
+        node.create_subscription(message_class, topic, show, receiving_profile(offered, depth=10))
+        while not (arguments.once and seen):
+            rclpy.spin_once(node, timeout_sec=0.2)
+    return 0
+
+
+def _add_info(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("topic_name", help="the topic")
+    parser.add_argument("-v", "--verbose", action="store_true", help="name the nodes that publish and subscribe")
+
+
+def _info(arguments: argparse.Namespace) -> int:
+    with graph_node() as node:
+        topic = absolute(arguments.topic_name)
+        kind = _type_of_topic(node, topic)
+        wait_for_discovery(node)
+        print(f"Type: {kind}")
+        ends = {
+            "Publisher": node.get_publishers_info_by_topic(topic),
+            "Subscription": node.get_subscriptions_info_by_topic(topic),
+        }
+        for side, infos in ends.items():
+            print(f"{side} count: {len(infos)}")
+            for info in infos if arguments.verbose else ():
+                print(f"  {info.node_namespace.rstrip('/')}/{info.node_name}")
+    return 0
+
+
+def _add_publish(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("topic_name", help="the topic")
+    parser.add_argument("message_type", help="its type, for example geometry_msgs/msg/Twist")
+    parser.add_argument("values", nargs="?", default="{}", help='the fields in YAML, for example "{linear: {x: 0.5}}"')
+    parser.add_argument("-r", "--rate", type=positive, default=1.0, metavar="HZ", help="messages a second (1)")
+
+
+def _publish(arguments: argparse.Namespace) -> int:
+    message = load_interface(arguments.message_type, "msg")()
+    fill_message(message, arguments.values)
+    with graph_node() as node:
+        publisher = node.create_publisher(type(message), arguments.topic_name, 10)
+        next_time = time.monotonic()
+        for number in itertools.count(1):
+            publisher.publish(message)
+            print(f"publishing #{number}: {message}\n", flush=True)
+            next_time += 1.0 / arguments.rate
+            time.sleep(max(0.0, next_time - time.monotonic()))
+    return 0
+
+
+def _add_call(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("service_name", help="the service")
+    parser.add_argument("service_type", help="its type, for example std_srvs/srv/Trigger")
+    parser.add_argument("values", nargs="?", default="{}", help='the fields in YAML, for example "{data: true}"')
+
+
+def _call(arguments: argparse.Namespace) -> int:
+    service_class = load_interface(arguments.service_type, "srv")
+    request = service_class.Request()
+    fill_message(request, arguments.values)
+    with graph_node() as node:
+        print(f"requester: making request: {request!r}\n", flush=True)
+        print(f"response:\n{call_service(node, service_class, arguments.service_name, request)!r}\n", flush=True)
+    return 0
+
+
+def _add_transition(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("node_name", help="the managed node")
+    parser.add_argument("transition", choices=TRANSITIONS, help="what it shall do")
+
+
+def _transition(arguments: argparse.Namespace) -> int:
+    service_class = load_interface("lifecycle_msgs/srv/ChangeState", "srv")
+    request = service_class.Request()
+    request.transition.label = arguments.transition
+    with graph_node() as node:
+        response = call_service(node, service_class, f"{absolute(arguments.node_name)}/change_state", request)
+    print("Transitioning successful" if response.success else "Transitioning failed")
+    return 0 if response.success else 1
+
+
+VERBS = (
+    Verb("topic list", "List the topics.", _add_list, _list),
+    Verb("topic info", "Print a topic's type and how many publish and subscribe it.", _add_info, _info),
+    Verb("topic echo", "Print the messages of a topic.", _add_echo, _echo),
+    Verb("topic pub", "Publish a message again and again.", _add_publish, _publish),
+    Verb("service call", "Call a service and print its response.", _add_call, _call),
+    Verb("lifecycle set", "Let a managed node change its state.", _add_transition, _transition),
+)

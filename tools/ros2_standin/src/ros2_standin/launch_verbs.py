@@ -1,0 +1,74 @@
+"""`ros2 launch` and `ros2 run`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from launch import LaunchContext, LaunchDescription, LaunchService
+from launch.actions import IncludeLaunchDescription, declared_arguments
+from launch.launch_description_sources import PythonLaunchDescriptionSource
+from launch_ros.substitutions import find_executable, find_prefix
+
+from .verb import Verb, VerbError, split_rule
+
+
+def _add_launch(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-s", "--show-args", "--show-arguments", action="store_true", help="show the file's arguments")
+    parser.add_argument("package", help="the package that has the launch file, or the path of a launch file")
+    parser.add_argument("launch_file", nargs="?", help="the launch file's name")
+    parser.add_argument("launch_arguments", nargs="*", metavar="name:=value", help="arguments of the launch file")
+
+
+def _launch(arguments: argparse.Namespace) -> int:
+    path, texts = _find_launch_file(arguments)
+    source = PythonLaunchDescriptionSource(str(path))
+    if arguments.show_args:
+        _show(source.get_launch_description(LaunchContext()))
+        return 0
+    service = LaunchService(argv=texts)
+    values = [split_rule(text, "launch argument", "name:=value") for text in texts]
+    service.include_launch_description(LaunchDescription([IncludeLaunchDescription(source, launch_arguments=values)]))
+    return service.run()
+
+
+def _find_launch_file(arguments: argparse.Namespace) -> tuple[Path, list[str]]:
+    if Path(arguments.package).is_file():
+        first = [] if arguments.launch_file is None else [arguments.launch_file]
+        return Path(arguments.package), first + arguments.launch_arguments
+    files = sorted((find_prefix(arguments.package) / "share" / arguments.package).rglob("*.launch.py"))
+    for path in files:
+        if path.name == arguments.launch_file:
+            return path, arguments.launch_arguments
+    known = ", ".join(path.name for path in files) or "none"
+    raise VerbError(f"package '{arguments.package}' has no launch file '{arguments.launch_file}'; it has: {known}")
+
+
+def _show(description: LaunchDescription) -> None:
+    print("Arguments (pass arguments as '<name>:=<value>'):")
+    declared = declared_arguments(description)
+    for argument in declared:
+        print(f"\n    '{argument.name}':\n        {argument.description}")
+        if isinstance(argument.default_value, str):
+            print(f"        (default: '{argument.default_value}')")
+    if not declared:
+        print("\n  No arguments.")
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("package", help="the package")
+    parser.add_argument("executable", help="its executable")
+    parser.add_argument("argv", nargs=argparse.REMAINDER, help="what the executable is given")
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    """Become the executable: its exit code, its signals and its terminal are its own."""
+    program = str(find_executable(arguments.package, arguments.executable))
+    os.execv(program, [program, *arguments.argv])
+
+
+VERBS = (
+    Verb("launch", "Run a launch file.", _add_launch, _launch),
+    Verb("run", "Run an executable of a package.", _add_run, _run),
+)

@@ -1,0 +1,37 @@
+"""What all verbs share: how one is described, and its error."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+class VerbError(Exception):
+    """What the user asked for cannot be done; the text says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A verb such as "topic list"; `run` returns the exit code."""
+
+    name: str
+    summary: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+def positive(text: str) -> float:
+    """Return the finite number above zero that an argument of the command line is."""
+    value = float(text)
+    if not 0.0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return value
+
+
+def split_rule(text: str, kind: str, form: str) -> tuple[str, str]:
+    """Return what stands before and after `:=`; VerbError, naming `kind` and `form`, where a side is empty."""
+    name, separator, value = text.partition(":=")
+    if not name or not separator or not value:
+        raise VerbError(f"malformed {kind} '{text}': expected {form}")
+    return name, value

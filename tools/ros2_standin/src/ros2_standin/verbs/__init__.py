@@ -1,1 +1,0 @@
-"""One file a verb: `SUMMARY`, `add_arguments(parser)` and `run(arguments) -> exit code`."""

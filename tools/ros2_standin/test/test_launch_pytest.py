@@ -1,0 +1,122 @@
+"""Launch tests as upstream's launch_pytest runs them: in a pytest of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+HEAD = """
+import sys, threading
+import launch, launch_pytest, pytest
+from launch.actions import ExecuteProcess
+from launch_pytest.tools import process as process_tools
+
+def python(code):
+    return ExecuteProcess(cmd=[sys.executable, "-u", "-c", code], cached_output=True, output="screen")
+
+SERVE = "import time, sys; print('hello'); print('alas', file=sys.stderr); time.sleep({seconds})"
+"""
+
+
+@pytest.fixture
+def run_tests(tmp_path: Path) -> Callable[[str], tuple[dict[str, int], str]]:
+    """Run tests with this text; give how many ended how, and the output."""
+
+    def run(text: str) -> tuple[dict[str, int], str]:
+        (tmp_path / "test_some.py").write_text(HEAD + text)
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-ra", str(tmp_path)]
+        ended = subprocess.run(
+            command, capture_output=True, text=True, timeout=120, cwd=tmp_path, env=os.environ | {"PY_COLORS": "0"}
+        )
+        words = ended.stdout.splitlines()[-1].strip("= ").split(" in ")[0].replace(",", "").split()
+        return dict(zip(words[1::2], map(int, words[::2]), strict=True)), ended.stdout
+
+    return run
+
+
+def test_a_test_runs_beside_its_launch_and_its_rest_after_the_end(run_tests: Callable):
+    found, output = run_tests("""
+@pytest.fixture
+def served():
+    return python(SERVE.format(seconds=1000))
+
+@launch_pytest.fixture
+def description(served):
+    return launch.LaunchDescription([served, launch_pytest.actions.ReadyToTest()])
+
+@pytest.mark.launch(fixture=description)
+def test_output_and_end(served, launch_context):
+    assert threading.current_thread() is not threading.main_thread()
+
+    def says_hello(output):
+        assert output.splitlines() == ["hello"]
+
+    process_tools.assert_output_sync(launch_context, served, says_hello, timeout=30)
+    assert not process_tools.wait_for_output_sync(launch_context, served, lambda text: "never" in text, timeout=0.2)
+    assert served.return_code is None
+    yield
+    assert served.return_code == -2
+    assert "alas" in served.get_stderr()
+
+@pytest.mark.launch(fixture=description)
+def test_that_fails(served, launch_context):
+    assert process_tools.wait_for_exit_sync(launch_context, served, timeout=0.2)
+""")
+    assert found == {"passed": 1, "failed": 1}, output
+
+
+def test_the_tests_of_a_module_share_its_launch(run_tests: Callable):
+    found, output = run_tests("""
+PROCESS = python(SERVE.format(seconds=2))
+STARTED = []
+
+@launch_pytest.fixture(scope="module", auto_shutdown=False)
+def description():
+    STARTED.append(1)
+    return launch.LaunchDescription([PROCESS]), "more"
+
+@pytest.mark.launch(fixture=description, shutdown=True)
+def test_after_the_end():
+    assert PROCESS.return_code == 0
+
+@pytest.mark.launch(fixture=description)
+def test_beside(launch_context):
+    assert process_tools.wait_for_output_sync(launch_context, PROCESS, lambda text: "hello" in text, timeout=30)
+    assert PROCESS.return_code is None
+
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.launch(fixture=description)
+def test_beside_too(description, number):
+    assert description[1] == "more" and len(STARTED) == 1
+""")
+    assert found == {"passed": 4}, output
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "sentence"),
+    [
+        (
+            "@launch_pytest.fixture\ndef description():\n"
+            "    return launch.LaunchDescription([ExecuteProcess(cmd=['/no/such'])])\n"
+            "@pytest.mark.launch(fixture=description)\ndef test_it(): pass",
+            {"passed": 1, "error": 1},
+            "the launch has failed",
+        ),
+        (
+            "@launch_pytest.fixture\ndef description():\n    return [1]\n"
+            "@pytest.mark.launch(fixture=description)\ndef test_it(): pass",
+            {"error": 1},
+            "returns no LaunchDescription",
+        ),
+        ("@pytest.mark.launch()\ndef test_it(): pass", {"error": 1}, "takes the argument fixture"),
+    ],
+)
+def test_what_is_wrong_is_told(run_tests: Callable, text: str, found: dict[str, int], sentence: str):
+    counts, output = run_tests(text)
+    assert counts == found, output
+    assert sentence in output
