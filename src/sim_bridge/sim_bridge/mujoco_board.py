@@ -27,7 +27,7 @@ from sim_bridge.publishers import OdomPublisher
 from unitree_lowlevel.codec import GENERATIONS, Generation
 from unitree_lowlevel.fake_board.board import PERIOD, FakeBoard
 from unitree_lowlevel.fake_board.faults import BoardFaults, fault_fields
-from unitree_lowlevel.fake_board.physics import AMBIENT, MotorHeat, acting_command
+from unitree_lowlevel.fake_board.physics import AMBIENT, MotorHeat, effective_command
 from unitree_lowlevel.messages import LowCommand, LowState
 
 # The parameters of the MuJoCo board, declared with description and range.
@@ -118,7 +118,7 @@ class MujocoPhysics:
         return self._body.damped
 
     def apply(self, command: LowCommand | None) -> None:
-        acting = acting_command(command)
+        acting = effective_command(command)
         self._mode = acting.mode
         with self._lock:
             self._body.drive(acting.position, acting.velocity, acting.torque, acting.stiffness, acting.damping)
@@ -207,7 +207,7 @@ class MujocoBoard(Node):
         RecorderGate(self, RECORDED, self._recorder_timeout).wait(stop)
         turn = 0
         while not stop.is_set() and not spinning.done():
-            self._board.turn()
+            self._board.cycle()
             turn += 1
             if turn % self._odom_turns == 0:
                 self._odom.publish(self._physics.ground_truth(), self.get_clock().now().to_msg())

@@ -6,8 +6,7 @@ import math
 
 import pytest
 
-from unitree_lowlevel.fake_board.faults import BoardFaults
-from unitree_lowlevel.fake_board.line import OVERTAKEN, Channel
+from unitree_lowlevel.fake_board.faults import OVERTAKEN, BoardFaults, Channel
 
 PACKETS = 2000
 PERIOD = 0.002

@@ -15,7 +15,7 @@ import pytest
 from fcnet_core.robot import load_robot
 from fcnet_core.rotation import roll_pitch_yaw
 from unitree_lowlevel.codec import GEN33, GEN38, GENERATIONS, Generation, WireError, decode_state, encode_command
-from unitree_lowlevel.fake_board.board import BoardError, FakeBoard
+from unitree_lowlevel.fake_board.board import FakeBoard, TransportError
 from unitree_lowlevel.fake_board.faults import BoardFaults
 from unitree_lowlevel.fake_board.physics import JointPhysics
 from unitree_lowlevel.messages import OFF, SERVO, LowCommand, LowState, RemoteState, decode_remote
@@ -184,7 +184,7 @@ def test_bad_commands_are_counted_and_move_nothing(desk, damage, kind):
 
 def test_two_boards_cannot_listen_at_one_address(desk):
     desk = desk()
-    with pytest.raises(BoardError, match="the board cannot listen at"):
+    with pytest.raises(TransportError, match="the board cannot listen at"):
         FakeBoard(GEN33, JointPhysics(ALIENGO), desk.board.address)
 
 

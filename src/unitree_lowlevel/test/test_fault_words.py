@@ -59,7 +59,7 @@ def test_clear_leaves_only_the_remote():
         ("tilt 1", "tilt takes roll and pitch"),
         ("temperature 200", "the wire carries"),
         ("temperature nan", "the wire carries"),
-        ("blocked_joint tail", "there is no joint tail; choose one of FR_hip_joint"),
+        ("blocked_joint tail", "blocked_joint is tail; choose one of FR_hip_joint"),
         ("press Z", "the remote has no button Z"),
         ("stick up 1", "stick takes one of lx"),
         ("stick lx far", "stick lx far is not understood; stick takes one of lx"),

@@ -16,7 +16,7 @@ RESTART_AFTER = 5  # early ticks in a row
 _TICK_RANGE = 2**32
 
 
-class TransportError(RuntimeError):
+class TransportError(OSError):
     """A robot cannot be reached from here, or a port not be opened; one sentence says why and what to do."""
 
 

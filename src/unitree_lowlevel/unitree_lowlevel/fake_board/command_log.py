@@ -1,4 +1,4 @@
-"""Everything a fake board has been asked to do."""
+"""The log of all commands that a fake board has received."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ class CommandLog:
         with self._lock:
             self.count = 0  # good commands
             self.bad: Counter[str] = Counter()  # refused datagrams by the kind of their WireError
-            self.non_finite = 0  # among them those with a number that is not finite
             self.last: LowCommand | None = None
             self.largest_stiffness = self.largest_damping = self.largest_torque = 0.0
             self.lowest_position, self.highest_position = np.full(12, np.inf), np.full(12, -np.inf)  # of stiff joints
@@ -38,24 +37,37 @@ class CommandLog:
             self.largest_rate = 0.0  # [rad/s] the same for the time between them
             self._history: deque[tuple[float, bool]] = deque(maxlen=HISTORY)  # arrival, stiff
             self._commands: deque[tuple[float, LowCommand]] = deque(maxlen=self._keep)
-            self._last_held: Array = np.full(12, np.nan)
+            self._last_position: Array = np.full(12, np.nan)  # of stiff joints
 
     def record(self, command: LowCommand, arrival: float) -> None:
         """Add a good command."""
-        held = (command.mode == SERVO) & (command.stiffness > 0.0) & (np.abs(command.position) < POSITION_STOP)
-        position = np.where(held, command.position, np.nan)
+        stiff = (command.mode == SERVO) & (command.stiffness > 0.0) & (np.abs(command.position) < POSITION_STOP)
+        position = np.where(stiff, command.position, np.nan)
         with self._lock:
-            self._measure(command, position, arrival)
+            self.largest_stiffness = max(self.largest_stiffness, float(command.stiffness.max()))
+            self.largest_damping = max(self.largest_damping, float(command.damping.max()))
+            self.largest_torque = max(self.largest_torque, float(np.abs(command.torque).max()))
+            self.lowest_position = np.fmin(self.lowest_position, position)
+            self.highest_position = np.fmax(self.highest_position, position)
+            if self._history:
+                interval = max(SHORTEST_INTERVAL, arrival - self._history[-1][0])
+                step = float(np.fmax.reduce(np.abs(position - self._last_position), initial=0.0))
+                self.largest_step = max(self.largest_step, step)
+                self.largest_rate = max(self.largest_rate, step / interval)
             self.count += 1
-            self.last, self._last_held = command, position
-            self._history.append((arrival, bool(held.any())))
+            self.last, self._last_position = command, position
+            self._history.append((arrival, bool(stiff.any())))
             self._commands.append((arrival, command))
 
     def record_bad(self, kind: str) -> None:
         """Add a refused datagram."""
         with self._lock:
             self.bad[kind] += 1
-            self.non_finite += kind == "not_finite"
+
+    @property
+    def non_finite(self) -> int:
+        """Refused datagrams with a number that is not finite."""
+        return self.bad["not_finite"]
 
     @property
     def last_arrival(self) -> float | None:
@@ -80,31 +92,12 @@ class CommandLog:
         with self._lock:
             return list(self._commands)
 
-    def first_soft_after(self, moment: float) -> float | None:
-        """When the first command without stiffness came after `moment`, None where there was none."""
-        return self._first(False, moment)
-
-    def first_stiff_after(self, moment: float) -> float | None:
-        """When the first stiff command came after `moment`, None where there was none."""
-        return self._first(True, moment)
+    def first_soft_after(self, time: float) -> float | None:
+        """When the first command without stiffness came after `time`, None where there was none."""
+        with self._lock:
+            return next((arrival for arrival, stiff in self._history if arrival > time and not stiff), None)
 
     def last_stiff(self) -> float | None:
         """When the last stiff command came, None where there was none."""
         with self._lock:
             return next((arrival for arrival, stiff in reversed(self._history) if stiff), None)
-
-    def _first(self, stiff: bool, moment: float) -> float | None:
-        with self._lock:
-            found = (arrival for arrival, is_stiff in self._history if arrival > moment and is_stiff is stiff)
-            return next(found, None)
-
-    def _measure(self, command: LowCommand, position: Array, arrival: float) -> None:
-        self.largest_stiffness = max(self.largest_stiffness, float(command.stiffness.max()))
-        self.largest_damping = max(self.largest_damping, float(command.damping.max()))
-        self.largest_torque = max(self.largest_torque, float(np.abs(command.torque).max()))
-        self.lowest_position = np.fmin(self.lowest_position, position)
-        self.highest_position = np.fmax(self.highest_position, position)
-        if self._history:
-            step = float(np.fmax.reduce(np.abs(position - self._last_held), initial=0.0))
-            self.largest_step = max(self.largest_step, step)
-            self.largest_rate = max(self.largest_rate, step / max(SHORTEST_INTERVAL, arrival - self._history[-1][0]))

@@ -1,75 +1,106 @@
-"""What can be wrong with a fake board and with the line to it: the faults, their words, and what they do to states."""
+"""Faults of a fake board and of the line to it: their values, the words that set them, and their effect."""
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import Field, dataclass, field, fields, replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from fcnet_core.robot import JOINT_NAMES, Robot
 from fcnet_core.rotation import matrix_from_xyzw
-from unitree_lowlevel.messages import BUTTONS, Array, LowState, RemoteState
+from unitree_lowlevel.messages import BUTTONS, OFF, STICKS, Array, LowCommand, LowState, RemoteState
+
+OVERTAKEN = 0.005  # [s] by which a packet is held back for later ones to overtake it
+OUTSIDE = 0.3  # [rad] beyond its upper limit where `outside_limits` puts every calf
+CALVES = [2, 5, 8, 11]
+SPIKE_JOINT = 4  # FL_thigh_joint
+BROKEN_JOINT = 7  # RR_thigh_joint, whose position is not a number
+Packet = TypeVar("Packet")
 
 
-def _fault(default: Any, meaning: str) -> Any:
-    return field(default=default, metadata={"help": meaning})
+@dataclass(frozen=True)
+class ValueKind:
+    """A kind of value: which words give it, and the rule that it must keep, both as texts and as functions."""
+
+    takes: str
+    rule: str
+    is_valid: Callable[[Any], bool]
+    convert: Callable[[str], Any] = float
+    words: int = 1
+
+    def read(self, words: list[str]) -> Any:
+        """The value of these words; raises KeyError or ValueError."""
+        if len(words) != self.words:
+            raise ValueError
+        values = tuple(map(self.convert, words))
+        return values if self.words > 1 else values[0]
 
 
-OF_A_JOINT = ("blocked_joint", "dead_motor")  # faults whose value is a joint's name
+_NUMBER = "a number, or off"
+SWITCH = ValueKind("on or off", "it is on or off", lambda value: True, {"on": True, "off": False}.__getitem__)
+SHARE = ValueKind(_NUMBER, "it is a share, from 0 to 1", lambda value: 0.0 <= value <= 1.0)
+AMOUNT = ValueKind(_NUMBER, "it must be zero or more", lambda value: 0.0 <= value < math.inf)
+FINITE = ValueKind(_NUMBER, "it must be a finite number", math.isfinite)
+WARMTH = ValueKind(_NUMBER, "the wire carries -128 to 127 deg C", lambda value: -128.0 <= value <= 127.0)
+ANGLES = ValueKind(
+    "roll and pitch in radians, or off",
+    "it must be two finite numbers",
+    lambda value: all(map(math.isfinite, value)),
+    words=2,
+)
+JOINT = ValueKind("a joint's name, or off", f"choose one of {', '.join(JOINT_NAMES)}", JOINT_NAMES.__contains__, str)
+
+
+def _fault(default: Any, kind: ValueKind, meaning: str) -> Any:
+    return field(default=default, metadata={"kind": kind, "help": meaning})
 
 
 @dataclass(frozen=True)
 class BoardFaults:
     """Every fault, none by default. Those of the line act in both directions, all others on the states alone.
 
-    Raises ValueError with a sentence for a value that cannot be.
+    Raises ValueError with a sentence for a value against the rule of its kind.
     """
 
-    delay: float = _fault(0.0, "every packet is late by this [s]")
-    jitter: float = _fault(0.0, "every packet is late by a random time up to this [s]")
-    loss: float = _fault(0.0, "share of the packets that are lost")
-    duplicates: float = _fault(0.0, "share of the packets that arrive twice")
-    reordering: float = _fault(0.0, "share of the packets that later ones overtake")
-    corruption: float = _fault(0.0, "share of the states in which one bit is wrong")
-    silence: bool = _fault(False, "no states are sent")
-    frozen_tick: bool = _fault(False, "the board's time stands still, its sensors live")
-    frozen_state: bool = _fault(False, "all sensors say the same for ever, the board's time goes on")
-    not_finite: bool = _fault(False, "one joint's position is not a number")
-    other_generation: bool = _fault(False, "states in the format of the other generation")
-    other_robot: bool = _fault(False, "the header says that another robot answers")
-    outside_limits: bool = _fault(False, "calves stand where this robot's cannot be")
-    foreign_source: bool = _fault(False, "besides, another port sends plausible states")
-    temperature: float | None = _fault(None, "all motors are as warm as this [deg C]")
-    tilt: tuple[float, float] | None = _fault(None, "the trunk seems turned by roll and pitch [rad]")
-    joint_offset: float = _fault(0.0, "all joint positions are wrong by this [rad]")
-    velocity_spike: float = _fault(0.0, "one joint seems faster by this [rad/s]")
-    spike_share: float = _fault(1.0, "share of the states that carry the velocity spike")
-    torque_offset: float = _fault(0.0, "all torque estimates are wrong by this [Nm]")
-    power: float = _fault(0.0, "the motors seem to take this [W] together")
-    blocked_joint: str | None = _fault(None, "this joint does not move, whatever its motor does")
-    dead_motor: str | None = _fault(None, "the motor of this joint has cut itself out: no torque, no servo mode")
+    delay: float = _fault(0.0, AMOUNT, "every packet is late by this [s]")
+    jitter: float = _fault(0.0, AMOUNT, "every packet is late by a random time up to this [s]")
+    loss: float = _fault(0.0, SHARE, "share of the packets that are lost")
+    duplicates: float = _fault(0.0, SHARE, "share of the packets that arrive twice")
+    reordering: float = _fault(0.0, SHARE, "share of the packets that later ones overtake")
+    corruption: float = _fault(0.0, SHARE, "share of the states in which one bit is wrong")
+    silence: bool = _fault(False, SWITCH, "no states are sent")
+    frozen_tick: bool = _fault(False, SWITCH, "the board's time stands still, its sensors live")
+    frozen_state: bool = _fault(False, SWITCH, "all sensors say the same for ever, the board's time goes on")
+    not_finite: bool = _fault(False, SWITCH, "one joint's position is not a number")
+    other_generation: bool = _fault(False, SWITCH, "states in the format of the other generation")
+    other_robot: bool = _fault(False, SWITCH, "the header says that another robot answers")
+    outside_limits: bool = _fault(False, SWITCH, "calves stand where this robot's cannot be")
+    foreign_source: bool = _fault(False, SWITCH, "besides, another port sends plausible states")
+    temperature: float | None = _fault(None, WARMTH, "all motors are as warm as this [deg C]")
+    tilt: tuple[float, float] | None = _fault(None, ANGLES, "the trunk seems turned by roll and pitch [rad]")
+    joint_offset: float = _fault(0.0, FINITE, "all joint positions are wrong by this [rad]")
+    velocity_spike: float = _fault(0.0, FINITE, "one joint seems faster by this [rad/s]")
+    spike_share: float = _fault(1.0, SHARE, "share of the states that carry the velocity spike")
+    torque_offset: float = _fault(0.0, FINITE, "all torque estimates are wrong by this [Nm]")
+    power: float = _fault(0.0, AMOUNT, "the motors seem to take this [W] together")
+    blocked_joint: str | None = _fault(None, JOINT, "this joint does not move, whatever its motor does")
+    dead_motor: str | None = _fault(None, JOINT, "the motor of this joint has cut itself out: no torque, no servo mode")
     remote: RemoteState = field(default_factory=RemoteState)
 
     def __post_init__(self) -> None:
-        for name in ("loss", "duplicates", "reordering", "corruption", "spike_share"):
-            if not 0.0 <= getattr(self, name) <= 1.0:
-                raise ValueError(f"{name} is {getattr(self, name):g}; it is a share, from 0 to 1")
-        for name in ("delay", "jitter", "power"):
-            if not 0.0 <= getattr(self, name) < math.inf:
-                raise ValueError(f"{name} is {getattr(self, name):g}; it must be zero or more")
-        for name in ("joint_offset", "velocity_spike", "torque_offset"):
-            if not math.isfinite(getattr(self, name)):
-                raise ValueError(f"{name} is {getattr(self, name):g}; it must be a finite number")
-        if self.tilt is not None and not all(math.isfinite(angle) for angle in self.tilt):
-            raise ValueError(f"tilt is {self.tilt[0]:g} {self.tilt[1]:g}; it must be two finite numbers")
-        if self.temperature is not None and not -128.0 <= self.temperature <= 127.0:
-            raise ValueError(f"temperature is {self.temperature:g}; the wire carries -128 to 127 deg C")
-        for joint in (self.blocked_joint, self.dead_motor):
-            if joint not in (None, *JOINT_NAMES):
-                raise ValueError(f"there is no joint {joint}; choose one of {', '.join(JOINT_NAMES)}")
+        for fault in fault_fields():
+            value, kind = getattr(self, fault.name), fault.metadata["kind"]
+            if value is None and fault.default is None:
+                continue
+            if not kind.is_valid(value):
+                numbers = value if isinstance(value, tuple) else (value,)
+                told = " ".join(str(number) if isinstance(number, str) else f"{number:g}" for number in numbers)
+                raise ValueError(f"{fault.name} is {told}; {kind.rule}")
 
     @property
     def line_is_good(self) -> bool:
@@ -82,16 +113,12 @@ class BoardFaults:
         return {name: value for name, value in values.items() if value != getattr(NONE, name)}
 
 
-NONE = BoardFaults()
-
-
-STICKS = ("lx", "ly", "rx", "ry", "L2")
-ON_OFF = {"on": True, "off": False}
-
-
 def fault_fields() -> list[Field[Any]]:
-    """The faults that one word or number switches: all but the remote, which has words of its own."""
+    """The faults that one value sets: all but the remote. Their metadata holds "kind", a ValueKind, and "help"."""
     return [one for one in fields(BoardFaults) if one.name != "remote"]
+
+
+NONE = BoardFaults()
 
 
 def changed_faults(faults: BoardFaults, words: list[str]) -> BoardFaults:
@@ -102,89 +129,84 @@ def changed_faults(faults: BoardFaults, words: list[str]) -> BoardFaults:
     if verb == "clear":
         return replace(NONE, remote=faults.remote)
     if verb in ("press", "release", "stick"):
-        return replace(faults, remote=_REMOTE[verb](faults, values))
+        return replace(faults, remote=_changed_remote(faults.remote, verb, values))
     for fault in fault_fields():
         if fault.name == verb:
-            return replace(faults, **{verb: fault_value(fault, values)})
+            return replace(faults, **{verb: _read_value(fault, values)})
     raise ValueError(f"there is no fault {verb}; `help` shows all")
 
 
-def fault_value(fault: Field[Any], words: list[str]) -> Any:
-    """The value of one fault, read from words. Raises ValueError with a sentence."""
-    if words == ["off"] and not isinstance(fault.default, bool):
+def _read_value(fault: Field[Any], words: list[str]) -> Any:
+    kind = fault.metadata["kind"]
+    if words == ["off"]:
         return fault.default
-    read, wanted = _reader(fault)
     try:
-        return read(words)
+        return kind.read(words)
     except (KeyError, ValueError) as error:
-        raise ValueError(f"{fault.name} {' '.join(words)} is not understood; {fault.name} takes {wanted}") from error
+        told = " ".join([fault.name, *words])
+        raise ValueError(f"{told} is not understood; {fault.name} takes {kind.takes}") from error
 
 
-def _reader(fault: Field[Any]) -> tuple[Callable[[list[str]], Any], str]:
-    if isinstance(fault.default, bool):
-        return _switch, "on or off"
-    if fault.name == "tilt":
-        return _two_numbers, "roll and pitch in radians, or off"
-    if fault.name in OF_A_JOINT:
-        return _one_word, "a joint's name, or off"
-    return _number, "a number, or off"
-
-
-def _switch(words: list[str]) -> bool:
-    (word,) = words
-    return ON_OFF[word]
-
-
-def _number(words: list[str]) -> float:
-    (word,) = words
-    return float(word)
-
-
-def _two_numbers(words: list[str]) -> tuple[float, float]:
-    roll, pitch = words
-    return float(roll), float(pitch)
-
-
-def _one_word(words: list[str]) -> str:
-    (word,) = words
-    return word
-
-
-def _press(faults: BoardFaults, buttons: list[str]) -> RemoteState:
-    if unknown := sorted(set(buttons) - set(BUTTONS)):
-        raise ValueError(f"the remote has no button {unknown[0]}; choose from {' '.join(BUTTONS)}")
-    return replace(faults.remote, buttons=faults.remote.buttons | set(buttons))
-
-
-def _release(faults: BoardFaults, buttons: list[str]) -> RemoteState:
-    left = faults.remote.buttons - set(buttons) if buttons else frozenset()
-    return replace(faults.remote, buttons=frozenset(left))
-
-
-def _stick(faults: BoardFaults, words: list[str]) -> RemoteState:
+def _changed_remote(remote: RemoteState, verb: str, words: list[str]) -> RemoteState:
+    if verb == "press":
+        if unknown := sorted(set(words) - set(BUTTONS)):
+            raise ValueError(f"the remote has no button {unknown[0]}; choose from {' '.join(BUTTONS)}")
+        return replace(remote, buttons=remote.buttons | set(words))
+    if verb == "release":
+        return replace(remote, buttons=frozenset(remote.buttons - set(words)) if words else frozenset())
     try:
-        name, word = words
-        place = float(word)
-    except ValueError:
-        name, place = "", 0.0
-    if name not in STICKS or not -1.0 <= place <= 1.0:
-        said = " ".join(["stick", *words])
-        raise ValueError(f"{said} is not understood; stick takes one of {' '.join(STICKS)} and a number from -1 to 1")
-    moved: dict[str, Any] = {name: place}
-    return replace(faults.remote, **moved)
+        stick, deflection = words[0], float(words[1])
+        if stick not in STICKS or len(words) != 2 or not -1.0 <= deflection <= 1.0:
+            raise ValueError
+    except (IndexError, ValueError):
+        told = " ".join(["stick", *words])
+        takes = f"stick takes one of {' '.join(STICKS)} and a number from -1 to 1"
+        raise ValueError(f"{told} is not understood; {takes}") from None
+    moved: dict[str, Any] = {stick: deflection}
+    return replace(remote, **moved)
 
 
-_REMOTE = {"press": _press, "release": _release, "stick": _stick}
+class Channel(Generic[Packet]):
+    """One direction of the line: loses, doubles, delays and reorders packets, the same for the same seed.
 
+    A packet is late by `delay` and a random share of `jitter`: packets closer together than the jitter change places.
+    """
 
-OUTSIDE = 0.3  # [rad] beyond its upper limit where `outside_limits` puts every calf
-CALVES = [2, 5, 8, 11]
-SPIKE_JOINT = 4  # FL_thigh_joint
-BROKEN_JOINT = 7  # RR_thigh_joint, whose position is not a number
+    def __init__(self, seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+        self._order = itertools.count()
+        self._waiting: list[tuple[float, int, Packet]] = []
+
+    @property
+    def next_due(self) -> float:
+        """When the next packet comes out, infinity where there is none."""
+        return self._waiting[0][0] if self._waiting else math.inf
+
+    def put(self, packet: Packet, now: float, faults: BoardFaults) -> None:
+        """Send `packet` at the time `now` [s]."""
+        if faults.line_is_good:
+            self._hold(packet, now)
+            return
+        lost, doubled, overtaken = self._rng.random(3) < (faults.loss, faults.duplicates, faults.reordering)
+        if lost:
+            return
+        for _ in range(2 if doubled else 1):
+            late = faults.delay + faults.jitter * self._rng.random() + (OVERTAKEN if overtaken else 0.0)
+            self._hold(packet, now + late)
+
+    def take(self, now: float) -> list[Packet]:
+        """The packets that have arrived by the time `now`, in the order of arrival."""
+        arrived = []
+        while self._waiting and self._waiting[0][0] <= now:
+            arrived.append(heapq.heappop(self._waiting)[2])
+        return arrived
+
+    def _hold(self, packet: Packet, due: float) -> None:
+        heapq.heappush(self._waiting, (due, next(self._order), packet))
 
 
 class StateDistortion:
-    """Applies the faults that concern one state's content; remembers what it needs to freeze."""
+    """Applies the faults of a state's content; remembers what it needs to freeze."""
 
     def __init__(self, robot: Robot, seed: int) -> None:
         self._robot = robot
@@ -193,7 +215,7 @@ class StateDistortion:
         self._frozen_state: LowState | None = None
 
     def distort(self, state: LowState, faults: BoardFaults) -> LowState:
-        """What the board says in place of `state`."""
+        """The state that the board sends in place of `state`."""
         changed = self._wrong_joints(state, faults)
         if faults.tilt is not None:
             changed = _tilted(changed, *faults.tilt)
@@ -201,17 +223,18 @@ class StateDistortion:
             changed = replace(changed, temperature=np.full(12, faults.temperature))
         if faults.other_robot:
             changed = replace(changed, identity=tuple(number + 1 for number in changed.identity))
-        return self._frozen(changed, faults)
+        if not faults.frozen_tick or self._frozen_tick is None:
+            self._frozen_tick = state.tick if faults.frozen_tick else None
+        if not faults.frozen_state or self._frozen_state is None:
+            self._frozen_state = changed if faults.frozen_state else None
+        tick = state.tick if self._frozen_tick is None else self._frozen_tick
+        return replace(self._frozen_state or changed, tick=tick)
 
     def _wrong_joints(self, state: LowState, faults: BoardFaults) -> LowState:
-        position, velocity, torque = state.position, state.velocity, state.torque
-        if faults.joint_offset:
-            position = position + faults.joint_offset
+        position, velocity, torque = state.position + faults.joint_offset, state.velocity, state.torque
         if faults.outside_limits:
-            position = position.copy()
             position[CALVES] = self._robot.upper[CALVES] + OUTSIDE
         if faults.not_finite:
-            position = position.copy()
             position[BROKEN_JOINT] = np.nan
         if faults.torque_offset:
             torque = torque + faults.torque_offset
@@ -223,17 +246,14 @@ class StateDistortion:
             velocity[SPIKE_JOINT] += faults.velocity_spike
         return replace(state, position=position, velocity=velocity, torque=torque)
 
-    def _frozen(self, state: LowState, faults: BoardFaults) -> LowState:
-        if not faults.frozen_tick:
-            self._frozen_tick = None
-        elif self._frozen_tick is None:
-            self._frozen_tick = state.tick
-        if not faults.frozen_state:
-            self._frozen_state = None
-        elif self._frozen_state is None:
-            self._frozen_state = state
-        tick = state.tick if self._frozen_tick is None else self._frozen_tick
-        return replace(self._frozen_state or state, tick=tick)
+
+def with_dead_motor(command: LowCommand, joint: str | None) -> LowCommand:
+    """The command without the motor of one joint, which has cut itself out; None is no joint."""
+    if joint is None:
+        return command
+    mode = command.mode.copy()
+    mode[JOINT_NAMES.index(joint)] = OFF
+    return replace(command, mode=mode)
 
 
 def foreign_state(state: LowState) -> LowState:
@@ -242,15 +262,11 @@ def foreign_state(state: LowState) -> LowState:
 
 
 def _tilted(state: LowState, roll: float, pitch: float) -> LowState:
-    orientation = _product(_quaternion(roll, pitch), state.orientation)
-    felt = matrix_from_xyzw(orientation).T @ matrix_from_xyzw(state.orientation) @ state.linear_acceleration
-    return replace(state, orientation=orientation, linear_acceleration=felt)
-
-
-def _quaternion(roll: float, pitch: float) -> Array:
-    half_roll, half_pitch = 0.5 * roll, 0.5 * pitch
-    about_y = np.array([0.0, np.sin(half_pitch), 0.0, np.cos(half_pitch)])
-    return _product(about_y, np.array([np.sin(half_roll), 0.0, 0.0, np.cos(half_roll)]))
+    about_x = np.array([np.sin(0.5 * roll), 0.0, 0.0, np.cos(0.5 * roll)])
+    about_y = np.array([0.0, np.sin(0.5 * pitch), 0.0, np.cos(0.5 * pitch)])
+    orientation = _product(_product(about_y, about_x), state.orientation)
+    acceleration = matrix_from_xyzw(orientation).T @ matrix_from_xyzw(state.orientation) @ state.linear_acceleration
+    return replace(state, orientation=orientation, linear_acceleration=acceleration)
 
 
 def _product(left: Array, right: Array) -> Array:

@@ -1,27 +1,42 @@
-"""What stands behind a fake motor board: the interface, and twelve joints that weigh nothing."""
+"""The body behind a fake motor board: the interface, motors and their heat, and twelve joints that weigh nothing."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 
-from fcnet_core.robot import JOINT_NAMES, Robot
+from fcnet_core.robot import Robot
 from unitree_lowlevel.messages import OFF, POSITION_STOP, SERVO, VELOCITY_STOP, Array, LowCommand, LowState
+
+INERTIA = 0.05  # [kg m^2] of a joint with what hangs on it
+FRICTION = 0.1  # [Nms/rad]
+STOP_MARGIN = 0.1  # [rad] from the vendor's limits to the mechanical stops, which lie outside them
+UPRIGHT = (0.0, 0.0, 0.0, 1.0)
+GRAVITY = (0.0, 0.0, 9.81)  # [m/s^2] as an accelerometer measures it at rest
+# Standard deviations of the sensors at noise 1: no real sensor repeats a value. Joints [rad, rad/s], angular
+# velocity [rad/s], acceleration [m/s^2].
+NOISE = np.repeat([1e-4, 0.01, 0.005, 0.02], [12, 12, 3, 3])
+# A simple model of motor temperatures, measured on no motor: holding half of the largest torque ends HEATING above
+# ambient, approached with this time constant [s].
+AMBIENT = 30.0  # [deg C]
+HEATING = 30.0  # [deg C]
+TIME_CONSTANT = 300.0
+_ZERO = np.zeros(12)
+_WITHOUT_TORQUE = LowCommand(np.full(12, OFF, dtype=np.uint8), _ZERO, _ZERO, _ZERO, _ZERO, _ZERO)
 
 
 class BoardPhysics(Protocol):
-    """The body behind a board. It is used from the board's thread alone."""
+    """The body behind a board, used from the board's thread alone."""
 
     robot: Robot
 
     def apply(self, command: LowCommand | None) -> None:
-        """Obey `command`, all of it finite, from now on; None takes the torque from all motors."""
+        """Follow `command`, all of it finite, from now on; None takes the torque from all motors."""
         ...
 
     def block(self, joint: int | None) -> None:
-        """Hold one joint, an index in JOINT_NAMES, where it is, whatever its motor does; None lets go of it."""
+        """Hold one joint, an index in JOINT_NAMES, where it is, whatever its motor does; None releases it."""
         ...
 
     def advance(self, duration: float) -> None:
@@ -29,20 +44,16 @@ class BoardPhysics(Protocol):
         ...
 
     def state(self, tick: int, remote: bytes, identity: tuple[int, ...]) -> LowState:
-        """What the sensors say now; the arguments, which are the board's own, go into it as they are."""
+        """The sensors' state; the arguments, which are the board's own, go into it as they are."""
         ...
 
 
-_ZERO = np.zeros(12)
-WITHOUT_TORQUE = LowCommand(np.full(12, OFF, dtype=np.uint8), _ZERO, _ZERO, _ZERO, _ZERO, _ZERO)
-
-
-def acting_command(command: LowCommand | None) -> LowCommand:
+def effective_command(command: LowCommand | None) -> LowCommand:
     """The command that has the same torques by its numbers alone: terms that the vendor's special values or another
     mode than SERVO switch off are zero. None is no command.
     """
     if command is None:
-        return WITHOUT_TORQUE
+        return _WITHOUT_TORQUE
     servo = command.mode == SERVO
     holds = servo & (np.abs(command.position) < POSITION_STOP)
     damps = servo & (np.abs(command.velocity) < VELOCITY_STOP)
@@ -54,22 +65,6 @@ def acting_command(command: LowCommand | None) -> LowCommand:
         stiffness=np.where(holds, command.stiffness, 0.0),
         damping=np.where(damps, command.damping, 0.0),
     )
-
-
-def with_dead_motor(command: LowCommand, joint: str | None) -> LowCommand:
-    """What is left of a command where the motor of one joint has cut itself out; None is no joint."""
-    if joint is None:
-        return command
-    mode = command.mode.copy()
-    mode[JOINT_NAMES.index(joint)] = OFF
-    return replace(command, mode=mode)
-
-
-AMBIENT = 30.0  # [deg C]
-# A simple model, measured on no motor: holding half of the largest torque ends HEATING above ambient, approached with
-# this time constant [s].
-HEATING = 30.0  # [deg C]
-TIME_CONSTANT = 300.0
 
 
 class MotorHeat:
@@ -87,16 +82,6 @@ class MotorHeat:
     def advance(self, torque: Array, duration: float) -> None:
         """Let `torque` (n,) [Nm] act for `duration` [s]."""
         self._rise += (self._gain * torque**2 - self._rise) * (duration / TIME_CONSTANT)
-
-
-INERTIA = 0.05  # [kg m^2] of a joint with what hangs on it
-FRICTION = 0.1  # [Nms/rad]
-STOP_MARGIN = 0.1  # [rad] from the vendor's limits to the mechanical stops, which lie outside them
-UPRIGHT = (0.0, 0.0, 0.0, 1.0)
-GRAVITY = (0.0, 0.0, 9.81)  # [m/s^2] as an accelerometer feels it at rest
-# Standard deviations of the sensors at noise 1: no real sensor says the same twice. Joints [rad, rad/s], angular
-# velocity [rad/s], acceleration [m/s^2].
-NOISE = np.repeat([1e-4, 0.01, 0.005, 0.02], [12, 12, 3, 3])
 
 
 class JointPhysics:
@@ -118,9 +103,9 @@ class JointPhysics:
         self.apply(None)
 
     def apply(self, command: LowCommand | None) -> None:
-        acting = acting_command(command)
-        self._mode, self._stiffness, self._damping = acting.mode, acting.stiffness, acting.damping
-        self._push = acting.torque + acting.stiffness * acting.position + acting.damping * acting.velocity
+        effective = effective_command(command)
+        self._mode, self._stiffness, self._damping = effective.mode, effective.stiffness, effective.damping
+        self._push = effective.torque + self._stiffness * effective.position + self._damping * effective.velocity
 
     def block(self, joint: int | None) -> None:
         self._blocked = joint

@@ -16,10 +16,11 @@ import numpy as np
 
 from fcnet_core.robot import RobotFileError, load_robot
 from unitree_lowlevel.codec import GENERATIONS
-from unitree_lowlevel.fake_board.board import BoardError, FakeBoard
-from unitree_lowlevel.fake_board.faults import OF_A_JOINT, STICKS, BoardFaults, changed_faults, fault_fields
+from unitree_lowlevel.fake_board.board import FakeBoard
+from unitree_lowlevel.fake_board.faults import SWITCH, BoardFaults, changed_faults, fault_fields
 from unitree_lowlevel.fake_board.physics import JointPhysics
-from unitree_lowlevel.messages import RemoteState
+from unitree_lowlevel.messages import STICKS, RemoteState
+from unitree_lowlevel.transport import TransportError
 
 DESCRIPTION = """A motor board for the desk in place of {robot}: Unitree's low-level protocol over UDP, with 12 joints
 that weigh nothing behind it. Faults are given as options, or typed while it runs: `help` shows them."""
@@ -38,24 +39,32 @@ STATUS_PERIOD = 1.0  # [s]
 
 def main(robot: str, arguments: Sequence[str] | None = None) -> int:
     """Run a board for the robot called `robot` until a signal or `quit` ends it; return the exit code."""
-    parser = _parser(robot)
-    options = parser.parse_args(arguments)
+    options = _parser(robot).parse_args(arguments)
     try:
-        board = _board(robot, options)
-    except (BoardError, RobotFileError, ValueError) as error:
+        board = FakeBoard(
+            GENERATIONS[options.generation],
+            JointPhysics(load_robot(robot), seed=options.seed),
+            (options.address, options.port),
+            faults=_faults(options),
+            free_running=not options.answer_only,
+            command_timeout=options.command_timeout,
+            ticks_per_second=options.ticks_per_second,
+            seed=options.seed,
+        )
+    except (TransportError, RobotFileError, ValueError) as error:
         print(f"fake_board: {error}", file=sys.stderr)
         return 1
 
-    def end(_number: int, _frame: FrameType | None) -> None:
-        board.end()
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        board.request_stop()
 
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, end)
+        signal.signal(number, stop)
     host, port = board.address
     print(
         f"fake_board: {robot}, {board.generation.name}, listens at {host}:{port}; type help for its faults", flush=True
     )
-    threading.Thread(target=_obey_lines, args=(board, sys.stdin), daemon=True).start()
+    threading.Thread(target=_execute_lines, args=(board, sys.stdin), daemon=True).start()
     threading.Thread(target=_report, args=(board,), daemon=True).start()
     gc.collect()
     gc.freeze()  # what lives now lives on: later collections need not look at it and stay short
@@ -64,21 +73,6 @@ def main(robot: str, arguments: Sequence[str] | None = None) -> int:
     finally:
         board.stop()
     return 0
-
-
-def _board(robot: str, options: argparse.Namespace) -> FakeBoard:
-    values = {fault.name: getattr(options, fault.name) for fault in fault_fields()}
-    values["tilt"] = options.tilt and tuple(options.tilt)
-    return FakeBoard(
-        GENERATIONS[options.generation],
-        JointPhysics(load_robot(robot), seed=options.seed),
-        (options.address, options.port),
-        faults=BoardFaults(**values),
-        free_running=not options.answer_only,
-        command_timeout=options.command_timeout,
-        ticks_per_second=options.ticks_per_second,
-        seed=options.seed,
-    )
 
 
 def _parser(robot: str) -> argparse.ArgumentParser:
@@ -91,32 +85,39 @@ def _parser(robot: str) -> argparse.ArgumentParser:
     parser.add_argument("--ticks-per-second", type=float, default=1000.0, help="the board's clock (%(default)g)")
     parser.add_argument("--seed", type=int, default=0, help="of what happens by chance")
     for fault in fault_fields():
-        name, meaning = "--" + fault.name.replace("_", "-"), fault.metadata["help"]
-        if isinstance(fault.default, bool):
+        name, kind, meaning = "--" + fault.name.replace("_", "-"), fault.metadata["kind"], fault.metadata["help"]
+        if kind is SWITCH:
             parser.add_argument(name, action="store_true", help=meaning)
-        elif fault.name == "tilt":
-            parser.add_argument(name, type=float, nargs=2, metavar=("ROLL", "PITCH"), help=meaning)
         else:
-            kind = str if fault.name in OF_A_JOINT else float
-            parser.add_argument(name, type=kind, default=fault.default, help=meaning)
+            parser.add_argument(name, type=kind.convert, nargs=None if kind.words == 1 else kind.words, help=meaning)
     return parser
 
 
-def _obey_lines(board: FakeBoard, lines: TextIO) -> None:
+def _faults(options: argparse.Namespace) -> BoardFaults:
+    names = {fault.name for fault in fault_fields()}
+    given: dict[str, Any] = {
+        name: value for name, value in vars(options).items() if name in names and value is not None
+    }
+    if options.tilt is not None:
+        given["tilt"] = tuple(options.tilt)
+    return BoardFaults(**given)
+
+
+def _execute_lines(board: FakeBoard, lines: TextIO) -> None:
     for line in lines:
         if words := line.split():
             try:
-                _obey(board, words)
+                _execute(board, words)
             except ValueError as error:
                 print(f"fake_board: {error}", flush=True)
 
 
-def _obey(board: FakeBoard, words: list[str]) -> None:
+def _execute(board: FakeBoard, words: list[str]) -> None:
     if words == ["help"]:
         faults = "\n".join(f"    {fault.name:<17} {fault.metadata['help']}" for fault in fault_fields())
         print(HELP.format(faults=faults), flush=True)
     elif words == ["quit"]:
-        board.end()
+        board.request_stop()
     elif words == ["restart"]:
         board.restart()
     elif words == ["forget"]:
@@ -125,18 +126,18 @@ def _obey(board: FakeBoard, words: list[str]) -> None:
         print(_summary(board), flush=True)
     else:
         board.faults = changed_faults(board.faults, words)
-        print(f"fake_board: {_faults(board)}", flush=True)
+        print(f"fake_board: {_active_faults(board)}", flush=True)
 
 
 def _report(board: FakeBoard) -> None:
     commands = states = 0
     while True:
         time.sleep(STATUS_PERIOD)
-        log = board.commands
+        log, client = board.commands, "none" if board.client is None else "{}:{}".format(*board.client)
         print(
             f"commands {max(0, log.count - commands)}/s, states {board.states_sent - states}/s, "
             f"bad {sum(log.bad.values())}, real time {board.real_time_factor():.2f}, lost {board.time_lost:.2f} s, "
-            f"client {_place(board.client)}; {_faults(board)}",
+            f"client {client}; {_active_faults(board)}",
             flush=True,
         )
         commands, states = log.count, board.states_sent
@@ -155,7 +156,7 @@ def _summary(board: FakeBoard) -> str:
     return "\n".join(lines)
 
 
-def _faults(board: FakeBoard) -> str:
+def _active_faults(board: FakeBoard) -> str:
     active = [_words(name, value) for name, value in board.faults.active().items()]
     return "faults: " + ", ".join(active) if active else "no faults"
 
@@ -167,7 +168,3 @@ def _words(name: str, value: Any) -> str:
         sticks = [f"{stick} {getattr(value, stick):g}" for stick in STICKS if getattr(value, stick)]
         return " ".join([name, *sorted(value.buttons), *sticks])
     return f"{name} {value}"
-
-
-def _place(address: tuple[str, int] | None) -> str:
-    return "none" if address is None else f"{address[0]}:{address[1]}"
