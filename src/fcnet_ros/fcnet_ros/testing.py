@@ -1,0 +1,280 @@
+"""The harness of tests and benchmarks with real processes and real DDS: domains, processes, a client, waiting."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import Twist
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
+from rclpy.client import Client as ServiceClient
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
+from std_msgs.msg import String
+from std_srvs.srv import SetBool, Trigger
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from fcnet_core.robot import JOINT_NAMES
+from fcnet_ros.program import participant_profile
+
+TIMEOUT = 60.0  # [s] for whatever a loaded machine delays
+REQUEST_INTERVAL = 10.0  # [s] after which a service request without a response is sent again
+POLL_INTERVAL = 0.005  # [s]
+COMMAND_PERIOD = 0.02  # [s]
+MARK = "FCNET_TEST_PROCESS"  # environment variable that a process and all its descendants carry
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+
+
+def wait_until(condition: Callable[[], Any], what: str | Callable[[], str], timeout: float = TIMEOUT) -> None:
+    """Return once `condition()` is true; AssertionError that names `what` was expected after `timeout` [s]."""
+    deadline = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what if isinstance(what, str) else what()}: not within {timeout:g} s")
+        time.sleep(POLL_INTERVAL)
+
+
+@contextmanager
+def own_domain() -> Iterator[int]:
+    """A ROS domain id (1 to 100) that no other user of this function on this computer has at the same time."""
+    for domain in range(1, 101):
+        with (Path(tempfile.gettempdir()) / f"fcnet_test_domain_{domain}").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            yield domain
+            return
+    raise RuntimeError("all of the ROS domains 1 to 100 are in use by other tests")
+
+
+class Process:
+    """A command in a process group of its own, in a ROS domain, with everything that it prints (stdout and stderr).
+
+    environment: further variables. prepare: called in the new process before the command. echo: print lines, too.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        domain: int,
+        environment: Mapping[str, str] | None = None,
+        prepare: Callable[[], None] | None = None,
+        echo: bool = False,
+    ) -> None:
+        self._mark = uuid.uuid4().hex
+        variables = {"ROS_DOMAIN_ID": str(domain), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
+        variables |= {"OMP_NUM_THREADS": "1", MARK: self._mark} | dict(environment or {})
+        self.process = subprocess.Popen(
+            list(command),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=os.environ | variables,
+            start_new_session=True,
+            preexec_fn=prepare,
+        )
+        self.lines: list[str] = []
+        self._echo = echo
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the command is still running."""
+        return self.process.poll() is None
+
+    @property
+    def output(self) -> str:
+        """All that was printed so far."""
+        return "".join(self.lines)
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal to the process group, as a terminal does with Ctrl-C."""
+        os.killpg(self.process.pid, number)
+
+    def wait(self, timeout: float = TIMEOUT) -> int:
+        """Return the exit code once the command ends by itself."""
+        code = self.process.wait(timeout)
+        self._reader.join(5.0)
+        return code
+
+    def end(self, number: signal.Signals = signal.SIGINT, timeout: float = TIMEOUT) -> int:
+        """Send a signal to the process group and return the exit code."""
+        self.send(number)
+        return self.wait(timeout)
+
+    def survivors(self) -> dict[int, str]:
+        """Processes that this command has started and that are still alive: process id and command line."""
+        found = {}
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                if f"{MARK}={self._mark}".encode() in (folder / "environ").read_bytes().split(b"\0"):
+                    found[int(folder.name)] = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            except OSError:
+                continue  # it has ended meanwhile, or belongs to another user
+        return found
+
+    def kill(self, name: str) -> None:
+        """Send SIGKILL to the one descendant whose command line contains `name`."""
+        (target,) = [process for process, line in self.survivors().items() if name in line]
+        os.kill(target, signal.SIGKILL)
+
+    def clean_up(self) -> None:
+        """Kill whatever is still alive and release the pipe."""
+        for process in self.survivors():
+            os.kill(process, signal.SIGKILL)
+        self.process.wait(10.0)
+        self._reader.join(5.0)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(line)
+            if self._echo:
+                print(line, end="", flush=True)
+
+
+class Client:
+    """A node in a thread that observes and commands a robot through topics and services alone.
+
+    newest: the last message of every topic that was subscribed with `observe`; mode: the controller's; health: all
+    values of /diagnostics by key; fault: the bridge's, None before the first message.
+    """
+
+    def __init__(self, domain: int, name: str = "test_client") -> None:
+        self._context = rclpy.Context()
+        with participant_profile():
+            rclpy.init(context=self._context, domain_id=domain)
+            self.node = rclpy.create_node(name, context=self._context)
+        self.newest: dict[str, Any] = {}
+        self.mode = ""
+        self.health: dict[str, str] = {}
+        self.fault: str | None = None
+        self.velocity = self.node.create_publisher(Twist, "cmd_vel", 10)
+        self.targets = self.node.create_publisher(JointTrajectory, "joint_trajectory", 1)
+        self.subscribe(String, "controller/mode", self._take_mode, LATCHED)
+        self.subscribe(String, "robot_fault", self._take_fault, LATCHED)
+        self.subscribe(DiagnosticArray, "/diagnostics", self._take_health, 10)
+        self._executor = SingleThreadedExecutor(context=self._context)
+        self._executor.add_node(self.node)
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._spin, daemon=True)
+        self._thread.start()
+
+    def subscribe(
+        self, kind: type, topic: str, take: Callable[[Any], None], quality: QoSProfile | int = qos_profile_sensor_data
+    ) -> None:
+        """Call `take` with every message of a topic, in the client's thread."""
+        self.node.create_subscription(kind, topic, take, quality)
+
+    def observe(self, kind: type, topic: str, quality: QoSProfile | int = qos_profile_sensor_data) -> None:
+        """Keep the newest message of a topic in `newest`."""
+        self.subscribe(kind, topic, lambda message: self.newest.__setitem__(topic, message), quality)
+
+    def until(self, condition: Callable[[], Any], what: str, timeout: float = TIMEOUT) -> None:
+        """Wait until `condition()` is true; the AssertionError names mode and faults."""
+        wait_until(
+            condition,
+            lambda: f"{what} (mode {self.mode!r}, fault {self.health.get('fault', '')!r}, bridge {self.fault!r})",
+            timeout,
+        )
+
+    def until_mode(self, mode: str, timeout: float = TIMEOUT) -> None:
+        """Wait until the controller is in `mode`."""
+        self.until(lambda: self.mode == mode, f"mode {mode}", timeout)
+
+    def drive(self, duration: float, vx: float = 0.0, yaw_rate: float = 0.0) -> None:
+        """Publish cmd_vel [m/s, rad/s] every 50 ms for `duration` [s]."""
+        command = Twist()
+        command.linear.x, command.angular.z = vx, yaw_rate
+        end = time.monotonic() + duration
+        while time.monotonic() < end:
+            self.velocity.publish(command)
+            time.sleep(0.05)
+
+    def send_targets(
+        self, positions: Sequence[float] | None, duration: float = 0.0, names: Sequence[str] = JOINT_NAMES
+    ) -> None:
+        """Publish position targets [rad], or damping where None, once or every 20 ms for `duration` [s]."""
+        point = JointTrajectoryPoint()
+        if positions is None:
+            point.velocities = [0.0] * len(names)
+        else:
+            point.positions = [float(position) for position in positions]
+        end = time.monotonic() + duration
+        while True:
+            self.targets.publish(JointTrajectory(joint_names=list(names), points=[point]))
+            if time.monotonic() >= end:
+                return
+            time.sleep(COMMAND_PERIOD)
+
+    def call(self, name: str, kind: type = Trigger, **request: Any) -> Any:
+        """Call a service and return its response.
+
+        The request is repeated: DDS loses what is sent before the server has discovered this client.
+        """
+        service = self.node.create_client(kind, name)
+        self.until(service.service_is_ready, f"service {name}")
+        response = self._respond(service, kind.Request(**request), name)  # type: ignore[attr-defined]
+        self.node.destroy_client(service)
+        return response
+
+    def emergency_stop(self, node: str) -> Any:
+        """Call ~/emergency_stop of a controller or bridge."""
+        return self.call(f"{node}/emergency_stop", SetBool, data=True)
+
+    def change_state(self, node: str, transition: str) -> bool:
+        """Request a lifecycle transition, such as "configure"; return whether it succeeded."""
+        number = getattr(Transition, f"TRANSITION_{transition.upper()}")
+        return bool(self.call(f"{node}/change_state", ChangeState, transition=Transition(id=number)).success)
+
+    def close(self) -> None:
+        """Leave the domain."""
+        self._closed.set()
+        self._thread.join()
+        self._executor.shutdown()
+        self.node.destroy_node()
+        rclpy.shutdown(context=self._context)
+
+    def _respond(self, service: ServiceClient, request: Any, name: str) -> Any:
+        began = time.monotonic()
+        sent: list[Any] = []
+
+        def is_answered() -> bool:
+            if time.monotonic() - began >= REQUEST_INTERVAL * len(sent):
+                sent.append(service.call_async(request))
+            return any(future.done() for future in sent)
+
+        self.until(is_answered, f"response of {name}")
+        return next(future.result() for future in sent if future.done())
+
+    def _spin(self) -> None:
+        while not self._closed.is_set():
+            self._executor.spin_once(timeout_sec=0.1)
+
+    def _take_mode(self, message: String) -> None:
+        self.mode = message.data
+
+    def _take_fault(self, message: String) -> None:
+        self.fault = message.data
+
+    def _take_health(self, message: DiagnosticArray) -> None:
+        for status in message.status:
+            self.health |= {entry.key: entry.value for entry in status.values}
