@@ -15,6 +15,7 @@ import fcnet_core
 from fcnet_core.model_file import ModelFileError, PolicyModel, check_robot, load_model
 from fcnet_core.robot import Robot, load_robot
 from fcnet_replay.bags.bag import open_bag
+from fcnet_replay.errors import ReplayError
 from fcnet_replay.metrics import (
     Velocities,
     action_error,
@@ -106,10 +107,6 @@ def _duration(run: RecordedRun) -> float:
 # From a bag's path to its evaluation: which robot and which policies, where the user does not say.
 
 SHIPPED = Path(fcnet_core.__file__).parent / "models"
-
-
-class ReplayError(ValueError):
-    """A bag cannot be judged; the sentence says what to add."""
 
 
 def judge_bag(
