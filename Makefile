@@ -18,7 +18,7 @@ demo: ## the Aliengo walks a course in MuJoCo
 
 test: ## every test
 	@sh tools/setup.sh test
-	@$(ENTER) && sh tools/check_packages.sh && python -m pytest
+	@$(ENTER) && python tools/check_packages.py && python -m pytest
 
 lint: ## ruff and mypy
 	@sh tools/setup.sh test

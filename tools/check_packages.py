@@ -1,0 +1,112 @@
+"""Compares what ROS tools read of the packages with the code: package.xml, colcon.meta, and what colcon makes of them.
+
+python tools/check_packages.py              # exit code 1 and a sentence for everything that is wrong
+python tools/check_packages.py --write      # writes the dependencies into every package.xml first
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = sorted(path.parent.name for path in ROOT.glob("src/*/package.xml"))
+# Imported as: called by rosdep. What ROS provides is called as it is imported.
+KEYS = {
+    "aiohttp": "python3-aiohttp",
+    "h5py": "python3-h5py",
+    "hypothesis": "python3-hypothesis",
+    "mujoco": "python3-mujoco-pip",
+    "numba": "python3-numba",
+    "numpy": "python3-numpy",
+    "onnxruntime": "python3-onnxruntime-pip",
+    "pytest": "python3-pytest",
+    "rosbags": "python3-rosbags-pip",
+    "scipy": "python3-scipy",
+    "torch": "python3-torch",
+    "tqdm": "python3-tqdm",
+    "yaml": "python3-yaml",
+}
+# rosdep has no key for these; requirements/distribution.txt and train.txt install them.
+WITHOUT_KEY = {"backports", "lz4", "mcap", "msgspec", "onnx", "safetensors", "zstandard"}
+# Imported where it is asked for: tests need it, a robot does not.
+ONLY_FOR_TESTS = {"python3-h5py", "python3-onnxruntime-pip", "python3-torch"}
+# Started by launch files, not imported.
+STARTED = {
+    "fcnet_controller": {"fcnet_teleop", "ros2bag", "ros2launch", "rosbag2_storage_mcap", "sim_bridge"},
+    "a1_bridge": {"unitree_bridge", "unitree_lowlevel"},
+    "aliengo_bridge": {"unitree_bridge", "unitree_lowlevel"},
+}
+
+
+def imported(folder: Path, package: str) -> set[str]:
+    """Return the rosdep keys of what the Python files in `folder` import, without `package` itself."""
+    names: set[str] = set()
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+                names.add(node.module.split(".")[0])
+    own = {package, *(path.stem for path in folder.rglob("*.py"))} - set(PACKAGES) | {package}
+    return {KEYS.get(name, name) for name in names - sys.stdlib_module_names - own - WITHOUT_KEY}
+
+
+def dependencies(package: str) -> dict[str, set[str]]:
+    """Return what package.xml has to list."""
+    folder = ROOT / "src" / package
+    code = imported(folder / package, package)
+    running = (code - ONLY_FOR_TESTS) | STARTED.get(package, set())
+    testing = (imported(folder / "test", package) | (code & ONLY_FOR_TESTS)) - running
+    return {"exec_depend": running, "test_depend": testing}
+
+
+def wrong_dependencies(package: str) -> list[str]:
+    """Return what package.xml lacks, and what it lists without need."""
+    tree = ElementTree.parse(ROOT / "src" / package / "package.xml")
+    wrong = []
+    for kind, needed in dependencies(package).items():
+        listed = {str(entry.text) for entry in tree.findall(kind)}
+        wrong += [f"{package}/package.xml lacks <{kind}>{key}</{kind}>" for key in sorted(needed - listed)]
+        wrong += [f"{package}/package.xml has <{kind}>{key}</{kind}> without need" for key in sorted(listed - needed)]
+    return wrong
+
+
+def write_dependencies(package: str) -> None:
+    """Replace the dependencies in package.xml."""
+    path = ROOT / "src" / package / "package.xml"
+    lines = [f"  <{kind}>{key}</{kind}>\n" for kind, keys in dependencies(package).items() for key in sorted(keys)]
+    text = path.read_text(encoding="utf-8")
+    text = re.sub(r"( *<(?:exec|test)_depend>.*\n)+", "@\n", text, count=1)
+    text = re.sub(r" *<(?:exec|test)_depend>.*\n", "", text)
+    path.write_text(text.replace("@\n", "".join(lines), 1), encoding="utf-8")
+
+
+def main() -> int:
+    """Print what is wrong; 1 if anything is."""
+    if "--write" in sys.argv:
+        for package in PACKAGES:
+            write_dependencies(package)
+    wrong = [sentence for package in PACKAGES for sentence in wrong_dependencies(package)]
+    settings = set(yaml.safe_load((ROOT / "colcon.meta").read_text(encoding="utf-8"))["names"])
+    wrong += [f"colcon.meta does not name {package}" for package in sorted(set(PACKAGES) - settings)]
+    wrong += [f"colcon.meta names {package}, which does not exist" for package in sorted(settings - set(PACKAGES))]
+    # An invalid package.xml would be built as plain Python without a word, and ROS would not find the package.
+    command = ["colcon", "--log-level", "error", "list", "--base-paths", "src"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.splitlines()
+    found = {line.split()[0] for line in listed if line.endswith("(ros.ament_python)")}
+    wrong += [f"colcon does not see {package} as ros.ament_python: check its package.xml" for package in PACKAGES
+              if package not in found]  # fmt: skip
+    for sentence in wrong:
+        print(f"fcnet: {sentence}", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
