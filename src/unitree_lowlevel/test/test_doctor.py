@@ -12,10 +12,9 @@ import pytest
 
 from fcnet_core.robot import load_robot
 from unitree_lowlevel.codec import GEN33
-from unitree_lowlevel.doctor import program
+from unitree_lowlevel.doctor import Level, program
 from unitree_lowlevel.doctor.host_checks import check_address, check_computer, interface_to
 from unitree_lowlevel.doctor.recording import Recording, record, watch_joints
-from unitree_lowlevel.doctor.result import Level
 from unitree_lowlevel.doctor.robot_checks import check_joint_order, check_orientation, check_remote, check_round_trip
 from unitree_lowlevel.fake_board.board import FakeBoard
 from unitree_lowlevel.fake_board.faults import BoardFaults
@@ -157,7 +156,7 @@ def test_a_port_in_use_sends_nothing(board, examine):
 def test_a_robot_behind_a_router_fails_before_anything_is_sent():
     finding = check_address("192.168.123.10", "10.0.0.5")
     assert finding.level is Level.FAILED
-    assert "192.168.123.162/24" in finding.sentence
+    assert "192.168.123.162/24" in finding.message
     assert check_address("192.168.123.10", "192.168.123.162").level is Level.OK
 
 
@@ -200,8 +199,8 @@ def test_a_remote_that_somebody_holds_is_a_warning(healthy):
 
     at_rest = b"\x01" + encode_remote(RemoteState())[1:]
     assert told(at_rest).level is Level.OK
-    assert "A" in told(encode_remote(RemoteState(buttons=frozenset({"A"})))).sentence
-    assert "switch it on" in told(bytes(40)).sentence
+    assert "A" in told(encode_remote(RemoteState(buttons=frozenset({"A"})))).message
+    assert "switch it on" in told(bytes(40)).message
 
 
 def test_a_joint_moved_by_hand_is_named(board, capsys):

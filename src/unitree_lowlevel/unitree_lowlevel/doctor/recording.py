@@ -1,4 +1,4 @@
-"""What the robot says while its motors are kept off: for a few seconds, or while a person moves its joints."""
+"""The states of a robot while its motors are kept off: for a few seconds, or while a person moves its joints."""
 
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ from unitree_lowlevel.messages import OFF, POSITION_STOP, Array, LowCommand, Low
 from unitree_lowlevel.transport import Transport, TransportCounters
 
 PERIOD = 0.002  # [s] of commands, as the vendor's examples send them
-_POLL = 0.0003  # [s] between two looks for states
+_POLL = 0.0003  # [s] between two receptions
 _LATEST = 0.1  # [s] in which an answer comes, or never
 _PAUSE = 0.2  # [s] without a command after that, to see whether states go on
 _ANSWERS = 25  # commands whose answer is timed
+_MOVED = 0.15  # [rad] since the joint was last named
+_ZERO = np.zeros(12)
+MOTORS_OFF = LowCommand(np.full(12, OFF, dtype=np.uint8), np.full(12, POSITION_STOP), _ZERO, _ZERO, _ZERO, _ZERO)
 
 
 @dataclass(frozen=True)
 class Recording:
-    """What came within `duration` [s] of commands every 2 ms.
+    """Everything received within `duration` [s] of commands every 2 ms.
 
-    states: the newest good one of each look; ticks: theirs (n,); lateness [s] of every command (m,), this computer's;
-    unasked: states that came in a pause without commands; answer_times [s] from single commands to their answers, where
-    none came unasked; counters: the transport's, at the end of the commands.
+    states: the newest good one of each reception; ticks: theirs (n,); lateness [s] of every command (m,), this
+    computer's; unasked: states that came in a pause without commands; answer_times [s] from single commands to their
+    answers, where none came unasked; counters: the transport's, at the end of the commands.
     """
 
     duration: float
@@ -46,18 +49,10 @@ class Recording:
         return self.unasked > 0
 
 
-def motors_off() -> LowCommand:
-    """The one command that the doctor sends: motors off, no stiffness, no damping, no torque."""
-    zero = np.zeros(12)
-    position = np.full(12, POSITION_STOP)
-    return LowCommand(np.full(12, OFF, dtype=np.uint8), position, zero, zero, zero, zero)
-
-
 def record(transport: Transport, seconds: float) -> Recording:
     """Exchange packets with the robot through an open transport; takes about one second more than `seconds`."""
-    command = motors_off()
-    states, lateness, duration = _exchange(transport, command, seconds)
-    counters = _copy(transport.counters)
+    states, lateness, duration = _exchange(transport, seconds)
+    counters = TransportCounters(**vars(transport.counters) | {"rejected": dict(transport.counters.rejected)})
     unasked = _unasked(transport) if states else 0
     return Recording(
         duration=duration,
@@ -65,19 +60,42 @@ def record(transport: Transport, seconds: float) -> Recording:
         ticks=np.array([state.tick for state in states], dtype=np.float64),
         lateness=np.array(lateness),
         unasked=unasked,
-        answer_times=_answers(transport, command) if states and not unasked else np.zeros(0),
+        answer_times=_answer_times(transport) if states and not unasked else np.zeros(0),
         counters=counters,
     )
 
 
-def _exchange(transport: Transport, command: LowCommand, seconds: float) -> tuple[list[LowState], list[float], float]:
+def watch_joints(transport: Transport, seconds: float) -> list[str]:
+    """Print the name of every joint that a person moves within `seconds`, motors off; returns the names in their order.
+
+    This is the one check of the joint order that no number can cheat.
+    """
+    print(f"Move one joint after the other by hand for {seconds:g} s; its name and its angle appear here.", flush=True)
+    named, resting = [], None
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        transport.send(MOTORS_OFF)
+        time.sleep(PERIOD)
+        if (reception := transport.receive()) is None:
+            continue
+        position = reception.state.position
+        resting = position.copy() if resting is None else resting
+        joint = int(np.argmax(np.abs(position - resting)))
+        if abs(position[joint] - resting[joint]) > _MOVED:
+            resting[joint] = position[joint]
+            named.append(JOINT_NAMES[joint])
+            print(f"  {JOINT_NAMES[joint]:<16} {position[joint]:+.2f} rad", flush=True)
+    return named
+
+
+def _exchange(transport: Transport, seconds: float) -> tuple[list[LowState], list[float], float]:
     states: list[LowState] = []
     lateness: list[float] = []
     start = due = time.monotonic()
     while (now := time.monotonic()) < start + seconds:
         if now >= due:
             lateness.append(now - due)
-            transport.send(command)
+            transport.send(MOTORS_OFF)
             due = max(due + PERIOD, now)
         if (reception := transport.receive()) is not None:
             states.append(reception.state)
@@ -95,43 +113,15 @@ def _unasked(transport: Transport) -> int:
     return transport.counters.received - before
 
 
-def _answers(transport: Transport, command: LowCommand) -> Array:
+def _answer_times(transport: Transport) -> Array:
     """Times [s] from a command to its answer, where one came; nothing may be under way at the beginning."""
     found = []
     for _ in range(_ANSWERS):
         asked = time.monotonic()
-        transport.send(command)
+        transport.send(MOTORS_OFF)
         while time.monotonic() < asked + _LATEST:
             if (reception := transport.receive()) is not None:
                 found.append(reception.received - asked)
                 break
             time.sleep(_POLL)
     return np.array(found)
-
-
-def _copy(counters: TransportCounters) -> TransportCounters:
-    values = vars(counters) | {"rejected": dict(counters.rejected)}
-    return TransportCounters(**values)
-
-
-_MOVED = 0.15  # [rad] since the joint was last named
-
-
-def watch_joints(transport: Transport, seconds: float) -> list[str]:
-    """Print the name of every joint that moves within `seconds`, motors off; returns the names in their order."""
-    print(f"Move one joint after the other by hand for {seconds:g} s; its name and its angle appear here.", flush=True)
-    command, named, resting = motors_off(), [], None
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        transport.send(command)
-        time.sleep(PERIOD)
-        if (reception := transport.receive()) is None:
-            continue
-        position = reception.state.position
-        resting = position.copy() if resting is None else resting
-        joint = int(np.argmax(np.abs(position - resting)))
-        if abs(position[joint] - resting[joint]) > _MOVED:
-            resting[joint] = position[joint]
-            named.append(JOINT_NAMES[joint])
-            print(f"  {JOINT_NAMES[joint]:<16} {position[joint]:+.2f} rad", flush=True)
-    return named

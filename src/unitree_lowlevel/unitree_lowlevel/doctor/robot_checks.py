@@ -1,21 +1,31 @@
-"""Checks of the packets and of what the robot says about itself."""
+"""Checks of what a robot sends: do states come, how many, whose, is it this robot, is it whole, is it at rest."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import numpy as np
 
 from fcnet_core.robot import JOINT_NAMES, ROBOT_FOLDER, Robot, load_robot
 from fcnet_core.rotation import projected_gravity
 from unitree_lowlevel.codec import GENERATIONS, Generation
+from unitree_lowlevel.doctor import CheckResult, failed, ok, warning
 from unitree_lowlevel.doctor.recording import PERIOD, Recording
-from unitree_lowlevel.doctor.result import Finding, failed, ok, warning
 from unitree_lowlevel.messages import REMOTE_BYTES, decode_remote
 from unitree_lowlevel.safety.checks import RobotChecks, Severity
+from unitree_lowlevel.transport import Address
 
+GRAVITY = 9.81
 _GOOD_RATE, _LOWEST_RATE = 0.9 / PERIOD, 0.4 / PERIOD  # [Hz] of states; a policy at 50 Hz lives with the lower one
 _BROKEN_SHARE = 0.05  # of the packets
 _SLOW_ANSWER = 10.0  # [ms]
 _SHORT_STEPS = 0.1  # quantile of the steps of the board's time that is its period
+_LENGTH_ERROR = 0.02  # of a unit quaternion
+_NORM_ERROR = 1.0  # [m/s^2] of an accelerometer at rest
+_ANGLE_ERROR = 0.15  # [rad] between quaternion and accelerometer on where down is
+_STILL = 0.1  # [rad/s] of a gyroscope at rest
+_CALM = 1.0  # [rad/s] of a joint that nobody moves
+_DEAD_ZONE = 0.1  # of a stick
 _REJECTIONS = {
     "checksum": "with a wrong checksum: look at cable and plugs, and whether generation is right",
     "size": "of an unknown size: something else than a robot's low level answers on this port",
@@ -24,51 +34,67 @@ _REJECTIONS = {
 }
 
 
-def check_answers(recording: Recording, target: tuple[str, int], generation: Generation) -> Finding:
-    """Whether there is anybody who speaks this generation."""
-    counters = recording.counters
+def check_robot(recording: Recording, robot: Robot, target: Address, generation: Generation) -> Iterable[CheckResult]:
+    """All of them; rates and sensors are left out where no states come."""
+    yield _check_answers(recording, target, generation)
+    yield _check_rejected(recording)
+    yield _check_sources(recording)
+    if not recording.states:
+        return
+    yield _check_generations(recording, generation)
+    yield _check_rate(recording)
+    yield _check_loss(recording, robot)
+    yield check_round_trip(recording)
+    yield _check_tick(recording)
+    yield _check_identity(recording)
+    yield _check_joint_limits(recording, robot)
+    yield check_joint_order(recording, robot)
+    yield _check_joint_speed(recording, robot)
+    yield _check_accelerometer(recording)
+    yield check_orientation(recording)
+    yield _check_gyroscope(recording)
+    yield _check_temperatures(recording, robot)
+    yield check_remote(recording)
+
+
+def _check_answers(recording: Recording, target: Address, generation: Generation) -> CheckResult:
+    counters, host = recording.counters, target[0]
     if counters.received:
-        way = "by itself" if recording.runs_free else "only when commands come"
-        return ok("answers", f"{counters.received} states in {recording.duration:.1f} s; this board sends {way}")
+        trigger = "by itself" if recording.runs_free else "only when commands come"
+        return ok("answers", f"{counters.received} states in {recording.duration:.1f} s; this board sends {trigger}")
     if counters.rejected.get("generation"):
         other = next(name for name in GENERATIONS if name != generation.name)
-        return failed(
-            "answers",
-            f"{target[0]} speaks {other}, not {generation.name}: if it is the right robot, use --generation {other}",
-        )
+        advice = f"if it is the right robot, use --generation {other}"
+        return failed("answers", f"{host} speaks {other}, not {generation.name}: {advice}")
     if counters.rejected:
-        return failed("answers", f"{target[0]} sends nothing that can be used, see below")
+        return failed("answers", f"{host} sends nothing that can be used, see below")
     if counters.foreign:
-        other_address = "{}:{}".format(*counters.last_foreign) if counters.last_foreign else "somebody else"
-        return failed("answers", f"nothing from {target[0]}, but {other_address} sends: is that the robot's address?")
+        sender = _last_foreign(recording, "somebody else")
+        return failed("answers", f"nothing from {host}, but {sender} sends: is that the robot's address?")
     return failed(
         "answers",
-        f"nothing from {target[0]}:{target[1]} in {recording.duration:.1f} s: is the robot on, the cable plugged in, "
+        f"nothing from {host}:{target[1]} in {recording.duration:.1f} s: is the robot on, the cable plugged in, "
         "and its sport mode left, as its manual says?",
     )
 
 
-def check_rejected(recording: Recording) -> Finding:
-    """Whether all packets of the robot can be used."""
+def _check_rejected(recording: Recording) -> CheckResult:
     rejected = {kind: number for kind, number in recording.counters.rejected.items() if kind != "generation"}
     if not rejected:
         return ok("integrity", "every packet of the robot can be used")
-    total = recording.counters.received + sum(rejected.values())
-    told = "; ".join(f"{number} of {total} packets {_REJECTIONS.get(kind, kind)}" for kind, number in rejected.items())
-    return (failed if sum(rejected.values()) > _BROKEN_SHARE * total else warning)("integrity", told)
+    bad, total = sum(rejected.values()), recording.counters.received + sum(rejected.values())
+    found = "; ".join(f"{number} of {total} packets {_REJECTIONS.get(kind, kind)}" for kind, number in rejected.items())
+    return (failed if bad > _BROKEN_SHARE * total else warning)("integrity", found)
 
 
-def check_sources(recording: Recording) -> Finding:
-    """Whether the robot is the only one that sends to this port."""
-    counters = recording.counters
-    if not counters.foreign:
+def _check_sources(recording: Recording) -> CheckResult:
+    if not (number := recording.counters.foreign):
         return ok("sources", "nobody else sends to this port")
-    address = "{}:{}".format(*counters.last_foreign) if counters.last_foreign else "unknown"
-    return failed("sources", f"{address} sends to this port, too ({counters.foreign} packets): end that program")
+    sender = _last_foreign(recording, "unknown")
+    return failed("sources", f"{sender} sends to this port, too ({number} packets): end that program")
 
 
-def check_generations(recording: Recording, generation: Generation) -> Finding:
-    """Whether a robot of the other generation sends among the right packets."""
+def _check_generations(recording: Recording, generation: Generation) -> CheckResult:
     if not (number := recording.counters.rejected.get("generation", 0)):
         return ok("generation", f"every packet is {generation.name}")
     return failed(
@@ -76,34 +102,32 @@ def check_generations(recording: Recording, generation: Generation) -> Finding:
     )
 
 
-def check_rate(recording: Recording) -> Finding:
-    """Whether 500 states come in a second."""
+def _check_rate(recording: Recording) -> CheckResult:
     rate, sent = recording.counters.received / recording.duration, recording.counters.sent / recording.duration
-    told = f"{rate:.0f} states a second for {sent:.0f} commands"
+    found = f"{rate:.0f} states a second for {sent:.0f} commands"
     if rate >= _GOOD_RATE:
-        return ok("rate", told)
+        return ok("rate", found)
     advice = "use the cable, not Wi-Fi, and see whether this computer is busy"
     if rate >= _LOWEST_RATE:
-        return warning("rate", f"{told}, {1 / PERIOD:.0f} would be right: {advice}")
-    return failed("rate", f"{told}, at least {_LOWEST_RATE:.0f} are needed: {advice}")
+        return warning("rate", f"{found}, {1 / PERIOD:.0f} would be right: {advice}")
+    return failed("rate", f"{found}, at least {_LOWEST_RATE:.0f} are needed: {advice}")
 
 
-def check_loss(recording: Recording, robot: Robot) -> Finding:
-    """How many states were lost on the way."""
-    counters, loss = recording.counters, lost_fraction(recording)
-    told = f"{loss:.1%} of the states are lost, {counters.duplicates} came twice, {counters.old} were overtaken"
+def _check_loss(recording: Recording, robot: Robot) -> CheckResult:
+    counters, loss = recording.counters, _lost_share(recording)
+    found = f"{loss:.1%} of the states are lost, {counters.duplicates} came twice, {counters.old} were overtaken"
     if loss >= robot.safety.max_packet_loss:
-        return failed("loss", f"{told}: the bridge would trip; replace the cable, leave Wi-Fi")
+        return failed("loss", f"{found}: the bridge would trip; replace the cable, leave Wi-Fi")
     if loss >= robot.safety.packet_loss_warning or counters.old:
-        return warning("loss", f"{told}: look at cable, plugs and switch")
-    return ok("loss", told)
+        return warning("loss", f"{found}: look at cable, plugs and switch")
+    return ok("loss", found)
 
 
-def lost_fraction(recording: Recording) -> float:
-    """How many of the states that should have come did not, 0 to 1.
+def _lost_share(recording: Recording) -> float:
+    """The share of the states that should have come and did not.
 
     A board that runs free numbers its states by its time, and most steps of it may be long because states were lost or
-    this computer was slow: the short ones tell its period. Of one that answers, a state is due for every command.
+    this computer was slow: the short ones are its period. Of one that answers, a state is due for every command.
     """
     counters, ticks = recording.counters, recording.ticks
     steps = np.diff(ticks)
@@ -117,46 +141,21 @@ def lost_fraction(recording: Recording) -> float:
     return max(0.0, 1.0 - (counters.received - counters.duplicates) / due)
 
 
-def check_round_trip(recording: Recording) -> Finding:
-    """How long it takes from a command to its answer, where the board answers."""
+def check_round_trip(recording: Recording) -> CheckResult:
+    """The time from a command to its answer, where the board answers."""
     if recording.runs_free:
         return ok("round trip", "not to be seen: this board sends by itself")
     times = 1e3 * recording.answer_times
     if not times.size:
         return warning("round trip", "single commands had no answer")
     half, most = np.quantile(times, (0.5, 0.99))
-    told = f"p50 {half:.1f}, p99 {most:.1f} ms from a command to its answer"
+    found = f"p50 {half:.1f}, p99 {most:.1f} ms from a command to its answer"
     if most > _SLOW_ANSWER:
-        return warning("round trip", f"{told}: use the cable, not Wi-Fi, and see whether this computer is busy")
-    return ok("round trip", told)
+        return warning("round trip", f"{found}: use the cable, not Wi-Fi, and see whether this computer is busy")
+    return ok("round trip", found)
 
 
-GRAVITY = 9.81
-_NORM_ERROR = 1.0  # [m/s^2] of an accelerometer at rest
-_ANGLE_ERROR = 0.15  # [rad] between the two opinions on where down is
-_STILL = 0.1  # [rad/s] of a gyroscope at rest
-_CALM = 1.0  # [rad/s] of a joint that nobody moves
-_DEAD_ZONE = 0.1  # of a stick
-
-
-def check_robot_state(recording: Recording, robot: Robot) -> list[Finding]:
-    """All of them."""
-    return [
-        check_tick(recording),
-        check_identity(recording),
-        check_joint_limits(recording, robot),
-        check_joint_order(recording, robot),
-        check_joint_speed(recording, robot),
-        check_accelerometer(recording),
-        check_orientation(recording),
-        check_gyroscope(recording),
-        check_temperatures(recording, robot),
-        check_remote(recording),
-    ]
-
-
-def check_tick(recording: Recording) -> Finding:
-    """Whether the robot's time goes on, and how fast."""
+def _check_tick(recording: Recording) -> CheckResult:
     ticks = recording.ticks
     if not np.diff(ticks).any():
         return failed("tick", "the robot's time stands still: its board hangs, switch the robot off and on")
@@ -165,36 +164,32 @@ def check_tick(recording: Recording) -> Finding:
     return ok("tick", f"advances by {(ticks[-1] - ticks[0]) / recording.duration:.0f} a second")
 
 
-def check_identity(recording: Recording) -> Finding:
-    """Whether one and the same robot answers."""
+def _check_identity(recording: Recording) -> CheckResult:
     identities = sorted({state.identity for state in recording.states})
     if len(identities) > 1:
         return failed("identity", f"two boards answer, {identities[0]} and {identities[1]}: unplug one")
     return ok("identity", f"{identities[0]}")
 
 
-def check_joint_limits(recording: Recording, robot: Robot) -> Finding:
-    """Whether the joints are where this robot's joints can be."""
+def _check_joint_limits(recording: Recording, robot: Robot) -> CheckResult:
     position = recording.newest.position
     if (found := RobotChecks(robot).position(position)) is None:
         return ok("joint limits", f"all joints are inside the limits of the {robot.name}")
-    fitting = [other.name for other in _other_robots(robot) if RobotChecks(other).position(position) is None]
+    others = [load_robot(file.stem) for file in sorted(ROBOT_FOLDER.glob("*.yaml")) if file.stem != robot.name]
+    fitting = [other.name for other in others if RobotChecks(other).position(position) is None]
     hint = f"; these would be positions of the {' or '.join(fitting)}" if fitting else ""
     return failed("joint limits", f"{found.reason}{hint}")
 
 
-def check_joint_order(recording: Recording, robot: Robot) -> Finding:
+def check_joint_order(recording: Recording, robot: Robot) -> CheckResult:
     """Whether hip, thigh and calf stand in this order: only a calf is always bent.
 
-    Which leg is which no number tells: move one by hand, with --by-hand.
+    Which leg is which no number can show: move one by hand, with --by-hand.
     """
     legs = recording.newest.position.reshape(4, 3)
-    lower, upper = robot.lower.reshape(4, 3), robot.upper.reshape(4, 3)
     margin = robot.safety.position_margin
-    fits = [
-        bool(((lower[:, 2] - margin <= legs[:, joint]) & (legs[:, joint] <= upper[:, 2] + margin)).all())
-        for joint in range(3)
-    ]
+    lowest, highest = robot.lower[2::3] - margin, robot.upper[2::3] + margin  # of the calves
+    fits = [bool(((lowest <= legs[:, joint]) & (legs[:, joint] <= highest)).all()) for joint in range(3)]
     if fits == [False, False, True]:
         return ok("joint order", "hip, thigh, calf; to see which leg is which, move one by hand with --by-hand 30")
     if fits[2]:
@@ -204,8 +199,7 @@ def check_joint_order(recording: Recording, robot: Robot) -> Finding:
     )
 
 
-def check_joint_speed(recording: Recording, robot: Robot) -> Finding:
-    """Whether the joints are at rest and say so."""
+def _check_joint_speed(recording: Recording, robot: Robot) -> CheckResult:
     fastest = np.max(np.abs([state.velocity for state in recording.states]), axis=0)
     if (found := RobotChecks(robot).velocity(fastest)) is not None:
         return failed("joint speed", f"{found.reason}; where no joint moves, its encoder is broken")
@@ -215,8 +209,7 @@ def check_joint_speed(recording: Recording, robot: Robot) -> Finding:
     return ok("joint speed", f"at most {fastest[joint]:.2f} rad/s")
 
 
-def check_accelerometer(recording: Recording) -> Finding:
-    """Whether a resting accelerometer feels gravity and nothing else."""
+def _check_accelerometer(recording: Recording) -> CheckResult:
     norm = float(np.median(np.linalg.norm([state.linear_acceleration for state in recording.states], axis=1)))
     if abs(norm - GRAVITY) > _NORM_ERROR:
         return failed(
@@ -225,49 +218,45 @@ def check_accelerometer(recording: Recording) -> Finding:
     return ok("accelerometer", f"feels {norm:.2f} m/s^2")
 
 
-def check_orientation(recording: Recording) -> Finding:
+def check_orientation(recording: Recording) -> CheckResult:
     """Whether the quaternion is one, and whether it and the accelerometer agree on where down is."""
     state = recording.newest
     norm = float(np.linalg.norm(state.orientation))
-    if abs(norm - 1.0) > 0.02:
+    if abs(norm - 1.0) > _LENGTH_ERROR:
         return failed(
             "orientation", f"the quaternion has length {norm:.3f} instead of 1: the IMU is not ready, wait, try again"
         )
-    felt = -state.linear_acceleration / max(float(np.linalg.norm(state.linear_acceleration)), 1e-6)
-    angle = float(np.arccos(np.clip(projected_gravity(state.orientation) @ felt, -1.0, 1.0)))
+    down = projected_gravity(state.orientation)
+    measured = -state.linear_acceleration / max(float(np.linalg.norm(state.linear_acceleration)), 1e-6)
+    angle = float(np.arccos(np.clip(down @ measured, -1.0, 1.0)))
     if angle > _ANGLE_ERROR:
         return failed(
             "orientation",
             f"quaternion and accelerometer differ by {np.degrees(angle):.0f} degrees on where down is: "
             "let the robot rest; if it stays, the IMU's axes or its quaternion are not as this suite takes them",
         )
-    tilt = float(np.arccos(np.clip(-projected_gravity(state.orientation)[2], -1.0, 1.0)))
-    return ok(
-        "orientation", f"tilted by {np.degrees(tilt):.0f} degrees, accelerometer agrees within {np.degrees(angle):.1f}"
-    )
+    tilt = np.degrees(np.arccos(np.clip(-down[2], -1.0, 1.0)))
+    return ok("orientation", f"tilted by {tilt:.0f} degrees, accelerometer agrees within {np.degrees(angle):.1f}")
 
 
-def check_gyroscope(recording: Recording) -> Finding:
-    """Whether a resting gyroscope says so."""
+def _check_gyroscope(recording: Recording) -> CheckResult:
     rate = float(np.max(np.abs(np.median([state.angular_velocity for state in recording.states], axis=0))))
     if rate > _STILL:
         return warning("gyroscope", f"turns with {rate:.2f} rad/s: let the robot rest, or its gyroscope drifts")
     return ok("gyroscope", f"at most {rate:.3f} rad/s")
 
 
-def check_temperatures(recording: Recording, robot: Robot) -> Finding:
-    """Whether the motors are cool enough to begin."""
-    state = recording.newest
-    hot = RobotChecks(robot).temperature(state.temperature)
-    if hot is not None:
+def _check_temperatures(recording: Recording, robot: Robot) -> CheckResult:
+    temperature = recording.newest.temperature
+    if (hot := RobotChecks(robot).temperature(temperature)) is not None:
         return (warning if hot.severity is Severity.WARNING else failed)("temperature", hot.reason)
-    if not state.temperature.any():
+    if not temperature.any():
         return warning("temperature", "every motor says 0 C: the boards behind it may be without power")
-    return ok("temperature", f"motors {state.temperature.min():.0f} to {state.temperature.max():.0f} C")
+    return ok("temperature", f"motors {temperature.min():.0f} to {temperature.max():.0f} C")
 
 
-def check_remote(recording: Recording) -> Finding:
-    """Whether the remote is at rest."""
+def check_remote(recording: Recording) -> CheckResult:
+    """Whether the remote is on and at rest."""
     raw = recording.newest.remote
     remote = decode_remote(raw)
     axes = {name: value for name in ("lx", "ly", "rx", "ry") if abs(value := getattr(remote, name)) > _DEAD_ZONE}
@@ -276,8 +265,9 @@ def check_remote(recording: Recording) -> Finding:
     if remote.buttons or axes:
         touched = ", ".join([*sorted(remote.buttons), *(f"{name} {value:+.2f}" for name, value in axes.items())])
         return warning("remote", f"is touched ({touched}): let go of it before starting")
-    return ok("remote", "is heard, and nobody touches it")
+    return ok("remote", "is received, and nobody touches it")
 
 
-def _other_robots(robot: Robot) -> list[Robot]:
-    return [load_robot(file.stem) for file in sorted(ROBOT_FOLDER.glob("*.yaml")) if file.stem != robot.name]
+def _last_foreign(recording: Recording, unknown: str) -> str:
+    sender = recording.counters.last_foreign
+    return "{}:{}".format(*sender) if sender else unknown
