@@ -10,97 +10,59 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import Any
 
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from fcnet_core.robot import load_robot
+from fcnet_ros.parameters import declare_fixed_parameters, parameter
 from fcnet_ros.program import run_program, spin_beside
-from fcnet_ros.recorder_gate import DESCRIPTION, LONGEST_TIMEOUT, RecorderGate
+from fcnet_ros.recorder_gate import RecorderGate
 from quadruped_sim.live_robot import GroundTruth, MotorDrivenRobot
 from quadruped_sim.terrain import named_terrain
-from sim_bridge.mujoco_bridge import RobotServices, SimulationHealth, Viewer, open_viewer
-from sim_bridge.parameter_declaration import declare, declare_number
+from sim_bridge.mujoco_bridge import RobotServices, SimulationHealth, SimulationParameters, Viewer, open_viewer
 from sim_bridge.publishers import OdomPublisher
-from unitree_lowlevel.codec import GENERATIONS, Generation
+from unitree_lowlevel.codec import GENERATIONS
 from unitree_lowlevel.fake_board.board import PERIOD, FakeBoard
 from unitree_lowlevel.fake_board.faults import BoardFaults, fault_fields
 from unitree_lowlevel.fake_board.physics import AMBIENT, MotorHeat, effective_command
 from unitree_lowlevel.messages import LowCommand, LowState
 
-# The parameters of the MuJoCo board, declared with description and range.
+MEANINGS = {fault.name: fault.metadata["help"] for fault in fault_fields()}
+FAULTS = ("delay", "jitter", "loss", "duplicates", "reordering", "corruption", "silence")  # parameters, at any time
 
-# Faults of the line with their largest value; these and `silence` are parameters that may be set at any time.
-LINE_FAULTS = {"delay": 1.0, "jitter": 1.0, "loss": 1.0, "duplicates": 1.0, "reordering": 1.0, "corruption": 1.0}
-NEVER = 0.0
+
+def _line_fault(name: str) -> float:
+    return parameter(0.0, MEANINGS[name], (0.0, 1.0), changeable=True)
 
 
 @dataclass(frozen=True)
-class BoardSettings:
-    """What the board simulates and where it listens; see the descriptions below."""
+class BoardParameters(SimulationParameters):
+    """What the board simulates, where it listens, and the faults of its line."""
 
-    robot: str
-    terrain: str
-    address: str
-    port: int
-    generation: Generation
-    free_running: bool
-    command_timeout: float | None
-    odom_rate: float
-    sensor_noise: float
-    seed: int
-    viewer: bool
-    recorder_timeout: float
-    faults: BoardFaults
+    address: str = parameter("127.0.0.1", "where to listen")
+    port: int = parameter(8007, "UDP port to listen at, 0 for a free one", (0, 65535))
+    generation: str = parameter("gen33", "wire format", choices=tuple(GENERATIONS))
+    free_running: bool = parameter(True, "500 states a second; else one for each command")
+    command_timeout: float = parameter(0.0, "[s] after which the motors let go, 0 for never", (0.0, 10.0))
+    odom_rate: float = parameter(50.0, "places on odom per second [Hz]", (1.0, 500.0))
+    delay: float = _line_fault("delay")
+    jitter: float = _line_fault("jitter")
+    loss: float = _line_fault("loss")
+    duplicates: float = _line_fault("duplicates")
+    reordering: float = _line_fault("reordering")
+    corruption: float = _line_fault("corruption")
+    silence: bool = parameter(False, MEANINGS["silence"], changeable=True)
 
-
-def declare_board_settings(node: Node) -> BoardSettings:
-    """Declare the parameters of `node` and read them. Raises ValueError with a sentence for what cannot be."""
-    return BoardSettings(
-        robot=declare(node, "robot", "aliengo", "robot to simulate, a file in config/robots"),
-        terrain=declare(node, "terrain", "flat", "ground to walk on, a name from quadruped_sim/terrain.py"),
-        address=declare(node, "address", "127.0.0.1", "where to listen"),
-        port=declare(node, "port", 8007, "UDP port to listen at, 0 for a free one", integer=(0, 65535)),
-        generation=_generation(declare(node, "generation", "gen33", f"wire format: {' or '.join(GENERATIONS)}")),
-        free_running=declare(node, "free_running", True, "500 states a second; else one for each command"),
-        command_timeout=declare_number(
-            node, "command_timeout", NEVER, (NEVER, 10.0), "[s] after which the motors let go, 0 for never"
-        )
-        or None,
-        odom_rate=declare_number(node, "odom_rate", 50.0, (1.0, 500.0), "places on odom per second [Hz]"),
-        sensor_noise=declare_number(node, "sensor_noise", 1.0, (0.0, 10.0), "sensor noise, 1 is that in training"),
-        seed=declare(node, "seed", 0, "seed of noise, pushes and line", integer=(0, 2**31 - 1)),
-        viewer=declare(node, "viewer", False, "open MuJoCo's window; needs a display"),
-        recorder_timeout=declare_number(node, "recorder_timeout", 0.0, (0.0, LONGEST_TIMEOUT), DESCRIPTION),
-        faults=_declare_faults(node),
-    )
-
-
-def faults_after(faults: BoardFaults, parameters: Sequence[Any]) -> BoardFaults:
-    """`faults` with what these parameters set of them. Raises ValueError with a sentence."""
-    known = {*LINE_FAULTS, "silence"}
-    return replace(faults, **{one.name: one.value for one in parameters if one.name in known})
-
-
-def _declare_faults(node: Node) -> BoardFaults:
-    meanings = {fault.name: fault.metadata["help"] for fault in fault_fields()}
-    numbers: dict[str, Any] = {
-        name: declare_number(node, name, 0.0, (0.0, most), meanings[name], fixed=False)
-        for name, most in LINE_FAULTS.items()
-    }
-    silence: bool = declare(node, "silence", False, meanings["silence"], fixed=False)
-    return BoardFaults(**numbers, silence=silence)
-
-
-def _generation(name: str) -> Generation:
-    if name not in GENERATIONS:
-        raise ValueError(f"generation is {name!r}; choose {' or '.join(GENERATIONS)}")
-    return GENERATIONS[name]
+    @property
+    def faults(self) -> BoardFaults:
+        """The faults at the start."""
+        return BoardFaults(**{name: getattr(self, name) for name in FAULTS})
 
 
 # A robot in MuJoCo as the body behind a fake motor board.
+
 
 class MujocoPhysics:
     """See BoardPhysics. Foot forces are in N, whatever the vendor's unit is. Any thread may push and reset."""
@@ -173,7 +135,7 @@ class MujocoBoard(Node):
 
     def __init__(self) -> None:
         super().__init__("mujoco_board")
-        settings = declare_board_settings(self)
+        settings = declare_fixed_parameters(self, BoardParameters)
         body = MotorDrivenRobot(
             load_robot(settings.robot),
             named_terrain(settings.terrain),
@@ -183,12 +145,12 @@ class MujocoBoard(Node):
         )
         self._physics = MujocoPhysics(body)
         self._board = FakeBoard(
-            settings.generation,
+            GENERATIONS[settings.generation],
             self._physics,
             (settings.address, settings.port),
             faults=settings.faults,
             free_running=settings.free_running,
-            command_timeout=settings.command_timeout,
+            command_timeout=settings.command_timeout or None,
             seed=settings.seed,
         )
         self._recorder_timeout = settings.recorder_timeout
@@ -200,7 +162,7 @@ class MujocoBoard(Node):
         self._viewer = open_viewer(body.model, body.data) if settings.viewer else None
         self.add_on_set_parameters_callback(self._set_faults)
         host, port = self._board.address
-        self.get_logger().info(f"{settings.robot}'s board, {settings.generation.name}, listens at {host}:{port}")
+        self.get_logger().info(f"{settings.robot}'s board, {settings.generation}, listens at {host}:{port}")
 
     def simulate(self, stop: threading.Event, spinning: Future[None]) -> None:
         """Be the board until `stop` is set or `spinning` is done."""
@@ -229,7 +191,8 @@ class MujocoBoard(Node):
 
     def _set_faults(self, parameters: Sequence[Parameter]) -> SetParametersResult:
         try:
-            self._board.faults = faults_after(self._board.faults, parameters)
+            changes = {one.name: one.value for one in parameters if one.name in FAULTS}
+            self._board.faults = replace(self._board.faults, **changes)
         except ValueError as error:
             return SetParametersResult(successful=False, reason=str(error))
         return SetParametersResult(successful=True)

@@ -17,7 +17,6 @@ from typing import Any, Protocol
 import mujoco
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
-from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor
 from rclpy.node import Node
 from rclpy.qos import qos_profile_sensor_data
 from std_srvs.srv import Trigger
@@ -26,34 +25,53 @@ from trajectory_msgs.msg import JointTrajectory
 from fcnet_core.control_clock import Pacer
 from fcnet_core.limiter import JointCommand, RefusedCommandError, joint_command
 from fcnet_core.robot import load_robot
+from fcnet_ros.parameters import ParameterError, declare_fixed_parameters, parameter, read_parameters
 from fcnet_ros.program import run_program, spin_beside
 from fcnet_ros.recorder_gate import DESCRIPTION, LONGEST_TIMEOUT, RecorderGate
 from quadruped_sim.live_robot import LiveRobot
 from quadruped_sim.terrain import named_terrain
-from sim_bridge.parameter_declaration import declare, declare_number
 from sim_bridge.publishers import OdomPublisher, StatePublisher
 
 # The parameters of the MuJoCo bridge, declared with description and range.
 
 START_POSES = ("lying", "standing")
+PUSH_DIRECTIONS = {"random": None, "forward": 0.0, "left": 1.5707963, "backward": 3.1415927, "right": -1.5707963}
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What the bridge simulates and how fast; see the descriptions below."""
+class SimulationParameters:
+    """Of every simulated robot."""
 
-    robot: str
-    terrain: str
-    start: str
-    real_time_factor: float
-    timestep: float
-    publish_rate: float
-    command_timeout: float
-    patience: float
-    sensor_noise: float
-    seed: int
-    viewer: bool
-    recorder_timeout: float
+    robot: str = parameter("aliengo", "robot to simulate, a file in config/robots")
+    terrain: str = parameter("flat", "ground to walk on, a name from quadruped_sim/terrain.py")
+    sensor_noise: float = parameter(1.0, "sensor noise as a multiple of that in training", (0.0, 10.0))
+    seed: int = parameter(0, "seed of everything that is random", (0, 2**31 - 1))
+    viewer: bool = parameter(False, "open MuJoCo's window; needs a display")
+    recorder_timeout: float = parameter(0.0, DESCRIPTION, (0.0, LONGEST_TIMEOUT))
+    push_speed: float = parameter(0.5, "change of the trunk's velocity by ~/push [m/s]", (0.0, 3.0), changeable=True)
+    push_direction: str = parameter("random", "where ~/push pushes", choices=tuple(PUSH_DIRECTIONS), changeable=True)
+
+
+@dataclass(frozen=True)
+class Settings(SimulationParameters):
+    """What the bridge simulates and how fast."""
+
+    start: str = parameter("lying", "pose after start and reset", choices=START_POSES)
+    real_time_factor: float = parameter(1.0, "simulated seconds per second", (0.05, 20.0))
+    timestep: float = parameter(0.004, "time step of the physics [s]", (0.0005, 0.005))
+    publish_rate: float = parameter(250.0, "states per simulated second [Hz]", (50.0, 1000.0))
+    command_timeout: float = parameter(
+        0.1, "age [s] beyond which a command is dropped and joints are damped", (0.01, 5.0)
+    )
+    patience: float = parameter(0.0, "real time [s] for which the simulation waits for a late controller", (0.0, 10.0))
+
+    def __post_init__(self) -> None:
+        """Check that publications fall on time steps."""
+        if self.substeps < 1 or abs(self.period * self.publish_rate - 1.0) > 1e-6:
+            raise ParameterError(
+                f"publish_rate {self.publish_rate:g} Hz does not fit the timestep of {self.timestep:g} s; "
+                f"choose a rate whose period is a multiple of it, such as {0.5 / self.timestep:g} Hz"
+            )
 
     @property
     def substeps(self) -> int:
@@ -66,45 +84,7 @@ class Settings:
         return self.substeps * self.timestep
 
 
-def declare_settings(node: Node) -> Settings:
-    """Declare the parameters of `node` and read them. Raises ValueError with a sentence for what cannot be."""
-    settings = Settings(
-        robot=declare(node, "robot", "aliengo", "robot to simulate, a file in config/robots"),
-        terrain=declare(node, "terrain", "flat", "ground to walk on, a name from quadruped_sim/terrain.py"),
-        start=declare(node, "start", "lying", f"pose after start and reset: {' or '.join(START_POSES)}"),
-        real_time_factor=declare_number(node, "real_time_factor", 1.0, (0.05, 20.0), "simulated seconds per second"),
-        timestep=declare_number(node, "timestep", 0.004, (0.0005, 0.005), "time step of the physics [s]"),
-        publish_rate=declare_number(node, "publish_rate", 250.0, (50.0, 1000.0), "states per simulated second [Hz]"),
-        command_timeout=declare_number(
-            node, "command_timeout", 0.1, (0.01, 5.0), "age [s] beyond which a command is dropped and joints are damped"
-        ),
-        patience=declare_number(
-            node, "patience", 0.0, (0.0, 10.0), "real time [s] for which the simulation waits for a late controller"
-        ),
-        sensor_noise=declare_number(
-            node, "sensor_noise", 1.0, (0.0, 10.0), "sensor noise as a multiple of that in training"
-        ),
-        seed=declare(node, "seed", 0, "seed of the sensor noise and of random pushes", integer=(0, 2**31 - 1)),
-        viewer=declare(node, "viewer", False, "open MuJoCo's window; needs a display"),
-        recorder_timeout=declare_number(node, "recorder_timeout", 0.0, (0.0, LONGEST_TIMEOUT), DESCRIPTION),
-    )
-    _check(settings)
-    return settings
-
-
-def _check(settings: Settings) -> None:
-    if settings.start not in START_POSES:
-        raise ValueError(f"start is {settings.start!r}; choose {' or '.join(START_POSES)}")
-    if settings.substeps < 1 or abs(settings.period * settings.publish_rate - 1.0) > 1e-6:
-        raise ValueError(
-            f"publish_rate {settings.publish_rate:g} Hz does not fit the timestep of {settings.timestep:g} s; "
-            f"choose a rate whose period is a multiple of it, such as {0.5 / settings.timestep:g} Hz"
-        )
-
-
 # The services with which a simulated robot is pushed and put back.
-
-PUSH_DIRECTIONS = {"random": None, "forward": 0.0, "left": 1.5707963, "backward": 3.1415927, "right": -1.5707963}
 
 
 class Movable(Protocol):
@@ -126,21 +106,17 @@ class RobotServices:
         self._node = node
         self._robot = robot
         self._start = start
-        speeds = [FloatingPointRange(from_value=0.0, to_value=3.0, step=0.0)]
-        speed = "change of the trunk's velocity by ~/push [m/s]"
-        side = f"where ~/push pushes: {', '.join(PUSH_DIRECTIONS)}"
-        node.declare_parameter("push_speed", 0.5, ParameterDescriptor(description=speed, floating_point_range=speeds))
-        node.declare_parameter("push_direction", "random", ParameterDescriptor(description=side))
         node.create_service(Trigger, "~/push", self._push)
         node.create_service(Trigger, "~/reset", self._reset)
 
     def _push(self, _request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        speed = self._node.get_parameter("push_speed").value
-        side = self._node.get_parameter("push_direction").value
-        if side not in PUSH_DIRECTIONS:
-            response.message = f"push_direction is {side!r}; choose one of {', '.join(PUSH_DIRECTIONS)}"
+        try:
+            parameters = read_parameters(self._node, SimulationParameters)
+        except ParameterError as error:
+            response.message = str(error)
             return response
-        direction = self._robot.push(speed, PUSH_DIRECTIONS[side])
+        speed = parameters.push_speed
+        direction = self._robot.push(speed, PUSH_DIRECTIONS[parameters.push_direction])
         response.success = True
         response.message = f"pushed with {speed:g} m/s towards {direction:.2f} rad from its heading"
         return response
@@ -186,6 +162,7 @@ class SimulationHealth:
 
 # MuJoCo's own window on a running simulation.
 
+
 class Viewer(Protocol):
     """A window that shows the simulation's current state."""
 
@@ -223,7 +200,7 @@ class MujocoBridge(Node):
 
     def __init__(self) -> None:
         super().__init__("mujoco_bridge")
-        self.settings = declare_settings(self)
+        self.settings = declare_fixed_parameters(self, Settings)
         self._lock = threading.Lock()  # guards the robot, the command and its arrival
         self._robot = LiveRobot(
             load_robot(self.settings.robot),

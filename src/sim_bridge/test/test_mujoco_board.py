@@ -120,7 +120,7 @@ def test_a_push_moves_the_robot_and_a_reset_brings_it_back(board, client):
     ("parameter", "sentence"),
     [
         ("robot:=aligo", "known robots: a1, aliengo"),
-        ("generation:=gen34", "generation is 'gen34'; choose gen33 or gen38"),
+        ("generation:=gen34", "parameter generation is 'gen34'; choose gen33 or gen38"),
         ("address:=192.0.2.1", "the board cannot listen at 192.0.2.1:8007"),
     ],
 )

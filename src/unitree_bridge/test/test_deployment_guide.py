@@ -9,7 +9,8 @@ from pathlib import Path
 import yaml
 
 from fcnet_core.robot import Safety
-from unitree_bridge.bridge_parameters import PARAMETERS
+from fcnet_ros.parameters import default_parameters
+from unitree_bridge.bridge_parameters import BridgeParameters
 
 WORKSPACE = Path(__file__).resolve().parents[3]
 GUIDE = (WORKSPACE / "docs" / "deployment.md").read_text()
@@ -48,7 +49,7 @@ def test_the_recommended_parameters_exist():
     settings = yaml.safe_load((WORKSPACE / "config" / "bridges" / "real_time.yaml").read_text())
     assert set(settings) == {"aliengo_bridge", "a1_bridge"}
     for node in settings.values():
-        assert set(node["ros__parameters"]) <= set(PARAMETERS)
+        assert set(node["ros__parameters"]) <= set(default_parameters(BridgeParameters))
 
 
 def test_files_that_the_guide_names_exist():

@@ -23,10 +23,11 @@ from std_msgs.msg import String
 
 from fcnet_core.remote import load_remote_map
 from fcnet_core.robot import Robot, load_robot
+from fcnet_ros.parameters import declare_parameters, read_parameters
 from fcnet_ros.program import run_program, spin
 from fcnet_ros.recorder_gate import CHECK_PERIOD, RecorderGate
 from unitree_bridge.bridge_health import BridgeHealth
-from unitree_bridge.bridge_parameters import BridgeParameters, declare_parameters, read_parameters
+from unitree_bridge.bridge_parameters import BridgeParameters
 from unitree_bridge.io_loop import IoLoop, LoopSettings
 from unitree_bridge.ownership import PERIOD as CLAIM_PERIOD
 from unitree_bridge.ownership import RobotClaim, RobotClaimedError, RobotLock
@@ -102,7 +103,7 @@ class BridgeNode(LifecycleNode):
 
     def __init__(self, robot: str) -> None:
         super().__init__(f"{robot}_bridge")
-        declare_parameters(self)
+        declare_parameters(self, BridgeParameters)
         self.failed = False
         self._robot_name = robot
         self._loop: IoLoop | None = None
@@ -158,11 +159,11 @@ class BridgeNode(LifecycleNode):
         self._connected.close()
 
     def _configure(self, connected: ExitStack) -> None:
-        parameters = read_parameters(self)
+        parameters = read_parameters(self, BridgeParameters)
         robot = self._load_robot(parameters)
         self._transport = self._connect(parameters)
         connected.callback(self._transport.close)
-        self._lock_robot(parameters.target, connected)
+        self._lock_robot(parameters.address, connected)
         self._claim = RobotClaim(self)
         connected.callback(self._claim.release)
         self._claim.win()
@@ -181,7 +182,7 @@ class BridgeNode(LifecycleNode):
 
     def _connect(self, parameters: BridgeParameters) -> Transport:
         generation = GENERATIONS[parameters.generation]
-        transport = make_transport(parameters.transport, generation, parameters.target, parameters.local_port)
+        transport = make_transport(parameters.transport, generation, parameters.address, parameters.local_port)
         transport.open()
         return transport
 
@@ -211,7 +212,7 @@ class BridgeNode(LifecycleNode):
     def _start_loop(self, parameters: BridgeParameters, robot: Robot, connected: ExitStack) -> None:
         settings = LoopSettings(
             period=1.0 / parameters.io_rate,
-            turns_per_state=parameters.turns_per_state,
+            turns_per_state=parameters.cycles_per_state,
             realtime_priority=parameters.realtime_priority,
             lock_memory=parameters.lock_memory,
             cpu=parameters.cpu,
@@ -228,7 +229,7 @@ class BridgeNode(LifecycleNode):
         )
         name = f"{self.get_fully_qualified_name().lstrip('/')}: motors"
         self._health = BridgeHealth(name, parameters.io_rate, loop, self._driver, self._transport, self._gains)
-        self._answers = AnswerWatch(parameters.target, time.monotonic())
+        self._answers = AnswerWatch(parameters.address, time.monotonic())
         self._fault_publisher.publish(String(data=""))
         for period, act in ((HEALTH_PERIOD, self._tell_health), (CLAIM_PERIOD, self._renew_claim)):
             connected.callback(self.destroy_timer, self.create_timer(period, act))

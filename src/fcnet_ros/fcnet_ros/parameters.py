@@ -1,0 +1,134 @@
+"""A node's parameters as one frozen dataclass: declared with description and range, read back as an instance.
+
+    @dataclass(frozen=True)
+    class Parameters:
+        robot: str = parameter("aliengo", "robot to simulate, a file in config/robots")
+        rate: float = parameter(50.0, "cycles per second [Hz]", (10.0, 500.0))
+
+ROS checks types and ranges, `read_parameters` the choices, and the dataclass in its __post_init__, by a ValueError,
+what must fit together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
+
+from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
+from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValueException
+from rclpy.node import Node
+
+OF_EVERY_NODE = ("use_sim_time", "start_type_description_service")  # declared by rclpy and rcl themselves
+
+T = TypeVar("T")
+
+
+class ParameterError(ValueError):
+    """A parameter cannot be used; the message is one sentence that says what to do."""
+
+
+@dataclass(frozen=True)
+class _Parameter:
+    name: str
+    default: Any
+    description: str
+    limits: tuple[float, float] | None
+    choices: tuple[str, ...]
+    changeable: bool
+
+    def descriptor(self, read_only: bool) -> ParameterDescriptor:
+        descriptor = ParameterDescriptor(description=self.description, read_only=read_only and not self.changeable)
+        if self.limits is not None and isinstance(self.default, int):
+            lowest, highest = map(int, self.limits)
+            descriptor.integer_range = [IntegerRange(from_value=lowest, to_value=highest, step=1)]
+        elif self.limits is not None:
+            descriptor.floating_point_range = [FloatingPointRange(from_value=self.limits[0], to_value=self.limits[1])]
+        return descriptor
+
+
+def parameter(
+    default: T,
+    description: str,
+    limits: tuple[float, float] | None = None,
+    *,
+    choices: Sequence[str] = (),
+    name: str = "",
+    changeable: bool = False,
+) -> T:
+    """Return the dataclass field of one parameter, whose type is that of `default`.
+
+    limits: lowest and highest number. choices: the words that it may be; they are added to the description. name: as
+    ROS knows it, such as "network.port"; empty for the field's own. changeable: may be set while the node runs even
+    where `declare_fixed_parameters` fixes the others.
+    """
+    facts = {
+        "description": f"{description}: {', '.join(choices)}" if choices else description,
+        "limits": limits,
+        "choices": tuple(choices),
+        "changeable": changeable,
+    }
+    declared: T = field(default=default, metadata={"name": name, "facts": facts})
+    return declared
+
+
+def default_parameters(kind: type[Any]) -> dict[str, Any]:
+    """Return the default of every parameter of dataclass `kind` by its ROS name."""
+    return {one.name: one.default for one in _parameters(kind).values()}
+
+
+def declare_parameters(node: Node, kind: type[Any], *, read_only: bool = False) -> None:
+    """Declare every parameter of dataclass `kind`.
+
+    Raises ParameterError for a value of the wrong type, one out of range, and a name that `kind` does not have.
+    """
+    parameters = _parameters(kind)
+    _refuse_unknown(node, [one.name for one in parameters.values()])
+    for one in parameters.values():
+        try:
+            node.declare_parameter(one.name, one.default, one.descriptor(read_only))
+        except InvalidParameterTypeException as error:
+            raise ParameterError(
+                f"parameter {one.name} must be of the type of {one.default!r}; write it like that ({error})"
+            ) from error
+        except InvalidParameterValueException as error:
+            lowest, highest = one.limits or (-math.inf, math.inf)
+            raise ParameterError(
+                f"parameter {one.name} must lie between {lowest:g} and {highest:g} ({error})"
+            ) from error
+
+
+def read_parameters(node: Node, kind: type[T]) -> T:
+    """Return the present values. Raises ParameterError for those that do not exist or do not fit together."""
+    values = {}
+    for key, one in _parameters(kind).items():
+        value = values[key] = node.get_parameter(one.name).value
+        if one.choices and value not in one.choices:
+            raise ParameterError(f"parameter {one.name} is {value!r}; choose {' or '.join(one.choices)}")
+    return kind(**values)
+
+
+def declare_fixed_parameters(node: Node, kind: type[T]) -> T:
+    """Declare the parameters of dataclass `kind`, fix all but the changeable ones, and return their values.
+
+    For nodes that read their parameters once, at their start. Raises ParameterError.
+    """
+    declare_parameters(node, kind, read_only=True)
+    return read_parameters(node, kind)
+
+
+def _parameters(kind: type[Any]) -> dict[str, _Parameter]:
+    return {
+        one.name: _Parameter(name=one.metadata["name"] or one.name, default=one.default, **one.metadata["facts"])
+        for one in fields(kind)
+    }
+
+
+def _refuse_unknown(node: Node, known: Sequence[str]) -> None:
+    """A misspelt parameter must not pass unnoticed; rclpy has no public name for what it was given."""
+    given = {name for name in node._parameter_overrides if not name.startswith("qos_overrides.")}
+    if unknown := sorted(given - set(known) - set(OF_EVERY_NODE)):
+        raise ParameterError(
+            f"unknown parameter {', '.join(unknown)} for {node.get_name()}; known are {', '.join(known)}"
+        )

@@ -1,0 +1,105 @@
+"""Parameters of one dataclass: described to ROS, checked, and refused by name."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import pytest
+import rclpy
+from rclpy.parameter import Parameter
+
+from fcnet_ros.parameters import (
+    ParameterError,
+    declare_fixed_parameters,
+    declare_parameters,
+    default_parameters,
+    parameter,
+    read_parameters,
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    robot: str = parameter("aliengo", "robot to move")
+    rate: float = parameter(50.0, "cycles per second [Hz]", (10.0, 500.0))
+    port: int = parameter(8007, "port of the robot", (1, 65535), name="network.port")
+    transport: str = parameter("wire", "what carries packets", choices=("wire", "sdk"))
+    speed: float = parameter(0.5, "speed of a push [m/s]", (0.0, 3.0), changeable=True)
+
+    def __post_init__(self) -> None:
+        if self.transport == "sdk" and self.rate > 400.0:
+            raise ParameterError("parameter rate must be at most 400 with transport sdk")
+
+
+@pytest.fixture
+def make_node():
+    context, made = rclpy.Context(), []
+    rclpy.init(context=context, domain_id=101 + (os.getpid() + 70) % 100)
+
+    def make(**given):
+        overrides = [Parameter(name.replace("__", "."), value=value) for name, value in given.items()]
+        made.append(rclpy.create_node("settings", context=context, parameter_overrides=overrides))
+        return made[-1]
+
+    yield make
+    for node in made:
+        node.destroy_node()
+    rclpy.shutdown(context=context)
+
+
+def test_values_that_are_given_replace_the_defaults(make_node):
+    node = make_node(rate=100.0, network__port=9000, use_sim_time=False)
+    assert declare_fixed_parameters(node, Settings) == Settings(rate=100.0, port=9000)
+
+
+def test_the_defaults_are_named_as_ros_names_them():
+    assert default_parameters(Settings) == {
+        "robot": "aliengo",
+        "rate": 50.0,
+        "network.port": 8007,
+        "transport": "wire",
+        "speed": 0.5,
+    }
+
+
+def test_ros_knows_description_range_and_choices(make_node):
+    node = make_node()
+    declare_parameters(node, Settings)
+    rate, port, transport = node.describe_parameters(["rate", "network.port", "transport"])
+    assert rate.description == "cycles per second [Hz]"
+    assert (rate.floating_point_range[0].from_value, rate.floating_point_range[0].to_value) == (10.0, 500.0)
+    assert (port.integer_range[0].from_value, port.integer_range[0].to_value) == (1, 65535)
+    assert transport.description == "what carries packets: wire, sdk"
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"rate": 5.0}, "rate"),
+        ({"rate": "fast"}, "rate"),
+        ({"rate": 50}, "rate"),
+        ({"network__port": 0}, "network.port"),
+        ({"transport": "pigeon"}, "transport"),
+        ({"transport": "sdk", "rate": 500.0}, "rate"),
+        ({"network__prot": 1}, "network.prot"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_by_name(make_node, given, named):
+    with pytest.raises(ParameterError, match=rf"parameter {named} "):
+        declare_fixed_parameters(make_node(**given), Settings)
+
+
+def test_a_value_set_later_is_read(make_node):
+    node = make_node()
+    declare_parameters(node, Settings)
+    assert node.set_parameters([Parameter("rate", value=20.0)])[0].successful
+    assert read_parameters(node, Settings).rate == 20.0
+
+
+def test_only_changeable_parameters_can_be_set_where_the_others_are_fixed(make_node):
+    node = make_node()
+    declare_fixed_parameters(node, Settings)
+    results = node.set_parameters([Parameter("rate", value=20.0), Parameter("speed", value=1.0)])
+    assert [result.successful for result in results] == [False, True]
+    assert read_parameters(node, Settings) == Settings(speed=1.0)
