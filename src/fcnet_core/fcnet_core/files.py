@@ -38,7 +38,8 @@ def read_settings(path: str | Path, kind: type[SettingsT], what: str) -> Setting
     except OSError as error:
         raise SettingsError(f"{what} {path} cannot be read: {error.strerror}; give the path of one") from error
     except (ValueError, yaml.YAMLError, RecursionError) as error:
-        raise SettingsError(f"{what} {path} cannot be used: {' '.join(str(error).split())}") from error
+        reason = " ".join(str(error).split())
+        raise SettingsError(f"{what} {path} cannot be used: {reason}; compare it with the suite's config/") from error
 
 # Reads a settings file entry by entry, so that a mistake in it is told instead of passed over.
 

@@ -13,7 +13,8 @@ from rclpy.node import Node
 from rclpy.task import Future
 from std_srvs.srv import SetBool, Trigger
 
-from fcnet_core.remote import Request, Source
+from fcnet_core.remote import Source
+from fcnet_teleop.remote import Request
 
 # Publishes the commands of one source.
 

@@ -6,10 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from fcnet_core.remote import POSE, VELOCITY, Chord, Controls, JoyLayout, JoystickMap, RemoteMap, Request
 from fcnet_core.robot import CommandRange
-
-# What the messages of one joystick ask for.
+from fcnet_teleop.remote import POSE, VELOCITY, Controls, JoyLayout, Joystick, RemoteControl, Request
 
 LONGEST_STEP = 0.1  # [s] between two messages, for which a held button changes the pose
 
@@ -31,14 +29,14 @@ class JoyOrder:
 class JoyCommand:
     """Remembers what was held before, so that a press counts once and a release stops the robot once."""
 
-    def __init__(self, joystick: JoystickMap, layout: JoyLayout, ranges: dict[str, CommandRange]) -> None:
+    def __init__(self, joystick: Joystick, layout: JoyLayout, ranges: dict[str, CommandRange]) -> None:
         self._joystick = joystick
         self._layout = layout
         self._ranges = ranges
         self._pose = dict.fromkeys(POSE, 0.0)
         self._time = -math.inf
         self._driving = False
-        self._stops: frozenset[Chord] = frozenset()
+        self._stops: frozenset[frozenset[str]] = frozenset()
         self._held: frozenset[str] | None = None  # meanings; None: not known, so that nothing counts as just pressed
 
     def take(self, axes: Sequence[float], buttons: Sequence[int], now: float) -> JoyOrder:
@@ -66,7 +64,7 @@ class JoyCommand:
         held = {name: chord for name, chord in self._joystick.meanings if chord <= controls.pressed}
         largest = {name for name, chord in held.items() if not any(chord < other for other in held.values())}
         new = largest - self._held if self._held is not None else set()
-        requests = tuple(request for request in self._joystick.requests if request.value in new)
+        requests = tuple(Request(name) for name, _ in self._joystick.requests.items() if name in new)
         driving = self._joystick.deadman <= controls.pressed
         pose = self._change_pose(largest, new, min(now - self._time, LONGEST_STEP)) if driving else None
         velocity = self._velocity(controls) if driving else self._last_velocity()
@@ -115,8 +113,6 @@ class JoyCommand:
         return dict(self._pose)
 
 
-# Several joysticks that share one topic.
-
 @dataclass
 class _Joystick:
     command: JoyCommand
@@ -127,12 +123,11 @@ class _Joystick:
 class Joysticks:
     """Tells joysticks apart by the frame_id of their messages. Who holds its deadman button first drives alone.
 
-    `layout` is for joysticks whose frame_id none claims. A joystick that has said nothing in `timeout` [s] of listening
-    is let go.
-    Raises RemoteFileError for an unknown layout.
+    `layout` is for joysticks whose frame_id no layout has. A joystick without a message in `timeout` [s] counts as
+    released. Raises ValueError for an unknown layout.
     """
 
-    def __init__(self, remote: RemoteMap, layout: str, ranges: dict[str, CommandRange], timeout: float) -> None:
+    def __init__(self, remote: RemoteControl, layout: str, ranges: dict[str, CommandRange], timeout: float) -> None:
         self._remote = remote
         self._layout = remote.layout(layout).name
         self._ranges = ranges

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fcnet_core.remote import POSE, VELOCITY, KeyboardMap, Request
 from fcnet_core.robot import CommandRange
+from fcnet_teleop.remote import POSE, VELOCITY, Keyboard, Request
 
 LINGER = 1.0  # [s] for which a keyboard goes on to command zero velocity before it falls silent
 SEQUENCES = {"space": " ", "escape": "\x1b", "up": "\x1b[A", "down": "\x1b[B", "right": "\x1b[C", "left": "\x1b[D"}
@@ -27,7 +27,7 @@ class KeyboardCommand:
     so that a keyboard nobody touches leaves the robot to others.
     """
 
-    def __init__(self, keys: KeyboardMap, ranges: dict[str, CommandRange]) -> None:
+    def __init__(self, keys: Keyboard, ranges: dict[str, CommandRange]) -> None:
         self._ranges = ranges
         self._steps = {
             SEQUENCES.get(key, key): (field, size)
@@ -93,7 +93,7 @@ class KeyboardCommand:
             self._posed = now
 
 
-def describe(keys: KeyboardMap) -> str:
+def describe(keys: Keyboard) -> str:
     """What every key does, a line each."""
     lines = [
         f"{' '.join((*step.higher, '/', *step.lower)):<24}{HEADLINES[field]} / back by {step.size:g} {UNITS[field]}"

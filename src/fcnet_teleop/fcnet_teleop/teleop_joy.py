@@ -12,11 +12,12 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import Joy
 
-from fcnet_core.remote import REMOTE_FILE, USUAL_LAYOUT, load_remote_map
+from fcnet_core.remote import REMOTE_FILE
 from fcnet_core.robot import load_robot
 from fcnet_ros.program import run_program, spin
 from fcnet_teleop.commands import CommandPublisher, ModeClient
 from fcnet_teleop.joystick import JoyOrder, Joysticks
+from fcnet_teleop.remote import DEFAULT_LAYOUT, load_remote_control
 
 SOURCE = "joystick"
 AUTO = "auto"
@@ -26,7 +27,7 @@ PARAMETERS = {
     "robot": ("aliengo", "robot to drive, for its command ranges: the name of a file in config/robots"),
     "controller": ("controller", "name of the controller's node"),
     "bridge": ("", "name of the bridge's node of a real robot, to stop and reset it as well; empty for none"),
-    "layout": (AUTO, f"layout of joysticks whose frame_id is in none of the remote file; auto is {USUAL_LAYOUT}"),
+    "layout": (AUTO, f"layout of joysticks whose frame_id is in none of the remote file; auto is {DEFAULT_LAYOUT}"),
     "joy_timeout": (0.5, "silence [s] after which a joystick counts as released"),
     "use_stamped_cmd_vel": (False, "send TwistStamped instead of Twist; as the controller's parameter of that name"),
     "remote_file": (str(REMOTE_FILE), "YAML file that says what the buttons mean"),
@@ -44,8 +45,8 @@ class TeleopJoy(Node):
         }
         if not 0.05 <= values["joy_timeout"] <= 5.0:
             raise ValueError(f"parameter joy_timeout is {values['joy_timeout']:g} s; give 0.05 to 5")
-        remote = load_remote_map(values["remote_file"])
-        layout = USUAL_LAYOUT if values["layout"] == AUTO else values["layout"]
+        remote = load_remote_control(values["remote_file"])
+        layout = DEFAULT_LAYOUT if values["layout"] == AUTO else values["layout"]
         ranges = load_robot(values["robot"]).commands
         self._timeout = values["joy_timeout"]
         self._joysticks = Joysticks(remote, layout, ranges, self._timeout)

@@ -13,11 +13,12 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import String
 
-from fcnet_core.remote import REMOTE_FILE, Request, load_remote_map
+from fcnet_core.remote import REMOTE_FILE
 from fcnet_core.robot import load_robot
 from fcnet_ros.program import SIGNALS, refused, run_program
 from fcnet_teleop.commands import CommandPublisher, ModeClient
 from fcnet_teleop.keyboard import KeyboardCommand, describe
+from fcnet_teleop.remote import Request, load_remote_control
 from fcnet_teleop.terminal import KeyReader
 
 NAME = "teleop_keyboard"
@@ -35,7 +36,7 @@ class TeleopKeyboard(Node):
         controller = self.declare_parameter("controller", "controller").value
         bridge = self.declare_parameter("bridge", "").value
         stamped = self.declare_parameter("use_stamped_cmd_vel", False).value
-        remote = load_remote_map(self.declare_parameter("remote_file", str(REMOTE_FILE)).value)
+        remote = load_remote_control(self.declare_parameter("remote_file", str(REMOTE_FILE)).value)
         self.help = describe(remote.keyboard)
         self.command = KeyboardCommand(remote.keyboard, robot.commands)
         self._mode = "no answer"

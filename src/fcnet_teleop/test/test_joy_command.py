@@ -2,8 +2,8 @@ import math
 
 import pytest
 
-from fcnet_core.remote import UNITREE_BUTTONS, Request, load_remote_map
 from fcnet_teleop.joystick import JoyCommand
+from fcnet_teleop.remote import UNITREE_BUTTONS, Request, load_remote_control
 
 STILL = {"vx": 0.0, "vy": 0.0, "yaw_rate": 0.0}
 PERIOD = 0.02
@@ -13,7 +13,7 @@ class Remote:
     """Unitree's remote in a person's hands."""
 
     def __init__(self, ranges):
-        remote = load_remote_map()
+        remote = load_remote_control()
         self.command = JoyCommand(remote.joystick, remote.layouts["unitree"], ranges)
         self.now = 10.0
 

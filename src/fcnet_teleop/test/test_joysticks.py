@@ -1,7 +1,7 @@
 import pytest
 
-from fcnet_core.remote import UNITREE_BUTTONS, RemoteFileError, Request, load_remote_map
 from fcnet_teleop.joystick import Joysticks
+from fcnet_teleop.remote import UNITREE_BUTTONS, Request, load_remote_control
 
 UNITREE, PAD = "unitree_remote", "joy"
 STILL = {"vx": 0.0, "vy": 0.0, "yaw_rate": 0.0}
@@ -11,7 +11,7 @@ class Table:
     """Unitree's remote and an Xbox pad, both speaking on one topic."""
 
     def __init__(self, ranges):
-        self.joysticks = Joysticks(load_remote_map(), "xbox", ranges, timeout=0.5)
+        self.joysticks = Joysticks(load_remote_control(), "xbox", ranges, timeout=0.5)
         self.now = 10.0
 
     def unitree(self, *buttons, ly=0.0):
@@ -69,5 +69,5 @@ def test_a_joystick_that_speaks_again_drives_again(table):
 
 
 def test_an_unknown_layout_is_one_sentence_with_the_known_ones(robot):
-    with pytest.raises(RemoteFileError, match="no joystick layout 'wii'; known are unitree, xbox"):
-        Joysticks(load_remote_map(), "wii", robot.commands, 0.5)
+    with pytest.raises(ValueError, match="no joystick layout 'wii'; known are unitree, xbox"):
+        Joysticks(load_remote_control(), "wii", robot.commands, 0.5)

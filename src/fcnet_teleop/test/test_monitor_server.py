@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from fcnet_core.remote import Request
 from fcnet_teleop.monitor.server import MonitorActions, MonitorFeed, MonitorServer
+from fcnet_teleop.remote import Request
 
 ORDER = {"page": "one", "number": 1, "seen": 0.0, "velocity": [0, 0, 0], "pose": None}
 

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from fcnet_core.remote import REMOTE_FILE, UNITREE_BUTTONS, RemoteFileError, load_remote_map
+from fcnet_core.files import SettingsError
+from fcnet_core.remote import REMOTE_FILE, load_remote_map
+from fcnet_teleop.remote import UNITREE_BUTTONS, load_remote_control
 
 
 @pytest.fixture
@@ -20,28 +22,28 @@ def facts() -> dict[str, Any]:
 def refusal(text: str, tmp_path) -> str:
     path = tmp_path / "remote.yaml"
     path.write_text(text)
-    with pytest.raises(RemoteFileError) as caught:
-        load_remote_map(path)
+    with pytest.raises(SettingsError) as caught:
+        load_remote_control(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
 def test_the_shipped_file_ranks_people_above_programs() -> None:
-    remote = load_remote_map()
+    remote = load_remote_control()
     assert [source.name for source in remote.sources] == ["joystick", "keyboard", "monitor", "cmd_vel"]
     assert remote.source("cmd_vel").velocity == "cmd_vel"
     assert remote.source("cmd_vel").pose == "cmd_pose"
 
 
 def test_every_stop_of_the_shipped_file_is_on_unitrees_remote() -> None:
-    remote = load_remote_map()
-    assert frozenset("B") in remote.emergency_stop
-    assert all(chord <= set(UNITREE_BUTTONS) for chord in remote.emergency_stop)
+    remote = load_remote_control()
+    assert frozenset("B") in remote.joystick.emergency_stop == load_remote_map().emergency_stop
+    assert all(chord <= set(UNITREE_BUTTONS) for chord in remote.joystick.emergency_stop)
 
 
 def test_a_message_of_a_layout_gives_the_same_names_for_every_device() -> None:
-    layouts = load_remote_map().layouts
+    layouts = load_remote_control().layouts
     left_and_forward = {
         "unitree": ([-1.0, 1.0, -1.0, 0.0, 0.0], {8: 1, 12: 1}),
         "xbox": ([1.0, 1.0, 1.0, 1.0, 0.0, 1.0, 0.0, 1.0], {0: 1}),
@@ -57,7 +59,7 @@ def test_a_message_of_a_layout_gives_the_same_names_for_every_device() -> None:
 
 
 def test_a_trigger_is_a_button_also_where_it_rests_at_one() -> None:
-    xbox = load_remote_map().layouts["xbox"]
+    xbox = load_remote_control().layouts["xbox"]
     axes = [0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0]
     assert xbox.read(axes, [0] * 8).pressed == frozenset()
     axes[5] = -1.0
@@ -69,16 +71,16 @@ def test_a_trigger_is_a_button_also_where_it_rests_at_one() -> None:
     [([0.0] * 5, [], "5 axes and 0 buttons"), ([0.0] * 4, [0] * 16, "4 axes"), ([math.nan] * 5, [0] * 16, "finite")],
 )
 def test_a_message_that_cannot_be_right_is_told_and_what_is_there_is_still_read(axes, buttons, words) -> None:
-    unitree = load_remote_map().layouts["unitree"]
+    unitree = load_remote_control().layouts["unitree"]
     assert words in unitree.read(axes, buttons).problem
     stop = [0] * 10
     stop[UNITREE_BUTTONS.index("B")] = 1
     assert unitree.read([math.inf], stop).pressed == {"B"}
-    assert load_remote_map().layouts["xbox"].read([math.inf] * 8, [0] * 8).pressed == frozenset()
+    assert load_remote_control().layouts["xbox"].read([math.inf] * 8, [0] * 8).pressed == frozenset()
 
 
 def test_a_message_is_read_by_its_frame_and_otherwise_as_an_xbox_pads() -> None:
-    remote = load_remote_map()
+    remote = load_remote_control()
     assert remote.layout_of("unitree_remote").name == "unitree"
     assert remote.layout_of("joy").name == "xbox"
     assert remote.layout_of("").name == "xbox"
@@ -96,8 +98,8 @@ def test_a_file_that_is_no_table_is_one_sentence(text, tmp_path) -> None:
 
 
 def test_a_file_that_is_not_there_is_one_sentence(tmp_path) -> None:
-    with pytest.raises(RemoteFileError, match="cannot be read: No such file"):
-        load_remote_map(tmp_path / "none.yaml")
+    with pytest.raises(SettingsError, match="cannot be read: No such file"):
+        load_remote_control(tmp_path / "none.yaml")
 
 
 def change(facts: dict[str, Any], place: str, value: Any) -> None:
@@ -108,44 +110,44 @@ def change(facts: dict[str, Any], place: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "value", "words"),
+    ("place", "value", "named"),
     [
-        ("surprise", 1, "unknown entries surprise"),
-        ("joystick.turbo", ["A"], "unknown entries turbo"),
-        ("joystick.requests.jump", ["L1", "A"], "unknown entries jump"),
-        ("layouts.xbox.pressed.Z", "l2", "unknown entries Z"),
-        ("keyboard.steps.jump", [["g"], ["h"], 1], "unknown entries jump"),
-        ("sources.0.rank", 1, "unknown entries rank"),
-        ("joystick.deadman", ["L9"], "L9, which is no button"),
-        ("joystick.deadman", [], "must be a list of words"),
-        ("joystick.deadman", "L1", "must be a list of words"),
-        ("joystick.velocity.vx", "-yy", "no axis"),
-        ("joystick.dead_zone", 1.5, "between 0 and 0.5"),
-        ("joystick.speed.normal", True, "between 0 and 1"),
-        ("joystick.speed.fast", float("nan"), "between 0 and 1"),
+        ("surprise", 1, "surprise"),
+        ("joystick.turbo", ["A"], "turbo"),
+        ("joystick.requests.jump", ["L1", "A"], "jump"),
+        ("layouts.xbox.pressed.Z", "l2", "Z"),
+        ("keyboard.steps.jump", [["g"], ["h"], 1], "jump"),
+        ("sources.0.rank", 1, "rank"),
+        ("joystick.deadman", ["L9"], "L9"),
+        ("joystick.deadman", [], "$.joystick.deadman"),
+        ("joystick.deadman", "L1", "$.joystick.deadman"),
+        ("joystick.velocity.vx", "-yy", "$.joystick.velocity.vx"),
+        ("joystick.dead_zone", 1.5, "$.joystick.dead_zone"),
+        ("joystick.speed.normal", True, "$.joystick.speed.normal"),
+        ("joystick.speed.fast", float("nan"), "$.joystick.speed.fast"),
         ("joystick.requests.walk", ["A", "L1"], "A+L1 means stand_up and walk"),
-        ("joystick.requests.walk", ["L1", "B"], "B+L1 for walk holds B, which is an emergency stop"),
-        ("joystick.requests.walk", ["Y"], "asked by accident"),
-        ("joystick.emergency_stop", ["B"], "must be a list of words"),
-        ("joystick.emergency_stop", [], "list of lists"),
-        ("joystick.pose.height", [["L1", "up"]], "lowers and the one that raises"),
+        ("joystick.requests.walk", ["L1", "B"], "B+L1 for walk holds B"),
+        ("joystick.requests.walk", ["Y"], "walk"),
+        ("joystick.emergency_stop", ["B"], "$.joystick.emergency_stop"),
+        ("joystick.emergency_stop", [], "$.joystick.emergency_stop"),
+        ("joystick.pose.height", [["L1", "up"]], "$.joystick.pose.height"),
         ("joystick.level", ["L1", "F1"], "lacks F1"),
         ("layouts.ps.axes", ["lx", "lx"], "lx twice"),
         ("layouts.xbox.buttons", ["A", "A"], "A twice"),
-        ("layouts.xbox.pressed.L2", "rz", "no axis"),
-        ("layouts.gamepad.frame_id", "unitree_remote", "same frame_id"),
-        ("sources", [], "at least one source"),
+        ("layouts.xbox.pressed.L2", "rz", "$.layouts[...].pressed"),
+        ("layouts.gamepad.frame_id", "unitree_remote", "unitree_remote twice"),
+        ("sources", [], "$.sources"),
         ("sources.1.name", "joystick", "joystick twice"),
         ("sources.1.velocity", "cmd_vel", "cmd_vel twice"),
-        ("keyboard.halt", ["w"], "'w' raise vx and halt"),
-        ("keyboard.halt", ["W"], "lower-case"),
-        ("keyboard.requests.walk", [2], "in quotes"),
-        ("keyboard.steps.vx", [["s"], ["w"], -1], "positive step"),
+        ("keyboard.halt", ["w"], "'w' means raise vx and halt"),
+        ("keyboard.halt", ["W"], "$.keyboard.halt"),
+        ("keyboard.requests.walk", [2], "$.keyboard.requests"),
+        ("keyboard.steps.vx", [["s"], ["w"], -1], "$.keyboard.steps.vx"),
     ],
 )
-def test_a_mistake_is_one_sentence_that_names_it(facts, place, value, words, tmp_path) -> None:
+def test_a_mistake_is_one_sentence_that_names_it(facts, place, value, named, tmp_path) -> None:
     change(facts, place, value)
-    assert words in refusal(yaml.safe_dump(facts), tmp_path)
+    assert named in refusal(yaml.safe_dump(facts), tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ from geometry_msgs.msg import Pose, Twist
 from sensor_msgs.msg import Joy
 from std_srvs.srv import SetBool, Trigger
 
-from fcnet_core.remote import REMOTE_FILE, UNITREE_BUTTONS
+from fcnet_core.remote import REMOTE_FILE
+from fcnet_teleop.remote import UNITREE_BUTTONS
 
 PERIOD = 0.02  # [s]
 

@@ -6,17 +6,16 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 
-from fcnet_core.files import StrictEntries
-from fcnet_core.remote import POSE, VELOCITY, Request
 from fcnet_core.robot import CommandRange
 from fcnet_teleop.commands import CommandPublisher, ModeClient
+from fcnet_teleop.remote import POSE, VELOCITY, Request
 
 # Turns what pages in browsers ask for into one command, and takes it back as soon as in doubt.
 
@@ -29,49 +28,25 @@ NEVER = float("-inf")
 STILL = (0.0, 0.0, 0.0)
 
 
-@dataclass(frozen=True)
-class Order:
+Number = Annotated[float, msgspec.Meta(gt=-LARGEST, lt=LARGEST)]
+Triple = tuple[Number, Number, Number]
+
+
+class Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a page wants. page: its name; number: grows with every order of the page; seen: time [s] of the newest
     picture it had; velocity [m/s, m/s, rad/s]; pose: height [m], roll, pitch [rad], None while it stays.
     """
 
-    page: str
+    page: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
     number: int
-    seen: float
-    velocity: tuple[float, float, float]
-    pose: tuple[float, float, float] | None
+    seen: Number
+    velocity: Triple
+    pose: Triple | None
 
 
 def parse_order(content: Any) -> Order:
     """Read an order from decoded JSON. Raises ValueError with a sentence that says what is wrong."""
-    entries = StrictEntries("the order", content)
-    page, number, pose = entries.text("page"), entries.take("number"), entries.take("pose")
-    if not 0 < len(page) <= 64 or type(number) is not int:
-        raise ValueError("page must be a name of up to 64 characters and number a whole number")
-    order = Order(
-        page=page,
-        number=number,
-        seen=_numbers("seen", [entries.take("seen")], 1)[0],
-        velocity=_triple("velocity", entries.take("velocity")),
-        pose=None if pose is None else _triple("pose", pose),
-    )
-    entries.finish()
-    return order
-
-
-def _triple(name: str, values: Any) -> tuple[float, float, float]:
-    first, second, third = _numbers(name, values, 3)
-    return first, second, third
-
-
-def _numbers(name: str, values: Any, count: int) -> list[float]:
-    if not isinstance(values, list) or len(values) != count or not all(map(_is_number, values)):
-        raise ValueError(f"{name} must be {count} finite numbers")
-    return [float(value) for value in values]
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < LARGEST
+    return msgspec.convert(content, Order)
 
 
 class MonitorDriver:

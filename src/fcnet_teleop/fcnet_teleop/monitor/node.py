@@ -15,13 +15,14 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import String
 
-from fcnet_core.remote import REMOTE_FILE, RemoteMap, load_remote_map
+from fcnet_core.remote import REMOTE_FILE
 from fcnet_core.robot import load_robot
 from fcnet_ros.program import run_program, spin
 from fcnet_teleop.commands import CommandPublisher, ModeClient
 from fcnet_teleop.monitor.driver import MonitorControls
 from fcnet_teleop.monitor.picture import MonitorNews, MonitorReceiver, facts, picture
 from fcnet_teleop.monitor.server import MonitorActions, MonitorFeed, MonitorServer, is_loopback
+from fcnet_teleop.remote import RemoteControl, load_remote_control
 
 SOURCE = "monitor"
 FAULT = "fault"
@@ -50,7 +51,7 @@ class Monitor(Node):
         }
         _check(values)
         self._robot = load_robot(values["robot"])
-        remote = load_remote_map(values["remote_file"])
+        remote = load_remote_control(values["remote_file"])
         self._news, self._feed = MonitorNews(), MonitorFeed()
         self._controls = None if values["watch_only"] else self._make_controls(values, remote)
         self._receiver = MonitorReceiver(self, values["controller"], remote, values["use_stamped_cmd_vel"])
@@ -65,7 +66,7 @@ class Monitor(Node):
         if self._controls is not None:
             self._controls.close()
 
-    def _make_controls(self, values: dict[str, Any], remote: RemoteMap) -> MonitorControls:
+    def _make_controls(self, values: dict[str, Any], remote: RemoteControl) -> MonitorControls:
         publisher = CommandPublisher(self, remote.source(SOURCE), values["use_stamped_cmd_vel"])
         modes = ModeClient(self, values["controller"], values["bridge"], self._news.answer)
         return MonitorControls(self, self._robot.commands, publisher, modes)
@@ -81,7 +82,7 @@ class Monitor(Node):
         self.create_timer(1 / frame_rate, self._show, clock=steady)
         self.create_timer(NEWS_PERIOD, self._tell_news, clock=steady)
 
-    def _facts(self, remote: RemoteMap) -> dict[str, Any]:
+    def _facts(self, remote: RemoteControl) -> dict[str, Any]:
         keys = remote.keyboard
         return {
             **facts(self._robot),

@@ -21,10 +21,10 @@ from trajectory_msgs.msg import JointTrajectory
 from fcnet_core.command import CommandArbiter, CommandSource
 from fcnet_core.limiter import DAMP, JointCommand, RefusedCommandError, joint_command
 from fcnet_core.observation import SCALARS, SIZE
-from fcnet_core.remote import POSE, VELOCITY, RemoteMap
 from fcnet_core.robot import JOINT_NAMES, LEGS, Robot, leg_points, standing_height
 from fcnet_core.rotation import matrix_from_xyzw, roll_pitch_yaw
 from fcnet_ros.state import NEVER, HandledByNoExecutor, NewestMessage, StateBuffer, StateReceiver
+from fcnet_teleop.remote import POSE, VELOCITY, RemoteControl
 
 # What a page shows of one moment: the robot's shape, commands and joints, ready to be sent.
 
@@ -205,7 +205,7 @@ WANTED = slice(len(SCALARS), len(SCALARS) + 6)  # of a policy step: velocity and
 class MonitorReceiver:
     """Subscriptions that fill a Moment when asked; used by one thread."""
 
-    def __init__(self, node: Node, controller: str, remote: RemoteMap, stamped: bool) -> None:
+    def __init__(self, node: Node, controller: str, remote: RemoteControl, stamped: bool) -> None:
         self.moment = Moment(StateBuffer(FRESH), CommandArbiter(FRESH))
         self._states = StateReceiver(node, self.moment.state)
         group = HandledByNoExecutor()

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from fcnet_core.remote import Request
 from fcnet_teleop.monitor.driver import Order, parse_order
+from fcnet_teleop.remote import Request
 
 # Decides whether a request may come in: a page of somebody else, open in the same browser, shall not move a robot.
 

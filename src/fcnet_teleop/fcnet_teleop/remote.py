@@ -1,0 +1,290 @@
+"""What the controls of joysticks and the keys of a keyboard mean, read from config/remote.yaml."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from itertools import combinations
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from fcnet_core.files import read_settings
+from fcnet_core.remote import REMOTE_FILE, Source, Sources, check_sources, repeated
+
+UnitreeButton = Literal[
+    "R1", "L1", "start", "select", "R2", "L2", "F1", "F2", "A", "B", "X", "Y", "up", "right", "down", "left"
+]
+# L3 and R3 (a stick pressed down) and `home` exist on other devices than Unitree's remote only.
+Button = Literal[UnitreeButton, "L3", "R3", "home"]
+# Sticks, triggers and cross; x is positive to the right, y forward (up), a trigger positive when pulled. A minus
+# inverts the axis.
+Axis = Annotated[str, Meta(pattern="^-?(lx|ly|rx|ry|l2|r2|dx|dy)$")]
+Unused = Literal["unused"]
+LayoutAxis = Annotated[str, Meta(pattern="^(unused|-?(lx|ly|rx|ry|l2|r2|dx|dy))$")]
+Chord = Annotated[frozenset[Button], Meta(min_length=1)]  # buttons that are all held
+Fraction = Annotated[float, Meta(ge=0.0, le=1.0)]
+Key = Annotated[str, Meta(pattern="^([^A-Z]|space|escape|up|down|left|right)$")]
+Keys = Annotated[tuple[Key, ...], Meta(min_length=1)]
+
+UNITREE_BUTTONS: tuple[str, ...] = UnitreeButton.__args__  # type: ignore[attr-defined]
+VELOCITY = ("vx", "vy", "yaw_rate")
+POSE = ("height", "roll", "pitch")
+DEFAULT_LAYOUT = "xbox"
+PRESSED = 0.5  # of an axis that stands for a button
+
+
+class Request(str, Enum):
+    """A change of the controller's mode; the values are the names of its services."""
+
+    STAND_UP = "stand_up"
+    WALK = "walk"
+    LIE_DOWN = "lie_down"
+    RESET = "reset"
+    EMERGENCY_STOP = "emergency_stop"
+
+
+class _Section(Struct, frozen=True, forbid_unknown_fields=True):
+    """A section of the file; unknown entries are refused."""
+
+    def items(self) -> Iterator[tuple[str, Any]]:
+        """Its entries by name."""
+        return iter(msgspec.structs.asdict(self).items())
+
+
+@dataclass(frozen=True)
+class Controls:
+    """The state of a joystick: axes -1..1, names of pressed buttons, and what was wrong with its message."""
+
+    axes: dict[str, float]
+    pressed: frozenset[str]
+    problem: str = ""
+
+    def value(self, axis: str) -> float:
+        """The value of an axis, with its sign where it is inverted by a minus."""
+        return _sign(axis) * self.axes.get(axis.lstrip("-"), 0.0)
+
+
+class JoyLayout(_Section, frozen=True, forbid_unknown_fields=True):
+    """The controls of one kind of joystick, in the order of its messages."""
+
+    axes: Annotated[tuple[LayoutAxis, ...], Meta(min_length=1)]
+    buttons: Annotated[tuple[Button | Unused, ...], Meta(min_length=1)]
+    pressed: dict[Button, Axis] = {}  # buttons made of axes
+    frame_id: str = ""
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        axes = [axis.lstrip("-") for axis in self.axes]
+        repeated([axis for axis in axes if axis != "unused"], "axes has")
+        repeated([button for button in (*self.buttons, *self.pressed) if button != "unused"], "buttons has")
+        if missing := {axis.lstrip("-") for axis in self.pressed.values()} - set(axes):
+            raise ValueError(f"pressed names {', '.join(sorted(missing))}, which its axes lack")
+
+    @property
+    def controls(self) -> frozenset[str]:
+        """Names of all its buttons and axes."""
+        return frozenset((*self.buttons, *self.pressed, *(axis.lstrip("-") for axis in self.axes))) - {"unused"}
+
+    def read(self, axes: Sequence[float], buttons: Sequence[int]) -> Controls:
+        """Read one message; what cannot be read counts as centred and not pressed, with `problem` saying why."""
+        values = {
+            axis.lstrip("-"): _sign(axis) * min(max(value, -1.0), 1.0)
+            for axis, value in zip(self.axes, axes)  # noqa: B905 - a short message is a problem, see below
+            if math.isfinite(value)
+        }
+        held = Controls(values, frozenset())
+        pressed = {name for name, value in zip(self.buttons, buttons) if value and name != "unused"}  # noqa: B905
+        pressed |= {name for name, axis in self.pressed.items() if held.value(axis) > PRESSED}
+        return Controls(values, frozenset(pressed), self._problem(axes, buttons))
+
+    def _problem(self, axes: Sequence[float], buttons: Sequence[int]) -> str:
+        if len(axes) < len(self.axes) or len(buttons) < len(self.buttons):
+            return (
+                f"the joystick has {len(axes)} axes and {len(buttons)} buttons, layout {self.name} needs "
+                f"{len(self.axes)} and {len(self.buttons)}; choose another layout or write one into config/remote.yaml"
+            )
+        return "" if all(map(math.isfinite, axes)) else "an axis of the joystick is not a finite number"
+
+
+class Requests(_Section, frozen=True, forbid_unknown_fields=True):
+    """Chords of the requests."""
+
+    stand_up: Chord
+    walk: Chord
+    lie_down: Chord
+    reset: Chord
+
+
+class VelocityAxes(_Section, frozen=True, forbid_unknown_fields=True):
+    """Axes of the velocity's fields."""
+
+    vx: Axis
+    vy: Axis
+    yaw_rate: Axis
+
+
+class Speed(_Section, frozen=True, forbid_unknown_fields=True):
+    """Fractions of a robot's command ranges."""
+
+    normal: Fraction
+    slow: Fraction
+    fast: Fraction
+
+
+class PoseChords(_Section, frozen=True, forbid_unknown_fields=True):
+    """Chords that lower and raise each field of the pose."""
+
+    height: tuple[Chord, Chord]
+    roll: tuple[Chord, Chord]
+    pitch: tuple[Chord, Chord]
+
+
+class Joystick(_Section, frozen=True, forbid_unknown_fields=True):
+    """Meanings of chords and axes. Raises ValueError where two meanings exclude each other."""
+
+    deadman: Chord
+    emergency_stop: Annotated[tuple[Chord, ...], Meta(min_length=1)]
+    requests: Requests
+    velocity: VelocityAxes
+    dead_zone: Annotated[float, Meta(ge=0.0, le=0.5)]
+    expo: Fraction
+    speed: Speed
+    slow: Chord
+    fast: Chord
+    pose: PoseChords
+    pose_speed: Fraction
+    level: Chord
+
+    def __post_init__(self) -> None:
+        for (one, chord), (other, same) in combinations(self.meanings, 2):
+            if chord == same:
+                raise ValueError(f"{_name(chord)} means {one} and {other}; give each a chord of its own")
+        for meaning, chord in self.meanings:
+            stops = [stop for stop in self.emergency_stop if stop <= chord]
+            if stops and meaning != "emergency_stop":
+                raise ValueError(f"{_name(chord)} for {meaning} holds {_name(stops[0])}, which is an emergency stop")
+        for request, chord in self.requests.items():
+            if len(chord) < 2:
+                raise ValueError(f"a single button means {request}; add one, so that it is not pressed by accident")
+
+    @property
+    def meanings(self) -> list[tuple[str, frozenset[str]]]:
+        """Every chord with its meaning."""
+        return [
+            ("deadman", self.deadman),
+            *(("emergency_stop", chord) for chord in self.emergency_stop),
+            *self.requests.items(),
+            ("slow", self.slow),
+            ("fast", self.fast),
+            *((f"lower {field}", chords[0]) for field, chords in self.pose.items()),
+            *((f"raise {field}", chords[1]) for field, chords in self.pose.items()),
+            ("level", self.level),
+        ]
+
+
+class KeyStep(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Keys that lower and raise a setpoint field, and by how much (SI units)."""
+
+    lower: Keys
+    higher: Keys
+    size: Annotated[float, Meta(gt=0.0)]
+
+
+class KeySteps(_Section, frozen=True, forbid_unknown_fields=True):
+    """Steps of the velocity's and the pose's fields."""
+
+    vx: KeyStep
+    vy: KeyStep
+    yaw_rate: KeyStep
+    height: KeyStep
+    roll: KeyStep
+    pitch: KeyStep
+
+
+class Keyboard(_Section, frozen=True, forbid_unknown_fields=True):
+    """Meanings of keys: a lower-case character, or space, escape, up, down, left, right."""
+
+    steps: KeySteps
+    halt: Keys
+    level: Keys
+    requests: dict[Request, Keys]
+
+    def __post_init__(self) -> None:
+        if missing := [request.value for request in Request if request not in self.requests]:
+            raise ValueError(f"requests lacks {', '.join(missing)}")
+        meaning: dict[str, str] = {}
+        for name, keys in self.meanings:
+            for key in keys:
+                if key in meaning:
+                    raise ValueError(f"the key {key!r} means {meaning[key]} and {name}; give each a key of its own")
+                meaning[key] = name
+
+    @property
+    def meanings(self) -> list[tuple[str, tuple[str, ...]]]:
+        """Every meaning with its keys."""
+        steps: dict[str, KeyStep] = msgspec.structs.asdict(self.steps)
+        return [
+            *((f"lower {field}", step.lower) for field, step in steps.items()),
+            *((f"raise {field}", step.higher) for field, step in steps.items()),
+            ("halt", self.halt),
+            ("level", self.level),
+            *((request.value, keys) for request, keys in self.requests.items()),
+        ]
+
+
+class RemoteControl(Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole of config/remote.yaml."""
+
+    sources: Sources
+    joystick: Joystick
+    layouts: dict[str, JoyLayout]
+    keyboard: Keyboard
+
+    def __post_init__(self) -> None:
+        check_sources(self.sources)
+        needed = {axis.lstrip("-") for axis in msgspec.structs.astuple(self.joystick.velocity)}
+        needed = needed.union(*(chord for _, chord in self.joystick.meanings))
+        for name in ("unitree", DEFAULT_LAYOUT):
+            if name not in self.layouts:
+                raise ValueError(f"layouts lacks {name}")
+        for name, layout in self.layouts.items():
+            msgspec.structs.force_setattr(layout, "name", name)
+            if missing := sorted(needed - layout.controls):
+                raise ValueError(f"layout {name} lacks {', '.join(missing)}, which joystick gives a meaning")
+        repeated([layout.frame_id for layout in self.layouts.values() if layout.frame_id], "layouts have the frame_id")
+
+    def source(self, name: str) -> Source:
+        """The source of that name. Raises ValueError where there is none."""
+        for source in self.sources:
+            if source.name == name:
+                return source
+        raise ValueError(f"the remote control file lists no source {name}; add it to `sources`")
+
+    def layout(self, name: str) -> JoyLayout:
+        """The layout of that name. Raises ValueError where there is none."""
+        if name not in self.layouts:
+            raise ValueError(f"there is no joystick layout {name!r}; known are {', '.join(self.layouts)}")
+        return self.layouts[name]
+
+    def layout_of(self, frame_id: str, otherwise: str = DEFAULT_LAYOUT) -> JoyLayout:
+        """The layout of the device whose messages have that frame_id; `otherwise` if no layout has it."""
+        same = (layout for layout in self.layouts.values() if layout.frame_id and layout.frame_id == frame_id)
+        return next(same, self.layout(otherwise))
+
+
+def load_remote_control(path: str | Path = REMOTE_FILE) -> RemoteControl:
+    """Read the file at `path`, by default the suite's own. Raises SettingsError with one sentence."""
+    return read_settings(path, RemoteControl, "remote control file")
+
+
+def _sign(axis: str) -> float:
+    return -1.0 if axis.startswith("-") else 1.0
+
+
+def _name(chord: frozenset[str]) -> str:
+    return "+".join(sorted(chord))
