@@ -30,7 +30,7 @@ from rosbags.rosbag2 import CompressionMode  # noqa: E402
 from fcnet_core.model_file import load_model  # noqa: E402
 from fcnet_core.robot import load_robot  # noqa: E402
 from fcnet_replay.bags.bag import open_bag  # noqa: E402
-from fcnet_replay.evaluation import SHIPPED, judge_bag  # noqa: E402
+from fcnet_replay.evaluation import SHIPPED, evaluate_bag  # noqa: E402
 from fcnet_replay.read_run import read_run  # noqa: E402
 from fcnet_replay.report.page import page  # noqa: E402
 
@@ -87,7 +87,7 @@ def _times(bag: Path) -> tuple[float, float, float]:
     read_run(open_bag(bag))
     read = time.process_time() - begun
     begun = time.process_time()
-    judged = judge_bag(bag)
+    judged = evaluate_bag(bag)
     json.dumps(judged.figures, allow_nan=False)
     judging = time.process_time() - begun
     page(judged)
@@ -103,7 +103,7 @@ def _command(arguments: list[str]) -> tuple[float, float]:
 
 
 def _page_size(bag: Path) -> int:
-    return len(page(judge_bag(bag)).encode())
+    return len(page(evaluate_bag(bag)).encode())
 
 
 if __name__ == "__main__":

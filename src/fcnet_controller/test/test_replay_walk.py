@@ -15,8 +15,8 @@ from fcnet_controller.replay.core import ReplayCore
 from fcnet_controller.replay.steps import ReplayWalk
 from fcnet_core.policies.registry import load_policy
 from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS
-from fcnet_replay.inferred_steps import TimedStates
-from fcnet_replay.policy_replay import compare_closed
+from fcnet_replay.policy_replay import walk_over_states
+from fcnet_replay.run import RobotState, run_of_states
 from fcnet_ros.state import seconds
 
 RATE = 50.0
@@ -58,9 +58,9 @@ class States:
         time = np.array([seconds(stamp) for stamp in self.stamps])
         first = np.arange(COUNT) == 0
         upright = np.tile([0.0, 0.0, 0.0, 1.0], (COUNT, 1))
-        states = TimedStates(time, self.position, self.velocity, upright, self.turn, setpoint, first)
-        unknown = np.full((COUNT, 12), np.nan)
-        return compare_closed(load_policy(model, "numpy"), model, robot, states, unknown, feedback="own").action
+        states = RobotState(self.position, self.velocity, upright, self.turn)
+        run = run_of_states(time, states, setpoint, np.full((COUNT, 12), np.nan), first)
+        return walk_over_states(run, load_policy(model, "numpy"), model, robot).action
 
 
 @pytest.fixture

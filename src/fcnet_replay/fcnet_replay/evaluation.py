@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import string
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,95 +30,44 @@ from fcnet_replay.metrics import (
 from fcnet_replay.policy_replay import PolicyReplay, replay_policy
 from fcnet_replay.read_run import read_run
 from fcnet_replay.recording_notes import RecordingNotes, read_notes
-from fcnet_replay.run import RecordedRun
+from fcnet_replay.run import Run
 from fcnet_replay.topic_map import OWN, load_topic_map
 
-# Judges a bag: everything that `fcnet replay` reports, as numbers and names fit for JSON.
-
 FORMAT = 1
+SHIPPED = Path(fcnet_core.__file__).parent / "models"
+SECTIONS = ("modes_s", "timing", "motion", "tracking", "policies", "differences")  # that thresholds can be set in
+SHOWN = 12  # metrics in an error
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """bag: its path, as given; replays: one of each policy, the first of which the run is judged by; figures: see
+    """bag: its path, as given; replays: one of each policy, the first of which the run is evaluated by; figures: see
     docs/replay.md.
     """
 
     bag: str
-    run: RecordedRun
+    run: Run
     robot: Robot
-    notes: RecordingNotes
     replays: tuple[PolicyReplay, ...]
     velocity: Velocities
     figures: dict[str, Any]
 
-
-def evaluate(
-    bag: str, run: RecordedRun, robot: Robot, notes: RecordingNotes, replays: Sequence[PolicyReplay]
-) -> Evaluation:
-    """Judge a run and what policies make of it."""
-    velocity = velocities(run)
-    figures = {
-        "format": FORMAT,
-        "bag": bag,
-        "robot": robot.name,
-        "duration_s": _duration(run),
-        "recorded_with": {
-            "model": notes.model or None,
-            "model_fingerprint": notes.model_fingerprint or None,
-            "git_revision": notes.git_revision or None,
-            "parameters": notes.parameters,
-        },
-        "problems": list(run.problems),
-        "modes_s": mode_times(run),
-        "timing": timing(run),
-        "motion": body_motion(run, robot),
-        "tracking": command_tracking(velocity),
-        "policies": {replay.label: _policy(replay, notes) for replay in replays},
-        "differences": {
-            f"{replay.label}-{replays[0].label}": policy_difference(replays[0].loop, replay.loop)
-            for replay in replays[1:]
-        },
-    }
-    return Evaluation(bag, run, robot, notes, tuple(replays), velocity, figures)
+    @property
+    def notes(self) -> RecordingNotes:
+        """The recorder's, until report/ takes them from the run."""
+        return self.run.notes
 
 
-def _policy(replay: PolicyReplay, notes: RecordingNotes) -> dict[str, Any]:
-    fingerprint = replay.model.fingerprint
-    known = notes.model_fingerprint
-    return {
-        "model": replay.name,
-        "fingerprint": fingerprint,
-        "is_the_recorded_one": fingerprint == known if known else None,
-        "basis": replay.basis,
-        "steps_of_unknown_phase": replay.unknown_phase,
-        "cold_starts": int(replay.loop.cold.sum()),
-        "action_error_rad": action_error(replay.loop),
-        "smoothness": smoothness(replay.loop.action, replay.loop.cold, replay.period),
-        "recorded_smoothness": smoothness(replay.loop.recorded, replay.loop.cold, replay.period),
-    }
-
-
-def _duration(run: RecordedRun) -> float:
-    received = np.concatenate([run.joints.received, run.imu.received])
-    return float(np.ptp(received))
-
-
-# From a bag's path to its evaluation: which robot and which policies, where the user does not say.
-
-SHIPPED = Path(fcnet_core.__file__).parent / "models"
-
-
-def judge_bag(
+def evaluate_bag(
     path: Path,
     policies: Sequence[Path] = (),
     robot_name: str | None = None,
     namespace: str | None = None,
     topics: Path | None = None,
 ) -> Evaluation:
-    """Read the bag, replay the policies (default: the recorded one, else the robot's shipped one), and judge both.
+    """Read a bag, replay the policies (default: the recorded one, else the robot's shipped one) and evaluate both.
 
-    Raises BagError, ModelFileError, RobotFileError, TopicMapError or ReplayError with one sentence.
+    Raises ReplayError, ModelFileError, SettingsError or RobotFileError with one sentence.
     """
     if len(policies) > len(string.ascii_uppercase):
         raise ReplayError(f"{len(policies)} policies are too many for one report; compare at most 26")
@@ -126,22 +75,19 @@ def judge_bag(
     bag = open_bag(path)
     notes = read_notes(bag.custom)
     models = [(str(file), load_model(file)) for file in policies]
-    robot = load_robot(robot_name or notes.robot or _robot_of(models, path))
+    robot_name = robot_name or notes.robot or (models[0][1].card.robot if models else "")
+    if not robot_name:
+        raise ReplayError(f"the bag {path} does not say which robot it is of; add --robot, for example --robot aliengo")
+    robot = load_robot(robot_name)
     models = models or _default_policy(notes, robot.name)
     for _, model in models:
         check_robot(model, robot)
     run = read_run(bag, notes.namespace if namespace is None else namespace, sources)
     replays = [
-        replay_policy(run, label, name, model, robot, notes.control_rate)
+        replay_policy(run, model, robot, label, name)
         for label, (name, model) in zip(string.ascii_uppercase, models, strict=False)
     ]
-    return evaluate(str(path), run, robot, notes, replays)
-
-
-def _robot_of(models: Sequence[tuple[str, PolicyModel]], path: Path) -> str:
-    if not models:
-        raise ReplayError(f"the bag {path} does not say which robot it is of; add --robot, for example --robot aliengo")
-    return models[0][1].card.robot
+    return evaluate(str(path), run, robot, replays)
 
 
 def _default_policy(notes: RecordingNotes, robot: str) -> list[tuple[str, PolicyModel]]:
@@ -157,67 +103,89 @@ def _default_policy(notes: RecordingNotes, robot: str) -> list[tuple[str, Policy
     return []
 
 
-# Limits for figures, for use in continuous integration.
+def evaluate(bag: str, run: Run, robot: Robot, replays: Sequence[PolicyReplay]) -> Evaluation:
+    """All figures of a run and of what policies do in it."""
+    velocity, notes = velocities(run), run.notes
+    figures = {
+        "format": FORMAT,
+        "bag": bag,
+        "robot": robot.name,
+        "duration_s": float(np.ptp(np.concatenate([run.joints.received, run.imu.received]))),
+        "recorded_with": {
+            "model": notes.model or None,
+            "model_fingerprint": notes.model_fingerprint or None,
+            "git_revision": notes.git_revision or None,
+            "parameters": notes.parameters,
+        },
+        "problems": list(run.problems),
+        "modes_s": mode_times(run),
+        "timing": timing(run),
+        "motion": body_motion(run, robot),
+        "tracking": command_tracking(velocity),
+        "policies": {replay.label: _policy(replay, notes.model_fingerprint) for replay in replays},
+        "differences": {
+            f"{replay.label}-{replays[0].label}": policy_difference(replays[0], replay) for replay in replays[1:]
+        },
+    }
+    return Evaluation(bag, run, robot, tuple(replays), velocity, figures)
 
-SECTIONS = ("modes_s", "timing", "motion", "tracking", "policies", "differences")
-SHOWN = 12  # metrics told in an error
+
+def _policy(replay: PolicyReplay, recorded: str) -> dict[str, Any]:
+    fingerprint = replay.model.fingerprint
+    return {
+        "model": replay.name,
+        "fingerprint": fingerprint,
+        "is_the_recorded_one": fingerprint == recorded if recorded else None,
+        "basis": replay.basis,
+        "steps_of_unknown_phase": replay.unknown_phase,
+        "cold_starts": int(replay.cold.sum()),
+        "action_error_rad": action_error(replay),
+        "smoothness": smoothness(replay.action, replay.cold, replay.period),
+        "recorded_smoothness": smoothness(replay.recorded, replay.cold, replay.period),
+    }
 
 
-class ThresholdError(ValueError):
-    """A threshold cannot be understood; the sentence says what is expected."""
+def parse_threshold(text: str) -> tuple[str, float]:
+    """Metric and limit of METRIC=VALUE. A metric is the path of a figure, such as motion.tilt_rad.max.
 
-
-@dataclass(frozen=True)
-class Threshold:
-    """metric: the path of a figure, with dots between its names, such as motion.tilt_rad.max; limit: the largest
-    value that is accepted.
+    Raises ReplayError.
     """
-
-    metric: str
-    limit: float
-
-
-def parse_threshold(text: str) -> Threshold:
-    """A threshold from METRIC=VALUE. Raises ThresholdError."""
-    metric, equals, value = text.partition("=")
+    metric, _, value = text.partition("=")
     try:
         limit = float(value)
     except ValueError:
         limit = math.nan
-    if not metric or not equals or math.isnan(limit):
-        raise ThresholdError(f"a threshold is METRIC=VALUE, such as motion.tilt_rad.max=0.5, not {text!r}")
-    return Threshold(metric, limit)
+    if not metric or math.isnan(limit):
+        raise ReplayError(f"a threshold is METRIC=VALUE, such as motion.tilt_rad.max=0.5, not {text!r}")
+    return metric, limit
 
 
-def broken_thresholds(figures: dict[str, Any], thresholds: Sequence[Threshold]) -> list[str]:
+def broken_thresholds(figures: Mapping[str, Any], thresholds: Sequence[tuple[str, float]]) -> list[str]:
     """A sentence for each threshold that is broken. A figure that is not known breaks its threshold.
 
-    A metric of a policy may leave out `policies.A.`. Raises ThresholdError for a metric that does not exist.
+    A metric of a policy may leave out `policies.A.`. Raises ReplayError for a metric that does not exist.
     """
     known = dict(_metrics({section: figures[section] for section in SECTIONS}))
-    first = {name.removeprefix("policies.A."): value for name, value in known.items()}
+    short = {name.removeprefix("policies.A."): value for name, value in known.items()}
+    known = {**short, **known}
     broken = []
-    for threshold in thresholds:
-        if threshold.metric not in {**first, **known}:
-            raise ThresholdError(_unknown(threshold.metric, list(first)))
-        value = {**first, **known}[threshold.metric]
+    for metric, limit in thresholds:
+        if metric not in known:
+            words = metric.lower().replace(".", "_").split("_")
+            nearest = sorted(short, key=lambda name: -sum(word in name.lower() for word in words))[:SHOWN]
+            raise ReplayError(f"there is no metric {metric}; some that there are: {', '.join(nearest)}; --json has all")
+        value = known[metric]
         if value is None:
-            broken.append(f"{threshold.metric} is not known, and at most {threshold.limit:g} is allowed")
-        elif not value <= threshold.limit:
-            broken.append(f"{threshold.metric} is {value:.6g}, above {threshold.limit:g}")
+            broken.append(f"{metric} is not known, and at most {limit:g} is allowed")
+        elif not value <= limit:
+            broken.append(f"{metric} is {value:.6g}, above {limit:g}")
     return broken
 
 
-def _metrics(figures: dict[str, Any], path: str = "") -> Iterator[tuple[str, float | None]]:
+def _metrics(figures: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, float | None]]:
     """Every figure that a threshold can be set for, by its path."""
     for name, value in figures.items():
         if isinstance(value, dict):
             yield from _metrics(value, f"{path}{name}.")
         elif value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
             yield f"{path}{name}", value
-
-
-def _unknown(metric: str, known: list[str]) -> str:
-    words = metric.lower().replace(".", "_").split("_")
-    nearest = sorted(known, key=lambda name: -sum(word in name.lower() for word in words))[:SHOWN]
-    return f"there is no metric {metric}; some that there are: {', '.join(nearest)}; --json has all"

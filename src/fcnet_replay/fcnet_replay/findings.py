@@ -1,4 +1,4 @@
-"""What a report says first, in words: whether bag, policy and robot were as they should be."""
+"""The verdict of an evaluation in words, which reports begin with, and the summary for a terminal."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from fcnet_replay.evaluation import Evaluation
 from fcnet_replay.metrics import AGREEMENT
 from fcnet_replay.policy_replay import PolicyReplay
 
-# What a report says first, in words: whether bag, policy and robot were as they should be.
-
 Level = Literal["good", "note", "bad"]
+MARKS = {"good": "  ok   ", "note": "  note ", "bad": "  BAD  "}
 MUCH_TIME = 0.05  # share of time at a limit that deserves a word
 ROUGH = 0.2  # share of high frequencies above which targets shake the legs
 LATE_START = 0.5  # [s] from the start of a robot to the first message of a topic
 SLOW = 0.02  # [s] from state to target, beyond which a cycle of 50 Hz acts on the state before the last
-MOST_PROBLEMS = 8  # told one by one
+MOST_PROBLEMS = 8  # in the verdict
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,14 @@ def _policies(evaluation: Evaluation) -> Iterator[Finding]:
         if figures["is_the_recorded_one"] is False:
             yield Finding("note", f"Policy {replay.label} is not the one that the bag was recorded with.")
         yield from _doubts(replay)
-    yield from _rough(evaluation)
+        share = figures["smoothness"]["high_frequency_share"]
+        if share is not None and share > ROUGH:
+            limit = figures["smoothness"]["high_frequency_hz"]
+            yield Finding(
+                "note",
+                f"{share:.0%} of the motion that policy {replay.label} asks for is above {limit:g} Hz: the targets are "
+                "rough.",
+            )
 
 
 def _error(label: str, figures: dict[str, Any]) -> Finding:
@@ -74,23 +80,21 @@ def _error(label: str, figures: dict[str, Any]) -> Finding:
             f"Policy {label} reproduces every one of the {error['steps']} {which} targets: the "
             f"largest difference is {error['max']:.1e} rad.",
         )
-    same = figures["is_the_recorded_one"] and figures["basis"] == "recorded"
     sentence = (
         f"Policy {label} differs from the recorded targets by {error['rmse']:.3g} rad (root mean square), at most "
         f"{error['max']:.3g} rad, over {error['steps']} steps"
     )
-    if same:
+    if figures["is_the_recorded_one"] and figures["basis"] == "recorded":
         return Finding("bad", f"{sentence}, although it is the recorded one: up to {AGREEMENT:g} rad would be right.")
     return Finding("note", f"{sentence}.")
 
 
 def _doubts(replay: PolicyReplay) -> Iterator[Finding]:
     """Why differences may not be the policy's."""
-    loop = replay.loop
-    if replay.basis == "counted":
+    if replay.basis == "inferred":
         yield Finding(
             "note",
-            "The bag does not tell the policy's steps: they were put together by counting targets. A part of the "
+            "The bag does not hold the policy's steps: they were inferred by counting targets. A part of the "
             "differences is due to that.",
         )
     if replay.unknown_phase:
@@ -99,43 +103,29 @@ def _doubts(replay: PolicyReplay) -> Iterator[Finding]:
             f"The gait's phase may be wrong in {replay.unknown_phase} of the steps: the bag lacks the beginning of "
             "their walk, or targets in it. Differences may say little there.",
         )
-    if loop.lost:
+    if replay.lost:
         yield Finding(
             "note",
-            f"{loop.lost} steps cannot be replayed by policy {replay.label}: "
+            f"{replay.lost} steps cannot be replayed by policy {replay.label}: "
             "messages that they saw are missing or unusable.",
         )
-    if loop.missing:
-        yield Finding("bad", f"The bag lacks {loop.missing} steps between those that it tells.")
-    if replay.basis != "alone" and not loop.comparable.all():
+    if replay.missing:
+        yield Finding("bad", f"The bag lacks {replay.missing} steps between those that it holds.")
+    if replay.basis != "alone" and not replay.comparable.all():
         yield Finding(
             "note",
-            f"{int((~loop.comparable).sum())} steps are not compared: after missing messages, and where a bag begins "
+            f"{int((~replay.comparable).sum())} steps are not compared: after missing messages, and where a bag begins "
             "in the middle of a walk, nobody knows what the recorded policy remembered. The replay starts cold there.",
         )
 
 
-def _rough(evaluation: Evaluation) -> Iterator[Finding]:
-    for replay in evaluation.replays:
-        smooth = evaluation.figures["policies"][replay.label]["smoothness"]
-        share = smooth["high_frequency_share"]
-        if share is not None and share > ROUGH:
-            yield Finding(
-                "note",
-                f"{share:.0%} of the motion that policy {replay.label} asks for is above "
-                f"{smooth['high_frequency_hz']:g} Hz: the targets are rough.",
-            )
-
-
 def _robot(evaluation: Evaluation) -> Iterator[Finding]:
-    motion, robot = evaluation.figures["motion"], evaluation.robot
+    motion, limit = evaluation.figures["motion"], evaluation.robot.safety.max_tilt
     largest = motion["tilt_rad"]["max"]
     if largest is not None:
-        steep = largest > robot.safety.max_tilt
         yield Finding(
-            "bad" if steep else "good",
-            f"The trunk tilted by at most {np.degrees(largest):.0f}°, "
-            f"the limit is {np.degrees(robot.safety.max_tilt):.0f}°.",
+            "bad" if largest > limit else "good",
+            f"The trunk tilted by at most {np.degrees(largest):.0f}°, the limit is {np.degrees(limit):.0f}°.",
         )
     fault = evaluation.figures["modes_s"].get("fault")
     if fault is not None:
@@ -169,51 +159,30 @@ def _timing(timing: dict[str, Any]) -> Iterator[Finding]:
             )
     latency = timing["state_to_target_s"]["p99"]
     if latency is not None:
-        slow = latency > SLOW
         yield Finding(
-            "note" if slow else "good",
+            "note" if latency > SLOW else "good",
             f"99 % of the targets left within {1e3 * latency:.1f} ms of the state that they answer to.",
         )
 
 
-# A report in a few lines, for the terminal.
-
-MARKS = {"good": "  ok   ", "note": "  note ", "bad": "  BAD  "}
-
-
 def summary(evaluation: Evaluation) -> str:
-    """The verdict and the most important figures."""
+    """The verdict and the most important figures, for a terminal."""
     figures = evaluation.figures
     modes = ", ".join(f"{mode} {seconds:.1f} s" for mode, seconds in figures["modes_s"].items()) or "not recorded"
-    lines = [
-        f"{evaluation.bag}: {figures['duration_s']:.1f} s of {figures['robot']}; modes: {modes}",
-        *(f"{MARKS[finding.level]}{finding.sentence}" for finding in findings(evaluation)),
-        *_policies_of_summary(evaluation),
-        *_topics(evaluation),
-    ]
-    return "\n".join(lines)
-
-
-def _policies_of_summary(evaluation: Evaluation) -> Iterator[str]:
+    lines = [f"{evaluation.bag}: {figures['duration_s']:.1f} s of {figures['robot']}; modes: {modes}"]
+    lines += [f"{MARKS[finding.level]}{finding.sentence}" for finding in findings(evaluation)]
     if evaluation.replays:
-        yield "  policy   steps  error rms      p99      max [rad]   jerk rms [rad/s^3]  above 8 Hz  file"
+        lines.append("  policy   steps  error rms      p99      max [rad]   jerk rms [rad/s^3]  above 8 Hz  file")
     for replay in evaluation.replays:
-        figures = evaluation.figures["policies"][replay.label]
-        error, smooth = figures["action_error_rad"], figures["smoothness"]
-        sizes = "".join(f"{_number(error[name], '9.2g')}" for name in ("rmse", "p99", "max"))
-        yield (
-            f"  {replay.label:<6}{len(replay.loop.time):>8}  {sizes}         "
-            f"{_number(smooth['jerk_rms_rad_s3'], '11.3g')}         {_number(smooth['high_frequency_share'], '9.1%')}"
-            f"  {replay.name}"
-        )
-
-
-def _topics(evaluation: Evaluation) -> Iterator[str]:
-    yield "  topic               messages   rate [Hz]   gaps   late   out of order"
-    for topic, figures in evaluation.figures["timing"]["topics"].items():
-        counts = [figures.get(name) for name in ("gaps", "late", "out_of_order")]
-        told = "".join(f"{_number(count, '7d')}" for count in counts)
-        yield f"  {topic:<18}{figures['messages']:>10}{_number(figures.get('rate_hz'), '12.1f')}{told}"
+        error, smooth = (figures["policies"][replay.label][part] for part in ("action_error_rad", "smoothness"))
+        sizes = "".join(_number(error[name], "9.2g") for name in ("rmse", "p99", "max"))
+        jerk, high = _number(smooth["jerk_rms_rad_s3"], "11.3g"), _number(smooth["high_frequency_share"], "9.1%")
+        lines.append(f"  {replay.label:<6}{len(replay.time):>8}  {sizes}         {jerk}         {high}  {replay.name}")
+    lines.append("  topic               messages   rate [Hz]   gaps   late   out of order")
+    for topic, part in figures["timing"]["topics"].items():
+        counts = "".join(_number(part.get(name), "7d") for name in ("gaps", "late", "out_of_order"))
+        lines.append(f"  {topic:<18}{part['messages']:>10}{_number(part.get('rate_hz'), '12.1f')}{counts}")
+    return "\n".join(lines)
 
 
 def _number(value: float | None, form: str) -> str:

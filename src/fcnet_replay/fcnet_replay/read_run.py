@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
+from operator import itemgetter
 
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_core.command import COMMAND_SIZE
+from fcnet_core.command import COMMAND_SIZE, CommandArbiter
 from fcnet_core.observation import SCALARS, SIZE
 from fcnet_core.remote import Source, load_remote_map
 from fcnet_replay.bags.bag import Bag
 from fcnet_replay.bags.message_batch import BagError, MessageBatch
+from fcnet_replay.recording_notes import RecordingNotes, read_notes
 from fcnet_replay.run import (
-    CommandRecord,
     CycleRecord,
     ImuRecord,
     JointRecord,
     ModeRecord,
     OdometryRecord,
-    PoseRecord,
-    RecordedRun,
+    Run,
+    SetpointRecord,
     StepRecord,
     TargetRecord,
-    VelocityRecord,
 )
 from fcnet_replay.topic_map import OWN, TopicSource
 from fcnet_replay.topic_reader import (
@@ -98,7 +99,7 @@ def _text(text: bytes) -> bytes:
     return struct.pack("<I", len(text) + 1) + text + b"\0"
 
 
-# Reads a RecordedRun from a bag.
+# Reads a Run from a bag.
 
 Array = npt.NDArray[np.float64]
 MANY = 12  # topics told in an error
@@ -114,7 +115,7 @@ PICKERS: dict[str, tuple[int, Picker]] = {
 }
 
 
-def read_run(bag: Bag, namespace: str = "", sources: Mapping[str, TopicSource] = OWN) -> RecordedRun:
+def read_run(bag: Bag, namespace: str = "", sources: Mapping[str, TopicSource] = OWN) -> Run:
     """Read the topics of one robot. Raises BagError when the bag has no joint_states or no imu/data, and
     RemoteFileError where config/remote.yaml cannot be used.
     """
@@ -142,21 +143,58 @@ def read_run(bag: Bag, namespace: str = "", sources: Mapping[str, TopicSource] =
     for record in ("joint_states", "imu/data"):
         if not len(rows[record][0]):
             raise BagError(_without(bag, topics[record], problems))
-    return RecordedRun(
+    notes, mode = read_notes(bag.custom), _mode(*rows["mode"])
+    return Run(
         joints=JointRecord(*_stamped(*rows["joint_states"], 3)),
         imu=_imu(*rows["imu/data"]),
         targets=TargetRecord(*_stamped(*rows["joint_trajectory"], 1)),
-        steps=_steps(*rows["policy_step"]),
-        commands=tuple(
-            CommandRecord(speaker.name, VelocityRecord(*rows[speaker.velocity]), _pose(*rows[speaker.pose]))
-            for speaker in speakers
-        ),
+        setpoints=_setpoints(speakers, rows, mode, notes),
         odometry=_odometry(*rows["odom"]),
-        mode=_mode(*rows["mode"]),
+        steps=_steps(*rows["policy_step"]),
+        mode=mode,
         cycles=cycles.record(),
+        period=1.0 / notes.control_rate if notes.control_rate else None,
+        notes=notes,
         problems=(*problems, *_without_stamps(topics, rows)),
-        custom=bag.custom,
+        silent=tuple(
+            kind
+            for kind in ("cmd_vel", "cmd_pose")
+            if not any(len(rows[topic][0]) for topic, other in kinds.items() if other == kind)
+        ),
     )
+
+
+Event = tuple[float, Callable[[], object]]  # when [s], and what happens
+AFTER = 1e-6  # [s] beyond its timeout a command is stale
+
+
+def _setpoints(
+    speakers: Sequence[Source], rows: Mapping[str, tuple[Array, Array]], mode: ModeRecord, notes: RecordingNotes
+) -> SetpointRecord:
+    """What the controller was asked for, decided between the sources by the controller's own CommandArbiter.
+
+    It changes only when a message arrives or grows stale, and when the controller leaves fault, which clears it.
+    """
+    arbiter = CommandArbiter(notes.command_timeout)
+    arbiter.set_style(*notes.style)
+    changes = zip(pairwise(mode.modes), mode.received.tolist()[1:], strict=False)
+    events: list[Event] = [(time, arbiter.clear) for change, time in changes if change == ("fault", "passive")]
+    for speaker in speakers:
+        source = arbiter.add_source(speaker.name)
+        for time, (vx, vy, yaw_rate) in zip(*(part.tolist() for part in rows[speaker.velocity]), strict=True):
+            events.append((time, partial(source.set_velocity, vx, vy, yaw_rate, time)))
+        for time, (height, *orientation) in zip(*(part.tolist() for part in rows[speaker.pose]), strict=True):
+            events.append((time, partial(source.set_pose, height, tuple(orientation), time)))
+        for received in (rows[speaker.velocity][0], rows[speaker.pose][0]):
+            times = np.sort(received)
+            last = times[np.diff(times, append=np.inf) > notes.command_timeout]
+            events += [(time + notes.command_timeout + AFTER, lambda: None) for time in last.tolist()]
+    changed, values = [-np.inf], [arbiter.wanted(-np.inf)]
+    for time, happen in sorted(events, key=itemgetter(0)):
+        happen()
+        changed.append(time)
+        values.append(arbiter.wanted(time))
+    return SetpointRecord(np.array(changed), np.array(values))
 
 
 def _kinds(speakers: Sequence[Source]) -> dict[str, str]:
@@ -219,10 +257,6 @@ def _odometry(received: Array, rows: Array) -> OdometryRecord:
 def _steps(_received: Array, rows: Array) -> StepRecord:
     target, previous, joints, imu, cold = rows[:, : len(SCALARS)].T
     return StepRecord(target, previous, joints, imu, cold > 0.5, rows[:, -COMMAND_SIZE:])
-
-
-def _pose(received: Array, rows: Array) -> PoseRecord:
-    return PoseRecord(received, rows[:, 0], rows[:, 1:])
 
 
 def _mode(received: Array, rows: Array) -> ModeRecord:

@@ -1,42 +1,31 @@
-"""One recorded run of a robot as arrays."""
+"""One run of a robot as arrays, the same whether a bag, an Isaac Gym recording or a simulation holds it.
+
+Stamps [s] are of the robot's clock, times of reception [s] of the recorder's; joints are in JOINT_NAMES order.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-# Finds messages of a recording by their time.
+from fcnet_core.command import COMMAND_SIZE
+from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS
+from fcnet_replay.recording_notes import RecordingNotes
 
 Array = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+STALE = 0.1  # [s] an older state is none: the controller would not have walked on it
 SAME_STAMP = 1e-6  # [s] stamps as doubles are good to half a microsecond
+JOINTS = len(JOINT_NAMES)
 
-
-def newest(stamps: Array, time: Array) -> Rows:
-    """Which of `stamps` is the newest at each time; -1 before the first. Out of order, the newest is the largest."""
-    order = np.argsort(stamps, kind="stable")
-    place = np.searchsorted(stamps[order], time, side="right") - 1
-    return np.where(place >= 0, order[place], -1)
-
-
-def same(stamps: Array, wanted: Array) -> Rows:
-    """Where in `stamps` each wanted stamp is; -1 where it is not."""
-    if not len(stamps):
-        return np.full(len(wanted), -1)
-    order = np.argsort(stamps, kind="stable")
-    ranked = stamps[order]
-    place = np.clip(np.searchsorted(ranked, wanted - SAME_STAMP), 0, len(stamps) - 1)
-    return np.where(np.abs(ranked[place] - wanted) <= SAME_STAMP, order[place], -1)
-
-
-# What a bag tells about one run of a robot, as arrays.
 
 @dataclass(frozen=True)
 class JointRecord:
-    """N joint_states: received and stamp (N,) [s]; position, velocity, effort (N, 12) in JOINT_NAMES order [rad, rad/s,
-    Nm], effort NaN where it was not told.
+    """N joint_states: received and stamp (N,) [s]; position, velocity, effort (N, 12) [rad, rad/s, Nm], effort NaN
+    where unknown.
     """
 
     received: Array
@@ -49,7 +38,7 @@ class JointRecord:
 @dataclass(frozen=True)
 class ImuRecord:
     """N imu/data: received and stamp (N,) [s]; orientation (N, 4) x, y, z, w; angular velocity (N, 3) [rad/s] and
-    linear acceleration (N, 3) [m/s^2] in the body frame.
+    linear acceleration (N, 3) [m/s^2] in the body frame, the latter NaN where unknown.
     """
 
     received: Array
@@ -61,7 +50,9 @@ class ImuRecord:
 
 @dataclass(frozen=True)
 class TargetRecord:
-    """N joint_trajectory: received and stamp (N,) [s]; position (N, 12) [rad], NaN where joints were to be damped."""
+    """N joint_trajectory: received and stamp (N,) [s]; position (N, 12) [rad], NaN where joints were to be damped or
+    the target is unknown.
+    """
 
     received: Array
     stamp: Array
@@ -69,41 +60,17 @@ class TargetRecord:
 
 
 @dataclass(frozen=True)
-class StepRecord:
-    """N steps of the policy, see fcnet_core/observation.py: stamps (N,) [s], cold (N,), command (N, 16)."""
-
-    target_stamp: Array
-    previous_stamp: Array
-    joints_stamp: Array
-    imu_stamp: Array
-    cold: npt.NDArray[np.bool_]
-    command: Array
-
-
-@dataclass(frozen=True)
-class VelocityRecord:
-    """N commanded velocities: received (N,) [s]; velocity (N, 3): forward, sideways [m/s], yaw rate [rad/s]."""
+class SetpointRecord:
+    """What the controller was asked for, from N times of reception (N,) [s] on: value (N, 9) in SETPOINT_FIELDS order.
+    The first time may be -inf.
+    """
 
     received: Array
-    velocity: Array
+    value: Array
 
-
-@dataclass(frozen=True)
-class PoseRecord:
-    """N commanded poses: received (N,) [s]; height offset (N,) [m]; orientation (N, 4) x, y, z, w, to the heading."""
-
-    received: Array
-    height: Array
-    orientation: Array
-
-
-@dataclass(frozen=True)
-class CommandRecord:
-    """What one of the sources in config/remote.yaml has said."""
-
-    source: str
-    velocity: VelocityRecord
-    pose: PoseRecord
+    def at(self, received: Array) -> Array:
+        """The setpoints (K, 9) at K times of reception [s]."""
+        return self.value[np.searchsorted(self.received, received, side="right") - 1]
 
 
 @dataclass(frozen=True)
@@ -121,6 +88,18 @@ class OdometryRecord:
 
 
 @dataclass(frozen=True)
+class StepRecord:
+    """N steps of the policy, see fcnet_core/observation.py: stamps (N,) [s] of messages, cold (N,), command (N, 16)."""
+
+    target_stamp: Array
+    previous_stamp: Array
+    joints_stamp: Array
+    imu_stamp: Array
+    cold: Mask
+    command: Array
+
+
+@dataclass(frozen=True)
 class ModeRecord:
     """N changes of the controller's mode: received (N,) [s] and the modes."""
 
@@ -130,25 +109,112 @@ class ModeRecord:
 
 @dataclass(frozen=True)
 class CycleRecord:
-    """What the controller said about itself N times: received (N,) [s], and how many cycles it had run until then."""
+    """The controller's own count of its cycles, reported N times: received (N,) [s] and count (N,)."""
 
     received: Array
-    cycles: npt.NDArray[np.int64]
+    count: Rows
+
+
+NO_TARGETS = TargetRecord(np.empty(0), np.empty(0), np.empty((0, JOINTS)))
+NO_STEPS = StepRecord(*(np.empty(0),) * 4, np.empty(0, dtype=np.bool_), np.empty((0, COMMAND_SIZE)))
+NO_MODES = ModeRecord(np.empty(0), ())
+NO_CYCLES = CycleRecord(np.empty(0), np.empty(0, dtype=np.int64))
 
 
 @dataclass(frozen=True)
-class RecordedRun:
-    """Everything a replay uses. commands: of every source, the most important first; problems: sentences about what is
-    missing or left out; custom: the recorder's notes.
+class RobotState:
+    """What a policy sees of a robot at one time, a fcnet_core.observation.MeasuredState."""
+
+    joint_position: Array
+    joint_velocity: Array
+    orientation: Array
+    angular_velocity: Array
+
+
+@dataclass(frozen=True)
+class Run:
+    """Everything that a replay uses.
+
+    period [s] of the control cycles, None where unknown; starts (E,) [s]: stamps of the joint states with which
+    episodes begin, None where the recorder did not say; notes: the recorder's; problems: sentences about what is
+    missing or left out; silent: kinds of commands, cmd_vel or cmd_pose, of which no message was recorded.
     """
 
     joints: JointRecord
     imu: ImuRecord
     targets: TargetRecord
-    steps: StepRecord
-    commands: tuple[CommandRecord, ...]
+    setpoints: SetpointRecord
     odometry: OdometryRecord
-    mode: ModeRecord
-    cycles: CycleRecord
-    problems: tuple[str, ...]
-    custom: dict[str, str]
+    steps: StepRecord = NO_STEPS
+    mode: ModeRecord = NO_MODES
+    cycles: CycleRecord = NO_CYCLES
+    period: float | None = None
+    starts: Array | None = None
+    notes: RecordingNotes = field(default_factory=RecordingNotes)
+    problems: tuple[str, ...] = ()
+    silent: tuple[str, ...] = ()
+
+    def state(self, joints: int, imu: int) -> RobotState:
+        """The robot at one row of `joints` and one of `imu`."""
+        return RobotState(
+            self.joints.position[joints],
+            self.joints.velocity[joints],
+            self.imu.orientation[imu],
+            self.imu.angular_velocity[imu],
+        )
+
+
+def run_of_states(
+    time: Array,
+    state: RobotState,
+    setpoint: Array,
+    target: Array,
+    starts: Mask,
+    position: Array | None = None,
+    velocity: Array | None = None,
+    period: float | None = None,
+    notes: RecordingNotes | None = None,
+    problems: tuple[str, ...] = (),
+) -> Run:
+    """A run of which all records have the same T rows and times (T,) [s], as simulators write them.
+
+    state: arrays (T, ...); setpoint (T, 9); target (T, 12) [rad], decided in each state; starts (T,): rows with which
+    an episode begins; position (T, 3) [m] in the world frame and velocity (T, 3) [m/s] in the body frame of the trunk.
+    """
+    unknown = np.full((len(time), 3), np.nan)
+    assert setpoint.shape == (len(time), len(SETPOINT_FIELDS)), setpoint.shape
+    return Run(
+        JointRecord(time, time, state.joint_position, state.joint_velocity, np.full((len(time), JOINTS), np.nan)),
+        ImuRecord(time, time, state.orientation, state.angular_velocity, unknown),
+        TargetRecord(time, time, target),
+        SetpointRecord(time, setpoint),
+        OdometryRecord(
+            time,
+            time,
+            unknown if position is None else position,
+            state.orientation,
+            unknown if velocity is None else velocity,
+            state.angular_velocity,
+        ),
+        period=period,
+        starts=time[starts],
+        notes=notes or RecordingNotes(),
+        problems=problems,
+    )
+
+
+def newest(stamps: Array, time: Array) -> Rows:
+    """Which of `stamps` is the newest at each time; -1 before the first. Out of order, the newest is the largest."""
+    order = np.argsort(stamps, kind="stable")
+    place = np.searchsorted(stamps[order], time, side="right") - 1
+    return np.where(place >= 0, order[place], -1)
+
+
+def same(stamps: Array, wanted: Array) -> Rows:
+    """Where in `stamps` each wanted stamp is; -1 where it is not."""
+    if not len(stamps):
+        return np.full(len(wanted), -1)
+    order = np.argsort(stamps, kind="stable")
+    ranked = stamps[order]
+    place = np.clip(np.searchsorted(ranked, wanted - SAME_STAMP), 0, len(stamps) - 1)
+    return np.where(np.abs(ranked[place] - wanted) <= SAME_STAMP, order[place], -1)

@@ -130,14 +130,14 @@ def test_commands_that_were_not_recorded_are_told(bag, tmp_path, capsys) -> None
     assert "no cmd_vel and no cmd_pose in the bag, taken as zero" in capsys.readouterr().out
 
 
-def test_without_told_steps_the_gait_phase_is_counted_from_the_beginning_of_the_walk(bag, tmp_path) -> None:
+def test_without_recorded_steps_the_gait_phase_is_counted_from_the_beginning_of_the_walk(bag, tmp_path) -> None:
     exact = read_walk(bag("exact", edit=stood_before), BagReading()).steps
-    counted = read_walk(bag("plain", edit=stood_before, without=("controller/policy_step",)), BagReading()).steps
-    assert counted.basis == "counted" and len(counted) == len(exact) == 199
-    np.testing.assert_allclose(counted.command, exact.command, atol=1e-9)
-    np.testing.assert_array_equal(counted.target, exact.target)
-    np.testing.assert_array_equal(counted.last_action, exact.last_action)
-    assert np.abs(counted.joint_position - exact.joint_position).max() < 0.03  # a state that is one or two newer
+    inferred = read_walk(bag("plain", edit=stood_before, without=("controller/policy_step",)), BagReading()).steps
+    assert inferred.basis == "inferred" and len(inferred) == len(exact) == 199
+    np.testing.assert_allclose(inferred.command, exact.command, atol=1e-9)
+    np.testing.assert_array_equal(inferred.target, exact.target)
+    np.testing.assert_array_equal(inferred.last_action, exact.last_action)
+    assert np.abs(inferred.joint_position - exact.joint_position).max() < 0.03  # a state that is one or two newer
 
 
 def test_a_walk_whose_beginning_is_missing_has_no_known_phase(bag, tmp_path, capsys) -> None:

@@ -22,7 +22,7 @@ from fcnet_core.robot import load_robot
 from fcnet_replay.bags.bag import open_bag
 from fcnet_replay.findings import LATE_START
 from fcnet_replay.metrics import start_delays
-from fcnet_replay.policy_replay import replay_steps
+from fcnet_replay.policy_replay import replay_policy
 from fcnet_replay.read_run import read_run
 from fcnet_replay.recording_notes import read_notes
 
@@ -111,7 +111,7 @@ def offline(folder: Path):
     run = read_run(bag, NAMESPACE)
     robot = load_robot("aliengo")
     model = load_model(notes.model or Path(__file__).parents[3] / "models" / "aliengo.safetensors")
-    return replay_steps(run, run.steps, model, robot, 1.0 / (notes.control_rate or 50.0))
+    return replay_policy(run, model, robot)
 
 
 def rewritten(folder: Path, source: Path, change) -> Path:

@@ -17,7 +17,7 @@ from trajectory_msgs.msg import JointTrajectory
 from fcnet_controller.replay.core import ReplayCore, ReplayFaultError, StampedMessages, stamp_of
 from fcnet_core.limiter import RefusedCommandError, joint_command
 from fcnet_core.observation import PolicyStep
-from fcnet_replay.inferred_steps import STALE
+from fcnet_replay.run import STALE
 
 # Lets the controller take recorded steps again, each with the very messages and the command that it had.
 

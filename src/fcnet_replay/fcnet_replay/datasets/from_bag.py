@@ -110,12 +110,12 @@ def account(walk: RecordedWalk) -> Iterator[str]:
     how = (
         ""
         if walk.steps.basis == "recorded"
-        else ", put together from targets, commands and modes: the gait's phase is good to some 40 ms"
+        else ", inferred from targets, commands and modes: the gait's phase is good to some 40 ms"
     )
     yield f"{walk.path}: {steps:,} steps in {len(walk.episodes)} episodes of {walk.robot.name}{how}"
     if not len(walk.steps):
         yield f"  no walking found{'' if walk.run.mode.modes else ', and the bag has no controller/mode to tell it by'}"
-    if walk.steps.basis == "counted" and len(walk.steps):
+    if walk.steps.basis == "inferred" and len(walk.steps):
         yield from _silent_commands(walk)
     for reason, count in walk.steps.left_out.items():
         if count:
@@ -126,11 +126,7 @@ def account(walk: RecordedWalk) -> Iterator[str]:
 
 def _silent_commands(walk: RecordedWalk) -> Iterator[str]:
     """Commands of which the bag has no message, and which the steps therefore have at zero."""
-    said = {
-        "cmd_vel": sum(len(command.velocity.received) for command in walk.run.commands),
-        "cmd_pose": sum(len(command.pose.received) for command in walk.run.commands),
-    }
-    if silent := [topic for topic, messages in said.items() if not messages]:
+    if silent := walk.run.silent:
         yield f"  no {' and no '.join(silent)} in the bag, taken as zero: if one was sent, these data are wrong"
 
 

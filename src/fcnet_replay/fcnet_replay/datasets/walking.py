@@ -16,11 +16,10 @@ from fcnet_core.learning.dataset import DatasetError
 from fcnet_core.observation import assemble_observation
 from fcnet_core.robot import Robot, load_robot
 from fcnet_replay.bags.bag import Bag, open_bag
-from fcnet_replay.inferred_steps import counted_steps
-from fcnet_replay.policy_replay import LARGEST, missing_before
 from fcnet_replay.read_run import read_run
 from fcnet_replay.recording_notes import RecordingNotes, read_notes
-from fcnet_replay.run import RecordedRun, StepRecord, same
+from fcnet_replay.run import Run, StepRecord
+from fcnet_replay.steps import extract_steps
 from fcnet_replay.topic_map import OWN, load_topic_map
 
 # The steps that a policy took in a recorded run: what it saw and what was sent, checked, with the cuts between.
@@ -45,11 +44,10 @@ class WalkingSteps:
     angular_velocity (K, 3) [rad/s], command (K, 16); last_action and target (K, 12) [rad]; begins (K,): steps that do
     not continue the one before; left_out: reason -> number of steps.
 
-    basis: "recorded" where the controller told its steps, "counted" where they were put together, see
-    replay/counted_steps.py.
+    basis: "recorded" by the controller, or "inferred" from its targets, see steps.py.
     """
 
-    basis: Literal["recorded", "counted"]
+    basis: Literal["recorded", "inferred"]
     time: Array
     state_time: Array
     received: Array
@@ -78,54 +76,43 @@ class WalkingSteps:
         )
 
 
-def walking_steps(run: RecordedRun, robot: Robot, rate: float, bag: str) -> WalkingSteps:
+def walking_steps(run: Run, robot: Robot, rate: float, bag: str) -> WalkingSteps:
     """The steps of a policy of `rate` [Hz] in a run; bag: its name, for errors.
 
     Raises DatasetError when the run is of another robot or another rate.
     """
     left_out: Counter[str] = Counter()
-    recorded = len(run.steps.target_stamp) > 0
-    steps = run.steps if recorded else _counted(run, robot, rate, left_out)
-    _check_rate(steps, rate, bag)
-    joints, imu = same(run.joints.stamp, steps.joints_stamp), same(run.imu.stamp, steps.imu_stamp)
-    target, previous = same(run.targets.stamp, steps.target_stamp), same(run.targets.stamp, steps.previous_stamp)
-    known = (joints >= 0) & (imu >= 0) & (target >= 0) & (previous >= 0)
-    sound = known.copy()
-    sound[known] = _sound(run, joints[known], imu[known], target[known], previous[known])
-    sound &= (np.abs(steps.command) < LARGEST).all(axis=1)
+    steps = extract_steps(run, CommandShaper(robot.commands, robot.gait, 1.0 / rate))
+    left_out[UNKNOWN_BEGINNING] += int((~steps.begun).sum())
+    left_out[UNKNOWN_PHASE] += int((steps.begun & ~steps.whole).sum())
+    steps = steps.chosen(steps.phase_known)
+    record = steps.record
+    _check_rate(record, rate, bag)
+    sound = steps.usable.copy()
+    length = np.linalg.norm(run.imu.orientation[steps.imu[sound]], axis=1)
+    sound[sound] = np.abs(length - 1.0) < UNIT
     within = sound.copy()
-    within[sound] = _within_limits(run.targets.position[target[sound]], robot, bag)
-    left_out["what the policy saw or sent is not in the bag"] += int((~known).sum())
-    left_out["a value is not a number or cannot be"] += int((known & ~sound).sum())
+    within[sound] = _within_limits(run.targets.position[steps.target[sound]], robot, bag)
+    left_out["what the policy saw or sent is not in the bag"] += int((~steps.known).sum())
+    left_out["a value is not a number or cannot be"] += int((steps.known & ~sound).sum())
     left_out["a target lies beyond the joint limits"] += int((sound & ~within).sum())
-    begins = _begins(steps, rate) | np.append(True, ~within[:-1])[: len(within)]
-    if recorded:
-        begins |= missing_before(steps, target, previous) > 0
-    keep = np.flatnonzero(within)
-    joints, imu, target, previous = joints[keep], imu[keep], target[keep], previous[keep]
+    begins = _begins(record, rate) | np.append(True, ~within[:-1])[: len(within)] | (steps.missing > 0)
+    kept = steps.chosen(within)
     return WalkingSteps(
-        "recorded" if recorded else "counted",
-        run.targets.stamp[target],
-        run.joints.stamp[joints],
-        run.targets.received[target],
-        run.joints.position[joints],
-        run.joints.velocity[joints],
-        run.imu.orientation[imu],
-        run.imu.angular_velocity[imu],
-        run.targets.position[previous],
-        steps.command[keep],
-        run.targets.position[target],
-        begins[keep],
+        steps.basis,
+        run.targets.stamp[kept.target],
+        run.joints.stamp[kept.joints],
+        run.targets.received[kept.target],
+        run.joints.position[kept.joints],
+        run.joints.velocity[kept.joints],
+        run.imu.orientation[kept.imu],
+        run.imu.angular_velocity[kept.imu],
+        run.targets.position[kept.previous],
+        kept.record.command,
+        run.targets.position[kept.target],
+        begins[within],
         left_out,
     )
-
-
-def _counted(run: RecordedRun, robot: Robot, rate: float, left_out: Counter[str]) -> StepRecord:
-    """Steps that were put together, of those walks alone of which the gait's phase is known."""
-    counted = counted_steps(run, CommandShaper(robot.commands, robot.gait, 1.0 / rate))
-    left_out[UNKNOWN_BEGINNING] += int((~counted.begun).sum())
-    left_out[UNKNOWN_PHASE] += int((counted.begun & ~counted.whole).sum())
-    return StepRecord(**{name: values[counted.phase_known] for name, values in vars(counted.steps).items()})
 
 
 def _check_rate(steps: StepRecord, rate: float, bag: str) -> None:
@@ -134,21 +121,6 @@ def _check_rate(steps: StepRecord, rate: float, bag: str) -> None:
     found = 1.0 / max(float(np.median(np.diff(steps.target_stamp))), 1e-6)
     if abs(found / rate - 1.0) > OTHER_RATE:
         raise DatasetError(f"the policy of {bag} took {found:.4g} steps a second, not {rate:g}; name that with --rate")
-
-
-def _sound(run: RecordedRun, joints: Rows, imu: Rows, target: Rows, previous: Rows) -> Mask:
-    """Which steps saw and sent numbers that can be (NaN is smaller than nothing)."""
-    seen = (
-        run.joints.position[joints],
-        run.joints.velocity[joints],
-        run.imu.angular_velocity[imu],
-        run.targets.position[target],
-        run.targets.position[previous],
-    )
-    length = np.linalg.norm(run.imu.orientation[imu], axis=1)
-    numbers = np.column_stack([(np.abs(values) < LARGEST).all(axis=1) for values in seen])
-    sound: Mask = numbers.all(axis=1) & (np.abs(length - 1.0) < UNIT)
-    return sound
 
 
 def _within_limits(target: Array, robot: Robot, bag: str) -> Mask:
@@ -206,7 +178,7 @@ class RecordedWalk:
     fingerprint: str
     robot: Robot
     notes: RecordingNotes
-    run: RecordedRun
+    run: Run
     steps: WalkingSteps
     episodes: list[slice]
 
@@ -259,7 +231,7 @@ def _robot(path: Path, notes: RecordingNotes, reading: BagReading) -> Robot:
     return robot
 
 
-def _episodes(run: RecordedRun, steps: WalkingSteps, reading: BagReading) -> list[slice]:
+def _episodes(run: Run, steps: WalkingSteps, reading: BagReading) -> list[slice]:
     """Unbroken parts of the steps, without those that led to a fault; what is too short is counted as left out."""
     keep = np.ones(len(steps), dtype=bool)
     for mode, time in zip(run.mode.modes, run.mode.received, strict=True):

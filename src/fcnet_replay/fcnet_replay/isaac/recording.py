@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS
 from fcnet_core.rotation import matrix_from_xyzw
-from fcnet_replay.inferred_steps import TimedStates
+from fcnet_replay.recording_notes import RecordingNotes
+from fcnet_replay.run import RobotState, Run, run_of_states
 
 # A rollout as the simulator that made it saw it: its joints in its order, its velocities in the world.
 
@@ -55,6 +56,31 @@ class RecordingError(ValueError):
 
 
 @dataclass(frozen=True)
+class TimedStates:
+    """T states. time (T,) [s], increasing; joint_position and joint_velocity (T, 12) in JOINT_NAMES order [rad, rad/s];
+    orientation (T, 4) x, y, z, w; angular_velocity (T, 3) [rad/s] in the body frame; setpoint (T, 9) in SETPOINT_FIELDS
+    order; first (T,): rows at which memory must start cold, because what came before is another episode or lost.
+    """
+
+    time: Array
+    joint_position: Array
+    joint_velocity: Array
+    orientation: Array
+    angular_velocity: Array
+    setpoint: Array
+    first: npt.NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def at(self, row: int) -> RobotState:
+        """The state in one row."""
+        return RobotState(
+            self.joint_position[row], self.joint_velocity[row], self.orientation[row], self.angular_velocity[row]
+        )
+
+
+@dataclass(frozen=True)
 class Recording:
     """T control periods of one robot, `period` seconds apart.
 
@@ -78,6 +104,23 @@ class Recording:
     def has_targets(self) -> bool:
         """Whether there is anything to compare a policy with."""
         return bool(np.isfinite(self.target).any())
+
+    @property
+    def run(self) -> Run:
+        """The recording as a run, which policies replay."""
+        states = self.states
+        return run_of_states(
+            states.time,
+            RobotState(states.joint_position, states.joint_velocity, states.orientation, states.angular_velocity),
+            states.setpoint,
+            self.target,
+            states.first,
+            self.position,
+            into_body(matrix_from_xyzw(states.orientation), self.linear_velocity),
+            self.period,
+            RecordingNotes(robot=self.robot),
+            self.notes,
+        )
 
 
 def recording_from_columns(columns: RolloutColumns, name: str) -> Recording:

@@ -59,11 +59,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Judge; 0 when no threshold is broken."""
-    from fcnet_replay.evaluation import broken_thresholds, judge_bag, parse_threshold
+    from fcnet_replay.evaluation import broken_thresholds, evaluate_bag, parse_threshold
     from fcnet_replay.findings import summary
 
     thresholds = [parse_threshold(text) for text in args.fail_above]
-    judged = judge_bag(args.bag, args.policy, args.robot, args.namespace, args.topics)
+    judged = evaluate_bag(args.bag, args.policy, args.robot, args.namespace, args.topics)
     broken = broken_thresholds(judged.figures, thresholds)
     print(summary(judged))
     _write(judged, args)

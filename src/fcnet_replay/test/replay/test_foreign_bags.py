@@ -12,7 +12,7 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from fcnet_core.robot import JOINT_NAMES, load_robot
 from fcnet_replay.bags.bag import open_bag
 from fcnet_replay.bags.message_batch import BagError
-from fcnet_replay.evaluation import judge_bag
+from fcnet_replay.evaluation import evaluate_bag
 from fcnet_replay.read_run import read_run
 from fcnet_replay.topic_map import TopicMapError, load_topic_map
 
@@ -85,16 +85,16 @@ def test_a_go2_bag_is_read_through_its_map(go2) -> None:
 
 
 def test_a_go2_bag_is_judged_with_steps_put_together_at_the_policys_rate(go2) -> None:
-    judged = judge_bag(go2, robot_name="aliengo", topics=MAPS / "go2.yaml")
+    judged = evaluate_bag(go2, robot_name="aliengo", topics=MAPS / "go2.yaml")
     figures = judged.figures["policies"]["A"]
-    assert figures["basis"] == "counted"
+    assert figures["basis"] == "inferred"
     assert figures["action_error_rad"]["steps"] == 75  # 1.5 s at 50 Hz
     assert judged.figures["motion"]["tilt_rad"]["max"] == pytest.approx(TILT, abs=1e-5)
 
 
 def test_without_the_map_the_sentence_tells_what_the_bag_has(go2) -> None:
     with pytest.raises(BagError, match=r"it has /lowcmd, /lowstate.*topic map"):
-        judge_bag(go2, robot_name="aliengo")
+        evaluate_bag(go2, robot_name="aliengo")
 
 
 def test_joints_of_other_names_and_orders_are_put_in_ours(write_bag, tmp_path) -> None:

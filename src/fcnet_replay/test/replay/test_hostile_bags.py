@@ -16,7 +16,7 @@ from rosbags.rosbag2 import CompressionMode, StoragePlugin
 
 from fcnet_replay.bags.bag import open_bag
 from fcnet_replay.bags.message_batch import BagError
-from fcnet_replay.evaluation import judge_bag
+from fcnet_replay.evaluation import evaluate_bag
 from fcnet_replay.findings import findings, summary
 from fcnet_replay.recording_notes import read_notes
 from fcnet_replay.report.page import page
@@ -44,7 +44,7 @@ def damaged_copy():
 def report(bag: Path) -> str:
     """The whole report, or the sentence that refuses the bag."""
     try:
-        judged = judge_bag(bag, robot_name="aliengo")
+        judged = evaluate_bag(bag, robot_name="aliengo")
     except BagError as error:
         assert str(bag) in str(error)
         return f"refused: {error}"
@@ -213,7 +213,7 @@ def test_a_truncated_bag_tells_where_it_ends_and_judges_the_rest(write_bag, tmp_
     content = next(write_bag(seconds=4.0, compression=CompressionMode.STORAGE).glob("*.mcap")).read_bytes()
     cut = tmp_path / "cut.mcap"
     cut.write_bytes(content[: len(content) * 2 // 3])
-    judged = judge_bag(cut, robot_name="aliengo")
+    judged = evaluate_bag(cut, robot_name="aliengo")
     (problem,) = judged.figures["problems"]
     assert f"{cut} is damaged at byte " in problem
     assert judged.figures["policies"]["A"]["action_error_rad"]["agrees"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fcnet_replay.evaluation import judge_bag
+from fcnet_replay.evaluation import evaluate_bag
 from fcnet_replay.findings import findings
-from fcnet_replay.policy_replay import missing_before
 from fcnet_replay.run import StepRecord
+from fcnet_replay.steps import missing_before
 
 MEMORY = 4 * 63  # steps that the shipped policy remembers: of 64 inputs the newest and 63 more, in each of four layers
 ROBOT = {"custom": {"fcnet.robot": "aliengo"}}
@@ -22,7 +22,7 @@ def judge(write_bag):
         def edit(messages):
             return [entry for entry in messages if entry[1] not in topics or not begin <= entry[0] < end]
 
-        judged = judge_bag(write_bag(edit=edit, seconds=8.0, **ROBOT))
+        judged = evaluate_bag(write_bag(edit=edit, seconds=8.0, **ROBOT))
         return judged.figures["policies"]["A"], [finding.sentence for finding in findings(judged)]
 
     return judge
@@ -32,7 +32,7 @@ def test_steps_that_the_bag_does_not_tell_are_noticed_though_states_and_targets_
     figures, told = judge(["controller/policy_step"], 1.0, 1.1)
     error = figures["action_error_rad"]
     assert (error["missing_steps"], figures["cold_starts"]) == (5, 2)
-    assert "The bag lacks 5 steps between those that it tells." in told
+    assert "The bag lacks 5 steps between those that it holds." in told
     assert any(f"{MEMORY} steps are not compared" in sentence for sentence in told)
 
 
@@ -58,7 +58,7 @@ def test_where_nothing_can_be_compared_the_report_says_so(write_bag) -> None:
     def cut(messages):
         return [entry for entry in messages if entry[1] != "controller/policy_step" or entry[0] >= 1.0]
 
-    judged = judge_bag(write_bag(edit=cut, **ROBOT))
+    judged = evaluate_bag(write_bag(edit=cut, **ROBOT))
     assert not judged.figures["policies"]["A"]["action_error_rad"]["agrees"]
     told = [finding.sentence for finding in findings(judged)]
     assert "Not one step of policy A can be compared with what was sent." in told

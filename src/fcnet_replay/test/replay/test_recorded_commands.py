@@ -9,7 +9,6 @@ import pytest
 
 from fcnet_core.robot import SETPOINT_FIELDS
 from fcnet_replay.bags.bag import open_bag
-from fcnet_replay.inferred_steps import setpoints
 from fcnet_replay.read_run import read_run
 
 FORWARD, HEIGHT, CLEARANCE = (SETPOINT_FIELDS.index(field) for field in ("vx", "height", "clearance"))
@@ -22,7 +21,7 @@ def asked(write_bag, made_bag):
 
     def asked(field, times, said=(), **settings):
         run = read_run(open_bag(write_bag(edit=lambda messages: [*messages, *said], **settings)))
-        return setpoints(run, made_bag.EPOCH + np.array(times))[:, field].tolist()
+        return run.setpoints.at(made_bag.EPOCH + np.array(times))[:, field].tolist()
 
     return asked
 

@@ -8,16 +8,17 @@ import numpy as np
 import pytest
 
 from fcnet_core.model_file import save_model
-from fcnet_replay.evaluation import ReplayError, judge_bag
+from fcnet_replay.errors import ReplayError
+from fcnet_replay.evaluation import evaluate_bag
 from fcnet_replay.findings import findings
 from fcnet_replay.metrics import smoothness, spectrum
-from fcnet_replay.policy_replay import replay_steps
+from fcnet_replay.policy_replay import replay_policy
 
 
 @pytest.fixture
 def judge(write_bag):
     def judge(policies=(), **settings):
-        return judge_bag(write_bag(**settings), policies, robot_name="aliengo")
+        return evaluate_bag(write_bag(**settings), policies, robot_name="aliengo")
 
     return judge
 
@@ -116,19 +117,19 @@ def test_without_odom_tracking_is_not_known(judge) -> None:
 def test_steps_whose_state_is_not_in_the_bag_are_lost_and_told(judge) -> None:
     judged = judge()
     lost = replace(judged.run, imu=replace(judged.run.imu, stamp=judged.run.imu.stamp + 0.0005))
-    loop = replay_steps(lost, lost.steps, judged.replays[0].model, judged.robot, 0.02)
-    assert loop.lost == 199
-    assert len(loop.time) == 0
+    replay = replay_policy(lost, judged.replays[0].model, judged.robot)
+    assert replay.lost == 199
+    assert len(replay.time) == 0
 
 
-def test_without_recorded_steps_they_are_put_together_by_stamps(judge) -> None:
+def test_without_recorded_steps_they_are_inferred(judge) -> None:
     """The made-up controller takes the newest state at each cycle too, so that even then little differs."""
     judged = judge(without=("controller/policy_step",))
     figures = judged.figures["policies"]["A"]
-    assert figures["basis"] == "counted"
+    assert figures["basis"] == "inferred"
     assert figures["action_error_rad"]["steps"] > 190
     assert figures["action_error_rad"]["p50"] < 0.1
-    assert any("put together" in finding.sentence for finding in findings(judged))
+    assert any("inferred" in finding.sentence for finding in findings(judged))
 
 
 def test_without_targets_a_policy_is_replayed_by_itself(judge) -> None:
@@ -150,12 +151,12 @@ def test_two_policies_are_compared_with_the_recording_and_each_other(judge, mode
 
 def test_robot_and_policy_are_those_noted_in_the_bag(write_bag, model) -> None:
     noted = {"fcnet.robot": "aliengo", "fcnet.model_fingerprint": model.fingerprint, "fcnet.git_revision": "abc123"}
-    judged = judge_bag(write_bag(custom=noted))
+    judged = evaluate_bag(write_bag(custom=noted))
     assert judged.robot.name == "aliengo"
     assert judged.figures["policies"]["A"]["is_the_recorded_one"]
     assert judged.figures["recorded_with"]["git_revision"] == "abc123"
     with pytest.raises(ReplayError, match="add --robot"):
-        judge_bag(write_bag())
+        evaluate_bag(write_bag())
 
 
 def test_modes_last_until_the_next_one_or_the_end(judge) -> None:

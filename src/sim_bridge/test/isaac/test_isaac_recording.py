@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,8 @@ from fcnet_core.model_file import load_model
 from fcnet_core.policies.registry import load_policy
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_replay.isaac import read_recording
-from fcnet_replay.policy_replay import compare_closed
+from fcnet_replay.metrics import action_error
+from fcnet_replay.policy_replay import walk_over_states
 from sim_bridge.isaac_source import held_moment, moment
 
 ROOT = Path(__file__).parents[4]
@@ -37,52 +39,50 @@ def test_a_walk_is_recorded_as_it_happened(recording, aliengo):
 
 @pytest.mark.parametrize("feedback", ["recorded", "own"])
 def test_the_policy_that_was_recorded_would_have_done_the_same(recording, aliengo, feedback):
-    states, target = recording.states, recording.target
-    found = compare_closed(load_policy(MODEL), MODEL, aliengo, states, target, feedback)
-    assert len(found.rows) == 200
-    assert np.abs(found.error).max() < 1e-5
-    summary = found.summary()
-    assert summary["compared"] == 200
-    assert set(summary["rmse_rad"]) == set(JOINT_NAMES)
-    assert summary["rmse_all_rad"] < 1e-5
+    found = walk_over_states(recording.run, load_policy(MODEL), MODEL, aliengo, feedback)
+    assert len(found.time) == 200
+    error = action_error(found)
+    assert error["agrees"]
+    assert error["steps"] == 200
+    assert set(error["joints"]) == set(JOINT_NAMES)
 
 
 def test_a_wrong_order_of_joints_would_be_seen(recording, aliengo):
     """The comparison above proves something: with left and right exchanged it fails."""
-    swapped = recording.target[:, [3, 4, 5, 0, 1, 2, 9, 10, 11, 6, 7, 8]]
-    found = compare_closed(load_policy(MODEL), MODEL, aliengo, recording.states, swapped)
-    assert found.summary()["rmse_all_rad"] > 0.01
+    swapped = replace(recording, target=recording.target[:, [3, 4, 5, 0, 1, 2, 9, 10, 11, 6, 7, 8]])
+    found = walk_over_states(swapped.run, load_policy(MODEL), MODEL, aliengo, "recorded")
+    assert action_error(found)["rmse"] > 0.01
 
 
 def test_every_episode_starts_cold(recording, aliengo):
-    states = recording.states
-    first = states.first.copy()
-    first[100] = True
-    both = type(states)(**{**vars(states), "first": first})
-    later = type(states)(**{name: array[100:] for name, array in {**vars(states), "first": first}.items()})
-    found = compare_closed(load_policy(MODEL), MODEL, aliengo, both, recording.target)
-    alone = compare_closed(load_policy(MODEL), MODEL, aliengo, later, recording.target[100:])
+    run = recording.run
+    both = replace(run, starts=run.joints.stamp[[0, 100]])
+    later = replace(run, joints=type(run.joints)(*(array[100:] for array in vars(run.joints).values())))
+    found = walk_over_states(both, load_policy(MODEL), MODEL, aliengo, "recorded")
+    alone = walk_over_states(later, load_policy(MODEL), MODEL, aliengo, "recorded")
     np.testing.assert_array_equal(found.action[100:], alone.action)
 
 
 def test_states_that_come_oftener_than_the_policy_steps_are_taken_as_a_controller_takes_them(recording, aliengo):
     states = recording.states
     often = type(states)(**{name: np.repeat(array, 4, axis=0) for name, array in vars(states).items()})
-    often = type(states)(**{**vars(often), "time": np.arange(800) * 0.005, "first": np.arange(800) == 0})
-    found = compare_closed(load_policy(MODEL), MODEL, aliengo, often, np.repeat(recording.target, 4, axis=0))
-    np.testing.assert_array_equal(found.rows, np.arange(200) * 4)
+    often = replace(often, time=np.arange(800) * 0.005, first=np.arange(800) == 0)
+    names = ("target", "position", "linear_velocity")
+    others = {name: np.repeat(getattr(recording, name), 4, axis=0) for name in names}
+    run = replace(recording, states=often, **others).run
+    found = walk_over_states(run, load_policy(MODEL), MODEL, aliengo, "recorded")
+    np.testing.assert_allclose(found.time, np.arange(200) * 0.02, atol=1e-9)
     assert np.abs(found.error).max() < 1e-5
 
 
 def test_steps_without_recorded_targets_are_not_compared(recording, aliengo):
     target = recording.target.copy()
     target[10:] = np.nan
-    summary = compare_closed(load_policy(MODEL), MODEL, aliengo, recording.states, target).summary()
-    assert summary["compared"] == 10
+    error = action_error(walk_over_states(replace(recording, target=target).run, load_policy(MODEL), MODEL, aliengo))
+    assert (error["steps"], error["uncompared_steps"]) == (10, 190)
     target[:] = np.nan
-    summary = compare_closed(load_policy(MODEL), MODEL, aliengo, recording.states, target).summary()
-    assert summary["compared"] == 0
-    assert summary["rmse_all_rad"] is None
+    error = action_error(walk_over_states(replace(recording, target=target).run, load_policy(MODEL), MODEL, aliengo))
+    assert (error["steps"], error["rmse"]) == (0, None)
 
 
 def test_isaac_gyms_tensor_api_alone_gives_the_same(environment, drive, rollout_writer, tensor_api, tmp_path):

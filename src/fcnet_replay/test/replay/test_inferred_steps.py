@@ -1,4 +1,4 @@
-"""A bag that does not tell the policy's steps: they are put together as the controller took them."""
+"""Of a bag that does not hold the policy's steps they are inferred as the controller took them."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ import pytest
 
 from fcnet_core.command import CommandShaper
 from fcnet_replay.bags.bag import open_bag
-from fcnet_replay.evaluation import judge_bag
+from fcnet_replay.evaluation import evaluate_bag
 from fcnet_replay.findings import findings
-from fcnet_replay.inferred_steps import counted_steps
 from fcnet_replay.read_run import read_run
+from fcnet_replay.run import NO_STEPS
+from fcnet_replay.steps import extract_steps
 
 WITHOUT_STEPS = {"without": ("controller/policy_step",), "custom": {"fcnet.robot": "aliengo"}}
 LATE = 0.015  # [s]
 
 
 @pytest.fixture
-def count(write_bag, model):
-    """Recorded steps of a bag, and what is counted where they are not told."""
+def infer(write_bag, model):
+    """Recorded steps of a bag, and what is inferred where they are not recorded."""
 
-    def count(**settings):
+    def infer(**settings):
         run = read_run(open_bag(write_bag(**settings)))
-        silent = replace(run, steps=type(run.steps)(*(values[:0] for values in vars(run.steps).values())))
-        return run.steps, counted_steps(silent, CommandShaper(model.command_ranges, model.gait, 0.02))
+        silent = replace(run, steps=NO_STEPS)
+        return run.steps, extract_steps(silent, CommandShaper(model.command_ranges, model.gait, 0.02))
 
-    return count
+    return infer
 
 
 @pytest.fixture
@@ -48,17 +49,17 @@ def late_and_caught_up(messages):
     return messages
 
 
-def test_every_target_counts_however_late_it_was(count, stood_before) -> None:
-    told, counted = count(edit=lambda messages: late_and_caught_up(stood_before(messages)))
-    np.testing.assert_allclose(counted.steps.command, told.command, atol=1e-9)
-    assert counted.phase_known.all()
+def test_every_target_is_a_step_however_late_it_was(infer, stood_before) -> None:
+    recorded, inferred = infer(edit=lambda messages: late_and_caught_up(stood_before(messages)))
+    np.testing.assert_allclose(inferred.record.command, recorded.command, atol=1e-9)
+    assert inferred.phase_known.all()
 
 
-def test_at_the_beginning_of_a_walk_the_policy_saw_the_target_before_it_as_sent_last(count, stood_before) -> None:
-    told, counted = count(edit=stood_before)
-    np.testing.assert_allclose(counted.steps.target_stamp, told.target_stamp, rtol=0, atol=1e-6)
-    np.testing.assert_allclose(counted.steps.previous_stamp, told.previous_stamp, rtol=0, atol=1e-6)
-    np.testing.assert_array_equal(counted.steps.cold, told.cold)
+def test_at_the_beginning_of_a_walk_the_policy_saw_the_target_before_it_as_sent_last(infer, stood_before) -> None:
+    recorded, inferred = infer(edit=stood_before)
+    np.testing.assert_allclose(inferred.record.target_stamp, recorded.target_stamp, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(inferred.record.previous_stamp, recorded.previous_stamp, rtol=0, atol=1e-6)
+    np.testing.assert_array_equal(inferred.record.cold, recorded.cold)
 
 
 def held_four_times(messages):
@@ -73,29 +74,29 @@ def held_four_times(messages):
     return [*messages, *held]
 
 
-def test_of_a_faster_controllers_targets_every_nth_is_a_step_though_the_bag_lacks_some(count, stood_before) -> None:
+def test_of_a_faster_controllers_targets_every_nth_is_a_step_though_the_bag_lacks_some(infer, stood_before) -> None:
     def edit(messages):
         messages = sorted(held_four_times(stood_before(messages)), key=lambda entry: entry[0])
         lacking = [place for place, entry in enumerate(messages) if entry[1] == "joint_trajectory"][11::31]
         return [entry for place, entry in enumerate(messages) if place not in lacking]
 
-    told, counted = count(edit=edit)
-    assert len(counted.steps.cold) == 199 and counted.phase_known.all()
-    np.testing.assert_allclose(counted.steps.command, told.command, atol=1e-9)
-    shift = counted.steps.target_stamp - told.target_stamp  # where the first of four is lacking, it is the second
+    recorded, inferred = infer(edit=edit)
+    assert len(inferred.record.cold) == 199 and inferred.phase_known.all()
+    np.testing.assert_allclose(inferred.record.command, recorded.command, atol=1e-9)
+    shift = inferred.record.target_stamp - recorded.target_stamp  # where the first of four is lacking, it is the second
     assert set(np.round(shift, 3)) == {0.0, 0.005}
     assert (shift < 0.004).mean() > 0.95
 
 
-def test_the_walk_ends_where_a_controller_that_is_stopped_damps(count, stood_before) -> None:
+def test_the_walk_ends_where_a_controller_that_is_stopped_damps(infer, stood_before) -> None:
     def stopped(messages):
         for received, topic, message in messages:
             if topic == "joint_trajectory" and received > 3.0:
                 message.points[0].positions = np.empty(0)
         return stood_before(messages)
 
-    told, counted = count(edit=stopped)
-    assert len(counted.steps.cold) == (told.target_stamp - told.target_stamp[0] < 2.97).sum()
+    recorded, inferred = infer(edit=stopped)
+    assert len(inferred.record.cold) == (recorded.target_stamp - recorded.target_stamp[0] < 2.97).sum()
 
 
 def as_it_is(messages, _stood_before):
@@ -120,7 +121,7 @@ def without_targets(begin, end):
     ids=["it walked when the bag began", "no modes", "a second without targets", "no targets when it began"],
 )
 def test_where_nobody_can_know_the_phase_the_report_says_so(write_bag, stood_before, edit, unknown) -> None:
-    judged = judge_bag(write_bag(edit=lambda messages: edit(messages, stood_before), **WITHOUT_STEPS))
+    judged = evaluate_bag(write_bag(edit=lambda messages: edit(messages, stood_before), **WITHOUT_STEPS))
     assert judged.figures["policies"]["A"]["steps_of_unknown_phase"] == unknown
     assert any(f"phase may be wrong in {unknown} of the steps" in finding.sentence for finding in findings(judged))
 
@@ -143,19 +144,19 @@ def test_cycles_that_the_controller_says_it_missed_leave_the_phase_known(
         another = [(time, "diagnostics", made_bag.health(round(10 * time), "dog/")) for time in times]
         return [*moved, *told, *another]
 
-    judged = judge_bag(write_bag(edit=edit, **WITHOUT_STEPS))
+    judged = evaluate_bag(write_bag(edit=edit, **WITHOUT_STEPS))
     assert judged.figures["policies"]["A"]["steps_of_unknown_phase"] == unknown
 
 
 def test_with_a_known_phase_the_report_does_not_doubt_it(write_bag, stood_before) -> None:
-    judged = judge_bag(write_bag(edit=stood_before, **WITHOUT_STEPS))
+    judged = evaluate_bag(write_bag(edit=stood_before, **WITHOUT_STEPS))
     assert judged.figures["policies"]["A"]["steps_of_unknown_phase"] == 0
     assert not any("phase" in finding.sentence for finding in findings(judged))
-    assert any("put together" in finding.sentence for finding in findings(judged))
+    assert any("inferred" in finding.sentence for finding in findings(judged))
 
 
 def test_steps_without_a_state_from_shortly_before_are_not_replayed(write_bag, stood_before) -> None:
-    judged = judge_bag(write_bag(edit=stood_before, gap=(1.0, 1.5), **WITHOUT_STEPS))
+    judged = evaluate_bag(write_bag(edit=stood_before, gap=(1.0, 1.5), **WITHOUT_STEPS))
     figures = judged.figures["policies"]["A"]
     assert figures["action_error_rad"]["lost_steps"] == pytest.approx(20, abs=1)  # of 25, in five a state is fresh
     assert figures["cold_starts"] == 2
