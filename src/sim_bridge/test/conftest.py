@@ -17,6 +17,10 @@ import pytest
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import Pose, Twist
+from launch.actions import ExecuteProcess, IncludeLaunchDescription
+from launch.launch_description_sources import PythonLaunchDescriptionSource
+from launch.substitutions import PathJoinSubstitution
+from launch_ros.substitutions import FindPackageShare
 from nav_msgs.msg import Odometry
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
@@ -42,7 +46,7 @@ class Program:
 
     def __init__(self, command: list[str], domain: int) -> None:
         self._mark = uuid.uuid4().hex
-        environment = os.environ | {"ROS_DOMAIN_ID": str(domain), MARK: self._mark, "OMP_NUM_THREADS": "1"}
+        environment = os.environ | environment_of(domain, self._mark)
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -79,14 +83,7 @@ class Program:
 
     def survivors(self) -> dict[int, str]:
         """Processes that this command has started and that still live: id and command line."""
-        found = {}
-        for folder in Path("/proc").glob("[0-9]*"):
-            try:
-                if f"{MARK}={self._mark}".encode() in (folder / "environ").read_bytes().split(b"\0"):
-                    found[int(folder.name)] = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-            except OSError:
-                continue  # it has ended meanwhile, or is not ours
-        return found
+        return marked_processes(self._mark)
 
     def kill(self, name: str) -> None:
         """Kill the one process whose command line contains `name`, without warning."""
@@ -101,6 +98,56 @@ class Program:
         self._reader.join(5.0)
         assert self.process.stdout is not None
         self.process.stdout.close()
+
+
+def environment_of(domain: int, mark: str) -> dict[str, str]:
+    """What the processes of a test have in their environment."""
+    return {"ROS_DOMAIN_ID": str(domain), MARK: mark, "OMP_NUM_THREADS": "1"}
+
+
+def marked_processes(mark: str) -> dict[int, str]:
+    """Processes with this mark that still live: id and command line."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"{MARK}={mark}".encode() in (folder / "environ").read_bytes().split(b"\0"):
+                found[int(folder.name)] = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:
+            continue  # it has ended meanwhile, or is not ours
+    return found
+
+
+class Launches:
+    """Describes launches of this suite's launch files, for launch_pytest."""
+
+    def __init__(self, domain: int) -> None:
+        self._mark = uuid.uuid4().hex
+        self.environment = environment_of(domain, self._mark)
+
+    def included(self, file: str, **arguments) -> IncludeLaunchDescription:
+        """A launch file inside the test's launch."""
+        path = PathJoinSubstitution([FindPackageShare("fcnet_controller"), "launch", file])
+        given = [(name, str(value)) for name, value in arguments.items()]
+        return IncludeLaunchDescription(PythonLaunchDescriptionSource(path), launch_arguments=given)
+
+    def command(self, file: str, **arguments) -> ExecuteProcess:
+        """The launch file as a user starts it, with its output and exit code."""
+        return ExecuteProcess(
+            cmd=["ros2", "launch", "fcnet_controller", file, *(f"{name}:={text}" for name, text in arguments.items())],
+            name="launch",
+            output="screen",
+            cached_output=True,
+            additional_env=self.environment,
+        )
+
+    def survivors(self) -> dict[int, str]:
+        """Processes that still live: id and command line."""
+        return marked_processes(self._mark)
+
+    def kill(self, name: str) -> None:
+        """Kill the one process whose command line contains `name`, without warning."""
+        (target,) = [process for process, line in self.survivors().items() if name in line]
+        os.kill(target, signal.SIGKILL)
 
 
 class Client:
@@ -255,6 +302,17 @@ class Client:
 @pytest.fixture
 def domain():
     return 1 + next(DOMAINS) % 100
+
+
+@pytest.fixture
+def launches(domain, monkeypatch):
+    """Describe launches in this test's domain."""
+    launches = Launches(domain)
+    for name, value in launches.environment.items():
+        monkeypatch.setenv(name, value)
+    yield launches
+    for process in launches.survivors():
+        os.kill(process, signal.SIGKILL)
 
 
 @pytest.fixture

@@ -5,17 +5,43 @@ everything once.
 from __future__ import annotations
 
 import math
+import signal
 import time
 
+import launch_pytest
 import pytest
+from launch import LaunchDescription
+from launch_pytest.tools import process as process_tools
 
 from fcnet_core.robot import load_robot
 
-LAUNCH = ("launch", "fcnet_controller")
+PATIENCE = 120.0  # [s], for a loaded machine
 
 
-def test_the_robot_walks_turns_stops_is_pushed_is_stopped_and_gets_up_again(start, client):
-    program = start(*LAUNCH, "aliengo.launch.py")
+@launch_pytest.fixture
+def aliengo(launches):
+    return LaunchDescription([launches.included("aliengo.launch.py"), launch_pytest.actions.ReadyToTest()])
+
+
+@pytest.fixture
+def command(launches, standing_policy, request):
+    """`ros2 launch` of a launch file, with arguments; STANDING is a policy that only stands."""
+    file, arguments = request.param
+    named = {name: standing_policy if text == "STANDING" else text for name, text in arguments.items()}
+    return launches.command(file, **named)
+
+
+@launch_pytest.fixture
+def commanded(command):
+    return LaunchDescription([command, launch_pytest.actions.ReadyToTest()])
+
+
+def launched(file, **arguments):
+    return pytest.mark.parametrize("command", [pytest.param((file, arguments), id=file)], indirect=True)
+
+
+@pytest.mark.launch(fixture=aliengo)
+def test_the_robot_walks_turns_stops_is_pushed_is_stopped_and_gets_up_again(client, launches):
     client.until_mode("walking")
     client.until_states()
 
@@ -34,12 +60,12 @@ def test_the_robot_walks_turns_stops_is_pushed_is_stopped_and_gets_up_again(star
     client.drive(0.5, vx=math.nan)
     client.drive(0.5, vx=1e9)
     time.sleep(3.0)
-    assert client.upright, program.output
+    assert client.upright
     assert client.speed < 0.15
 
     assert client.call("mujoco_bridge/push").success
     time.sleep(2.0)
-    assert client.upright, program.output
+    assert client.upright
     assert client.mode == "walking"
 
     assert client.call("controller/emergency_stop", stop=True).success
@@ -63,24 +89,27 @@ def test_the_robot_walks_turns_stops_is_pushed_is_stopped_and_gets_up_again(star
     assert (client.lowest_targets >= robot.lower - 1e-6).all()
     assert (client.highest_targets <= robot.upper + 1e-6).all()
 
-    program.interrupt()
-    assert program.survivors() == {}
+    yield
+    assert launches.survivors() == {}
 
 
-def test_the_demo_passes_and_ends_the_launch_with_exit_code_0(start):
-    program = start(*LAUNCH, "a1.launch.py", "demo:=true")
-    assert program.wait(120.0) == 0, program.output
+@launched("a1.launch.py", demo="true")
+@pytest.mark.launch(fixture=commanded)
+def test_the_demo_passes_and_ends_the_launch_with_exit_code_0(command, launch_context, launches):
+    assert process_tools.wait_for_exit_sync(launch_context, command, timeout=PATIENCE)
+    assert command.return_code == 0, command.get_stdout()
     for figure in ("distance", "tracking error", "falls", "control rate", "deadline misses", "step latency"):
-        assert figure in program.output
-    assert "Passed" in program.output
-    assert program.survivors() == {}
+        assert figure in command.get_stdout()
+    assert launches.survivors() == {}
 
 
-def test_the_demo_fails_where_the_robot_does_not_walk(start, standing_policy):
-    program = start(*LAUNCH, "aliengo.launch.py", "demo:=true", f"policy:={standing_policy}", "real_time_factor:=2.0")
-    assert program.wait(120.0) != 0
-    assert "Failed: the robot" in program.output, program.output
-    assert program.survivors() == {}
+@launched("aliengo.launch.py", demo="true", policy="STANDING", real_time_factor="2.0")
+@pytest.mark.launch(fixture=commanded)
+def test_the_demo_fails_where_the_robot_does_not_walk(command, launch_context, launches):
+    assert process_tools.wait_for_exit_sync(launch_context, command, timeout=PATIENCE)
+    assert command.return_code == 1, command.get_stdout()
+    assert "Failed: the robot" in command.get_stdout()
+    assert launches.survivors() == {}
 
 
 def test_a_robot_whose_controller_was_killed_ends_in_damping(start, client, standing_policy):
@@ -97,37 +126,46 @@ def test_a_robot_whose_controller_was_killed_ends_in_damping(start, client, stan
     assert max(abs(effort) for effort in client.joints.effort) < 10.0
 
 
-def test_a_launch_does_not_go_on_without_its_controller(start, client, standing_policy):
-    program = start(*LAUNCH, "aliengo.launch.py", f"policy:={standing_policy}")
+@launched("aliengo.launch.py", policy="STANDING")
+@pytest.mark.launch(fixture=commanded)
+def test_a_launch_does_not_go_on_without_its_controller(command, launch_context, launches, client):
     client.until_mode("walking")
-    program.kill("lib/fcnet_controller/controller")
-    assert program.wait(30.0) != 0
-    assert program.survivors() == {}
+    launches.kill("lib/fcnet_controller/controller")
+    assert process_tools.wait_for_exit_sync(launch_context, command, timeout=PATIENCE)
+    assert command.return_code == 1, command.get_stdout()
+    assert launches.survivors() == {}
 
 
+@launched("aliengo.launch.py", policy="STANDING", demo="true")
 @pytest.mark.parametrize("delay", [0.3, 2.0])
-def test_ctrl_c_while_starting_leaves_no_process_behind(start, standing_policy, delay):
-    program = start(*LAUNCH, "aliengo.launch.py", f"policy:={standing_policy}", "demo:=true")
+@pytest.mark.launch(fixture=commanded)
+def test_ctrl_c_while_starting_leaves_no_process_behind(command, launches, delay):
     time.sleep(delay)
-    program.interrupt()
-    assert program.survivors() == {}
+    yield  # the end of the test's launch is a Ctrl-C for the command
+    assert command.return_code in (0, -signal.SIGINT)
+    assert launches.survivors() == {}
 
 
 @pytest.mark.parametrize(
-    ("argument", "sentence"),
+    ("command", "sentence"),
     [
-        ("terain:=flat", "terain"),
-        ("backend:=gazebo", "choose mujoco or desk or unitree"),
-        ("terrain:=moon", "choose one of flat"),
-        ("real_time_factor:=0", "must be a positive number"),
-        ("control_rate:=12345", "control_rate must lie between"),
-        ("params_file:=nowhere.yaml", "is not a file"),
-        ("policy:=nowhere.safetensors", "there is no model file nowhere.safetensors"),
+        (("aliengo.launch.py", {"terain": "flat"}), "terain"),
+        (("aliengo.launch.py", {"backend": "gazebo"}), "choose mujoco or desk or unitree"),
+        (("aliengo.launch.py", {"terrain": "moon"}), "choose one of flat"),
+        (("aliengo.launch.py", {"real_time_factor": "0"}), "must be a positive number"),
+        (("aliengo.launch.py", {"control_rate": "12345"}), "control_rate must lie between"),
+        (("aliengo.launch.py", {"params_file": "nowhere.yaml"}), "is not a file"),
+        (("aliengo.launch.py", {"policy": "nowhere.safetensors"}), "there is no model file nowhere.safetensors"),
     ],
+    indirect=["command"],
 )
-def test_a_launch_argument_that_cannot_be_ends_the_launch_with_one_sentence(start, argument, sentence):
-    program = start(*LAUNCH, "aliengo.launch.py", argument)
-    assert program.wait() != 0
-    assert sentence in program.output
-    assert "Traceback" not in program.output
-    assert program.survivors() == {}
+@pytest.mark.launch(fixture=commanded)
+def test_a_launch_argument_that_cannot_be_ends_the_launch_with_one_sentence(
+    command, launch_context, launches, sentence
+):
+    assert process_tools.wait_for_exit_sync(launch_context, command, timeout=PATIENCE)
+    assert command.return_code == 1
+    output = command.get_stdout() + command.get_stderr()
+    assert sentence in output
+    assert "Traceback" not in output
+    assert launches.survivors() == {}

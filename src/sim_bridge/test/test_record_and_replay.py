@@ -9,8 +9,10 @@ import subprocess
 import time
 from pathlib import Path
 
+import launch_pytest
 import numpy as np
 import pytest
+from launch import LaunchDescription
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rosbags.rosbag2 import Reader, StoragePlugin, Writer
 from sensor_msgs.msg import JointState
@@ -201,12 +203,26 @@ def test_the_recorded_policy_says_the_same_again_offline(bag):
     assert np.abs(replayed.error).max() < AGREEMENT
 
 
+@pytest.fixture
+def listener(client):
+    return Listener(client)
+
+
+@launch_pytest.fixture(auto_shutdown=False)
+def replayed(bag, rate, launches, listener, tmp_path):
+    """The replay of the bag, which ends by itself; the listener is there first."""
+    replay = launches.included("replay.launch.py", bag=bag, rate=rate, summary=tmp_path / "summary.json")
+    return LaunchDescription([replay, launch_pytest.actions.ReadyToTest()])
+
+
 @pytest.mark.parametrize("rate", [1, 10])
-def test_the_recorded_policy_says_the_same_again_through_ros_and_nothing_moves(bag, start, client, rate):
-    listener, expected = Listener(client), offline(bag)
-    code, output, summary = replay(start, bag, rate=rate)
-    assert code == 0, output
-    assert (summary["lost"], summary["restarts"]) == (0, 0), output
+@pytest.mark.launch(fixture=replayed, shutdown=True)
+def test_the_recorded_policy_says_the_same_again_through_ros_and_nothing_moves(
+    bag, client, listener, launches, tmp_path
+):
+    expected = offline(bag)
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert (summary["lost"], summary["restarts"]) == (0, 0)
     assert summary["compared"] == len(expected.time)
     assert summary["largest_difference"] < AGREEMENT
     np.testing.assert_allclose(listener.stamps, expected.time, atol=1e-6, rtol=0)
@@ -215,6 +231,7 @@ def test_the_recorded_policy_says_the_same_again_through_ros_and_nothing_moves(b
     assert listener.modes == ["passive", "walking"]
     assert client.health["mode"] == "walking"
     assert listener.to_robot == 0
+    assert launches.survivors() == {}
 
 
 def test_after_a_gap_and_when_the_clock_jumps_back_the_policy_starts_cold_and_says_so(bag, start, client, tmp_path):

@@ -11,8 +11,10 @@ import sys
 import threading
 import time
 
+import launch_pytest
 import numpy as np
 import pytest
+from launch import LaunchDescription
 
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_replay.isaac import read_recording
@@ -47,18 +49,23 @@ def output(tmp_path):
     return (tmp_path / "playback.log").read_text()
 
 
-def test_a_controller_walks_on_a_recording_and_does_what_was_recorded(play, start, client, rollout, tmp_path):
-    """The policy is the one that was recorded. A busy machine misses a state now and then; half speed helps."""
-    summary = tmp_path / "summary.json"
-    process = play(recording=rollout, summary=summary, rate=0.5)
-    parameters = ("auto_start:=true", "real_time_factor:=0.5", "state_timeout:=1.0")
-    start("run", "fcnet_controller", "controller", "--ros-args", *(part for one in parameters for part in ("-p", one)))
-    assert process.wait(PATIENCE) == 0, output(tmp_path)
-    found = json.loads(summary.read_text())
+@launch_pytest.fixture(auto_shutdown=False)
+def played(launches, rollout, tmp_path):
+    """The playback, which ends by itself. A busy machine misses a state now and then; half speed helps."""
+    playback = launches.included(
+        "isaac_playback.launch.py", recording=rollout, summary=tmp_path / "summary.json", rate=0.5
+    )
+    return LaunchDescription([playback, launch_pytest.actions.ReadyToTest()])
+
+
+@pytest.mark.launch(fixture=played, shutdown=True)
+def test_a_controller_walks_on_a_recording_and_does_what_was_recorded(launches, tmp_path):
+    """The policy is the one that was recorded."""
+    found = json.loads((tmp_path / "summary.json").read_text())
     assert found["compared"] > 100
     assert found["rmse_all_rad"] < 0.15, "two steps out of step give 0.2, another order of joints 0.4"
     assert set(found["rmse_rad"]) == set(JOINT_NAMES)
-    assert "steps compared with the recorded targets" in output(tmp_path)
+    assert launches.survivors() == {}
 
 
 def test_the_topics_are_those_of_a_robot(play, client, rollout):
