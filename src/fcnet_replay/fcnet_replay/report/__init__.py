@@ -1,7 +1,1 @@
 """The report of a replay as one HTML page: no scripts, nothing loaded, plots as inline SVG."""
-
-from __future__ import annotations
-
-
-
-
