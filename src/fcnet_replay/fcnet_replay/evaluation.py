@@ -52,11 +52,6 @@ class Evaluation:
     velocity: Velocities
     figures: dict[str, Any]
 
-    @property
-    def notes(self) -> RecordingNotes:
-        """The recorder's, until report/ takes them from the run."""
-        return self.run.notes
-
 
 def evaluate_bag(
     path: Path,

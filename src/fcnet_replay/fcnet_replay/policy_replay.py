@@ -59,11 +59,6 @@ class PolicyReplay:
         return 1.0 / self.model.card.control_rate
 
     @property
-    def loop(self) -> PolicyReplay:
-        """Itself, until report/ uses it directly."""
-        return self
-
-    @property
     def error(self) -> Array:
         """Action less recorded target (K, 12) [rad]; NaN where that cannot be compared."""
         return np.where(self.comparable[:, None], self.action - self.recorded, np.nan)

@@ -89,7 +89,7 @@ def _sections(evaluation: Evaluation) -> Iterator[Section]:
 
 
 def _recording(evaluation: Evaluation) -> Section:
-    notes = evaluation.notes
+    notes = evaluation.run.notes
     policy = notes.model_fingerprint[:16] + "…" if notes.model_fingerprint else "not noted in the bag"
     facts = [
         ("bag", evaluation.bag),
@@ -136,9 +136,9 @@ def _targets(evaluation: Evaluation) -> Section:
         for row in joints:
             row += _numbers(error["joints"][row[0]], ("rmse", "p99", "max"))
     lines = [
-        Series(replay.label, _time(evaluation, replay.loop.time), np.abs(replay.loop.error).max(axis=1), index)
+        Series(replay.label, _time(evaluation, replay.time), np.abs(replay.error).max(axis=1), index)
         for index, replay in enumerate(evaluation.replays, start=1)
-        if np.isfinite(replay.loop.error).any()
+        if np.isfinite(replay.error).any()
     ]
     return Section(
         "Targets: policy against recording",
@@ -156,18 +156,18 @@ def _targets(evaluation: Evaluation) -> Section:
 
 def _excerpt(evaluation: Evaluation) -> Iterator[Element]:
     """Every joint's targets around the time of the first policy's largest error."""
-    loop = evaluation.replays[0].loop
-    if not len(loop.time):
+    first = evaluation.replays[0]
+    if not len(first.time):
         return
-    middle = loop.time[int(np.nan_to_num(np.abs(loop.error)).max(axis=1).argmax())]
+    middle = first.time[int(np.nan_to_num(np.abs(first.error)).max(axis=1).argmax())]
     lines: list[list[Series]] = [[] for _ in JOINT_NAMES]
     for index, replay in enumerate(evaluation.replays):
-        rows = np.abs(replay.loop.time - middle) <= EXCERPT / 2
-        time = _time(evaluation, replay.loop.time[rows])
+        rows = np.abs(replay.time - middle) <= EXCERPT / 2
+        time = _time(evaluation, replay.time[rows])
         for joint, series in enumerate(lines):
-            if index == 0 and np.isfinite(loop.recorded[rows]).any():
-                series.append(Series("sent", time, loop.recorded[rows, joint], 0))
-            series.append(Series(replay.label, time, replay.loop.action[rows, joint], index + 1))
+            if index == 0 and np.isfinite(first.recorded[rows]).any():
+                series.append(Series("sent", time, first.recorded[rows, joint], 0))
+            series.append(Series(replay.label, time, replay.action[rows, joint], index + 1))
     begin = middle - _start(evaluation)
     yield Text(f"Targets of each joint around {begin:.1f} s, where policy A differs most", "h3")
     yield Grid(
@@ -186,11 +186,11 @@ def _smoothness(evaluation: Evaluation) -> Section:
         [label, _number(figures["jerk_rms_rad_s3"], ",.0f"), _number(figures["high_frequency_share"], ".1%")]
         for label, figures in measured.items()
     ]
-    targets = [("sent", first, first.loop.recorded)]
-    targets += [(replay.label, replay, replay.loop.action) for replay in evaluation.replays]
+    targets = [("sent", first, first.recorded)]
+    targets += [(replay.label, replay, replay.action) for replay in evaluation.replays]
     lines = []
     for colour, (label, replay, target) in enumerate(targets):
-        frequency, power = spectrum(target, replay.loop.cold, replay.period)
+        frequency, power = spectrum(target, replay.cold, replay.period)
         if np.nansum(power[1:]) > 0:
             lines.append(Series(label, frequency[1:], power[1:].mean(axis=1), colour))
     return Section(
