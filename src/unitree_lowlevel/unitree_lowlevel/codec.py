@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fcnet_core.rotation import xyzw_from_wxyz
-from unitree_lowlevel.messages import LowCommand, LowState
+from unitree_lowlevel.messages import Array, LowCommand, LowState
 
 MOTORS = 12  # the wire has room for 20; the others stay zero, which is motor mode OFF
 LOW_LEVEL = 0xFF  # levelFlag of everything that speaks to motors
@@ -151,7 +151,7 @@ def decode_command(generation: Generation, datagram: bytes) -> LowCommand:
     if level != LOW_LEVEL:
         raise WireError("level", f"a command to motors has level {LOW_LEVEL:#x}, this one {level:#x}")
     motors = record["motors"][0, :MOTORS]
-    require_finite("a command holds a position or velocity", motors["position"], motors["velocity"])
+    finite_values("a command holds a position or velocity", motors["position"], motors["velocity"])
     rows = (motors[field].astype(np.float64) / step for field, step in zip(_COMMAND_FIELDS, STEPS[:, 0], strict=True))
     return LowCommand(motors["mode"].copy(), *rows)
 
@@ -165,16 +165,16 @@ def decode_state(generation: Generation, datagram: bytes) -> LowState:
     record = _opened(generation, generation.state, generation.state_checked, datagram)[0]
     motors = record["motors"][:MOTORS]
     imu = (record["quaternion"], record["angular_velocity"], record["linear_acceleration"])
-    require_finite("a state holds a joint or IMU value", motors["position"], motors["velocity"], *imu)
+    values = finite_values("a state holds a joint or IMU value", motors["position"], motors["velocity"], *imu)
     return LowState(
         mode=motors["mode"].copy(),
-        position=motors["position"].astype(np.float64),
-        velocity=motors["velocity"].astype(np.float64),
+        position=values[:12],
+        velocity=values[12:24],
         torque=motors["torque"] / _TORQUE_STEPS,
         temperature=motors["temperature"].astype(np.float64),
-        orientation=xyzw_from_wxyz(imu[0]),
-        angular_velocity=imu[1].astype(np.float64),
-        linear_acceleration=imu[2].astype(np.float64),
+        orientation=xyzw_from_wxyz(values[24:28]),
+        angular_velocity=values[28:31],
+        linear_acceleration=values[31:],
         imu_temperature=float(record["imu_temperature"]),
         foot_force=record["foot_force"].astype(np.float64),
         tick=int(record["tick"]),
@@ -221,10 +221,12 @@ def wire_values(command: LowCommand) -> npt.NDArray[np.float32]:
     return values
 
 
-def require_finite(what: str, *values: npt.NDArray[Any]) -> None:
-    """Raise WireError "not_finite" where one of these is NaN or infinite; `what` opens the sentence."""
-    if not np.isfinite(np.concatenate(values)).all():
+def finite_values(what: str, *parts: npt.NDArray[Any]) -> Array:
+    """All parts in one array; WireError "not_finite" where one is NaN or infinite, `what` opens the sentence."""
+    values = np.concatenate(parts)
+    if not np.isfinite(values).all():
         raise WireError("not_finite", f"{what} that is not a finite number")
+    return values.astype(np.float64)  # not earlier: the cast of a signalling NaN warns
 
 
 def crc32_mpeg2(words: bytes) -> int:
@@ -256,9 +258,9 @@ def _opened(generation: Generation, layout: np.dtype[np.void], checked: int, dat
     """The record (1,) in a datagram, a view of its bytes; WireError for a wrong size, head or checksum."""
     if len(datagram) != layout.itemsize:
         other = _SIZES.get(len(datagram), generation.name)
-        told = f"a datagram of {len(datagram)} bytes is {other}, not {generation.name}: set the generation to {other}"
         if other != generation.name:
-            raise WireError("generation", told)
+            found = f"a datagram of {len(datagram)} bytes is {other}, not {generation.name}"
+            raise WireError("generation", f"{found}: set the generation to {other}")
         raise WireError("size", f"a {other} datagram has {layout.itemsize} bytes, this one {len(datagram)}")
     if not datagram.startswith(generation.head):
         found = datagram[: len(generation.head)].hex()

@@ -19,7 +19,7 @@ from unitree_lowlevel.codec import (
     STEPS,
     Generation,
     WireError,
-    require_finite,
+    finite_values,
     wire_values,
 )
 from unitree_lowlevel.messages import OFF, LowCommand, LowState
@@ -148,7 +148,7 @@ class SdkTransport:
         state = _low_state(self._generation, self._state)
         imu = (state.orientation, state.angular_velocity, state.linear_acceleration)
         try:
-            require_finite("a state holds a joint or IMU value", state.position, state.velocity, *imu)
+            finite_values("a state holds a joint or IMU value", state.position, state.velocity, *imu)
         except WireError as error:
             self.counters.reject(error)
             return None

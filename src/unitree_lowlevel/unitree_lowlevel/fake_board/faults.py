@@ -99,8 +99,8 @@ class BoardFaults:
                 continue
             if not kind.is_valid(value):
                 numbers = value if isinstance(value, tuple) else (value,)
-                told = " ".join(str(number) if isinstance(number, str) else f"{number:g}" for number in numbers)
-                raise ValueError(f"{fault.name} is {told}; {kind.rule}")
+                given = " ".join(str(number) if isinstance(number, str) else f"{number:g}" for number in numbers)
+                raise ValueError(f"{fault.name} is {given}; {kind.rule}")
 
     @property
     def line_is_good(self) -> bool:
@@ -143,8 +143,8 @@ def _read_value(fault: Field[Any], words: list[str]) -> Any:
     try:
         return kind.read(words)
     except (KeyError, ValueError) as error:
-        told = " ".join([fault.name, *words])
-        raise ValueError(f"{told} is not understood; {fault.name} takes {kind.takes}") from error
+        given = " ".join([fault.name, *words])
+        raise ValueError(f"{given} is not understood; {fault.name} takes {kind.takes}") from error
 
 
 def _changed_remote(remote: RemoteState, verb: str, words: list[str]) -> RemoteState:
@@ -159,9 +159,9 @@ def _changed_remote(remote: RemoteState, verb: str, words: list[str]) -> RemoteS
         if stick not in STICKS or len(words) != 2 or not -1.0 <= deflection <= 1.0:
             raise ValueError
     except (IndexError, ValueError):
-        told = " ".join(["stick", *words])
+        given = " ".join(["stick", *words])
         takes = f"stick takes one of {' '.join(STICKS)} and a number from -1 to 1"
-        raise ValueError(f"{told} is not understood; {takes}") from None
+        raise ValueError(f"{given} is not understood; {takes}") from None
     moved: dict[str, Any] = {stick: deflection}
     return replace(remote, **moved)
 
