@@ -18,8 +18,8 @@ import numpy.typing as npt
 from fcnet_core.command import CommandShaper
 from fcnet_core.model_file import load_model
 from fcnet_core.observation import assemble_observation
-from fcnet_core.policies.registry import load_policy
 from fcnet_core.robot import JOINT_NAMES, load_robot
+from fcnet_core.runtime import load_policy
 from quadruped_sim.live_robot import MotorDrivenRobot
 from quadruped_sim.terrain import named_terrain
 

@@ -20,7 +20,7 @@ class EagerPolicy:
     """A Policy in eager PyTorch with float32 weights and state."""
 
     def __init__(self, model: PolicyModel) -> None:
-        self.shape = shape = model.card.shape
+        self.shape = shape = model.card.config
         self.w = {name: torch.from_numpy(weight) for name, weight in model.weights.items()}
         self.spectral_weights = [
             torch.view_as_complex(self.w[f"fourier_layers.{layer}.csc.weights"]) for layer in range(shape.layers)
@@ -29,7 +29,7 @@ class EagerPolicy:
         self.rotation = torch.from_numpy(rotation.astype(np.complex64))
         self.inverse_dft = torch.from_numpy(spectral.inverse_dft_last(shape.window, shape.modes).astype(np.complex64))
         names = ("observation_mean", "observation_std", "action_mean", "action_scale")
-        self.mean, self.std, self.action_mean, self.action_scale = (torch.from_numpy(getattr(model, n)) for n in names)
+        self.mean, self.std, self.action_mean, self.action_scale = (torch.from_numpy(model.scales[n]) for n in names)
         self.clip = model.card.observation_clip
         self.reset()
 

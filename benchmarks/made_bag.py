@@ -16,8 +16,8 @@ from rosbags.typesys import Stores, get_typestore
 from fcnet_core.command import CommandShaper
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.observation import PolicyStep, assemble_observation
-from fcnet_core.policies.fcnet.numpy_step import NumpyPolicy
 from fcnet_core.robot import JOINT_NAMES, Robot
+from fcnet_core.runtime import load_policy
 
 Array = npt.NDArray[np.float64]
 TYPES = get_typestore(Stores.ROS2_JAZZY)
@@ -103,7 +103,7 @@ class MadeBag:
 
     def _steps(self) -> Messages:
         """Targets as a controller would have sent them, one cycle after the other."""
-        policy, period = NumpyPolicy(self.model), 1.0 / self.model.card.control_rate
+        policy, period = load_policy(self.model, "numpy"), 1.0 / self.model.card.control_rate
         shaper = CommandShaper(self.model.command_ranges, self.model.gait, period)
         times, found = self.state_times(), []
         last, sent_at = self.robot.stand_pose, 0.001

@@ -27,20 +27,19 @@ import torch
 from eager_step import EagerPolicy
 
 from fcnet_core.model_file import PolicyModel, card_for_robot, load_model
-from fcnet_core.policies.fcnet.config import NetworkShape
-from fcnet_core.policies.fcnet.numba_step import NumbaPolicy
-from fcnet_core.policies.fcnet.numpy_step import NumpyPolicy
-from fcnet_core.policies.fcnet.onnx import OnnxPolicy
+from fcnet_core.policies.fcnet.config import FCNetConfig
+from fcnet_core.policies.fcnet.numba_step import NumbaStep
 from fcnet_core.policy import Policy
 from fcnet_core.robot import load_robot
+from fcnet_core.runtime import LoadedPolicy, load_policy
 
 REFERENCE = "PyTorch eager"
 RUNTIMES: dict[str, Callable[[PolicyModel], Policy]] = {
     REFERENCE: EagerPolicy,
-    "NumPy": NumpyPolicy,
-    "ONNX Runtime": OnnxPolicy,
-    "numba, FIR": lambda model: NumbaPolicy(model, "fir"),
-    "numba": NumbaPolicy,
+    "NumPy": lambda model: load_policy(model, "numpy"),
+    "ONNX Runtime": lambda model: load_policy(model, "onnx"),
+    "numba, FIR": lambda model: LoadedPolicy(model, NumbaStep(model, "fir")),
+    "numba": lambda model: load_policy(model, "numba"),
 }
 AGREEMENT = 1e-4  # rad; the eager form's float32 state drifts
 
@@ -79,8 +78,8 @@ def main() -> None:
     model = load_model(args.model) if args.model else random_model()
     series = {name: Series(make(model)) for name, make in RUNTIMES.items()}
     rng = np.random.default_rng(0)
-    observations = rng.standard_normal((args.steps, model.card.shape.observation)).astype(np.float32)
-    observations = model.observation_mean + model.observation_std * observations
+    observations = rng.standard_normal((args.steps, model.card.config.observation)).astype(np.float32)
+    observations = model.scales["observation_mean"] + model.scales["observation_std"] * observations
     _check_agreement(series, observations)
     period = 1 / args.paced if args.paced else 0.0
     for _ in range(args.rounds):
@@ -104,11 +103,11 @@ def measure(policy: Policy, observations: npt.NDArray[np.float32], period: float
 
 def random_model() -> PolicyModel:
     """A model in the legged configuration with seeded random weights."""
-    shape, rng = NetworkShape(), np.random.default_rng(1)
-    weights = {name: rng.normal(0, 0.05, size).astype(np.float32) for name, size in shape.weight_shapes().items()}
+    config, rng = FCNetConfig(), np.random.default_rng(1)
+    weights = {name: rng.normal(0, 0.05, size).astype(np.float32) for name, size in config.weight_shapes().items()}
     ones, zeros = np.ones(70, dtype=np.float32), np.zeros(70, dtype=np.float32)
-    card = card_for_robot(load_robot("aliengo"), shape)
-    return PolicyModel(card, weights, zeros, ones, zeros[:12], ones[:12])
+    scales = {"observation_mean": zeros, "observation_std": ones, "action_mean": zeros[:12], "action_scale": ones[:12]}
+    return PolicyModel(card_for_robot(load_robot("aliengo"), config), weights, scales)
 
 
 def _arguments() -> argparse.Namespace:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
 from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor
 from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValueException
 from rclpy.node import Node
@@ -14,9 +13,8 @@ from rclpy.node import Node
 import fcnet_core
 from fcnet_controller.control_core import ControlCore, ControlSettings
 from fcnet_core.model_file import check_robot, load_model
-from fcnet_core.policies.registry import load_policy
-from fcnet_core.policy import Policy
 from fcnet_core.robot import load_robot
+from fcnet_core.runtime import load_policy
 from fcnet_ros.recorder_gate import DESCRIPTION, LONGEST_TIMEOUT
 
 # The controller's parameters: declared with description and range, read into one object.
@@ -134,7 +132,6 @@ def read_parameters(node: Node) -> ControllerParameters:
 # Makes a ready controller core from its parameters: loads, checks and warms up everything that may fail or be slow.
 
 MODEL_FOLDER = Path(fcnet_core.__file__).parent / "models"
-WARM_UP_STEPS = 20
 Core = TypeVar("Core", bound=ControlCore)
 
 
@@ -149,7 +146,7 @@ def load_core(parameters: ControllerParameters, kind: type[Core]) -> Core:
     policy = load_policy(model, parameters.runtime)
     core = kind(robot, model, policy, parameters.settings)
     core.commands.set_style(parameters.stance_width, parameters.foot_clearance, parameters.stride_frequency)
-    _warm_up(policy, model.card.shape.observation)
+    policy.warm_up()  # before the robot depends on it
     return core
 
 
@@ -158,8 +155,3 @@ def policy_path(robot: str, policy: str) -> Path:
     return Path(policy) if policy else MODEL_FOLDER / f"{robot}.safetensors"
 
 
-def _warm_up(policy: Policy, observations: int) -> None:
-    """Let the first steps, which compile and fill caches, happen before the robot depends on them."""
-    for _ in range(WARM_UP_STEPS):
-        policy.step(np.zeros(observations, dtype=np.float32))
-    policy.reset()

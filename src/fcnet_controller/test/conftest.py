@@ -20,11 +20,11 @@ from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
 from fcnet_core.model_file import PolicyModel, card_for_robot, save_model
-from fcnet_core.policies.fcnet.config import NetworkShape
+from fcnet_core.policies.fcnet.config import FCNetConfig
 from fcnet_core.robot import JOINT_NAMES, load_robot
 from fcnet_ros.program import participant_profile
 
-SHAPE = NetworkShape(layers=2, modes=3, hidden=16, decoder_hidden=8, window=16)
+SHAPE = FCNetConfig(layers=2, modes=3, hidden=16, decoder_hidden=8, window=16)
 PATIENCE = 30.0  # [s], for a loaded machine
 ASK_INTERVAL = 10.0  # [s]
 STATE_PERIOD = 0.005  # [s]
@@ -37,10 +37,12 @@ def random_model(robot, seed=0):
     return PolicyModel(
         card=card_for_robot(robot, SHAPE),
         weights=weights,
-        observation_mean=np.zeros(70, np.float32),
-        observation_std=np.ones(70, np.float32),
-        action_mean=robot.stand_pose.astype(np.float32),
-        action_scale=np.full(12, 0.05, np.float32),
+        scales={
+            "observation_mean": np.zeros(70, np.float32),
+            "observation_std": np.ones(70, np.float32),
+            "action_mean": robot.stand_pose.astype(np.float32),
+            "action_scale": np.full(12, 0.05, np.float32),
+        },
     )
 
 

@@ -6,8 +6,8 @@ import pytest
 from fcnet_controller.control_core import ControlCore, ControlSettings
 from fcnet_controller.controller_node import AutoStart
 from fcnet_controller.posture import Mode
-from fcnet_core.policies.fcnet.numpy_step import NumpyPolicy
 from fcnet_core.robot import JOINT_NAMES
+from fcnet_core.runtime import load_policy
 
 UPRIGHT = np.array([0.0, 0.0, 0.0, 1.0])
 
@@ -16,7 +16,7 @@ class RecordingPolicy:
     """The real policy, which also writes down what it is asked."""
 
     def __init__(self, model):
-        self._policy = NumpyPolicy(model)
+        self._policy = load_policy(model, "numpy")
         self.observations = []
         self.resets = 0
         self.answer = None

@@ -19,8 +19,8 @@ from fcnet_controller.replay.core import ReplayCore
 from fcnet_controller.replay.steps import ReplaySteps
 from fcnet_core.limiter import JointLimiter
 from fcnet_core.observation import PolicyStep, assemble_observation
-from fcnet_core.policies.registry import load_policy
 from fcnet_core.robot import JOINT_NAMES
+from fcnet_core.runtime import load_policy
 from fcnet_ros.state import seconds
 
 RATE = 50.0

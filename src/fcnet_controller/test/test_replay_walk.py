@@ -13,8 +13,8 @@ from sensor_msgs.msg import Imu, JointState
 from fcnet_controller.control_core import ControlSettings
 from fcnet_controller.replay.core import ReplayCore
 from fcnet_controller.replay.steps import ReplayWalk
-from fcnet_core.policies.registry import load_policy
 from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS
+from fcnet_core.runtime import load_policy
 from fcnet_replay.policy_replay import walk_over_states
 from fcnet_replay.run import RobotState, run_of_states
 from fcnet_ros.state import seconds

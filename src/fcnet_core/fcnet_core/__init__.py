@@ -1,1 +1,24 @@
-"""The Fourier Controller Network: network, training, real-time runtimes, model files and datasets."""
+"""Policies for legged robots: network, training, real-time runtimes, model files and datasets. No ROS, no simulator.
+
+policy = fcnet_core.load_policy("models/aliengo.safetensors")
+action = policy.step(observation)    # (70,) -> joint position targets (12,) [rad], see observation.py
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fcnet_core.model_file import load_model as load_model
+    from fcnet_core.runtime import load_policy as load_policy
+
+_LAZY = {"load_policy": "fcnet_core.runtime", "load_model": "fcnet_core.model_file"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what stands above when it is used first: most of the package's users need less than that."""
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_LAZY[name]), name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,13 +18,18 @@ class SettingsError(ValueError):
 
 
 class _UniqueKeyLoader(yaml.CSafeLoader):
-    """Refuses an entry that is given twice, of which YAML takes the last without a word."""
+    """Refuses an entry that is given twice, of which YAML takes the last without a word; reads 1e-9 as a number."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         names = [self.construct_object(key) for key, _ in node.value]
         if twice := [str(name) for name in names if names.count(name) > 1]:
             raise ValueError(f"entry {twice[0]} is given twice, at line {node.start_mark.line + 1} and below")
         return super().construct_mapping(node, deep)
+
+
+_UniqueKeyLoader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
+)
 
 
 def read_settings(path: str | Path, kind: type[SettingsT], what: str) -> SettingsT:

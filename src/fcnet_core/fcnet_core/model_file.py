@@ -1,9 +1,8 @@
 """The model file: one self-describing `.safetensors` artifact per policy.
 
-It holds the weights under their published names, the normalisation (`observation_mean`, `observation_std`,
-`action_mean`, `action_scale`) and, as JSON in the metadata entry `fcnet`, a card that says for which robot the policy
-was made and how it must be run. The network's input is clip((observation - observation_mean) / observation_std,
--observation_clip, observation_clip); the joint position targets [rad] are action_mean + action_scale * output.
+It holds the weights under their names in the network, the scales of the normalisation (see normalisation.py) and, as
+JSON in the metadata entry `fcnet`, a card that says which type of policy it is, for which robot it was made and how it
+must be run.
 """
 
 from __future__ import annotations
@@ -11,78 +10,92 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timezone
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import safetensors
 import safetensors.numpy
+from msgspec import Struct, field
 
+from fcnet_core.arrays import Single
 from fcnet_core.files import write_whole
-from fcnet_core.policies.fcnet.config import NetworkShape
+from fcnet_core.normalisation import Normalisation, scale_shapes
+from fcnet_core.observation import OBSERVATION_SIZE
+from fcnet_core.policies.registry import PolicyConfig, policy_type, policy_type_of
 from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS, CommandRange, Gait, Robot
 
-# The card inside a model file: everything about a policy that is not a weight.
-
-FORMAT_VERSION = 1
+FORMAT_VERSION: Literal[1] = 1
+METADATA_ENTRY = "fcnet"
+ROBOT_OBSERVATION = {"observation": (OBSERVATION_SIZE,)}
 WindowPolicy = Literal["sliding", "reset_every_n"]
+Number = float | int  # as written: 60 and 60.0 are other texts, and the fingerprint is made of the text
 
 
-class CardError(ValueError):
+class ModelFileError(ValueError):
+    """A model file cannot be used; the message is one sentence that says what to do."""
+
+
+class CardError(ModelFileError):
     """A card cannot be used; the message continues a sentence that begins with the file's name."""
 
 
-@dataclass(frozen=True)
-class PolicyCard:
+class PolicyCard(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """For which robot a policy was made and how it must be run; vectors of 12 follow joint_names.
 
-    window_policy: "sliding" filters without end, "reset_every_n" forgets everything after each window of n steps (as
-    the published evaluation does). control_rate [Hz]; observation_clip in standard deviations; kp [Nm/rad], kd
-    [Nms/rad], default_pose [rad]; gait: the fields of robot.Gait; command_ranges: field -> (lowest, highest, rate);
-    training: a free summary of the training; created: ISO 8601 in UTC.
+    config: the network's, of the policy type (in the file: `shape`). window_policy: "sliding" remembers without end,
+    "reset_every_n" forgets everything after each reset interval (as the published evaluation does). control_rate [Hz];
+    observation_clip in standard deviations; kp [Nm/rad], kd [Nms/rad], default_pose [rad]; gait: the fields of
+    robot.Gait; command_ranges: field -> (lowest, highest, rate); training: a free summary; created: ISO 8601 in UTC.
+    A policy for something else than a robot has no joints, gains, gait and command ranges.
     """
 
     robot: str
     joint_names: tuple[str, ...]
-    shape: NetworkShape
+    config: Any = field(name="shape")  # a PolicyConfig; msgspec would refuse its subclasses
     window_policy: WindowPolicy
-    control_rate: float
-    observation_clip: float
-    kp: tuple[float, ...]
-    kd: tuple[float, ...]
-    default_pose: tuple[float, ...]
-    gait: dict[str, float]
-    command_ranges: dict[str, tuple[float, float, float]]
-    training: dict[str, Any] = field(default_factory=dict)
+    control_rate: Number
+    observation_clip: Number
+    kp: tuple[Number, ...]
+    kd: tuple[Number, ...]
+    default_pose: tuple[Number, ...]
+    gait: dict[str, Number]
+    command_ranges: dict[str, tuple[Number, Number, Number]]
+    training: dict[str, Any] = {}
     created: str = field(default_factory=lambda: datetime.now(timezone.utc).isoformat(timespec="seconds"))
     policy_type: str = "fcnet"
-    format_version: int = FORMAT_VERSION
+    format_version: Literal[1] = FORMAT_VERSION
+
+    @property
+    def reset_interval(self) -> int | None:
+        """Steps after which all memory must be cleared; None where the window slides."""
+        interval: int = self.config.reset_interval
+        return interval if self.window_policy == "reset_every_n" else None
 
     @property
     def memory(self) -> float:
-        """Steps after which a policy remembers nothing of what was before, in its last layer either.
+        """Steps after which a policy remembers nothing of what was before.
 
         Infinite where it forgets by counting: two that count from different steps never remember the same.
         """
-        return self.shape.layers * (self.shape.window - 1) if self.window_policy == "sliding" else math.inf
+        steps: float = self.config.memory_steps
+        return steps if self.window_policy == "sliding" else math.inf
 
     def __post_init__(self) -> None:
-        if self.policy_type != "fcnet":
-            raise CardError(f"holds a policy of type {self.policy_type!r}; this version runs fcnet policies")
-        if self.window_policy not in get_args(WindowPolicy):
-            raise CardError(f"has window policy {self.window_policy!r}; known: {', '.join(get_args(WindowPolicy))}")
         for name in ("control_rate", "observation_clip"):
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0):
                 raise CardError(f"has {name} {value}; it must be positive and finite")
-        if any(len(limits) != 3 for limits in self.command_ranges.values()):
-            raise CardError("must give every command range as lowest, highest and rate")
         for name in ("kp", "kd", "default_pose"):
             if len(getattr(self, name)) != len(self.joint_names):
                 raise CardError(f"has {len(getattr(self, name))} entries in {name} for {len(self.joint_names)} joints")
+        if not self.joint_names:
+            return
         if set(self.command_ranges) != set(SETPOINT_FIELDS):
             raise CardError(f"must give command ranges for {', '.join(SETPOINT_FIELDS)}")
         if set(self.gait) != {entry.name for entry in fields(Gait)}:
@@ -91,7 +104,7 @@ class PolicyCard:
 
 def card_for_robot(
     robot: Robot,
-    shape: NetworkShape,
+    config: PolicyConfig,
     window_policy: WindowPolicy = "sliding",
     control_rate: float = 50.0,
     observation_clip: float = 5.0,
@@ -101,7 +114,8 @@ def card_for_robot(
     return PolicyCard(
         robot=robot.name,
         joint_names=JOINT_NAMES,
-        shape=shape,
+        policy_type=policy_type_of(config),
+        config=config,
         window_policy=window_policy,
         control_rate=control_rate,
         observation_clip=observation_clip,
@@ -114,27 +128,31 @@ def card_for_robot(
     )
 
 
+def card_for_task(task: str, config: PolicyConfig, **facts: Any) -> PolicyCard:
+    """A card for something else than a robot of config/robots, such as a Gymnasium task."""
+    nothing: dict[str, Any] = dict.fromkeys(("joint_names", "kp", "kd", "default_pose"), ())
+    kind = policy_type_of(config)
+    return PolicyCard(robot=task, policy_type=kind, config=config, gait={}, command_ranges={}, **nothing, **facts)
+
+
 def card_to_json(card: PolicyCard) -> str:
     """The card as JSON, the same text for the same card."""
-    return json.dumps(asdict(card), sort_keys=True)
+    return json.dumps(msgspec.to_builtins(card), sort_keys=True)
 
 
 def card_from_json(text: str) -> PolicyCard:
     """Read a card. Raises CardError when it was written by a newer version or lacks something."""
     try:
         entries = json.loads(text)
-        version = entries["format_version"]
-        if version != FORMAT_VERSION:
+        if (version := entries["format_version"]) != FORMAT_VERSION:
             raise CardError(f"has format version {version}, this fcnet reads version {FORMAT_VERSION}; update fcnet")
-        for name in ("joint_names", "kp", "kd", "default_pose"):
-            entries[name] = tuple(entries[name])
-        entries["shape"] = NetworkShape(**entries["shape"])
-        entries["command_ranges"] = {name: tuple(limits) for name, limits in entries["command_ranges"].items()}
-        return PolicyCard(**entries)
+        entries["shape"] = policy_type(entries["policy_type"]).config_from(entries["shape"])
+        return msgspec.convert(entries, PolicyCard)
     except CardError:
         raise
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CardError(f"has a card that cannot be read ({error}); train it again") from error
+        cause = error.__cause__ if isinstance(error.__cause__, CardError) else None
+        raise cause or CardError(f"has a card that cannot be read ({error}); train it again") from error
 
 
 def brief(values: npt.ArrayLike) -> str:
@@ -143,28 +161,20 @@ def brief(values: npt.ArrayLike) -> str:
     return ", ".join(f"{number:g}" for number in (numbers[:1] if np.ptp(numbers) == 0 else numbers))
 
 
-Array = npt.NDArray[np.float32]
-NORMALISATION = ("observation_mean", "observation_std", "action_mean", "action_scale")
-METADATA_ENTRY = "fcnet"
-
-
-class ModelFileError(ValueError):
-    """A model file cannot be used; the message is one sentence that says what to do."""
-
-
 @dataclass(frozen=True)
 class PolicyModel:
-    """A policy as stored: its card, its weights by published name, and its normalisation, all float32.
-
-    observation_mean and observation_std are (observation,), action_mean and action_scale [rad] are (action,).
+    """A policy as stored: its card, its weights by their name in the network, and the scales of its normalisation, all
+    float32; see normalisation.Normalisation.
     """
 
     card: PolicyCard
-    weights: dict[str, Array]
-    observation_mean: Array
-    observation_std: Array
-    action_mean: Array
-    action_scale: Array
+    weights: dict[str, Single]
+    scales: dict[str, Single]
+
+    @cached_property
+    def normalisation(self) -> Normalisation:
+        """The units of the network."""
+        return Normalisation(self.scales, float(self.card.observation_clip))
 
     @property
     def gait(self) -> Gait:
@@ -177,9 +187,9 @@ class PolicyModel:
         return {field: CommandRange(*limits) for field, limits in self.card.command_ranges.items()}
 
     @property
-    def tensors(self) -> dict[str, Array]:
+    def tensors(self) -> dict[str, Single]:
         """Every array that is stored, by name."""
-        return self.weights | {name: getattr(self, name) for name in NORMALISATION}
+        return self.weights | self.scales
 
     @property
     def fingerprint(self) -> str:
@@ -222,8 +232,8 @@ def load_model(path: str | Path) -> PolicyModel:
     except CardError as error:
         raise ModelFileError(f"{name} {error}") from error
     _check_tensors(tensors, card, name)
-    normalisation = {entry: tensors.pop(entry) for entry in NORMALISATION}
-    return PolicyModel(card=card, weights=tensors, **normalisation)
+    scales = {entry: tensors.pop(entry) for entry in _scale_shapes(card)}
+    return PolicyModel(card, weights=tensors, scales=scales)
 
 
 def check_robot(model: PolicyModel, robot: Robot) -> None:
@@ -236,8 +246,10 @@ def check_robot(model: PolicyModel, robot: Robot) -> None:
         raise ModelFileError(f"the model was made for the robot {card.robot}, not {robot.name}; choose another model")
     if card.joint_names != JOINT_NAMES:
         raise ModelFileError(f"the model's joints are {', '.join(card.joint_names)}, not {', '.join(JOINT_NAMES)}")
-    if card.shape.action != len(JOINT_NAMES):
-        raise ModelFileError(f"the model commands {card.shape.action} joints, {robot.name} has {len(JOINT_NAMES)}")
+    if (seen := {name: spec.shape for name, spec in card.config.observation_spec.items()}) != ROBOT_OBSERVATION:
+        raise ModelFileError(f"the model sees {seen}, but what {robot.name} gives it is {ROBOT_OBSERVATION}")
+    if card.config.action != len(JOINT_NAMES):
+        raise ModelFileError(f"the model commands {card.config.action} joints, {robot.name} has {len(JOINT_NAMES)}")
     facts: dict[str, tuple[npt.ArrayLike, npt.ArrayLike]] = {
         "stiffness kp": (card.kp, robot.gains.kp),
         "damping kd": (card.kd, robot.gains.kd),
@@ -251,9 +263,12 @@ def check_robot(model: PolicyModel, robot: Robot) -> None:
             )
 
 
-def _check_tensors(tensors: dict[str, Array], card: PolicyCard, name: str) -> None:
-    sizes = {"observation": (card.shape.observation,), "action": (card.shape.action,)}
-    expected = card.shape.weight_shapes() | {entry: sizes[entry.split("_")[0]] for entry in NORMALISATION}
+def _scale_shapes(card: PolicyCard) -> dict[str, tuple[int, ...]]:
+    return scale_shapes(card.config.observation_spec, card.config.action)
+
+
+def _check_tensors(tensors: dict[str, Single], card: PolicyCard, name: str) -> None:
+    expected = card.config.weight_shapes() | _scale_shapes(card)
     if odd := sorted(set(expected) ^ set(tensors)):
         raise ModelFileError(f"{name} lacks or has an unknown array {odd[0]}; train it again")
     for entry, shape in expected.items():
@@ -265,5 +280,6 @@ def _check_tensors(tensors: dict[str, Array], card: PolicyCard, name: str) -> No
             )
         if not np.isfinite(tensor).all():
             raise ModelFileError(f"{name} holds values that are not finite in {entry}; train it again")
-    if not (tensors["observation_std"] > 0).all():
-        raise ModelFileError(f"{name} holds an observation_std that is not positive; train it again")
+    for entry in _scale_shapes(card):
+        if entry.endswith("_std") and not (tensors[entry] > 0).all():
+            raise ModelFileError(f"{name} holds an {entry} that is not positive; train it again")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from fcnet_core.arrays import Array
 from fcnet_core.command import COMMAND_SIZE
+from fcnet_core.policies.registry import ArraySpec
 from fcnet_core.rotation import projected_gravity
 
 # The finite-value guard: one NaN would stay in a recurrent state for ever, so it is stopped before any is touched.
@@ -17,13 +19,15 @@ class NonFiniteObservation(ValueError):
     """An observation holds NaN or infinity; the policy's state is as it was before."""
 
 
-def finite_observation(observation: npt.ArrayLike, shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
-    """The observation as contiguous float32, of the given shape.
+def finite_observation(
+    observation: npt.ArrayLike, shape: tuple[int, ...], dtype: npt.DTypeLike = np.float32
+) -> npt.NDArray[Any]:
+    """The observation as a contiguous array of the given shape and type.
 
     Raises NonFiniteObservation when an entry is NaN, infinite or beyond float32, ValueError for another shape.
     """
     with np.errstate(over="ignore"):
-        checked = np.ascontiguousarray(observation, dtype=np.float32)
+        checked = np.ascontiguousarray(observation, dtype=dtype)
     if checked.shape != shape:
         raise ValueError(f"the policy expects an observation of shape {shape}, not {checked.shape}")
     finite = np.isfinite(checked)
@@ -31,11 +35,6 @@ def finite_observation(observation: npt.ArrayLike, shape: tuple[int, ...]) -> np
         entries = ", ".join(str(entry if len(shape) > 1 else entry[0]) for entry in np.argwhere(~finite).tolist()[:5])
         raise NonFiniteObservation(f"the observation is not finite at {entries}; check the sensor that fills it")
     return checked
-
-
-# What a policy needs to know about the robot's present state.
-
-Array = npt.NDArray[np.float64]
 
 
 class MeasuredState(Protocol):
@@ -61,17 +60,19 @@ class MeasuredState(Protocol):
 # Order (paper, appendix C.3): projected gravity 3, joint velocity 12, sine and cosine of the joint positions 12 + 12,
 # body angular velocity 3, last action 12, command 16.
 
-OBSERVATION_SIZE = 70
-ACTION_SIZE = 12
-LAYOUT = {
-    "projected_gravity": slice(0, 3),
-    "joint_velocity": slice(3, 15),
-    "sin_joint_position": slice(15, 27),
-    "cos_joint_position": slice(27, 39),
-    "angular_velocity": slice(39, 42),
-    "last_action": slice(42, 54),
-    "command": slice(54, 70),
+PARTS = {
+    "projected_gravity": 3,
+    "joint_velocity": 12,
+    "sin_joint_position": 12,
+    "cos_joint_position": 12,
+    "angular_velocity": 3,
+    "last_action": 12,
+    "command": COMMAND_SIZE,
 }
+OBSERVATION_SIZE = sum(PARTS.values())
+ACTION_SIZE = 12
+ARRAYS = {"observation": ArraySpec((OBSERVATION_SIZE,), parts=PARTS), "action": ArraySpec((ACTION_SIZE,))}
+LAYOUT = ARRAYS["observation"].slices()
 
 
 def assemble_observation(

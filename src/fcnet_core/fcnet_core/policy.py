@@ -7,13 +7,14 @@ from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from fcnet_core.arrays import Array, Single
 from fcnet_core.command import CommandShaper
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.observation import MeasuredState, assemble_observation
 
-# What every policy can do, whatever network it holds and whatever runs it.
+REST = 1e-3  # [m/s, rad/s, m, rad] a setpoint below this is zero
+
 
 class Policy(Protocol):
     """A policy with memory: one action per control period."""
@@ -21,24 +22,18 @@ class Policy(Protocol):
     def reset(self) -> None:
         """Forget every past observation (a cold start)."""
 
-    def step(self, observation: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """Joint position targets (12,) [rad] in JOINT_NAMES order for an observation (70,) of observation.LAYOUT.
+    def step(self, observation: Single) -> Single:
+        """The action for an observation; on a robot joint position targets (12,) [rad] in JOINT_NAMES order for an
+        observation (70,) of observation.LAYOUT.
 
-        The array returned belongs to the caller. Raises guard.NonFiniteObservation, with the memory untouched, when an
-        entry is NaN or infinite.
+        The array returned belongs to the caller. Raises observation.NonFiniteObservation, with the memory untouched,
+        when an entry is NaN or infinite.
         """
-
-
-# Walking: the policy, the commands it is given and the pace at which it is asked.
-#
-# The controller, the replay of bags and the playback of recordings all step policies through this one class.
-
-Array = npt.NDArray[np.float64]
-REST = 1e-3  # [m/s, rad/s, m, rad] a setpoint below this is zero
 
 
 class Walking:
     """Asks the policy for targets at the rate it was trained for; in control cycles between, its last targets hold.
+    The controller, the replay of bags and the playback of recordings all step policies through this one class.
 
     Holding, not interpolating, is what the policy has learnt with. Raises ValueError when `control_rate` [Hz] is not a
     whole multiple of the model's. `on_step` is told how long each step of the policy took [s].
@@ -64,7 +59,7 @@ class Walking:
         self._on_step = on_step
         self.steps = 0  # of the policy since it began
         self._command: Array = self._shaper.command()[0]
-        self._target: Array = np.zeros(model.card.shape.action)
+        self._target: Array = np.zeros(model.card.config.action)
 
     @property
     def at_rest(self) -> bool:

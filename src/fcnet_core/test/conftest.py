@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from hypothesis import settings
+from msgspec import structs
 
 from fcnet_core.model_file import PolicyModel, card_for_robot
-from fcnet_core.policies.fcnet.config import NetworkShape
+from fcnet_core.policies.fcnet.config import FCNetConfig
 from fcnet_core.robot import load_robot
 
 DATA = Path(__file__).parent / "data"
@@ -30,23 +31,25 @@ class Golden:
     spectra: dict[int, npt.NDArray[np.complex128]]  # steps -> (L, 2, m, d)
 
     def with_card(self, **changes: Any) -> PolicyModel:
-        return replace(self.model, card=replace(self.model.card, **changes))
+        return replace(self.model, card=structs.replace(self.model.card, **changes))
 
 
 def read_golden(name: str) -> Golden:
     with np.load(DATA / f"{name}.npz") as file:
         arrays = {key: file[key] for key in file.files}
-    shape = NetworkShape(*arrays["cfg"].tolist()[:7])
+    config = FCNetConfig(*arrays["cfg"].tolist()[:7])
     weights = {key[2:]: array for key, array in arrays.items() if key.startswith("w/")}
     prefix = "rec/x_ft_after_"
     return Golden(
         model=PolicyModel(
-            card=card_for_robot(load_robot("aliengo"), shape, observation_clip=1e6),
+            card=card_for_robot(load_robot("aliengo"), config, observation_clip=1e6),
             weights=weights,
-            observation_mean=np.zeros(shape.observation, dtype=np.float32),
-            observation_std=np.ones(shape.observation, dtype=np.float32),
-            action_mean=np.zeros(shape.action, dtype=np.float32),
-            action_scale=np.ones(shape.action, dtype=np.float32),
+            scales={
+                "observation_mean": np.zeros(config.observation, dtype=np.float32),
+                "observation_std": np.ones(config.observation, dtype=np.float32),
+                "action_mean": np.zeros(config.action, dtype=np.float32),
+                "action_scale": np.ones(config.action, dtype=np.float32),
+            },
         ),
         observation=arrays["rec/obs"],
         output=arrays["rec/out"],
@@ -79,8 +82,10 @@ def walker(legged: Golden) -> PolicyModel:
     rng = np.random.default_rng(7)
     return replace(
         legged.with_card(observation_clip=3.0),
-        observation_mean=rng.normal(0, 0.5, 70).astype(np.float32),
-        observation_std=rng.uniform(0.1, 2.0, 70).astype(np.float32),
-        action_mean=rng.normal(0, 0.8, 12).astype(np.float32),
-        action_scale=rng.uniform(0.1, 0.5, 12).astype(np.float32),
+        scales={
+            "observation_mean": rng.normal(0, 0.5, 70).astype(np.float32),
+            "observation_std": rng.uniform(0.1, 2.0, 70).astype(np.float32),
+            "action_mean": rng.normal(0, 0.8, 12).astype(np.float32),
+            "action_scale": rng.uniform(0.1, 0.5, 12).astype(np.float32),
+        },
     )

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from fcnet_core.policies.fcnet.numpy_step import gelu
+from fcnet_core.policies.layers import gelu
 
 
 def test_gelu_is_exact_to_float32_rounding_from_minus_ten_to_ten() -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from fcnet_core.learning.dataset import Dataset, DatasetError, DatasetWriter
+from fcnet_core.policies.registry import ArraySpec
 from fcnet_core.robot import JOINT_NAMES
 
 RECIPE = {"robot": "aliengo", "control_rate": 50.0, "expert": "trot"}
@@ -46,14 +47,14 @@ def test_what_was_written_is_read_memory_mapped(folder: Path) -> None:
     for index, shard in enumerate(data.shards):
         assert isinstance(shard.observation, np.memmap) and shard.job == {"seed": index}
         for name, array in arrays(index).items():
-            np.testing.assert_array_equal(getattr(shard, name), array)
+            np.testing.assert_array_equal(shard.arrays[name], array)
 
 
 def test_statistics_are_those_of_all_steps(folder: Path) -> None:
     rows = np.concatenate([arrays(index)["observation"].reshape(-1, 70) for index in range(2)]).astype(np.float64)
-    statistics = Dataset(folder).statistics()
-    np.testing.assert_allclose(statistics.observation_mean, rows.mean(0), atol=1e-9)
-    np.testing.assert_allclose(statistics.observation_std, rows.std(0), atol=1e-9)
+    statistics = Dataset(folder).statistics
+    np.testing.assert_allclose(statistics.mean["observation"], rows.mean(0), atol=1e-9)
+    np.testing.assert_allclose(statistics.std["observation"], rows.std(0), atol=1e-9)
 
 
 def test_a_collection_resumes_where_it_stopped(folder: Path) -> None:
@@ -161,3 +162,28 @@ def test_data_of_two_robots_are_not_mixed(folder: Path, tmp_path: Path) -> None:
     DatasetWriter(tmp_path / "a1", {**RECIPE, "robot": "a1"}).write_shard(0, **arrays(0), job={})
     with pytest.raises(DatasetError, match="their robot differs"):
         Dataset([folder, tmp_path / "a1"])
+
+
+def test_folders_of_format_1_are_a_quadrupeds(folder: Path) -> None:
+    facts = json.loads((folder / "manifest.json").read_text())
+    assert facts.pop("arrays")["observation"]["shape"] == [70]
+    (folder / "manifest.json").write_text(json.dumps({**facts, "format_version": 1}))
+    assert Dataset(folder).shards[0].observation.shape == (3, 20, 70)
+    DatasetWriter(folder, RECIPE).write_shard(2, **arrays(2), job={})
+
+
+def test_images_rewards_and_ends_are_arrays_of_a_step_like_any_other(tmp_path: Path) -> None:
+    specs = {
+        "image": ArraySpec((4, 8, 8), "uint8"),
+        "reward": ArraySpec(()),
+        "terminal": ArraySpec((), "bool"),
+        "action": ArraySpec((2,)),
+    }
+    writer = DatasetWriter(tmp_path, {**RECIPE, "robot": "task", "joint_names": []}, specs)
+    content = {name: np.ones((2, 5, *spec.shape), spec.dtype) for name, spec in specs.items()}
+    writer.write_shard(0, {}, **content, first=np.zeros((2, 5), bool))
+    data = Dataset(tmp_path)
+    assert data.manifest.arrays == specs and data.shards[0].arrays["image"].dtype == np.uint8
+    assert set(data.statistics.mean) == {"reward", "action"}
+    with pytest.raises(DatasetError, match="image"):
+        writer.write_shard(1, {}, **{**content, "image": content["image"][:, :, :3]}, first=np.zeros((2, 5), bool))

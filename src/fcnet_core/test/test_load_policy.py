@@ -9,21 +9,19 @@ import numpy as np
 import pytest
 
 from fcnet_core.model_file import ModelFileError, save_model
-from fcnet_core.policies.fcnet.numba_step import NumbaPolicy
-from fcnet_core.policies.fcnet.numpy_step import NumpyPolicy
-from fcnet_core.policies.registry import RuntimeMissingError, load_policy
+from fcnet_core.policies.fcnet.numba_step import NumbaStep
+from fcnet_core.policies.fcnet.numpy_step import NumpyStep
+from fcnet_core.runtime import RuntimeMissingError, load_policy
 
 TORCH_FREE = """
 import sys
 sys.modules["torch"] = None
 import numpy, fcnet_core.cli, fcnet_core.learning.dataset
 import fcnet_core.verbs.info, fcnet_core.verbs.export, fcnet_core.verbs.train
-from fcnet_core.policies.registry import load_policy
-from fcnet_core.policies.fcnet.batched import BatchedPolicy
-from fcnet_core.model_file import load_model
+from fcnet_core import load_policy
 for runtime in ("auto", "numpy", "onnx"):
     assert load_policy(sys.argv[1], runtime).step(numpy.zeros(11)).shape == (3,)
-assert BatchedPolicy(load_model(sys.argv[1]), 2).step(numpy.zeros((2, 11))).shape == (2, 3)
+assert load_policy(sys.argv[1], batch=2).step(numpy.zeros((2, 11))).shape == (2, 3)
 """
 
 
@@ -35,9 +33,9 @@ def test_every_runtime_loads_the_same_file(runtime, small, tmp_path) -> None:
 
 
 def test_auto_is_numba_where_it_is_installed_and_numpy_elsewhere(small, monkeypatch) -> None:
-    assert isinstance(load_policy(small.model), NumbaPolicy)
+    assert isinstance(load_policy(small.model)._runtime, NumbaStep)
     monkeypatch.setitem(sys.modules, "numba", None)
-    assert isinstance(load_policy(small.model), NumpyPolicy)
+    assert isinstance(load_policy(small.model)._runtime, NumpyStep)
 
 
 def test_a_runtime_whose_library_is_missing_is_one_sentence(small, monkeypatch) -> None:

@@ -10,7 +10,7 @@ import torch
 
 from fcnet_core.policies.fcnet import config as spectral
 from fcnet_core.policies.fcnet import network as network_module
-from fcnet_core.policies.fcnet.config import NetworkShape
+from fcnet_core.policies.fcnet.config import FCNetConfig
 from fcnet_core.policies.fcnet.network import (
     DirectFilter,
     FourierControllerNetwork,
@@ -34,7 +34,7 @@ def network(
     """The published network's weights, with either form of the filter."""
     monkeypatch.setattr(network_module, "DIRECT_WINDOW", 256 if request.param == "direct" else 0)
     observation, action, layers, modes, hidden, decoder_hidden, window, _ = golden["cfg"].tolist()
-    network = FourierControllerNetwork(NetworkShape(observation, action, layers, modes, hidden, decoder_hidden, window))
+    network = FourierControllerNetwork(FCNetConfig(observation, action, layers, modes, hidden, decoder_hidden, window))
     network.load_state_dict({name[2:]: array for name, array in golden.items() if name.startswith("w/")})
     return network
 
@@ -46,10 +46,10 @@ def random_filter(window: int, steps: int, seed: int = 0) -> tuple[torch.Tensor,
 
 
 def test_the_legged_configuration_has_the_papers_number_of_parameters() -> None:
-    network = FourierControllerNetwork(NetworkShape())
+    network = FourierControllerNetwork(FCNetConfig())
     assert sum(parameter.numel() for parameter in network.parameters()) == 787_852
     shapes = {name: tuple(parameter.shape) for name, parameter in network.named_parameters()}
-    assert shapes == NetworkShape().weight_shapes()
+    assert shapes == FCNetConfig().weight_shapes()
 
 
 def test_outputs_match_the_published_network(
@@ -74,13 +74,13 @@ def test_gradients_match_the_published_network(
 def test_a_sequence_longer_than_the_window_slides_as_the_published_recurrent_form(
     network: FourierControllerNetwork, golden: dict[str, torch.Tensor]
 ) -> None:
-    assert golden["rec/obs"].shape[1] > 5 * network.shape.window
+    assert golden["rec/obs"].shape[1] > 5 * network.config.window
     torch.testing.assert_close(network(golden["rec/obs"]), golden["rec/out"], atol=3e-6, rtol=0)
 
 
 def test_the_kernel_is_that_of_the_mathematics() -> None:
     torch.manual_seed(1)
-    layer = FourierControllerNetwork(NetworkShape(layers=1)).double().fourier_layers[0]
+    layer = FourierControllerNetwork(FCNetConfig(layers=1)).double().fourier_layers[0]
     expected = spectral.kernel(layer.csc.weights.detach().numpy(), 64)
     np.testing.assert_allclose(layer.csc.kernel().detach().numpy(), expected, atol=1e-12)
 
@@ -115,7 +115,7 @@ def test_the_future_does_not_change_the_present(
 def test_what_left_the_window_of_a_layer_is_forgotten(
     network: FourierControllerNetwork, golden: dict[str, torch.Tensor]
 ) -> None:
-    reach = network.shape.layers * (network.shape.window - 1)
+    reach = network.config.layers * (network.config.window - 1)
     changed = golden["rec/obs"].clone()
     changed[:, 0] += 1.0
     difference = (network(golden["rec/obs"]) - network(changed)).abs().amax(dim=(0, 2))

@@ -9,15 +9,16 @@ import onnxruntime
 import pytest
 
 from fcnet_core.model_file import METADATA_ENTRY
-from fcnet_core.policies.fcnet.batched import BatchedPolicy
-from fcnet_core.policies.fcnet.onnx import INPUTS, OPSET, OUTPUTS, onnx_model
+from fcnet_core.policies.fcnet.onnx import INPUTS, OUTPUTS, onnx_graph
+from fcnet_core.policies.onnx_graph import OPSET
+from fcnet_core.runtime import load_policy
 
 
 @pytest.mark.parametrize("batch", [1, 4])
 def test_a_foreign_caller_runs_any_number_of_robots(small, batch) -> None:
-    session = onnxruntime.InferenceSession(onnx_model(small.model).SerializeToString())
-    shape = small.model.card.shape
-    reference = BatchedPolicy(small.model, batch)
+    session = onnxruntime.InferenceSession(onnx_graph(small.model).SerializeToString())
+    shape = small.model.card.config
+    reference = load_policy(small.model, batch=batch)
     rows = [np.zeros((shape.layers, batch, shape.hidden), dtype=np.float32)] * shape.window
     spectra = [np.zeros((shape.layers, batch, shape.modes, shape.hidden))] * 2
     for observation in np.random.default_rng(5).standard_normal((50, batch, shape.observation)).astype(np.float32):
@@ -28,7 +29,7 @@ def test_a_foreign_caller_runs_any_number_of_robots(small, batch) -> None:
 
 
 def test_the_file_carries_the_card_and_standard_operators_alone(small) -> None:
-    proto = onnx_model(small.model)
+    proto = onnx_graph(small.model)
     metadata = {entry.key: entry.value for entry in proto.metadata_props}
     assert json.loads(metadata[METADATA_ENTRY])["joint_names"] == list(small.model.card.joint_names)
     assert metadata["fingerprint"] == small.model.fingerprint

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from fcnet_core.policies.fcnet import config as spectral
-from fcnet_core.policies.fcnet.config import NetworkShape
+from fcnet_core.policies.fcnet.config import FCNetConfig
+from fcnet_core.policies.registry import policy_type
 
 DATA = Path(__file__).parent / "data"
 SIZES = [(64, 10), (20, 5), (7, 4), (8, 4), (1, 1), (2, 1)]
@@ -52,13 +53,13 @@ def test_the_inverse_dft_gives_back_the_last_sample_of_a_signal_within_its_modes
 
 
 def test_the_legged_configuration_folds_into_603532_numbers() -> None:
-    shape = NetworkShape()
-    assert shape.parameters == 787_852
-    folded = shape.parameters - shape.layers * 2 * shape.hidden * shape.modes * (shape.modes - 1)
+    config = FCNetConfig()
+    assert config.parameters == 787_852
+    folded = config.parameters - config.layers * 2 * config.hidden * config.modes * (config.modes - 1)
     assert folded == 603_532
 
 
 @pytest.mark.parametrize("sizes", [{"layers": 0}, {"hidden": -1}, {"window": 2.5}, {"modes": True}, {"modes": 33}])
 def test_sizes_that_cannot_be_are_refused(sizes) -> None:
     with pytest.raises(ValueError, match=next(iter(sizes))):
-        NetworkShape(**sizes)
+        policy_type("fcnet").config_from(sizes)

@@ -10,9 +10,9 @@ import numpy as np
 from fcnet_core.command import CommandShaper
 from fcnet_core.limiter import JointLimiter
 from fcnet_core.model_file import PolicyModel
-from fcnet_core.policies.fcnet.batched import SequencePolicy
 from fcnet_core.policy import Policy, Walking
 from fcnet_core.robot import JOINT_NAMES, Robot
+from fcnet_core.runtime import SequencePolicy, load_policy
 from fcnet_replay.run import NO_TARGETS, STALE, Array, Mask, Rows, Run, newest, same
 from fcnet_replay.steps import Steps, extract_steps
 
@@ -70,8 +70,6 @@ def replay_policy(run: Run, model: PolicyModel, robot: Robot, label: str = "A", 
     time = steps.record.target_stamp
     slow = len(time) < 2 or np.median(np.diff(time)) * model.card.control_rate > 1.0 / SLOWEST
     if steps.basis == "inferred" and slow:
-        from fcnet_core.policies.registry import load_policy  # compiles, which replay_steps does without
-
         replay = walk_over_states(replace(run, targets=NO_TARGETS), load_policy(model), model, robot)
     else:
         replay = replay_steps(run, steps, model, robot)

@@ -15,8 +15,8 @@ import pytest
 from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.learning.dataset import Dataset
 from fcnet_core.model_file import PolicyModel, load_model
-from fcnet_core.policies.fcnet.batched import SequencePolicy
 from fcnet_core.robot import load_robot
+from fcnet_core.runtime import SequencePolicy
 from fcnet_replay.bags.bag import open_bag
 from fcnet_replay.datasets.validation import faults
 from fcnet_replay.datasets.walking import BagReading, read_walk
@@ -181,10 +181,12 @@ def test_several_bags_train_together_with_collected_data(bag, tmp_path, capsys) 
     first = np.zeros((4, 60), dtype=bool)
     first[:, 0] = True
     writer = DatasetWriter(tmp_path / "collected", {"robot": "aliengo", "control_rate": 50.0, "plan": {}})
-    writer.write_shard(0, rng.normal(size=(4, 60, 70)), rng.normal(size=(4, 60, 12)), first, {})
+    writer.write_shard(
+        0, {}, observation=rng.normal(size=(4, 60, 70)), action=rng.normal(size=(4, 60, 12)), first=first
+    )
     config = tmp_path / "config.yaml"
     shape = {"observation": 70, "action": 12, "layers": 1, "modes": 4, "hidden": 16, "decoder_hidden": 16, "window": 8}
-    config.write_text(yaml.safe_dump({"shape": shape, "crop": 24, "batch": 4, "steps": 6, "held_out_share": 0.2}))
+    config.write_text(yaml.safe_dump({"config": shape, "crop": 24, "batch": 4, "steps": 6, "held_out_share": 0.2}))
     folders = [part for name in ("data", "collected") for part in ("--data", str(tmp_path / name))]
     out = tmp_path / "policy.safetensors"
     files = ["--out", str(out), "--checkpoint", str(tmp_path / "run.ckpt")]

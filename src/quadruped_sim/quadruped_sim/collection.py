@@ -12,8 +12,8 @@ import yaml
 
 from fcnet_core.learning.dataset import DatasetWriter
 from fcnet_core.model_file import check_robot, load_model
-from fcnet_core.policies.fcnet.batched import BatchedPolicy
 from fcnet_core.robot import JOINT_NAMES, Robot, load_robot
+from fcnet_core.runtime import LoadedPolicy, load_policy
 from quadruped_sim.rollout import Rollout, SetpointRanges, Situation
 from quadruped_sim.simulation import CONTROL_PERIOD, TYPICAL, Randomization, noisy
 from quadruped_sim.terrain import Terrain, terrain_from_facts
@@ -165,7 +165,7 @@ class Collector:
             recorder.step()
         made = {"part": job.part.name, "terrain": job.terrain, "seed": job.seed, "falls": recorder.falls}
         observation, action, first = recorder.arrays()
-        writer.write_shard(job.index, observation, action, first, made)
+        writer.write_shard(job.index, made, observation=observation, action=action, first=first)
         return recorder.falls
 
 
@@ -222,12 +222,12 @@ class _Recorder:
                 self._student.reset(fallen)
 
 
-def _student(path: Path | None, robot: Robot, batch: int) -> BatchedPolicy | None:
+def _student(path: Path | None, robot: Robot, batch: int) -> LoadedPolicy | None:
     if path is None:
         return None
     model = load_model(path)
     check_robot(model, robot)
-    return BatchedPolicy(model, batch)
+    return load_policy(model, batch=batch)
 
 
 def _plain(value: Any) -> Any:

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fcnet_core.model_file import PolicyModel
-from fcnet_core.policies.fcnet.batched import BatchedPolicy
 from fcnet_core.robot import SETPOINT_FIELDS, Robot, load_robot
 from fcnet_core.rotation import roll_pitch_yaw
+from fcnet_core.runtime import LoadedPolicy, load_policy
 from quadruped_sim.rollout import Rollout, Situation, reward
 from quadruped_sim.scenarios import Limits, Scenario
 from quadruped_sim.simulation import CONTROL_PERIOD, TIMESTEP, BodyState, Simulation, noisy
@@ -240,7 +240,7 @@ class Trial:
         if self.model is None:
             return _Expert(rollout)
         rng = np.random.default_rng([self._entropy(), 2])
-        return _Student(BatchedPolicy(self.model, self.size), self.scenario.randomization.noise, rng)
+        return _Student(load_policy(self.model, batch=self.size), self.scenario.randomization.noise, rng)
 
 
 def trials(robot: str, scenario: Scenario, episodes: int, seed: int, model: PolicyModel | None = None) -> list[Trial]:
@@ -263,7 +263,7 @@ class _Expert:
 class _Student:
     """A policy drives: it sees what noisy sensors tell, and nothing else."""
 
-    def __init__(self, policy: BatchedPolicy, noise: float, rng: np.random.Generator) -> None:
+    def __init__(self, policy: LoadedPolicy, noise: float, rng: np.random.Generator) -> None:
         self._policy, self._noise, self._rng = policy, noise, rng
 
     def targets(self, seen: Situation, upright: npt.NDArray[np.bool_]) -> Array:

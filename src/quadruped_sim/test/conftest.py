@@ -16,7 +16,7 @@ from hypothesis import settings
 import fcnet_core
 import quadruped_sim
 from fcnet_core.model_file import PolicyModel, card_for_robot
-from fcnet_core.policies.fcnet.config import NetworkShape
+from fcnet_core.policies.fcnet.config import FCNetConfig
 from fcnet_core.robot import Robot, load_robot
 
 settings.register_profile("busy_machine", deadline=None, max_examples=50)
@@ -38,14 +38,16 @@ def aliengo() -> Robot:
 @pytest.fixture(scope="session")
 def standing_policy(aliengo: Robot) -> PolicyModel:
     """A policy whose output is the stand pose, whatever it sees."""
-    shape = NetworkShape(layers=1, modes=4, hidden=16, decoder_hidden=16, window=8)
+    shape = FCNetConfig(layers=1, modes=4, hidden=16, decoder_hidden=16, window=8)
     return PolicyModel(
         card=card_for_robot(aliengo, shape, observation_clip=5.0),
         weights={name: np.zeros(size, dtype=np.float32) for name, size in shape.weight_shapes().items()},
-        observation_mean=np.zeros(70, dtype=np.float32),
-        observation_std=np.ones(70, dtype=np.float32),
-        action_mean=aliengo.stand_pose.astype(np.float32),
-        action_scale=np.ones(12, dtype=np.float32),
+        scales={
+            "observation_mean": np.zeros(70, dtype=np.float32),
+            "observation_std": np.ones(70, dtype=np.float32),
+            "action_mean": aliengo.stand_pose.astype(np.float32),
+            "action_scale": np.ones(12, dtype=np.float32),
+        },
     )
 
 

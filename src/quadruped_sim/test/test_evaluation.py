@@ -90,7 +90,9 @@ def test_a_policy_that_stands_stands_but_does_not_walk(known, standing_policy):
 
 
 def test_a_policy_that_lets_the_robot_down_falls_and_stays_out(known, aliengo, standing_policy):
-    folded = replace(standing_policy, action_mean=aliengo.lie_pose.astype(np.float32))
+    folded = replace(
+        standing_policy, scales=standing_policy.scales | {"action_mean": aliengo.lie_pose.astype(np.float32)}
+    )
     episodes = Trial("aliengo", known["flat"], 0, 0, 3, folded).run()
     assert episodes.fell.all()
     assert (episodes.returned < 0.8 * 1.5 * 3.0).all()

@@ -30,7 +30,7 @@ from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from fcnet_core.model_file import PolicyModel, card_for_robot, save_model
-from fcnet_core.policies.fcnet.config import NetworkShape
+from fcnet_core.policies.fcnet.config import FCNetConfig
 from fcnet_core.robot import JOINT_NAMES, load_robot
 from fcnet_core.rotation import projected_gravity, roll_pitch_yaw
 from fcnet_ros.program import participant_profile
@@ -347,14 +347,16 @@ def standing_policy(tmp_path):
 
 def standing_model(folder: Path, name: str) -> Path:
     """A model file for the robot called `name` whose weights are all zero, so that it only stands."""
-    robot, shape = load_robot(name), NetworkShape()
+    robot, shape = load_robot(name), FCNetConfig()
     model = PolicyModel(
         card=card_for_robot(robot, shape),
         weights={key: np.zeros(size, dtype=np.float32) for key, size in shape.weight_shapes().items()},
-        observation_mean=np.zeros(70, dtype=np.float32),
-        observation_std=np.ones(70, dtype=np.float32),
-        action_mean=robot.stand_pose.astype(np.float32),
-        action_scale=np.ones(12, dtype=np.float32),
+        scales={
+            "observation_mean": np.zeros(70, dtype=np.float32),
+            "observation_std": np.ones(70, dtype=np.float32),
+            "action_mean": robot.stand_pose.astype(np.float32),
+            "action_scale": np.ones(12, dtype=np.float32),
+        },
     )
     path = folder / f"{name}.safetensors"
     save_model(model, path)

@@ -1,7 +1,1 @@
 """Imitation: configuration, crops of recorded behaviour, the training loop and its checkpoints. Needs torch."""
-
-from __future__ import annotations
-
-
-
-

@@ -1,10 +1,13 @@
 """Recorded behaviour on disk: a folder of shards that is written without risk and read without loading it whole.
 
-    FOLDER/manifest.json                   robot, joint names, control rate, and a free description
-    FOLDER/shard-00000/observation.npy     (S, T, 70) float32, S sequences of T control periods, see observation.py
-    FOLDER/shard-00000/action.npy          (S, T, 12) float32, the expert's position targets [rad]: the labels
-    FOLDER/shard-00000/first.npy           (S, T) bool, True at the first step of an episode
-    FOLDER/shard-00000/job.json            how the shard was made
+    FOLDER/manifest.json                robot, joint names, control rate, the arrays of a step, a free description
+    FOLDER/shard-00000/NAME.npy         (S, T, ...) one array: S sequences of T steps
+    FOLDER/shard-00000/first.npy        (S, T) bool, True at the first step of an episode
+    FOLDER/shard-00000/job.json         how the shard was made
+
+Which arrays a step has, the manifest says (ArraySpec by name). Every dataset has `action`, the labels; a quadruped's
+has `observation` (70,) of observation.py beside it, and others may have `reward`, `return`, `terminal` or images.
+Folders of format 1 are a quadruped's.
 
 Plain .npy files because every tool reads them and NumPy maps them into memory as they are; a shard is complete as soon
 as its folder exists, because it is written under another name and renamed.
@@ -15,47 +18,66 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
+from fcnet_core.arrays import Array, Mask, Single
 from fcnet_core.files import write_whole
-from fcnet_core.observation import ACTION_SIZE, OBSERVATION_SIZE
+from fcnet_core.observation import ARRAYS
+from fcnet_core.policies.registry import ArraySpec
 from fcnet_core.robot import JOINT_NAMES
 
-FORMAT_VERSION = 1
-FloatArray = npt.NDArray[np.float32]
-BoolArray = npt.NDArray[np.bool_]
+FORMAT_VERSION = 2
+FIRST = ArraySpec((), "bool")
+IDENTITY = ("robot", "joint_names", "control_rate", "arrays")  # what folders that are used together share
 
 
 class DatasetError(ValueError):
     """A dataset is missing, incomplete, or does not fit; the message says what to do."""
 
 
-@dataclass(frozen=True)
-class Manifest:
-    """What holds for every shard of a folder: the robot, its joints' order, the control rate [Hz], a description."""
+class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
+    """What holds for every shard of a folder: the robot (or task), its joints' order, the control rate [Hz], a
+    description, and the arrays of a step.
+    """
 
     robot: str
     joint_names: tuple[str, ...]
     control_rate: float
     description: dict[str, Any]
+    arrays: dict[str, ArraySpec] = field(default_factory=lambda: ARRAYS)
 
 
 @dataclass(frozen=True)
 class Shard:
-    """The memory-mapped arrays of one shard, see the module's docstring, and the job that made it."""
+    """The memory-mapped arrays (S, T, ...) of one shard by name, `first` among them, and the job that made it."""
 
     path: Path
-    observation: FloatArray
-    action: FloatArray
-    first: BoolArray
+    arrays: Mapping[str, npt.NDArray[Any]]
     job: dict[str, Any]
+
+    @property
+    def observation(self) -> Single:
+        """Observations (S, T, ...), where they are one array."""
+        return self.arrays["observation"]
+
+    @property
+    def action(self) -> Single:
+        """Labels (S, T, action)."""
+        return self.arrays["action"]
+
+    @property
+    def first(self) -> Mask:
+        """Where (S, T) an episode begins."""
+        return self.arrays["first"]
 
     @property
     def steps(self) -> int:
@@ -65,12 +87,10 @@ class Shard:
 
 @dataclass(frozen=True)
 class Statistics:
-    """Mean and standard deviation of every observation entry (70,) and action entry (12,), over all steps."""
+    """Mean and standard deviation of every entry of the arrays of float32, by name, over all steps."""
 
-    observation_mean: npt.NDArray[np.float64]
-    observation_std: npt.NDArray[np.float64]
-    action_mean: npt.NDArray[np.float64]
-    action_std: npt.NDArray[np.float64]
+    mean: dict[str, Array]
+    std: dict[str, Array]
 
 
 class DatasetWriter:
@@ -78,11 +98,15 @@ class DatasetWriter:
 
     `description` needs "robot" (name) and "control_rate" [Hz], may name "joint_names", and may hold anything else that
     JSON can. A folder begun with another description is refused, so a resumed collection cannot mix two recipes.
+    arrays: what a step has, by default what a quadruped's has.
     """
 
-    def __init__(self, folder: str | Path, description: dict[str, Any]) -> None:
+    def __init__(
+        self, folder: str | Path, description: dict[str, Any], arrays: Mapping[str, ArraySpec] = ARRAYS
+    ) -> None:
         self.folder = Path(folder)
-        manifest = _manifest_from_description(description)
+        self.arrays = arrays
+        manifest = _manifest_from_description(description, arrays)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             if (self.folder / "manifest.json").exists():
@@ -98,27 +122,24 @@ class DatasetWriter:
         """Whether shard `index` is already complete."""
         return self._shard(index).is_dir()
 
-    def write_shard(
-        self, index: int, observation: npt.ArrayLike, action: npt.ArrayLike, first: npt.ArrayLike, job: dict[str, Any]
-    ) -> None:
-        """Write shard `index` wholly or not at all: observation (S, T, 70), action (S, T, 12) [rad], first (S, T).
+    def write_shard(self, index: int, job: dict[str, Any], **arrays: npt.ArrayLike) -> None:
+        """Write shard `index` wholly or not at all: every array of the dataset and `first`, (S, T, ...).
 
         Raises DatasetError if the arrays do not fit each other or are not finite, if the shard exists, or if the disk
         is full; shards already written stay as they are.
         """
-        arrays = {
-            "observation": np.ascontiguousarray(observation, dtype=np.float32),
-            "action": np.ascontiguousarray(action, dtype=np.float32),
-            "first": np.ascontiguousarray(first, dtype=np.bool_),
-        }
-        _check_shapes(f"shard {index}", {name: array.shape for name, array in arrays.items()})
-        if not all(np.isfinite(arrays[name]).all() for name in ("observation", "action")):
+        wanted = {**self.arrays, "first": FIRST}
+        if odd := sorted(wanted.keys() ^ arrays.keys()):
+            raise DatasetError(f"shard {index} lacks or has an unknown array {odd[0]}; give {', '.join(wanted)}")
+        given = {name: np.ascontiguousarray(arrays[name], dtype=spec.dtype) for name, spec in wanted.items()}
+        _check_shapes(f"shard {index}", given, self.arrays)
+        if not all(np.isfinite(array).all() for array in given.values()):
             raise DatasetError(f"shard {index} holds a value that is not finite; it was not written")
         if self.has(index):
             raise DatasetError(f"shard {index} of {self.folder} already exists; ask has() before recording it again")
         partial = self.folder / f".shard-{index:05d}.partial"
         try:
-            _write_folder(partial, arrays, job)
+            _write_folder(partial, given, job)
             partial.rename(self._shard(index))
             _sync(self.folder)
         except OSError as error:
@@ -145,7 +166,7 @@ class Dataset:
         self.manifests = [read_manifest(folder) for folder in self.folders]
         for folder, manifest in zip(self.folders, self.manifests, strict=True):
             _check_same_robot(self.folders[0], self.manifests[0], folder, manifest)
-        self.shards = [shard for folder in self.folders for shard in _open_shards(folder)]
+        self.shards = [s for folder in self.folders for s in _open_shards(folder, self.manifest.arrays)]
 
     @property
     def manifest(self) -> Manifest:
@@ -157,15 +178,12 @@ class Dataset:
         """Number of recorded control periods in all shards."""
         return sum(shard.steps for shard in self.shards)
 
+    @cached_property
     def statistics(self) -> Statistics:
         """Mean and standard deviation over all steps, computed in float64 one shard at a time."""
-        return self._statistics
-
-    @cached_property
-    def _statistics(self) -> Statistics:
-        observation = _moments([shard.observation for shard in self.shards])
-        action = _moments([shard.action for shard in self.shards])
-        return Statistics(*observation, *action)
+        names = [name for name, spec in self.manifest.arrays.items() if spec.dtype == "float32"]
+        moments = {name: _moments([shard.arrays[name] for shard in self.shards]) for name in names}
+        return Statistics(*({name: pair[i] for name, pair in moments.items()} for i in (0, 1)))
 
 
 def read_manifest(folder: str | Path) -> Manifest:
@@ -176,26 +194,30 @@ def read_manifest(folder: str | Path) -> Manifest:
     try:
         facts = json.loads(path.read_text())
         version = facts.pop("format_version")
-        if version != FORMAT_VERSION:
+        if version not in (1, FORMAT_VERSION):
             raise DatasetError(f"{folder} has data format {version}, expected {FORMAT_VERSION}; collect it again")
-        return Manifest(**{**facts, "joint_names": tuple(facts["joint_names"])})
-    except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+        return msgspec.convert(facts, Manifest)
+    except DatasetError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DatasetError(f"{path} is damaged ({error}); restore it from another copy, or collect again") from error
 
 
-def _manifest_from_description(description: dict[str, Any]) -> Manifest:
+def _manifest_from_description(description: dict[str, Any], arrays: Mapping[str, ArraySpec]) -> Manifest:
     rest = json.loads(json.dumps(description))
     for key in ("robot", "control_rate"):
         if key not in rest:
             raise DatasetError(f"the description of a dataset must name its {key}")
+    if "action" not in arrays:
+        raise DatasetError("a dataset must have the array `action`")
     joint_names = tuple(rest.pop("joint_names", JOINT_NAMES))
-    return Manifest(rest.pop("robot"), joint_names, float(rest.pop("control_rate")), rest)
+    return Manifest(rest.pop("robot"), joint_names, float(rest.pop("control_rate")), rest, dict(arrays))
 
 
 def _refuse_other_recipe(folder: Path, wanted: Manifest) -> None:
     if (found := read_manifest(folder)) == wanted:
         return
-    names = [name for name in ("robot", "joint_names", "control_rate") if getattr(found, name) != getattr(wanted, name)]
+    names = [name for name in IDENTITY if getattr(found, name) != getattr(wanted, name)]
     keys = found.description.keys() | wanted.description.keys()
     names += sorted(key for key in keys if found.description.get(key) != wanted.description.get(key))
     raise DatasetError(
@@ -204,7 +226,7 @@ def _refuse_other_recipe(folder: Path, wanted: Manifest) -> None:
 
 
 def _write_manifest(folder: Path, manifest: Manifest) -> None:
-    facts = {"format_version": FORMAT_VERSION, **vars(manifest)}
+    facts = {"format_version": FORMAT_VERSION, **msgspec.to_builtins(manifest)}
     write_whole(folder / "manifest.json", (json.dumps(facts, indent=1) + "\n").encode())
     _sync(folder)
 
@@ -237,47 +259,51 @@ def _sync(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _check_shapes(where: str, shapes: dict[str, tuple[int, ...]]) -> None:
-    steps = shapes["first"]
-    expected = {"observation": (*steps, OBSERVATION_SIZE), "action": (*steps, ACTION_SIZE), "first": steps}
-    if len(steps) != 2 or 0 in steps or shapes != expected:
-        raise DatasetError(
-            f"{where} does not fit: expected observation (S, T, {OBSERVATION_SIZE}), action (S, T, {ACTION_SIZE}) and"
-            f" first (S, T), found {shapes['observation']}, {shapes['action']} and {shapes['first']}"
-        )
+def _check_shapes(
+    where: str, arrays: Mapping[str, npt.NDArray[Any]], specs: Mapping[str, ArraySpec]
+) -> None:
+    steps = arrays["first"].shape
+    if len(steps) != 2 or 0 in steps:
+        raise DatasetError(f"{where} does not fit: expected first (S, T), found {steps}")
+    for name, spec in specs.items():
+        if (found := arrays[name]).shape != (*steps, *spec.shape) or found.dtype != spec.dtype:
+            raise DatasetError(
+                f"{where} does not fit: expected {name} as {spec.dtype} of shape {(*steps, *spec.shape)}, as first has"
+                f" it, found {found.dtype} of shape {found.shape}"
+            )
 
 
 def _check_same_robot(folder: Path, manifest: Manifest, other_folder: Path, other: Manifest) -> None:
-    for name in ("robot", "joint_names", "control_rate"):
+    for name in IDENTITY:
         if (one := getattr(manifest, name)) != (two := getattr(other, name)):
             raise DatasetError(
                 f"{folder} and {other_folder} cannot be used together: their {name} differs ({one} and {two})"
             )
 
 
-def _open_shards(folder: Path) -> list[Shard]:
+def _open_shards(folder: Path, arrays: Mapping[str, ArraySpec]) -> list[Shard]:
     paths = sorted(path for path in folder.glob("shard-*") if path.is_dir())
     if not paths:
         raise DatasetError(f"{folder} holds no finished shard yet; let `fcnet collect` finish at least one")
-    return [_open_shard(path) for path in paths]
+    return [_open_shard(path, arrays) for path in paths]
 
 
-def _open_shard(path: Path) -> Shard:
+def _open_shard(path: Path, specs: Mapping[str, ArraySpec]) -> Shard:
     try:
-        arrays = {name: np.load(path / f"{name}.npy", mmap_mode="r") for name in ("observation", "action", "first")}
+        arrays = {name: np.load(path / f"{name}.npy", mmap_mode="r") for name in (*specs, "first")}
         job = json.loads((path / "job.json").read_text())
     except (OSError, ValueError) as error:
         raise DatasetError(
             f"{path} is incomplete or damaged ({error}); delete that folder and run the same collection again"
         ) from error
-    _check_shapes(str(path), {name: array.shape for name, array in arrays.items()})
-    return Shard(path=path, job=job, **arrays)
+    _check_shapes(str(path), arrays, specs)
+    return Shard(path, arrays, job)
 
 
-def _moments(arrays: list[FloatArray]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _moments(arrays: list[Single]) -> tuple[Array, Array]:
     count, total, square = 0, 0.0, 0.0
     for array in arrays:
-        flat = np.asarray(array, dtype=np.float64).reshape(-1, array.shape[-1])
+        flat = np.asarray(array, dtype=np.float64).reshape(-1, *array.shape[2:])
         count, total, square = count + len(flat), total + flat.sum(0), square + np.square(flat).sum(0)
     mean = np.asarray(total) / count
     return mean, np.sqrt(np.maximum(np.asarray(square) / count - mean**2, 0.0))

@@ -6,16 +6,20 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import msgspec
+import numpy as np
 import torch
+from torch import nn
 from tqdm import tqdm
 
+from fcnet_core.arrays import Single
 from fcnet_core.learning.config import TrainConfig, TrainConfigError
 from fcnet_core.learning.dataset import Dataset, DatasetError
-from fcnet_core.learning.normalisation import Normalisation, normalisation_from_data, normalisation_of_model
 from fcnet_core.learning.sampler import CropSampler
 from fcnet_core.learning.trainer import Progress, Trainer
-from fcnet_core.model_file import ModelFileError, PolicyModel, card_for_robot, check_robot
-from fcnet_core.policies.fcnet.network import FourierControllerNetwork
+from fcnet_core.model_file import ModelFileError, PolicyModel, card_for_robot, card_for_task, check_robot
+from fcnet_core.normalisation import Normalisation, observation_scales
+from fcnet_core.policies.registry import policy_type
 from fcnet_core.robot import JOINT_NAMES, Robot, load_robot
 
 
@@ -26,7 +30,7 @@ class Imitation:
     config: TrainConfig
     data: Dataset
     weights: list[float]
-    robot: Robot
+    robot: Robot | None
     trainer: Trainer
     init: PolicyModel | None
 
@@ -39,48 +43,45 @@ def prepare(config: TrainConfig, init: PolicyModel | None = None) -> Imitation:
     """
     folders, weights = _folders_and_weights(config.data)
     data = Dataset(folders)
-    robot = load_robot(data.manifest.robot)
-    if data.manifest.joint_names != JOINT_NAMES:
-        raise DatasetError(f"the joints of {folders[0]} are not in the order {', '.join(JOINT_NAMES)}; collect again")
+    robot = _robot(data)
+    _check_arrays(config, data)
     torch.manual_seed(config.seed)
-    network = FourierControllerNetwork(config.shape)
+    kind = policy_type(config.policy_type)
+    network: nn.Module = kind.part(kind.network)(config.policy_config)
     if init is None:
-        normalisation = normalisation_from_data(
-            data.statistics(), robot.stand_pose, config.action_scale, config.observation_clip
-        )
+        scales = observation_scales(data.statistics, config.policy_config.observation_spec, data.manifest.arrays)
+        normalisation = Normalisation(scales | _action_scales(config, data, robot), config.observation_clip)
     else:
         _check_init(init, config, robot)
         network.load_state_dict({name: torch.tensor(weight) for name, weight in init.weights.items()})
-        normalisation = normalisation_of_model(init)
-    crops = CropSampler(data, weights, config.crop, config.held_out_share, config.episode_start_share, seed=config.seed)
-    return Imitation(config, data, weights, robot, Trainer(network, config, crops, normalisation), init)
+        normalisation = init.normalisation
+    names = (*config.policy_config.observation_spec, "action")
+    crops = CropSampler(
+        data, names, weights, config.crop, config.held_out_share, config.episode_start_share, seed=config.seed
+    )
+    trainer = Trainer(network, config, crops, normalisation, data.manifest.arrays)
+    return Imitation(config, data, weights, robot, trainer, init)
 
 
 def trained_policy(run: Imitation, command_line: str) -> PolicyModel:
     """The policy as it is now, with a card that tells how it came about."""
-    normalisation: Normalisation = run.trainer.normalisation
-    card = card_for_robot(
-        run.robot,
-        run.config.shape,
-        window_policy=run.config.window_policy,
-        control_rate=run.data.manifest.control_rate,
-        observation_clip=normalisation.observation_clip,
-        training=_summary(run, command_line),
-    )
+    normalisation = run.trainer.normalisation
+    config = run.config.policy_config
+    facts: dict[str, Any] = {
+        "window_policy": run.config.window_policy,
+        "control_rate": run.data.manifest.control_rate,
+        "observation_clip": normalisation.clip,
+        "training": _summary(run, command_line),
+    }
+    robot = run.robot
+    card = card_for_robot(robot, config, **facts) if robot else card_for_task(run.data.manifest.robot, config, **facts)
     weights = {name: weight.detach().numpy().copy() for name, weight in run.trainer.network.state_dict().items()}
-    return PolicyModel(
-        card=card,
-        weights=weights,
-        observation_mean=normalisation.observation_mean,
-        observation_std=normalisation.observation_std,
-        action_mean=normalisation.action_mean,
-        action_scale=normalisation.action_scale,
-    )
+    return PolicyModel(card, weights, dict(normalisation.scales))
 
 
 def _summary(run: Imitation, command_line: str) -> dict[str, Any]:
     trainer = run.trainer
-    settings = {name: value for name, value in asdict(run.config).items() if name not in ("shape", "data")}
+    settings = {name: value for name, value in msgspec.to_builtins(run.config).items() if name != "data"}
     steps = dict.fromkeys(run.data.folders, 0)
     for shard in run.data.shards:
         steps[shard.path.parent] += shard.steps
@@ -116,21 +117,51 @@ def _folders_and_weights(data: tuple[str, ...]) -> tuple[list[str], list[float]]
     return folders, weights
 
 
-def _check_init(init: PolicyModel, config: TrainConfig, robot: Robot) -> None:
-    check_robot(init, robot)
-    if init.card.shape != config.shape:
-        raise ModelFileError(
-            f"the model to start from has the shape {init.card.shape}, the configuration asks for {config.shape};"
-            " make them equal or leave out --init"
-        )
-    if init.card.window_policy != config.window_policy:
-        raise ModelFileError(
-            f"the model to start from runs with window policy {init.card.window_policy}, the configuration asks for"
-            f" {config.window_policy}; make them equal or leave out --init"
-        )
+def _robot(data: Dataset) -> Robot | None:
+    """The robot that the data are of; None for data of a task that has no joints by name."""
+    if not data.manifest.joint_names:
+        return None
+    if data.manifest.joint_names != JOINT_NAMES:
+        names = ", ".join(JOINT_NAMES)
+        raise DatasetError(f"the joints of {data.folders[0]} are not in the order {names}; collect again")
+    return load_robot(data.manifest.robot)
 
 
-# How a run tells of itself: a bar for people on stderr, or JSON lines for machines on stdout.
+def _check_arrays(config: TrainConfig, data: Dataset) -> None:
+    """Raise TrainConfigError when the data lack what the network sees, or have another shape of it."""
+    arrays = data.manifest.arrays
+    wanted = {name: (spec.shape, spec.dtype) for name, spec in config.policy_config.observation_spec.items()}
+    for name, kind in (wanted | {"action": ((config.policy_config.action,), "float32")}).items():
+        found = (arrays[name].shape, arrays[name].dtype) if name in arrays else None
+        if found != kind:
+            has = f"{found[1]} of shape {found[0]}" if found else "no such array"
+            raise TrainConfigError(
+                f"the network's {name} is {kind[1]} of shape {kind[0]}, but {data.folders[0]} has {has};"
+                " change config, or take other data"
+            )
+
+
+def _action_scales(config: TrainConfig, data: Dataset, robot: Robot | None) -> dict[str, Single]:
+    """Actions are in units of action_scale around the robot's stand pose, or around the data's mean."""
+    mean = data.statistics.mean["action"] if robot is None else robot.stand_pose
+    return {"action_mean": mean.astype(np.float32), "action_scale": np.full(len(mean), config.action_scale, np.float32)}
+
+
+def _check_init(init: PolicyModel, config: TrainConfig, robot: Robot | None) -> None:
+    if robot is not None:
+        check_robot(init, robot)
+    asked = {
+        "policy type": (init.card.policy_type, config.policy_type),
+        "configuration": (init.card.config, config.policy_config),
+        "window policy": (init.card.window_policy, config.window_policy),
+    }
+    for what, (has, wanted) in asked.items():
+        if has != wanted:
+            raise ModelFileError(
+                f"the model to start from has the {what} {has}, the training configuration asks for {wanted};"
+                " make them equal or leave out --init"
+            )
+
 
 class ProgressBar:
     """A live line with loss and held-out error."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fcnet_core.arrays import Array, Mask, Single
 from fcnet_core.learning.dataset import Dataset, DatasetError
 
 Index = npt.NDArray[np.int64]
@@ -15,17 +17,16 @@ Index = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Batch:
-    """Crops of recorded behaviour: observation (B, T, 70), action (B, T, 12) [rad], and counts (B, T) float32, which
-    is 0 from the step on at which the recording jumps to another episode, because the crop's past is not its past.
+    """Crops of recorded behaviour: arrays (B, T, ...) by name, and counts (B, T) float32, which is 0 from the step on
+    at which the recording jumps to another episode, because the crop's past is not its past.
     """
 
-    observation: npt.NDArray[np.float32]
-    action: npt.NDArray[np.float32]
-    counts: npt.NDArray[np.float32]
+    arrays: dict[str, npt.NDArray[Any]]
+    counts: Single
 
 
 class CropSampler:
-    """Draws crops of `length` steps from a dataset, keeping `held_out_share` of its sequences for validation.
+    """Draws crops of `length` steps of the named arrays, keeping `held_out_share` of the sequences for validation.
 
     weights: one per data folder; a step of a folder with weight 2 is drawn twice as often as one with weight 1.
     Which sequences are held out depends on `seed` alone, so that a resumed run holds out the same ones.
@@ -34,6 +35,7 @@ class CropSampler:
     def __init__(
         self,
         data: Dataset,
+        names: Iterable[str],
         weights: list[float],
         length: int,
         held_out_share: float,
@@ -42,7 +44,7 @@ class CropSampler:
     ) -> None:
         self.length = length
         self.episode_start_share = episode_start_share
-        self._arrays = [tuple(map(np.asarray, (s.observation, s.action, s.first))) for s in data.shards]
+        self._arrays = [{name: np.asarray(s.arrays[name]) for name in (*names, "first")} for s in data.shards]
         sequences = np.concatenate([_sequences(index, *shard.first.shape) for index, shard in enumerate(data.shards)])
         sequences = sequences[sequences[:, 2] >= length]
         if not len(sequences):
@@ -79,20 +81,19 @@ class CropSampler:
         return places
 
     def _read(self, places: Index) -> Batch:
-        observation, action, first = zip(*(self._crop(*place) for place in places.tolist()), strict=True)
-        jumps = np.stack(first)
+        arrays = {name: np.stack([self._crop(name, *place) for place in places.tolist()]) for name in self._arrays[0]}
+        jumps = arrays.pop("first")
         jumps[:, 0] = False
-        counts = ~np.logical_or.accumulate(jumps, axis=1)
-        return Batch(np.stack(observation), np.stack(action), counts.astype(np.float32))
+        return Batch(arrays, (~np.logical_or.accumulate(jumps, axis=1)).astype(np.float32))
 
-    def _crop(self, shard: int, sequence: int, start: int) -> tuple[npt.NDArray[np.generic], ...]:
-        return tuple(array[sequence, start : start + self.length] for array in self._arrays[shard])
+    def _crop(self, name: str, shard: int, sequence: int, start: int) -> npt.NDArray[Any]:
+        return self._arrays[shard][name][sequence, start : start + self.length]
 
-    def _episode_starts(self, sequences: Index, shard_weight: npt.NDArray[np.float64]) -> _Choice | None:
+    def _episode_starts(self, sequences: Index, shard_weight: Array) -> _Choice | None:
         """All (shard, sequence, step) at which an episode begins and a whole crop follows."""
         found = []
         for shard, sequence, steps in sequences.tolist():
-            (starts,) = np.nonzero(self._arrays[shard][2][sequence, : steps - self.length + 1])
+            (starts,) = np.nonzero(self._arrays[shard]["first"][sequence, : steps - self.length + 1])
             found.append(np.stack([np.full_like(starts, shard), np.full_like(starts, sequence), starts], axis=1))
         places = np.concatenate(found)
         return _Choice(places, shard_weight[places[:, 0]]) if len(places) else None
@@ -101,7 +102,7 @@ class CropSampler:
 class _Choice:
     """Draws rows with given weights."""
 
-    def __init__(self, rows: Index, weight: npt.NDArray[np.float64]) -> None:
+    def __init__(self, rows: Index, weight: Array) -> None:
         self._rows = rows
         self._cumulative = np.cumsum(weight)
 
@@ -119,7 +120,7 @@ def _sequences(shard: int, count: int, steps: int) -> Index:
     return np.stack([np.full(count, shard), np.arange(count), np.full(count, steps)], axis=1)
 
 
-def _held_out(sequences: int, share: float, seed: int) -> npt.NDArray[np.bool_]:
+def _held_out(sequences: int, share: float, seed: int) -> Mask:
     """True for the sequences kept for validation: at least one if any are wanted, never all."""
     count = min(max(round(share * sequences), 1), sequences - 1) if share > 0 else 0
     chosen = np.zeros(sequences, dtype=bool)

@@ -8,28 +8,26 @@ import math
 import pickle
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from fcnet_core.files import write_whole
-from fcnet_core.learning.config import TrainConfig
-from fcnet_core.learning.normalisation import Normalisation
+from fcnet_core.learning.config import TrainConfig, TrainConfigError
 from fcnet_core.learning.sampler import Batch, CropSampler
-from fcnet_core.observation import LAYOUT, OBSERVATION_SIZE
-from fcnet_core.policies.fcnet.network import FourierControllerNetwork
-
-# Checkpoints: everything that a run needs to continue as if it had never stopped.
+from fcnet_core.normalisation import Normalisation
+from fcnet_core.policies.registry import Spec
 
 FORMAT_VERSION = 1
 
 
 class CheckpointError(ValueError):
-    """A checkpoint cannot be used; the message says what to do."""
+    """A checkpoint (all that a run needs to continue) cannot be used; the message says what to do."""
 
 
 def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
@@ -83,10 +81,18 @@ class Progress:
 
 
 class Trainer:
-    """Trains `network` in place. The run is defined by config, data and normalisation; `step` says how far it is."""
+    """Trains `network` in place. The run is defined by config, data and normalisation; `step` says how far it is.
+
+    arrays: what a step of the data has, of which the network sees those that its configuration names.
+    """
 
     def __init__(
-        self, network: FourierControllerNetwork, config: TrainConfig, crops: CropSampler, normalisation: Normalisation
+        self,
+        network: nn.Module,
+        config: TrainConfig,
+        crops: CropSampler,
+        normalisation: Normalisation,
+        arrays: Spec,
     ) -> None:
         torch.set_num_threads(config.threads)
         self.network = network
@@ -100,7 +106,8 @@ class Trainer:
         self.loss = math.nan
         self._losses: list[float] = []
         self._rng = np.random.default_rng([config.seed, 0])
-        self._noise = noise_by_entry(config.observation_noise)
+        self._seen = config.policy_config.observation_spec
+        self._noise = noise_by_entry(config.observation_noise, {name: arrays[name] for name in self._seen})
         self._optimiser = torch.optim.Adam(
             network.parameters(), lr=config.learning_rate, betas=config.betas, eps=config.eps, fused=True
         )
@@ -150,7 +157,7 @@ class Trainer:
 
     def validate(self) -> float | None:
         """Root mean square error [rad] on held-out crops without noise; None when nothing is held out."""
-        scale = torch.from_numpy(self.normalisation.action_scale)
+        scale = torch.from_numpy(self.normalisation.scales["action_scale"])
         error, count = 0.0, 0.0
         with torch.no_grad():
             for batch in self.crops.held_out(HELD_OUT_CROPS, HELD_OUT_BATCH, self.config.seed):
@@ -190,23 +197,29 @@ class Trainer:
         self.step, self.seconds = content["step"], content["seconds"]
         self.held_out_error, self.loss, self._losses = content["held_out_error"], content["loss"], content["losses"]
 
-    def _tensors(self, batch: Batch, noisy: bool) -> tuple[Tensor, Tensor, Tensor]:
-        """Normalised observations and actions, and the counts; noise is added where sensors have it, before both."""
-        raw = batch.observation
-        if noisy and self._noise.any():
-            strength = self._rng.random((len(raw), 1, 1), dtype=np.float32)
-            noise = self._noise * self._rng.standard_normal(raw.shape, dtype=np.float32)
+    def _tensors(self, batch: Batch, noisy: bool) -> tuple[Any, Tensor, Tensor]:
+        """What the network sees (a tensor, or tensors by name), the wanted outputs, and the counts."""
+        inputs = {name: torch.from_numpy(self._input(name, batch.arrays[name], noisy)) for name in self._seen}
+        wanted = torch.from_numpy(self.normalisation.output(batch.arrays["action"]))
+        seen = next(iter(inputs.values())) if len(inputs) == 1 else inputs
+        return seen, wanted, torch.from_numpy(batch.counts)
+
+    def _input(self, name: str, raw: np.ndarray[Any, Any], noisy: bool) -> np.ndarray[Any, Any]:
+        """The array as the network sees it; noise is added where sensors have it, before the normalisation."""
+        if self._seen[name].dtype != "float32":
+            return raw
+        if noisy and name in self._noise:
+            strength = self._rng.random((len(raw), *[1] * (raw.ndim - 1)), dtype=np.float32)
+            noise = self._noise[name] * self._rng.standard_normal(raw.shape, dtype=np.float32)
             raw = np.add(raw, strength * noise, dtype=np.float32)
-        observation = self.normalisation.observation(raw)
-        wanted = self.normalisation.action(batch.action)
-        return torch.from_numpy(observation), torch.from_numpy(wanted), torch.from_numpy(batch.counts)
+        return self.normalisation.input(raw, name)
 
     def _run(self) -> str:
         """What must be equal for a checkpoint to continue this run, as JSON."""
-        settings = asdict(self.config)
+        settings = msgspec.structs.asdict(self.config)
         for name in ("data", "log_interval", "checkpoint_interval"):
             del settings[name]  # folders may have moved; the others do not change the result
-        normalisation = {name: np.asarray(value).tolist() for name, value in vars(self.normalisation).items()}
+        normalisation = {name: scale.tolist() for name, scale in self.normalisation.scales.items()}
         recorded = {"training": self.crops.training_steps, "held out": self.crops.held_out_steps}
         return json.dumps({**settings, "normalisation": normalisation, "recorded steps": recorded})
 
@@ -220,12 +233,18 @@ def masked_loss(output: Tensor, wanted: Tensor, counts: Tensor, kind: str) -> Te
     return (error.mean(-1) * counts).sum() / counts.sum()
 
 
-def noise_by_entry(noise: dict[str, float]) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """Standard deviations (70,) from those of the observation's parts."""
-    deviation = np.zeros(OBSERVATION_SIZE, dtype=np.float32)
+def noise_by_entry(noise: dict[str, float], arrays: Spec) -> dict[str, np.ndarray[Any, np.dtype[np.float32]]]:
+    """Standard deviations of the entries of each array that has any, from those of its named parts."""
+    deviations: dict[str, np.ndarray[Any, np.dtype[np.float32]]] = {}
     for part, value in noise.items():
-        deviation[LAYOUT[part]] = value
-    return deviation
+        having = [name for name, spec in arrays.items() if part in spec.parts]
+        if not having:
+            parts = [part for spec in arrays.values() for part in spec.parts]
+            raise TrainConfigError(f"observation_noise names {part}, which the data do not have; they have {parts}")
+        for name in having if value else ():
+            deviation = deviations.setdefault(name, np.zeros(arrays[name].shape, dtype=np.float32))
+            deviation[arrays[name].slices()[part]] = value
+    return deviations
 
 
 def refuse_another_run(saved: dict[str, Any], present: dict[str, Any], path: Path) -> None:

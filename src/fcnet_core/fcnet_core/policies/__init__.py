@@ -1,1 +1,1 @@
-"""The policies: a registry and one folder per architecture."""
+"""The policies: a registry, the layers that architectures share, and one folder per architecture."""

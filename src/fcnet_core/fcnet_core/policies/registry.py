@@ -1,48 +1,145 @@
-"""What runs a policy: one model file, several runtimes that agree within 2e-6."""
+"""Which kinds of policy there are: every folder beside this file, and what other packages add by entry points.
+
+A policy type is a package whose `POLICY` says where its parts are. Nothing outside that package names it: model files,
+training, replay, evaluation and export find it here by the `policy_type` that a model file or a training
+configuration carries. Parts are named "module:attribute", relative to the package, and imported when they are used, so
+that torch, numba and onnx are loaded by those who need them only.
+"""
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-from typing import Literal, get_args
+import math
+import pkgutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any, Literal
 
-from fcnet_core.model_file import PolicyModel, load_model
-from fcnet_core.policy import Policy
+import msgspec
+from msgspec import Struct
 
-Runtime = Literal["auto", "numba", "numpy", "onnx"]
-
-
-class RuntimeMissingError(ValueError):
-    """A runtime was asked for that is unknown or whose library is not installed."""
+ENTRY_POINTS = "fcnet.policies"  # a third party's policy: NAME = package:POLICY
 
 
-def load_policy(source: str | Path | PolicyModel, runtime: str = "auto") -> Policy:
-    """A policy, ready to step, from a model file or a loaded model.
+class PolicyTypeError(ValueError):
+    """A policy type is unknown, or a configuration does not fit it; the message is one sentence."""
 
-    "auto" takes numba where it is installed and NumPy elsewhere; "onnx" needs onnx and onnxruntime. Raises
-    ModelFileError for a file that cannot be used, RuntimeMissingError for a runtime that cannot.
+
+class ArraySpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One named array of a control step: its shape and type, and names of consecutive entries of a vector.
+
+    Arrays of float32 are normalised before a network sees them; images of uint8 are passed as they are.
     """
-    if runtime not in get_args(Runtime):
-        raise RuntimeMissingError(f"there is no runtime {runtime!r}; choose one of {', '.join(get_args(Runtime))}")
-    model = source if isinstance(source, PolicyModel) else load_model(source)
-    if runtime == "auto":
-        runtime = "numba" if importlib.util.find_spec("numba") else "numpy"
-    for library in {"numba": ["numba"], "onnx": ["onnx", "onnxruntime"]}.get(runtime, []):
-        if importlib.util.find_spec(library) is None:
-            raise RuntimeMissingError(f"runtime {runtime!r} needs {library}; install it or choose runtime 'numpy'")
-    return _make(model, runtime)
+
+    shape: tuple[int, ...]
+    dtype: Literal["float32", "uint8", "bool"] = "float32"
+    parts: dict[str, int] = {}
+
+    def slices(self) -> dict[str, slice]:
+        """Where each of the named parts is in the vector."""
+        ends = {}
+        start = 0
+        for name, size in self.parts.items():
+            ends[name] = slice(start, start + size)
+            start += size
+        return ends
 
 
-def _make(model: PolicyModel, runtime: str) -> Policy:
-    """Import a runtime only when it is wanted: each brings its own library."""
-    if runtime == "numba":
-        from fcnet_core.policies.fcnet.numba_step import NumbaPolicy
+Spec = Mapping[str, ArraySpec]
 
-        return NumbaPolicy(model)
-    if runtime == "onnx":
-        from fcnet_core.policies.fcnet.onnx import OnnxPolicy
 
-        return OnnxPolicy(model)
-    from fcnet_core.policies.fcnet.numpy_step import NumpyPolicy
+class PolicyConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """What defines a network of one architecture; a subclass adds its sizes.
 
-    return NumpyPolicy(model)
+    Sizes are whole numbers of at least 1; what else cannot be built, a subclass refuses in __post_init__ by ValueError.
+    """
+
+    observation: int  # entries of the observation vector
+    action: int
+
+    def __post_init__(self) -> None:
+        for name, size in msgspec.structs.asdict(self).items():
+            if type(size) is int and size < 1:
+                raise ValueError(f"network size {name} must be a whole number of at least 1, not {size}")
+
+    @property
+    def observation_spec(self) -> Spec:
+        """The arrays that a step is given. A policy with one is given the array itself, else a mapping of arrays."""
+        return {"observation": ArraySpec((self.observation,))}
+
+    @property
+    def reset_interval(self) -> int:
+        """Steps after which the memory is cleared by a policy whose window policy is reset_every_n."""
+        raise NotImplementedError
+
+    @property
+    def memory_steps(self) -> float:
+        """Past steps that can influence an action when the window slides; infinite for a decaying memory."""
+        raise NotImplementedError
+
+    def weight_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shape of every weight, by the name under which the network and the model file have it."""
+        raise NotImplementedError
+
+    @property
+    def parameters(self) -> int:
+        """Number of trainable parameters."""
+        return sum(math.prod(shape) for shape in self.weight_shapes().values())
+
+
+@dataclass(frozen=True)
+class PolicyType:
+    """Where the parts of one architecture are.
+
+    network: a torch module made of a config, (B, T, ...) normalised observations -> (B, T, action), causal.
+    runtimes: by name ("numpy", and as there are, "numba", "onnx"), each a runtime.Runtime made of a PolicyModel.
+    batch: a runtime.Runtime made of a PolicyModel and the number of robots. sequence: made of a PolicyModel; its
+    `run` gives the actions (T, action) of whole recorded observations (T, ...). onnx_graph: a function from PolicyModel
+    to ModelProto. See policies/mlp for a short example.
+    """
+
+    package: str
+    config: type[PolicyConfig]
+    network: str
+    batch: str
+    sequence: str
+    onnx_graph: str
+    runtimes: Mapping[str, str] = field(default_factory=dict)
+
+    def part(self, place: str) -> Any:
+        """The class or function at "module:attribute" of the package."""
+        module, _, attribute = place.partition(":")
+        return getattr(import_module(f"{self.package}.{module}"), attribute)
+
+    def config_from(self, entries: Any) -> PolicyConfig:
+        """A configuration from plain values; PolicyTypeError says what cannot be."""
+        try:
+            return msgspec.convert(entries, self.config)
+        except ValueError as error:
+            raise PolicyTypeError(str(error)) from error
+
+
+@cache
+def policy_type_names() -> tuple[str, ...]:
+    """The known policy types."""
+    own = [module.name for module in pkgutil.iter_modules(import_module(__package__).__path__) if module.ispkg]
+    return (*sorted(own), *sorted(entry_points(group=ENTRY_POINTS).names - set(own)))
+
+
+@cache
+def policy_type(name: str) -> PolicyType:
+    """The policy type of that name; PolicyTypeError when there is none."""
+    if name not in policy_type_names():
+        raise PolicyTypeError(f"there is no policy type {name!r}; known are {', '.join(policy_type_names())}")
+    for entry in entry_points(group=ENTRY_POINTS, name=name):
+        found: PolicyType = entry.load()
+        return found
+    own: PolicyType = import_module(f"{__package__}.{name}").POLICY
+    return own
+
+
+def policy_type_of(config: PolicyConfig) -> str:
+    """The name of the policy type that a configuration belongs to."""
+    return next(name for name in policy_type_names() if policy_type(name).config is type(config))

@@ -6,22 +6,21 @@ import argparse
 import json
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fcnet_core.files import write_whole
 from fcnet_core.model_file import PolicyModel, load_model
-
-if TYPE_CHECKING:
-    from fcnet_core.policy import Policy
+from fcnet_core.policies.registry import policy_type
+from fcnet_core.policy import Policy
+from fcnet_core.runtime import load_policy
 
 SUMMARY = "write a policy as an ONNX file that other programs can run"
 EPILOG = """
 The graph is one control step of standard operators (opset 20) for any number of robots. It takes the raw observation,
-returns joint position targets [rad], and leaves its memory to the caller: pass the spectra that the last step
-returned, and as `oldest` the row `newest` that the step one window ago returned; all zeros at the start. The policy's
-card is in the file's metadata entry `fcnet`. Before it is written, the graph is run against the NumPy runtime.
+returns joint position targets [rad], and leaves its memory to the caller: the documentation string of the graph says
+what goes where, and it is all zeros at the start. The policy's card is in the file's metadata entry `fcnet`. Before it
+is written, the graph is run against the NumPy runtime.
 
 example:
   fcnet export models/aliengo.safetensors --onnx aliengo.onnx
@@ -49,16 +48,14 @@ def run(args: argparse.Namespace) -> int:
     for library in ("onnx", "onnxruntime"):
         if find_spec(library) is None:
             raise ExportError(f"exporting needs the Python package {library}; `sh tools/setup.sh test` installs it")
-    from fcnet_core.policies.fcnet.numpy_step import NumpyPolicy
-    from fcnet_core.policies.fcnet.onnx import OnnxPolicy, onnx_model
-
-    difference = largest_difference(model, OnnxPolicy(model), NumpyPolicy(model))
+    difference = largest_difference(model, load_policy(model, "onnx"), load_policy(model, "numpy"))
     if difference > TOLERANCE:
         raise ExportError(
             f"the ONNX graph differs from the NumPy runtime by {difference:.1e}, allowed are {TOLERANCE:.0e}; "
             "nothing was written, please report this model"
         )
-    write_whole(args.onnx, onnx_model(model).SerializeToString())
+    kind = policy_type(model.card.policy_type)
+    write_whole(args.onnx, kind.part(kind.onnx_graph)(model).SerializeToString())
     if args.json:
         facts = {"onnx": str(args.onnx), "fingerprint": model.fingerprint, "largest_difference": difference}
         print(json.dumps(facts))
@@ -69,9 +66,11 @@ def run(args: argparse.Namespace) -> int:
 
 def largest_difference(model: PolicyModel, one: Policy, other: Policy) -> float:
     """Largest difference between two runtimes' actions over random observations, relative to actions above 1 rad."""
-    noise = np.random.default_rng(0).standard_normal((STEPS, model.card.shape.observation)).astype(np.float32)
+    rng, units = np.random.default_rng(0), model.normalisation.scales
     differences = []
-    for observation in model.observation_mean + model.observation_std * noise:
+    for _ in range(STEPS):
+        noise = rng.standard_normal(model.card.config.observation).astype(np.float32)
+        observation = units["observation_mean"] + units["observation_std"] * noise
         action, reference = one.step(observation), other.step(observation)
         differences.append(np.max(np.abs(action - reference) / np.maximum(1.0, np.abs(reference))))
     return float(np.max(differences))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import asdict
+import math
 from pathlib import Path
 from typing import Any
 
-from fcnet_core.model_file import PolicyCard, PolicyModel, brief, load_model
+import msgspec
+
+from fcnet_core.model_file import PolicyCard, PolicyModel, brief, card_to_json, load_model
 from fcnet_core.robot import SETPOINT_FIELDS
 
 SUMMARY = "show what a policy file holds: robot, network, gains, command ranges, training"
@@ -35,8 +37,10 @@ def run(args: argparse.Namespace) -> int:
     model = load_model(args.model)
     size = args.model.stat().st_size
     if args.json:
-        facts = {"path": str(args.model), "size_bytes": size, "parameters": model.card.shape.parameters}
-        print(json.dumps(facts | {"fingerprint": model.fingerprint, "card": asdict(model.card)}, indent=2))
+        facts: dict[str, Any] = {"path": str(args.model), "size_bytes": size}
+        facts["parameters"] = model.card.config.parameters
+        facts |= {"fingerprint": model.fingerprint, "card": json.loads(card_to_json(model.card))}
+        print(json.dumps(facts, indent=2))
     else:
         print("\n".join(_lines(args.model, size, model)))
     return 0
@@ -47,10 +51,11 @@ def _lines(path: Path, size: int, model: PolicyModel) -> list[str]:
     facts = {
         "robot": card.robot,
         "network": _network(card),
-        "parameters": f"{card.shape.parameters:,}",
+        "parameters": f"{card.config.parameters:,}",
         "window policy": WINDOW_POLICIES[card.window_policy],
         "control rate": f"{card.control_rate:g} Hz",
-        "observation": f"{card.shape.observation} values, clipped at {card.observation_clip:g} standard deviations",
+        "memory": _memory(card),
+        "observation": f"{card.config.observation} values, clipped at {card.observation_clip:g} standard deviations",
         "gains": f"kp {brief(card.kp)} Nm/rad, kd {brief(card.kd)} Nms/rad",
         "gait": ", ".join(f"{name} {value:g}" for name, value in card.gait.items()),
         "created": card.created,
@@ -68,12 +73,15 @@ def _lines(path: Path, size: int, model: PolicyModel) -> list[str]:
 
 
 def _network(card: PolicyCard) -> str:
-    shape = card.shape
-    seconds = shape.window / card.control_rate
-    return (
-        f"{card.policy_type}, {shape.observation} -> {shape.layers} layers of {shape.hidden} channels -> "
-        f"{shape.action}, {shape.modes} modes of a window of {shape.window} steps ({seconds:.2f} s)"
-    )
+    sizes = ", ".join(f"{name} {value}" for name, value in msgspec.to_builtins(card.config).items())
+    return f"{card.policy_type}: {sizes}"
+
+
+def _memory(card: PolicyCard) -> str:
+    steps = card.config.memory_steps
+    if math.isinf(steps):
+        return "without end"
+    return f"{steps} steps ({steps / card.control_rate:.2f} s)"
 
 
 def _tree(facts: dict[str, Any], indent: str) -> list[str]:

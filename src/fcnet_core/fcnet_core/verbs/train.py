@@ -9,7 +9,6 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,20 +92,22 @@ def run(args: argparse.Namespace) -> int:
     model = trained_policy(imitation, _command_line())
     save_model(model, args.out)
     checkpoint.unlink(missing_ok=True)
-    _tell(args, model.fingerprint, trainer.held_out_error)
+    _report(args, model.fingerprint, trainer.held_out_error)
     return 0
 
 
 def _overridden(config: TrainConfig, args: argparse.Namespace) -> TrainConfig:
     """The file's settings with those of the command line in their place."""
+    from fcnet_core.learning.config import with_settings
+
     changes: dict[str, Any] = {
         name: getattr(args, name) for name in ("seed", "threads") if getattr(args, name) is not None
     }
     if args.data:
-        changes["data"] = tuple(args.data)
+        changes["data"] = args.data
     if args.steps is not None or args.epochs is not None:
         changes |= {"steps": args.steps, "epochs": args.epochs}
-    return replace(config, **changes)
+    return with_settings(config, **changes)
 
 
 @contextmanager
@@ -128,7 +129,7 @@ def _command_line() -> str:
     return shlex.join(["fcnet", *sys.argv[1:]])
 
 
-def _tell(args: argparse.Namespace, fingerprint: str, held_out_error: float | None) -> None:
+def _report(args: argparse.Namespace, fingerprint: str, held_out_error: float | None) -> None:
     if args.json:
         facts = {"model": str(args.out), "fingerprint": fingerprint, "held_out_error": held_out_error}
         print(json.dumps(facts), flush=True)

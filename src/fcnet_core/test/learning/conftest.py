@@ -9,7 +9,6 @@ import pytest
 
 from fcnet_core.learning.config import TrainConfig
 from fcnet_core.learning.dataset import DatasetWriter
-from fcnet_core.policies.fcnet.config import NetworkShape
 from fcnet_core.robot import load_robot
 
 
@@ -25,7 +24,7 @@ def write_tiny_data(folder: Path, robot: str = "aliengo", shards: int = 2) -> Pa
         past = np.roll(observation, 2, axis=1)
         past[:, :2] = 0.0
         action = load_robot(robot).stand_pose + (observation + past) @ mixing
-        writer.write_shard(index, observation, action, first, job={"seed": index})
+        writer.write_shard(index, {"seed": index}, observation=observation, action=action, first=first)
     return folder
 
 
@@ -40,7 +39,7 @@ def tiny_config(tiny_data: Path) -> TrainConfig:
     """A run on it that takes a fraction of a second."""
     return TrainConfig(
         data=(str(tiny_data),),
-        shape=NetworkShape(layers=1, modes=4, hidden=16, decoder_hidden=16, window=8),
+        config={"layers": 1, "modes": 4, "hidden": 16, "decoder_hidden": 16, "window": 8},
         crop=24,
         batch=4,
         steps=40,

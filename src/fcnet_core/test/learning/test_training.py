@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,13 @@ import numpy as np
 import pytest
 import torch
 
-from fcnet_core.learning.config import TrainConfig, TrainConfigError
+from fcnet_core.learning.config import TrainConfig, TrainConfigError, with_settings
 from fcnet_core.learning.dataset import Dataset, DatasetError, DatasetWriter
 from fcnet_core.learning.imitation import Imitation, prepare, trained_policy
 from fcnet_core.learning.trainer import CheckpointError, Progress, load_checkpoint, masked_loss
 from fcnet_core.model_file import ModelFileError, load_model, save_model
-from fcnet_core.policies.fcnet.config import NetworkShape
-from fcnet_core.policies.registry import load_policy
+from fcnet_core.policies.registry import ArraySpec
+from fcnet_core.runtime import load_policy
 
 
 def never() -> bool:
@@ -52,22 +51,22 @@ def assert_equal(one: dict[str, torch.Tensor], two: dict[str, torch.Tensor]) -> 
 
 def test_a_learnable_behaviour_is_learnt(tiny_config: TrainConfig) -> None:
     reports: list[Progress] = []
-    run = prepare(replace(tiny_config, steps=300, observation_noise={}, validation_interval=300))
+    run = prepare(with_settings(tiny_config, steps=300, observation_noise={}, validation_interval=300))
     assert run.trainer.run(reports.append, never)
     assert reports[-1].step == reports[-1].steps == 300
     assert reports[-1].loss < 0.15 * reports[0].loss
     assert reports[-1].held_out_error is not None
-    assert reports[-1].held_out_error < 0.5 * Dataset(run.data.folders).statistics().action_std.mean()
+    assert reports[-1].held_out_error < 0.5 * Dataset(run.data.folders).statistics.std["action"].mean()
 
 
 def test_huber_loss_learns_too(tiny_config: TrainConfig) -> None:
     reports: list[Progress] = []
-    prepare(replace(tiny_config, loss="huber", steps=200)).trainer.run(reports.append, never)
+    prepare(with_settings(tiny_config, loss="huber", steps=200)).trainer.run(reports.append, never)
     assert reports[-1].loss < 0.5 * reports[0].loss
 
 
 def test_the_same_seed_gives_the_same_policy_and_another_seed_another(tiny_config: TrainConfig) -> None:
-    runs = [prepare(replace(tiny_config, seed=seed)) for seed in (3, 3, 4)]
+    runs = [prepare(with_settings(tiny_config, seed=seed)) for seed in (3, 3, 4)]
     for run in runs:
         run.trainer.run(ignore, never)
     assert_equal(weights(runs[0]), weights(runs[1]))
@@ -106,14 +105,14 @@ def test_a_run_killed_between_checkpoints_continues_from_the_last_one(tiny_confi
 
 def test_what_comes_after_a_reset_does_not_train(tiny_config: TrainConfig) -> None:
     """Crops as long as a sequence end their count at step 50: nothing later may have an influence."""
-    config = replace(tiny_config, crop=120, observation_noise={}, steps=5)
+    config = with_settings(tiny_config, crop=120, observation_noise={}, steps=5)
     (one, two) = (prepare(config), prepare(config))
     draw = two.trainer.crops.draw
 
     def tampered(rng: np.random.Generator, batch: int) -> Any:
         crops = draw(rng, batch)
-        crops.action[:, 50:] += 7.0
-        crops.observation[:, 50:] -= 3.0
+        crops.arrays["action"][:, 50:] += 7.0
+        crops.arrays["observation"][:, 50:] -= 3.0
         return crops
 
     two.trainer.crops.draw = tampered  # type: ignore[method-assign]
@@ -132,7 +131,7 @@ def test_only_counted_steps_enter_the_loss() -> None:
 
 
 def test_the_learning_rate_warms_up_and_falls_to_zero(tiny_config: TrainConfig) -> None:
-    trainer = prepare(replace(tiny_config, steps=100, warmup=0.2, learning_rate=1.0)).trainer
+    trainer = prepare(with_settings(tiny_config, steps=100, warmup=0.2, learning_rate=1.0)).trainer
     rates = [trainer.learning_rate(step) for step in range(101)]
     assert rates[20] == 1.0 == max(rates)
     assert all(np.diff(rates[:21]) > 0) and all(np.diff(rates[20:]) < 0)
@@ -145,7 +144,7 @@ def test_a_checkpoint_of_another_run_is_refused(
 ) -> None:
     prepare(tiny_config).trainer.save(tmp_path / "run.ckpt")
     with pytest.raises(CheckpointError, match=f"another {next(iter(change))}"):
-        prepare(replace(tiny_config, **change)).trainer.restore(tmp_path / "run.ckpt")
+        prepare(with_settings(tiny_config, **change)).trainer.restore(tmp_path / "run.ckpt")
 
 
 def test_a_checkpoint_is_refused_when_the_data_have_grown(
@@ -153,7 +152,9 @@ def test_a_checkpoint_is_refused_when_the_data_have_grown(
 ) -> None:
     prepare(tiny_config).trainer.save(tmp_path / "run.ckpt")
     writer = DatasetWriter(tiny_data, {"robot": "aliengo", "control_rate": 50.0, "expert": "made up"})
-    writer.write_shard(2, np.ones((1, 120, 70)), np.ones((1, 120, 12)), np.zeros((1, 120), dtype=bool), job={})
+    writer.write_shard(
+        2, {}, observation=np.ones((1, 120, 70)), action=np.ones((1, 120, 12)), first=np.zeros((1, 120), dtype=bool)
+    )
     with pytest.raises(CheckpointError, match=r"another (normalisation|recorded steps)"):
         prepare(tiny_config).trainer.restore(tmp_path / "run.ckpt")
 
@@ -196,15 +197,15 @@ def test_the_policy_tells_how_it_came_about_and_starts_the_next_round(
     assert training["steps"] == 40 and training["settings"]["seed"] == 0
     assert training["data"][0]["steps"] == 2 * 6 * 120 and training["data"][0]["weight"] == 1.0
     assert training["held_out_error"] == run.trainer.held_out_error
-    following = prepare(replace(tiny_config, data=(f"{tiny_data}:3",)), init=policy)
+    following = prepare(with_settings(tiny_config, data=(f"{tiny_data}:3",)), init=policy)
     assert_equal(weights(run), weights(following))
-    np.testing.assert_array_equal(following.trainer.normalisation.observation_mean, policy.observation_mean)
+    assert following.trainer.normalisation is policy.normalisation
     assert trained_policy(following, "").card.training["started_from"] == policy.fingerprint
 
 
 def test_a_model_of_another_shape_is_no_start(tiny_config: TrainConfig) -> None:
     policy = trained_policy(prepare(tiny_config), "")
-    other = replace(tiny_config, shape=NetworkShape(layers=1, modes=2, hidden=16, decoder_hidden=16, window=8))
+    other = with_settings(tiny_config, config={**tiny_config.config, "modes": 2})
     with pytest.raises(ModelFileError, match="leave out --init"):
         prepare(other, init=policy)
 
@@ -212,23 +213,47 @@ def test_a_model_of_another_shape_is_no_start(tiny_config: TrainConfig) -> None:
 def test_data_of_two_robots_are_refused(tiny_config: TrainConfig, tiny_data: Path, tmp_path: Path) -> None:
     zeros = np.zeros((1, 120, 70))
     writer = DatasetWriter(tmp_path / "a1", {"robot": "a1", "control_rate": 50.0})
-    writer.write_shard(0, zeros, zeros[..., :12], zeros[..., 0] > 0, job={})
+    writer.write_shard(0, {}, observation=zeros, action=zeros[..., :12], first=zeros[..., 0] > 0)
     with pytest.raises(DatasetError, match="their robot differs"):
-        prepare(replace(tiny_config, data=(str(tiny_data), str(tmp_path / "a1"))))
+        prepare(with_settings(tiny_config, data=(str(tiny_data), str(tmp_path / "a1"))))
 
 
 @pytest.mark.parametrize(("weight", "message"), [("much", "expected a weight"), ("0", "above 0"), ("nan", "above 0")])
 def test_a_bad_weight_is_named(tiny_config: TrainConfig, weight: str, message: str) -> None:
     with pytest.raises(TrainConfigError, match=message):
-        prepare(replace(tiny_config, data=(f"{tiny_config.data[0]}:{weight}",)))
+        prepare(with_settings(tiny_config, data=(f"{tiny_config.data[0]}:{weight}",)))
 
 
 def test_the_policy_acts_on_the_robot_as_it_did_in_training(tiny_config: TrainConfig) -> None:
-    run = prepare(replace(tiny_config, observation_clip=1.5))
+    run = prepare(with_settings(tiny_config, observation_clip=1.5))
     run.trainer.run(ignore, never)
     observation = np.array(run.data.shards[0].observation[0])  # much longer than the window
     policy, normalisation = load_policy(trained_policy(run, ""), "numpy"), run.trainer.normalisation
     with torch.no_grad():
-        output = run.trainer.network(torch.from_numpy(normalisation.observation(observation[None])))[0].numpy()
-    expected = normalisation.action_mean + normalisation.action_scale * output
+        output = run.trainer.network(torch.from_numpy(normalisation.input(observation[None])))[0].numpy()
+    expected = normalisation.action(output)
     np.testing.assert_allclose([policy.step(row) for row in observation], expected, atol=5e-6)
+
+
+def test_another_policy_type_trains_on_other_arrays_of_another_task(tiny_config: TrainConfig, tmp_path: Path) -> None:
+    """Nothing of the robot is in the trainer: a task without joints, of its own sizes, an array not seen."""
+    arrays = {"observation": ArraySpec((5,)), "action": ArraySpec((2,)), "return": ArraySpec(())}
+    description = {"robot": "pendulum", "joint_names": [], "control_rate": 20.0}
+    writer = DatasetWriter(tmp_path / "task", description, arrays)
+    rng = np.random.default_rng(0)
+    seen = rng.normal(size=(4, 100, 5))
+    content = {"observation": seen, "action": np.tanh(seen[..., :2]), "return": seen.sum(-1)}
+    writer.write_shard(0, {}, **content, first=np.zeros((4, 100), dtype=bool))
+    config = {**tiny_config.config, "observation": 5, "action": 2}
+    run = prepare(with_settings(tiny_config, data=[str(tmp_path / "task")], config=config, observation_noise={}))
+    run.trainer.run(ignore, never)
+    save_model(trained_policy(run, ""), tmp_path / "policy.safetensors")
+    policy = load_policy(tmp_path / "policy.safetensors")
+    assert policy.model.card.robot == "pendulum" and policy.step(np.zeros(5)).shape == (2,)
+    with pytest.raises(TrainConfigError, match=r"network's observation is float32 of shape \(70,\)"):
+        prepare(with_settings(tiny_config, data=[str(tmp_path / "task")]))
+
+
+def test_noise_for_a_part_that_the_data_do_not_have_is_refused(tiny_config: TrainConfig) -> None:
+    with pytest.raises(TrainConfigError, match="smell"):
+        prepare(with_settings(tiny_config, observation_noise={"smell": 1.0}))

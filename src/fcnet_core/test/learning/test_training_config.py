@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fcnet_core.learning import config as module
-from fcnet_core.learning.config import TrainConfig, TrainConfigError, load_train_config
-from fcnet_core.policies.fcnet.config import NetworkShape
+from fcnet_core.learning.config import TrainConfig, TrainConfigError, load_train_config, with_settings
+from fcnet_core.policies.fcnet.config import FCNetConfig
 
 PRESETS = Path(module.__file__).parents[1] / "config" / "train"
 
@@ -22,8 +21,8 @@ def written(path: Path, text: str) -> Path:
 @pytest.mark.parametrize("name", ["paper", "imitation", "dagger"])
 def test_presets_are_of_the_papers_network(name: str) -> None:
     config = load_train_config(PRESETS / f"{name}.yaml")
-    assert config.shape == NetworkShape()
-    assert config.shape.parameters == 787_852
+    assert config.policy_config == FCNetConfig()
+    assert config.policy_config.parameters == 787_852
 
 
 def test_the_papers_preset_has_the_papers_settings() -> None:
@@ -38,33 +37,33 @@ def test_numbers_may_be_written_as_people_write_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "named"),
     [
-        ("leraning_rate: 1", "leraning_rate is not a setting; known are"),
-        ("crop: 1", "crop must be a whole number of at least 2, not 1"),
-        ("crop: 12.5", "crop must be a whole number"),
-        ("batch: true", "batch must be a whole number"),
-        ("learning_rate: fast", "learning_rate: could not convert"),
-        ("learning_rate: .nan", "learning_rate must be a number above 0"),
-        ("betas: [0.9]", "betas must be two numbers"),
-        ("betas: 3", "betas: "),
-        ("warmup: 1.0", "warmup must be a share"),
-        ("loss: l3", "loss must be one of mse, huber"),
-        ("observation_noise: {smell: 1}", "observation_noise must be standard deviations"),
-        ("observation_noise: 3", "observation_noise: "),
-        ("shape: {modes: 60}", "shape: 60 modes do not fit"),
-        ("shape: {colour: 3}", "shape: .*colour"),
-        ("window_policy: never", "window_policy must be one of sliding, reset_every_n"),
+        ("leraning_rate: 1", "leraning_rate"),
+        ("crop: 1", "crop"),
+        ("crop: 12.5", "crop"),
+        ("batch: true", "batch"),
+        ("learning_rate: fast", "learning_rate"),
+        ("learning_rate: .nan", "learning_rate"),
+        ("betas: [0.9]", "betas"),
+        ("betas: 3", "betas"),
+        ("warmup: 1.0", "warmup"),
+        ("loss: l3", "loss"),
+        ("observation_noise: {smell: -1}", "observation_noise"),
+        ("observation_noise: 3", "observation_noise"),
+        ("config: {modes: 60}", "60 modes do not fit"),
+        ("config: {colour: 3}", "colour"),
+        ("policy_type: oracle", "oracle.*fcnet"),
+        ("window_policy: never", "window_policy"),
         ("window_policy: reset_every_n", "crop .128. must not exceed the window .64."),
         ("steps: 10\nepochs: 2", "give steps or epochs, not both"),
-        ("- crop", "expected lines of the form"),
+        ("- crop", "cannot be used"),
         ("crop: [", "cannot be used"),
     ],
 )
-def test_a_bad_entry_is_named_with_its_file(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(TrainConfigError, match=rf"bad.yaml cannot be used: .*{message}|{message}") as caught:
+def test_a_bad_entry_is_named_with_its_file(tmp_path: Path, text: str, named: str) -> None:
+    with pytest.raises(TrainConfigError, match=rf"bad.yaml cannot be used: .*{named}|bad.yaml {named}"):
         load_train_config(written(tmp_path / "bad.yaml", text))
-    assert "bad.yaml" in str(caught.value)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
@@ -74,7 +73,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 def test_the_length_is_steps_or_epochs() -> None:
     config = TrainConfig(crop=100, batch=10)
-    assert replace(config, steps=5).total_steps(1_000_000) == 5
-    assert replace(config, epochs=2.0).total_steps(1_000_000) == 2000
+    assert with_settings(config, steps=5).total_steps(1_000_000) == 5
+    assert with_settings(config, epochs=2.0).total_steps(1_000_000) == 2000
     with pytest.raises(TrainConfigError, match="give steps or epochs"):
         config.total_steps(1_000_000)

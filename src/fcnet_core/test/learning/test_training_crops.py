@@ -20,18 +20,18 @@ def numbered_data(folder: Path, sequences: int = 10, steps: int = 60, episode: i
     observation[..., 1] = np.arange(steps)
     observation[..., 2] = first
     writer = DatasetWriter(folder, {"robot": "aliengo", "control_rate": 50})
-    writer.write_shard(0, observation, np.zeros((sequences, steps, 12)), first, job={})
+    writer.write_shard(0, {}, observation=observation, action=np.zeros((sequences, steps, 12)), first=first)
     return folder
 
 
 def sampler(data: Dataset, **settings: object) -> CropSampler:
     defaults = {"weights": [1.0] * len(data.folders), "length": 15, "held_out_share": 0.2, "episode_start_share": 0.0}
-    return CropSampler(data, **{**defaults, "seed": 0, **settings})  # type: ignore[arg-type]
+    return CropSampler(data, ("observation", "action"), **{**defaults, "seed": 0, **settings})  # type: ignore[arg-type]
 
 
 def test_steps_after_an_episode_reset_inside_a_crop_do_not_count(tmp_path: Path) -> None:
     batch = sampler(Dataset(numbered_data(tmp_path))).draw(np.random.default_rng(0), 200)
-    step, first = batch.observation[..., 1], batch.observation[..., 2] == 1
+    step, first = batch.arrays["observation"][..., 1], batch.arrays["observation"][..., 2] == 1
     assert (np.diff(step, axis=1) == 1).all()
     for row in range(200):
         resets = [index for index in np.flatnonzero(first[row]) if index > 0]
@@ -42,33 +42,33 @@ def test_steps_after_an_episode_reset_inside_a_crop_do_not_count(tmp_path: Path)
 
 def test_held_out_sequences_are_never_trained_on(tmp_path: Path) -> None:
     crops = sampler(Dataset(numbered_data(tmp_path)))
-    trained = set(crops.draw(np.random.default_rng(0), 500).observation[:, 0, 0])
-    held_out = {number for batch in crops.held_out(100, 10, seed=0) for number in batch.observation[:, 0, 0]}
+    trained = set(crops.draw(np.random.default_rng(0), 500).arrays["observation"][:, 0, 0])
+    held_out = {number for batch in crops.held_out(100, 10, seed=0) for number in batch.arrays["observation"][:, 0, 0]}
     assert len(trained) == 8 and len(held_out) == 2 and not trained & held_out
     assert (crops.training_steps, crops.held_out_steps) == (480, 120)
 
 
 def test_validation_sees_the_same_crops_every_time(tmp_path: Path) -> None:
     crops = sampler(Dataset(numbered_data(tmp_path)))
-    once, again = ([b.observation for b in crops.held_out(20, 10, seed=3)] for _ in range(2))
+    once, again = ([b.arrays["observation"] for b in crops.held_out(20, 10, seed=3)] for _ in range(2))
     np.testing.assert_array_equal(once, again)
 
 
 def test_the_wanted_share_of_crops_begins_where_an_episode_begins(tmp_path: Path) -> None:
     crops = sampler(Dataset(numbered_data(tmp_path, steps=200, episode=200)), episode_start_share=0.3)
-    starts = crops.draw(np.random.default_rng(0), 4000).observation[:, 0, 2]
+    starts = crops.draw(np.random.default_rng(0), 4000).arrays["observation"][:, 0, 2]
     assert 0.28 < starts.mean() < 0.33
 
 
 def test_a_folder_of_weight_three_is_drawn_three_times_as_often(tmp_path: Path) -> None:
     data = Dataset([numbered_data(tmp_path / "a"), numbered_data(tmp_path / "b", origin=100)])
     batch = sampler(data, weights=[1.0, 3.0], held_out_share=0.0).draw(np.random.default_rng(0), 4000)
-    assert 0.72 < (batch.observation[:, 0, 0] >= 100).mean() < 0.78
+    assert 0.72 < (batch.arrays["observation"][:, 0, 0] >= 100).mean() < 0.78
 
 
 def test_every_step_of_a_sequence_can_be_reached(tmp_path: Path) -> None:
     crops = sampler(Dataset(numbered_data(tmp_path)))
-    assert set(crops.draw(np.random.default_rng(0), 3000).observation[..., 1].ravel()) == set(range(60))
+    assert set(crops.draw(np.random.default_rng(0), 3000).arrays["observation"][..., 1].ravel()) == set(range(60))
 
 
 def test_a_crop_longer_than_any_sequence_is_refused(tmp_path: Path) -> None:

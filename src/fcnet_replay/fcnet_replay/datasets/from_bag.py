@@ -34,7 +34,7 @@ class NewDataset:
         self, observation: npt.ArrayLike, action: npt.ArrayLike, first: npt.NDArray[Any], job: dict[str, Any]
     ) -> None:
         """Write the next shard; raises DatasetError as DatasetWriter.write_shard does."""
-        self._writer.write_shard(self.shards, observation, action, first, job)
+        self._writer.write_shard(self.shards, job, observation=observation, action=action, first=first)
         self.shards += 1
         self.steps += int(first.size)
 

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from fcnet_core.command import COMMAND_SIZE
 from fcnet_core.learning.dataset import Dataset, DatasetError, Manifest
-from fcnet_core.learning.normalisation import COMMAND_STD_FLOOR, STD_FLOOR
 from fcnet_core.model_file import PolicyModel, load_model
+from fcnet_core.normalisation import COMMAND_STD_FLOOR, STD_FLOOR
 from fcnet_core.observation import ACTION_SIZE, LAYOUT, OBSERVATION_SIZE
 from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS, Robot
 
@@ -180,7 +180,7 @@ def _check_same(path: Path, robot: str, rate: float, manifest: Manifest) -> None
 
 def _of_model(name: str, model: PolicyModel) -> Reference:
     """A policy's normalisation, which tells of observations alone."""
-    mean, std = (array.astype(np.float64) for array in (model.observation_mean, model.observation_std))
+    mean, std = (model.scales[f"observation_{name}"].astype(np.float64) for name in ("mean", "std"))
     return Reference(name, mean, std, model.card.observation_clip)
 
 

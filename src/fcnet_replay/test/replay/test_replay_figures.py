@@ -142,7 +142,8 @@ def test_without_targets_a_policy_is_replayed_by_itself(judge) -> None:
 
 def test_two_policies_are_compared_with_the_recording_and_each_other(judge, model, tmp_path) -> None:
     save_model(model, tmp_path / "a.safetensors")
-    save_model(replace(model, action_mean=model.action_mean + np.float32(0.02)), tmp_path / "b.safetensors")
+    moved = model.scales | {"action_mean": model.scales["action_mean"] + np.float32(0.02)}
+    save_model(replace(model, scales=moved), tmp_path / "b.safetensors")
     figures = judge([tmp_path / "a.safetensors", tmp_path / "b.safetensors"]).figures
     assert figures["policies"]["A"]["action_error_rad"]["agrees"]
     assert figures["policies"]["B"]["action_error_rad"]["rmse"] == pytest.approx(0.02, abs=5e-4)

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
+from fcnet_core.arrays import Floats, Mask, Single
 from fcnet_core.model_file import PolicyModel
-from fcnet_core.observation import finite_observation
-from fcnet_core.policies.fcnet.numpy_step import fold, forward, joint_targets, network_input
+from fcnet_core.policies.fcnet.numpy_step import fold, forward
 
-# The spectral convolutions of many robots, arranged so that old inputs are read once per block of steps.
-#
-# The sum y_t = sum_tau h[tau] x_{t - tau} is split at the start s of the current block of K steps: what x_{s-1} and
-# older contribute to all K outputs is one matrix product per channel, done when the block begins; what the block's
-# own inputs contribute is added step by step. With K = 1 each step would read a window of inputs per robot and layer
-# from memory.
-
-Array = npt.NDArray[np.float32]
 BLOCK = 8
 
 
 class BlockFilter:
-    """A StreamingFilter of kernels (L, n, d) for `batch` robots, with inputs and outputs (batch, d)."""
+    """A StreamingFilter of kernels (L, n, d) for `batch` robots, with inputs and outputs (batch, d), arranged so that
+    old inputs are read once per block of steps.
 
-    def __init__(self, kernels: Array, batch: int) -> None:
+    The sum y_t = sum_tau h[tau] x_{t - tau} is split at the start s of the current block of K steps: what x_{s-1} and
+    older contribute to all K outputs is one matrix product per channel, done when the block begins; what the block's
+    own inputs contribute is added step by step. With K = 1 each step would read a window of inputs per robot and layer
+    from memory.
+    """
+
+    def __init__(self, kernels: Single, batch: int) -> None:
         layers, window, channels = kernels.shape
         self._recent = np.ascontiguousarray(kernels[:, :BLOCK][:, ::-1])  # oldest first
         blocks = -(-(window - 1) // BLOCK)
@@ -35,13 +33,13 @@ class BlockFilter:
         self._slot = 0
         self._step = 0
 
-    def reset(self, chosen: npt.NDArray[np.bool_]) -> None:
+    def reset(self, chosen: Mask) -> None:
         """Forget every input of the robots in `chosen` (batch,)."""
         self._past[..., chosen] = 0
         self._block[:, :, chosen] = 0
         self._carry[:, :, chosen] = 0
 
-    def mix(self, layer: int, x: Array) -> Array:
+    def mix(self, layer: int, x: Single) -> Single:
         """See StreamingFilter."""
         block = self._block[layer]
         block[self._step] = x
@@ -73,7 +71,7 @@ class BlockFilter:
         self._step = 0
 
 
-def _past_kernel(kernels: Array, size: int) -> Array:
+def _past_kernel(kernels: Single, size: int) -> Single:
     """Weights (L, d, BLOCK, size) of the last `size` inputs, oldest first, in the next BLOCK outputs."""
     layers, window, channels = kernels.shape
     weight = np.zeros((layers, channels, BLOCK, size), dtype=np.float32)
@@ -83,77 +81,49 @@ def _past_kernel(kernels: Array, size: int) -> Array:
     return weight
 
 
-# One policy for many robots at once: what simulation runs.
-
-Mask = npt.NDArray[np.bool_]
-
-
-class BatchedPolicy:
-    """The same policy with a memory of its own for each of `batch` robots, in float32."""
+class BatchedStep:
+    """A Runtime of `batch` robots, each with a memory of its own, in float32: what simulation runs."""
 
     def __init__(self, model: PolicyModel, batch: int) -> None:
-        self.model = model
-        self.batch = batch
+        self._units = model.normalisation
         self._network = fold(model)
         self._memory = BlockFilter(self._network.kernels, batch)
-        self._steps = np.zeros(batch, dtype=np.int64)
+        self._all = np.ones(batch, dtype=np.bool_)
 
     def reset(self, mask: Mask | None = None) -> None:
-        """Forget the past of the robots in `mask` (batch,), or of all."""
-        chosen = np.ones(self.batch, dtype=bool) if mask is None else mask
-        self._memory.reset(chosen)
-        self._steps[chosen] = 0
+        """See Runtime."""
+        self._memory.reset(self._all if mask is None else mask)
 
-    def step(self, observation: npt.ArrayLike) -> npt.NDArray[np.float32]:
-        """Joint position targets (batch, action) [rad] for observations (batch, observation).
+    def step(self, observation: Single) -> Single:
+        """See Runtime."""
+        output: Single = self._units.action(forward(self._network, self._memory, self._units.input(observation)))
+        return output
 
-        Raises NonFiniteObservation, with every memory untouched, when an entry is NaN or infinite.
-        """
-        checked = finite_observation(observation, (self.batch, self._network.shape.observation))
-        if self.model.card.window_policy == "reset_every_n":
-            full = self._steps == self._network.shape.window
-            if full.any():
-                self.reset(full)
-        self._steps += 1
-        return joint_targets(self.model, forward(self._network, self._memory, network_input(self.model, checked)))
-
-
-# A policy over whole recorded sequences at once: what judges bags, many times faster than step by step.
-#
-# The network's memory is a causal filter of its inputs, and in a recording all inputs are known: each layer filters
-# the whole sequence before the next begins.
 
 SEQUENCE_BLOCK = 512  # steps computed at a time: their activations stay in the cache
 PIECE = 32  # steps; a divisor of BLOCK, measured the best of 16..64 for windows of 64
 
 
-class SequencePolicy:
-    """Steps like any runtime of the model, from a cold start, with all observations given beforehand."""
+class Sequence:
+    """The policy over whole recorded sequences at once: many times faster than step by step.
+
+    The memory is a causal filter of the network's inputs, and in a recording all inputs are known: each layer filters
+    the whole sequence before the next begins.
+    """
 
     def __init__(self, model: PolicyModel) -> None:
-        self.model = model
+        self._units = model.normalisation
         self._network = fold(model)
         self._spread = [_spread(kernel) for kernel in self._network.kernels]
 
-    def actions(self, observations: npt.ArrayLike) -> npt.NDArray[np.float32]:
-        """Joint position targets (T, action) [rad] for observations (T, observation), the first one after a reset.
-
-        Raises NonFiniteObservation when an entry is NaN or infinite.
-        """
-        steps = len(np.asarray(observations))
-        shape = self._network.shape
-        checked = finite_observation(observations, (steps, shape.observation))
-        length = shape.window if self.model.card.window_policy == "reset_every_n" else max(steps, 1)
-        parts = [self._run(checked[start : start + length]) for start in range(0, steps, length)]
-        return np.concatenate(parts) if parts else np.empty((0, shape.action), dtype=np.float32)
-
-    def _run(self, observations: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    def run(self, observations: Single) -> Single:
+        """Actions (T, action) for finite observations (T, observation) after a reset."""
         memory = _SequenceFilter(self._spread)
         blocks = [
-            forward(self._network, memory, network_input(self.model, observations[start : start + SEQUENCE_BLOCK]))
+            forward(self._network, memory, self._units.input(observations[start : start + SEQUENCE_BLOCK]))
             for start in range(0, len(observations), SEQUENCE_BLOCK)
         ]
-        return joint_targets(self.model, np.concatenate(blocks)).astype(np.float32)
+        return self._units.action(np.concatenate(blocks)).astype(np.float32)
 
 
 class _SequenceFilter:
@@ -163,12 +133,12 @@ class _SequenceFilter:
     reaches is one matrix product per channel, for all pieces of the block at once.
     """
 
-    def __init__(self, spread: list[npt.NDArray[np.float32]]) -> None:
+    def __init__(self, spread: list[Single]) -> None:
         channels, _, outputs = spread[0].shape
         self._spread = spread
         self._past = [np.zeros((channels, outputs // PIECE - 1, PIECE), dtype=np.float32)] * len(spread)
 
-    def mix(self, layer: int, x: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
+    def mix(self, layer: int, x: Floats) -> Floats:
         """See StreamingFilter; only a sequence's last block may end within a piece."""
         past, spread = self._past[layer], self._spread[layer]
         channels, reach, _ = past.shape
@@ -189,7 +159,7 @@ class _SequenceFilter:
         """See StreamingFilter; the inputs are kept as they come."""
 
 
-def _spread(kernel: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+def _spread(kernel: Single) -> Single:
     """Weights (d, PIECE, outputs) of a piece's inputs in the outputs of its own and of the pieces in reach: those of
     each input are the kernel, one step later than those of the input before.
     """

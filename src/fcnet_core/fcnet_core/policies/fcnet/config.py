@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, fields
-
 import numpy as np
 import numpy.typing as npt
 
-# The sizes of a Fourier Controller Network, and the names and shapes of its weights.
+from fcnet_core.arrays import Array
+from fcnet_core.policies.registry import PolicyConfig
 
-@dataclass(frozen=True)
-class NetworkShape:
+
+class FCNetConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
     """Sizes of a network: the defaults are the legged configuration of the paper (787,852 parameters).
 
     In the paper's symbols: observation d_s, action d_a, layers L, modes m, hidden d_h, window n.
@@ -28,19 +26,21 @@ class NetworkShape:
     window: int = 64
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            size = getattr(self, field.name)
-            if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-                raise ValueError(f"network size {field.name} must be a whole number of at least 1, not {size!r}")
+        super().__post_init__()
         if self.modes > (self.window + 1) // 2:
             raise ValueError(
                 f"{self.modes} modes do not fit a window of {self.window} steps; use at most {(self.window + 1) // 2}"
             )
 
     @property
-    def parameters(self) -> int:
-        """Number of trainable parameters."""
-        return sum(math.prod(shape) for shape in self.weight_shapes().values())
+    def reset_interval(self) -> int:
+        """The published evaluation forgets everything after each window."""
+        return self.window
+
+    @property
+    def memory_steps(self) -> int:
+        """Every layer's window reaches back."""
+        return self.layers * (self.window - 1)
 
     def weight_shapes(self) -> dict[str, tuple[int, ...]]:
         """Shape of every weight under its published name: encoder fc0, fourier_layers, decoder fc1 and fc2.
@@ -68,22 +68,21 @@ class NetworkShape:
 # the real part of the inverse DFT of W X at the window's last sample. Since only that sample is used, W acts through
 # v_k = sum_l W[k, l] e_l alone, and the whole CSC is one causal filter of length n per channel.
 
-Real = npt.NDArray[np.float64]
 Complex = npt.NDArray[np.complex128]
 
 
 def phase_table(window: int, modes: int) -> Complex:
     """Rotations (modes, window): entry [k, tau] is u_k ** (tau + 1), with the angle reduced in whole numbers."""
-    turns = np.outer(np.arange(modes), np.arange(1, window + 1)) % window
-    return np.exp(2j * np.pi * turns / window)
+    angles = np.outer(np.arange(modes), np.arange(1, window + 1)) % window
+    return np.exp(2j * np.pi * angles / window)
 
 
 def inverse_dft_last(window: int, modes: int) -> Complex:
     """Row e (modes,) of the inverse DFT that yields a real window's last sample: weights 1/n for k = 0, else 2/n."""
-    turns = (np.arange(modes) * (window - 1)) % window
+    angle = (np.arange(modes) * (window - 1)) % window
     weight = np.full(modes, 2.0 / window)
     weight[0] = 1.0 / window
-    return weight * np.exp(2j * np.pi * turns / window)
+    return weight * np.exp(2j * np.pi * angle / window)
 
 
 def folded_weights(weights: npt.ArrayLike, window: int) -> Complex:
@@ -93,7 +92,7 @@ def folded_weights(weights: npt.ArrayLike, window: int) -> Complex:
     return np.einsum("kld,l->kd", parts[..., 0] + 1j * parts[..., 1], inverse_dft_last(window, modes))
 
 
-def kernel(weights: npt.ArrayLike, window: int) -> Real:
+def kernel(weights: npt.ArrayLike, window: int) -> Array:
     """Impulse response h (window, channels) of the CSC with weights W: y_t = sum_tau h[tau] x_{t - tau}."""
     folded = folded_weights(weights, window)
     return np.einsum("kd,kt->td", folded, phase_table(window, len(folded))).real

@@ -1,7 +1,7 @@
 """The Fourier Controller Network in PyTorch, in the form that trains fast.
 
 Its causal spectral convolution (CSC) is computed as what it is, one causal filter of the window's length per channel
-(see spectral.py), so a training sequence may be longer than the window: the filter slides over it, as on the robot.
+(see config.py), so a training sequence may be longer than the window: the filter slides over it, as on the robot.
 """
 
 from __future__ import annotations
@@ -12,19 +12,14 @@ from typing import Any
 
 import numba
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu
 
-from fcnet_core.policies.fcnet.config import NetworkShape, inverse_dft_last, phase_table
+from fcnet_core.arrays import Floats
+from fcnet_core.policies.fcnet.config import FCNetConfig, inverse_dft_last, phase_table
 
-try:
-    pass
-except ModuleNotFoundError:  # no numba: every window goes through the FFT
-    DIRECT_WINDOW = 0
-else:
-    DIRECT_WINDOW = 256  # longest window for which filtering tap by tap is faster: 4 to 5 times at 64 steps
+DIRECT_WINDOW = 256  # longest window for which filtering tap by tap is faster than by FFT: 4 to 5 times at 64 steps
 
 
 class FourierControllerNetwork(nn.Module):
@@ -33,13 +28,13 @@ class FourierControllerNetwork(nn.Module):
     The first step of a sequence sees an empty window. Parameters carry the published names and initialisation.
     """
 
-    def __init__(self, shape: NetworkShape) -> None:
+    def __init__(self, config: FCNetConfig) -> None:
         super().__init__()
-        self.shape = shape
-        self.fc0 = nn.Linear(shape.observation, shape.hidden)
-        self.fourier_layers = nn.ModuleList(FourierLayer(shape) for _ in range(shape.layers))
-        self.fc1 = nn.Linear(shape.hidden, shape.decoder_hidden)
-        self.fc2 = nn.Linear(shape.decoder_hidden, shape.action)
+        self.config = config
+        self.fc0 = nn.Linear(config.observation, config.hidden)
+        self.fourier_layers = nn.ModuleList(FourierLayer(config) for _ in range(config.layers))
+        self.fc1 = nn.Linear(config.hidden, config.decoder_hidden)
+        self.fc2 = nn.Linear(config.decoder_hidden, config.action)
 
     def forward(self, observation: Tensor) -> Tensor:
         """Actions of every step."""
@@ -52,12 +47,12 @@ class FourierControllerNetwork(nn.Module):
 class FourierLayer(nn.Module):
     """x += GELU(CSC(LN(x))), then x += FFN(LN(x)), on (B, T, hidden)."""
 
-    def __init__(self, shape: NetworkShape) -> None:
+    def __init__(self, config: FCNetConfig) -> None:
         super().__init__()
-        self.ln1 = nn.LayerNorm(shape.hidden)
-        self.csc = CausalSpectralConvolution(shape)
-        self.ln2 = nn.LayerNorm(shape.hidden)
-        self.ffn = FeedForward(shape.hidden)
+        self.ln1 = nn.LayerNorm(config.hidden)
+        self.csc = CausalSpectralConvolution(config)
+        self.ln2 = nn.LayerNorm(config.hidden)
+        self.ffn = FeedForward(config.hidden)
 
     def forward(self, x: Tensor) -> Tensor:
         """The layer's output, of the shape of its input."""
@@ -81,10 +76,10 @@ class FeedForward(nn.Module):
 class CausalSpectralConvolution(nn.Module):
     """The CSC with weights W (m, m, d, 2): [input mode, output mode, channel, real or imaginary part]."""
 
-    def __init__(self, shape: NetworkShape) -> None:
+    def __init__(self, config: FCNetConfig) -> None:
         super().__init__()
-        modes, window = shape.modes, shape.window
-        self.weights = nn.Parameter(torch.randn(modes, modes, shape.hidden, 2) / (modes * math.sqrt(2)))
+        modes, window = config.modes, config.window
+        self.weights = nn.Parameter(torch.randn(modes, modes, config.hidden, 2) / (modes * math.sqrt(2)))
         phases, last = phase_table(window, modes), inverse_dft_last(window, modes)
         # Constants in float64; they follow the weights' type where they are used.
         self._phases = torch.from_numpy(np.concatenate([phases.real, -phases.imag]).T)  # (n, 2 m)
@@ -168,19 +163,18 @@ def _products_from(least: int) -> Iterable[int]:
 # Causal filters computed tap by tap in compiled code: for windows up to about 256 steps faster than by FFT.
 #
 # Forward pass and both gradients are one and the same correlation, out[i] = sum_s k[s] z[i + s] with z zero from its
-# length on, once the sequences that run backwards in time are turned around:
+# length on, once the sequences that run backwards in time are reversed:
 #
 #     y reversed          k = h            z = x reversed
 #     gradient for x      k = h            z = gradient for y
 #     gradient for h      k = the latter reversed, z = x reversed
 
-Array = npt.NDArray[np.floating]
 OUTPUTS, TAPS = 4, 8  # of one tile: measured the best of 2..8 by 4..16 on AVX2 and AVX-512 machines
 compiled = numba.njit(nogil=True, cache=True, fastmath={"contract"}, error_model="numpy")
 
 
 @compiled
-def filter_causally(x: Array, h: Array) -> Array:
+def filter_causally(x: Floats, h: Floats) -> Floats:
     """Filtered x: y_t = sum_tau h[tau] x_{t - tau} (B, T, d), for contiguous x (B, T, d) and h (n, d)."""
     batch, steps, channels = x.shape
     taps = _rows(h, False)
@@ -194,7 +188,7 @@ def filter_causally(x: Array, h: Array) -> Array:
 
 
 @compiled
-def filter_gradients(x: Array, h: Array, gradient: Array) -> tuple[Array, Array]:
+def filter_gradients(x: Floats, h: Floats, gradient: Floats) -> tuple[Floats, Floats]:
     """Gradients for x (B, T, d) and h (n, d) from that for y (B, T, d); all contiguous."""
     batch, steps, channels = x.shape
     window = len(h)
@@ -210,8 +204,8 @@ def filter_gradients(x: Array, h: Array, gradient: Array) -> tuple[Array, Array]
 
 
 @compiled
-def _rows(sequence: Array, backwards: bool) -> Array:
-    """A copy of (T, d), turned around or not, with zeros behind it that a tile may read."""
+def _rows(sequence: Floats, backwards: bool) -> Floats:
+    """A copy of (T, d), reversed or not, with zeros behind it that a tile may read."""
     steps, channels = sequence.shape
     rows = np.zeros((steps + OUTPUTS + TAPS, channels), sequence.dtype)
     for t in range(steps):
@@ -220,7 +214,7 @@ def _rows(sequence: Array, backwards: bool) -> Array:
 
 
 @compiled
-def _correlate(out: Array, outputs: int, k: Array, taps: int, z: Array, length: int) -> None:
+def _correlate(out: Floats, outputs: int, k: Floats, taps: int, z: Floats, length: int) -> None:
     """Add sum_s k[s] z[i + s] to out[i] for i < outputs (rounded up to whole tiles)."""
     for i in range(0, outputs, OUTPUTS):
         for s in range(0, min(taps, length - i), TAPS):
@@ -228,7 +222,7 @@ def _correlate(out: Array, outputs: int, k: Array, taps: int, z: Array, length: 
 
 
 @compiled
-def _tile(out: Array, k: Array, z: Array) -> None:
+def _tile(out: Floats, k: Floats, z: Floats) -> None:
     """Four outputs of eight taps, written out so that each loaded value is used several times, 32 products in all."""
     for c in range(out.shape[1]):
         k0, k1, k2, k3, k4, k5, k6, k7 = k[0, c], k[1, c], k[2, c], k[3, c], k[4, c], k[5, c], k[6, c], k[7, c]

@@ -1,77 +1,60 @@
-"""One robot's policy compiled with numba: what a robot runs."""
+"""One robot's policy compiled with numba: what a robot runs.
+
+Weights are float32; the spectral state is float64, because in float32 its error grows with time.
+"""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from fcnet_core.arrays import Array, Mask, Single
 from fcnet_core.model_file import PolicyModel
-from fcnet_core.observation import finite_observation
-from fcnet_core.policies.fcnet import config as spectral
-from fcnet_core.policies.fcnet.numpy_step import DENOMINATOR, LIMIT, NUMERATOR, FoldedNetwork, Form, WindowCounter, fold
-
-# One step of the network, compiled: no Python object is touched, so the GIL is free while it runs.
-#
-# Weights are float32 and read once, in order, which is what the time goes into; the spectral state is float64,
-# because in float32 its error grows with time. Sums may be reordered, but NaN and infinity keep their meaning.
-
-Array = npt.NDArray[np.float32]
-Double = npt.NDArray[np.float64]
-
-P0, P1, P2, P3, P4, P5 = NUMERATOR
-Q0, Q1, Q2, Q3, Q4, Q5 = DENOMINATOR
-ZERO, HALF, ONE, EPSILON = np.float32(0), np.float32(0.5), np.float32(1), np.float32(1e-5)
-COMPILE: dict[str, Any] = {
-    "nogil": True,
-    "cache": True,
-    "error_model": "numpy",
-    "fastmath": {"reassoc", "contract", "arcp", "nsz"},
-}
+from fcnet_core.policies.compiled_layers import COMPILE, ZERO, add_gelu, add_linear, gelu, layer_norm, linear, normalise
+from fcnet_core.policies.fcnet.config import phase_table
+from fcnet_core.policies.fcnet.numpy_step import FoldedNetwork, Form, fold
 
 
 class Parameters(NamedTuple):
-    """Everything constant, see FoldedNetwork and normalization.py for meaning and shapes."""
+    """Everything constant, see FoldedNetwork and normalisation.py for meaning and shapes."""
 
-    observation_mean: Array
-    observation_std: Array
+    observation_mean: Single
+    observation_std: Single
     observation_clip: np.float32
-    action_mean: Array
-    action_scale: Array
-    encoder_weight: Array
-    encoder_bias: Array
-    norm: Array
-    ffn_weight: Array
-    ffn_bias: Array
-    decoder_weight: Array
-    decoder_bias: Array
-    output_weight: Array
-    output_bias: Array
-    rotation: Double  # (2, m): real and imaginary parts of u_k
-    spectral_weight: Array  # (L, 2, m, d): real and imaginary parts of v
-    kernels: Array  # (L, n, d), oldest first; (0, 0, 0) selects the Sliding DFT
+    action_mean: Single
+    action_scale: Single
+    encoder_weight: Single
+    encoder_bias: Single
+    norm: Single
+    ffn_weight: Single
+    ffn_bias: Single
+    decoder_weight: Single
+    decoder_bias: Single
+    output_weight: Single
+    output_bias: Single
+    rotation: Array  # (2, m): real and imaginary parts of u_k
+    spectral_weight: Single  # (L, 2, m, d): real and imaginary parts of v
+    kernels: Single  # (L, n, d), oldest first; (0, 0, 0) selects the Sliding DFT
 
 
 class Memory(NamedTuple):
     """Everything that changes from step to step, and the space a step works in."""
 
-    inputs: Array  # (L, n, d): ring of what entered each spectral convolution
-    spectrum: Double  # (L, 2, m, d): real and imaginary parts of X
-    scratch: Array  # (4, the largest of observation, d and decoder_hidden)
+    inputs: Single  # (L, n, d): ring of what entered each spectral convolution
+    spectrum: Array  # (L, 2, m, d): real and imaginary parts of X
+    scratch: Single  # (4, the largest of observation, d and decoder_hidden)
 
 
 @njit(**COMPILE)
-def step(observation: Array, action: Array, slot: int, parameters: Parameters, memory: Memory) -> None:
+def step(observation: Single, action: Single, slot: int, parameters: Parameters, memory: Memory) -> None:
     """Write the joint targets for one observation to `action`; `slot` is the place of the oldest inputs."""
     p = parameters
     d, layers = p.encoder_bias.size, p.norm.shape[0]
     hidden, normed = memory.scratch[0, :d], memory.scratch[1, :d]
     inner, scaled = memory.scratch[2], memory.scratch[3, : observation.size]
-    for i in range(observation.size):
-        value = (observation[i] - p.observation_mean[i]) / p.observation_std[i]
-        scaled[i] = min(max(value, -p.observation_clip), p.observation_clip)
+    normalise(observation, p.observation_mean, p.observation_std, p.observation_clip, scaled)
     linear(scaled, p.encoder_weight, p.encoder_bias, hidden)
     for layer in range(layers):
         norm = p.norm[layer]
@@ -96,7 +79,7 @@ def step(observation: Array, action: Array, slot: int, parameters: Parameters, m
 
 
 @njit(**COMPILE)
-def slide_spectrum(x: Array, oldest: Array, spectrum: Double, rotation: Double, weight: Array, y: Array) -> None:
+def slide_spectrum(x: Single, oldest: Single, spectrum: Array, rotation: Array, weight: Single, y: Single) -> None:
     """X_k <- u_k (X_k + x - oldest) and y = Re sum_k v_k X_k; x takes the place of the oldest input."""
     for c in range(x.size):
         y[c] = ZERO
@@ -114,7 +97,7 @@ def slide_spectrum(x: Array, oldest: Array, spectrum: Double, rotation: Double, 
 
 
 @njit(**COMPILE)
-def filter_inputs(x: Array, slot: int, inputs: Array, kernel: Array, y: Array) -> None:
+def filter_inputs(x: Single, slot: int, inputs: Single, kernel: Single, y: Single) -> None:
     """Set y to the sum of kernel times inputs over the window, after x has taken the oldest input's place."""
     inputs[slot] = x
     y[:] = ZERO
@@ -126,113 +109,41 @@ def filter_inputs(x: Array, slot: int, inputs: Array, kernel: Array, y: Array) -
             y[c] += kernel[age, c] * inputs[row, c]
 
 
-@njit(**COMPILE)
-def linear(x: Array, weight: Array, bias: Array, y: Array) -> None:
-    """Set y to weight x + bias."""
-    for row in range(bias.size):
-        total = ZERO
-        for column in range(x.size):
-            total += weight[row, column] * x[column]
-        y[row] = total + bias[row]
-
-
-@njit(**COMPILE)
-def add_linear(x: Array, weight: Array, bias: Array, y: Array) -> None:
-    """Add weight x + bias to y."""
-    for row in range(bias.size):
-        total = ZERO
-        for column in range(x.size):
-            total += weight[row, column] * x[column]
-        y[row] += total + bias[row]
-
-
-@njit(**COMPILE)
-def layer_norm(x: Array, weight: Array, bias: Array, y: Array) -> None:
-    """Scale and shift x after normalising it to mean 0 and variance 1."""
-    size = np.float32(x.size)
-    total = ZERO
-    for c in range(x.size):
-        total += x[c]
-    mean = total / size
-    total = ZERO
-    for c in range(x.size):
-        total += (x[c] - mean) * (x[c] - mean)
-    scale = ONE / np.sqrt(total / size + EPSILON)
-    for c in range(x.size):
-        y[c] = (x[c] - mean) * scale * weight[c] + bias[c]
-
-
-@njit(**COMPILE)
-def gelu(x: Array) -> None:
-    """Replace every entry by its GELU."""
-    for c in range(x.size):
-        x[c] = gelu_of(x[c])
-
-
-@njit(**COMPILE)
-def add_gelu(x: Array, y: Array) -> None:
-    """Add the GELU of x to y."""
-    for c in range(y.size):
-        y[c] += gelu_of(x[c])
-
-
-@njit(**COMPILE)
-def gelu_of(x: np.float32) -> np.float32:
-    """GELU of one number, see activation.py."""
-    clipped = min(max(x, -LIMIT), LIMIT)
-    z = clipped * clipped
-    numerator = P0 + z * (P1 + z * (P2 + z * (P3 + z * (P4 + z * P5))))
-    denominator = Q0 + z * (Q1 + z * (Q2 + z * (Q3 + z * (Q4 + z * Q5))))
-    return x * (HALF + clipped * (numerator / denominator))
-
-
-# One robot's policy compiled with numba: what a robot runs.
-
-class NumbaPolicy:
-    """A Policy (see policy.py) that releases the GIL while it steps.
+class NumbaStep:
+    """A Runtime of one robot that releases the GIL while it steps.
 
     Making one compiles the step, some seconds the first time on a machine and cached after that.
     """
 
     def __init__(self, model: PolicyModel, form: Form = "sdft") -> None:
-        self.model = model
         network = fold(model)
-        self._shape = network.shape
+        self._config = network.config
         self._parameters = _parameters(model, network, form)
         self.memory = _memory(network)
-        self._window = WindowCounter(model.card)
         self._slot = 0
-        self.step(np.zeros(self._shape.observation, dtype=np.float32))
+        self.step(np.zeros(self._config.observation, dtype=np.float32))
         self.reset()
 
-    def reset(self) -> None:
-        """Forget every past observation."""
+    def reset(self, mask: Mask | None = None) -> None:
+        """See Runtime."""
         self.memory.inputs[:] = 0
         self.memory.spectrum[:] = 0
         self._slot = 0
-        self._window.restart()
 
-    def step(self, observation: npt.ArrayLike) -> npt.NDArray[np.float32]:
-        """See Policy."""
-        checked = finite_observation(observation, (self._shape.observation,))
-        if self._window.is_full():
-            self.reset()
-        self._window.count()
-        action = np.empty(self._shape.action, dtype=np.float32)
-        step(checked, action, self._slot, self._parameters, self.memory)
-        self._slot = (self._slot + 1) % self._shape.window
+    def step(self, observation: Single) -> Single:
+        """See Runtime."""
+        action = np.empty(self._config.action, dtype=np.float32)
+        step(observation, action, self._slot, self._parameters, self.memory)
+        self._slot = (self._slot + 1) % self._config.window
         return action
 
 
 def _parameters(model: PolicyModel, network: FoldedNetwork, form: Form) -> Parameters:
-    rotation = spectral.phase_table(network.shape.window, network.shape.modes)[:, 0]
+    rotation = phase_table(network.config.window, network.config.modes)[:, 0]
     kernels = network.kernels[:, ::-1] if form == "fir" else np.zeros((0, 0, 0), dtype=np.float32)
     return Parameters(
-        observation_mean=model.observation_mean,
-        observation_std=model.observation_std,
-        observation_clip=np.float32(model.card.observation_clip),
-        action_mean=model.action_mean,
-        action_scale=model.action_scale,
+        **model.normalisation.scales,
+        observation_clip=np.float32(model.normalisation.clip),
         encoder_weight=network.encoder_weight,
         encoder_bias=network.encoder_bias,
         norm=network.norm,
@@ -249,7 +160,7 @@ def _parameters(model: PolicyModel, network: FoldedNetwork, form: Form) -> Param
 
 
 def _memory(network: FoldedNetwork) -> Memory:
-    shape = network.shape
+    shape = network.config
     widest = max(shape.observation, shape.hidden, shape.decoder_hidden)
     return Memory(
         inputs=np.zeros((shape.layers, shape.window, shape.hidden), dtype=np.float32),

@@ -1,4 +1,4 @@
-"""One robot's policy in NumPy: the fallback without numba, and the reference of the other runtimes."""
+"""The network in NumPy, for one robot or many, and the runtime of one robot that needs NumPy alone."""
 
 from __future__ import annotations
 
@@ -8,89 +8,37 @@ from typing import Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_core.model_file import PolicyCard, PolicyModel
-from fcnet_core.observation import finite_observation
-from fcnet_core.policies.fcnet import config as spectral
-from fcnet_core.policies.fcnet.config import NetworkShape
+from fcnet_core.arrays import Floats, Mask, Single
+from fcnet_core.model_file import PolicyModel
+from fcnet_core.policies.fcnet.config import FCNetConfig, folded_weights, phase_table
+from fcnet_core.policies.layers import gelu, layer_norm, linear
 
-# GELU in its exact (erf) form, as a rational function that compiled loops and bulk NumPy evaluate quickly.
-#
-# gelu(x) = x (1/2 + c P(c^2) / Q(c^2)) with c = x clipped to +-LIMIT. P / Q was fitted by iteratively reweighted
-# least squares to the normal distribution function minus 1/2; in float32 the result is within 3e-7 max(1, |x|) of the
-# exact value, the same as an exact formula that is rounded to float32 at every operation.
-
-Array = npt.NDArray[np.floating]
-
-LIMIT = np.float32(5.4)
-NUMERATOR = tuple(
-    np.float32(p) for p in (3.9894205e-01, 3.4492053e-02, 4.7223987e-03, 1.7626610e-04, 6.4904007e-06, 2.2776980e-08)
-)
-DENOMINATOR = tuple(
-    np.float32(q) for q in (1.0, 2.5312305e-01, 2.9027889e-02, 1.9254906e-03, 7.6510310e-05, 1.2086646e-06)
-)
-
-
-def gelu(x: Array) -> Array:
-    """GELU of an array of any shape."""
-    clipped = np.clip(x, -LIMIT, LIMIT)
-    square = clipped * clipped
-    ratio = _polynomial(NUMERATOR, square)
-    ratio /= _polynomial(DENOMINATOR, square)
-    ratio *= clipped
-    ratio += np.float32(0.5)
-    ratio *= x
-    return ratio
-
-
-def _polynomial(coefficients: tuple[np.float32, ...], x: Array) -> Array:
-    value = x * coefficients[-1]
-    for coefficient in coefficients[-2:0:-1]:
-        value += coefficient
-        value *= x
-    value += coefficients[0]
-    return value
-
-
-# What stands around the network: observations are scaled and clipped, outputs become joint targets.
-
-def network_input(model: PolicyModel, observation: Array) -> Array:
-    """Observations (..., observation) in standard deviations from their mean, clipped as the card says."""
-    clip = np.float32(model.card.observation_clip)
-    with np.errstate(over="ignore"):  # what overflows is clipped
-        scaled = (observation - model.observation_mean) / model.observation_std
-    return np.clip(scaled, -clip, clip)
-
-
-def joint_targets(model: PolicyModel, output: Array) -> Array:
-    """Joint position targets (..., action) [rad] of network outputs (..., action)."""
-    return model.action_mean + model.action_scale * output
-
-
-# A policy's weights as every runtime uses them: stacked by layer, with the spectral weights folded.
 
 @dataclass(frozen=True)
 class FoldedNetwork:
-    """Arrays of L layers with d channels, m modes and window n; linear weights are (outputs, inputs).
+    """A policy's weights as every runtime uses them: stacked by layer, with the spectral weights folded.
+
+    Arrays of L layers with d channels, m modes and window n; linear weights are (outputs, inputs).
 
     Folding W into v leaves 603,532 of the 787,852 numbers of the legged configuration.
     """
 
-    shape: NetworkShape
-    encoder_weight: Array  # (d, observation)
-    encoder_bias: Array  # (d,)
-    norm: Array  # (L, 4, d): weight and bias of ln1, weight and bias of ln2
+    config: FCNetConfig
+    encoder_weight: Floats  # (d, observation)
+    encoder_bias: Floats  # (d,)
+    norm: Floats  # (L, 4, d): weight and bias of ln1, weight and bias of ln2
     spectral_weight: npt.NDArray[np.complex128]  # (L, m, d): v
-    ffn_weight: Array  # (L, 2, d, d)
-    ffn_bias: Array  # (L, 2, d)
-    decoder_weight: Array  # (decoder_hidden, d)
-    decoder_bias: Array  # (decoder_hidden,)
-    output_weight: Array  # (action, decoder_hidden)
-    output_bias: Array  # (action,)
+    ffn_weight: Floats  # (L, 2, d, d)
+    ffn_bias: Floats  # (L, 2, d)
+    decoder_weight: Floats  # (decoder_hidden, d)
+    decoder_bias: Floats  # (decoder_hidden,)
+    output_weight: Floats  # (action, decoder_hidden)
+    output_bias: Floats  # (action,)
 
     @property
-    def kernels(self) -> Array:
+    def kernels(self) -> Floats:
         """Impulse responses h (L, n, d) of the spectral convolutions."""
-        table = spectral.phase_table(self.shape.window, self.shape.modes)
+        table = phase_table(self.config.window, self.config.modes)
         return np.einsum("akd,kt->atd", self.spectral_weight, table).real.astype(self.encoder_weight.dtype)
 
     def double(self) -> FoldedNetwork:
@@ -101,18 +49,18 @@ class FoldedNetwork:
 
 def fold(model: PolicyModel) -> FoldedNetwork:
     """Stack and fold the weights of a model."""
-    weights, shape = model.weights, model.card.shape
+    weights, config = model.weights, model.card.config
 
-    def stacked(*names: str) -> Array:
-        layers = range(shape.layers)
+    def stacked(*names: str) -> Floats:
+        layers = range(config.layers)
         return np.stack([np.stack([weights[f"fourier_layers.{layer}.{name}"] for name in names]) for layer in layers])
 
     return FoldedNetwork(
-        shape=shape,
+        config=config,
         encoder_weight=weights["fc0.weight"],
         encoder_bias=weights["fc0.bias"],
         norm=stacked("ln1.weight", "ln1.bias", "ln2.weight", "ln2.bias"),
-        spectral_weight=np.stack([spectral.folded_weights(W[0], shape.window) for W in stacked("csc.weights")]),
+        spectral_weight=np.stack([folded_weights(W[0], config.window) for W in stacked("csc.weights")]),
         ffn_weight=stacked("ffn.fc1.weight", "ffn.fc2.weight"),
         ffn_bias=stacked("ffn.fc1.bias", "ffn.fc2.bias"),
         decoder_weight=weights["fc1.weight"],
@@ -126,31 +74,7 @@ def _is_real_array(value: object) -> bool:
     return isinstance(value, np.ndarray) and not np.iscomplexobj(value)
 
 
-# When a policy that was trained on cold-start windows must forget.
-
-class WindowCounter:
-    """Counts the steps since the last reset for the card's window policy."""
-
-    def __init__(self, card: PolicyCard) -> None:
-        self._limit = card.shape.window if card.window_policy == "reset_every_n" else None
-        self._steps = 0
-
-    def restart(self) -> None:
-        """Count from zero again."""
-        self._steps = 0
-
-    def count(self) -> None:
-        """One more step is taken."""
-        self._steps += 1
-
-    def is_full(self) -> bool:
-        """Whether the policy must be reset before its next step; never for a sliding window."""
-        return self._steps == self._limit
-
-
-# Two ways to run the spectral convolutions of one robot step by step: they give the same numbers.
-
-Form = Literal["sdft", "fir"]
+Form = Literal["sdft", "fir"]  # two ways to run the spectral convolutions of one robot; they give the same numbers
 
 
 class SlidingDft:
@@ -161,8 +85,8 @@ class SlidingDft:
     """
 
     def __init__(self, network: FoldedNetwork) -> None:
-        shape = network.shape
-        self._rotation = spectral.phase_table(shape.window, shape.modes)[:, :1]
+        shape = network.config
+        self._rotation = phase_table(shape.window, shape.modes)[:, :1]
         self._weight = network.spectral_weight
         self.state = np.zeros((shape.layers, shape.modes, shape.hidden), dtype=np.complex128)
         self._inputs = np.zeros((shape.layers, shape.window, shape.hidden), dtype=network.encoder_weight.dtype)
@@ -174,7 +98,7 @@ class SlidingDft:
         self._inputs[:] = 0
         self._slot = 0
 
-    def mix(self, layer: int, x: Array) -> Array:
+    def mix(self, layer: int, x: Floats) -> Floats:
         """See StreamingFilter."""
         state, oldest = self.state[layer], self._inputs[layer, self._slot]
         state += x.astype(np.float64) - oldest
@@ -200,7 +124,7 @@ class RingFilter:
         self._inputs[:] = 0
         self._slot = 0
 
-    def mix(self, layer: int, x: Array) -> Array:
+    def mix(self, layer: int, x: Floats) -> Floats:
         """See StreamingFilter."""
         inputs, kernel = self._inputs[layer], self._kernels[layer]
         inputs[self._slot] = x
@@ -218,25 +142,20 @@ def step_filter(network: FoldedNetwork, form: Form) -> SlidingDft | RingFilter:
     return SlidingDft(network) if form == "sdft" else RingFilter(network)
 
 
-# The network around its spectral convolutions, in NumPy, for one robot or many at once.
-
-EPSILON = np.float32(1e-5)
-
-
 class StreamingFilter(Protocol):
     """The memory of the network: the causal filter of every layer, fed one step at a time."""
 
-    def mix(self, layer: int, x: Array) -> Array:
+    def mix(self, layer: int, x: Floats) -> Floats:
         """Output (..., d) of the layer's spectral convolution after its input x (..., d) of this step."""
 
     def advance(self) -> None:
         """Go to the next step, once every layer has been fed."""
 
 
-def forward(network: FoldedNetwork, memory: StreamingFilter, x: Array) -> Array:
+def forward(network: FoldedNetwork, memory: StreamingFilter, x: Floats) -> Floats:
     """Network outputs (..., action) for normalised observations (..., observation); advances the memory by a step."""
     hidden = linear(x, network.encoder_weight, network.encoder_bias)
-    for layer in range(network.shape.layers):
+    for layer in range(network.config.layers):
         norm, weight, bias = network.norm[layer], network.ffn_weight[layer], network.ffn_bias[layer]
         hidden += gelu(memory.mix(layer, layer_norm(hidden, norm[0], norm[1])))
         inner = linear(layer_norm(hidden, norm[2], norm[3]), weight[0], bias[0])
@@ -246,48 +165,23 @@ def forward(network: FoldedNetwork, memory: StreamingFilter, x: Array) -> Array:
     return linear(gelu(inner), network.output_weight, network.output_bias)
 
 
-def linear(x: Array, weight: Array, bias: Array) -> Array:
-    """Rows of x (..., inputs) times weight (outputs, inputs), plus bias (outputs,)."""
-    result: Array = x @ weight.T
-    result += bias
-    return result
-
-
-def layer_norm(x: Array, weight: Array, bias: Array) -> Array:
-    """Normalise the last axis of x (..., d) to mean 0 and variance 1, then scale and shift it."""
-    centred = x - x.mean(axis=-1, keepdims=True)
-    variance = np.einsum("...d,...d->...", centred, centred)[..., None] / np.float32(x.shape[-1])
-    centred /= np.sqrt(variance + EPSILON)
-    centred *= weight
-    centred += bias
-    return centred
-
-
-# One robot's policy in NumPy: the fallback where numba is missing, and the reference for the other runtimes.
-
-class NumpyPolicy:
-    """A Policy (see policy.py) that needs NumPy alone.
+class NumpyStep:
+    """A Runtime of one robot: the fallback where numba is missing, and the reference for the other runtimes.
 
     It computes in float64: a trained network's float32 rounding, in this order of operations, reaches 2e-6 rad, as much
     as the runtimes may differ.
     """
 
     def __init__(self, model: PolicyModel, form: Form = "sdft") -> None:
-        self.model = model
+        self._units = model.normalisation
         self._network = fold(model).double()
         self.memory = step_filter(self._network, form)
-        self._window = WindowCounter(model.card)
 
-    def reset(self) -> None:
-        """Forget every past observation."""
+    def reset(self, mask: Mask | None = None) -> None:
+        """See Runtime."""
         self.memory.reset()
-        self._window.restart()
 
-    def step(self, observation: npt.ArrayLike) -> npt.NDArray[np.float32]:
-        """See Policy."""
-        checked = finite_observation(observation, (self._network.shape.observation,))
-        if self._window.is_full():
-            self.reset()
-        self._window.count()
-        output = forward(self._network, self.memory, network_input(self.model, checked))
-        return joint_targets(self.model, output).astype(np.float32)
+    def step(self, observation: Single) -> Single:
+        """See Runtime."""
+        output = forward(self._network, self.memory, self._units.input(observation))
+        return self._units.action(output).astype(np.float32)

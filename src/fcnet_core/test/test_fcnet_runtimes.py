@@ -1,0 +1,80 @@
+"""The runtimes of the Fourier Controller Network are the published network, and its spectra are the published ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from fcnet_core.model_file import PolicyModel
+from fcnet_core.policies.fcnet.numba_step import NumbaStep
+from fcnet_core.policies.fcnet.numpy_step import NumpyStep
+from fcnet_core.policy import Policy
+from fcnet_core.runtime import LoadedPolicy, load_policy
+
+
+class OneOfThree:
+    """The middle robot of a batch as a Policy; its neighbours see something else."""
+
+    def __init__(self, model: PolicyModel) -> None:
+        self.batch = load_policy(model, batch=3)
+
+    def reset(self) -> None:
+        self.batch.reset()
+
+    def step(self, observation):
+        return self.batch.step(np.stack([observation * np.float32(0.5), observation, -observation]))[1]
+
+
+RUNTIMES: dict[str, Callable[[PolicyModel], Policy]] = {
+    "numba sdft": lambda model: load_policy(model, "numba"),
+    "numba fir": lambda model: LoadedPolicy(model, NumbaStep(model, "fir")),
+    "numpy sdft": lambda model: load_policy(model, "numpy"),
+    "numpy fir": lambda model: LoadedPolicy(model, NumpyStep(model, "fir")),
+    "onnx": lambda model: load_policy(model, "onnx"),
+    "batched": OneOfThree,
+}
+every_runtime = pytest.mark.parametrize("make", RUNTIMES.values(), ids=RUNTIMES)
+
+
+def run(policy: Policy, observations: np.ndarray) -> np.ndarray:
+    return np.stack([policy.step(observation) for observation in observations])
+
+
+def spectra(policy: NumbaStep | NumpyStep) -> np.ndarray:
+    """Spectral states (L, m, d), complex."""
+    if isinstance(policy, NumpyStep):
+        return policy.memory.state
+    return policy.memory.spectrum[:, 0] + 1j * policy.memory.spectrum[:, 1]
+
+
+def noise(model: PolicyModel, steps: int, seed: int = 0) -> np.ndarray:
+    shape = (steps, model.card.config.observation)
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+@every_runtime
+def test_the_outputs_are_those_of_the_published_network_far_beyond_its_window(make, golden) -> None:
+    policy = make(golden.model)
+    for observations, outputs in zip(golden.observation, golden.output, strict=True):
+        policy.reset()
+        np.testing.assert_allclose(run(policy, observations), outputs, atol=3e-6, rtol=0)
+
+
+@pytest.mark.parametrize("make", [NumbaStep, NumpyStep])
+def test_the_spectra_are_those_of_the_published_network(make, golden) -> None:
+    for sequence, observations in enumerate(golden.observation):
+        policy = make(golden.model)
+        for step, observation in enumerate(observations, start=1):
+            policy.step(observation)
+            if step in golden.spectra:
+                published = golden.spectra[step][:, sequence]  # float32, with the errors of 200 float32 steps
+                np.testing.assert_allclose(spectra(policy), published, atol=1e-5 * np.abs(published).max(), rtol=0)
+
+
+@every_runtime
+def test_runtimes_agree_on_normalised_and_clipped_input(make, walker) -> None:
+    observations = 4 * noise(walker, 150)
+    reference = run(load_policy(walker, "numpy"), observations)
+    np.testing.assert_allclose(run(make(walker), observations), reference, atol=2e-6, rtol=0)
