@@ -1,0 +1,42 @@
+"""The sizes of a perceptron over a window."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from fcnet_core.policies.registry import PolicyConfig
+
+
+class MLPConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
+    """Sizes of a network that sees the last `window` observations, oldest first, through hidden layers with GELU.
+
+    The defaults have 774,156 parameters, as many as the legged Fourier Controller Network within 2 %.
+    """
+
+    observation: int = 70
+    action: int = 12
+    window: int = 16
+    hidden: tuple[int, ...] = (512, 256, 256)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.hidden or min(self.hidden) < 1:
+            raise ValueError(f"hidden must name at least one layer of at least 1 unit, not {self.hidden}")
+
+    @property
+    def reset_interval(self) -> int:
+        """As its context."""
+        return self.window
+
+    @property
+    def memory_steps(self) -> int:
+        """The window without the present step."""
+        return self.window - 1
+
+    def weight_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Weights (outputs, inputs) and biases of the linear layers 0, 1, ...; the first sees window * observation."""
+        sizes = (self.window * self.observation, *self.hidden, self.action)
+        shapes: dict[str, tuple[int, ...]] = {}
+        for layer, (inputs, outputs) in enumerate(pairwise(sizes)):
+            shapes |= {f"layers.{layer}.weight": (outputs, inputs), f"layers.{layer}.bias": (outputs,)}
+        return shapes

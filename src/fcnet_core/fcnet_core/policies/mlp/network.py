@@ -1,0 +1,33 @@
+"""The perceptron in PyTorch, over whole sequences."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from torch import Tensor, nn
+from torch.nn.functional import gelu, pad
+
+from fcnet_core.policies.mlp.config import MLPConfig
+
+
+class WindowPerceptron(nn.Module):
+    """Maps normalised observations (B, T, observation) to normalised actions (B, T, action).
+
+    What is older than the sequence is zero, the mean of an observation.
+    """
+
+    def __init__(self, config: MLPConfig) -> None:
+        super().__init__()
+        self.config = config
+        sizes = (config.window * config.observation, *config.hidden, config.action)
+        self.layers = nn.ModuleList(nn.Linear(inputs, outputs) for inputs, outputs in pairwise(sizes))
+
+    def forward(self, observation: Tensor) -> Tensor:
+        """Actions of every step."""
+        window = self.config.window
+        x = pad(observation, (0, 0, window - 1, 0)).unfold(1, window, 1)  # (B, T, observation, window)
+        x = x.transpose(2, 3).flatten(2)  # (B, T, window * observation), oldest first
+        for layer in self.layers[:-1]:
+            x = gelu(layer(x))
+        output: Tensor = self.layers[-1](x)
+        return output
