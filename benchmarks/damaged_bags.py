@@ -25,8 +25,8 @@ from rosbags.rosbag2 import CompressionMode, StoragePlugin
 
 from fcnet_core.model_file import load_model
 from fcnet_core.robot import RobotFileError, load_robot
-from fcnet_replay.bags.message_batch import BagError
-from fcnet_replay.evaluation import SHIPPED, ReplayError, evaluate_bag
+from fcnet_replay.errors import ReplayError
+from fcnet_replay.evaluation import SHIPPED, evaluate_bag
 from fcnet_replay.findings import summary
 from fcnet_replay.recording_notes import RecordingNotes
 from fcnet_replay.report.page import page
@@ -113,7 +113,7 @@ def outcome(bag: Path) -> str:
     """Judge one bag as `fcnet replay` does, report and all."""
     try:
         judged = evaluate_bag(bag)
-    except (BagError, ReplayError) as error:
+    except ReplayError as error:
         assert str(bag) in str(error), error
         return "refused"
     except RobotFileError:

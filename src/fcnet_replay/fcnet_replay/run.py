@@ -17,6 +17,7 @@ from fcnet_replay.recording_notes import RecordingNotes
 Array = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+Bytes = npt.NDArray[np.uint8]
 STALE = 0.1  # [s] an older state is none: the controller would not have walked on it
 SAME_STAMP = 1e-6  # [s] stamps as doubles are good to half a microsecond
 JOINTS = len(JOINT_NAMES)

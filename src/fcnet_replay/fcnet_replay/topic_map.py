@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal
 
-import yaml
+from msgspec import Meta, Struct, structs
 
-from fcnet_core.files import StrictEntries, words
+from fcnet_core.files import SettingsError, read_settings
 from fcnet_core.robot import JOINT_NAMES
 
-LARGEST_MAP = 64 * 2**10  # [bytes]
-
-
-class TopicMapError(ValueError):
-    """A topic map cannot be used; one sentence that names the file."""
+Text = Annotated[str, Meta(min_length=1)]
 
 
 @dataclass(frozen=True)
@@ -62,72 +58,73 @@ OWN: dict[str, TopicSource] = {
 OPTIONAL = {"joint_states": ("effort",), "imu/data": ("linear_acceleration",), "joint_trajectory": ("stiffness",)}
 
 
+class _Section(Struct, frozen=True, forbid_unknown_fields=True):
+    """A record's entries in a map. joints: a list names those of the values in order, a mapping gives our names those
+    of the messages. The other entries are paths of fields.
+    """
+
+    topic: Text
+    joints: list[str] | dict[str, str] | None = None
+    quaternion: Literal["xyzw", "wxyz"] | None = None
+    names: Text | None = None
+    position: Text | None = None
+    velocity: Text | None = None
+    effort: Text | None = None
+    stiffness: Text | None = None
+    orientation: Text | None = None
+    angular_velocity: Text | None = None
+    linear_acceleration: Text | None = None
+    forward: Text | None = None
+    sideways: Text | None = None
+    yaw_rate: Text | None = None
+    height: Text | None = None
+    mode: Text | None = None
+    step: Text | None = None
+
+
+class _Map(Struct, frozen=True, forbid_unknown_fields=True, rename={"imu_data": "imu/data"}):
+    """The records of OWN."""
+
+    joint_states: _Section | None = None
+    imu_data: _Section | None = None
+    joint_trajectory: _Section | None = None
+    cmd_vel: _Section | None = None
+    cmd_pose: _Section | None = None
+    odom: _Section | None = None
+    mode: _Section | None = None
+    policy_step: _Section | None = None
+
+
 def load_topic_map(path: str | Path) -> dict[str, TopicSource]:
     """Read a map, see config/bags/: what it does not mention is where the suite's own bags have it.
 
-    Raises TopicMapError.
+    Raises SettingsError.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise TopicMapError(f"there is no topic map {path}; examples are in config/bags/")
+    found = read_settings(path, _Map, "topic map")
+    sections = {record: getattr(found, record.replace("/", "_")) for record in OWN}
     try:
-        with path.open("rb") as file:
-            text = file.read(LARGEST_MAP)
-        entries = StrictEntries("the map", yaml.safe_load(text))
-        found = {
-            record: _source(record, StrictEntries(record, section)) if section is not None else own
-            for record, own in OWN.items()
-            for section in [entries.take_if_there(record, None)]
-        }
-        entries.finish()
-    except (ValueError, TypeError, RecursionError, yaml.YAMLError) as error:
-        reason = str(error).splitlines()[0]
-        raise TopicMapError(
-            f"topic map {path} cannot be used: {reason}; compare it with config/bags/go2.yaml"
-        ) from error
-    return found
+        return OWN | {record: _source(record, section) for record, section in sections.items() if section}
+    except ValueError as error:
+        raise SettingsError(f"topic map {path} cannot be used: {error}; compare it with config/bags/") from error
 
 
-def _source(record: str, entries: StrictEntries) -> TopicSource:
-    own = OWN[record]
-    topic = entries.text("topic")
-    listed, names = _joints(entries) if "names" in own.fields else ((), own.names)
-    wxyz = "orientation" in own.fields and _wxyz(entries)
-    known = {*own.fields, *OPTIONAL.get(record, ())} - ({"names"} if listed else set())
-    given = {name: entries.take_if_there(name, None) for name in sorted(known)}
-    entries.finish()
-    fields = _fields(record, own, {name: path for name, path in given.items() if path is not None})
-    return TopicSource(topic, fields, listed, names, wxyz)
-
-
-def _fields(record: str, own: TopicSource, given: dict[str, Any]) -> dict[str, str]:
-    """Paths of a message of another type stand for themselves; without any the message is of our type."""
-    if odd := [name for name, path in given.items() if not isinstance(path, str) or not path]:
-        raise ValueError(f"{record}.{odd[0]} must be the path of a field, not {given[odd[0]]!r}")
-    if not given:
-        return own.fields
-    needed = [name for name in own.fields if name != "names" and name not in OPTIONAL.get(record, ())]
-    if missing := [name for name in needed if name not in given]:
+def _source(record: str, section: _Section) -> TopicSource:
+    own, optional = OWN[record], OPTIONAL.get(record, ())
+    given = {name: value for name, value in structs.asdict(section).items() if value is not None}
+    joints, quaternion = given.pop("joints", {}), given.pop("quaternion", "xyzw")
+    topic = given.pop("topic")
+    listed, names = (tuple(joints), {}) if isinstance(joints, list) else ((), joints)
+    known = {*own.fields, *optional} - ({"names"} if listed else set())
+    unknown = [name for name in given if name not in known]
+    unknown += ["joints"] if joints and "names" not in own.fields else []
+    unknown += ["quaternion"] if quaternion == "wxyz" and "orientation" not in own.fields else []
+    if unknown:
+        raise ValueError(f"{record} has no entry {unknown[0]}")
+    if odd := [joint for joint in names if joint not in JOINT_NAMES]:
+        raise ValueError(f"{record}.joints names {odd[0]}, which is no joint of ours")
+    if isinstance(joints, list) and (missing := [joint for joint in JOINT_NAMES if listed.count(joint) != 1]):
+        raise ValueError(f"{record}.joints must name {missing[0]} once")
+    if given and (missing := [name for name in own.fields if name not in (*given, *optional, "names")]):
         raise ValueError(f"{record} gives some fields but not {', '.join(missing)}")
-    return given
-
-
-def _joints(entries: StrictEntries) -> tuple[tuple[str, ...], dict[str, str]]:
-    """A list: the joints in the order of the values. A mapping: our names to those in the messages."""
-    joints = entries.take_if_there("joints", {})
-    if isinstance(joints, list):
-        listed = words(f"{entries.where}.joints", joints)
-        if missing := [joint for joint in JOINT_NAMES if listed.count(joint) != 1]:
-            raise ValueError(f"{entries.where}.joints must name {missing[0]} once")
-        return listed, {joint: joint for joint in JOINT_NAMES}
-    renamed = StrictEntries(f"{entries.where}.joints", joints)
-    names = {joint: str(renamed.take_if_there(joint, joint)) for joint in JOINT_NAMES}
-    renamed.finish()
-    return (), names
-
-
-def _wxyz(entries: StrictEntries) -> bool:
-    order = entries.take_if_there("quaternion", "xyzw")
-    if order not in ("xyzw", "wxyz"):
-        raise ValueError(f"{entries.where}.quaternion must be xyzw or wxyz, not {order!r}")
-    return bool(order == "wxyz")
+    names = {joint: names.get(joint, joint) for joint in JOINT_NAMES}
+    return TopicSource(topic, given or own.fields, listed, names, quaternion == "wxyz")

@@ -179,7 +179,7 @@ def test_the_bag_has_everything_and_says_what_it_is(bag):
     recorded = open_bag(bag)
     for _ in recorded.batches(frozenset()):
         pass
-    assert set(recorded.seen) >= RECORDED
+    assert set(recorded.contents.topics) >= RECORDED
     notes = read_notes(recorded.custom)
     assert (notes.robot, notes.namespace, notes.control_rate) == ("aliengo", NAMESPACE, 50.0)
     assert notes.model_fingerprint == load_model(notes.model).fingerprint

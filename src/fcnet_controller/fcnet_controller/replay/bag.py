@@ -50,16 +50,17 @@ class ReplayBag:
 def read_replay_bag(path: str, namespace: str = "") -> ReplayBag:
     """Look into the bag; an empty namespace stands for the only one in which states were recorded.
 
-    Raises ReplayBagError or fcnet_core's BagError.
+    Raises ReplayBagError or fcnet_replay's ReplayError.
     """
     bag = open_bag(path)
     for _ in bag.batches(frozenset()):
         pass
-    space = f"/{namespace.strip('/')}/".replace("//", "/") if namespace else _namespace(path, bag.seen)
-    topics = frozenset(topic.removeprefix(space) for topic in bag.seen if topic.startswith(space))
+    present = bag.contents.topics
+    space = f"/{namespace.strip('/')}/".replace("//", "/") if namespace else _namespace(path, present)
+    topics = frozenset(topic.removeprefix(space) for topic in present if topic.startswith(space))
     if missing := [topic for topic in NEEDED if topic not in topics]:
         raise ReplayBagError(
-            f"{path} holds no {space}{missing[0]}, without which nothing can be replayed; it has {_list(bag.seen)}"
+            f"{path} holds no {space}{missing[0]}, without which nothing can be replayed; it has {_list(present)}"
         )
     has_steps = any(len(batch.size) for batch in bag.batches(frozenset({space + STEPS})))
     return ReplayBag(Path(path), space, topics, has_steps, read_notes(bag.custom))

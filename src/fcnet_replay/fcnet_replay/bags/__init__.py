@@ -1,7 +1,1 @@
-"""Reading rosbag2 bags without ROS: mcap and sqlite3, damaged ones as far as they go."""
-
-from __future__ import annotations
-
-
-
-
+"""Reads rosbag2 bags without ROS: mcap and sqlite3, damaged ones as far as they go."""

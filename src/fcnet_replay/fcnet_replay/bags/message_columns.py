@@ -18,9 +18,20 @@ import numpy.typing as npt
 from rosbags.interfaces import Nodetype
 from rosbags.typesys import Stores, TypesysError, get_types_from_idl, get_types_from_msg, get_typestore
 
-# Which fields a message type has: as the bag itself defines it, else as ROS does.
+from fcnet_replay.errors import ReplayError
+from fcnet_replay.run import Bytes, Mask, Rows
 
 LARGEST_DEFINITION = 64 * 2**10  # [bytes] the longest of the Unitree robots' has three thousand
+ENCAPSULATION = 4  # [bytes] before the content of every message; alignment counts from there
+LITTLE_ENDIAN = b"\x00\x01"
+NUMBERS = {
+    "bool": "u1", "octet": "u1", "byte": "u1", "char": "u1", "int8": "i1", "uint8": "u1",
+    "int16": "<i2", "uint16": "<u2", "int32": "<i4", "uint32": "<u4", "int64": "<i8", "uint64": "<u8",
+    "float32": "<f4", "float64": "<f8",
+}  # fmt: skip
+MOST_STRUCTURES = 500  # of one topic's messages; each costs a walk through a message
+MOST_FIELDS = 20_000  # of one message
+DEEPEST = 50  # types within types
 
 Fields = Mapping[str, Any]  # kind -> (constants, [(field, definition)]) as rosbags describes types
 
@@ -56,29 +67,13 @@ def _defined(kind: str, encoding: str, text: str) -> Fields:
         return _Defined()
 
 
-ENCAPSULATION = 4  # [bytes] before the content of every message; alignment counts from there
-LITTLE_ENDIAN = b"\x00\x01"
-NUMBERS = {
-    "bool": "u1", "octet": "u1", "byte": "u1", "char": "u1", "int8": "i1", "uint8": "u1",
-    "int16": "<i2", "uint16": "<u2", "int32": "<i4", "uint32": "<u4", "int64": "<i8", "uint64": "<u8",
-    "float32": "<f4", "float64": "<f8",
-}  # fmt: skip
-MOST_STRUCTURES = 500  # of one topic's messages; each costs a walk through a message
-MOST_FIELDS = 20_000  # of one message
-DEEPEST = 50  # types within types
-
-
-class UndecodableError(ValueError):
-    """A message is not what its type says; the sentence says how."""
-
-
 @dataclass(frozen=True)
 class Columns:
     """Messages of one structure: `rows` (N,) are their places in what was given; numbers: field -> (N, count);
     texts: field -> the strings, which all of them share. Fields are named as in `points[0].positions`.
     """
 
-    rows: npt.NDArray[np.int64]
+    rows: Rows
     numbers: Mapping[str, npt.NDArray[Any]]
     texts: dict[str, list[str]]
 
@@ -93,7 +88,7 @@ class ColumnDecoder:
         self._structures = 0
 
     def decode(
-        self, content: npt.NDArray[np.uint8], size: npt.NDArray[np.int64]
+        self, content: Bytes, size: Rows
     ) -> Iterator[Columns | tuple[int, str]]:
         """Decode messages of `size` (N,) bytes that lie one after the other in `content`: groups of one structure, and
         of every message that cannot be decoded its row and why.
@@ -108,7 +103,7 @@ class ColumnDecoder:
             yield from self._same_size(rows, messages)
 
     def _same_size(
-        self, rows: npt.NDArray[np.int64], messages: npt.NDArray[np.uint8]
+        self, rows: Rows, messages: Bytes
     ) -> Iterator[Columns | tuple[int, str]]:
         known = self._layouts.setdefault(messages.shape[1], [])
         for layout in known:
@@ -121,7 +116,7 @@ class ColumnDecoder:
         while len(rows):
             try:
                 layout = self._learn(messages[0].tobytes())
-            except UndecodableError as error:
+            except ReplayError as error:
                 yield int(rows[0]), str(error)
                 rows, messages = rows[1:], messages[1:]
                 continue
@@ -133,9 +128,9 @@ class ColumnDecoder:
     def _learn(self, message: bytes) -> _Layout:
         self._structures += 1
         if self._structures > MOST_STRUCTURES:
-            raise UndecodableError(f"they have more than {MOST_STRUCTURES} different structures")
+            raise ReplayError(f"they have more than {MOST_STRUCTURES} different structures")
         if message[:2] != LITTLE_ENDIAN:
-            raise UndecodableError("they are not little-endian CDR")
+            raise ReplayError("they are not little-endian CDR")
         cursor = _Cursor(message, self._types)
         cursor.message("", self._kind)
         return cursor.layout
@@ -155,7 +150,7 @@ class _Layout:
         """Take these bytes for structure."""
         self._fixed[start:end] = b"\xff" * (end - start)
 
-    def shared_by(self, messages: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
+    def shared_by(self, messages: Bytes) -> Mask:
         """Which messages (N, length) have this structure."""
         count, length = messages.shape
         places, wanted, fixed = self._words
@@ -182,7 +177,7 @@ class _Layout:
         )
         return places, message & fixed, fixed
 
-    def numbers_of(self, messages: npt.NDArray[np.uint8]) -> Mapping[str, npt.NDArray[Any]]:
+    def numbers_of(self, messages: Bytes) -> Mapping[str, npt.NDArray[Any]]:
         return _Numbers(self.numbers, messages)
 
 
@@ -191,7 +186,7 @@ class _Numbers(Mapping[str, "npt.NDArray[Any]"]):
     """The numbers of messages (N, length) by field, taken from them when they are asked for: most never are."""
 
     places: dict[str, tuple[int, str, int]]
-    messages: npt.NDArray[np.uint8]
+    messages: Bytes
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
         at, kind, count = self.places[name]
@@ -223,7 +218,7 @@ class _Cursor:
     def take(self, length: int) -> int:
         start, self.at = self.at, self.at + length
         if self.at > len(self.content):
-            raise UndecodableError(f"one of {len(self.content)} bytes ends too early")
+            raise ReplayError(f"one of {len(self.content)} bytes ends too early")
         return start
 
     def count(self) -> int:
@@ -232,7 +227,7 @@ class _Cursor:
         self.layout.fix(start, self.at)
         (value,) = struct.unpack_from("<I", self.content, start)
         if value > len(self.content):
-            raise UndecodableError(f"one of {len(self.content)} bytes claims {value} elements")
+            raise ReplayError(f"one of {len(self.content)} bytes claims {value} elements")
         return int(value)
 
     def text(self, name: str) -> None:
@@ -244,7 +239,7 @@ class _Cursor:
 
     def numbers(self, name: str, kind: str, count: int) -> None:
         if kind not in NUMBERS:
-            raise UndecodableError(f"they hold a {kind}, which cannot be read")
+            raise ReplayError(f"they hold a {kind}, which cannot be read")
         size = np.dtype(NUMBERS[kind]).itemsize
         if count:
             self.align(size)
@@ -254,9 +249,9 @@ class _Cursor:
         try:
             fields = self.types[kind]
         except KeyError:
-            raise UndecodableError(f"the type {kind} is not known") from None
+            raise ReplayError(f"the type {kind} is not known") from None
         if name.count(".") > DEEPEST:
-            raise UndecodableError("their type is nested too deeply")
+            raise ReplayError("their type is nested too deeply")
         for member, definition in fields[1]:
             self.value(f"{name}.{member}" if name else member, definition)
 
@@ -277,7 +272,7 @@ class _Cursor:
             return
         self.fields += count
         if self.fields > MOST_FIELDS:
-            raise UndecodableError(f"they have more than {MOST_FIELDS} fields")
+            raise ReplayError(f"they have more than {MOST_FIELDS} fields")
         if node is Nodetype.BASE:
             self.layout.texts.setdefault(name, [])
         for index in range(count):

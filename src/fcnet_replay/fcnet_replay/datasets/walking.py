@@ -210,7 +210,7 @@ class RecordedWalk:
 
 
 def read_walk(path: Path, reading: BagReading) -> RecordedWalk:
-    """Read one bag. Raises BagError, TopicMapError, RobotFileError or DatasetError with one sentence."""
+    """Read one bag. Raises ReplayError, SettingsError, RobotFileError or DatasetError with one sentence."""
     sources = load_topic_map(reading.topics) if reading.topics else OWN
     bag = open_bag(path)
     notes = read_notes(bag.custom)

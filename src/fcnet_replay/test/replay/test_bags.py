@@ -11,8 +11,8 @@ from rosbags.rosbag2 import CompressionMode, Reader, StoragePlugin
 from rosbags.typesys import Stores, get_typestore
 
 from fcnet_replay.bags.bag import open_bag
-from fcnet_replay.bags.message_batch import BagError
 from fcnet_replay.bags.message_columns import ColumnDecoder, Columns, fields_for
+from fcnet_replay.errors import ReplayError
 
 TYPES = get_typestore(Stores.ROS2_JAZZY)
 KINDS = {
@@ -41,8 +41,8 @@ def test_every_message_is_read_as_another_reader_reads_it(write_bag, kind) -> No
             theirs.setdefault(connection.topic, []).append((received, bytes(data)))
     bag = open_bag(folder)
     assert everything(bag) == theirs
-    assert bag.problems == []
-    assert bag.seen["/odom"] == "nav_msgs/msg/Odometry"
+    assert bag.contents.problems == []
+    assert bag.contents.topics["/odom"] == "nav_msgs/msg/Odometry"
 
 
 @pytest.mark.parametrize("kind", ["mcap", "sqlite3"])
@@ -63,7 +63,7 @@ def test_a_killed_recording_without_metadata_is_read_and_told_of(write_bag, tmp_
     (tmp_path / "bag" / "metadata.yaml").unlink()
     bag = open_bag(tmp_path / "bag")
     assert len(everything(bag)["/joint_states"]) == 150
-    assert "metadata.yaml" in str(bag.problems[0])
+    assert "metadata.yaml" in bag.contents.problems[0]
 
 
 @pytest.mark.parametrize("storage", [StoragePlugin.MCAP, StoragePlugin.SQLITE3])
@@ -122,12 +122,12 @@ def test_what_the_recorder_noted_is_found_when_it_was_killed(write_bag, tmp_path
 
 
 def test_what_is_no_bag_is_refused_in_a_sentence(tmp_path) -> None:
-    with pytest.raises(BagError, match="there is no bag at"):
+    with pytest.raises(ReplayError, match="there is no bag at"):
         open_bag(tmp_path / "none")
-    with pytest.raises(BagError, match="holds no bag"):
+    with pytest.raises(ReplayError, match="holds no bag"):
         open_bag(tmp_path)
     (tmp_path / "text.mcap").write_text("hello")
-    with pytest.raises(BagError, match=r"text\.mcap is damaged at byte 0"):
+    with pytest.raises(ReplayError, match=r"text\.mcap is damaged at byte 0"):
         everything(open_bag(tmp_path / "text.mcap"))
 
 

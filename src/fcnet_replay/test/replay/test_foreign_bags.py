@@ -9,12 +9,13 @@ import pytest
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
+from fcnet_core.files import SettingsError
 from fcnet_core.robot import JOINT_NAMES, load_robot
 from fcnet_replay.bags.bag import open_bag
-from fcnet_replay.bags.message_batch import BagError
+from fcnet_replay.errors import ReplayError
 from fcnet_replay.evaluation import evaluate_bag
 from fcnet_replay.read_run import read_run
-from fcnet_replay.topic_map import TopicMapError, load_topic_map
+from fcnet_replay.topic_map import load_topic_map
 
 MAPS = Path(__file__).parents[4] / "config" / "bags"
 STATE = """uint8[2] head
@@ -93,7 +94,7 @@ def test_a_go2_bag_is_judged_with_steps_put_together_at_the_policys_rate(go2) ->
 
 
 def test_without_the_map_the_sentence_tells_what_the_bag_has(go2) -> None:
-    with pytest.raises(BagError, match=r"it has /lowcmd, /lowstate.*topic map"):
+    with pytest.raises(ReplayError, match=r"it has /lowcmd, /lowstate.*topic map"):
         evaluate_bag(go2, robot_name="aliengo")
 
 
@@ -116,25 +117,25 @@ def test_every_map_that_is_shipped_can_be_read() -> None:
 def test_a_namespace_is_put_before_every_topic(write_bag) -> None:
     bag = write_bag(seconds=0.6, namespace="/dog")
     assert len(read_run(open_bag(bag), "dog").joints.stamp) == 150
-    with pytest.raises(BagError, match=r"/dog/joint_states.*namespace"):
+    with pytest.raises(ReplayError, match=r"/dog/joint_states.*namespace"):
         read_run(open_bag(bag))
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("joint_state: {topic: /a}", "unknown entries joint_state"),
+        ("joint_state: {topic: /a}", "joint_state`"),
         ("joint_states: {}", "topic"),
         ("joint_states: {topic: /a, position: q}", "velocity"),
         ("joint_states: {topic: /a, joints: [FR_hip_joint]}", "FR_thigh_joint"),
-        ("imu/data: {topic: /a, quaternion: zyx}", "wxyz"),
-        ("[1, 2]", "must have entries"),
-        ("joint_states: {topic: /a, position: 7, velocity: v}", "path of a field"),
-        ("!!python/object/apply:os.system ['false']", "could not determine a constructor"),
+        ("imu/data: {topic: /a, quaternion: zyx}", "zyx.*imu/data.quaternion"),
+        ("[1, 2]", "object"),
+        ("joint_states: {topic: /a, position: 7, velocity: v}", r"joint_states\.position"),
+        ("!!python/object/apply:os.system ['false']", "os.system"),
         ("[" * 5000, "cannot be used"),
     ],
 )
 def test_a_map_with_a_mistake_is_refused_in_a_sentence(tmp_path, text, said) -> None:
     (tmp_path / "map.yaml").write_text(text)
-    with pytest.raises(TopicMapError, match=said):
+    with pytest.raises(SettingsError, match=said):
         load_topic_map(tmp_path / "map.yaml")

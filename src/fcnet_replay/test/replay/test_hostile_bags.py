@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from backports import zstd
+import zstandard
 from rosbags.rosbag2 import CompressionMode, StoragePlugin
 
 from fcnet_replay.bags.bag import open_bag
-from fcnet_replay.bags.message_batch import BagError
+from fcnet_replay.errors import ReplayError
 from fcnet_replay.evaluation import evaluate_bag
 from fcnet_replay.findings import findings, summary
 from fcnet_replay.recording_notes import read_notes
@@ -45,7 +45,7 @@ def report(bag: Path) -> str:
     """The whole report, or the sentence that refuses the bag."""
     try:
         judged = evaluate_bag(bag, robot_name="aliengo")
-    except BagError as error:
+    except ReplayError as error:
         assert str(bag) in str(error)
         return f"refused: {error}"
     json.dumps(judged.figures, allow_nan=False)
@@ -87,15 +87,15 @@ HOSTILE_MCAP = {
     "nothing": b"",
     "a length beyond any file": record(6, b"", length=2**64 - 1),
     "a chunk that claims 2^63 bytes": chunk(b"\0" * 100, 2**63),
-    "a bomb": chunk(zstd.compress(b"\0" * 2**28), 2**28),
-    "a bomb that lies about its size": chunk(zstd.compress(b"\0" * 2**28), 1000),
-    "many bombs of empty records": chunk(zstd.compress(record(15, b"") * 2**22), 9 * 2**22) * 8,
+    "a bomb": chunk(zstandard.compress(b"\0" * 2**28), 2**28),
+    "a bomb that lies about its size": chunk(zstandard.compress(b"\0" * 2**28), 1000),
+    "many bombs of empty records": chunk(zstandard.compress(record(15, b"") * 2**22), 9 * 2**22) * 8,
     "an unknown compression": chunk(b"123", 3, b"rot13"),
     "a message of no channel": record(5, struct.pack("<HIQQ", 7, 0, 0, 0)),
     "a message that is too short": record(5, b"\0" * 5),
     "a channel of texts without end": record(4, struct.pack("<HHI", 1, 1, 2**32 - 1) + b"\0" * 20),
     "a schema of no text": record(3, struct.pack("<HI", 1, 5) + b"\xff" * 20),
-    "a chunk in a chunk": chunk(zstd.compress(chunk(b"", 0)), len(chunk(b"", 0))),
+    "a chunk in a chunk": chunk(zstandard.compress(chunk(b"", 0)), len(chunk(b"", 0))),
 }
 
 
@@ -229,5 +229,5 @@ def test_a_bag_whose_file_is_missing_is_read_as_far_as_it_is_there(write_bag, tm
     facts["rosbag2_bagfile_information"]["relative_file_paths"].append("second.mcap")
     (bag / "metadata.yaml").write_text(yaml.safe_dump(facts))
     (bag / "walk.mcap").write_bytes(next(source.glob("*.mcap")).read_bytes())
-    assert "second.mcap is missing" in str(open_bag(bag).problems[0])
+    assert "second.mcap is missing" in open_bag(bag).contents.problems[0]
     assert "Policy A reproduces" in report(bag)

@@ -101,7 +101,7 @@ def test_a_figure_that_is_not_known_breaks_its_threshold(write_bag, capsys) -> N
         (["BAG", "--robot", "horse"], "there is no robot file"),
         (["BAG", "--policy", "none.safetensors"], "there is no model file"),
         (["BAG", "--robot", "a1", "--policy", "ALIENGO"], "not a1"),
-        (["BAG", "--topics", "none.yaml"], "there is no topic map"),
+        (["BAG", "--topics", "none.yaml"], "topic map none.yaml"),
     ],
 )
 def test_what_cannot_be_used_is_told_in_a_sentence(bag, capsys, arguments, said) -> None:

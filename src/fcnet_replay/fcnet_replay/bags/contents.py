@@ -1,30 +1,14 @@
-"""Messages as they lie in a bag, many at a time, and why a bag cannot be read."""
+"""What a bag holds: messages as they lie in it, many at a time, its topics and types, and where it is damaged."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
-# Why a bag cannot be read, or not to its end.
+from fcnet_replay.run import Bytes, Rows
 
-class BagError(ValueError):
-    """A bag cannot be used at all; one sentence that names the file and says what to do."""
-
-
-class DamagedBagError(BagError):
-    """A file is damaged at `offset` [bytes], None where its storage does not tell; what lies before is good."""
-
-    def __init__(self, path: Path, offset: int | None, what: str) -> None:
-        where = "" if offset is None else f" at byte {offset}"
-        super().__init__(f"{path} is damaged{where}: {what}")
-        self.path = path
-        self.offset = offset
-
-
-# Messages as they lie in a bag, many at a time.
 
 @dataclass(frozen=True)
 class MessageBatch:
@@ -34,9 +18,9 @@ class MessageBatch:
 
     topic: str
     kind: str
-    received: npt.NDArray[np.int64]
-    size: npt.NDArray[np.int64]
-    content: npt.NDArray[np.uint8]
+    received: Rows
+    size: Rows
+    content: Bytes
 
     def messages(self) -> list[bytes]:
         """Every message by itself."""
@@ -49,3 +33,19 @@ def batch_of(topic: str, kind: str, received: list[int], messages: list[bytes]) 
     size = np.array([len(message) for message in messages], dtype=np.int64)
     content = np.frombuffer(b"".join(messages), dtype=np.uint8)
     return MessageBatch(topic, kind, np.array(received, dtype=np.int64), size, content)
+
+
+@dataclass
+class Contents:
+    """Fills while the files of a bag are read. problems: sentences about what could not be read; topics: every topic
+    and its type; definitions: encoding and text of the types that the bag defines.
+    """
+
+    problems: list[str] = field(default_factory=list)
+    topics: dict[str, str] = field(default_factory=dict)
+    definitions: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+
+def damage(path: Path, offset: int | None, what: str) -> str:
+    """The sentence about a file that is damaged at `offset` [bytes], None where its storage does not say."""
+    return f"{path} is damaged{'' if offset is None else f' at byte {offset}'}: {what}"
