@@ -1,15 +1,14 @@
 """Plays a rollout of another simulator as a robot on the usual topics.
 
-The robot does what was recorded, whatever it is told (open loop): joint_trajectory is received and compared with the
-recorded targets of the same step. Until the controller walks, a standing robot is shown, so that it can get there.
-From then on the two keep step: the controller's clock sets the pace, one step for each of its answers. Two clocks would
-drift apart, and a gait that is off by two steps out of twenty is another gait.
+The robot does what was recorded, whatever it is commanded (open loop): joint_trajectory is received and compared with
+the recorded targets of the same step. Until the controller walks, a standing robot is shown, so that it can get there.
+From then on the two keep step: the controller's clock sets the pace, one row for each of its responses. Two clocks
+would drift apart, and a gait that is off by two steps out of twenty is another gait.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import sys
 import threading
 import time
@@ -20,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import Pose, Twist
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
 from rclpy.time import Time
+from scipy.spatial.transform import Rotation
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
@@ -33,85 +32,59 @@ from fcnet_core.control_clock import Pacer
 from fcnet_core.files import write_whole
 from fcnet_core.limiter import RefusedCommandError, joint_command
 from fcnet_core.robot import SETPOINT_FIELDS, load_robot
-from fcnet_replay.isaac import Recording, read_recording
+from fcnet_replay.isaac import read_recording
+from fcnet_replay.run import Array, Run
+from fcnet_ros.parameters import declare_fixed_parameters, parameter
 from fcnet_ros.program import run_program, spin_beside
-from sim_bridge.isaac_source import (
-    LiveSource,
-    Moment,
-    PlaybackComparison,
-    RecordedMoments,
-    held_moment,
-    moment,
-    standing_moment,
-    summary_text,
-)
-from sim_bridge.parameter_declaration import declare, declare_number
-from sim_bridge.publishers import OdomPublisher, StatePublisher
+from quadruped_sim.live_robot import GroundTruth, SensorReading
+from sim_bridge.isaac_source import LiveSource, PlaybackComparison, still_run, summary_text
+from sim_bridge.publishers import OdomPublisher, StatePublisher, fill_quaternion
 
-# The parameters of the playback of Isaac Gym recordings, declared with description and range.
-
-@dataclass(frozen=True)
-class PlaybackSettings:
-    """What is played and how; see the descriptions below."""
-
-    robot: str
-    recording: str
-    mapping: str
-    live: str
-    rate: float
-    loop: bool
-    wait_for_controller: bool
-    control_rate: float
-    publish_commands: bool
-    summary: str
-
-
-def declare_playback_settings(node: Node) -> PlaybackSettings:
-    """Declare the parameters of `node` and read them. Raises ValueError with a sentence for what cannot be."""
-    settings = PlaybackSettings(
-        robot=declare(node, "robot", "aliengo", "robot that is played, a file in config/robots"),
-        recording=declare(node, "recording", "", "file to play: .rollout, .npz, .pt, .h5"),
-        mapping=declare(node, "mapping", "", "YAML file that says what the recording's arrays are called"),
-        live=declare(node, "live", "", "host:port at which a running simulation's states are received instead"),
-        rate=declare_number(node, "rate", 1.0, (0.05, 20.0), "recorded seconds per second"),
-        loop=declare(node, "loop", False, "begin again at the end"),
-        wait_for_controller=declare(
-            node, "wait_for_controller", True, "play a standing robot until the controller walks, then the recording"
-        ),
-        control_rate=declare_number(
-            node, "control_rate", 50.0, (0.0, 500.0), "the controller's [Hz]; a recording of that rate is kept in step"
-        ),
-        publish_commands=declare(node, "publish_commands", True, "send the recorded commands as cmd_vel and cmd_pose"),
-        summary=declare(node, "summary", "", "JSON file to write the comparison to; must not exist"),
-    )
-    if bool(settings.recording) == bool(settings.live):
-        raise ValueError("give either a recording (recording:=FILE) or the address of a live one (live:=HOST:PORT)")
-    return settings
-
-
-Array = npt.NDArray[np.float64]
 HOLD_PERIOD = 0.02  # [s] between two states of the robot that waits
 HEALTH_PERIOD = 1.0  # [s]
 PATIENCE = 0.1  # [s] to wait for a live state before looking for a signal to end
-LONGEST_WAIT = 1.0  # [s] for an answer, after which the recording goes on without
-# Of a period between an answer and the next step: well before the controller's next cycle, well after the last one.
+LONGEST_WAIT = 1.0  # [s] for a response, after which the recording goes on without
+# Of a period between a response and the next step: well before the controller's next cycle, well after the last one.
 PAUSE = 0.4
 SAME_RATE = 1e-3  # relative difference within which a recording has the controller's rate
 WALKING, FAULT = "walking", "fault"
 VELOCITY = [SETPOINT_FIELDS.index(field) for field in ("vx", "vy", "yaw_rate")]
 POSE = [SETPOINT_FIELDS.index(field) for field in ("height", "roll", "pitch")]
+NO_TORQUE = np.empty(0)
+
+
+@dataclass(frozen=True)
+class PlaybackParameters:
+    """What is played and how."""
+
+    robot: str = parameter("aliengo", "robot that is played, a file in config/robots")
+    recording: str = parameter("", "file to play: .rollout, .npz, .pt, .h5")
+    mapping: str = parameter("", "YAML file that says what the recording's arrays are called")
+    live: str = parameter("", "host:port at which a running simulation's states are received instead")
+    rate: float = parameter(1.0, "recorded seconds per second", (0.05, 20.0))
+    loop: bool = parameter(False, "begin again at the end")
+    wait_for_controller: bool = parameter(True, "play a standing robot until the controller walks, then the recording")
+    control_rate: float = parameter(
+        50.0, "the controller's [Hz]; a recording of that rate is kept in step", (0.0, 500.0)
+    )
+    publish_commands: bool = parameter(True, "send the recorded commands as cmd_vel and cmd_pose")
+    summary: str = parameter("", "JSON file to write the comparison to")
+
+    def __post_init__(self) -> None:
+        if bool(self.recording) == bool(self.live):
+            raise ValueError("give either a recording (recording:=FILE) or the address of a live one (live:=HOST:PORT)")
 
 
 class IsaacPlayback(Node):
-    """The node; `passed` tells after its end whether the controller stayed out of fault."""
+    """The node; `passed` says after its end whether the controller stayed out of fault."""
 
     def __init__(self) -> None:
         super().__init__("isaac_playback")
-        self.settings = declare_playback_settings(self)
+        self.parameters = declare_fixed_parameters(self, PlaybackParameters)
         self.passed = True
-        self._robot = load_robot(self.settings.robot)
-        self._recording = self._read() if self.settings.recording else None
-        self._live = LiveSource(self.settings.live) if self.settings.live else None
+        self._robot = load_robot(self.parameters.robot)
+        self._recording = self._read() if self.parameters.recording else None
+        self._live = LiveSource(self.parameters.live) if self.parameters.live else None
         self._comparison = PlaybackComparison()
         self._mode = ""
         self._pose: Array = np.zeros(3)
@@ -120,12 +93,12 @@ class IsaacPlayback(Node):
         self._cmd_pose = self.create_publisher(Pose, "cmd_pose", QoSProfile(depth=1))
         self._health = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        self.create_subscription(String, "controller/mode", self._see_mode, latched)
-        self.create_subscription(JointTrajectory, "joint_trajectory", self._receive, qos_profile_sensor_data)
-        self.create_timer(HEALTH_PERIOD, self._tell_health)
+        self.create_subscription(String, "controller/mode", self._take_mode, latched)
+        self.create_subscription(JointTrajectory, "joint_trajectory", self._take_targets, qos_profile_sensor_data)
+        self.create_timer(HEALTH_PERIOD, self._publish_health)
 
-    def simulate(self, stop: threading.Event, spinning: Future[None]) -> None:
-        """Play until the recording ends, `stop` is set or `spinning` is done; then say how it compared."""
+    def play(self, stop: threading.Event, spinning: Future[None]) -> None:
+        """Play until the recording ends, `stop` is set or `spinning` is done; then print how it compared."""
 
         def ended() -> bool:
             return stop.is_set() or spinning.done()
@@ -133,190 +106,164 @@ class IsaacPlayback(Node):
         try:
             self._wait_for_controller(ended)
             if self._recording is not None:
-                self._play(self._recording, ended)
-            else:
-                self._relay(ended)
+                self._play_recording(self._recording, ended)
+            elif self._live is not None:
+                self._relay(self._live, ended)
         finally:
             if self._live is not None:
                 self._live.close()
-            self._conclude()
+            self._comparison.finish()
+            summary = self._summary()
+            print(summary_text(summary), flush=True)
+            if self.parameters.summary:
+                write_whole(Path(self.parameters.summary), (json.dumps(summary, indent=1) + "\n").encode())
 
-    def _read(self) -> Recording:
-        recording = read_recording(self.settings.recording, self.settings.mapping or None)
-        if recording.robot not in ("", self._robot.name):
+    def _read(self) -> Run:
+        path, log = self.parameters.recording, self.get_logger()
+        run = read_recording(path, self.parameters.mapping or None)
+        if run.notes.robot not in ("", self._robot.name):
             raise ValueError(
-                f"recording {self.settings.recording} is of the robot {recording.robot}, not {self._robot.name}; "
-                f"play it with robot:={recording.robot}"
+                f"recording {path} is of the robot {run.notes.robot}, not {self._robot.name}; "
+                f"play it with robot:={run.notes.robot}"
             )
-        for note in recording.notes:
-            self.get_logger().warning(note)
-        if not recording.has_targets:
-            self.get_logger().warning("the recording holds no targets: it is played, but there is nothing to compare")
-        seconds = len(recording) * recording.period
-        self.get_logger().info(f"{len(recording)} steps, {seconds:.1f} s; the accelerometer is derived from velocities")
-        return recording
+        for problem in run.problems:
+            log.warning(problem)
+        if not np.isfinite(run.targets.position).any():
+            log.warning("the recording holds no targets: it is played, but there is nothing to compare")
+        time = run.joints.stamp
+        log.info(f"{len(time)} steps, {np.ptp(time):.1f} s; the accelerometer is derived from velocities")
+        return run
 
     def _wait_for_controller(self, ended: Callable[[], bool]) -> None:
-        if not self.settings.wait_for_controller:
+        if not self.parameters.wait_for_controller:
             return
         self.get_logger().info("standing still until the controller walks")
-        still = held_moment(self._recording, self._robot) if self._recording else standing_moment(self._robot)
-        pacer = Pacer(HOLD_PERIOD)
+        still, pacer = still_run(self._robot, self._recording), Pacer(HOLD_PERIOD)
         while not ended() and self._mode != WALKING:
-            self._publish(still)
+            self._publish(still, 0)
             if self._live is None:
                 pacer.wait()
             else:
                 self._live.receive(HOLD_PERIOD)
 
-    def _play(self, recording: Recording, ended: Callable[[], bool]) -> None:
-        moments = RecordedMoments(recording)
-        in_step = abs(recording.period * self.settings.control_rate - 1.0) < SAME_RATE
+    def _play_recording(self, run: Run, ended: Callable[[], bool]) -> None:
+        period = run.period or HOLD_PERIOD
+        in_step = abs(period * self.parameters.control_rate - 1.0) < SAME_RATE
+        period /= self.parameters.rate
         self.get_logger().info("playing, in step with the controller" if in_step else "playing at its own pace")
         while not ended():
-            row = self._play_in_step(moments, recording.period, ended) if in_step else 0
-            self._play_at_own_pace(moments, row, recording.period, ended)
-            if not self.settings.loop:
+            first, pacer = self._play_in_step(run, period, ended) if in_step else 0, Pacer(period)
+            for row in range(first, len(run.joints.stamp)):
+                if ended():
+                    return
+                self._command(run, row)
+                self._show(run, row)
+                pacer.wait()
+            if not self.parameters.loop:
                 return
             self.get_logger().info("beginning again: the states jump, and the controller does not know it")
 
-    def _play_in_step(self, moments: RecordedMoments, period: float, ended: Callable[[], bool]) -> int:
-        """Show one moment for each answer of a controller that walks; return the row at which that came to an end.
+    def _play_in_step(self, run: Run, period: float, ended: Callable[[], bool]) -> int:
+        """Show one row for each response of a controller that walks; return the row at which that came to an end.
 
-        A controller that has answered twice between two moments has gone on by two steps: so does the recording.
+        A controller that has responded twice between two rows has gone on by two steps: so does the recording.
         """
-        row, before = 0, self._comparison.answers
-        while row < len(moments) and self._mode == WALKING and not ended():
-            shown = moments[row]
-            self._show(shown)
-            if not self._await_answer(shown, period):
+        row, before, rows = 0, self._comparison.responses, len(run.joints.stamp)
+        while row < rows and self._mode == WALKING and not ended():
+            self._show(run, row)
+            if not self._await_response(run, row, period):
                 return row + 1
-            self._command(moments[min(row + 1, len(moments) - 1)].setpoint)
-            time.sleep(PAUSE * period / self.settings.rate)
-            row = max(row + 1, self._comparison.answers - before)
+            self._command(run, min(row + 1, rows - 1))
+            time.sleep(PAUSE * period)
+            row = max(row + 1, self._comparison.responses - before)
         return row
 
-    def _await_answer(self, shown: Moment, period: float) -> bool:
-        """Whether the moment shown last is answered within LONGEST_WAIT; until then it is shown again and again."""
+    def _await_response(self, run: Run, row: int, period: float) -> bool:
+        """Whether the row shown last has a response within LONGEST_WAIT; until then it is shown again and again."""
         give_up = time.monotonic() + LONGEST_WAIT
         while self._mode == WALKING and time.monotonic() < give_up:
-            if self._comparison.wait_for_answer(2 * period / self.settings.rate):
+            if self._comparison.wait_for_response(2 * period):
                 return True
-            self._publish(shown)
+            self._publish(run, row)
         return False
 
-    def _play_at_own_pace(self, moments: RecordedMoments, first: int, period: float, ended: Callable[[], bool]) -> None:
-        pacer = Pacer(period / self.settings.rate)
-        for row in range(first, len(moments)):
-            if ended():
-                return
-            shown = moments[row]
-            self._command(shown.setpoint)
-            self._show(shown)
-            pacer.wait()
-
-    def _relay(self, ended: Callable[[], bool]) -> None:
+    def _relay(self, live: LiveSource, ended: Callable[[], bool]) -> None:
         """Publish live states as they come."""
-        assert self._live is not None
-        self.get_logger().info(f"waiting for states at {self.settings.live}")
-        before: Recording | None = None
+        self.get_logger().info(f"waiting for states at {self.parameters.live}")
         while not ended():
-            state = self._live.receive(PATIENCE)
-            if state is None:
-                continue
-            shown = moment(state, 0, _acceleration(before, state))
-            self._command(shown.setpoint)
-            self._show(shown)
-            before = state
+            if (run := live.receive(PATIENCE)) is not None:
+                self._command(run, -1)
+                self._show(run, -1)
 
-    def _show(self, shown: Moment) -> None:
-        self._comparison.played(shown.target, self._publish(shown))
+    def _show(self, run: Run, row: int) -> None:
+        self._comparison.played(run.targets.position[row], self._publish(run, row))
 
-    def _publish(self, shown: Moment) -> int:
-        """Publish a moment; return its stamp [ns]."""
-        now = self.get_clock().now()
-        self._odom.publish(shown.truth, now.to_msg())
-        self._states.publish(shown.reading, now.to_msg())
+    def _publish(self, run: Run, row: int) -> int:
+        """Publish one row of a run; return its stamp [ns]."""
+        joints, imu, odometry, now = run.joints, run.imu, run.odometry, self.get_clock().now()
+        truth = GroundTruth(
+            odometry.position[row], odometry.orientation[row], odometry.velocity[row], odometry.angular_velocity[row]
+        )
+        reading = SensorReading(
+            joints.position[row],
+            joints.velocity[row],
+            NO_TORQUE,
+            imu.orientation[row],
+            imu.angular_velocity[row],
+            imu.linear_acceleration[row],
+        )
+        self._odom.publish(truth, now.to_msg())
+        self._states.publish(reading, now.to_msg())
         return now.nanoseconds
 
-    def _command(self, setpoint: Array) -> None:
-        if not self.settings.publish_commands:
+    def _command(self, run: Run, row: int) -> None:
+        if not self.parameters.publish_commands:
             return
-        twist = Twist()
+        setpoint, twist = run.setpoints.value[row], Twist()
         twist.linear.x, twist.linear.y, twist.angular.z = setpoint[VELOCITY].tolist()
         self._cmd_vel.publish(twist)
         if not np.array_equal(setpoint[POSE], self._pose):
             self._pose = setpoint[POSE]
-            self._cmd_pose.publish(_pose(*self._pose.tolist()))
+            height, roll, pitch = self._pose.tolist()
+            pose = Pose()
+            pose.position.z = height
+            fill_quaternion(pose.orientation, Rotation.from_euler("YX", [pitch, roll]).as_quat())
+            self._cmd_pose.publish(pose)
 
-    def _receive(self, message: JointTrajectory) -> None:
+    def _take_targets(self, message: JointTrajectory) -> None:
         try:
             point = message.points[0]
             command = joint_command(message.joint_names, point.positions, point.velocities, point.effort)
         except (IndexError, RefusedCommandError) as refusal:
-            self.get_logger().warning(f"answer refused: {refusal}", throttle_duration_sec=2.0)
+            self.get_logger().warning(f"targets refused: {refusal}", throttle_duration_sec=2.0)
             return
-        self._comparison.answered(command.targets, Time.from_msg(message.header.stamp).nanoseconds)
+        self._comparison.received(command.targets, Time.from_msg(message.header.stamp).nanoseconds)
 
-    def _see_mode(self, message: String) -> None:
+    def _take_mode(self, message: String) -> None:
         self._mode = message.data
         if message.data == FAULT:
             self.passed = False
-            self.get_logger().error("the controller is in fault: what it answers from now on is not compared")
+            self.get_logger().error("the controller is in fault: what it sends from now on is not compared")
 
-    def _tell_health(self) -> None:
-        summary = self._summary()
-        poor = not self.passed
+    def _publish_health(self) -> None:
+        summary, values = self._summary(), []
+        for key, value in summary.items():  # nested figures under names such as rmse_rad/FR_hip_joint
+            parts = {f"{key}/{name}": part for name, part in value.items()} if isinstance(value, dict) else {key: value}
+            values += [KeyValue(key=name, value=str(part)) for name, part in parts.items()]
         status = DiagnosticStatus(
             name=f"{self.get_fully_qualified_name().lstrip('/')}: playback",
-            level=DiagnosticStatus.WARN if poor else DiagnosticStatus.OK,
-            message="the controller is in fault" if poor else f"{summary['steps']} steps played",
-            values=[KeyValue(key=key, value=str(value)) for key, value in _flat(summary).items()],
+            level=DiagnosticStatus.OK if self.passed else DiagnosticStatus.WARN,
+            message=f"{summary['steps']} steps played" if self.passed else "the controller is in fault",
+            values=values,
         )
         message = DiagnosticArray(status=[status])
         message.header.stamp = self.get_clock().now().to_msg()
         self._health.publish(message)
 
     def _summary(self) -> dict[str, Any]:
-        facts = {"robot": self._robot.name, "source": self.settings.recording or self.settings.live}
+        facts = {"robot": self._robot.name, "source": self.parameters.recording or self.parameters.live}
         live = {} if self._live is None else {"live": asdict(self._live.counters)}
         return facts | self._comparison.summary() | live | {"controller_fault": not self.passed}
-
-    def _conclude(self) -> None:
-        self._comparison.finish()
-        summary = self._summary()
-        print(summary_text(summary), flush=True)
-        if self.settings.summary:
-            write_whole(Path(self.settings.summary), (json.dumps(summary, indent=1) + "\n").encode())
-
-
-def _acceleration(before: Recording | None, state: Recording) -> Array:
-    """The trunk's acceleration (3,) [m/s^2] between two live states; zero where they do not follow each other."""
-    if before is None or state.states.first[0]:
-        return np.zeros(3)
-    elapsed = float(state.states.time[0] - before.states.time[0])
-    if not 0.0 < elapsed <= 2.0 * state.period:
-        return np.zeros(3)
-    return (state.linear_velocity[0] - before.linear_velocity[0]) / elapsed
-
-
-def _pose(height: float, roll: float, pitch: float) -> Pose:
-    pose = Pose()
-    pose.position.z = height
-    sine_roll, cosine_roll, sine_pitch, cosine_pitch = (
-        part for angle in (roll, pitch) for part in (math.sin(angle / 2), math.cos(angle / 2))
-    )
-    pose.orientation.x, pose.orientation.y = sine_roll * cosine_pitch, cosine_roll * sine_pitch
-    pose.orientation.z, pose.orientation.w = -sine_roll * sine_pitch, cosine_roll * cosine_pitch
-    return pose
-
-
-def _flat(summary: dict[str, Any]) -> dict[str, Any]:
-    """Nested figures under names such as rmse_rad/FR_hip_joint."""
-    flat: dict[str, Any] = {}
-    for key, value in summary.items():
-        flat |= {f"{key}/{name}": part for name, part in value.items()} if isinstance(value, dict) else {key: value}
-    return flat
 
 
 def main() -> int:
@@ -325,7 +272,7 @@ def main() -> int:
 
 
 def _run(node: IsaacPlayback, stop: threading.Event) -> int:
-    spin_beside(node, stop, node.simulate)
+    spin_beside(node, stop, node.play)
     return 0 if node.passed else 1
 
 

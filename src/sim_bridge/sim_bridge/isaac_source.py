@@ -1,4 +1,4 @@
-"""What a playback shows of a recording or of a running simulation, and how the targets compare."""
+"""What a playback shows: a recording, a running simulation or a standing robot; and how the targets compare."""
 
 from __future__ import annotations
 
@@ -11,113 +11,56 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS, Robot
-from fcnet_core.rotation import matrix_from_xyzw, projected_gravity
-from fcnet_replay.isaac import Recording, RecordingError, recording_from_columns
-from fcnet_replay.isaac.recording import into_body, specific_force
+from fcnet_core.robot import JOINT_NAMES, Robot
+from fcnet_core.rotation import projected_gravity
+from fcnet_replay.errors import ReplayError
+from fcnet_replay.isaac.recording import Recording, run_of_recording
 from fcnet_replay.isaac.rollout import (
     HEADER,
-    FrameError,
-    RolloutHeader,
-    columns_from_states,
-    one_frame,
+    Header,
+    States,
+    parse_datagram,
     parse_header,
     parse_state,
+    recording_of_states,
 )
-from quadruped_sim.live_robot import GroundTruth, SensorReading
+from fcnet_replay.run import Array, Run
 from quadruped_sim.simulation import stand_height
 
-# One step of a recording as the topics of a robot show it.
-
-Array = npt.NDArray[np.float64]
 NEARLY_STANDING = 0.5  # [rad] of every joint from the stand pose: the controller accepts a bit more
 NEARLY_LEVEL = -0.9  # the downward part of gravity in the body
-
-
-@dataclass(frozen=True)
-class Moment:
-    """What sensors and truth say in one step, the setpoint (9,) commanded and the targets (12,) decided in it."""
-
-    reading: SensorReading
-    truth: GroundTruth
-    setpoint: Array
-    target: Array
-
-
-class RecordedMoments:
-    """The rows of a recording, with the trunk's acceleration as the change of its velocity since the row before."""
-
-    def __init__(self, recording: Recording) -> None:
-        self._recording = recording
-        change = np.diff(recording.linear_velocity, axis=0, prepend=recording.linear_velocity[:1])
-        elapsed = np.diff(recording.states.time, prepend=recording.states.time[0] - recording.period)
-        self._acceleration = np.where(recording.states.first[:, None], 0.0, change / elapsed[:, None])
-
-    def __len__(self) -> int:
-        return len(self._recording)
-
-    def __getitem__(self, row: int) -> Moment:
-        return moment(self._recording, row, self._acceleration[row])
-
-
-def moment(recording: Recording, row: int, acceleration: Array) -> Moment:
-    """Row `row` of a recording; acceleration (3,) [m/s^2] of the trunk in the world.
-
-    No accelerometer was recorded: what one would have felt is derived. Efforts are unknown, and empty.
-    """
-    state = recording.states.at(row)
-    world_from_body = matrix_from_xyzw(state.orientation)
-    reading = SensorReading(
-        joint_position=state.joint_position,
-        joint_velocity=state.joint_velocity,
-        joint_effort=np.empty(0),
-        orientation=state.orientation,
-        angular_velocity=state.angular_velocity,
-        linear_acceleration=specific_force(state.orientation, acceleration),
-    )
-    truth = GroundTruth(
-        position=recording.position[row],
-        orientation=state.orientation,
-        linear_velocity=into_body(world_from_body, recording.linear_velocity[row]),
-        angular_velocity=state.angular_velocity,
-    )
-    return Moment(reading, truth, recording.states.setpoint[row], recording.target[row])
-
-
-def held_moment(recording: Recording, robot: Robot) -> Moment:
-    """A robot that stands still: as the recording begins where that is nearly so, else in its stand pose."""
-    state = recording.states.at(0)
-    near = np.abs(state.joint_position - robot.stand_pose).max() <= NEARLY_STANDING
-    if not (near and projected_gravity(state.orientation)[2] <= NEARLY_LEVEL):
-        return standing_moment(robot)
-    return _still(state.joint_position, state.orientation, recording.position[0])
-
-
-def standing_moment(robot: Robot) -> Moment:
-    """A robot that stands still in its stand pose at the origin."""
-    return _still(robot.stand_pose, np.array([0.0, 0.0, 0.0, 1.0]), np.array([0.0, 0.0, stand_height(robot)]))
-
-
-def _still(joint_position: Array, orientation: Array, position: Array) -> Moment:
-    nothing = np.zeros(3)
-    reading = SensorReading(
-        joint_position=joint_position,
-        joint_velocity=np.zeros_like(joint_position),
-        joint_effort=np.empty(0),
-        orientation=orientation,
-        angular_velocity=nothing,
-        linear_acceleration=specific_force(orientation, nothing),
-    )
-    truth = GroundTruth(position=position, orientation=orientation, linear_velocity=nothing, angular_velocity=nothing)
-    return Moment(reading, truth, np.zeros(len(SETPOINT_FIELDS)), np.full(len(joint_position), np.nan))
-
-
-# Receives the states of a running simulation, one frame a datagram; see fcnet_replay/isaac/rollout.py.
-
 LARGEST_DATAGRAM = 65536
-SILENCE = 1.0  # [s] after which another sender is listened to
+SILENCE = 1.0  # [s] after which another sender is accepted
+REACTION_TIME = 200_000  # [ns] a target sooner after a state than this was decided in the state before
+MEMORY = 8  # steps for which targets are still awaited
+
+
+def still_run(robot: Robot, recording: Run | None = None) -> Run:
+    """One state of a robot that stands still: as the recording begins where that is nearly so, else in its stand pose
+    at the origin.
+    """
+    joints, orientation = robot.stand_pose, np.array([0.0, 0.0, 0.0, 1.0])
+    position = np.array([0.0, 0.0, stand_height(robot)])
+    if recording is not None:
+        first = recording.state(0, 0)
+        near = np.abs(first.joint_position - robot.stand_pose).max() <= NEARLY_STANDING
+        if near and projected_gravity(first.orientation)[2] <= NEARLY_LEVEL:
+            joints, orientation, position = first.joint_position, first.orientation, recording.odometry.position[0]
+    still = Recording(
+        robot=robot.name,
+        joint_names=JOINT_NAMES,
+        command_names=(),
+        period=0.02,
+        time=np.zeros(1),
+        first=np.ones(1, dtype=np.bool_),
+        joint_position=joints[None],
+        joint_velocity=np.zeros((1, len(joints))),
+        root_state=np.concatenate([position, orientation, np.zeros(6)])[None],
+        target=np.full((1, len(joints)), np.nan),
+        command=np.empty((1, 0)),
+    )
+    return run_of_recording(still, "the standing robot")
 
 
 @dataclass
@@ -134,14 +77,17 @@ class LiveCounters:
 
 
 class LiveSource:
-    """A UDP socket at `address` ("host:port"); used by one thread. Raises ValueError when it cannot be opened."""
+    """The states of a running simulation, one frame a datagram, from a UDP socket at `address` ("host:port").
+
+    Used by one thread. Raises ValueError when the socket cannot be opened.
+    """
 
     def __init__(self, address: str) -> None:
         self.counters = LiveCounters()
         self._sender: tuple[str, int] | None = None
-        self._heard = float("-inf")
-        self._header: RolloutHeader | None = None
-        self._step: int | None = None
+        self._received = float("-inf")
+        self._header: Header | None = None
+        self._previous: States | None = None
         host, _, port = address.rpartition(":")
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
@@ -159,168 +105,142 @@ class LiveSource:
         """The port in use, for an address that left the choice to the system."""
         return int(self._socket.getsockname()[1])
 
-    def receive(self, patience: float) -> Recording | None:
-        """The next state as a recording of one row, waiting at most `patience` seconds for it."""
+    def receive(self, patience: float) -> Run | None:
+        """The next state as the last row of a run, which holds the state before as well where the new one follows it;
+        None when none comes within `patience` seconds.
+        """
         deadline = time.monotonic() + patience
-        while True:
-            remaining = max(deadline - time.monotonic(), 0.0)
-            if not select.select([self._socket], [], [], remaining)[0]:
-                return None
+        while select.select([self._socket], [], [], max(deadline - time.monotonic(), 0.0))[0]:
             try:
                 datagram, sender = self._socket.recvfrom(LARGEST_DATAGRAM)
+                if (run := self._take(datagram, sender)) is not None:
+                    return run
             except OSError:  # a datagram with a wrong checksum wakes select and is then not there
                 continue
-            if (state := self._take(datagram, sender)) is not None:
-                return state
+            except ReplayError:
+                self.counters.bad += 1
+        return None
 
     def close(self) -> None:
         """Stop receiving."""
         self._socket.close()
 
-    def _take(self, datagram: bytes, sender: tuple[str, int]) -> Recording | None:
-        now = time.monotonic()
-        if sender != self._sender and now - self._heard < SILENCE:
+    def _take(self, datagram: bytes, sender: tuple[str, int]) -> Run | None:
+        now, name = time.monotonic(), "a live state"
+        if sender != self._sender and now - self._received < SILENCE:
             self.counters.foreign += 1
             return None
-        try:
-            magic, payload = one_frame(datagram)
-            if sender != self._sender:
-                self._sender, self._header, self._step = sender, None, None
-            self._heard = now
-            if magic != HEADER:
-                return self._state(payload)
-            self._learn(payload)
-        except (FrameError, RecordingError):
-            self.counters.bad += 1
-        return None
-
-    def _learn(self, payload: bytes) -> None:
-        header = parse_header(payload)
-        if header != self._header:
-            self._header, self._step = header, None
-
-    def _state(self, payload: bytes) -> Recording | None:
+        magic, payload = parse_datagram(datagram, name)
+        if sender != self._sender:
+            self._sender, self._header, self._previous = sender, None, None
+        self._received = now
+        if magic == HEADER:
+            if (header := parse_header(payload, name)) != self._header:
+                self._header, self._previous = header, None
+            return None
         if self._header is None:
             self.counters.early += 1
             return None
-        states = parse_state(payload, self._header)
-        recording = recording_from_columns(columns_from_states(self._header, states), "a live state")
-        step = int(states["step"][0])
-        if self._step is not None and step > self._step + 1:
-            self.counters.lost += step - self._step - 1
-        self._step = step
+        state, before = parse_state(payload, self._header, name), self._previous
+        follows = before is not None and before["time"][0] < state["time"][0]
+        states = np.concatenate([before, state]) if before is not None and follows else state
+        run = run_of_recording(recording_of_states(self._header, states), name)
+        if before is not None:
+            self.counters.lost += max(int(state["step"][0]) - int(before["step"][0]) - 1, 0)
         self.counters.states += 1
-        return recording
-
-
-# How far the targets that a controller sends are from those that were recorded, step by step as they come.
-
-THINKING_TIME = 200_000  # [ns] an answer sooner after a state than this was to the state before
-MEMORY = 8  # steps for which an answer is still awaited
+        self._previous = state
+        return run
 
 
 class PlaybackComparison:
-    """Matches answers with the step that was the newest when the controller began to think about it.
+    """How far the targets that a controller sends are from the recorded ones.
 
-    Times are nanoseconds of one clock. Any thread may call any method.
+    A target is the response to the step that was the newest when the controller began to work on it. Times are
+    nanoseconds of one clock. Any thread may call any method.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Condition()
-        self._awaited: deque[_Step] = deque(maxlen=MEMORY)
+        self._changed = threading.Condition()
+        self._awaited: deque[_Step] = deque()
         self._squares: Array = np.zeros(len(JOINT_NAMES))
         self._largest: Array = np.zeros(len(JOINT_NAMES))
-        self._compared = 0
-        self._answers = 0
-        self._played = 0
-        self._repeated = 0
-        self._damped = 0
+        self._compared = self._played = self._repeated = self._damped = 0
+        self.responses = 0  # position targets that have come
 
     def played(self, target: Array, stamp: int) -> None:
         """A step with the recorded targets (12,) [rad], NaN where unknown, was published at `stamp`."""
-        with self._lock:
-            if len(self._awaited) == MEMORY:
-                self._settle(self._awaited.popleft())
+        with self._changed:
+            self._settle(MEMORY - 1)
             self._awaited.append(_Step(target, stamp))
             self._played += 1
 
-    def answered(self, target: Array | None, stamp: int) -> None:
+    def received(self, target: Array | None, stamp: int) -> None:
         """The controller sent position targets (12,) [rad], or None for damping, at `stamp`."""
-        with self._lock:
+        with self._changed:
             if target is None:
                 self._damped += 1
                 return
-            self._answers += 1
+            self.responses += 1
             for step in reversed(self._awaited):
-                if step.stamp <= stamp - THINKING_TIME:
-                    self._repeated += step.answer is not None
-                    step.answer = target
-                    self._lock.notify_all()
+                if step.stamp <= stamp - REACTION_TIME:
+                    self._repeated += step.response is not None
+                    step.response = target
+                    self._changed.notify_all()
                     return
 
-    @property
-    def answers(self) -> int:
-        """How many position targets have come."""
-        return self._answers
-
-    def wait_for_answer(self, patience: float) -> bool:
-        """Wait until the step played last is answered, but not longer than `patience` [s]; whether it is."""
-        with self._lock:
+    def wait_for_response(self, patience: float) -> bool:
+        """Wait for the response to the step played last, but not longer than `patience` [s]; whether it came."""
+        with self._changed:
             newest = self._awaited[-1] if self._awaited else None
-            return newest is None or self._lock.wait_for(lambda: newest.answer is not None, patience)
+            return newest is None or self._changed.wait_for(lambda: newest.response is not None, patience)
 
     def finish(self) -> None:
-        """Count the steps for which answers were still awaited."""
-        with self._lock:
-            while self._awaited:
-                self._settle(self._awaited.popleft())
+        """Count the steps for which responses were still awaited."""
+        with self._changed:
+            self._settle(0)
 
     def summary(self) -> dict[str, Any]:
-        """Figures so far, numbers and names alone: of the steps played, how many were answered and how well."""
-        with self._lock:
+        """Figures so far, numbers and names alone: of the steps played, how many had a response and how good it was."""
+        with self._changed:
             known = self._compared > 0
             rmse = np.sqrt(self._squares / max(self._compared, 1))
             return {
                 "steps": self._played,
                 "compared": self._compared,
-                "repeated_answers": self._repeated,
-                "damping_answers": self._damped,
-                "rmse_rad": _by_joint(rmse) if known else None,
-                "largest_rad": _by_joint(self._largest) if known else None,
+                "repeated_responses": self._repeated,
+                "damping_responses": self._damped,
+                "rmse_rad": dict(zip(JOINT_NAMES, rmse.tolist(), strict=True)) if known else None,
+                "largest_rad": dict(zip(JOINT_NAMES, self._largest.tolist(), strict=True)) if known else None,
                 "rmse_all_rad": float(np.sqrt(np.mean(rmse**2))) if known else None,
             }
 
-    def _settle(self, step: _Step) -> None:
-        if step.answer is None or not np.isfinite(step.target).all():
-            return
-        error = np.abs(step.answer - step.target)
-        self._squares += error**2
-        self._largest = np.maximum(self._largest, error)
-        self._compared += 1
+    def _settle(self, keep: int) -> None:
+        """Compare all awaited steps but the newest `keep`."""
+        while len(self._awaited) > keep:
+            step = self._awaited.popleft()
+            if step.response is not None and np.isfinite(step.target).all():
+                error = np.abs(step.response - step.target)
+                self._squares += error**2
+                self._largest = np.maximum(self._largest, error)
+                self._compared += 1
 
 
+@dataclass
 class _Step:
-    def __init__(self, target: Array, stamp: int) -> None:
-        self.target = target
-        self.stamp = stamp
-        self.answer: Array | None = None
+    target: Array
+    stamp: int
+    response: Array | None = None
 
 
 def summary_text(summary: dict[str, Any]) -> str:
     """A summary for a terminal."""
     lines = [
         f"{summary['compared']} of {summary['steps']} steps compared with the recorded targets, "
-        f"{summary['repeated_answers']} answered more than once"
+        f"{summary['repeated_responses']} with more than one response"
     ]
     if summary["rmse_rad"] is not None:
         lines.append(f"RMSE over all joints {summary['rmse_all_rad']:.4f} rad")
         lines.append(f"{'joint':16}{'RMSE':>10}{'largest':>10}  [rad]")
-        lines += [
-            f"{joint:16}{rmse:10.4f}{summary['largest_rad'][joint]:10.4f}"
-            for joint, rmse in summary["rmse_rad"].items()
-        ]
+        for joint, rmse in summary["rmse_rad"].items():
+            lines.append(f"{joint:16}{rmse:10.4f}{summary['largest_rad'][joint]:10.4f}")
     return "\n".join(lines)
-
-
-def _by_joint(values: Array) -> dict[str, float]:
-    return dict(zip(JOINT_NAMES, values.tolist(), strict=True))

@@ -87,7 +87,7 @@ def test_until_the_controller_walks_the_robot_stands(play, client, rollout, reco
     play(recording=rollout)
     client.until_states()
     time.sleep(0.5)
-    np.testing.assert_allclose(client.joints.position, recording.states.joint_position[0], atol=1e-6)
+    np.testing.assert_allclose(client.joints.position, recording.joints.position[0], atol=1e-6)
     assert not any(client.joints.velocity)
 
 
@@ -179,7 +179,7 @@ def test_live_states_come_one_by_one(source, writer):
     for angle in (0.0, 0.1, 0.2):
         write(writer, angle)
     states = [source.receive(1.0) for _ in range(3)]
-    assert [float(state.states.joint_position[0, 0]) for state in states] == pytest.approx([0.0, 0.1, 0.2])
+    assert [float(state.joints.position[-1, 0]) for state in states] == pytest.approx([0.0, 0.1, 0.2])
     assert source.receive(0.01) is None
     assert (source.counters.states, source.counters.bad, source.counters.lost) == (3, 0, 0)
 
@@ -199,7 +199,7 @@ def test_bad_packets_are_counted_and_change_nothing(source, writer, rollout_writ
         sender.sendto(good, ("127.0.0.1", source.port))
         write(writer, np.nan)  # is not sent
         write(writer, 0.5)
-        assert float(source.receive(1.0).states.joint_position[0, 0]) == pytest.approx(0.5)
+        assert float(source.receive(1.0).joints.position[-1, 0]) == pytest.approx(0.5)
     assert source.counters.foreign == 1
     assert source.counters.lost == 1, "the step that was not finite"
 
@@ -223,19 +223,19 @@ def test_what_is_streamed_is_what_is_recorded(source, rollout_writer, tmp_path):
     write(writer, 0.7)
     writer.close()
     live, recorded = source.receive(1.0), read_recording(path)
-    np.testing.assert_array_equal(live.states.joint_position, recorded.states.joint_position)
-    np.testing.assert_array_equal(live.states.setpoint, recorded.states.setpoint)
+    np.testing.assert_array_equal(live.joints.position, recorded.joints.position)
+    np.testing.assert_array_equal(live.setpoints.value, recorded.setpoints.value)
 
 
-def test_an_answer_belongs_to_the_newest_state_that_the_controller_can_have_seen():
+def test_a_response_belongs_to_the_newest_state_that_the_controller_can_have_seen():
     comparison = PlaybackComparison()
     comparison.played(np.zeros(12), 0)
     comparison.played(np.ones(12), 20 * MILLISECOND)
-    comparison.answered(np.full(12, 0.5), 20 * MILLISECOND + 1000)  # was on its way when the second state came
-    comparison.answered(np.ones(12), 25 * MILLISECOND)
+    comparison.received(np.full(12, 0.5), 20 * MILLISECOND + 1000)  # was on its way when the second state came
+    comparison.received(np.ones(12), 25 * MILLISECOND)
     comparison.finish()
     found = comparison.summary()
-    assert (found["steps"], found["compared"], found["repeated_answers"]) == (2, 2, 0)
+    assert (found["steps"], found["compared"], found["repeated_responses"]) == (2, 2, 0)
     assert found["largest_rad"]["FR_hip_joint"] == pytest.approx(0.5)
     assert found["rmse_all_rad"] == pytest.approx(0.5 / np.sqrt(2))
 
@@ -243,10 +243,10 @@ def test_an_answer_belongs_to_the_newest_state_that_the_controller_can_have_seen
 def test_damping_and_unknown_targets_are_not_compared():
     comparison = PlaybackComparison()
     comparison.played(np.full(12, np.nan), 0)
-    comparison.answered(np.zeros(12), 10 * MILLISECOND)
+    comparison.received(np.zeros(12), 10 * MILLISECOND)
     comparison.played(np.zeros(12), 20 * MILLISECOND)
-    comparison.answered(None, 30 * MILLISECOND)
+    comparison.received(None, 30 * MILLISECOND)
     comparison.finish()
     found = comparison.summary()
-    assert (found["steps"], found["compared"], found["damping_answers"]) == (2, 0, 1)
+    assert (found["steps"], found["compared"], found["damping_responses"]) == (2, 0, 1)
     assert "0 of 2 steps" in summary_text(found)

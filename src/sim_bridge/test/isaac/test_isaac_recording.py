@@ -17,29 +17,34 @@ from fcnet_core.runtime import load_policy
 from fcnet_replay.isaac import read_recording
 from fcnet_replay.metrics import action_error
 from fcnet_replay.policy_replay import walk_over_states
-from sim_bridge.isaac_source import held_moment, moment
+from fcnet_replay.run import JointRecord
+from sim_bridge.isaac_source import still_run
 
 ROOT = Path(__file__).parents[4]
 SCRIPT = ROOT / "tools" / "isaac_gym_writer" / "rollout_writer.py"
 MODEL = load_model(ROOT / "models" / "aliengo.safetensors")
 
 
+def with_targets(run, position):
+    return replace(run, targets=replace(run.targets, position=position))
+
+
 def test_a_walk_is_recorded_as_it_happened(recording, aliengo):
-    assert len(recording) == 200
-    assert recording.notes == ()
-    assert np.flatnonzero(recording.states.first).tolist() == [0]
-    assert np.abs(recording.states.joint_position[0] - aliengo.stand_pose).max() < 0.2
-    travelled = recording.position[-1, 0] - recording.position[50, 0]
-    assert 0.8 < travelled < 1.8, "3 s at 0.5 m/s"
-    assert recording.states.setpoint[60, 0] == pytest.approx(0.5)
-    step = np.diff(recording.states.joint_position, axis=0) / recording.period
-    slow = np.abs(recording.states.joint_velocity[1:]) < 8.0
-    assert np.corrcoef(step[slow], recording.states.joint_velocity[1:][slow])[0, 1] > 0.9
+    joints, place = recording.joints, recording.odometry.position
+    assert len(joints.stamp) == 200
+    assert recording.problems == ()
+    assert recording.starts.tolist() == [joints.stamp[0]]
+    assert np.abs(joints.position[0] - aliengo.stand_pose).max() < 0.2
+    assert 0.8 < place[-1, 0] - place[50, 0] < 1.8, "3 s at 0.5 m/s"
+    assert recording.setpoints.value[60, 0] == pytest.approx(0.5)
+    step = np.diff(joints.position, axis=0) / recording.period
+    slow = np.abs(joints.velocity[1:]) < 8.0
+    assert np.corrcoef(step[slow], joints.velocity[1:][slow])[0, 1] > 0.9
 
 
 @pytest.mark.parametrize("feedback", ["recorded", "own"])
 def test_the_policy_that_was_recorded_would_have_done_the_same(recording, aliengo, feedback):
-    found = walk_over_states(recording.run, load_policy(MODEL), MODEL, aliengo, feedback)
+    found = walk_over_states(recording, load_policy(MODEL), MODEL, aliengo, feedback)
     assert len(found.time) == 200
     error = action_error(found)
     assert error["agrees"]
@@ -49,39 +54,40 @@ def test_the_policy_that_was_recorded_would_have_done_the_same(recording, alieng
 
 def test_a_wrong_order_of_joints_would_be_seen(recording, aliengo):
     """The comparison above proves something: with left and right exchanged it fails."""
-    swapped = replace(recording, target=recording.target[:, [3, 4, 5, 0, 1, 2, 9, 10, 11, 6, 7, 8]])
-    found = walk_over_states(swapped.run, load_policy(MODEL), MODEL, aliengo, "recorded")
+    swapped = with_targets(recording, recording.targets.position[:, [3, 4, 5, 0, 1, 2, 9, 10, 11, 6, 7, 8]])
+    found = walk_over_states(swapped, load_policy(MODEL), MODEL, aliengo, "recorded")
     assert action_error(found)["rmse"] > 0.01
 
 
 def test_every_episode_starts_cold(recording, aliengo):
-    run = recording.run
-    both = replace(run, starts=run.joints.stamp[[0, 100]])
-    later = replace(run, joints=type(run.joints)(*(array[100:] for array in vars(run.joints).values())))
+    both = replace(recording, starts=recording.joints.stamp[[0, 100]])
+    later = replace(recording, joints=JointRecord(*(array[100:] for array in vars(recording.joints).values())))
     found = walk_over_states(both, load_policy(MODEL), MODEL, aliengo, "recorded")
     alone = walk_over_states(later, load_policy(MODEL), MODEL, aliengo, "recorded")
     np.testing.assert_array_equal(found.action[100:], alone.action)
 
 
 def test_states_that_come_oftener_than_the_policy_steps_are_taken_as_a_controller_takes_them(recording, aliengo):
-    states = recording.states
-    often = type(states)(**{name: np.repeat(array, 4, axis=0) for name, array in vars(states).items()})
-    often = replace(often, time=np.arange(800) * 0.005, first=np.arange(800) == 0)
-    names = ("target", "position", "linear_velocity")
-    others = {name: np.repeat(getattr(recording, name), 4, axis=0) for name in names}
-    run = replace(recording, states=often, **others).run
+    time = np.arange(800) * 0.005
+    names = ("joints", "imu", "targets", "odometry", "setpoints")
+    often = {}
+    for name in names:
+        record = getattr(recording, name)
+        repeated = {field: np.repeat(array, 4, axis=0) for field, array in vars(record).items()}
+        often[name] = type(record)(**repeated | {field: time for field in ("received", "stamp") if field in repeated})
+    run = replace(recording, **often)
     found = walk_over_states(run, load_policy(MODEL), MODEL, aliengo, "recorded")
     np.testing.assert_allclose(found.time, np.arange(200) * 0.02, atol=1e-9)
     assert np.abs(found.error).max() < 1e-5
 
 
 def test_steps_without_recorded_targets_are_not_compared(recording, aliengo):
-    target = recording.target.copy()
+    target = recording.targets.position.copy()
     target[10:] = np.nan
-    error = action_error(walk_over_states(replace(recording, target=target).run, load_policy(MODEL), MODEL, aliengo))
+    error = action_error(walk_over_states(with_targets(recording, target), load_policy(MODEL), MODEL, aliengo))
     assert (error["steps"], error["uncompared_steps"]) == (10, 190)
     target[:] = np.nan
-    error = action_error(walk_over_states(replace(recording, target=target).run, load_policy(MODEL), MODEL, aliengo))
+    error = action_error(walk_over_states(with_targets(recording, target), load_policy(MODEL), MODEL, aliengo))
     assert (error["steps"], error["rmse"]) == (0, None)
 
 
@@ -104,9 +110,9 @@ def test_isaac_gyms_tensor_api_alone_gives_the_same(environment, drive, rollout_
     raw.close()
     assert environment.step is step, "close() gives step() back"
     one, other = (read_recording(path) for path in paths)
-    np.testing.assert_array_equal(one.states.joint_position, other.states.joint_position)
-    np.testing.assert_array_equal(one.states.angular_velocity, other.states.angular_velocity)
-    np.testing.assert_allclose(one.target, other.target, atol=1e-6)
+    np.testing.assert_array_equal(one.joints.position, other.joints.position)
+    np.testing.assert_array_equal(one.imu.angular_velocity, other.imu.angular_velocity)
+    np.testing.assert_allclose(one.targets.position, other.targets.position, atol=1e-6)
 
 
 def test_a_reset_environment_begins_an_episode(environment, rollout_writer, tmp_path):
@@ -118,7 +124,8 @@ def test_a_reset_environment_begins_an_episode(environment, rollout_writer, tmp_
         if number == 2:
             environment.reset_buf[:] = torch.tensor([1, 1, 0])
     recorder.close()
-    assert np.flatnonzero(read_recording(tmp_path / "reset.rollout").states.first).tolist() == [0, 3]
+    run = read_recording(tmp_path / "reset.rollout")
+    np.testing.assert_array_equal(run.starts, run.joints.stamp[[0, 3]])
 
 
 def test_targets_of_another_kind_of_control_are_left_open(environment, rollout_writer, tmp_path):
@@ -128,7 +135,7 @@ def test_targets_of_another_kind_of_control_are_left_open(environment, rollout_w
     recorder = rollout_writer.attach(environment, str(tmp_path / "torque.rollout"))
     environment.step(torch.zeros(3, 12))
     recorder.close()
-    assert not read_recording(tmp_path / "torque.rollout").has_targets
+    assert np.isnan(read_recording(tmp_path / "torque.rollout").targets.position).all()
 
 
 def test_the_writer_is_one_file_for_python_3_7_with_numpy_alone():
@@ -140,17 +147,13 @@ def test_the_writer_is_one_file_for_python_3_7_with_numpy_alone():
 
 
 def test_a_recording_shows_gravity_where_the_robot_stands(recording):
-    shown = moment(recording, 20, np.zeros(3))
-    np.testing.assert_allclose(shown.reading.linear_acceleration, [0, 0, 9.81], atol=1.0)
-    assert shown.reading.joint_effort.size == 0
+    np.testing.assert_allclose(recording.imu.linear_acceleration[20], [0, 0, 9.81], atol=1.0)
 
 
 def test_a_robot_that_waits_stands_as_the_recording_begins_or_in_its_stand_pose(recording, aliengo):
-    waiting = held_moment(recording, aliengo)
-    np.testing.assert_array_equal(waiting.reading.joint_position, recording.states.joint_position[0])
-    lying = type(recording)(**{**vars(recording), "states": _lying(recording.states, aliengo)})
-    np.testing.assert_array_equal(held_moment(lying, aliengo).reading.joint_position, aliengo.stand_pose)
-
-
-def _lying(states, robot):
-    return type(states)(**{**vars(states), "joint_position": np.tile(robot.lie_pose, (len(states), 1))})
+    waiting = still_run(aliengo, recording)
+    np.testing.assert_array_equal(waiting.joints.position[0], recording.joints.position[0])
+    np.testing.assert_allclose(waiting.imu.linear_acceleration[0], [0, 0, 9.81], atol=1.0)
+    lying = replace(recording, joints=replace(recording.joints, position=np.tile(aliengo.lie_pose, (200, 1))))
+    for posture in (still_run(aliengo, lying), still_run(aliengo)):
+        np.testing.assert_array_equal(posture.joints.position[0], aliengo.stand_pose)
