@@ -12,14 +12,13 @@ from operator import itemgetter
 import numpy as np
 
 from fcnet_core.command import COMMAND_SIZE, CommandArbiter
-from fcnet_core.observation import SCALARS, SIZE
+from fcnet_core.observation import SCALARS
 from fcnet_core.remote import Source, load_remote_map
 from fcnet_replay.bags.bag import Bag
 from fcnet_replay.bags.contents import MessageBatch
 from fcnet_replay.errors import ReplayError
 from fcnet_replay.recording_notes import RecordingNotes, read_notes
 from fcnet_replay.run import (
-    JOINTS,
     Array,
     CycleRecord,
     ImuRecord,
@@ -32,32 +31,10 @@ from fcnet_replay.run import (
     TargetRecord,
 )
 from fcnet_replay.topic_map import OWN, TopicSource
-from fcnet_replay.topic_reader import (
-    MODES,
-    Picker,
-    TopicReader,
-    pick_imu,
-    pick_joints,
-    pick_mode,
-    pick_odometry,
-    pick_pose,
-    pick_step,
-    pick_targets,
-    pick_velocity,
-)
+from fcnet_replay.topic_reader import MODES, TopicReader
 
 MANY = 12  # topics in an error
-PICKERS: dict[str, tuple[int, Picker]] = {
-    "joint_states": (1 + 3 * JOINTS, pick_joints),
-    "imu/data": (11, pick_imu),
-    "joint_trajectory": (1 + JOINTS, pick_targets),
-    "policy_step": (SIZE, pick_step),
-    "mode": (1, pick_mode),
-    "cmd_vel": (3, pick_velocity),
-    "cmd_pose": (5, pick_pose),
-    "odom": (14, pick_odometry),
-}
-Received = Mapping[str, tuple[Array, Array]]  # by record: times of reception (N,) [s] and rows (N, width)
+Found = Mapping[str, Mapping[str, Array]]  # the arrays of each record by quantity
 Event = tuple[float, Callable[[], object]]  # when [s], and what happens
 AFTER = 1e-6  # [s] beyond its timeout a command is stale
 
@@ -75,10 +52,10 @@ def read_run(bag: Bag, namespace: str = "", sources: Mapping[str, TopicSource] =
         record: source.topic if source.topic[0] == "/" else prefix + source.topic for record, source in sources.items()
     }
     contents = bag.contents
-    readers: dict[str, TopicReader] = {}
-    for record, source in sources.items():
-        width, pick = PICKERS[kinds.get(record, record)]
-        readers[record] = TopicReader(width, partial(pick, source), contents.definitions)
+    readers = {
+        record: TopicReader(kinds.get(record, record), source, contents.definitions)
+        for record, source in sources.items()
+    }
     cycles = _CycleCounts(namespace)
     wanted: dict[str, list[TopicReader | _CycleCounts]] = {_CycleCounts.TOPIC: [cycles]}
     for record, topic in topics.items():
@@ -86,36 +63,38 @@ def read_run(bag: Bag, namespace: str = "", sources: Mapping[str, TopicSource] =
     for batch in bag.batches(frozenset(wanted)):
         for reader in wanted[batch.topic]:
             reader.add(batch)
-    rows = {record: reader.finish() for record, reader in readers.items()}
+    found = {record: reader.finish() for record, reader in readers.items()}
     problems = [*contents.problems, *_left_out(topics, readers)]
     for record in ("joint_states", "imu/data"):
-        if not len(rows[record][0]):
+        if not len(found[record]["received"]):
             raise ReplayError(_without(bag, topics[record], problems))
-    for record in ("joint_states", "imu/data", "joint_trajectory"):
-        if missing := int(np.isnan(rows[record][1][:, 0]).sum()):
-            what = "have no stamp; when they were received is used instead"
-            problems.append(f"{missing} messages of {topics[record]} {what}")
+    for record, arrays in found.items():
+        if "stamp" in arrays and (unknown := np.isnan(arrays["stamp"])).any():
+            arrays["stamp"] = np.where(unknown, arrays["received"], arrays["stamp"])
+            what = f"messages of {topics[record]} have no stamp; when they were received is used instead"
+            problems.append(f"{unknown.sum()} {what}")
     notes = read_notes(bag.custom)
-    steps = rows["policy_step"][1]
-    target, previous, joints, imu, cold = steps[:, : len(SCALARS)].T
-    mode = ModeRecord(rows["mode"][0], tuple(MODES[int(row)] for row in rows["mode"][1][:, 0]))
+    step, mode = found["policy_step"]["step"], found["mode"]
+    target, previous, joints, imu, cold = step[:, : len(SCALARS)].T
+    modes = ModeRecord(mode["received"], tuple(MODES[int(number)] for number in mode["mode"]))
+    silent = [
+        kind
+        for kind in ("cmd_vel", "cmd_pose")
+        if not any(len(found[topic]["received"]) for topic, other in kinds.items() if other == kind)
+    ]
     return Run(
-        joints=JointRecord(*_stamped(rows["joint_states"], JOINTS, 2 * JOINTS)),
-        imu=ImuRecord(*_stamped(rows["imu/data"], 4, 7)),
-        targets=TargetRecord(*_stamped(rows["joint_trajectory"])),
-        setpoints=_setpoints(commanders, rows, mode, notes),
-        odometry=OdometryRecord(*_stamped(rows["odom"], 3, 7, 10)),
-        steps=StepRecord(target, previous, joints, imu, cold > 0.5, steps[:, -COMMAND_SIZE:]),
-        mode=mode,
+        JointRecord(**found["joint_states"]),
+        ImuRecord(**found["imu/data"]),
+        TargetRecord(**found["joint_trajectory"]),
+        _setpoints(commanders, found, modes, notes),
+        OdometryRecord(**found["odom"]),
+        steps=StepRecord(target, previous, joints, imu, cold > 0.5, step[:, -COMMAND_SIZE:]),
+        mode=modes,
         cycles=cycles.record(),
         period=1.0 / notes.control_rate if notes.control_rate else None,
         notes=notes,
         problems=tuple(problems),
-        silent=tuple(
-            kind
-            for kind in ("cmd_vel", "cmd_pose")
-            if not any(len(rows[topic][0]) for topic, other in kinds.items() if other == kind)
-        ),
+        silent=tuple(silent),
     )
 
 
@@ -144,15 +123,8 @@ def _without(bag: Bag, topic: str, problems: list[str]) -> str:
     )
 
 
-def _stamped(record: tuple[Array, Array], *cuts: int) -> tuple[Array, ...]:
-    """Time of reception, stamp, and the other numbers cut into parts."""
-    received, rows = record
-    stamp = np.where(np.isnan(rows[:, 0]), received, rows[:, 0])
-    return received, stamp, *np.split(rows[:, 1:], cuts, axis=1)
-
-
 def _setpoints(
-    commanders: Sequence[Source], rows: Received, mode: ModeRecord, notes: RecordingNotes
+    commanders: Sequence[Source], found: Found, mode: ModeRecord, notes: RecordingNotes
 ) -> SetpointRecord:
     """What the controller was asked for, decided between the sources by the controller's own CommandArbiter.
 
@@ -164,11 +136,12 @@ def _setpoints(
     events: list[Event] = [(time, arbiter.clear) for change, time in changes if change == ("fault", "passive")]
     for commander in commanders:
         source = arbiter.add_source(commander.name)
-        for time, (vx, vy, yaw_rate) in zip(*(part.tolist() for part in rows[commander.velocity]), strict=True):
-            events.append((time, partial(source.set_velocity, vx, vy, yaw_rate, time)))
-        for time, (height, *orientation) in zip(*(part.tolist() for part in rows[commander.pose]), strict=True):
-            events.append((time, partial(source.set_pose, height, tuple(orientation), time)))
-        for received in (rows[commander.velocity][0], rows[commander.pose][0]):
+        velocity, pose = found[commander.velocity], found[commander.pose]
+        said = (velocity[name].tolist() for name in ("forward", "sideways", "yaw_rate", "received"))
+        events += [(values[-1], partial(source.set_velocity, *values)) for values in zip(*said, strict=True)]
+        given = (pose[name].tolist() for name in ("height", "orientation", "received"))
+        events += [(values[-1], partial(source.set_pose, *values)) for values in zip(*given, strict=True)]
+        for received in (velocity["received"], pose["received"]):
             times = np.sort(received)
             last = times[np.diff(times, append=np.inf) > notes.command_timeout]
             events += [(time + notes.command_timeout + AFTER, lambda: None) for time in last.tolist()]

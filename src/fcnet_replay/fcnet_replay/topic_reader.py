@@ -1,49 +1,59 @@
-"""From the messages of a bag to the rows of numbers that a run is made of, thousands of messages at a time."""
+"""From the messages of a bag to the arrays that a run is made of, thousands of messages at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fcnet_core.arrays import Array
 from fcnet_core.observation import SIZE
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_core.rotation import xyzw_from_wxyz
 from fcnet_replay.bags.contents import MessageBatch
 from fcnet_replay.bags.message_columns import ColumnDecoder, Columns, fields_for
 from fcnet_replay.errors import ReplayError
-from fcnet_replay.run import JOINTS, Array, Rows
+from fcnet_replay.run import JOINTS, Rows
 from fcnet_replay.topic_map import TopicSource
 
+# The quantities of each kind of record and how many numbers each has in a message: 0 for a plain number.
+QUANTITIES: dict[str, dict[str, int]] = {
+    "joint_states": {"stamp": 0, "position": JOINTS, "velocity": JOINTS, "effort": JOINTS},
+    "imu/data": {"stamp": 0, "orientation": 4, "angular_velocity": 3, "linear_acceleration": 3},
+    "joint_trajectory": {"stamp": 0, "position": JOINTS},
+    "odom": {"stamp": 0, "position": 3, "orientation": 4, "velocity": 3, "angular_velocity": 3},
+    "cmd_vel": {"forward": 0, "sideways": 0, "yaw_rate": 0},
+    "cmd_pose": {"height": 0, "orientation": 4},
+    "mode": {"mode": 0},
+    "policy_step": {"step": SIZE},
+}
+MODES = ("passive", "standing_up", "standing", "walking", "lying_down", "fault")
+AXES = "xyzw"
 ENOUGH = 256 * 2**10  # [bytes] to decode at a time: they stay in the cache
 LARGEST = 1e12  # of any number; times are a thousandth of it
 MOST_MESSAGES = 2_000_000  # of one topic: more than an hour at 500 Hz
 MOST_PROBLEMS = 20  # of one topic
-MODES = ("passive", "standing_up", "standing", "walking", "lying_down", "fault")
-AXES = "xyzw"
-
-Picker = Callable[[TopicSource, Columns], Array]
 
 
 class TopicReader:
-    """Takes the messages of one topic and turns them into rows of `width` numbers, one a message.
+    """Takes the messages of one topic for a record of `kind` that lies in them as `source` says.
 
-    pick: from Columns to the rows (N, width) of its messages; it raises ReplayError where they cannot be used.
     definitions: of the bag's types.
     """
 
-    def __init__(
-        self, width: int, pick: Callable[[Columns], Array], definitions: Mapping[str, tuple[str, str]]
-    ) -> None:
+    def __init__(self, kind: str, source: TopicSource, definitions: Mapping[str, tuple[str, str]]) -> None:
         self.problems: dict[str, int] = {}  # sentence -> number of messages left out for it
-        self.damaged = 0  # messages with numbers that cannot be, which are NaN in the rows
-        self._pick = pick
+        self.damaged = 0  # messages with numbers that cannot be, which are NaN in the arrays
+        self._kind = kind
+        self._source = source
         self._definitions = definitions
-        self._decoders: dict[str, ColumnDecoder] = {}
+        self._decoder: tuple[str, ColumnDecoder] | None = None
         self._waiting: list[MessageBatch] = []
-        self._rows = [np.empty((0, width))]
+        self._arrays: dict[str, list[npt.NDArray[Any]]] = {
+            name: [np.empty((0, size) if size else 0)] for name, size in QUANTITIES[kind].items()
+        }
         self._received = [np.empty(0, dtype=np.int64)]
         self._taken = 0
 
@@ -59,44 +69,50 @@ class TopicReader:
         if sum(len(waiting.content) for waiting in self._waiting) >= ENOUGH:
             self._decode()
 
-    def finish(self) -> tuple[Array, Array]:
-        """When the messages were received (N,) [s] and their rows (N, width), in the order of the bag."""
+    def finish(self) -> dict[str, Array]:
+        """Every quantity (N, size) or (N,) of all messages, in the order of the bag; received (N,): when they were
+        received [s]. A stamp that the messages do not have is NaN.
+        """
         self._decode()
-        return np.concatenate(self._received).astype(np.float64) * 1e-9, np.concatenate(self._rows)
+        received = np.concatenate(self._received).astype(np.float64) * 1e-9
+        return {"received": received} | {name: np.concatenate(parts) for name, parts in self._arrays.items()}
 
     def _decode(self) -> None:
         batches, self._waiting = self._waiting, []
         if not batches:
             return
         kind = batches[0].kind
-        if kind not in self._decoders:
-            self._decoders = {kind: ColumnDecoder(kind, fields_for(kind, self._definitions))}
-        content = _joined([batch.content for batch in batches])
-        size = _joined([batch.size for batch in batches])
-        places, parts = [], []
-        for group in self._decoders[kind].decode(content, size):
+        if self._decoder is None or self._decoder[0] != kind:
+            self._decoder = kind, ColumnDecoder(kind, fields_for(kind, self._definitions))
+        content, size, received = (
+            _joined([getattr(batch, part) for batch in batches]) for part in ("content", "size", "received")
+        )
+        groups: list[tuple[Rows, dict[str, Array]]] = []
+        for group in self._decoder[1].decode(content, size):
             if not isinstance(group, Columns):
                 self._leave_out(group[1], 1)
             elif len(group.rows):
                 try:
-                    parts.append(self._pick(group))
-                    places.append(group.rows)
+                    groups.append((group.rows, _quantities(self._kind, self._source, group)))
                 except ReplayError as error:
                     self._leave_out(str(error), len(group.rows))
-        if parts:
-            self._keep(_joined([batch.received for batch in batches]), _joined(parts), _joined(places))
+        if groups:
+            self._keep(received, groups)
 
-    def _keep(self, received: Rows, rows: Array, places: Rows) -> None:
-        """Keep these rows in the order of their places in the bag."""
-        if (np.diff(places) < 0).any():
-            order = np.argsort(places)
-            places, rows = places[order], rows[order]
-        damaged = np.abs(rows) > LARGEST
-        if damaged.any():
-            self.damaged += int(damaged.any(axis=1).sum())
-            rows[damaged] = np.nan
-        self._rows.append(rows)
-        self._received.append(received[places])
+    def _keep(self, received: Rows, groups: list[tuple[Rows, dict[str, Array]]]) -> None:
+        """Keep these groups of messages, each with its rows, in the order of the bag."""
+        rows = _joined([rows for rows, _ in groups])
+        order = np.argsort(rows, kind="stable") if (np.diff(rows) < 0).any() else slice(None)
+        self._received.append(received[rows[order]])
+        damaged = np.zeros(len(rows), dtype=np.bool_)
+        for name, kept in self._arrays.items():
+            values = _joined([values[name] for _, values in groups])[order]
+            wrong = np.abs(values) > LARGEST
+            if wrong.any():
+                damaged |= wrong.reshape(len(rows), -1).any(axis=1)
+                values[wrong] = np.nan
+            kept.append(values)
+        self.damaged += int(damaged.sum())
 
     def _leave_out(self, sentence: str, messages: int) -> None:
         if len(self.problems) >= MOST_PROBLEMS:
@@ -108,118 +124,67 @@ def _joined(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def pick_joints(source: TopicSource, columns: Columns) -> Array:
-    """Stamp, positions, velocities and efforts of joint states (N, 37)."""
-    effort = _numbers(columns, source.fields.get("effort", ""))
-    if effort is None or effort.shape[1] <= max(_order(source, columns)):
-        effort = np.full((len(columns.rows), JOINTS), np.nan)
-    else:
-        effort = effort[:, _order(source, columns)]
-    known = [_joint_values(source, columns, name) for name in ("position", "velocity")]
-    return np.hstack([_stamp(columns), *known, effort])
-
-
-def pick_imu(source: TopicSource, columns: Columns) -> Array:
-    """Stamp, orientation, angular velocity and acceleration (N, 11)."""
-    accelerated = "linear_acceleration" in source.fields
-    unknown = np.full((len(columns.rows), 3), np.nan)
-    return np.hstack(
-        [
-            _stamp(columns),
-            _orientation(source, columns),
-            _vector(source, columns, "angular_velocity", 3),
-            _vector(source, columns, "linear_acceleration", 3) if accelerated else unknown,
-        ]
-    )
-
-
-def pick_targets(source: TopicSource, columns: Columns) -> Array:
-    """Stamp and positions of targets (N, 13), NaN where joints are to be damped."""
-    position = _numbers(columns, source.fields["position"])
-    if position is None or not position.shape[1]:
-        position = np.full((len(columns.rows), JOINTS), np.nan)
-        _order(source, columns)  # they must name the joints all the same
-    else:
-        position = _joint_values(source, columns, "position")
-        if "stiffness" in source.fields:
-            position = np.where(_joint_values(source, columns, "stiffness") > 0, position, np.nan)
-    return np.hstack([_stamp(columns), position])
-
-
-def pick_step(source: TopicSource, columns: Columns) -> Array:
-    """The numbers of a policy_step (N, 21)."""
-    return _vector(source, columns, "step", SIZE)
-
-
-def pick_mode(source: TopicSource, columns: Columns) -> Array:
-    """Indices into MODES (N, 1)."""
-    texts = columns.texts.get(source.fields["mode"], [])
-    if len(texts) != 1 or texts[0] not in MODES:
-        raise ReplayError(f"they name no known mode but {', '.join(texts)[:40]!r}")
-    return np.full((len(columns.rows), 1), float(MODES.index(texts[0])))
-
-
-def pick_velocity(source: TopicSource, columns: Columns) -> Array:
-    """Commanded velocities (N, 3), of a Twist or a TwistStamped."""
-    found = []
-    for name in ("forward", "sideways", "yaw_rate"):
-        path = source.fields[name]
-        values = _numbers(columns, path if path in columns.numbers else f"twist.{path}")
-        if values is None or values.shape[1] != 1:
-            raise ReplayError(f"they have no number {path}")
-        found.append(values)
-    return np.hstack(found)
-
-
-def pick_pose(source: TopicSource, columns: Columns) -> Array:
-    """Commanded height and orientation (N, 5)."""
-    return np.hstack([_vector(source, columns, "height", 1), _orientation(source, columns)])
-
-
-def pick_odometry(source: TopicSource, columns: Columns) -> Array:
-    """Stamp, position, orientation, velocity and angular velocity (N, 14)."""
-    position, *turning = (_vector(source, columns, name, 3) for name in ("position", "velocity", "angular_velocity"))
-    return np.hstack([_stamp(columns), position, _orientation(source, columns), *turning])
+def _quantities(kind: str, source: TopicSource, columns: Columns) -> dict[str, Array]:
+    """Every quantity of messages (N, size) or (N,). Raises ReplayError where they cannot be used."""
+    values: dict[str, Array] = {}
+    for name, size in QUANTITIES[kind].items():
+        if name == "stamp":
+            values[name] = _stamp(columns)
+        elif name == "mode":
+            values[name] = _mode(source, columns)
+        elif size == JOINTS:
+            values[name] = _joint_values(kind, source, columns, name)
+        elif name not in source.fields:  # optional
+            values[name] = np.full((len(columns.rows), size), np.nan)
+        else:
+            vector = _vector(columns, source.fields[name], max(size, 1))
+            vector = xyzw_from_wxyz(vector) if name == "orientation" and source.wxyz else vector
+            values[name] = vector if size else vector[:, 0]
+    return values
 
 
 def _stamp(columns: Columns) -> Array:
-    """Seconds (N, 1); NaN where the messages have no stamp or left it at zero."""
+    """Seconds (N,); NaN where the messages have no stamp or left it at zero."""
     seconds = columns.numbers.get("header.stamp.sec")
     fraction = columns.numbers.get("header.stamp.nanosec")
     if seconds is None or fraction is None:
-        return np.full((len(columns.rows), 1), np.nan)
-    stamp = seconds + 1e-9 * fraction
+        return np.full(len(columns.rows), np.nan)
+    stamp: Array = seconds[:, 0] + 1e-9 * fraction[:, 0]
     return np.where(stamp > 0, stamp, np.nan)
 
 
-def _order(source: TopicSource, columns: Columns) -> list[int]:
-    """Where in the messages' values each of our joints is."""
+def _mode(source: TopicSource, columns: Columns) -> Array:
+    """Indices into MODES (N,)."""
+    texts = columns.texts.get(source.fields["mode"], [])
+    if len(texts) != 1 or texts[0] not in MODES:
+        raise ReplayError(f"they name no known mode but {', '.join(texts)[:40]!r}")
+    return np.full(len(columns.rows), float(MODES.index(texts[0])))
+
+
+def _joint_values(kind: str, source: TopicSource, columns: Columns, name: str) -> Array:
+    """Values (N, 12) in JOINT_NAMES order; NaN for efforts that are not there, and for targets that damp: they have no
+    positions, or no stiffness where messages have such a field.
+    """
     names = source.joints or columns.texts.get(source.fields.get("names", ""), [])
     wanted = JOINT_NAMES if source.joints else [source.names[joint] for joint in JOINT_NAMES]
     if missing := [joint for joint in wanted if joint not in names]:
         raise ReplayError(f"they lack {', '.join(missing)}")
-    return [names.index(joint) for joint in wanted]
-
-
-def _joint_values(source: TopicSource, columns: Columns, name: str) -> Array:
-    path, order = source.fields[name], _order(source, columns)
+    order = [names.index(joint) for joint in wanted]
+    path = source.fields.get(name, "")
     values = _numbers(columns, path)
-    if values is None:
-        raise ReplayError(f"they have no field {path}")
-    named = len(columns.texts.get(source.fields.get("names", ""), []))
-    if values.shape[1] <= max(order) or not (source.joints or values.shape[1] == named):
-        raise ReplayError(f"their field {path} has {values.shape[1]} values, not one for each joint")
+    count = 0 if values is None else values.shape[1]
+    if values is None or count <= max(order) or not (source.joints or count == len(names)):
+        if name == "effort" or (kind == "joint_trajectory" and not count):
+            return np.full((len(columns.rows), JOINTS), np.nan)
+        raise ReplayError(f"their field {path} has {count} values, not one for each joint")
+    if kind == "joint_trajectory" and "stiffness" in source.fields:
+        stiffness = _vector(columns, source.fields["stiffness"], count)
+        values = np.where(stiffness > 0, values, np.nan)
     return values[:, order]
 
 
-def _orientation(source: TopicSource, columns: Columns) -> Array:
-    quaternion = _vector(source, columns, "orientation", 4)
-    return xyzw_from_wxyz(quaternion) if source.wxyz else quaternion
-
-
-def _vector(source: TopicSource, columns: Columns, name: str, size: int) -> Array:
+def _vector(columns: Columns, path: str, size: int) -> Array:
     """A vector (N, size): an array of numbers, or a message with fields x, y, z, w."""
-    path = source.fields[name]
     values = _numbers(columns, path)
     if values is None and all(f"{path}.{axis}" in columns.numbers for axis in AXES[:size]):
         values = np.hstack([columns.numbers[f"{path}.{axis}"] for axis in AXES[:size]]).astype(np.float64)
@@ -230,10 +195,13 @@ def _vector(source: TopicSource, columns: Columns, name: str, size: int) -> Arra
 
 
 def _numbers(columns: Columns, path: str) -> Array | None:
-    """The numbers (N, count) of a path, in which [] stands for every element of a sequence."""
+    """The numbers (N, count) of a path, in which [] stands for every element of a sequence. A TwistStamped has those of
+    a Twist under `twist`.
+    """
     before, each, after = path.partition("[]")
     if not each:
         values = columns.numbers.get(path)
+        values = columns.numbers.get(f"twist.{path}") if values is None else values
         return None if values is None else values.astype(np.float64)
     found: list[Array] = []
     while (values := columns.numbers.get(f"{before}[{len(found)}]{after}")) is not None:

@@ -7,12 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fcnet_core.model_file import save_model
+from fcnet_core.command import CommandShaper
+from fcnet_core.model_file import PolicyModel, card_for_robot, save_model
+from fcnet_core.policies.registry import policy_type, policy_type_names
+from fcnet_core.runtime import load_policy
 from fcnet_replay.errors import ReplayError
 from fcnet_replay.evaluation import evaluate_bag
 from fcnet_replay.findings import findings
 from fcnet_replay.metrics import smoothness, spectrum
 from fcnet_replay.policy_replay import replay_policy
+from fcnet_replay.steps import extract_steps
 
 
 @pytest.fixture
@@ -138,6 +142,28 @@ def test_without_targets_a_policy_is_replayed_by_itself(judge) -> None:
     assert figures["basis"] == "alone"
     assert figures["action_error_rad"]["rmse"] is None
     assert figures["smoothness"]["jerk_rms_rad_s3"] > 0
+
+
+@pytest.mark.parametrize("kind", policy_type_names())
+def test_a_policy_of_every_type_is_replayed_as_it_steps(judge, robot, kind) -> None:
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(5)
+    config = policy_type(kind).config()
+    weights = policy_type(kind).part(policy_type(kind).network)(config).state_dict()
+    scales = {"observation_mean": 0.0, "observation_std": 1.0, "action_mean": 0.3, "action_scale": 0.5}
+    sizes = {name: config.observation if "observation" in name else config.action for name in scales}
+    model = PolicyModel(
+        card_for_robot(robot, config),
+        {name: weight.numpy() for name, weight in weights.items()},
+        {name: np.full(sizes[name], value, dtype=np.float32) for name, value in scales.items()},
+    )
+    run = judge().run
+    replay = replay_policy(run, model, robot)
+    steps = extract_steps(run, CommandShaper(model.command_ranges, model.gait, 0.02))
+    policy, last, most = load_policy(model), run.targets.position[steps.previous], robot.safety.max_target_rate * 0.02
+    wanted = np.clip([policy.step(seen) for seen in steps.observations(run)], last - most, last + most)
+    assert replay.basis == "recorded" and len(replay.time) == 199
+    np.testing.assert_allclose(replay.action, np.clip(wanted, robot.lower, robot.upper), atol=1e-5)
 
 
 def test_two_policies_are_compared_with_the_recording_and_each_other(judge, model, tmp_path) -> None:
