@@ -1,4 +1,4 @@
-"""Measures whether a bridge goes on commanding the motors while a program that listens to it is stopped (SIGSTOP).
+"""Measures whether a bridge goes on commanding the motors while a subscriber of its topics is stopped (SIGSTOP).
 
 Run it in a shell after `. env.sh`, once as it is and once with the shared memory that the bridge avoids:
     python benchmarks/frozen_subscriber.py
@@ -8,27 +8,26 @@ Run it in a shell after `. env.sh`, once as it is and once with the shared memor
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import signal
-import subprocess
 import sys
 import time
 
 from fcnet_core.robot import load_robot
+from fcnet_ros.testing import Process, own_domain
 from unitree_lowlevel.codec import GEN33
 from unitree_lowlevel.fake_board.board import FakeBoard
 from unitree_lowlevel.fake_board.physics import JointPhysics
 
-START_TIME = 6.0  # [s] for the bridge and its listeners to find each other
+START_TIME = 6.0  # [s] for the bridge and its subscribers to find each other
 STOPPED = 0.4  # [s]
 LONG = 0.05  # [s] between two commands, what a busy machine alone does not bring about
-LISTENER = """
+SUBSCRIBER = """
 import rclpy
 from rclpy.qos import qos_profile_sensor_data
 from sensor_msgs.msg import Imu, JointState
 rclpy.init()
-node = rclpy.create_node("listener")
+node = rclpy.create_node("subscriber")
 for kind, topic in ((JointState, "joint_states"), (Imu, "imu/data")):
     node.create_subscription(kind, topic, lambda _message: None, qos_profile_sensor_data, raw=True)
 rclpy.spin(node)
@@ -38,36 +37,30 @@ rclpy.spin(node)
 def main() -> int:
     """Measure and print; 1 where the bridge was held up."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--stops", type=int, default=50, help="how often a listener is stopped")
+    parser.add_argument("--stops", type=int, default=50, help="how often a subscriber is stopped")
     parser.add_argument("--shared-memory", action="store_true", help="let the bridge use shared memory")
     arguments = parser.parse_args()
-    os.environ.setdefault("ROS_DOMAIN_ID", str(215 + os.getpid() % 17))
     # The bridge leaves a choice of transports as it is.
     choice = {"FASTDDS_BUILTIN_TRANSPORTS": "DEFAULT"} if arguments.shared_memory else {}
-    with FakeBoard(GEN33, JointPhysics(load_robot("aliengo"))) as board:
-        bridge = subprocess.Popen(
-            ["ros2", "run", "aliengo_bridge", "bridge", "--ros-args", "-p", "network.target:=127.0.0.1",
-             "-p", f"network.port:={board.address[1]}", "-p", "network.local_port:=0", "-p", "auto_start:=true"],
-            stdout=subprocess.DEVNULL,
-            env=os.environ | choice,
-            start_new_session=True,
-        )  # fmt: skip
-        listeners = [subprocess.Popen([sys.executable, "-c", LISTENER]) for _ in range(2)]
+    with own_domain() as domain, FakeBoard(GEN33, JointPhysics(load_robot("aliengo"))) as board:
+        network = ["-p", "network.target:=127.0.0.1", "-p", f"network.port:={board.address[1]}"]
+        parameters = ["--ros-args", *network, "-p", "network.local_port:=0", "-p", "auto_start:=true"]
+        bridge = Process(["ros2", "run", "aliengo_bridge", "bridge", *parameters], domain, choice)
+        subscribers = [Process([sys.executable, "-c", SUBSCRIBER], domain) for _ in range(2)]
         try:
             time.sleep(START_TIME)
             board.commands.reset()
             for _ in range(arguments.stops):
-                listener = random.choice(listeners)
-                listener.send_signal(signal.SIGSTOP)
+                subscriber = random.choice(subscribers)
+                subscriber.send(signal.SIGSTOP)
                 time.sleep(STOPPED)
-                listener.send_signal(signal.SIGCONT)
+                subscriber.send(signal.SIGCONT)
                 time.sleep(random.uniform(0.05, 0.15))
             intervals = board.commands.intervals
         finally:
-            for listener in listeners:
-                listener.kill()
-            os.killpg(bridge.pid, signal.SIGINT)
-            bridge.wait()
+            for process in (*subscribers, bridge):
+                process.end()
+                process.clean_up()
     held_up = int((intervals > LONG).sum())
     print(
         f"{arguments.stops} stops of {STOPPED:g} s: {held_up} gaps over {LONG:g} s, the longest {intervals.max():.3f} s"

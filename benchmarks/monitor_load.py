@@ -15,7 +15,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -25,10 +24,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from fcnet_ros.testing import Process, cpu_seconds, own_domain
+
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage")
-PATIENCE = 60.0  # [s]
+TIMEOUT = 60.0  # [s] for a response of the browser
 SETTLING = 3.0  # [s]
-TICKS = os.sysconf("SC_CLK_TCK")
 # Counts the pictures that were drawn with other joints than the one before.
 COUNT = """
 let last = "";
@@ -41,7 +41,7 @@ monitor.scene.draw = (picture) => {
   last = now;
 };
 """
-# Moves the slider "forward" to and fro, as a person does.
+# Moves the slider "forward" to and fro, as a user does.
 SLIDE = """
 const slider = document.getElementById("vx");
 window.sliding = setInterval(() => {
@@ -51,44 +51,8 @@ window.sliding = setInterval(() => {
 """
 
 
-class Launch:
-    """A launch of the suite, and what it prints."""
-
-    def __init__(self, folder: Path, *arguments: str) -> None:
-        self._log = folder / "launch.log"
-        with self._log.open("w") as log:
-            self._process = subprocess.Popen(
-                [
-                    "ros2",
-                    "launch",
-                    "fcnet_controller",
-                    "aliengo.launch.py",
-                    "monitor:=true",
-                    "monitor_port:=0",
-                    *arguments,
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
-
-    def until(self, pattern: str) -> str:
-        """The first group of the pattern in what is printed."""
-        deadline = time.monotonic() + PATIENCE
-        while not (found := re.search(pattern, self._log.read_text())):
-            if time.monotonic() > deadline or self._process.poll() is not None:
-                sys.exit(f"{self._log.read_text()}\nmonitor_load: no {pattern!r}; see above")
-            time.sleep(0.1)
-        return found[1]
-
-    def end(self) -> None:
-        """Ctrl-C."""
-        self._process.send_signal(signal.SIGINT)
-        self._process.wait()
-
-
 class Browser:
-    """A headless Chromium with one page, told what to do by the WebDriver protocol."""
+    """A headless Chromium with one page, driven through the WebDriver protocol."""
 
     def __init__(self, folder: Path, address: str) -> None:
         self._driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, text=True)
@@ -106,8 +70,10 @@ class Browser:
         """What a piece of JavaScript returns."""
         return self._call("/execute/sync", {"script": script, "args": []})
 
-    def close(self) -> None:
-        """End it."""
+    def __enter__(self) -> Browser:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
         self._call("", method="DELETE")
         self._driver.terminate()
         self._driver.wait()
@@ -117,8 +83,8 @@ class Browser:
         request = urllib.request.Request(
             self._base + path, content, {"Content-Type": "application/json"}, method=method
         )
-        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-            return json.load(answer)["value"]
+        with urllib.request.urlopen(request, timeout=TIMEOUT) as response:
+            return json.load(response)["value"]
 
 
 def main() -> None:
@@ -134,34 +100,34 @@ def main() -> None:
 
 
 def _measure(name: str, folder: Path, seconds: float, *arguments: str) -> None:
-    launch = Launch(folder, *arguments)
-    try:
-        address = launch.until(r"open (http://\S+) in a browser")
-        monitor = int(launch.until(r"\[monitor-\d+\]: process started with pid \[(\d+)\]"))
-        launch.until("(mode: walking)")
-        time.sleep(SETTLING)
-        _row(f"{name}, nobody watches", monitor, seconds)
-        browser = Browser(folder, address)
+    command = ["ros2", "launch", "fcnet_controller", "aliengo.launch.py", "monitor:=true", "monitor_port:=0"]
+    with own_domain() as domain:
+        launch = Process([*command, *arguments], domain)
         try:
+            address = launch.until_printed(r"open (http://\S+) in a browser")[1]
+            monitor = int(launch.until_printed(r"\[monitor-\d+\]: process started with pid \[(\d+)\]")[1])
+            launch.until_printed("mode: walking")
             time.sleep(SETTLING)
-            browser.run(COUNT)
-            _row(f"{name}, a page", monitor, seconds, browser)
-            browser.run(SLIDE)
-            time.sleep(SETTLING)
-            _row(f"{name}, its sliders drive", monitor, seconds, browser)
-            if (source := browser.run("return monitor.picture.source")) != "monitor":
-                sys.exit(f"monitor_load: the robot is driven by {source!r} and not by the page's sliders")
+            _print_row(f"{name}, no page", monitor, seconds)
+            with Browser(folder, address) as browser:
+                time.sleep(SETTLING)
+                browser.run(COUNT)
+                _print_row(f"{name}, a page", monitor, seconds, browser)
+                browser.run(SLIDE)
+                time.sleep(SETTLING)
+                _print_row(f"{name}, its sliders drive", monitor, seconds, browser)
+                if (source := browser.run("return monitor.picture.source")) != "monitor":
+                    sys.exit(f"monitor_load: the robot is driven by {source!r} and not by the page's sliders")
         finally:
-            browser.close()
-    finally:
-        launch.end()
+            launch.end()
+            launch.clean_up()
 
 
-def _row(name: str, monitor: int, seconds: float, browser: Browser | None = None) -> None:
-    parts: dict[str, Callable[[], float]] = {"monitor": lambda: _used(monitor), "idle": _idle}
+def _print_row(name: str, monitor: int, seconds: float, browser: Browser | None = None) -> None:
+    parts: dict[str, Callable[[], float]] = {"monitor": lambda: cpu_seconds(monitor), "idle": _idle}
     if browser is not None:
         parts |= {
-            "browser": lambda: sum(map(_used, _family(browser.process))),
+            "browser": lambda: sum(map(cpu_seconds, _family(browser.process))),
             "drawn": lambda: float(browser.run("return window.different")),
         }
     begun, before = time.monotonic(), {part: read() for part, read in parts.items()}
@@ -172,20 +138,11 @@ def _row(name: str, monitor: int, seconds: float, browser: Browser | None = None
     if browser is not None:
         received = browser.run(
             "return parseInt(document.getElementById('link').textContent)"
-        )  # in the last two seconds
+        )  # over the last two seconds
         seen = f"{100 * rate['browser']:8.0f} {received:9.0f} {rate['drawn']:6.1f}"
     print(
         f"{name:<34} {100 * rate['monitor']:8.1f} {seen} {100 * rate['idle'] / (os.cpu_count() or 1):6.0f}", flush=True
     )
-
-
-def _used(process: int) -> float:
-    """Seconds of processor that a process has used; 0 for one that has ended."""
-    try:
-        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def _family(process: int) -> list[int]:
@@ -199,7 +156,7 @@ def _family(process: int) -> list[int]:
 
 def _idle() -> float:
     """Seconds that all processors together have been idle."""
-    return int(Path("/proc/stat").read_text().split()[4]) / TICKS
+    return int(Path("/proc/stat").read_text().split()[4]) / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

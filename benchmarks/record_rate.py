@@ -7,63 +7,34 @@ Run it in a shell after `. env.sh`, on an otherwise idle machine; other work on 
 from __future__ import annotations
 
 import argparse
-import os
-import signal
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-import rclpy
-from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.serialization import serialize_message
 from rosbags.rosbag2 import Reader
 from sensor_msgs.msg import JointState
 
+from fcnet_ros.testing import Client, Process, cpu_seconds, own_domain, wait_until
+
 JOINTS = 12
-PATIENCE = 30.0  # [s] until the recorder listens
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
-class Source(Node):
-    """Publishes joint states on all topics, round after round."""
-
-    def __init__(self, topics: int, reliable: bool) -> None:
-        super().__init__("record_rate_source")
-        reliability = ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT
-        profile = QoSProfile(depth=10, reliability=reliability)
-        names = [f"topic_{number:02d}" for number in range(topics)]
-        self.sources: list[Publisher] = [self.create_publisher(JointState, name, profile) for name in names]
-        values = [0.1] * JOINTS
-        joints = [f"joint_{number}" for number in range(JOINTS)]
-        self._content = serialize_message(JointState(name=joints, position=values, velocity=values, effort=values))
-
-    def wait_for_listener(self) -> None:
-        """Wait until somebody listens to every topic."""
-        end = time.monotonic() + PATIENCE
-        while not all(source.get_subscription_count() for source in self.sources):
-            if time.monotonic() > end:
-                raise SystemExit(f"record_rate: the recorder does not listen to every topic within {PATIENCE:g} s")
-            time.sleep(0.1)
-
-    def publish_for(self, duration: float, rate: float) -> int:
-        """Publish for `duration` [s] at `rate` [Hz] on every topic; return the number of messages."""
-        rounds = int(duration * rate)
-        start = time.monotonic()
-        for number in range(rounds):
-            for source in self.sources:
-                source.publish(self._content)
-            time.sleep(max(0.0, start + (number + 1) / rate - time.monotonic()))
-        return rounds * len(self.sources)
-
-
-def cpu_seconds(process: int) -> float:
-    """Return the time that a process has spent on a core [s]."""
-    fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
+def publish_for(publishers: list[Publisher], duration: float, rate: float) -> int:
+    """Publish joint states for `duration` [s] at `rate` [Hz] on every topic; return the number of messages."""
+    values = [0.1] * JOINTS
+    names = [f"joint_{number}" for number in range(JOINTS)]
+    content = serialize_message(JointState(name=names, position=values, velocity=values, effort=values))
+    cycles = int(duration * rate)
+    start = time.monotonic()
+    for number in range(cycles):
+        for publisher in publishers:
+            publisher.publish(content)
+        time.sleep(max(0.0, start + (number + 1) / rate - time.monotonic()))
+    return cycles * len(publishers)
 
 
 def main() -> int:
@@ -74,24 +45,26 @@ def main() -> int:
     parser.add_argument("--duration", type=float, default=30.0, help="[s]")
     parser.add_argument("--reliable", action="store_true", help="instead of best effort, as sensors are published")
     arguments = parser.parse_args()
-    os.environ.setdefault("ROS_DOMAIN_ID", str(1 + os.getpid() % 100))
-    rclpy.init()
-    source = Source(arguments.topics, arguments.reliable)
-    with tempfile.TemporaryDirectory() as folder:
+    reliability = ReliabilityPolicy.RELIABLE if arguments.reliable else ReliabilityPolicy.BEST_EFFORT
+    topics = [f"topic_{number:02d}" for number in range(arguments.topics)]
+    with own_domain() as domain, tempfile.TemporaryDirectory() as folder:
+        client = Client(domain, "record_rate_source")
+        profile = QoSProfile(depth=10, reliability=reliability)
+        publishers = [client.node.create_publisher(JointState, topic, profile) for topic in topics]
         bag = Path(folder) / "bag"
-        command = ["ros2", "bag", "record", "-o", str(bag), *(topic.topic_name for topic in source.sources)]
-        recorder = subprocess.Popen(command)
+        recorder = Process(["ros2", "bag", "record", "-o", str(bag), *(f"/{topic}" for topic in topics)], domain)
         try:
-            source.wait_for_listener()
+            wait_until(lambda: all(one.get_subscription_count() for one in publishers), "a recorder of every topic")
             time.sleep(1.0)
-            before, started = cpu_seconds(recorder.pid), time.monotonic()
-            sent = source.publish_for(arguments.duration, arguments.rate)
+            before, started = cpu_seconds(recorder.process.pid), time.monotonic()
+            sent = publish_for(publishers, arguments.duration, arguments.rate)
             elapsed = time.monotonic() - started
-            share = (cpu_seconds(recorder.pid) - before) / elapsed
+            share = (cpu_seconds(recorder.process.pid) - before) / elapsed
             time.sleep(1.0)
         finally:
-            recorder.send_signal(signal.SIGINT)
-            recorder.wait()
+            recorder.end()
+            recorder.clean_up()
+            client.close()
         with Reader(bag) as reader:
             recorded = reader.message_count
         size = sum(file.stat().st_size for file in bag.iterdir())

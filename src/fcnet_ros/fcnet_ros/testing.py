@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -45,6 +46,15 @@ def wait_until(condition: Callable[[], Any], what: str | Callable[[], str], time
         if time.monotonic() > deadline:
             raise AssertionError(f"{what if isinstance(what, str) else what()}: not within {timeout:g} s")
         time.sleep(POLL_INTERVAL)
+
+
+def cpu_seconds(process: int) -> float:
+    """Processor time that a process has used [s]; 0 for one that has ended."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
@@ -102,6 +112,19 @@ class Process:
     def output(self) -> str:
         """All that was printed so far."""
         return "".join(self.lines)
+
+    def until_printed(self, pattern: str, timeout: float = TIMEOUT) -> re.Match[str]:
+        """Wait until the output matches a regular expression; AssertionError with the output where it does not."""
+        found: list[re.Match[str]] = []
+
+        def is_printed() -> bool:
+            ended = not self.alive
+            found.extend(re.finditer(pattern, self.output))
+            assert found or not ended, f"{pattern!r} was not printed:\n{self.output}"
+            return bool(found)
+
+        wait_until(is_printed, lambda: f"{pattern!r} in this output\n{self.output}", timeout)
+        return found[0]
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal to the process group, as a terminal does with Ctrl-C."""
