@@ -1,4 +1,4 @@
-"""Bags of a made-up walk, with faults of known size: what replay is tested, damaged and timed with."""
+"""Bags of a made-up walk, with faults of known size: with which replay is tested, damaged and timed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from rosbags.interfaces import Connection
+from rosbags.interfaces import Connection, Nodetype
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
 from rosbags.typesys import Stores, get_typestore
 
@@ -21,6 +21,7 @@ from fcnet_core.runtime import load_policy
 
 Array = npt.NDArray[np.float64]
 TYPES = get_typestore(Stores.ROS2_JAZZY)
+VECTOR = "geometry_msgs/msg/Vector3"
 EPOCH = 1_700_000_000.0  # [s] when the made-up walk begins
 KINDS = {
     "joint_states": "sensor_msgs/msg/JointState",
@@ -36,15 +37,15 @@ OTHER_KINDS = {
     "keyboard/cmd_vel": "geometry_msgs/msg/Twist",
     "diagnostics": "diagnostic_msgs/msg/DiagnosticArray",
 }
-Messages = list[tuple[float, str, Any]]  # when it is received, from the beginning of the walk [s], its topic, a message
+Messages = list[tuple[float, str, Any]]  # time of arrival since the beginning of the walk [s], topic, message
 
 
 @dataclass
 class MadeBag:
     """seconds of walk; rate [Hz] of the states. error [rad]: added to every target that is sent; gap: (from, to) [s]
     without states; late: how many joint states are received 0.1 s after their stamp; roll [rad] of the trunk; effort
-    [Nm] of every joint; slow [m/s]: by how much the robot is slower than told; without: topics left out; edit: changes
-    the messages, and may add some of OTHER_KINDS.
+    [Nm] of every joint; slow [m/s]: by how much the robot is slower than commanded; without: topics left out; edit:
+    changes the messages, and may add some of OTHER_KINDS.
     """
 
     model: PolicyModel
@@ -96,8 +97,8 @@ class MadeBag:
             position, velocity = self._joints(time)
             delay = 0.1 if index < self.late else 0.001
             found.append((time + delay, "joint_states", _joint_state(time, position, velocity, self.effort)))
-            found.append((time + 0.001, "imu/data", _imu(time, self._orientation(time))))
-            found.append((time + 0.001, "odom", _odometry(time, self._orientation(time), 0.5 - self.slow)))
+            found.append((time + 0.001, "imu/data", _imu(time, self._orientation())))
+            found.append((time + 0.001, "odom", _odometry(time, self._orientation(), 0.5 - self.slow)))
         found += [(time, "cmd_vel", twist(0.5)) for time in np.arange(0.0, self.seconds, 0.05).tolist()]
         return found + self._steps()
 
@@ -112,28 +113,28 @@ class MadeBag:
             seen = float(times[np.searchsorted(times, cycle - 0.003, side="right") - 1])
             command = shaper.step(np.array([0.5, *[0.0] * 8]))[0]
             position, velocity = self._joints(seen)
-            observation = assemble_observation(
-                self._orientation(seen), [0.1, 0.0, 0.0], position, velocity, last, command
-            )
+            observation = assemble_observation(self._orientation(), [0.1, 0.0, 0.0], position, velocity, last, command)
             reach = self.robot.safety.max_target_rate * period
             action = np.clip(policy.step(observation).astype(np.float64), last - reach, last + reach)
             previous, last = sent_at, np.clip(action, self.robot.lower, self.robot.upper) + self.error
             sent_at = cycle + 0.002
-            told = PolicyStep(EPOCH + sent_at, EPOCH + previous, EPOCH + seen, EPOCH + seen, step == 0, command)
+            stamps = EPOCH + sent_at, EPOCH + previous, EPOCH + seen, EPOCH + seen
+            policy_step = PolicyStep(*stamps, step == 0, command)
             found.append((sent_at + 0.001, "joint_trajectory", _trajectory(sent_at, last)))
-            found.append((sent_at + 0.001, "controller/policy_step", _numbers(told.vector())))
+            values = _make("std_msgs/msg/Float64MultiArray", data=policy_step.vector())
+            found.append((sent_at + 0.001, "controller/policy_step", values))
         return found
 
     def _joints(self, time: float) -> tuple[Array, Array]:
         phase = 2 * np.pi * 2.5 * time + np.arange(12)
         return self.robot.stand_pose + 0.1 * np.sin(phase), 0.1 * 2 * np.pi * 2.5 * np.cos(phase)
 
-    def _orientation(self, _time: float) -> Array:
+    def _orientation(self) -> Array:
         return np.array([np.sin(self.roll / 2), 0.0, 0.0, np.cos(self.roll / 2)])
 
 
 def stood_before(messages: Messages) -> Messages:
-    """An edit: the mode is told as a controller does, standing, and walking just after the policy's first target."""
+    """An edit: the mode as a controller publishes it, standing, and walking just after the policy's first target."""
     others = [entry for entry in messages if entry[1] != "controller/mode"]
     return [(-0.01, "controller/mode", text("standing")), (0.024, "controller/mode", text("walking")), *others]
 
@@ -144,17 +145,29 @@ def _write(writer: Writer, connection: Connection, received: float, message: Any
 
 
 def _make(kind: str, **fields: Any) -> Any:
-    return TYPES.types[kind](**fields)
+    """A message of this type with these fields; the others are zero or empty."""
+    definitions = TYPES.fielddefs[kind][1]
+    return TYPES.types[kind](**{name: fields[name] if name in fields else _zero(of) for name, of in definitions})
+
+
+def _zero(field_type: Any) -> Any:
+    node, detail = field_type
+    if node is Nodetype.NAME:
+        return _make(detail)
+    if node is Nodetype.BASE:
+        return "" if detail[0] == "string" else 0
+    return np.zeros(detail[1])  # a sequence's size is 0
 
 
 def _header(time: float) -> Any:
     whole = round((EPOCH + time) * 1e9)
     stamp = _make("builtin_interfaces/msg/Time", sec=whole // 10**9, nanosec=whole % 10**9)
-    return _make("std_msgs/msg/Header", stamp=stamp, frame_id="")
+    return _make("std_msgs/msg/Header", stamp=stamp)
 
 
-def _vector(x: float, y: float, z: float) -> Any:
-    return _make("geometry_msgs/msg/Vector3", x=x, y=y, z=z)
+def _pose(height: float, orientation: Array) -> Any:
+    place = _make("geometry_msgs/msg/Point", z=height)
+    return _make("geometry_msgs/msg/Pose", position=place, orientation=_quaternion(orientation))
 
 
 def _quaternion(orientation: Array) -> Any:
@@ -162,44 +175,31 @@ def _quaternion(orientation: Array) -> Any:
 
 
 def twist(forward: float) -> Any:
-    """A command to walk ahead [m/s]."""
-    return _make("geometry_msgs/msg/Twist", linear=_vector(forward, 0.0, 0.0), angular=_vector(0.0, 0.0, 0.0))
+    """A velocity command straight ahead [m/s]."""
+    return _make("geometry_msgs/msg/Twist", linear=_make(VECTOR, x=forward))
 
 
 def pose(height: float) -> Any:
     """A command of the trunk's height, as an offset [m]."""
-    place = _make("geometry_msgs/msg/Point", x=0.0, y=0.0, z=height)
-    return _make("geometry_msgs/msg/Pose", position=place, orientation=_quaternion(np.array([0.0, 0.0, 0.0, 1.0])))
+    return _pose(height, np.array([0.0, 0.0, 0.0, 1.0]))
 
 
-def health(cycles: int, space: str = "") -> Any:
-    """How many cycles a controller says to have run; space: its namespace, with a slash at its end."""
+def health(cycles: int, namespace: str = "") -> Any:
+    """Diagnostics of a controller that has run so many cycles; namespace: with a slash at its end."""
     values = {"mode": "walking", "cycles": str(cycles), "rate_hz": "50"}
     pairs = [_make("diagnostic_msgs/msg/KeyValue", key=key, value=value) for key, value in values.items()]
-    name = f"{space}controller: control"
-    status = _make("diagnostic_msgs/msg/DiagnosticStatus", level=0, name=name, message="", hardware_id="", values=pairs)
+    status = _make("diagnostic_msgs/msg/DiagnosticStatus", name=f"{namespace}controller: control", values=pairs)
     return _make("diagnostic_msgs/msg/DiagnosticArray", header=_header(0.0), status=[status])
 
 
-def text(words: str) -> Any:
-    """A message of words."""
-    return _make("std_msgs/msg/String", data=words)
-
-
-def _numbers(values: Array) -> Any:
-    layout = _make("std_msgs/msg/MultiArrayLayout", dim=[], data_offset=0)
-    return _make("std_msgs/msg/Float64MultiArray", layout=layout, data=values)
+def text(content: str) -> Any:
+    """A String."""
+    return _make("std_msgs/msg/String", data=content)
 
 
 def _joint_state(time: float, position: Array, velocity: Array, effort: float) -> Any:
-    return _make(
-        "sensor_msgs/msg/JointState",
-        header=_header(time),
-        name=list(JOINT_NAMES),
-        position=position,
-        velocity=velocity,
-        effort=np.full(12, effort),
-    )
+    values = {"position": position, "velocity": velocity, "effort": np.full(12, effort)}
+    return _make("sensor_msgs/msg/JointState", header=_header(time), name=list(JOINT_NAMES), **values)
 
 
 def _imu(time: float, orientation: Array) -> Any:
@@ -207,36 +207,22 @@ def _imu(time: float, orientation: Array) -> Any:
         "sensor_msgs/msg/Imu",
         header=_header(time),
         orientation=_quaternion(orientation),
-        orientation_covariance=np.zeros(9),
-        angular_velocity=_vector(0.1, 0.0, 0.0),
-        angular_velocity_covariance=np.zeros(9),
-        linear_acceleration=_vector(0.0, 0.0, 9.81),
-        linear_acceleration_covariance=np.zeros(9),
+        angular_velocity=_make(VECTOR, x=0.1),
+        linear_acceleration=_make(VECTOR, z=9.81),
     )
 
 
 def _trajectory(time: float, position: Array) -> Any:
-    none = np.empty(0)
-    at_once = _make("builtin_interfaces/msg/Duration", sec=0, nanosec=0)
-    point = _make(
-        "trajectory_msgs/msg/JointTrajectoryPoint",
-        positions=position,
-        velocities=none,
-        accelerations=none,
-        effort=none,
-        time_from_start=at_once,
-    )
+    point = _make("trajectory_msgs/msg/JointTrajectoryPoint", positions=position)
     names = list(JOINT_NAMES)
     return _make("trajectory_msgs/msg/JointTrajectory", header=_header(time), joint_names=names, points=[point])
 
 
 def _odometry(time: float, orientation: Array, forward: float) -> Any:
-    place = _make("geometry_msgs/msg/Point", x=0.0, y=0.0, z=0.36)
-    pose = _make("geometry_msgs/msg/Pose", position=place, orientation=_quaternion(orientation))
     return _make(
         "nav_msgs/msg/Odometry",
         header=_header(time),
         child_frame_id="trunk",
-        pose=_make("geometry_msgs/msg/PoseWithCovariance", pose=pose, covariance=np.zeros(36)),
-        twist=_make("geometry_msgs/msg/TwistWithCovariance", twist=twist(forward), covariance=np.zeros(36)),
+        pose=_make("geometry_msgs/msg/PoseWithCovariance", pose=_pose(0.36, orientation)),
+        twist=_make("geometry_msgs/msg/TwistWithCovariance", twist=twist(forward)),
     )
