@@ -1,30 +1,22 @@
-"""A fake board with the MuJoCo robot behind it, and the real bridge and controller as processes before it."""
+"""A fake board with the MuJoCo robot behind it, and the real bridge and controller as processes in front of it."""
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import Twist
-from rclpy.executors import SingleThreadedExecutor
-from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import String
-from std_srvs.srv import SetBool, Trigger
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from fcnet_core.robot import JOINT_NAMES, Robot
-from fcnet_ros.program import participant_profile
+from fcnet_core.robot import Robot
+from fcnet_ros.testing import COMMAND_PERIOD, LATCHED, TIMEOUT, Client, Process
 from quadruped_sim.live_robot import MotorDrivenRobot
 from quadruped_sim.terrain import named_terrain
 from sim_bridge.mujoco_board import MujocoPhysics
@@ -32,301 +24,238 @@ from unitree_lowlevel.codec import GEN33
 from unitree_lowlevel.fake_board.board import PERIOD, FakeBoard
 from unitree_lowlevel.fake_board.faults import BoardFaults
 
-PATIENCE = 60.0  # [s] for a process to be ready or a mode to be reached
-INTRUSION_PERIOD = 0.02  # [s]
 WALKING_SPEED = 0.3  # [m/s]
-FORGETTING = 1.0  # [s] after which the bridge's packet loss is about the present alone
+LOSS_PERIOD = 1.0  # [s] after which the bridge's packet loss is about the present alone
 ATTEMPTS = 5
 
 
 class ModeNotReachedError(RuntimeError):
-    """Something else than the fault under test has kept the robot from a mode."""
+    """Something other than the fault under test has kept the robot from a mode."""
 
 
-class RestartableProgram:
+class Program:
     """A program of the suite that can be ended in every way and started again; its output goes to a file."""
 
-    def __init__(self, command: list[str], log: Path) -> None:
-        self._command, self._log = command, log
-        self._process: subprocess.Popen[bytes] | None = None
+    def __init__(self, command: list[str], domain: int, log: Path) -> None:
+        self._command, self._domain, self._log = command, domain, log
+        self._process: Process | None = None
 
     @property
     def alive(self) -> bool:
-        """Whether it runs."""
-        return self._process is not None and self._process.poll() is None
+        """Whether it is running."""
+        return self._process is not None and self._process.alive
 
     def start(self) -> None:
-        """Start it, unless it runs."""
-        if self.alive:
-            return
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(self._command, stdout=log, stderr=log, start_new_session=True)
+        """Start it, unless it is running."""
+        if not self.alive:
+            ended, self._process = self._process, Process(self._command, self._domain)
+            self._save(ended)
 
-    def kill(self) -> None:
-        """End it without warning."""
-        self._signal(signal.SIGKILL)
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal."""
+        assert self._process is not None
+        self._process.send(number)
 
     def replace(self) -> None:
-        """End it without warning, and start it again at once, as systemd would."""
+        """Kill it and start it again at once, as systemd would."""
+        self.send(signal.SIGKILL)
         assert self._process is not None
-        self.kill()
         self._process.wait()
         self.start()
 
-    def terminate(self) -> None:
-        """Ask it to end."""
-        self._signal(signal.SIGTERM)
-
-    def freeze(self) -> None:
-        """Stop it where it is."""
-        self._signal(signal.SIGSTOP)
-
-    def thaw(self) -> None:
-        """Let it go on."""
-        self._signal(signal.SIGCONT)
-
     def end(self) -> None:
-        """Make sure that it has ended."""
+        """End it, whatever state it is in."""
         if self._process is not None and self.alive:
-            self.thaw()
-            self.terminate()
+            self.send(signal.SIGCONT)
             try:
-                self._process.wait(10.0)
+                self._process.end(signal.SIGTERM, 10.0)
             except subprocess.TimeoutExpired:
-                self.kill()
-                self._process.wait()
+                self.send(signal.SIGKILL)
 
-    def _signal(self, number: int) -> None:
-        assert self._process is not None
-        os.killpg(self._process.pid, number)
+    def close(self) -> None:
+        """End it and complete its log."""
+        self.end()
+        self._save(self._process)
+
+    def _save(self, process: Process | None) -> None:
+        if process is not None:
+            process.clean_up()
+            with self._log.open("a") as log:
+                log.write(process.output)
 
 
-class WatchedNews:
-    """What bridge and controller say over ROS, with the times at which it was heard [s, time.monotonic]."""
+class Events:
+    """Times [s, time.monotonic] at which bridge and controller reported a trip, a fault, a warning, since `clear`.
+
+    health: the values of the bridge's newest diagnostics.
+    """
 
     def __init__(self) -> None:
-        self.mode = ""
-        self.fault = ""  # the bridge's
-        self.phase = ""
         self.health: dict[str, str] = {}
-        self.first_fault: tuple[float, str] | None = None
+        self.clear()
+
+    def clear(self) -> None:
+        """Drop all times."""
+        self.trip: tuple[float, str] | None = None  # the bridge's first
         self.controller_fault: float | None = None
-        self.told: dict[str, float] = {}
+        self.warnings: dict[str, float] = {}
 
-    def forget(self) -> None:
-        """Forget everything but the present state."""
-        self.first_fault = self.controller_fault = None
-        self.told = {}
-
-    def hear_mode(self, message: String) -> None:
+    def take_mode(self, message: String) -> None:
         """The controller's mode."""
-        self.mode = message.data
-        if self.mode == "fault" and self.controller_fault is None:
+        if message.data == "fault" and self.controller_fault is None:
             self.controller_fault = time.monotonic()
 
-    def hear_fault(self, message: String) -> None:
-        """The bridge's trip, or that there is none."""
-        self.fault = message.data
-        if self.fault and self.first_fault is None:
-            self.first_fault = (time.monotonic(), self.fault.split(":")[0])
+    def take_fault(self, message: String) -> None:
+        """The bridge's trip, empty for none."""
+        if message.data and self.trip is None:
+            self.trip = (time.monotonic(), message.data.split(":")[0])
 
-    def hear_health(self, message: DiagnosticArray) -> None:
+    def take_health(self, message: DiagnosticArray) -> None:
         """The bridge's warnings, once a second."""
         for status in message.status:
             values = {pair.key: pair.value for pair in status.values}
-            if "phase" not in values:
-                continue
-            self.health, self.phase = values, values["phase"]
-            for name in re.findall(r"(?:^|; )([a-z_]+): ", values["warnings"]):
-                self.told.setdefault(name, time.monotonic())
+            if {"phase", "warnings"} <= values.keys():
+                self.health = values
+                for name in re.findall(r"(?:^|; )([a-z_]+): ", values["warnings"]):
+                    self.warnings.setdefault(name, time.monotonic())
 
 
 class FaultRig:
-    """Everything that a fault needs: a board, a bridge and a controller that can be brought into any mode."""
+    """Board, bridge and controller, which can be brought into any mode; `client` sees and commands them."""
 
-    def __init__(self, robot: Robot, logs: Path, allowed_stiffness: float) -> None:
+    def __init__(self, robot: Robot, domain: int, logs: Path, allowed_stiffness: float) -> None:
         self.robot = robot
         self.allowed_stiffness = allowed_stiffness  # [Nm/rad]
-        self.news = WatchedNews()
+        self.intruder = ""  # publishes joint_trajectory beside the controller: "nan", "jump" (a far pose) or not at all
         self._physics = MujocoPhysics(MotorDrivenRobot(robot, named_terrain("flat"), timestep=PERIOD))
         self.board = FakeBoard(GEN33, self._physics)
-        self._intrusion = ""
-        self._context = rclpy.Context()
-        with participant_profile():
-            rclpy.init(context=self._context)
-            self._node = rclpy.create_node("fault_matrix", context=self._context)
-        self._listen()
-        self._executor = SingleThreadedExecutor(context=self._context)
-        self._executor.add_node(self._node)
-        self._closing = threading.Event()
-        self._threads = [threading.Thread(target=turn, daemon=True) for turn in (self._spin, self._drive)]
         host, port = self.board.address
         network = ["-p", f"network.target:={host}", "-p", f"network.port:={port}", "-p", "network.local_port:=0"]
         bridge = ["ros2", "run", f"{robot.name}_bridge", "bridge", "--ros-args", *network, "-p", "auto_start:=true"]
         controller = ["ros2", "run", "fcnet_controller", "controller", "--ros-args", "-p", f"robot:={robot.name}"]
-        self.bridge = RestartableProgram(bridge, logs / f"{robot.name}_bridge.log")
-        self.controller = RestartableProgram([*controller, "-p", "auto_activate:=true"], logs / "controller.log")
+        self.bridge = Program(bridge, domain, logs / f"{robot.name}_bridge.log")
+        self.controller = Program([*controller, "-p", "auto_activate:=true"], domain, logs / "controller.log")
+        self.events = Events()
+        self.client = Client(domain, "fault_matrix")
+        self.client.subscribe(String, "controller/mode", self.events.take_mode, LATCHED)
+        self.client.subscribe(String, "robot_fault", self.events.take_fault, LATCHED)
+        self.client.subscribe(DiagnosticArray, "/diagnostics", self.events.take_health, 10)
+        self._closing = threading.Event()
+        self._driver = threading.Thread(target=self._drive, daemon=True)
 
     def __enter__(self) -> FaultRig:
         self.board.start()
-        for thread in self._threads:
-            thread.start()
+        self._driver.start()
         self.bring_up()
         return self
 
     def __exit__(self, *_error: object) -> None:
-        for program in (self.controller, self.bridge):
-            program.end()
+        self.controller.close()
+        self.bridge.close()
         self._closing.set()
-        for thread in self._threads:
-            thread.join()
-        self._executor.shutdown()
-        self._node.destroy_node()
-        rclpy.shutdown(context=self._context)
+        self._driver.join()
+        self.client.close()
         self.board.stop()
 
     def bring_up(self) -> None:
-        """Start what does not run, and wait until it is ready."""
-        news = self.news
+        """Start what is not running, and wait until it is ready."""
         if not self.bridge.alive:
-            news.phase = news.fault = ""
+            self._expect_new_bridge()
         if not self.controller.alive:
-            news.mode = ""
+            self.client.mode = ""
         self.bridge.start()
         self.controller.start()
-        self.until(lambda: news.phase not in ("", "waiting") and news.mode != "", "bridge and controller are ready")
+        self.client.until(
+            lambda: self.events.health.get("phase", "waiting") != "waiting" and self.client.mode,
+            "a ready bridge and controller",
+        )
 
     def prepare(self, mode: str) -> None:
         """Bring a healthy robot into a mode of the controller, lying where the mode is passive or fault."""
         for _ in range(ATTEMPTS):
             self.recover()
             self._physics.reset()
-            time.sleep(FORGETTING)
+            time.sleep(LOSS_PERIOD)
             with suppress(ModeNotReachedError):
                 return self._enter(mode)
         raise TimeoutError(f"{mode} was not reached in {ATTEMPTS} attempts; is this computer too busy?")
 
-    def _enter(self, mode: str) -> None:
-        if mode in ("passive", "fault"):
-            self._wait_for_health()
-        if mode == "fault":
-            self.request("controller/emergency_stop")
-            self._reach("fault")
-        elif mode != "passive":
-            self._ask("stand_up", "standing_up", 1.0)
-            if mode != "standing_up":
-                self._reach("standing")
-                time.sleep(0.3)
-            if mode == "walking":
-                self._ask("walk", "walking", 1.2)
-            elif mode == "lying_down":
-                self._ask("lie_down", "lying_down", 0.3)
-            if self.news.mode != mode:
-                raise ModeNotReachedError
-
     def recover(self) -> float:
-        """Leave trip and fault as a person would; returns how long it took until the robot was passive [s]."""
+        """Leave trip and fault as an operator would; returns how long it took until the robot was passive [s]."""
         began = time.monotonic()
         self.bring_up()
-        bridge, news = f"{self.robot.name}_bridge", self.news
-        while news.fault or news.mode != "passive":
-            if news.fault:
-                self.request(f"{bridge}/reset")
-            elif news.mode == "fault":
-                self.request("controller/reset")
-            elif news.mode:
-                self.request("controller/emergency_stop")
+        client = self.client
+        while client.fault or client.mode != "passive":
+            if client.fault:
+                client.call(f"{self.robot.name}_bridge/reset")
+            elif client.mode == "fault":
+                client.call("controller/reset")
+            elif client.mode:
+                client.emergency_stop("controller")
             time.sleep(0.05)
-            if time.monotonic() > began + PATIENCE:
-                raise TimeoutError(f"no recovery: mode {news.mode!r}, bridge {news.fault!r}")
+            if time.monotonic() > began + TIMEOUT:
+                raise TimeoutError(f"no recovery: mode {client.mode!r}, bridge {client.fault!r}")
         return time.monotonic() - began
 
     def set_faults(self, faults: BoardFaults) -> None:
         """Let the board have these faults and no others."""
         self.board.faults = faults
 
+    def set_intruder(self, kind: str) -> None:
+        """See `intruder`."""
+        self.intruder = kind
+
     def replace_bridge(self) -> None:
-        """Kill the bridge; the next one is on its way when this returns."""
+        """Kill the bridge; the next one is starting when this returns."""
         self.bridge.replace()
-        self.news.phase = self.news.fault = ""
+        self._expect_new_bridge()
 
-    def stop_bridge(self) -> None:
-        """Call the bridge's emergency stop."""
-        self.request(f"{self.robot.name}_bridge/emergency_stop")
+    def restart_bridge(self) -> None:
+        """End the bridge, start another one, and wait until it is ready."""
+        self.bridge.end()
+        self.bring_up()
 
-    def intrude(self, how: str) -> None:
-        """Publish joint_trajectory beside the controller: "nan", "jump" (far from where the joints are) or nothing."""
-        self._intrusion = how
+    def _expect_new_bridge(self) -> None:
+        self.events.health, self.client.fault = {}, None
 
-    def request(self, name: str) -> bool:
-        """Call a service; whether it was accepted."""
-        stop = name.endswith("emergency_stop")
-        client = self._clients[name]
-        if not client.wait_for_service(PATIENCE):
-            raise TimeoutError(f"there is no service {name}")
-        answered = threading.Event()
-        future = client.call_async(SetBool.Request(data=True) if stop else Trigger.Request())
-        future.add_done_callback(lambda _: answered.set())
-        return answered.wait(5.0) and bool(future.result().success)
+    def _enter(self, mode: str) -> None:
+        if mode in ("passive", "fault"):  # without warnings left from before
+            self.events.health = {}
+            self.client.until(lambda: self.events.health.get("warnings") == "", "a bridge without warnings")
+        if mode == "fault":
+            self.client.emergency_stop("controller")
+            self._reach("fault")
+        elif mode != "passive":
+            self._request("stand_up", "standing_up", 1.0)
+            if mode != "standing_up":
+                self._reach("standing")
+                time.sleep(0.3)
+            if mode == "walking":
+                self._request("walk", "walking", 1.2)
+            elif mode == "lying_down":
+                self._request("lie_down", "lying_down", 0.3)
+            if self.client.mode != mode:
+                raise ModeNotReachedError
 
-    def until(self, condition: Callable[[], bool], what: str, timeout: float = PATIENCE) -> None:
-        """Wait until `condition()` holds."""
-        end = time.monotonic() + timeout
-        while not condition():
-            if time.monotonic() > end:
-                raise TimeoutError(f"{what}: not within {timeout:g} s (mode {self.news.mode!r}, {self.news.fault!r})")
-            time.sleep(0.002)
-
-    def _wait_for_health(self) -> None:
-        """Wait until the bridge has no warnings left of what was before."""
-        self.news.health = {}
-        self.until(lambda: self.news.health.get("warnings") == "", "a bridge without warnings")
-
-    def _ask(self, request: str, mode: str, settle: float) -> None:
-        if not self.request(f"controller/{request}"):
+    def _request(self, name: str, mode: str, settle: float) -> None:
+        if not self.client.call(f"controller/{name}").success:
             raise ModeNotReachedError
         self._reach(mode)
         time.sleep(settle)
 
     def _reach(self, mode: str) -> None:
         """Wait for a mode; a fault on the way, as on a busy computer, ends the attempt."""
-        self.until(lambda: self.news.mode in (mode, "fault"), mode)
-        if self.news.mode != mode:
+        self.client.until(lambda: self.client.mode in (mode, "fault"), f"mode {mode}")
+        if self.client.mode != mode:
             raise ModeNotReachedError
 
-    def _listen(self) -> None:
-        node, news = self._node, self.news
-        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        node.create_subscription(String, "controller/mode", news.hear_mode, latched)
-        node.create_subscription(String, "robot_fault", news.hear_fault, latched)
-        node.create_subscription(DiagnosticArray, "/diagnostics", news.hear_health, 10)
-        self._velocity = node.create_publisher(Twist, "cmd_vel", 10)
-        self._targets = node.create_publisher(JointTrajectory, "joint_trajectory", 1)
-        triggers = [f"{self.robot.name}_bridge/reset", *(f"controller/{name}" for name in _REQUESTS)]
-        stops = [f"{self.robot.name}_bridge/emergency_stop", "controller/emergency_stop"]
-        self._clients: dict[str, Any] = {name: node.create_client(Trigger, name) for name in triggers}
-        self._clients |= {name: node.create_client(SetBool, name) for name in stops}
-
-    def _spin(self) -> None:
-        while not self._closing.is_set():
-            self._executor.spin_once(timeout_sec=0.1)
-
     def _drive(self) -> None:
-        """Send cmd_vel while walking, and whatever an intruder sends."""
+        """Publish cmd_vel while walking, and the intruder's targets."""
         forward = Twist()
         forward.linear.x = WALKING_SPEED
-        while not self._closing.wait(INTRUSION_PERIOD):
-            if self.news.mode == "walking":
-                self._velocity.publish(forward)
-            if self._intrusion:
-                self._targets.publish(self._intruder())
-
-    def _intruder(self) -> JointTrajectory:
-        pose = np.where(np.arange(12) % 3 == 1, self.robot.upper, self.robot.stand_pose)  # thighs all the way back
-        positions = np.full(12, np.nan) if self._intrusion == "nan" else pose
-        return JointTrajectory(
-            joint_names=list(JOINT_NAMES), points=[JointTrajectoryPoint(positions=positions.tolist())]
-        )
-
-
-_REQUESTS = ("stand_up", "walk", "lie_down", "reset")
+        far = np.where(np.arange(12) % 3 == 1, self.robot.upper, self.robot.stand_pose)  # thighs all the way back
+        while not self._closing.wait(COMMAND_PERIOD):
+            if self.client.mode == "walking":
+                self.client.velocity.publish(forward)
+            if self.intruder:
+                self.client.send_targets((np.full(12, np.nan) if self.intruder == "nan" else far).tolist())
