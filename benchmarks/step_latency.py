@@ -19,19 +19,79 @@ import json
 import platform
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from eager_step import EagerPolicy
+from torch import Tensor
+from torch.nn import functional
 
 from fcnet_core.model_file import PolicyModel, card_for_robot, load_model
-from fcnet_core.policies.fcnet.config import FCNetConfig
+from fcnet_core.policies.fcnet import config as spectral
 from fcnet_core.policies.fcnet.numba_step import NumbaStep
 from fcnet_core.policy import Policy
 from fcnet_core.robot import load_robot
 from fcnet_core.runtime import LoadedPolicy, load_policy
+
+AGREEMENT = 1e-4  # rad; the eager form's float32 state drifts
+Array = npt.NDArray[np.float32]
+
+
+class EagerPolicy:
+    """The published form of one recurrent step, straightforward in eager PyTorch, float32: the reference of the times.
+
+    The spectral state is a complex (modes, d) tensor per layer; every step rotates it, multiplies it by the complex
+    weights W (modes, modes, d) and takes the last sample of the inverse DFT.
+    """
+
+    def __init__(self, model: PolicyModel) -> None:
+        self.shape = shape = model.card.config
+        self.w = {name: torch.from_numpy(weight) for name, weight in model.weights.items()}
+        self.spectral_weights = [
+            torch.view_as_complex(self.w[f"fourier_layers.{layer}.csc.weights"]) for layer in range(shape.layers)
+        ]
+        rotation = spectral.phase_table(shape.window, shape.modes)[:, :1]
+        self.rotation = torch.from_numpy(rotation.astype(np.complex64))
+        self.inverse_dft = torch.from_numpy(spectral.inverse_dft_last(shape.window, shape.modes).astype(np.complex64))
+        names = ("observation_mean", "observation_std", "action_mean", "action_scale")
+        self.mean, self.std, self.action_mean, self.action_scale = (torch.from_numpy(model.scales[n]) for n in names)
+        self.clip = model.card.observation_clip
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget every past observation."""
+        shape = self.shape
+        self.spectrum = torch.zeros(shape.layers, shape.modes, shape.hidden, dtype=torch.complex64)
+        self.inputs = torch.zeros(shape.layers, shape.window, shape.hidden)
+        self.slot = 0
+
+    @torch.inference_mode()
+    def step(self, observation: Array) -> Array:
+        """Joint targets (action,) [rad] for an observation (observation,)."""
+        x = ((torch.from_numpy(observation) - self.mean) / self.std).clamp(-self.clip, self.clip)
+        x = self._linear("fc0", x)
+        for layer in range(self.shape.layers):
+            prefix = f"fourier_layers.{layer}."
+            x = x + functional.gelu(self._mix(layer, self._layer_norm(prefix + "ln1", x)))
+            inner = functional.gelu(self._linear(prefix + "ffn.fc1", self._layer_norm(prefix + "ln2", x)))
+            x = x + self._linear(prefix + "ffn.fc2", inner)
+        self.slot = (self.slot + 1) % self.shape.window
+        output = self._linear("fc2", functional.gelu(self._linear("fc1", x)))
+        return (self.action_mean + self.action_scale * output).numpy()
+
+    def _mix(self, layer: int, x: Tensor) -> Tensor:
+        change = x - self.inputs[layer, self.slot]
+        self.inputs[layer, self.slot] = x
+        self.spectrum[layer] = self.rotation * (self.spectrum[layer] + change)
+        mixed = torch.einsum("kd,kld->ld", self.spectrum[layer], self.spectral_weights[layer])
+        return torch.einsum("ld,l->d", mixed, self.inverse_dft).real
+
+    def _linear(self, name: str, x: Tensor) -> Tensor:
+        return functional.linear(x, self.w[name + ".weight"], self.w[name + ".bias"])
+
+    def _layer_norm(self, name: str, x: Tensor) -> Tensor:
+        return functional.layer_norm(x, x.shape, self.w[name + ".weight"], self.w[name + ".bias"])
+
 
 REFERENCE = "PyTorch eager"
 RUNTIMES: dict[str, Callable[[PolicyModel], Policy]] = {
@@ -41,34 +101,6 @@ RUNTIMES: dict[str, Callable[[PolicyModel], Policy]] = {
     "numba, FIR": lambda model: LoadedPolicy(model, NumbaStep(model, "fir")),
     "numba": lambda model: load_policy(model, "numba"),
 }
-AGREEMENT = 1e-4  # rad; the eager form's float32 state drifts
-
-
-@dataclass
-class Series:
-    """Times [us] of one runtime, a list per round."""
-
-    policy: Policy
-    rounds: list[list[float]] = field(default_factory=list)
-
-    def medians(self) -> npt.NDArray[np.float64]:
-        """Median of every round [us]."""
-        return np.median(self.rounds, axis=1)
-
-    def quantile(self, share: float) -> float:
-        """Quantile over all steps [us]."""
-        return float(np.quantile(self.rounds, share))
-
-
-@dataclass(frozen=True)
-class Row:
-    """One runtime's line of the result."""
-
-    runtime: str
-    p50_us: float
-    p99_us: float
-    times_faster: float
-    spread: tuple[float, float]
 
 
 def main() -> None:
@@ -76,19 +108,17 @@ def main() -> None:
     args = _arguments()
     torch.set_num_threads(1)
     model = load_model(args.model) if args.model else random_model()
-    series = {name: Series(make(model)) for name, make in RUNTIMES.items()}
+    policies = {name: make(model) for name, make in RUNTIMES.items()}
     rng = np.random.default_rng(0)
     observations = rng.standard_normal((args.steps, model.card.config.observation)).astype(np.float32)
     observations = model.scales["observation_mean"] + model.scales["observation_std"] * observations
-    _check_agreement(series, observations)
+    _check_agreement(policies, observations)
     period = 1 / args.paced if args.paced else 0.0
-    for _ in range(args.rounds):
-        for one in series.values():
-            one.rounds.append(measure(one.policy, observations, period))
-    _print(series, args)
+    rounds = [{name: measure(one, observations, period) for name, one in policies.items()} for _ in range(args.rounds)]
+    _print({name: np.array([one[name] for one in rounds]) for name in policies}, args)
 
 
-def measure(policy: Policy, observations: npt.NDArray[np.float32], period: float) -> list[float]:
+def measure(policy: Policy, observations: Array, period: float) -> list[float]:
     """Time [us] of one step per observation, started `period` seconds apart (0: at once), after two to warm up."""
     for observation in observations[:2]:
         policy.step(observation)
@@ -103,7 +133,7 @@ def measure(policy: Policy, observations: npt.NDArray[np.float32], period: float
 
 def random_model() -> PolicyModel:
     """A model in the legged configuration with seeded random weights."""
-    config, rng = FCNetConfig(), np.random.default_rng(1)
+    config, rng = spectral.FCNetConfig(), np.random.default_rng(1)
     weights = {name: rng.normal(0, 0.05, size).astype(np.float32) for name, size in config.weight_shapes().items()}
     ones, zeros = np.ones(70, dtype=np.float32), np.zeros(70, dtype=np.float32)
     scales = {"observation_mean": zeros, "observation_std": ones, "action_mean": zeros[:12], "action_scale": ones[:12]}
@@ -120,31 +150,32 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _check_agreement(series: dict[str, Series], observations: npt.NDArray[np.float32]) -> None:
+def _check_agreement(policies: dict[str, Policy], observations: Array) -> None:
     """Stop unless all runtimes compute the same thing."""
     for observation in observations:
-        actions = {name: one.policy.step(observation) for name, one in series.items()}
+        actions = {name: policy.step(observation) for name, policy in policies.items()}
         for name, action in actions.items():
             if (difference := np.abs(action - actions["NumPy"]).max()) > AGREEMENT:
                 raise SystemExit(f"{name} differs from NumPy by {difference:.1e} rad; the times would mean nothing")
 
 
-def _print(series: dict[str, Series], args: argparse.Namespace) -> None:
-    rows = [_row(name, one, series[REFERENCE]) for name, one in series.items()]
+def _print(times: dict[str, npt.NDArray[np.float64]], args: argparse.Namespace) -> None:
+    """times: [us] of each runtime (rounds, steps)."""
+    reference = np.median(times[REFERENCE], axis=1)
+    rows = []
+    for name, values in times.items():
+        low, middle, high = np.quantile(reference / np.median(values, axis=1), [0.1, 0.5, 0.9]).tolist()
+        p50, p99 = np.quantile(values, [0.5, 0.99]).tolist()
+        rows.append({"runtime": name, "p50_us": p50, "p99_us": p99, "times_faster": middle, "spread": [low, high]})
     if args.json:
-        print(json.dumps({"machine": platform.machine(), "paced_hz": args.paced, "runtimes": list(map(asdict, rows))}))
+        print(json.dumps({"machine": platform.machine(), "paced_hz": args.paced, "runtimes": rows}))
         return
     pace = f"paced at {args.paced:g} Hz" if args.paced else "hot"
     print(f"one step, {pace}, {args.rounds} rounds of {args.steps} steps, one thread, times faster than {REFERENCE}")
     print(f"{'runtime':<14} {'p50 us':>8} {'p99 us':>8} {'faster':>7}   spread")
     for row in rows:
-        spread = f"{row.spread[0]:.1f} to {row.spread[1]:.1f}x"
-        print(f"{row.runtime:<14} {row.p50_us:8.0f} {row.p99_us:8.0f} {row.times_faster:6.1f}x   {spread}")
-
-
-def _row(name: str, series: Series, reference: Series) -> Row:
-    low, middle, high = np.quantile(reference.medians() / series.medians(), [0.1, 0.5, 0.9]).tolist()
-    return Row(name, series.quantile(0.5), series.quantile(0.99), middle, (low, high))
+        spread = "{:.1f} to {:.1f}x".format(*row["spread"])
+        print(f"{row['runtime']:<14} {row['p50_us']:8.0f} {row['p99_us']:8.0f} {row['times_faster']:6.1f}x   {spread}")
 
 
 if __name__ == "__main__":
