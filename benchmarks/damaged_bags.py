@@ -1,4 +1,4 @@
-"""Judges a thousand damaged bags: each must be refused in a sentence or reported in part, in time and in little memory.
+"""Evaluates a thousand damaged bags: each must be refused in a sentence or reported in part, fast, in little memory.
 
     python benchmarks/damaged_bags.py [--bags 1000] [--seed 0]
 
@@ -32,8 +32,8 @@ from fcnet_replay.recording_notes import RecordingNotes
 from fcnet_replay.report.page import page
 
 MEMORY = 3 * 2**30  # [bytes] of address space; the compiler's libraries alone take more than one
-PATIENCE = 20  # [s]
-LONE = "mcap, metadata.yaml lost"
+TIME_LIMIT = 20  # [s]
+WITHOUT_METADATA = "mcap, metadata.yaml lost"
 KINDS = {
     "mcap": {},
     "mcap, compressed chunks": {"compression": CompressionMode.STORAGE},
@@ -41,7 +41,7 @@ KINDS = {
     "sqlite3, version 8": {"storage": StoragePlugin.SQLITE3, "version": 8},
     "sqlite3, compressed file": {"storage": StoragePlugin.SQLITE3, "compression": CompressionMode.FILE},
     "sqlite3, compressed messages": {"storage": StoragePlugin.SQLITE3, "compression": CompressionMode.MESSAGE},
-    LONE: {},
+    WITHOUT_METADATA: {},
 }
 
 
@@ -55,14 +55,14 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         whole = _whole_bags(Path(folder))
         for kind, bag in whole.items():
-            assert outcome(bag) == ("in part" if kind == LONE else "whole"), bag
+            assert outcome(bag) == ("in part" if kind == WITHOUT_METADATA else "whole"), bag
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        counts, longest = _judge(whole, Path(folder) / "damaged", args.seed, args.bags)
+        counts, longest = _evaluate(whole, Path(folder) / "damaged", args.seed, args.bags)
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     for kind in KINDS:
-        told = ", ".join(f"{count} {what}" for (name, what), count in sorted(counts.items()) if name == kind)
-        print(f"{kind:<30} {told}")
+        outcomes = ", ".join(f"{count} {what}" for (name, what), count in sorted(counts.items()) if name == kind)
+        print(f"{kind:<30} {outcomes}")
     print(f"{args.bags} bags: the longest took {longest:.2f} s, memory grew by {grown:.0f} MiB at most")
     return int(any(what.startswith("FAILED") for _, what in counts))
 
@@ -74,8 +74,8 @@ def _whole_bags(folder: Path) -> dict[str, Path]:
         kind: MadeBag(model, robot, seconds=1.5, custom=noted, **settings).write(folder / str(index))  # type: ignore[arg-type]
         for index, (kind, settings) in enumerate(KINDS.items())
     }
-    (bags[LONE] / "metadata.yaml").unlink()
-    _begin_with_metadata(*bags[LONE].iterdir())
+    (bags[WITHOUT_METADATA] / "metadata.yaml").unlink()
+    _begin_with_metadata(*bags[WITHOUT_METADATA].iterdir())
     return bags
 
 
@@ -88,15 +88,15 @@ def _begin_with_metadata(file: Path) -> None:
     file.write_bytes(content[:header] + content[at : at + 9 + length] + content[header:])
 
 
-def _judge(whole: dict[str, Path], folder: Path, seed: int, bags: int) -> tuple[Counter[tuple[str, str]], float]:
+def _evaluate(whole: dict[str, Path], folder: Path, seed: int, bags: int) -> tuple[Counter[tuple[str, str]], float]:
     counts: Counter[tuple[str, str]] = Counter()
     longest = 0.0
-    signal.signal(signal.SIGALRM, _give_up)
+    signal.signal(signal.SIGALRM, _stop)
     for index in range(bags):
         kind = list(whole)[index % len(whole)]
         damage = damaged_copy(whole[kind], folder, seed + index)
         began = time.perf_counter()
-        signal.alarm(PATIENCE)
+        signal.alarm(TIME_LIMIT)
         try:
             what = outcome(folder)
         except Exception as error:  # noqa: BLE001 - this is what is looked for
@@ -110,22 +110,22 @@ def _judge(whole: dict[str, Path], folder: Path, seed: int, bags: int) -> tuple[
 
 
 def outcome(bag: Path) -> str:
-    """Judge one bag as `fcnet replay` does, report and all."""
+    """Evaluate one bag as `fcnet replay` does, report and all."""
     try:
-        judged = evaluate_bag(bag)
+        evaluated = evaluate_bag(bag)
     except ReplayError as error:
         assert str(bag) in str(error), error
         return "refused"
     except RobotFileError:
         return "refused: its note of the robot is damaged"
-    json.dumps(judged.figures, allow_nan=False)
-    page(judged)
-    summary(judged)
-    return "in part" if judged.figures["problems"] else "whole"
+    json.dumps(evaluated.figures, allow_nan=False)
+    page(evaluated)
+    summary(evaluated)
+    return "in part" if evaluated.figures["problems"] else "whole"
 
 
-def _give_up(_signal: int, _frame: object) -> None:
-    raise TimeoutError(f"it took more than {PATIENCE} s")
+def _stop(_signal: int, _frame: object) -> None:
+    raise TimeoutError(f"it took more than {TIME_LIMIT} s")
 
 
 if __name__ == "__main__":

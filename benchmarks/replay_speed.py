@@ -1,9 +1,9 @@
-"""How many times faster than real time bags are judged on one core, and where the time goes.
+"""How many times faster than real time bags are evaluated on one core, and where the time goes.
 
     python benchmarks/replay_speed.py [--seconds 60] [--rounds 5]
 
 Made-up bags of the suite's topics with states at 250 and 500 Hz (odom too), uncompressed and with compressed chunks,
-judged in turn; times are of the processor, so that other work on the machine disturbs less. Then the whole command
+evaluated in turn; times are of the processor, so that other work on the machine disturbs less. Then the whole command
 `fcnet replay BAG --report FILE` for each bag, and `fcnet replay --help`: with the start of Python and its libraries.
 """
 
@@ -57,12 +57,12 @@ def main() -> None:
         commands["--help"] = ["replay", "--help"]
         whole = [{kind: _command(arguments) for kind, arguments in commands.items()} for _ in range(args.rounds)]
         size = _page_size(bags["500 Hz"])
-    print(f"{'bag':<20} {'read [s]':>9} {'judge [s]':>10} {'x real time':>12} {'least':>7} {'with page':>10}")
+    print(f"{'bag':<20} {'read [s]':>9} {'eval. [s]':>10} {'x real time':>12} {'least':>7} {'with page':>10}")
     for kind in bags:
-        read, judged, paged = (statistics.median(times[kind][part] for times in rounds) for part in range(3))
+        read, evaluated, paged = (statistics.median(times[kind][part] for times in rounds) for part in range(3))
         least = max(times[kind][1] for times in rounds)
-        ratios = f"{args.seconds / judged:12.0f} {args.seconds / least:7.0f} {args.seconds / paged:10.0f}"
-        print(f"{kind:<20} {read:9.3f} {judged:10.3f} {ratios}")
+        ratios = f"{args.seconds / evaluated:12.0f} {args.seconds / least:7.0f} {args.seconds / paged:10.0f}"
+        print(f"{kind:<20} {read:9.3f} {evaluated:10.3f} {ratios}")
     print(f"\n{'whole command':<20} {'processor [s]':>14} {'passed [s]':>11} {'x real time':>12}")
     for kind in commands:
         processor, passed = (statistics.median(times[kind][part] for times in whole) for part in range(2))
@@ -82,16 +82,16 @@ def _bags(folder: Path, seconds: float) -> dict[str, Path]:
 
 
 def _times(bag: Path) -> tuple[float, float, float]:
-    """Seconds of processor for reading, for judging (reading, replay, figures, JSON), and for that with a page."""
+    """Seconds of processor for reading, for evaluation (reading, replay, figures, JSON), and for that with a page."""
     begun = time.process_time()
     read_run(open_bag(bag))
     read = time.process_time() - begun
     begun = time.process_time()
-    judged = evaluate_bag(bag)
-    json.dumps(judged.figures, allow_nan=False)
-    judging = time.process_time() - begun
-    page(judged)
-    return read, judging, time.process_time() - begun
+    evaluated = evaluate_bag(bag)
+    json.dumps(evaluated.figures, allow_nan=False)
+    evaluation = time.process_time() - begun
+    page(evaluated)
+    return read, evaluation, time.process_time() - begun
 
 
 def _command(arguments: list[str]) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""How long commands and states take between numbers and bytes, and whether any datagram makes the codec stumble.
+"""How long commands and states take between numbers and bytes, and whether the codec survives every datagram.
 
     python benchmarks/wire_codec.py                       # a million random or damaged datagrams, then the times
     python benchmarks/wire_codec.py --datagrams 10000
@@ -65,7 +65,7 @@ Decoder = Callable[[Generation, bytes], LowCommand | LowState]
 def main() -> int:
     """Damaged datagrams, then times; prints both."""
     args = _arguments()
-    stumbles = _print_outcomes(args.datagrams)
+    unexpected = _print_outcomes(args.datagrams)
     times = {name: np.array(rounds) for name, rounds in measure(args.rounds).items()}
     print(f"a command encoded and a state decoded, {args.rounds} rounds of {CYCLES} cycles, limit {LIMIT_US:.0f} us")
     print(f"{'generation':<12} {'p50 us':>8} {'p90 us':>8} {'of limit':>9}   round by round, 10 to 90 %")
@@ -73,7 +73,7 @@ def main() -> int:
         p50, p90 = np.quantile(rounds, [0.5, 0.9])
         low, middle, high = np.quantile(np.median(rounds, axis=1) / LIMIT_US, [0.1, 0.5, 0.9])
         print(f"{name:<12} {p50:8.1f} {p90:8.1f} {middle:8.2f}x   {low:.2f} to {high:.2f}x")
-    return int(stumbles > 0 or any(np.median(rounds) > LIMIT_US for rounds in times.values()))
+    return int(unexpected > 0 or any(np.median(rounds) > LIMIT_US for rounds in times.values()))
 
 
 def hostile_datagrams(generation: Generation, count: int, seed: int) -> Iterator[tuple[Decoder, bytes]]:
@@ -124,7 +124,7 @@ def flipped(chance: random.Random, datagram: bytes) -> bytes:
 
 
 def outcome(decoder: Decoder, generation: Generation, datagram: bytes) -> str:
-    """What became of a datagram: "decoded", the kind of WireError, or what must not be, with an exclamation mark."""
+    """The outcome of a datagram: "decoded", the kind of WireError, or what must not be, with an exclamation mark."""
     try:
         decoded = decoder(generation, datagram)
     except WireError as error:
@@ -158,10 +158,10 @@ def _print_outcomes(count: int) -> int:
     for seed, generation in enumerate(GENERATIONS.values()):
         for decoder, datagram in hostile_datagrams(generation, count // len(GENERATIONS), seed):
             outcomes[outcome(decoder, generation, datagram)] += 1
-    stumbles = sum(number for name, number in outcomes.items() if name.endswith("!"))
+    unexpected = sum(number for name, number in outcomes.items() if name.endswith("!"))
     listed = ", ".join(f"{name} {number:,}" for name, number in outcomes.most_common())
-    print(f"{outcomes.total():,} random or damaged datagrams, {stumbles} that the codec stumbled over: {listed}")
-    return stumbles
+    print(f"{outcomes.total():,} random or damaged datagrams, {unexpected} unexpected outcomes: {listed}")
+    return unexpected
 
 
 def _arguments() -> argparse.Namespace:
