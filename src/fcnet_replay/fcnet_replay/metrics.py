@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from fcnet_core.arrays import Array, Mask
 from fcnet_core.robot import JOINT_NAMES, Robot
 from fcnet_core.rotation import projected_gravity
 from fcnet_replay.policy_replay import PolicyReplay
-from fcnet_replay.run import Array, Mask, Run, newest
+from fcnet_replay.run import Run, newest
 
 AGREEMENT = 1e-5  # [rad] largest difference between what one and the same policy sends and what its replay computes
 NEAR = 1e-3  # [rad] a target this near to a limit is at it

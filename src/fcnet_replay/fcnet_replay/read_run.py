@@ -11,6 +11,7 @@ from operator import itemgetter
 
 import numpy as np
 
+from fcnet_core.arrays import Array
 from fcnet_core.command import COMMAND_SIZE, CommandArbiter
 from fcnet_core.observation import SCALARS
 from fcnet_core.remote import Source, load_remote_map
@@ -19,7 +20,6 @@ from fcnet_replay.bags.contents import MessageBatch
 from fcnet_replay.errors import ReplayError
 from fcnet_replay.recording_notes import RecordingNotes, read_notes
 from fcnet_replay.run import (
-    Array,
     CycleRecord,
     ImuRecord,
     JointRecord,

@@ -1,4 +1,4 @@
-"""What a recorder notes in a bag's metadata.yaml (custom_data), so that its run can be repeated and judged later."""
+"""What a recorder notes in a bag's metadata.yaml (custom_data), so that its run can be repeated and evaluated later."""
 
 from __future__ import annotations
 

@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from fcnet_core.arrays import Array, Mask
 from fcnet_core.command import COMMAND_SIZE
 from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS
 from fcnet_replay.recording_notes import RecordingNotes
 
-Array = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
 STALE = 0.1  # [s] an older state is none: the controller would not have walked on it
 SAME_STAMP = 1e-6  # [s] stamps as doubles are good to half a microsecond

@@ -1,7 +1,7 @@
 """The steps that a policy took in a run: as its controller recorded them, or inferred from its targets.
 
-A bag of controller/policy_step tells of each step which messages the policy saw and which command it was given. Other
-bags hold targets only. Then every target that was sent while walking is a step, and its command follows from the
+controller/policy_step says of each step which messages the policy saw and which command it was given. Other bags hold
+targets only. Then every target that was sent while walking is a step, and its command follows from the
 recorded setpoints: a controller advances its gait clock once for every step, so the gait's phase follows from the
 number of targets since walking began, however irregularly they came.
 """
@@ -15,9 +15,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from fcnet_core.arrays import Array, Mask
 from fcnet_core.command import COMMAND_SIZE, CommandShaper
 from fcnet_core.observation import assemble_observation
-from fcnet_replay.run import STALE, Array, Mask, Rows, Run, StepRecord, newest, same
+from fcnet_replay.run import STALE, Rows, Run, StepRecord, newest, same
 
 LARGEST = 1e6  # [rad, rad/s] no sensor says more; a larger number is damage
 LATE = 1.5  # usual periods between two steps; in a longer time there may have been another one

@@ -28,12 +28,13 @@ from scipy.spatial.transform import Rotation
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
+from fcnet_core.arrays import Array
 from fcnet_core.control_clock import Pacer
 from fcnet_core.files import write_whole
 from fcnet_core.limiter import RefusedCommandError, joint_command
 from fcnet_core.robot import SETPOINT_FIELDS, load_robot
 from fcnet_replay.isaac import read_recording
-from fcnet_replay.run import Array, Run
+from fcnet_replay.run import Run
 from fcnet_ros.parameters import declare_fixed_parameters, parameter
 from fcnet_ros.program import run_program, spin_beside
 from quadruped_sim.live_robot import GroundTruth, SensorReading

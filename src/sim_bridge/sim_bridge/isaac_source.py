@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from fcnet_core.arrays import Array
 from fcnet_core.robot import JOINT_NAMES, Robot
 from fcnet_core.rotation import projected_gravity
 from fcnet_replay.errors import ReplayError
@@ -25,7 +26,7 @@ from fcnet_replay.isaac.rollout import (
     parse_state,
     recording_of_states,
 )
-from fcnet_replay.run import Array, Run
+from fcnet_replay.run import Run
 from quadruped_sim.simulation import stand_height
 
 NEARLY_STANDING = 0.5  # [rad] of every joint from the stand pose: the controller accepts a bit more

@@ -18,8 +18,9 @@ import numpy.typing as npt
 from rosbags.interfaces import Nodetype
 from rosbags.typesys import Stores, TypesysError, get_types_from_idl, get_types_from_msg, get_typestore
 
+from fcnet_core.arrays import Mask
 from fcnet_replay.errors import ReplayError
-from fcnet_replay.run import Bytes, Mask, Rows
+from fcnet_replay.run import Bytes, Rows
 
 LARGEST_DEFINITION = 64 * 2**10  # [bytes] the longest of the Unitree robots' has three thousand
 ENCAPSULATION = 4  # [bytes] before the content of every message; alignment counts from there
@@ -37,7 +38,7 @@ Fields = Mapping[str, Any]  # kind -> (constants, [(field, definition)]) as rosb
 
 
 class _Defined(dict[str, Any]):
-    """Types that a bag defines. Those that it lacks are ROS's, which take as long to load as a minute to be judged."""
+    """Types that a bag defines. Those that it lacks are ROS's, which take as long to load as a minute's bag."""
 
     def __missing__(self, kind: str) -> Any:
         return _known()[kind]
@@ -87,9 +88,7 @@ class ColumnDecoder:
         self._layouts: dict[int, list[_Layout]] = {}
         self._structures = 0
 
-    def decode(
-        self, content: Bytes, size: Rows
-    ) -> Iterator[Columns | tuple[int, str]]:
+    def decode(self, content: Bytes, size: Rows) -> Iterator[Columns | tuple[int, str]]:
         """Decode messages of `size` (N,) bytes that lie one after the other in `content`: groups of one structure, and
         of every message that cannot be decoded its row and why.
         """
@@ -102,26 +101,23 @@ class ColumnDecoder:
                 messages = content[(ends[rows] - length)[:, None] + np.arange(length)]
             yield from self._same_size(rows, messages)
 
-    def _same_size(
-        self, rows: Rows, messages: Bytes
-    ) -> Iterator[Columns | tuple[int, str]]:
-        known = self._layouts.setdefault(messages.shape[1], [])
-        for layout in known:
+    def _same_size(self, rows: Rows, messages: Bytes) -> Iterator[Columns | tuple[int, str]]:
+        layouts = self._layouts.setdefault(messages.shape[1], [])
+        tried = 0
+        while len(rows):
+            if tried == len(layouts):
+                try:
+                    layouts.append(self._learn(messages[0].tobytes()))
+                except ReplayError as error:
+                    yield int(rows[0]), str(error)
+                    rows, messages = rows[1:], messages[1:]
+                    continue
+            layout = layouts[tried]
+            tried += 1
             same = layout.shared_by(messages)
             if same.all():
                 yield Columns(rows, layout.numbers_of(messages), layout.texts)
                 return
-            yield Columns(rows[same], layout.numbers_of(messages[same]), layout.texts)
-            rows, messages = rows[~same], messages[~same]
-        while len(rows):
-            try:
-                layout = self._learn(messages[0].tobytes())
-            except ReplayError as error:
-                yield int(rows[0]), str(error)
-                rows, messages = rows[1:], messages[1:]
-                continue
-            known.append(layout)
-            same = layout.shared_by(messages)
             yield Columns(rows[same], layout.numbers_of(messages[same]), layout.texts)
             rows, messages = rows[~same], messages[~same]
 

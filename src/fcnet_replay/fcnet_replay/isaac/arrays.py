@@ -16,11 +16,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from fcnet_core.arrays import Array, Mask
 from fcnet_core.files import read_settings
 from fcnet_core.rotation import matrix_from_xyzw, xyzw_from_wxyz
 from fcnet_replay.errors import ReplayError
 from fcnet_replay.isaac.recording import Recording, joint_order
-from fcnet_replay.run import Array, Mask
 
 LARGEST = 1 << 30  # [B] of all arrays together
 LARGEST_MAPPING = 1 << 18  # [B]

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fcnet_core.arrays import Array, Mask
 from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS
 from fcnet_core.rotation import matrix_from_xyzw
 from fcnet_replay.errors import ReplayError
 from fcnet_replay.recording_notes import RecordingNotes
-from fcnet_replay.run import Array, Mask, RobotState, Run, run_of_states
+from fcnet_replay.run import RobotState, Run, run_of_states
 
 GRAVITY = 9.81  # [m/s^2]
 UNIT_TOLERANCE = 0.1  # a quaternion whose length is further from 1 is no orientation

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from fcnet_replay.run import Array
+from fcnet_core.arrays import Array
 
 LEFT, RIGHT, TOP, BOTTOM = 58, 10, 24, 34  # room around the plot
 COLOURS = 6

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
+from fcnet_core.arrays import Array
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_replay.evaluation import Evaluation
 from fcnet_replay.findings import findings
 from fcnet_replay.metrics import AXES, GAP, HIGH_FREQUENCY, LATE, spectrum, tilt
 from fcnet_replay.report.elements import Chart, Element, Grid, Series, Table, Text, Timeline
-from fcnet_replay.run import Array
 from fcnet_replay.topic_reader import MODES
 
 STYLE = Path(__file__).with_name("page.css")

@@ -13,9 +13,9 @@ from fcnet_core.files import write_whole
 if TYPE_CHECKING:
     from fcnet_replay.evaluation import Evaluation
 
-SUMMARY = "judge a recorded bag, and what a policy would have done in it"
+SUMMARY = "evaluate a recorded bag, and what a policy would have done in it"
 EPILOG = """
-Reads rosbag2 bags (mcap, sqlite3) without ROS, steps the policy through every situation that the bag holds, and tells
+Reads rosbag2 bags (mcap, sqlite3) without ROS, steps the policy through every situation that the bag holds, and reports
 how far its targets are from those that were sent, how smooth they are, and how robot and messages behaved. The same
 bag gives the same report every time. Damaged bags are read as far as they go.
 
@@ -58,26 +58,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Judge; 0 when no threshold is broken."""
+    """Evaluate; 0 when no threshold is broken."""
     from fcnet_replay.evaluation import broken_thresholds, evaluate_bag, parse_threshold
     from fcnet_replay.findings import summary
 
     thresholds = [parse_threshold(text) for text in args.fail_above]
-    judged = evaluate_bag(args.bag, args.policy, args.robot, args.namespace, args.topics)
-    broken = broken_thresholds(judged.figures, thresholds)
-    print(summary(judged))
-    _write(judged, args)
+    evaluation = evaluate_bag(args.bag, args.policy, args.robot, args.namespace, args.topics)
+    broken = broken_thresholds(evaluation.figures, thresholds)
+    print(summary(evaluation))
+    _write(evaluation, args)
     for sentence in broken:
         print(f"fcnet: {sentence}", file=sys.stderr)
     return 1 if broken else 0
 
 
-def _write(judged: Evaluation, args: argparse.Namespace) -> None:
+def _write(evaluation: Evaluation, args: argparse.Namespace) -> None:
     if args.json:
-        write_whole(args.json, json.dumps(judged.figures, indent=2, allow_nan=False).encode())
+        write_whole(args.json, json.dumps(evaluation.figures, indent=2, allow_nan=False).encode())
         print(f"wrote {args.json}")
     if args.report:
         from fcnet_replay.report.page import page
 
-        write_whole(args.report, page(judged).encode())
+        write_whole(args.report, page(evaluation).encode())
         print(f"wrote {args.report}; open it in a browser")

@@ -58,7 +58,7 @@ def test_a_single_file_is_a_bag(write_bag, kind) -> None:
     assert everything(open_bag(file)) == everything(open_bag(folder))
 
 
-def test_a_killed_recording_without_metadata_is_read_and_told_of(write_bag, tmp_path) -> None:
+def test_a_killed_recording_without_metadata_is_read_and_reported(write_bag, tmp_path) -> None:
     shutil.copytree(write_bag(seconds=0.6), tmp_path / "bag")
     (tmp_path / "bag" / "metadata.yaml").unlink()
     bag = open_bag(tmp_path / "bag")
@@ -190,11 +190,11 @@ def test_a_type_is_what_the_bag_says_it_is() -> None:
     assert [field for field, _ in damaged[kind][1]] == ["r", "g", "b", "a"]
 
 
-def test_a_message_that_is_cut_is_told_and_the_others_are_read() -> None:
+def test_a_message_that_is_cut_is_reported_and_the_others_are_read() -> None:
     made = [joint_state(["hip"], seed)[1] for seed in range(3)]
     groups = columns_of("sensor_msgs/msg/JointState", [made[0], made[1][:-9], made[2]])
     rows = [row for group in groups if isinstance(group, Columns) for row in group.rows.tolist()]
-    told = [group for group in groups if not isinstance(group, Columns)]
+    found = [group for group in groups if not isinstance(group, Columns)]
     assert rows == [0, 2]
-    assert told[0][0] == 1
-    assert "ends too early" in told[0][1]
+    assert found[0][0] == 1
+    assert "ends too early" in found[0][1]

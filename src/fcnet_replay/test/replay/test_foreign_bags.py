@@ -1,4 +1,4 @@
-"""Bags of others: their topics, types, joint names and orders are told by a map."""
+"""Bags of others: their topics, types, joint names and orders are given by a map."""
 
 from __future__ import annotations
 
@@ -85,15 +85,15 @@ def test_a_go2_bag_is_read_through_its_map(go2) -> None:
     assert any("/lowstate have no stamp" in problem for problem in run.problems)
 
 
-def test_a_go2_bag_is_judged_with_steps_put_together_at_the_policys_rate(go2) -> None:
-    judged = evaluate_bag(go2, robot_name="aliengo", topics=MAPS / "go2.yaml")
-    figures = judged.figures["policies"]["A"]
+def test_a_go2_bag_is_evaluated_with_steps_inferred_at_the_policys_rate(go2) -> None:
+    evaluation = evaluate_bag(go2, robot_name="aliengo", topics=MAPS / "go2.yaml")
+    figures = evaluation.figures["policies"]["A"]
     assert figures["basis"] == "inferred"
     assert figures["action_error_rad"]["steps"] == 75  # 1.5 s at 50 Hz
-    assert judged.figures["motion"]["tilt_rad"]["max"] == pytest.approx(TILT, abs=1e-5)
+    assert evaluation.figures["motion"]["tilt_rad"]["max"] == pytest.approx(TILT, abs=1e-5)
 
 
-def test_without_the_map_the_sentence_tells_what_the_bag_has(go2) -> None:
+def test_without_the_map_the_sentence_says_what_the_bag_has(go2) -> None:
     with pytest.raises(ReplayError, match=r"it has /lowcmd, /lowstate.*topic map"):
         evaluate_bag(go2, robot_name="aliengo")
 

@@ -44,13 +44,13 @@ def damaged_copy():
 def report(bag: Path) -> str:
     """The whole report, or the sentence that refuses the bag."""
     try:
-        judged = evaluate_bag(bag, robot_name="aliengo")
+        evaluation = evaluate_bag(bag, robot_name="aliengo")
     except ReplayError as error:
         assert str(bag) in str(error)
         return f"refused: {error}"
-    json.dumps(judged.figures, allow_nan=False)
-    page(judged)
-    return summary(judged)
+    json.dumps(evaluation.figures, allow_nan=False)
+    page(evaluation)
+    return summary(evaluation)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -58,14 +58,14 @@ def test_damaged_bags_are_refused_or_reported_in_part(write_bag, damaged_copy, t
     bag = write_bag(seconds=0.6, **KINDS[kind])
     whole = report(bag)
     assert "refused" not in whole and "damaged" not in whole
-    told = 0
+    noticed = 0
     for seed in range(50):
         damage = damaged_copy(bag, tmp_path / "bag", seed)
         began = time.monotonic()
         said = report(tmp_path / "bag")
         assert time.monotonic() - began < PATIENCE, damage
-        told += "refused" in said or "damaged" in said or "left out" in said
-    assert told > 15  # bits flipped within a number are not seen where a storage has no checksums
+        noticed += "refused" in said or "damaged" in said or "left out" in said
+    assert noticed > 15  # bits flipped within a number are not seen where a storage has no checksums
 
 
 def bag_of(folder: Path, records: bytes) -> Path:
@@ -136,7 +136,7 @@ def test_types_that_a_bag_defines_cannot_do_harm(tmp_path, schema) -> None:
 
 
 @pytest.mark.parametrize("count", [2**32 - 1, 200, 50])
-def test_counts_beyond_the_message_are_told(tmp_path, count) -> None:
+def test_counts_beyond_the_message_are_reported(tmp_path, count) -> None:
     message = b"\0\1\0\0" + struct.pack("<IIII", 1, 0, 1, 0) + struct.pack("<I", count) + b"\0" * 60
     said = report(joint_states_of(tmp_path / "bag", b"", message))
     assert "left out" in said or "damaged" in said
@@ -209,16 +209,16 @@ def test_a_bag_names_its_robot_and_not_a_file() -> None:
     assert read_notes({"fcnet.robot": "../../secret.yaml"}).robot == ""
 
 
-def test_a_truncated_bag_tells_where_it_ends_and_judges_the_rest(write_bag, tmp_path) -> None:
+def test_a_truncated_bag_says_where_it_ends_and_evaluates_the_rest(write_bag, tmp_path) -> None:
     content = next(write_bag(seconds=4.0, compression=CompressionMode.STORAGE).glob("*.mcap")).read_bytes()
     cut = tmp_path / "cut.mcap"
     cut.write_bytes(content[: len(content) * 2 // 3])
-    judged = evaluate_bag(cut, robot_name="aliengo")
-    (problem,) = judged.figures["problems"]
+    evaluation = evaluate_bag(cut, robot_name="aliengo")
+    (problem,) = evaluation.figures["problems"]
     assert f"{cut} is damaged at byte " in problem
-    assert judged.figures["policies"]["A"]["action_error_rad"]["agrees"]
-    assert 20 < judged.figures["policies"]["A"]["action_error_rad"]["steps"] < 199
-    assert any(finding.level == "bad" and "damaged" in finding.sentence for finding in findings(judged))
+    assert evaluation.figures["policies"]["A"]["action_error_rad"]["agrees"]
+    assert 20 < evaluation.figures["policies"]["A"]["action_error_rad"]["steps"] < 199
+    assert any(finding.level == "bad" and "damaged" in finding.sentence for finding in findings(evaluation))
 
 
 def test_a_bag_whose_file_is_missing_is_read_as_far_as_it_is_there(write_bag, tmp_path) -> None:

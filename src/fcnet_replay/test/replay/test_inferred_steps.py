@@ -121,9 +121,9 @@ def without_targets(begin, end):
     ids=["it walked when the bag began", "no modes", "a second without targets", "no targets when it began"],
 )
 def test_where_nobody_can_know_the_phase_the_report_says_so(write_bag, stood_before, edit, unknown) -> None:
-    judged = evaluate_bag(write_bag(edit=lambda messages: edit(messages, stood_before), **WITHOUT_STEPS))
-    assert judged.figures["policies"]["A"]["steps_of_unknown_phase"] == unknown
-    assert any(f"phase may be wrong in {unknown} of the steps" in finding.sentence for finding in findings(judged))
+    evaluation = evaluate_bag(write_bag(edit=lambda messages: edit(messages, stood_before), **WITHOUT_STEPS))
+    assert evaluation.figures["policies"]["A"]["steps_of_unknown_phase"] == unknown
+    assert any(f"phase may be wrong in {unknown} of the steps" in finding.sentence for finding in findings(evaluation))
 
 
 @pytest.mark.parametrize(("lacking", "unknown"), [(0, 0), (5, 150), (None, 150)])
@@ -140,23 +140,23 @@ def test_cycles_that_the_controller_says_it_missed_leave_the_phase_known(
         sent = sorted(time for time, topic, _ in moved if topic == "joint_trajectory")
         times = [0.015, 0.995, 1.995, 2.995, 3.995, 4.2] if lacking is not None else []
         counts = [700 + sum(at < time for at in sent) + (lacking if time > 1.5 else 0) for time in times]
-        told = [(time, "diagnostics", made_bag.health(count)) for time, count in zip(times, counts, strict=True)]
+        found = [(time, "diagnostics", made_bag.health(count)) for time, count in zip(times, counts, strict=True)]
         another = [(time, "diagnostics", made_bag.health(round(10 * time), "dog/")) for time in times]
-        return [*moved, *told, *another]
+        return [*moved, *found, *another]
 
-    judged = evaluate_bag(write_bag(edit=edit, **WITHOUT_STEPS))
-    assert judged.figures["policies"]["A"]["steps_of_unknown_phase"] == unknown
+    evaluation = evaluate_bag(write_bag(edit=edit, **WITHOUT_STEPS))
+    assert evaluation.figures["policies"]["A"]["steps_of_unknown_phase"] == unknown
 
 
 def test_with_a_known_phase_the_report_does_not_doubt_it(write_bag, stood_before) -> None:
-    judged = evaluate_bag(write_bag(edit=stood_before, **WITHOUT_STEPS))
-    assert judged.figures["policies"]["A"]["steps_of_unknown_phase"] == 0
-    assert not any("phase" in finding.sentence for finding in findings(judged))
-    assert any("inferred" in finding.sentence for finding in findings(judged))
+    evaluation = evaluate_bag(write_bag(edit=stood_before, **WITHOUT_STEPS))
+    assert evaluation.figures["policies"]["A"]["steps_of_unknown_phase"] == 0
+    assert not any("phase" in finding.sentence for finding in findings(evaluation))
+    assert any("inferred" in finding.sentence for finding in findings(evaluation))
 
 
 def test_steps_without_a_state_from_shortly_before_are_not_replayed(write_bag, stood_before) -> None:
-    judged = evaluate_bag(write_bag(edit=stood_before, gap=(1.0, 1.5), **WITHOUT_STEPS))
-    figures = judged.figures["policies"]["A"]
+    evaluation = evaluate_bag(write_bag(edit=stood_before, gap=(1.0, 1.5), **WITHOUT_STEPS))
+    figures = evaluation.figures["policies"]["A"]
     assert figures["action_error_rad"]["lost_steps"] == pytest.approx(20, abs=1)  # of 25, in five a state is fresh
     assert figures["cold_starts"] == 2

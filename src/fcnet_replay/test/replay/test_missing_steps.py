@@ -15,41 +15,41 @@ ROBOT = {"custom": {"fcnet.robot": "aliengo"}}
 
 
 @pytest.fixture
-def judge(write_bag):
+def evaluate(write_bag):
     """Figures and sentences of a walk of 399 steps without the messages of some topics between two times [s]."""
 
-    def judge(topics, begin, end):
+    def evaluate(topics, begin, end):
         def edit(messages):
             return [entry for entry in messages if entry[1] not in topics or not begin <= entry[0] < end]
 
-        judged = evaluate_bag(write_bag(edit=edit, seconds=8.0, **ROBOT))
-        return judged.figures["policies"]["A"], [finding.sentence for finding in findings(judged)]
+        evaluation = evaluate_bag(write_bag(edit=edit, seconds=8.0, **ROBOT))
+        return evaluation.figures["policies"]["A"], [finding.sentence for finding in findings(evaluation)]
 
-    return judge
+    return evaluate
 
 
-def test_steps_that_the_bag_does_not_tell_are_noticed_though_states_and_targets_are_there(judge) -> None:
-    figures, told = judge(["controller/policy_step"], 1.0, 1.1)
+def test_steps_that_the_bag_does_not_hold_are_noticed_though_states_and_targets_are_there(evaluate) -> None:
+    figures, found = evaluate(["controller/policy_step"], 1.0, 1.1)
     error = figures["action_error_rad"]
     assert (error["missing_steps"], figures["cold_starts"]) == (5, 2)
-    assert "The bag lacks 5 steps between those that it holds." in told
-    assert any(f"{MEMORY} steps are not compared" in sentence for sentence in told)
+    assert "The bag lacks 5 steps between those that it holds." in found
+    assert any(f"{MEMORY} steps are not compared" in sentence for sentence in found)
 
 
-def test_what_is_compared_is_the_recorded_policys_to_the_last_digit(judge) -> None:
-    error = judge(["controller/policy_step"], 1.0, 1.1)[0]["action_error_rad"]
+def test_what_is_compared_is_the_recorded_policys_to_the_last_digit(evaluate) -> None:
+    error = evaluate(["controller/policy_step"], 1.0, 1.1)[0]["action_error_rad"]
     assert (error["steps"], error["uncompared_steps"]) == (399 - 5 - MEMORY, MEMORY)
     assert error["agrees"] and error["max"] < 1e-5
 
 
-def test_after_a_step_that_is_lost_nothing_is_compared_until_the_memory_is_the_same(judge) -> None:
-    error = judge(["imu/data"], 1.0, 1.02)[0]["action_error_rad"]
+def test_after_a_step_that_is_lost_nothing_is_compared_until_the_memory_is_the_same(evaluate) -> None:
+    error = evaluate(["imu/data"], 1.0, 1.02)[0]["action_error_rad"]
     assert error["lost_steps"] == 1
     assert (error["uncompared_steps"], error["agrees"]) == (MEMORY, True)
 
 
-def test_a_bag_that_begins_in_the_middle_of_a_walk_is_compared_once_the_memory_is_the_same(judge) -> None:
-    error = judge(["controller/policy_step", "joint_trajectory"], 0.0, 1.0)[0]["action_error_rad"]
+def test_a_bag_that_begins_in_the_middle_of_a_walk_is_compared_once_the_memory_is_the_same(evaluate) -> None:
+    error = evaluate(["controller/policy_step", "joint_trajectory"], 0.0, 1.0)[0]["action_error_rad"]
     assert (error["lost_steps"], error["missing_steps"], error["uncompared_steps"]) == (1, 0, MEMORY)
     assert error["agrees"] and error["steps"] == 399 - 50 - MEMORY
 
@@ -58,10 +58,10 @@ def test_where_nothing_can_be_compared_the_report_says_so(write_bag) -> None:
     def cut(messages):
         return [entry for entry in messages if entry[1] != "controller/policy_step" or entry[0] >= 1.0]
 
-    judged = evaluate_bag(write_bag(edit=cut, **ROBOT))
-    assert not judged.figures["policies"]["A"]["action_error_rad"]["agrees"]
-    told = [finding.sentence for finding in findings(judged)]
-    assert "Not one step of policy A can be compared with what was sent." in told
+    evaluation = evaluate_bag(write_bag(edit=cut, **ROBOT))
+    assert not evaluation.figures["policies"]["A"]["action_error_rad"]["agrees"]
+    found = [finding.sentence for finding in findings(evaluation)]
+    assert "Not one step of policy A can be compared with what was sent." in found
 
 
 def steps_at(period, cold):

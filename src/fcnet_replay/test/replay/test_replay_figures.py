@@ -20,22 +20,22 @@ from fcnet_replay.steps import extract_steps
 
 
 @pytest.fixture
-def judge(write_bag):
-    def judge(policies=(), **settings):
+def evaluate(write_bag):
+    def evaluate(policies=(), **settings):
         return evaluate_bag(write_bag(**settings), policies, robot_name="aliengo")
 
-    return judge
+    return evaluate
 
 
-def test_the_policy_that_was_recorded_is_reproduced(judge) -> None:
-    error = judge().figures["policies"]["A"]["action_error_rad"]
+def test_the_policy_that_was_recorded_is_reproduced(evaluate) -> None:
+    error = evaluate().figures["policies"]["A"]["action_error_rad"]
     assert error["agrees"]
     assert error["steps"] == 199
     assert error["max"] < 1e-5
 
 
-def test_a_known_error_is_the_error_of_every_joint(judge) -> None:
-    error = judge(error=0.01).figures["policies"]["A"]["action_error_rad"]
+def test_a_known_error_is_the_error_of_every_joint(evaluate) -> None:
+    error = evaluate(error=0.01).figures["policies"]["A"]["action_error_rad"]
     assert not error["agrees"]
     for figures in (error, *error["joints"].values()):
         assert figures["rmse"] == pytest.approx(0.01, abs=1e-5)
@@ -43,37 +43,37 @@ def test_a_known_error_is_the_error_of_every_joint(judge) -> None:
         assert figures["max"] == pytest.approx(0.01, abs=1e-5)
 
 
-def test_a_gap_is_counted_and_measured(judge) -> None:
-    topics = judge(gap=(1.0, 1.3)).figures["timing"]["topics"]
+def test_a_gap_is_counted_and_measured(evaluate) -> None:
+    topics = evaluate(gap=(1.0, 1.3)).figures["timing"]["topics"]
     assert topics["joint_states"]["gaps"] == topics["imu/data"]["gaps"] == 1
     assert topics["joint_states"]["largest_gap_s"] == pytest.approx(0.304, abs=1e-6)
     assert topics["joint_trajectory"]["gaps"] == 0
 
 
 @pytest.mark.parametrize("lacking", ["joint_states", "imu/data", "odom"])
-def test_what_a_bag_lacks_at_its_beginning_is_told_in_seconds(judge, lacking) -> None:
+def test_what_a_bag_lacks_at_its_beginning_is_reported_in_seconds(evaluate, lacking) -> None:
     def begin_late(messages):
         return [entry for entry in messages if entry[1] != lacking or entry[0] >= 1.7]
 
-    judged = judge(edit=begin_late)
-    delays = dict(judged.figures["timing"]["start_delay_s"])
+    evaluation = evaluate(edit=begin_late)
+    delays = dict(evaluation.figures["timing"]["start_delay_s"])
     assert delays.pop(lacking) == pytest.approx(1.7, abs=0.05)
     assert max(delays.values()) < 0.1
-    told = [finding for finding in findings(judged) if lacking in finding.sentence and "1.7 s" in finding.sentence]
-    assert [finding.level for finding in told] == ["note"]
+    found = [finding for finding in findings(evaluation) if lacking in finding.sentence and "1.7 s" in finding.sentence]
+    assert [finding.level for finding in found] == ["note"]
 
 
-def test_states_that_are_recorded_long_before_the_robot_moves_are_no_late_start(judge) -> None:
+def test_states_that_are_recorded_long_before_the_robot_moves_are_no_late_start(evaluate) -> None:
     def move_late(messages):
         mode = (1.7, *next(entry[1:] for entry in messages if entry[1] == "controller/mode"))
         states = ("joint_states", "imu/data", "odom")
         return [mode, *(entry for entry in messages if entry[1] in states or entry[0] >= 1.7)]
 
-    assert not any("lacks the first" in finding.sentence for finding in findings(judge(edit=move_late)))
+    assert not any("lacks the first" in finding.sentence for finding in findings(evaluate(edit=move_late)))
 
 
-def test_late_messages_are_counted(judge) -> None:
-    topics = judge(late=17).figures["timing"]["topics"]
+def test_late_messages_are_counted(evaluate) -> None:
+    topics = evaluate(late=17).figures["timing"]["topics"]
     assert topics["joint_states"]["late"] == 17
     assert topics["joint_states"]["gaps"] == 0
     assert topics["joint_states"]["out_of_order"] > 0
@@ -81,71 +81,71 @@ def test_late_messages_are_counted(judge) -> None:
     assert topics["joint_states"]["delay_s"]["max"] == pytest.approx(0.1, abs=1e-6)
 
 
-def test_a_topic_has_its_rate(judge) -> None:
-    assert judge().figures["timing"]["topics"]["joint_states"]["rate_hz"] == pytest.approx(250.0, rel=1e-3)
+def test_a_topic_has_its_rate(evaluate) -> None:
+    assert evaluate().figures["timing"]["topics"]["joint_states"]["rate_hz"] == pytest.approx(250.0, rel=1e-3)
 
 
-def test_latency_is_that_from_state_to_target(judge) -> None:
+def test_latency_is_that_from_state_to_target(evaluate) -> None:
     """Cycles are at multiples of 20 ms, the newest state 4 ms before, targets 2 ms after."""
-    latency = judge().figures["timing"]["state_to_target_s"]
+    latency = evaluate().figures["timing"]["state_to_target_s"]
     assert latency["p50"] == pytest.approx(0.006, abs=1e-5)
 
 
-def test_tilt_and_torque_are_those_of_the_robot(judge) -> None:
-    motion = judge(roll=0.3, effort=10.0).figures["motion"]
+def test_tilt_and_torque_are_those_of_the_robot(evaluate) -> None:
+    motion = evaluate(roll=0.3, effort=10.0).figures["motion"]
     assert motion["tilt_rad"]["max"] == pytest.approx(0.3, abs=1e-6)
     assert motion["torque_of_limit"]["FR_calf_joint"]["max"] == pytest.approx(10.0 / 44.4)
     assert motion["share_of_time_at_torque_limit"] == 0.0
 
 
-def test_a_tilt_beyond_the_limit_is_a_problem_in_words(judge) -> None:
-    (told,) = (finding for finding in findings(judge(roll=1.2)) if "tilted" in finding.sentence)
-    assert told.level == "bad"
-    assert "69°" in told.sentence
+def test_a_tilt_beyond_the_limit_is_a_problem_in_words(evaluate) -> None:
+    (found,) = (finding for finding in findings(evaluate(roll=1.2)) if "tilted" in finding.sentence)
+    assert found.level == "bad"
+    assert "69°" in found.sentence
 
 
-def test_tracking_tells_by_how_much_the_robot_is_too_slow(judge) -> None:
-    tracking = judge(slow=0.2).figures["tracking"]
+def test_tracking_says_by_how_much_the_robot_is_too_slow(evaluate) -> None:
+    tracking = evaluate(slow=0.2).figures["tracking"]
     assert tracking["yaw_rate_rad_s"]["rmse"] == pytest.approx(0.0, abs=1e-9)
     assert tracking["forward_m_s"]["mean"] == pytest.approx(
         -0.17, abs=0.02
     )  # the command rises for a third of a second
 
 
-def test_without_odom_tracking_is_not_known(judge) -> None:
-    judged = judge(without=("odom",))
-    assert judged.figures["tracking"] is None
-    assert any("not known" in finding.sentence for finding in findings(judged))
+def test_without_odom_tracking_is_not_known(evaluate) -> None:
+    evaluation = evaluate(without=("odom",))
+    assert evaluation.figures["tracking"] is None
+    assert any("not known" in finding.sentence for finding in findings(evaluation))
 
 
-def test_steps_whose_state_is_not_in_the_bag_are_lost_and_told(judge) -> None:
-    judged = judge()
-    lost = replace(judged.run, imu=replace(judged.run.imu, stamp=judged.run.imu.stamp + 0.0005))
-    replay = replay_policy(lost, judged.replays[0].model, judged.robot)
+def test_steps_whose_state_is_not_in_the_bag_are_lost_and_reported(evaluate) -> None:
+    evaluation = evaluate()
+    lost = replace(evaluation.run, imu=replace(evaluation.run.imu, stamp=evaluation.run.imu.stamp + 0.0005))
+    replay = replay_policy(lost, evaluation.replays[0].model, evaluation.robot)
     assert replay.lost == 199
     assert len(replay.time) == 0
 
 
-def test_without_recorded_steps_they_are_inferred(judge) -> None:
+def test_without_recorded_steps_they_are_inferred(evaluate) -> None:
     """The made-up controller takes the newest state at each cycle too, so that even then little differs."""
-    judged = judge(without=("controller/policy_step",))
-    figures = judged.figures["policies"]["A"]
+    evaluation = evaluate(without=("controller/policy_step",))
+    figures = evaluation.figures["policies"]["A"]
     assert figures["basis"] == "inferred"
     assert figures["action_error_rad"]["steps"] > 190
     assert figures["action_error_rad"]["p50"] < 0.1
-    assert any("inferred" in finding.sentence for finding in findings(judged))
+    assert any("inferred" in finding.sentence for finding in findings(evaluation))
 
 
-def test_without_targets_a_policy_is_replayed_by_itself(judge) -> None:
-    judged = judge(without=("controller/policy_step", "joint_trajectory"))
-    figures = judged.figures["policies"]["A"]
+def test_without_targets_a_policy_is_replayed_by_itself(evaluate) -> None:
+    evaluation = evaluate(without=("controller/policy_step", "joint_trajectory"))
+    figures = evaluation.figures["policies"]["A"]
     assert figures["basis"] == "alone"
     assert figures["action_error_rad"]["rmse"] is None
     assert figures["smoothness"]["jerk_rms_rad_s3"] > 0
 
 
 @pytest.mark.parametrize("kind", policy_type_names())
-def test_a_policy_of_every_type_is_replayed_as_it_steps(judge, robot, kind) -> None:
+def test_a_policy_of_every_type_is_replayed_as_it_steps(evaluate, robot, kind) -> None:
     torch = pytest.importorskip("torch")
     torch.manual_seed(5)
     config = policy_type(kind).config()
@@ -157,7 +157,7 @@ def test_a_policy_of_every_type_is_replayed_as_it_steps(judge, robot, kind) -> N
         {name: weight.numpy() for name, weight in weights.items()},
         {name: np.full(sizes[name], value, dtype=np.float32) for name, value in scales.items()},
     )
-    run = judge().run
+    run = evaluate().run
     replay = replay_policy(run, model, robot)
     steps = extract_steps(run, CommandShaper(model.command_ranges, model.gait, 0.02))
     policy, last, most = load_policy(model), run.targets.position[steps.previous], robot.safety.max_target_rate * 0.02
@@ -166,11 +166,11 @@ def test_a_policy_of_every_type_is_replayed_as_it_steps(judge, robot, kind) -> N
     np.testing.assert_allclose(replay.action, np.clip(wanted, robot.lower, robot.upper), atol=1e-5)
 
 
-def test_two_policies_are_compared_with_the_recording_and_each_other(judge, model, tmp_path) -> None:
+def test_two_policies_are_compared_with_the_recording_and_each_other(evaluate, model, tmp_path) -> None:
     save_model(model, tmp_path / "a.safetensors")
     moved = model.scales | {"action_mean": model.scales["action_mean"] + np.float32(0.02)}
     save_model(replace(model, scales=moved), tmp_path / "b.safetensors")
-    figures = judge([tmp_path / "a.safetensors", tmp_path / "b.safetensors"]).figures
+    figures = evaluate([tmp_path / "a.safetensors", tmp_path / "b.safetensors"]).figures
     assert figures["policies"]["A"]["action_error_rad"]["agrees"]
     assert figures["policies"]["B"]["action_error_rad"]["rmse"] == pytest.approx(0.02, abs=5e-4)
     assert figures["differences"]["B-A"]["rmse"] == pytest.approx(0.02, abs=5e-4)
@@ -178,16 +178,16 @@ def test_two_policies_are_compared_with_the_recording_and_each_other(judge, mode
 
 def test_robot_and_policy_are_those_noted_in_the_bag(write_bag, model) -> None:
     noted = {"fcnet.robot": "aliengo", "fcnet.model_fingerprint": model.fingerprint, "fcnet.git_revision": "abc123"}
-    judged = evaluate_bag(write_bag(custom=noted))
-    assert judged.robot.name == "aliengo"
-    assert judged.figures["policies"]["A"]["is_the_recorded_one"]
-    assert judged.figures["recorded_with"]["git_revision"] == "abc123"
+    evaluation = evaluate_bag(write_bag(custom=noted))
+    assert evaluation.robot.name == "aliengo"
+    assert evaluation.figures["policies"]["A"]["is_the_recorded_one"]
+    assert evaluation.figures["recorded_with"]["git_revision"] == "abc123"
     with pytest.raises(ReplayError, match="add --robot"):
         evaluate_bag(write_bag())
 
 
-def test_modes_last_until_the_next_one_or_the_end(judge) -> None:
-    assert judge().figures["modes_s"] == {"walking": pytest.approx(4.0, abs=0.01)}
+def test_modes_last_until_the_next_one_or_the_end(evaluate) -> None:
+    assert evaluate().figures["modes_s"] == {"walking": pytest.approx(4.0, abs=0.01)}
 
 
 def test_the_spectrum_of_a_sine_has_its_power_at_its_frequency() -> None:

@@ -43,8 +43,8 @@ def bag(write_bag):
     return str(write_bag(custom={"fcnet.robot": "aliengo"}))
 
 
-def test_a_bag_is_judged_before_a_compiler_or_a_simulator_would_have_been_loaded(bag) -> None:
-    """Each of these takes longer to import than a minute's bag takes to be judged."""
+def test_a_bag_is_evaluated_before_a_compiler_or_a_simulator_would_have_been_loaded(bag) -> None:
+    """Each of these takes longer to import than a minute's bag takes to be evaluation."""
     program = f"""
 import sys
 from fcnet_core.cli import main
@@ -104,7 +104,7 @@ def test_a_figure_that_is_not_known_breaks_its_threshold(write_bag, capsys) -> N
         (["BAG", "--topics", "none.yaml"], "topic map none.yaml"),
     ],
 )
-def test_what_cannot_be_used_is_told_in_a_sentence(bag, capsys, arguments, said) -> None:
+def test_what_cannot_be_used_is_reported_in_a_sentence(bag, capsys, arguments, said) -> None:
     from fcnet_replay.evaluation import SHIPPED
 
     places = {"BAG": bag, "ALIENGO": str(SHIPPED / "aliengo.safetensors")}
