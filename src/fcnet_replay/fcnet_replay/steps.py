@@ -58,8 +58,8 @@ class Steps:
         """Steps (K,) of which the gait's phase is the recorded one."""
         return self.begun & self.whole
 
-    def chosen(self, mask: Mask) -> Steps:
-        """Some of them."""
+    def chosen(self, mask: Mask | Rows) -> Steps:
+        """Some of them, by a mask or by their numbers."""
         record = StepRecord(*(values[mask] for values in vars(self.record).values()))
         rows: dict[str, Any] = {name: values[mask] for name, values in vars(self).items() if np.ndim(values)}
         return replace(self, record=record, **rows)

@@ -18,8 +18,8 @@ from fcnet_core.model_file import PolicyModel, load_model
 from fcnet_core.robot import load_robot
 from fcnet_core.runtime import SequencePolicy
 from fcnet_replay.bags.bag import open_bag
+from fcnet_replay.datasets.from_bag import BagReading, read_walk
 from fcnet_replay.datasets.validation import faults
-from fcnet_replay.datasets.walking import BagReading, read_walk
 from fcnet_replay.read_run import read_run
 
 ROOT = Path(__file__).parents[3]
@@ -131,13 +131,14 @@ def test_commands_that_were_not_recorded_are_told(bag, tmp_path, capsys) -> None
 
 
 def test_without_recorded_steps_the_gait_phase_is_counted_from_the_beginning_of_the_walk(bag, tmp_path) -> None:
-    exact = read_walk(bag("exact", edit=stood_before), BagReading()).steps
-    inferred = read_walk(bag("plain", edit=stood_before, without=("controller/policy_step",)), BagReading()).steps
-    assert inferred.basis == "inferred" and len(inferred) == len(exact) == 199
-    np.testing.assert_allclose(inferred.command, exact.command, atol=1e-9)
+    exact = read_walk(bag("exact", edit=stood_before), BagReading())
+    inferred = read_walk(bag("plain", edit=stood_before, without=("controller/policy_step",)), BagReading())
+    assert inferred.steps.basis == "inferred" and len(inferred.steps) == len(exact.steps) == 199
+    np.testing.assert_allclose(inferred.steps.record.command, exact.steps.record.command, atol=1e-9)
     np.testing.assert_array_equal(inferred.target, exact.target)
-    np.testing.assert_array_equal(inferred.last_action, exact.last_action)
-    assert np.abs(inferred.joint_position - exact.joint_position).max() < 0.03  # a state that is one or two newer
+    np.testing.assert_array_equal(inferred.steps.previous, exact.steps.previous)
+    joints = [walk.run.joints.position[walk.steps.joints] for walk in (inferred, exact)]
+    assert np.abs(joints[0] - joints[1]).max() < 0.03  # a state that is one or two newer
 
 
 def test_a_walk_whose_beginning_is_missing_has_no_known_phase(bag, tmp_path, capsys) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.learning.dataset import Dataset, DatasetWriter
+from fcnet_core.policies.registry import ArraySpec
 from fcnet_core.robot import load_robot
 from fcnet_core.rotation import projected_gravity
 from fcnet_replay.datasets.validation import faults
@@ -91,10 +92,13 @@ def edit(path: Path, **facts: Any) -> None:
 
 S = "shard-00001/"
 BROKEN: dict[str, tuple[Callable[[Path], Any], str]] = {
-    "truncated": (lambda d: truncate(d / S / "action.npy"), r"shard-00001/action\.npy has \d+ bytes where its header"),
-    "longer": (lambda d: append(d / S / "first.npy"), r"first\.npy has 249 bytes .* promises 248"),
-    "no array": (lambda d: (d / S / "action.npy").write_text("x"), r"action\.npy is no readable \.npy file"),
-    "missing": (lambda d: (d / S / "first.npy").unlink(), r"shard-00001/first\.npy is missing"),
+    "truncated": (lambda d: truncate(d / S / "action.npy"), r"shard-00001 is incomplete or damaged \(action\.npy: "),
+    "longer": (lambda d: append(d / S / "first.npy"), r"shard-00001 .*first\.npy has 249 bytes .* promises 248"),
+    "no array": (
+        lambda d: (d / S / "action.npy").write_text("x"),
+        r"shard-00001 is incomplete or damaged \(action\.npy: ",
+    ),
+    "missing": (lambda d: (d / S / "first.npy").unlink(), r"shard-00001 is incomplete .*first\.npy"),
     "NaN": (
         lambda d: change(d / S / "observation.npy", (2, 7, 5), np.nan),
         r"observation\.npy: sequence 2, step 7, joint_velocity\.FR_calf_joint is not finite: nan",
@@ -105,15 +109,18 @@ BROKEN: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "shape": (
         lambda d: replace(d / S / "action.npy", lambda a: a[:, :-1]),
-        r"has shape \(3, 39, 12\), expected \(3, 40",
+        r"expected action as float32 of shape \(3, 40, 12\).* \(3, 39, 12\)",
     ),
     "width": (
         lambda d: replace(d / S / "observation.npy", lambda a: a[..., :69]),
-        r"\(3, 40, 69\), expected \(3, 40, 70",
+        r"expected observation as float32 of shape \(3, 40, 70\).* \(3, 40, 69\)",
     ),
-    "empty": (lambda d: replace(d / S / "first.npy", lambda a: a[:, :0]), r"first\.npy has shape \(3, 0\)"),
-    "type": (lambda d: replace(d / S / "action.npy", lambda a: a.astype(float)), r"holds float64, expected float32"),
-    "order": (lambda d: replace(d / S / "action.npy", np.asfortranarray), r"in column order"),
+    "empty": (lambda d: replace(d / S / "first.npy", lambda a: a[:, :0]), r"expected first \(S, T\), found \(3, 0\)"),
+    "type": (
+        lambda d: replace(d / S / "action.npy", lambda a: a.astype(float)),
+        r"expected action as float32 .* found float64",
+    ),
+    "order": (lambda d: replace(d / S / "action.npy", np.asfortranarray), r"action\.npy is in column order"),
     "gravity": (
         lambda d: change(d / S / "observation.npy", (0, 4, 0), 0.9),
         r"sequence 0, step 4, its group of entries is no direction",
@@ -123,7 +130,7 @@ BROKEN: dict[str, tuple[Callable[[Path], Any], str]] = {
     "walk": (lambda d: change(d / S / "observation.npy", (0, 4, 64), 0.5), r"walk flag that is neither 0 nor 1: 0\.5"),
     "unused": (lambda d: change(d / S / "observation.npy", (0, 4, 69), 1), r"unused command that is not 0: 1"),
     "first": (lambda d: change(d / S / "first.npy", (1, 0), 0), r"does not begin sequence 1 with an episode's"),
-    "job": (lambda d: (d / S / "job.json").write_text("{"), r"job\.json is damaged"),
+    "job": (lambda d: (d / S / "job.json").write_text("{"), r"shard-00001 is incomplete or damaged"),
     "robot": (lambda d: edit(d / "manifest.json", robot="spot"), r"manifest\.json names the robot 'spot'"),
     "joints": (lambda d: edit(d / "manifest.json", joint_names=["a"]), r"joints in another order than FR_hip_joint"),
     "rate": (lambda d: edit(d / "manifest.json", control_rate=-1), r"gives the control rate as -1"),
@@ -282,3 +289,40 @@ def test_drift_is_told_against_other_data_and_against_a_policy(data, tmp_path, w
     assert "of 70 entries" in capsys.readouterr().out
     assert main(["dataset", "stats", str(one), "--against", str(data("a1", robot="a1"))]) == USAGE_ERROR
     assert "compare with one of the same robot" in capsys.readouterr().err
+
+
+HOPPER = {
+    "observation": ArraySpec((11,), parts={"position": 5, "velocity": 6}),
+    "action": ArraySpec((3,)),
+    "reward": ArraySpec(()),
+    "image": ArraySpec((4, 4), "uint8"),
+}
+
+
+def test_data_of_another_task_are_joined_divided_described_and_checked(tmp_path, capsys) -> None:
+    rng, steps = np.random.default_rng(0), (2, 30)
+    arrays = {name: rng.normal(size=(*steps, *spec.shape)) for name, spec in HOPPER.items()}
+    arrays["image"] = rng.integers(0, 255, (*steps, 4, 4))
+    first = np.zeros(steps, dtype=bool)
+    first[:, ::10] = True
+    for name in ("one", "two"):
+        writer = DatasetWriter(tmp_path / name, {"robot": "hopper", "control_rate": 125.0}, HOPPER)
+        writer.write_shard(0, {}, **arrays, first=first)
+    folders = [str(tmp_path / name) for name in ("one", "two")]
+    assert main(["dataset", "merge", *folders, "-o", str(tmp_path / "all")]) == 0
+    assert main(["dataset", "split", str(tmp_path / "all"), "-o", str(tmp_path / "parts")]) == 0
+    halves = [tmp_path / "parts" / half for half in ("train", "validation")]
+    assert [Dataset(half).steps for half in halves] == [110, 10]
+    rewards = [shard.arrays["reward"].ravel() for half in halves for shard in Dataset(half).shards]
+    expected = np.sort(np.tile(arrays["reward"].ravel(), 2)).astype(np.float32)
+    np.testing.assert_array_equal(np.sort(np.concatenate(rewards)), expected)
+    assert main(["dataset", "validate", *map(str, halves)]) == 0
+    capsys.readouterr()
+    assert main(["dataset", "stats", folders[0], "--against", folders[1], "--json"]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert len(figures["entries"]) == 15 and figures["coverage"] == {} and figures["drift"]["entries"] == []
+    assert figures["entries"]["velocity.3"]["mean"] == pytest.approx(arrays["observation"][..., 8].mean(), abs=1e-6)
+    assert main(["dataset", "stats", folders[0]]) == 0 and "reward" in capsys.readouterr().out
+    change(tmp_path / "one" / "shard-00000" / "reward.npy", (1, 2), np.nan)
+    (fault,) = faults(tmp_path / "one")
+    assert "reward.npy: sequence 1, step 2, reward is not finite" in fault

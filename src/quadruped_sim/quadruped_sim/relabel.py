@@ -2,62 +2,67 @@
 
 As in collection with a student, the expert is asked in every control period, whatever is sent; here the recording is
 what is sent. Between the recorded states nothing is simulated.
+
+The expert needs the robot's true state. A bag has joints, attitude and angular velocity; it has no height, and no
+velocity unless odom was recorded. Both are estimated from the legs, on the assumptions that the ground is flat and that
+the feet near the lowest stand on it without slipping.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from fcnet_core.arrays import Array, Mask
 from fcnet_core.command import CommandShaper
 from fcnet_core.learning.dataset import DatasetError
 from fcnet_core.robot import SETPOINT_FIELDS, Robot
 from fcnet_core.rotation import matrix_from_xyzw, projected_gravity
-from fcnet_replay.datasets.from_bag import NewDataset, account, check_belongs, new_folder
-from fcnet_replay.datasets.walking import BagReading, RecordedWalk, WalkingSteps, read_walk
-from fcnet_replay.run import OdometryRecord, newest
+from fcnet_replay.datasets.combine import NewDataset, new_folder
+from fcnet_replay.datasets.from_bag import BagReading, Report, Walk, account, read_walks
+from fcnet_replay.run import Run, newest
+from fcnet_replay.steps import Steps
 from quadruped_sim.expert.leg_kinematics import LegKinematics
 from quadruped_sim.expert.trot import TrotExpert
 from quadruped_sim.simulation import CONTROL_PERIOD, FALLEN_HEIGHT, FALLEN_UPRIGHT, BodyState
 
-# What a recording tells of the robot's true state, as the expert wants to see it: the rest is put together here.
-#
-# A bag has joints, attitude and turning speed. It has no height, and no velocity unless odom was recorded. Both are
-# taken from the legs, on the assumptions that the ground is flat and that those near the lowest stand on it without
-# slipping.
-
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
-
 ON_GROUND = 0.015  # [m] a foot that is higher than the lowest by less stands on the ground
-OLD = 0.1  # [s] odometry that is older tells nothing
+OLD = 0.1  # [s] older odometry is not used
+FREQUENCY = SETPOINT_FIELDS.index("frequency")
+PHASE_DIGITS = 6  # of a stride, which float32 keeps
+SAME_PHASE = 1e-4  # of a stride
+COMMAND_FREQUENCY = 11  # where a command vector has it, see fcnet_core/command.py
 
 
-def recorded_states(steps: WalkingSteps, odometry: OdometryRecord, robot: Robot) -> tuple[BodyState, Mask]:
+def recorded_states(run: Run, steps: Steps, robot: Robot) -> tuple[BodyState, Mask]:
     """The states (K,) of all steps, over flat ground at z = 0, and which velocities (K,) are from odometry."""
-    rotation = matrix_from_xyzw(steps.orientation)
-    feet, jacobian = LegKinematics(robot).feet(steps.joint_position.reshape(-1, 4, 3))
+    orientation, angular_velocity = run.imu.orientation[steps.imu], run.imu.angular_velocity[steps.imu]
+    joint_position, joint_velocity = run.joints.position[steps.joints], run.joints.velocity[steps.joints]
+    rotation = matrix_from_xyzw(orientation)
+    feet, jacobian = LegKinematics(robot).feet(joint_position.reshape(-1, 4, 3))
     height = (feet @ rotation.transpose(0, 2, 1))[..., 2]
     lowest = height.min(axis=1)
     contact = height <= lowest[:, None] + ON_GROUND
-    velocity = _velocity_of_legs(steps, feet, jacobian, contact)
-    told, known = _velocity_of_odometry(steps, odometry)
-    velocity = np.where(known[:, None], told, velocity)
+    # The velocity of the trunk in its own frame by which the feet on the ground stand still, on average.
+    swept = (jacobian @ joint_velocity.reshape(-1, 4, 3)[..., None])[..., 0]
+    moving = swept + np.cross(angular_velocity[:, None], feet)
+    velocity = -(moving * contact[..., None]).sum(axis=1) / contact.sum(axis=1, keepdims=True)
+    measured, known = _velocity_of_odometry(run, steps)
+    velocity = np.where(known[:, None], measured, velocity)
     position = np.zeros((len(steps), 3))
     position[:, 2] = robot.geometry.foot_radius - lowest
     state = BodyState(
         position=position,
-        orientation=steps.orientation,
+        orientation=orientation,
         linear_velocity=(rotation @ velocity[..., None])[..., 0],
-        angular_velocity=steps.angular_velocity,
-        joint_position=steps.joint_position,
-        joint_velocity=steps.joint_velocity,
+        angular_velocity=angular_velocity,
+        joint_position=joint_position,
+        joint_velocity=joint_velocity,
         contact=contact,
     )
     return state, known
@@ -79,29 +84,15 @@ def beyond_the_expert(state: BodyState, robot: Robot) -> dict[str, Mask]:
     }
 
 
-def _velocity_of_legs(steps: WalkingSteps, feet: Array, jacobian: Array, contact: Mask) -> Array:
-    """Velocity (K, 3) [m/s] of the trunk in its own frame, by which the feet on the ground stand still, on average."""
-    swept = (jacobian @ steps.joint_velocity.reshape(-1, 4, 3)[..., None])[..., 0]
-    moving = swept + np.cross(steps.angular_velocity[:, None], feet)
-    weight = contact / contact.sum(axis=1, keepdims=True)
-    velocity: Array = -(moving * weight[..., None]).sum(axis=1)
-    return velocity
-
-
-def _velocity_of_odometry(steps: WalkingSteps, odometry: OdometryRecord) -> tuple[Array, Mask]:
+def _velocity_of_odometry(run: Run, steps: Steps) -> tuple[Array, Mask]:
     """Velocity (K, 3) [m/s] in the body frame, and where (K,) it is known."""
-    if not len(odometry.stamp):
+    stamp, time = run.odometry.stamp, steps.record.joints_stamp
+    if not len(stamp):
         return np.zeros((len(steps), 3)), np.zeros(len(steps), dtype=np.bool_)
-    row = newest(odometry.stamp, steps.state_time)
-    velocity = odometry.velocity[row]
-    known = (row >= 0) & (steps.state_time - odometry.stamp[row] <= OLD) & (np.abs(velocity) < 1e3).all(axis=1)
+    row = newest(stamp, time)
+    velocity = run.odometry.velocity[row]
+    known: Mask = (row >= 0) & (time - stamp[row] <= OLD) & (np.abs(velocity) < 1e3).all(axis=1)
     return velocity, known
-
-
-FREQUENCY = SETPOINT_FIELDS.index("frequency")
-PHASE_DIGITS = 6  # of a stride, which float32 keeps
-SAME_PHASE = 1e-4  # of a stride
-COMMAND_FREQUENCY = 11  # where a command vector has it, see fcnet_core/command.py
 
 
 @dataclass(frozen=True)
@@ -117,11 +108,11 @@ class Advice:
     left_out: Counter[str]
 
 
-def advise(steps: WalkingSteps, episodes: Sequence[slice], odometry: OdometryRecord, robot: Robot) -> Advice:
+def advise(run: Run, steps: Steps, episodes: Sequence[slice], robot: Robot) -> Advice:
     """Ask the expert about every step of every episode, in order; it forgets the past at each start and after each
     step on which it has no advice.
     """
-    states, by_odometry = recorded_states(steps, odometry, robot)
+    states, by_odometry = recorded_states(run, steps, robot)
     reasons = beyond_the_expert(states, robot)
     chosen = np.zeros(len(steps), dtype=np.bool_)
     for part in episodes:
@@ -135,35 +126,34 @@ def advise(steps: WalkingSteps, episodes: Sequence[slice], odometry: OdometryRec
     for step in np.flatnonzero(able):
         if first[step]:
             expert.reset()
-        _set_command(shaper, steps.command[step])
+        _set_command(shaper, steps.record.command[step])
         target[step] = expert.act(_at(states, int(step)), shaper)[0]
     known = able & np.isfinite(target).all(axis=1)
     return Advice(target, known, first, float(by_odometry[able].mean()) if able.any() else 0.0, left_out)
 
 
-def relabel(bags: Sequence[Path], folder: Path, reading: BagReading, tell: Callable[[str], None]) -> NewDataset:
-    """Write a dataset of what the policies of these bags saw and what the expert would have sent; `tell` gets a
-    sentence on each bag. Raises DatasetError and what fcnet_replay.datasets.walking.read_walk raises.
+def relabel(bags: Sequence[Path], folder: Path, reading: BagReading, report: Report) -> NewDataset:
+    """Write a dataset of what the policies of these bags saw and what the expert would have sent.
+
+    Raises DatasetError and what fcnet_replay.datasets.from_bag.read_walk raises.
     """
     if abs(reading.rate * CONTROL_PERIOD - 1.0) > 1e-6:
         raise DatasetError(
             f"the expert walks at {1 / CONTROL_PERIOD:g} Hz, so it cannot label a policy of {reading.rate:g} Hz"
         )
     with new_folder(folder) as partial:
-        data: NewDataset | None = None
-        told: list[dict[str, Any]] = []
-        for walk in (read_walk(path, reading) for path in bags):
+        data, described = None, []
+        for walk in read_walks(bags, reading):
             data = data or NewDataset(partial, walk.robot.name, reading.rate)
-            check_belongs(walk, told, bags[0], data.robot)
-            advice = advise(walk.steps, walk.episodes, walk.run.odometry, walk.robot)
-            walk.steps.left_out.update(advice.left_out)
-            told.append(walk.provenance | _facts(walk, advice))
-            for line in (*account(walk), _comparison(told[-1])):
-                tell(line)
+            advice = advise(walk.run, walk.steps, walk.episodes, walk.robot)
+            walk.left_out.update(advice.left_out)
+            described.append(walk.provenance | _facts(walk, advice))
+            for line in (*account(walk), _comparison(described[-1])):
+                report(line)
             _add(data, walk, advice)
         if data is None or not data.steps:
             raise DatasetError(f"{', '.join(map(str, bags))} hold no state to advise on; {folder} was not written")
-        data.describe({"source": "relabel", "labels": "the trotting expert's targets", "bags": told})
+        data.describe({"source": "relabel", "labels": "the trotting expert's targets", "bags": described})
     return data
 
 
@@ -179,15 +169,15 @@ def _set_command(shaper: CommandShaper, command: Array) -> None:
     """
     shaper.setpoint = np.append(command[:FREQUENCY], command[COMMAND_FREQUENCY])[None]
     clock = shaper.clock
-    told = np.round(np.arctan2(command[8], command[9]) / (2 * np.pi), PHASE_DIGITS) % 1.0
+    recorded = np.round(np.arctan2(command[8], command[9]) / (2 * np.pi), PHASE_DIGITS) % 1.0
     summed = (clock.phase + clock.frequency(shaper.setpoint) * clock.period) % 1.0
-    agrees = np.abs((summed - told + 0.5) % 1.0 - 0.5) < SAME_PHASE
-    clock.phase = np.where(agrees, summed, told)
+    agrees = np.abs((summed - recorded + 0.5) % 1.0 - 0.5) < SAME_PHASE
+    clock.phase = np.where(agrees, summed, recorded)
     clock.walking = np.array([command[10] > 0.5])
 
 
-def _facts(walk: RecordedWalk, advice: Advice) -> dict[str, Any]:
-    error = advice.target[advice.known] - walk.steps.target[advice.known]
+def _facts(walk: Walk, advice: Advice) -> dict[str, Any]:
+    error = advice.target[advice.known] - walk.target[advice.known]
     return {
         "relabelled": int(advice.known.sum()),
         "velocity_from_odometry": round(advice.by_odometry, 4),
@@ -204,10 +194,15 @@ def _comparison(facts: dict[str, Any]) -> str:
     return f"  {facts['relabelled']:,} steps relabelled{apart}; velocity from {source}"
 
 
-def _add(data: NewDataset, walk: RecordedWalk, advice: Advice) -> None:
+def _add(data: NewDataset, walk: Walk, advice: Advice) -> None:
     rows = np.flatnonzero(advice.known)
     if not len(rows):
         return
     first = advice.first | np.append(True, ~advice.known[:-1])
-    job = {"bag": walk.path.name, "steps": len(rows), "time": [float(walk.steps.time[row]) for row in rows[[0, -1]]]}
-    data.add(walk.steps.observation()[rows][None], advice.target[rows][None], first[rows][None], job)
+    time = walk.steps.record.target_stamp[rows[[0, -1]]].tolist()
+    data.add(
+        {"bag": walk.path.name, "steps": len(rows), "time": time},
+        observation=walk.steps.chosen(rows).observations(walk.run)[None],
+        action=advice.target[rows][None],
+        first=first[rows][None],
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -15,12 +14,13 @@ import pytest
 from fcnet_core.cli import main
 from fcnet_core.learning.dataset import Dataset
 from fcnet_core.model_file import load_model
-from fcnet_core.robot import Robot
+from fcnet_core.observation import LAYOUT
+from fcnet_core.robot import SETPOINT_FIELDS, Robot
 from fcnet_core.rotation import matrix_from_xyzw
 from fcnet_replay.datasets.validation import faults
-from fcnet_replay.datasets.walking import WalkingSteps
-from fcnet_replay.run import OdometryRecord
-from quadruped_sim.relabel import advise, recorded_states
+from fcnet_replay.run import OdometryRecord, RobotState, StepRecord, run_of_states
+from fcnet_replay.steps import Steps
+from quadruped_sim.relabel import Advice, advise, recorded_states
 from quadruped_sim.rollout import Rollout, SetpointRanges
 from quadruped_sim.simulation import CONTROL_PERIOD, NOMINAL, BodyState
 from quadruped_sim.terrain import Flat
@@ -31,7 +31,7 @@ NO_ODOMETRY = OdometryRecord(*(np.empty(0),) * 2, np.empty((0, 3)), np.empty((0,
 
 
 class Walk:
-    """The expert walking forward in simulation, as a recording of it would tell: steps, odometry, and the truth."""
+    """The expert walking forward in simulation, as a recording holds it: run and steps, and the truth."""
 
     def __init__(self, robot: Robot) -> None:
         ranges = SetpointRanges(always={"vx": (0.6, 0.6), "yaw_rate": (0.3, 0.3)})
@@ -44,27 +44,21 @@ class Walk:
             observations.append(seen.observation[0])
             rollout.send(targets[-1][None])
         self.truth = BodyState(**{name: np.concatenate([vars(s)[name] for s in states]) for name in vars(states[0])})
-        time = 1000.0 + CONTROL_PERIOD * np.arange(STEPS)
-        observation = np.array(observations, dtype=np.float64)
-        self.steps = WalkingSteps(
-            "recorded",
-            time,
-            time,
-            time,
-            self.truth.joint_position,
-            self.truth.joint_velocity,
-            self.truth.orientation,
-            self.truth.angular_velocity,
-            observation[:, 42:54],
-            observation[:, 54:],
-            np.array(targets),
-            np.arange(STEPS) == 0,
-            Counter(),
-        )
-        rotation = matrix_from_xyzw(self.truth.orientation)
-        in_body = (self.truth.linear_velocity[:, None] @ rotation)[:, 0]
-        truth = self.truth
-        self.odometry = OdometryRecord(time, time, truth.position, truth.orientation, in_body, truth.angular_velocity)
+        time, row = 1000.0 + CONTROL_PERIOD * np.arange(STEPS), np.arange(STEPS)
+        truth, first, certain = self.truth, row == 0, np.ones(STEPS, dtype=bool)
+        rotation = matrix_from_xyzw(truth.orientation)
+        in_body = (truth.linear_velocity[:, None] @ rotation)[:, 0]
+        state = RobotState(truth.joint_position, truth.joint_velocity, truth.orientation, truth.angular_velocity)
+        setpoint = np.zeros((STEPS, len(SETPOINT_FIELDS)))  # the recorded commands are used
+        self.run = run_of_states(time, state, setpoint, np.array(targets), first, truth.position, in_body)
+        command = np.array(observations, dtype=np.float64)[:, LAYOUT["command"]]
+        record = StepRecord(time, np.append(time[:1], time[:-1]), time, time, first, command)
+        none, rows = np.zeros(STEPS, dtype=np.int64), (row, row, row, np.maximum(row - 1, 0))
+        self.steps = Steps("recorded", record, *rows, none, certain, certain, certain, certain)
+
+    def advice(self, robot: Robot, **records: Any) -> Advice:
+        """The expert's, with some of the run's records replaced."""
+        return advise(replace(self.run, **records), self.steps, [slice(0, STEPS)], robot)
 
 
 @pytest.fixture(scope="module")
@@ -72,43 +66,45 @@ def walk(aliengo: Robot) -> Walk:
     return Walk(aliengo)
 
 
-WHOLE = [slice(0, STEPS)]
-
-
 def rms(error: np.ndarray) -> float:
     return float(np.sqrt(np.square(error).mean()))
 
 
 def test_where_odometry_was_recorded_the_expert_repeats_itself(walk: Walk, aliengo: Robot) -> None:
-    advice = advise(walk.steps, WHOLE, walk.odometry, aliengo)
+    advice = walk.advice(aliengo)
     assert advice.known.all() and advice.by_odometry == 1.0 and np.flatnonzero(advice.first).tolist() == [0]
-    np.testing.assert_allclose(advice.target, walk.steps.target, atol=1e-6)
+    np.testing.assert_allclose(advice.target, walk.run.targets.position, atol=1e-6)
 
 
-def test_without_odometry_the_legs_tell_the_velocity_nearly_as_well(walk: Walk, aliengo: Robot) -> None:
-    states, by_odometry = recorded_states(walk.steps, NO_ODOMETRY, aliengo)
+def test_without_odometry_the_velocity_of_the_legs_is_nearly_as_good(walk: Walk, aliengo: Robot) -> None:
+    states, by_odometry = recorded_states(replace(walk.run, odometry=NO_ODOMETRY), walk.steps, aliengo)
     assert not by_odometry.any()
     assert rms(states.linear_velocity[20:, :2] - walk.truth.linear_velocity[20:, :2]) < 0.15
     assert rms(states.position[:, 2] - walk.truth.position[:, 2]) < 0.01
-    advice = advise(walk.steps, WHOLE, NO_ODOMETRY, aliengo)
-    assert advice.known.all() and rms(advice.target - walk.steps.target) < 0.05
+    advice = walk.advice(aliengo, odometry=NO_ODOMETRY)
+    assert advice.known.all() and rms(advice.target - walk.run.targets.position) < 0.05
 
 
-def test_another_command_gets_another_answer(walk: Walk, aliengo: Robot) -> None:
-    command = walk.steps.command.copy()
+def test_another_command_gets_other_targets(walk: Walk, aliengo: Robot) -> None:
+    command = walk.steps.record.command.copy()
     command[:, 0] = -0.4
-    advice = advise(replace(walk.steps, command=command), WHOLE, walk.odometry, aliengo)
-    assert rms(advice.target - walk.steps.target) > 0.05
+    steps = replace(walk.steps, record=replace(walk.steps.record, command=command))
+    advice = advise(walk.run, steps, [slice(0, STEPS)], aliengo)
+    assert rms(advice.target - walk.run.targets.position) > 0.05
 
 
 def test_states_beyond_the_expert_are_left_out_and_it_begins_anew(walk: Walk, aliengo: Robot) -> None:
-    orientation = walk.steps.orientation.copy()
+    orientation = walk.run.imu.orientation.copy()
     orientation[60:80] = [1.0, 0.0, 0.0, 0.0]  # on its back
-    joints = walk.steps.joint_position.copy()
+    joints = walk.run.joints.position.copy()
     joints[100] = aliengo.upper + 1.0
     joints[120:125] = FOLDED
-    steps = replace(walk.steps, orientation=orientation, joint_position=joints)
-    advice = advise(steps, WHOLE, NO_ODOMETRY, aliengo)
+    advice = walk.advice(
+        aliengo,
+        imu=replace(walk.run.imu, orientation=orientation),
+        joints=replace(walk.run.joints, position=joints),
+        odometry=NO_ODOMETRY,
+    )
     assert not advice.known[60:80].any() and not advice.known[[100, 120, 124]].any()
     assert advice.known.sum() == STEPS - 26 == STEPS - sum(advice.left_out.values())
     assert np.flatnonzero(advice.first).tolist() == [0, 80, 101, 125]

@@ -285,19 +285,38 @@ def _open_shards(folder: Path, arrays: Mapping[str, ArraySpec]) -> list[Shard]:
     paths = sorted(path for path in folder.glob("shard-*") if path.is_dir())
     if not paths:
         raise DatasetError(f"{folder} holds no finished shard yet; let `fcnet collect` finish at least one")
-    return [_open_shard(path, arrays) for path in paths]
+    return [open_shard(path, arrays) for path in paths]
 
 
-def _open_shard(path: Path, specs: Mapping[str, ArraySpec]) -> Shard:
+def open_shard(path: Path, specs: Mapping[str, ArraySpec]) -> Shard:
+    """Map the arrays of a shard into memory.
+
+    Raises DatasetError that names the file that is missing, damaged, longer than it says, in another order or of
+    another shape or type.
+    """
     try:
-        arrays = {name: np.load(path / f"{name}.npy", mmap_mode="r") for name in (*specs, "first")}
+        arrays = {name: _open_array(path / f"{name}.npy") for name in ("first", *specs)}
         job = json.loads((path / "job.json").read_text())
-    except (OSError, ValueError) as error:
+        if not isinstance(job, dict):
+            raise ValueError("job.json is no JSON object")
+    except (OSError, ValueError, EOFError, SyntaxError, RecursionError, MemoryError) as error:
         raise DatasetError(
             f"{path} is incomplete or damaged ({error}); delete that folder and run the same collection again"
         ) from error
     _check_shapes(str(path), arrays, specs)
     return Shard(path, arrays, job)
+
+
+def _open_array(path: Path) -> npt.NDArray[Any]:
+    try:
+        array = np.load(path, mmap_mode="r")
+    except (ValueError, EOFError, SyntaxError, MemoryError) as error:
+        raise ValueError(f"{path.name}: {str(error)[:120]}") from error
+    if (size := path.stat().st_size) != (due := array.offset + array.nbytes):
+        raise ValueError(f"{path.name} has {size} bytes where its header promises {due}")
+    if not array.flags.c_contiguous:
+        raise ValueError(f"{path.name} is in column order, expected row order")
+    return array
 
 
 def _moments(arrays: list[Single]) -> tuple[Array, Array]:

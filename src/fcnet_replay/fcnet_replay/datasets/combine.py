@@ -1,44 +1,92 @@
-"""Datasets joined into one, and one divided into training and validation; one shard in memory at a time."""
+"""New datasets: written whole or not at all, joined of several, or divided; one shard in memory at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from fcnet_core.learning.dataset import Dataset, DatasetError, Manifest, Shard
-from fcnet_replay.datasets.from_bag import NewDataset, new_folder
+from fcnet_core.arrays import Mask
+from fcnet_core.learning.dataset import Dataset, DatasetError, DatasetWriter, Shard
+from fcnet_core.observation import ARRAYS
+from fcnet_core.policies.registry import ArraySpec
+from fcnet_core.robot import JOINT_NAMES
 
 HALVES = ("train", "validation")
+Part = tuple[int, int, int]  # an episode in a shard: its sequence, and its steps from the second up to the third number
 
 
-@dataclass(frozen=True)
-class Episode:
-    """Where an episode is: the sequence of a shard, and its steps from `start` up to `stop`."""
+class NewDataset:
+    """Takes shards one after the other, and how they came about when the last is written."""
 
-    sequence: int
-    start: int
-    stop: int
+    def __init__(
+        self,
+        folder: Path,
+        robot: str,
+        control_rate: float,
+        joint_names: tuple[str, ...] = JOINT_NAMES,
+        arrays: Mapping[str, ArraySpec] = ARRAYS,
+    ) -> None:
+        self.robot = robot
+        self.shards = self.steps = 0
+        self._facts = {"robot": robot, "control_rate": control_rate, "joint_names": list(joint_names)}
+        self._writer = DatasetWriter(folder, self._facts, arrays)
+
+    def add(self, job: dict[str, Any], **arrays: npt.NDArray[Any]) -> None:
+        """Write the next shard; raises DatasetError as DatasetWriter.write_shard does."""
+        self._writer.write_shard(self.shards, job, **arrays)
+        self.shards += 1
+        self.steps += int(arrays["first"].size)
+
+    def describe(self, description: dict[str, Any]) -> None:
+        """Write the manifest with how the data came about and how much there is, which validation compares."""
+        (self._writer.folder / "manifest.json").unlink()
+        facts = {**self._facts, **description, "shards": self.shards, "steps": self.steps}
+        DatasetWriter(self._writer.folder, facts, self._writer.arrays)
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """A folder to fill, which takes the name `folder` at the end, or vanishes when something went wrong.
+
+    Raises DatasetError when there is something at `folder`: nothing is ever overwritten.
+    """
+    _refuse_existing(folder)
+    partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
+    try:
+        partial.mkdir(parents=True)
+        yield partial
+        _refuse_existing(folder)
+        partial.rename(folder)
+    except OSError as error:
+        raise DatasetError(
+            f"{folder} could not be written ({error.strerror or error}); nothing is left of it"
+        ) from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
 
 
 def merge(folders: Sequence[Path], folder: Path) -> NewDataset:
     """Write all shards of `folders` into one new folder, with all their manifests and jobs.
 
-    Raises DatasetError when they differ in robot, joints or rate, when one is named twice, or when bags are in two.
+    Raises DatasetError when they differ in robot, joints, rate or arrays, when one is named twice, or when bags are in
+    two.
     """
     if len({path.resolve() for path in folders}) < len(folders):
         raise DatasetError("a folder is named twice; to let data count more, give `fcnet train` a weight: DIR:2")
-    data = Dataset(list(folders))
+    data = Dataset(folders)
     _refuse_shared_bags(data)
-    manifest = data.manifest
     with new_folder(folder) as partial:
-        merged = NewDataset(partial, manifest.robot, manifest.control_rate, manifest.joint_names)
+        merged = _like(data, partial)
         for shard in data.shards:
-            job = {"from": _name(shard), "job": shard.job}
-            merged.add(shard.observation, shard.action, shard.first, job)
+            merged.add({"from": _name(shard), "job": shard.job}, **shard.arrays)
         parts = [
             {"folder": path.name, "description": manifest.description}
             for path, manifest in zip(data.folders, data.manifests, strict=True)
@@ -54,59 +102,70 @@ def split(source: Path, folder: Path, validation: float, seed: int) -> dict[str,
     if not 0 < validation < 1:
         raise DatasetError(f"--validation must lie between 0 and 1, not {validation:g}")
     data = Dataset(source)
-    episodes = [episodes_of(shard) for shard in data.shards]
-    chosen = _draw([episode.stop - episode.start for shard in episodes for episode in shard], validation, seed, source)
+    episodes = [_episodes(shard.first) for shard in data.shards]
+    lengths = [stop - start for parts in episodes for _, start, stop in parts]
+    if len(lengths) < 2:
+        raise DatasetError(f"{source} holds one episode only; collect more before splitting it")
+    chosen = iter(_draw(lengths, validation, seed).tolist())
     with new_folder(folder) as partial:
-        halves = {half: _half(partial / half, data.manifest) for half in HALVES}
+        halves = {half: _like(data, partial / half) for half in HALVES}
         for shard, parts in zip(data.shards, episodes, strict=True):
-            here, chosen = chosen[: len(parts)], chosen[len(parts) :]
-            for half, wanted in zip(HALVES, (~here, here), strict=True):
-                _copy(halves[half], shard, [part for part, take in zip(parts, wanted, strict=True) if take])
+            divided: dict[str, list[Part]] = {half: [] for half in HALVES}
+            for part in parts:
+                divided[HALVES[next(chosen)]].append(part)
+            for half, own in divided.items():
+                _copy(halves[half], shard, own)
         for half, written in halves.items():
             facts = {"source": "split", "half": half, "seed": seed, "validation": validation}
             written.describe({**facts, "of": {"folder": source.name, "description": data.manifest.description}})
     return halves
 
 
-def episodes_of(shard: Shard) -> list[Episode]:
-    """The episodes of a shard, in order; a sequence begins one, whatever it says."""
-    found = []
-    for sequence, first in enumerate(shard.first):
-        starts = np.union1d([0], np.flatnonzero(first)).tolist()
-        found += [Episode(sequence, *ends) for ends in zip(starts, [*starts[1:], len(first)], strict=True)]
-    return found
+def _refuse_existing(folder: Path) -> None:
+    if folder.exists() or folder.is_symlink():
+        raise DatasetError(f"{folder} exists already; name another folder with -o, or delete that one")
 
 
-def bags_of(description: Any) -> Iterator[tuple[str, str]]:
-    """Fingerprint and name of every bag that a description tells of, however deep it was merged or split."""
+def _like(data: Dataset, folder: Path) -> NewDataset:
+    manifest = data.manifest
+    return NewDataset(folder, manifest.robot, manifest.control_rate, manifest.joint_names, manifest.arrays)
+
+
+def _refuse_shared_bags(data: Dataset) -> None:
+    """The halves of one split may hold the same bag, other folders only with labels of another kind."""
+    seen: dict[tuple[str, str], tuple[Path, Any]] = {}
+    for folder, manifest in zip(data.folders, data.manifests, strict=True):
+        labels, half = str(manifest.description.get("labels", "")), manifest.description.get("half")
+        for fingerprint, bag in dict(_bags(manifest.description)).items():
+            other, other_half = seen.setdefault((fingerprint, labels), (folder, half))
+            if other != folder and half == other_half:
+                raise DatasetError(f"{other} and {folder} both hold the bag {bag}; leave one out")
+
+
+def _bags(description: Any) -> Iterator[tuple[str, str]]:
+    """Fingerprint and name of every bag in a description, however deep it was merged or split."""
     if isinstance(description, dict):
         if "fingerprint" in description and "bag" in description:
             yield str(description["fingerprint"]), str(description["bag"])
         description = list(description.values())
     if isinstance(description, list):
         for entry in description:
-            yield from bags_of(entry)
+            yield from _bags(entry)
 
 
-def _refuse_shared_bags(data: Dataset) -> None:
-    seen: dict[tuple[str, str], Path] = {}
-    for folder, manifest in zip(data.folders, data.manifests, strict=True):
-        labels = str(manifest.description.get("labels", ""))
-        for fingerprint, bag in dict(bags_of(manifest.description)).items():
-            other = seen.setdefault((fingerprint, labels), folder)
-            halves = {str(data.manifests[data.folders.index(f)].description.get("half")) for f in (other, folder)}
-            if other != folder and len(halves) < 2:
-                raise DatasetError(f"{other} and {folder} both hold the bag {bag}; leave one out")
+def _episodes(first: Mask) -> list[Part]:
+    """The episodes of a shard, in order; a sequence begins one, whatever `first` says."""
+    starts = first.copy()
+    starts[:, 0] = True
+    return [
+        (sequence, *ends)
+        for sequence, begins in enumerate(starts)
+        for ends in pairwise([*np.flatnonzero(begins).tolist(), len(begins)])
+    ]
 
 
-def _half(folder: Path, manifest: Manifest) -> NewDataset:
-    return NewDataset(folder, manifest.robot, manifest.control_rate, manifest.joint_names)
-
-
-def _draw(lengths: list[int], share: float, seed: int, source: Path) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def _draw(lengths: list[int], share: float, seed: int) -> Mask:
     """Which episodes are for validation: at least one, never all."""
-    if len(lengths) < 2:
-        raise DatasetError(f"{source} holds one episode only; collect more before splitting it")
     order = np.random.default_rng([seed, 4]).permutation(len(lengths))
     steps = np.cumsum(np.array(lengths)[order])
     count = int(np.argmin(np.abs(steps - share * steps[-1]))) + 1
@@ -115,31 +174,28 @@ def _draw(lengths: list[int], share: float, seed: int, source: Path) -> np.ndarr
     return chosen
 
 
-def _copy(half: NewDataset, shard: Shard, parts: list[Episode]) -> None:
+def _copy(half: NewDataset, shard: Shard, parts: list[Part]) -> None:
     """Episodes that are whole sequences stay side by side; pieces of sequences follow each other in one."""
     length = shard.first.shape[1]
-    whole = [part for part in parts if part.stop - part.start == length]
-    pieces = [part for part in parts if part.stop - part.start < length]
+    whole = [part for part in parts if part[2] - part[1] == length]
+    pieces = [part for part in parts if part[2] - part[1] < length]
+    rows = [sequence for sequence, _, _ in whole]
     if whole:
-        rows = [part.sequence for part in whole]
-        half.add(shard.observation[rows], shard.action[rows], _starts(len(rows), length), _job(shard, whole))
+        _add(half, shard, whole, {name: array[rows] for name, array in shard.arrays.items()})
     if pieces:
-        cut = [(part.sequence, slice(part.start, part.stop)) for part in pieces]
-        observation, action = (
-            np.concatenate([array[place] for place in cut]) for array in (shard.observation, shard.action)
-        )
-        first = np.concatenate([_starts(1, part.stop - part.start)[0] for part in pieces])
-        half.add(observation[None], action[None], first[None], _job(shard, pieces))
+        joined = {
+            name: np.concatenate([array[sequence, start:stop] for sequence, start, stop in pieces])[None]
+            for name, array in shard.arrays.items()
+        }
+        _add(half, shard, pieces, joined)
 
 
-def _starts(sequences: int, steps: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    first = np.zeros((sequences, steps), dtype=np.bool_)
-    first[:, 0] = True
-    return first
-
-
-def _job(shard: Shard, parts: list[Episode]) -> dict[str, Any]:
-    return {"from": _name(shard), "episodes": [[p.sequence, p.start, p.stop] for p in parts], "job": shard.job}
+def _add(half: NewDataset, shard: Shard, parts: list[Part], arrays: dict[str, npt.NDArray[Any]]) -> None:
+    begins = np.cumsum([0, *(stop - start for _, start, stop in parts)])[:-1]
+    first = np.zeros(arrays["first"].shape, dtype=np.bool_)
+    first.ravel()[begins] = True
+    job = {"from": _name(shard), "episodes": [list(part) for part in parts], "job": shard.job}
+    half.add(job, **{**arrays, "first": first})
 
 
 def _name(shard: Shard) -> str:

@@ -2,132 +2,238 @@
 
 from __future__ import annotations
 
-import os
-import shutil
+import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from fcnet_core.learning.dataset import DatasetError, DatasetWriter
-from fcnet_core.robot import JOINT_NAMES
-from fcnet_replay.datasets.walking import BagReading, RecordedWalk, read_walk
+from fcnet_core.arrays import Array, Mask
+from fcnet_core.command import CommandShaper
+from fcnet_core.learning.dataset import DatasetError
+from fcnet_core.robot import Robot, load_robot
+from fcnet_replay.bags.bag import Bag, open_bag
+from fcnet_replay.datasets.combine import NewDataset, new_folder
+from fcnet_replay.read_run import read_run
+from fcnet_replay.recording_notes import RecordingNotes, read_notes
+from fcnet_replay.run import Run
+from fcnet_replay.steps import Steps, extract_steps
+from fcnet_replay.topic_map import OWN, load_topic_map
 
-# A new data folder that appears under its name only when all of it is there.
-
-class NewDataset:
-    """Takes shards one after the other, and what they are when the last is written; `new_dataset` makes one."""
-
-    def __init__(
-        self, folder: Path, robot: str, control_rate: float, joint_names: tuple[str, ...] = JOINT_NAMES
-    ) -> None:
-        self.folder = folder
-        self.robot = robot
-        self.shards = self.steps = 0
-        self._facts = {"robot": robot, "control_rate": control_rate, "joint_names": list(joint_names)}
-        self._writer = DatasetWriter(folder, self._facts)
-
-    def add(
-        self, observation: npt.ArrayLike, action: npt.ArrayLike, first: npt.NDArray[Any], job: dict[str, Any]
-    ) -> None:
-        """Write the next shard; raises DatasetError as DatasetWriter.write_shard does."""
-        self._writer.write_shard(self.shards, job, observation=observation, action=action, first=first)
-        self.shards += 1
-        self.steps += int(first.size)
-
-    def describe(self, description: dict[str, Any]) -> None:
-        """Write the manifest with how it came about and how much there is, which validation compares."""
-        (self.folder / "manifest.json").unlink()
-        DatasetWriter(self.folder, {**self._facts, **description, "shards": self.shards, "steps": self.steps})
-
-
-def refuse_existing(folder: Path) -> None:
-    """Raise DatasetError when there is something at `folder`: nothing is ever overwritten."""
-    if folder.exists() or folder.is_symlink():
-        raise DatasetError(f"{folder} exists already; name another folder with -o, or delete that one")
-
-
-@contextmanager
-def new_folder(folder: Path) -> Iterator[Path]:
-    """A folder to fill, which takes the name `folder` at the end, or vanishes when something went wrong."""
-    refuse_existing(folder)
-    partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
-    try:
-        partial.mkdir(parents=True)
-        yield partial
-        refuse_existing(folder)
-        partial.rename(folder)
-    except OSError as error:
-        raise DatasetError(
-            f"{folder} could not be written ({error.strerror or error}); nothing is left of it"
-        ) from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-
-
+GAP = 2.5  # periods between two states: longer, and what the policy would see is not one motion
+OTHER_RATE = 0.2  # share by which the pace of steps may differ from the wanted one
+LIMIT_SLACK = 1e-3  # [rad] beyond a limit; targets are sent as doubles and limits are exact
+OTHER_ROBOT = 0.1  # share of targets beyond the limits from which on the robot is the wrong one
+UNIT = 0.05  # by which the length of an orientation may differ from 1
+BLOCK = 2**20  # [bytes]
 SHARD_STEPS = 50_000  # a shard is written when it has so many steps: about 17 minutes at 50 Hz
-Tell = Callable[[str], None]
+
+Report = Callable[[str], None]  # gets a sentence on each bag
 
 
-def dataset_from_bags(bags: Sequence[Path], folder: Path, reading: BagReading, tell: Tell) -> NewDataset:
-    """Write the walking sections of all bags, one bag in memory at a time; `tell` gets a sentence on each.
+@dataclass(frozen=True)
+class BagReading:
+    """How to read bags. robot and namespace: None for what the bag's recorder noted; topics: a topic map, for foreign
+    bags; rate [Hz] of the policy; shortest [s] of an episode; before_fault [s]: what led to a fault is no example.
+    """
+
+    robot: str | None = None
+    namespace: str | None = None
+    topics: Path | None = None
+    rate: float = 50.0
+    shortest: float = 0.5
+    before_fault: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 1.0 <= self.rate <= 10_000.0:
+            raise DatasetError(f"--rate must be from 1 to 10000 Hz, not {self.rate:g}")
+        for name in ("shortest", "before_fault"):
+            if not 0.0 <= getattr(self, name) < float("inf"):
+                raise DatasetError(f"--{name.replace('_', '-')} must be 0 or more seconds, not {getattr(self, name):g}")
+
+
+@dataclass(frozen=True)
+class Walk:
+    """What of a bag can be learnt from. steps: sound ones, in order; episodes: parts of them that are one motion, long
+    enough and not followed by a fault; left_out: reason -> number of steps.
+    """
+
+    path: Path
+    fingerprint: str
+    robot: Robot
+    run: Run
+    steps: Steps
+    episodes: list[slice]
+    left_out: Counter[str]
+
+    @property
+    def target(self) -> Array:
+        """The targets (K, 12) [rad] that were sent."""
+        return self.run.targets.position[self.steps.target]
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """For a manifest: which bag this was, and from when to when it lasted [s since the epoch]."""
+        received = np.concatenate([self.run.joints.received, self.run.imu.received])
+        return {
+            "bag": self.path.name,
+            "fingerprint": self.fingerprint,
+            "begin": float(received.min()),
+            "end": float(received.max()),
+            "steps": sum(part.stop - part.start for part in self.episodes),
+            "episodes": len(self.episodes),
+            "alignment": self.steps.basis,
+            "model_fingerprint": self.run.notes.model_fingerprint,
+            "git_revision": self.run.notes.git_revision,
+            "left_out": {reason: count for reason, count in self.left_out.items() if count},
+            "problems": list(self.run.problems),
+        }
+
+
+def dataset_from_bags(bags: Sequence[Path], folder: Path, reading: BagReading, report: Report) -> NewDataset:
+    """Write the walking sections of all bags, one bag in memory at a time.
 
     Raises DatasetError when the bags do not belong together or hold nothing to learn from, and what read_walk raises.
     """
     with new_folder(folder) as partial:
-        data: NewDataset | None = None
-        told: list[dict[str, Any]] = []
-        for walk in (read_walk(path, reading) for path in bags):
+        data, described = None, []
+        for walk in read_walks(bags, reading):
             data = data or NewDataset(partial, walk.robot.name, reading.rate)
-            check_belongs(walk, told, bags[0], data.robot)
-            told.append(walk.provenance)
+            described.append(walk.provenance)
             for line in account(walk):
-                tell(line)
-            for part in _shards(walk.episodes):
-                _add(data, walk, part)
+                report(line)
+            for parts in _shards(walk.episodes):
+                _add(data, walk, parts)
         if data is None or not data.steps:
             raise DatasetError(f"{', '.join(map(str, bags))} hold no walking to learn from; {folder} was not written")
-        data.describe({"source": "bags", "labels": "the targets that were sent", "bags": told})
+        data.describe({"source": "bags", "labels": "the targets that were sent", "bags": described})
     return data
 
 
-def check_belongs(walk: RecordedWalk, told: Sequence[dict[str, Any]], first: Path, robot: str) -> None:
-    """Raise DatasetError when a bag is of another robot than the first, or was read already."""
-    if walk.robot.name != robot:
-        raise DatasetError(
-            f"{walk.path} is of the robot {walk.robot.name} and {first} of {robot}; make one dataset of each robot"
-        )
-    if any(walk.fingerprint == other["fingerprint"] for other in told):
-        raise DatasetError(f"{walk.path} holds the same recording as a bag named before it; name it once")
+def read_walks(bags: Sequence[Path], reading: BagReading) -> Iterator[Walk]:
+    """Read one bag after the other. Raises DatasetError for a bag of another robot than the first, or that was read
+    already.
+    """
+    robot, seen = "", set()
+    for walk in (read_walk(path, reading) for path in bags):
+        robot = robot or walk.robot.name
+        if walk.robot.name != robot:
+            raise DatasetError(
+                f"{walk.path} is of the robot {walk.robot.name} and {bags[0]} of {robot}; "
+                "make one dataset of each robot"
+            )
+        if walk.fingerprint in seen:
+            raise DatasetError(f"{walk.path} holds the same recording as a bag named before it; name it once")
+        seen.add(walk.fingerprint)
+        yield walk
 
 
-def account(walk: RecordedWalk) -> Iterator[str]:
+def read_walk(path: Path, reading: BagReading) -> Walk:
+    """Read one bag. Raises ReplayError, SettingsError, RobotFileError or DatasetError with one sentence."""
+    sources = load_topic_map(reading.topics) if reading.topics else OWN
+    bag = open_bag(path)
+    notes = read_notes(bag.custom)
+    robot = _robot(path, notes, reading)
+    run = read_run(bag, notes.namespace if reading.namespace is None else reading.namespace, sources)
+    left_out: Counter[str] = Counter()
+    steps, begins = _sound_steps(run, robot, reading.rate, path, left_out)
+    episodes = _episodes(run, steps, begins, reading, left_out)
+    return Walk(path, _fingerprint(bag), robot, run, steps, episodes, left_out)
+
+
+def account(walk: Walk) -> Iterator[str]:
     """What a bag gives, what was left out and why."""
-    steps = sum(part.stop - part.start for part in walk.episodes)
-    how = (
-        ""
-        if walk.steps.basis == "recorded"
-        else ", inferred from targets, commands and modes: the gait's phase is good to some 40 ms"
-    )
+    steps, inferred = sum(part.stop - part.start for part in walk.episodes), walk.steps.basis == "inferred"
+    how = ", inferred from targets, commands and modes: the gait's phase is good to some 40 ms" if inferred else ""
     yield f"{walk.path}: {steps:,} steps in {len(walk.episodes)} episodes of {walk.robot.name}{how}"
     if not len(walk.steps):
         yield f"  no walking found{'' if walk.run.mode.modes else ', and the bag has no controller/mode to tell it by'}"
-    if walk.steps.basis == "inferred" and len(walk.steps):
-        yield from _silent_commands(walk)
-    for reason, count in walk.steps.left_out.items():
+    elif inferred and walk.run.silent:
+        topics = " and no ".join(walk.run.silent)
+        yield f"  no {topics} in the bag, taken as zero: if one was sent, these data are wrong"
+    for reason, count in walk.left_out.items():
         if count:
             yield f"  {count:,} steps left out: {reason}"
     for problem in walk.run.problems:
         yield f"  {problem}"
 
 
-def _silent_commands(walk: RecordedWalk) -> Iterator[str]:
-    """Commands of which the bag has no message, and which the steps therefore have at zero."""
-    if silent := walk.run.silent:
-        yield f"  no {' and no '.join(silent)} in the bag, taken as zero: if one was sent, these data are wrong"
+def _robot(path: Path, notes: RecordingNotes, reading: BagReading) -> Robot:
+    if not (reading.robot or notes.robot):
+        raise DatasetError(
+            f"the bag {path} does not say which robot it is of; add --robot, for example --robot aliengo"
+        )
+    robot = load_robot(reading.robot or notes.robot)
+    if notes.robot and notes.robot != robot.name:
+        raise DatasetError(f"the bag {path} is of the robot {notes.robot}, not {robot.name}; leave out --robot")
+    return robot
+
+
+def _sound_steps(run: Run, robot: Robot, rate: float, path: Path, left_out: Counter[str]) -> tuple[Steps, Mask]:
+    """The steps (K,) of a policy of `rate` [Hz] that saw and sent what can be, and those that do not continue the one
+    before. Raises DatasetError when the run is of another robot or another rate.
+    """
+    steps = extract_steps(run, CommandShaper(robot.commands, robot.gait, 1.0 / rate))
+    unknown = "the bag does not hold the beginning of that walk, so the gait's phase is unknown"
+    left_out[unknown] += int((~steps.begun).sum())
+    left_out["targets are missing, so the gait's phase is unknown until the next walk"] += int(
+        (steps.begun & ~steps.whole).sum()
+    )
+    steps = steps.chosen(steps.phase_known)
+    period = float(np.median(np.diff(steps.record.target_stamp))) if len(steps) > 2 else 1.0 / rate
+    if abs(1.0 / max(period, 1e-6) / rate - 1.0) > OTHER_RATE:
+        raise DatasetError(
+            f"the policy of {path} took {1.0 / max(period, 1e-6):.4g} steps a second, not {rate:g}; "
+            "name that with --rate"
+        )
+    sound = steps.usable.copy()
+    length = np.linalg.norm(run.imu.orientation[steps.imu[sound]], axis=1)
+    sound[sound] = np.abs(length - 1.0) < UNIT
+    within = sound.copy()
+    target = run.targets.position[steps.target[sound]]
+    within[sound] = ((target >= robot.lower - LIMIT_SLACK) & (target <= robot.upper + LIMIT_SLACK)).all(axis=1)
+    beyond = int((sound & ~within).sum())
+    if beyond > OTHER_ROBOT * sound.sum():
+        raise DatasetError(
+            f"{beyond / sound.sum():.0%} of the targets in {path} lie beyond the joint limits of {robot.name}: "
+            "it is a bag of another robot; name the right one with --robot"
+        )
+    left_out["what the policy saw or sent is not in the bag"] += int((~steps.known).sum())
+    left_out["a value is not a number or cannot be"] += int((steps.known & ~sound).sum())
+    left_out["a target lies beyond the joint limits"] += beyond
+    record = steps.record
+    apart = (np.abs(np.diff(record.joints_stamp)) * rate > GAP) | (np.diff(record.target_stamp) <= 0) | ~within[:-1]
+    begins = record.cold | (steps.missing > 0) | np.append(True, apart)[: len(within)]
+    return steps.chosen(within), begins[within]
+
+
+def _episodes(run: Run, steps: Steps, begins: Mask, reading: BagReading, left_out: Counter[str]) -> list[slice]:
+    """Unbroken parts of the steps, without those that led to a fault and those that are too short."""
+    keep, received = np.ones(len(steps), dtype=np.bool_), run.targets.received[steps.target]
+    for mode, time in zip(run.mode.modes, run.mode.received, strict=True):
+        if mode == "fault":
+            keep &= (received < time - reading.before_fault) | (received > time)
+    left_out[f"a fault followed within {reading.before_fault:g} s"] += int((~keep).sum())
+    starts = np.flatnonzero(keep & (begins | np.append(True, ~keep[:-1])[: len(keep)]))
+    ends = np.flatnonzero(keep & np.append(begins[1:] | ~keep[1:], True)[: len(keep)]) + 1
+    parts = [slice(*bounds) for bounds in zip(starts.tolist(), ends.tolist(), strict=True)]
+    whole = [part for part in parts if part.stop - part.start >= reading.shortest * reading.rate]
+    lost = int(keep.sum()) - sum(part.stop - part.start for part in whole)
+    left_out[f"their episode is shorter than {reading.shortest:g} s"] += lost
+    return whole
+
+
+def _fingerprint(bag: Bag) -> str:
+    """SHA-256 (hex) over the contents of the bag's files: the same recording, wherever it was copied to."""
+    digest = hashlib.sha256()
+    for file in bag.files:
+        with file.open("rb") as content:
+            while block := content.read(BLOCK):
+                digest.update(block)
+    return digest.hexdigest()
 
 
 def _shards(episodes: list[slice]) -> Iterator[list[slice]]:
@@ -146,10 +252,16 @@ def _shards(episodes: list[slice]) -> Iterator[list[slice]]:
         yield group
 
 
-def _add(data: NewDataset, walk: RecordedWalk, parts: list[slice]) -> None:
-    observation = np.concatenate([walk.steps.observation(part) for part in parts])
-    action = np.concatenate([walk.steps.target[part] for part in parts])
-    first = np.zeros(len(action), dtype=np.bool_)
-    first[np.cumsum([0, *(part.stop - part.start for part in parts[:-1])])] = True
-    job = {"bag": walk.path.name, "episodes": [walk.times(part) for part in parts]}
-    data.add(observation[None], action[None], first[None], job)
+def _add(data: NewDataset, walk: Walk, parts: list[slice]) -> None:
+    rows = np.concatenate([np.arange(part.start, part.stop) for part in parts])
+    steps, time = walk.steps.chosen(rows), walk.steps.record.target_stamp
+    episodes = [
+        {"steps": part.stop - part.start, "begin": float(time[part.start]), "end": float(time[part.stop - 1])}
+        for part in parts
+    ]
+    data.add(
+        {"bag": walk.path.name, "episodes": episodes},
+        observation=steps.observations(walk.run)[None],
+        action=walk.target[rows][None],
+        first=np.isin(rows, [part.start for part in parts])[None],
+    )

@@ -13,7 +13,7 @@ SUMMARY = "make training data from bags; merge, split, describe and check data"
 EPILOG = """
 A dataset is a folder as `fcnet collect` writes it; all of these take and give such folders, and `fcnet train` takes
 them together: --data data/aliengo --data data/walks:2. Nothing is ever overwritten, and a new folder appears under
-its name only when it is complete. docs/datasets.md tells more.
+its name only when it is complete. More in docs/datasets.md.
 
 examples:
   fcnet dataset from-bag bags/walk1 bags/walk2 --robot aliengo -o data/walks
@@ -22,7 +22,7 @@ examples:
   fcnet dataset merge data/aliengo data/walks -o data/all
   fcnet dataset split data/all --validation 0.1 --seed 0 -o data/parts
 """
-MOST_FAULTS = 50  # told of one folder
+MOST_FAULTS = 50  # printed of one folder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,29 +30,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    _add_from_bag(_action(actions, "from-bag", "walking sections of bags as episodes", _from_bag))
-    merge = _action(actions, "merge", "several datasets as one", _merge)
-    merge.add_argument("data", type=Path, nargs="+", metavar="DIR", help="data folders of one robot and one rate")
+
+    def action(
+        name: str, summary: str, do: Callable[[argparse.Namespace], int], count: str | None = "+", data: str = ""
+    ) -> argparse.ArgumentParser:
+        added = actions.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
+        added.set_defaults(action=do)
+        if data:
+            added.add_argument("data", type=Path, nargs=count, metavar="DIR", help=data)
+        return added
+
+    from_bag = action("from-bag", "walking sections of bags as episodes", _from_bag)
+    add_bag_arguments(from_bag)
+    from_bag.add_argument(
+        "--before-fault",
+        type=float,
+        default=1.0,
+        metavar="S",
+        help="leave out what led to a fault [s] (default: 1.0); `fcnet relabel` makes use of it",
+    )
+    merge = action("merge", "several datasets as one", _merge, data="data folders of one robot and one rate")
     _add_out(merge)
-    split = _action(actions, "split", "whole episodes, drawn by chance, for training and for validation", _split)
-    split.add_argument("data", type=Path, metavar="DIR", help="a data folder")
+    summary = "whole episodes, drawn by chance, for training and for validation"
+    split = action("split", summary, _split, None, "a data folder")
     _add_out(split)
     split.add_argument("--validation", type=float, default=0.1, metavar="SHARE", help="of the steps (default: 0.1)")
     split.add_argument("--seed", type=int, default=0, metavar="N", help="which episodes are drawn (default: 0)")
-    stats = _action(actions, "stats", "sizes, spread of every field, commands covered, targets at limits", _stats)
-    stats.add_argument("data", type=Path, nargs="+", metavar="DIR", help="data folders, taken together")
-    stats.add_argument("--against", type=Path, metavar="DIR|FILE", help="other data, or a policy: tell what drifted")
-    stats.add_argument("--entries", action="store_true", help="a line for each of the 82 entries")
+    summary = "sizes, spread of every field, commands covered, targets at limits"
+    stats = action("stats", summary, _stats, data="data folders, taken together")
+    stats.add_argument("--against", type=Path, metavar="DIR|FILE", help="other data, or a policy: show what drifted")
+    stats.add_argument("--entries", action="store_true", help="a line for each entry of the arrays")
     stats.add_argument("--json", action="store_true", help="print all figures as JSON instead")
-    validate = _action(actions, "validate", "look for everything that can be broken; exit 1 if something is", _validate)
-    validate.add_argument("data", type=Path, nargs="+", metavar="DIR", help="data folders")
+    summary = "look for everything that can be broken; exit 1 if something is"
+    validate = action("validate", summary, _validate, data="data folders")
     validate.add_argument("--robot", metavar="NAME", help="of which robot they must be (default: whichever they name)")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Do what was asked; 0 when it is done."""
-    action: Callable[[argparse.Namespace], int] = args.action
-    return action(args)
 
 
 def add_bag_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,26 +79,10 @@ def add_bag_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_from_bag(parser: argparse.ArgumentParser) -> None:
-    add_bag_arguments(parser)
-    parser.add_argument(
-        "--before-fault",
-        type=float,
-        default=1.0,
-        metavar="S",
-        help="leave out what led to a fault [s] (default: 1.0); `fcnet relabel` makes use of it",
-    )
-
-
-def _action(
-    actions: argparse._SubParsersAction[argparse.ArgumentParser],
-    name: str,
-    summary: str,
-    do: Callable[[argparse.Namespace], int],
-) -> argparse.ArgumentParser:
-    parser = actions.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
-    parser.set_defaults(action=do)
-    return parser
+def run(args: argparse.Namespace) -> int:
+    """Do what was asked; 0 when it is done."""
+    action: Callable[[argparse.Namespace], int] = args.action
+    return action(args)
 
 
 def _add_out(parser: argparse.ArgumentParser) -> None:
@@ -95,8 +90,7 @@ def _add_out(parser: argparse.ArgumentParser) -> None:
 
 
 def _from_bag(args: argparse.Namespace) -> int:
-    from fcnet_replay.datasets.from_bag import dataset_from_bags
-    from fcnet_replay.datasets.walking import BagReading
+    from fcnet_replay.datasets.from_bag import BagReading, dataset_from_bags
 
     reading = BagReading(args.robot, args.namespace, args.topics, args.rate, args.shortest, args.before_fault)
     data = dataset_from_bags(args.bags, args.out, reading, print)
@@ -122,13 +116,14 @@ def _split(args: argparse.Namespace) -> int:
 
 def _stats(args: argparse.Namespace) -> int:
     from fcnet_core.learning.dataset import Dataset
+    from fcnet_core.observation import ARRAYS
     from fcnet_core.robot import load_robot
     from fcnet_replay.datasets.summary import drift_lines, drifted, reference, summarise, summary_figures, summary_lines
 
     data = Dataset(args.data)
-    robot = load_robot(data.manifest.robot)
+    robot = load_robot(data.manifest.robot) if data.manifest.arrays == ARRAYS else None
     summary = summarise(data, robot)
-    other = reference(args.against, data.manifest, robot) if args.against else None
+    other = reference(args.against, summary, data.manifest, robot) if args.against else None
     drift = drifted(summary, other) if other else []
     if args.json:
         print(json.dumps(summary_figures(data.manifest, summary, other, drift), indent=1, allow_nan=False))
@@ -146,9 +141,9 @@ def _validate(args: argparse.Namespace) -> int:
     for folder in args.data:
         found = list(islice(faults(folder, args.robot), MOST_FAULTS))
         broken += bool(found)
-        print(
-            "\n".join([*found, *(["there may be more"] if len(found) == MOST_FAULTS else [])] or [f"{folder} is sound"])
-        )
+        print("\n".join(found) or f"{folder} is sound")
+        if len(found) == MOST_FAULTS:
+            print("there may be more")
     if broken:
         print(f"fcnet: {broken} of {len(args.data)} datasets are broken", file=sys.stderr)
     return 1 if broken else 0

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Relabel; 0 when the new folder is written."""
-    from fcnet_replay.datasets.walking import BagReading
+    from fcnet_replay.datasets.from_bag import BagReading
     from quadruped_sim.relabel import relabel
 
     reading = BagReading(args.robot, args.namespace, args.topics, args.rate, args.shortest, before_fault=0.0)
