@@ -85,13 +85,13 @@ def test_a_walk_becomes_what_the_policy_saw_and_the_targets_that_were_sent(bag, 
     np.testing.assert_array_equal(shard.observation[0, 1:, 42:54], shard.action[0, :-1])
 
 
-def test_the_manifest_tells_bag_fingerprint_and_times(bag, tmp_path) -> None:
+def test_the_manifest_holds_bag_fingerprint_and_times(bag, tmp_path) -> None:
     path = bag()
     data = converted(tmp_path, path)
-    (told,) = data.manifest.description["bags"]
-    assert told["bag"] == "walk" and len(told["fingerprint"]) == 64
-    assert told["end"] - told["begin"] == pytest.approx(4.0, abs=0.1)
-    assert (told["steps"], told["episodes"], told["alignment"]) == (199, 1, "recorded")
+    (described,) = data.manifest.description["bags"]
+    assert described["bag"] == "walk" and len(described["fingerprint"]) == 64
+    assert described["end"] - described["begin"] == pytest.approx(4.0, abs=0.1)
+    assert (described["steps"], described["episodes"], described["alignment"]) == (199, 1, "recorded")
     assert data.shards[0].job["episodes"][0]["steps"] == 199
 
 
@@ -106,7 +106,7 @@ def test_episodes_end_where_a_step_is_missing(bag, tmp_path) -> None:
     assert len(episodes(data)) == 2 and data.steps == 198
 
 
-def test_numbers_that_cannot_be_are_left_out_and_told(bag, tmp_path, capsys) -> None:
+def test_numbers_that_cannot_be_are_left_out_and_reported(bag, tmp_path, capsys) -> None:
     def spoil(messages: list[Any]) -> list[Any]:
         for time, topic, message in messages:
             if topic == "joint_states" and 1.0 <= time < 1.2:
@@ -124,7 +124,7 @@ def test_what_led_to_a_fault_is_no_example(bag, tmp_path) -> None:
     assert data.manifest.description["bags"][0]["left_out"] == {"a fault followed within 1 s": 50}
 
 
-def test_commands_that_were_not_recorded_are_told(bag, tmp_path, capsys) -> None:
+def test_commands_that_were_not_recorded_are_reported(bag, tmp_path, capsys) -> None:
     path = bag(edit=stood_before, without=("controller/policy_step", "cmd_vel"))
     converted(tmp_path, path)
     assert "no cmd_vel and no cmd_pose in the bag, taken as zero" in capsys.readouterr().out
@@ -144,9 +144,9 @@ def test_without_recorded_steps_the_gait_phase_is_counted_from_the_beginning_of_
 def test_a_walk_whose_beginning_is_missing_has_no_known_phase(bag, tmp_path, capsys) -> None:
     path = bag(without=("controller/policy_step",))  # its mode is `walking` from the start
     assert main(["dataset", "from-bag", str(path), "-o", str(tmp_path / "data")]) == USAGE_ERROR
-    told = capsys.readouterr()
-    assert "does not hold the beginning of that walk, so the gait's phase is unknown" in told.out
-    assert "hold no walking to learn from" in told.err and not (tmp_path / "data").exists()
+    printed = capsys.readouterr()
+    assert "does not hold the beginning of that walk, so the gait's phase is unknown" in printed.out
+    assert "hold no walking to learn from" in printed.err and not (tmp_path / "data").exists()
 
 
 def test_a_bag_of_another_robot_is_refused(bag, tmp_path, capsys) -> None:
@@ -192,8 +192,9 @@ def test_several_bags_train_together_with_collected_data(bag, tmp_path, capsys) 
     out = tmp_path / "policy.safetensors"
     files = ["--out", str(out), "--checkpoint", str(tmp_path / "run.ckpt")]
     assert main(["train", "--config", str(config), *folders, *files, "--json"]) == 0
-    told = load_model(out).card.training["data"]
-    assert told[0]["steps"] == 398 and [entry["bag"] for entry in told[0]["description"]["bags"]] == ["one", "two"]
+    trained_on = load_model(out).card.training["data"]
+    assert trained_on[0]["steps"] == 398
+    assert [entry["bag"] for entry in trained_on[0]["description"]["bags"]] == ["one", "two"]
 
 
 def test_a_damaged_bag_gives_what_it_holds_and_says_so(bag, tmp_path, capsys) -> None:

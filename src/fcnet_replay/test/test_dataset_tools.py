@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -146,21 +147,19 @@ BROKEN: dict[str, tuple[Callable[[Path], Any], str]] = {
 
 
 @pytest.mark.parametrize("way", BROKEN)
-def test_what_is_broken_is_told_in_one_sentence_with_its_place(way: str, data, capsys) -> None:
-    import re
-
+def test_what_is_broken_is_one_sentence_with_its_place(way: str, data, capsys) -> None:
     folder = data()
     damage, sentence = BROKEN[way]
     damage(folder)
-    told = list(faults(folder))
-    assert len(told) == 1 and re.search(sentence, told[0]), told
+    found = list(faults(folder))
+    assert len(found) == 1 and re.search(sentence, found[0]), found
     assert main(["dataset", "validate", str(folder)]) == 1
-    assert told[0] in capsys.readouterr().out
+    assert found[0] in capsys.readouterr().out
 
 
-def test_data_of_another_robot_are_told(data) -> None:
-    (told,) = faults(data(), "a1")
-    assert "says that the robot is 'aliengo', not a1" in told
+def test_data_of_another_robot_are_a_fault(data) -> None:
+    (fault,) = faults(data(), "a1")
+    assert "says that the robot is 'aliengo', not a1" in fault
     claims = list(faults(data("claims", robot="a1")))
     assert not claims or all("limits of a1" in sentence for sentence in claims)
 
@@ -274,7 +273,7 @@ def test_statistics_are_those_of_the_data(data, capsys) -> None:
     )
 
 
-def test_drift_is_told_against_other_data_and_against_a_policy(data, tmp_path, walker, capsys) -> None:
+def test_drift_is_found_against_other_data_and_against_a_policy(data, tmp_path, walker, capsys) -> None:
     from fcnet_core.model_file import save_model
 
     one, other = data("one"), data("other")

@@ -135,8 +135,8 @@ def test_a_bag_of_a_failed_run_becomes_data_up_to_the_fault(aliengo: Robot, tmp_
     assert main(["relabel", str(bag), "--robot", "aliengo", "-o", str(out)]) == 0
     assert "199 steps relabelled" in capsys.readouterr().out and not list(faults(out))
     data = Dataset(out)
-    (told,) = data.manifest.description["bags"]
-    assert data.steps == told["relabelled"] == 199 and told["velocity_from_odometry"] == 1.0
+    (described,) = data.manifest.description["bags"]
+    assert data.steps == described["relabelled"] == 199 and described["velocity_from_odometry"] == 1.0
     assert main(["dataset", "from-bag", str(bag), "--robot", "aliengo", "-o", str(tmp_path / "sent")]) == 0
     sent = Dataset(tmp_path / "sent").shards[0]
     np.testing.assert_array_equal(data.shards[0].observation[:, :149], sent.observation)

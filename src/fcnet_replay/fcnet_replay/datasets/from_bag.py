@@ -150,7 +150,7 @@ def account(walk: Walk) -> Iterator[str]:
     how = ", inferred from targets, commands and modes: the gait's phase is good to some 40 ms" if inferred else ""
     yield f"{walk.path}: {steps:,} steps in {len(walk.episodes)} episodes of {walk.robot.name}{how}"
     if not len(walk.steps):
-        yield f"  no walking found{'' if walk.run.mode.modes else ', and the bag has no controller/mode to tell it by'}"
+        yield f"  no walking found{'' if walk.run.mode.modes else ', and the bag has no controller/mode to find it by'}"
     elif inferred and walk.run.silent:
         topics = " and no ".join(walk.run.silent)
         yield f"  no {topics} in the bag, taken as zero: if one was sent, these data are wrong"

@@ -31,7 +31,7 @@ FOOTER = """Made by fcnet replay. Times count from the first message; all angles
 calf of FR, FL, RR, RL."""
 TARGETS = """At every step of the recording each policy saw what the controller saw, was given the target that was
 really sent before, and remembered what came before. The error is its target less the one that was sent. For the policy
-that was recorded it must stay below 1e-5 rad; for another one it tells how differently it would act, not which is
+that was recorded it must stay below 1e-5 rad; for another one it shows how differently it would act, not which is
 better."""
 SMOOTHNESS = f"""Jerk is the third derivative of the targets; the share above {HIGH_FREQUENCY:g} Hz is motion that a leg
 cannot follow and that heats its motors. A walk has its power at its two to three strides a second and the first few

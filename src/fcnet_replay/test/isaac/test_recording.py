@@ -1,4 +1,4 @@
-"""A .rollout file: what comes back is what was recorded, in the suite's conventions, and damage is told."""
+"""A .rollout file: what comes back is what was recorded, in the suite's conventions, and damage is reported."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_file_cut_off_anywhere_is_read_up_to_there(rollout, tmp_path):
         assert len(recording.joints.stamp) >= 60 * size // len(content) - 3
 
 
-def test_damage_costs_the_rows_it_hits_and_is_told(rollout):
+def test_damage_costs_the_rows_it_hits_and_is_reported(rollout):
     content = bytearray(rollout.read_bytes())
     content[len(content) // 2] ^= 0x10
     rollout.write_bytes(content)

@@ -10,7 +10,7 @@ SUMMARY = "turn bags of failed runs into training data: the expert says what it 
 EPILOG = """
 Every situation that a policy saw is kept, up to the very fault, and gets the target that the simulated robot's expert
 gives for it, as in a DAgger round (docs/training.md). States on which the expert has no advice, such as a robot on its
-side, are left out and counted. What is approximate, and what that costs, is told in docs/datasets.md.
+side, are left out and counted. What is approximate, and what that costs, stands in docs/datasets.md.
 
 example:
   fcnet relabel bags/fall --robot aliengo -o data/fall
