@@ -22,9 +22,8 @@ from fcnet_core.rotation import matrix_from_xyzw, xyzw_from_wxyz
 from fcnet_replay.errors import ReplayError
 from fcnet_replay.isaac.recording import Recording, joint_order
 
-LARGEST = 1 << 30  # [B] of all arrays together
+LARGEST = 1 << 30  # [B] of all arrays together, and of one as float64
 LARGEST_MAPPING = 1 << 18  # [B]
-MOST_ROWS = 4_000_000  # 22 hours at 50 Hz
 MOST_NAMES = 100
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -97,7 +96,7 @@ def _read_npz(path: Path, wanted: set[str]) -> Arrays:
     with zipfile.ZipFile(path) as archive:
         members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
         chosen = {name: info for name, info in members.items() if name in wanted}
-        _refuse_large(path, sum(info.file_size for info in chosen.values()))
+        _refuse_large(f"recording {path}", sum(info.file_size for info in chosen.values()))
         arrays = {}
         for name, info in chosen.items():
             with archive.open(info) as member:
@@ -111,13 +110,15 @@ def _read_pt(path: Path, wanted: set[str]) -> Arrays:
     except ImportError as error:
         raise ReplayError(f"reading {path} needs torch; install it, or save the rollout as npz") from error
     with zipfile.ZipFile(path) as archive:  # what torch 1.6 and later write
-        _refuse_large(path, sum(info.file_size for info in archive.infolist()))
+        _refuse_large(f"recording {path}", sum(info.file_size for info in archive.infolist()))
     entries = torch.load(path, map_location="cpu", weights_only=True)
     if not isinstance(entries, dict):
         raise ReplayError(f"recording {path} holds a {type(entries).__name__}, expected a dict of tensors by name")
     chosen = {str(name): value for name, value in entries.items() if name in wanted}
     # A tensor may claim to be larger than what it is stored in.
-    _refuse_large(path, sum(value.nbytes for value in chosen.values() if isinstance(value, torch.Tensor)))
+    _refuse_large(
+        f"recording {path}", sum(value.nbytes for value in chosen.values() if isinstance(value, torch.Tensor))
+    )
     return {
         name: value.detach().numpy() if isinstance(value, torch.Tensor) else np.asarray(value)
         for name, value in chosen.items()
@@ -133,7 +134,9 @@ def _read_hdf5(path: Path, wanted: set[str]) -> Arrays:
         arrays = {name: np.asarray(file.attrs[name]) for name in wanted if name in file.attrs}
         inside = [name for name in wanted if isinstance(file.get(name, getlink=True), h5py.HardLink)]
         chosen = {name: file[name] for name in inside if isinstance(file[name], h5py.Dataset)}
-        _refuse_large(path, sum(dataset.size * max(dataset.dtype.itemsize, 16) for dataset in chosen.values()))
+        _refuse_large(
+            f"recording {path}", sum(dataset.size * max(dataset.dtype.itemsize, 16) for dataset in chosen.values())
+        )
         for name, dataset in chosen.items():
             if dataset.is_virtual or dataset.external:
                 raise ReplayError(f"recording {path} has its {name} in another file; save it as one file")
@@ -150,9 +153,9 @@ READERS: dict[str, Callable[[Path, set[str]], Arrays]] = {
 }
 
 
-def _refuse_large(path: Path, size: int) -> None:
+def _refuse_large(name: str, size: int) -> None:
     if size > LARGEST:
-        raise ReplayError(f"recording {path} would fill {size} bytes, at most {LARGEST} are read; save a part of it")
+        raise ReplayError(f"{name} would fill {size} bytes, at most {LARGEST} are read; save a part of it")
 
 
 class _Source:
@@ -186,6 +189,7 @@ class _Source:
                     "they count from 0"
                 )
             raw = raw.take(mapping.env, axis=axis)
+        _refuse_large(self.name, 8 * raw.size)
         if raw.dtype.kind not in "biuf":
             raise ReplayError(f"{getattr(mapping.keys, entry)!r} of {self.name} is {raw.dtype}; expected numbers")
         return raw.astype(np.float64)
@@ -193,7 +197,7 @@ class _Source:
     def rows(self, entry: str, width: int | None = None) -> Array:
         """An entry as (T, n), or (T, width)."""
         rows = self.numbers(entry, environments=3)
-        if rows.ndim != 2 or len(rows) > MOST_ROWS or rows.shape[1] != (width or rows.shape[1]):
+        if rows.ndim != 2 or rows.shape[1] != (width or rows.shape[1]):
             raise ReplayError(
                 f"{getattr(self.mapping.keys, entry)!r} of {self.name} has shape {rows.shape}; "
                 f"expected (steps, {width or 'values'}), or three axes with the environments"
@@ -213,7 +217,9 @@ def _recording(source: _Source) -> Recording:
     steps, joint_names = len(joint_position), mapping.joint_names
     if not joint_names and "joint_names" in source:
         names = source.raw("joint_names").ravel()[:MOST_NAMES].tolist()
-        joint_names = tuple(joint.decode() if isinstance(joint, bytes) else str(joint) for joint in names)
+        joint_names = tuple(
+            joint.decode(errors="replace") if isinstance(joint, bytes) else str(joint) for joint in names
+        )
     joint_order(joint_names, source.name)
     period = source.scalar("period")
     command = source.rows("command") if "command" in source else np.zeros((steps, 0))

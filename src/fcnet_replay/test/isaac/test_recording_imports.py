@@ -220,7 +220,8 @@ def test_files_that_ask_for_more_memory_than_allowed_are_refused(tmp_path, monke
     ):
         member.write(bytes(1 << 21))
     torch.save({"dof_pos": torch.zeros(1, 1).expand(10**9, 12)}, tmp_path / "expanded.pt")
-    for name in ("claim.npz", "bomb.npz", "expanded.pt"):
+    np.savez_compressed(tmp_path / "bytes.npz", dof_pos=np.zeros((80_000, 12), dtype=np.int8))
+    for name in ("claim.npz", "bomb.npz", "expanded.pt", "bytes.npz"):
         with pytest.raises(ReplayError, match=name):
             read_recording(tmp_path / name)
 
