@@ -153,19 +153,21 @@ def _states(run: Run, rate: float) -> tuple[Rows, Rows, Mask]:
     """Rows of joints and imu (K,) that a controller of `rate` [Hz] would have used: at each of its cycles the newest
     state that can be one, with the newest IMU; and those with which an episode begins. Cycles count from there.
     """
-    finite = np.isfinite(run.joints.position).all(axis=1) & np.isfinite(run.joints.velocity).all(axis=1)
-    later = run.joints.stamp > np.maximum.accumulate(np.append(-np.inf, run.joints.stamp[:-1]))
     imu = newest(run.imu.stamp, run.joints.stamp)
-    upright = np.isfinite(run.imu.orientation[imu]).all(axis=1) & np.isfinite(run.imu.angular_velocity[imu]).all(axis=1)
-    rows = np.flatnonzero(finite & later & upright & (imu >= 0))
+    seen = (run.joints.position, run.joints.velocity, run.imu.orientation[imu], run.imu.angular_velocity[imu])
+    measured = np.logical_and.reduce([np.isfinite(values).all(axis=1) for values in seen])
+    later = run.joints.stamp > np.maximum.accumulate(np.append(-np.inf, run.joints.stamp[:-1]))
+    rows = np.flatnonzero(measured & later & (imu >= 0))
+    if not len(rows):
+        return rows, rows, np.zeros(0, dtype=np.bool_)
     time = run.joints.stamp[rows]
-    gaps = np.diff(time) > STALE if run.starts is None else same(run.starts, time[1:]) >= 0
-    parts, begins = [rows[:0]], []
-    for part in np.split(rows, np.flatnonzero(gaps) + 1):
-        since = run.joints.stamp[part] - run.joints.stamp[part[:1]]
-        if len(part):
-            cycles = np.arange(int(np.floor((since[-1] + SIMULTANEOUS) * rate)) + 1) / rate
-            begins.append(sum(map(len, parts)))
-            parts.append(part[np.searchsorted(since, cycles + SIMULTANEOUS, side="right") - 1])
+    begins = np.diff(time) > STALE if run.starts is None else same(run.starts, time[1:]) >= 0
+    parts = []
+    for part in np.split(rows, np.flatnonzero(begins) + 1):
+        since = run.joints.stamp[part] - run.joints.stamp[part[0]]
+        cycles = np.arange(int(np.floor((since[-1] + SIMULTANEOUS) * rate)) + 1) / rate
+        parts.append(part[np.searchsorted(since, cycles + SIMULTANEOUS, side="right") - 1])
     chosen = np.concatenate(parts)
-    return chosen, imu[chosen], np.isin(np.arange(len(chosen)), begins)
+    first = np.zeros(len(chosen), dtype=np.bool_)
+    first[np.cumsum([0, *map(len, parts[:-1])])] = True
+    return chosen, imu[chosen], first
