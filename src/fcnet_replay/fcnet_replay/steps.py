@@ -1,9 +1,9 @@
 """The steps that a policy took in a run: as its controller recorded them, or inferred from its targets.
 
 controller/policy_step says of each step which messages the policy saw and which command it was given. Other bags hold
-targets only. Then every target that was sent while walking is a step, and its command follows from the
-recorded setpoints: a controller advances its gait clock once for every step, so the gait's phase follows from the
-number of targets since walking began, however irregularly they came.
+targets only. Then every target that was sent while walking is a step, and its command follows from the recorded
+setpoints: a controller advances its gait clock once for every step, so the gait's phase follows from the number of
+targets since walking began, however irregularly they came.
 """
 
 from __future__ import annotations
