@@ -1,4 +1,8 @@
-"""Builds fcnet_core; its one program, `fcnet`, goes to bin so that a sourced workspace has it on PATH."""
+"""Builds fcnet_core, under colcon with its program `fcnet` on PATH, or alone: pip install "./src/fcnet_core[train]".
+
+Versions are those that requirements/ pins, open to later compatible ones. Robots, settings and models are links to the
+folders at the root of the repository, and become files of the package.
+"""
 
 from setuptools import find_packages, setup
 
@@ -13,7 +17,16 @@ setup(
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (f"share/{NAME}", ["package.xml"]),
     ],
-    install_requires=["setuptools"],
+    python_requires=">=3.10",
+    install_requires=[
+        "msgspec~=0.22",
+        "numba~=0.68",
+        "numpy>=1.26,<3",
+        "pyyaml~=6.0",
+        "safetensors~=0.8",
+        "tqdm~=4.70",
+    ],
+    extras_require={"train": ["torch~=2.13", "onnx~=1.23", "onnxruntime~=1.23"]},
     zip_safe=False,
     maintainer="The fcnet developers",
     maintainer_email="fcnet@example.org",

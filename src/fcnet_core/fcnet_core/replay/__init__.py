@@ -1,1 +1,0 @@
-"""Steps a policy over states that were recorded, to see what it would have done."""
