@@ -7,22 +7,21 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from fcnet_core.arrays import Array, Mask
 from fcnet_core.robot import SETPOINT_FIELDS, CommandRange, Gait
 from fcnet_core.rotation import roll_pitch_yaw
 
-# The gait clock: a phase that depends on the commands and on time alone.
-#
-# The controller computes it, the expert follows it, so a policy that imitates the expert can see where in the stride
-# the expert is. It starts at once, stops only where a stride is half or wholly done, and lingers after the command
-# has gone to zero, so that a robot in motion comes to rest on its feet.
-
-Array = npt.NDArray[np.float64]
 VX, VY, YAW_RATE = (SETPOINT_FIELDS.index(field) for field in ("vx", "vy", "yaw_rate"))
 FREQUENCY = SETPOINT_FIELDS.index("frequency")
 
 
 class GaitClock:
-    """Gait phases of `batch` robots, each in [0, 1), advanced by `period` seconds a step."""
+    """Gait phases of `batch` robots, each in [0, 1), advanced by `period` seconds a step: by commands and time alone.
+
+    The controller computes them and the expert follows them, so a policy that imitates the expert can see where in the
+    stride the expert is. A stride starts at once, stops only where it is half or wholly done, and goes on for a while
+    after the command has gone to zero, so that a robot in motion comes to rest on its feet.
+    """
 
     def __init__(self, gait: Gait, period: float, batch: int = 1) -> None:
         self.gait = gait
@@ -31,7 +30,7 @@ class GaitClock:
         self.walking = np.zeros(batch, dtype=bool)
         self._linger: Array = np.zeros(batch)
 
-    def reset(self, mask: npt.NDArray[np.bool_] | None = None) -> None:
+    def reset(self, mask: Mask | None = None) -> None:
         """Bring the clocks in `mask` (batch,), or all, to rest at phase 0."""
         chosen = np.ones(len(self.phase), dtype=bool) if mask is None else mask
         self.phase[chosen] = 0.0
@@ -57,17 +56,16 @@ class GaitClock:
         self.walking = (self.walking | wanted) & ~stops
 
 
-# From setpoints (what a person asks for) to the 16-dimensional command vector (what a policy sees).
-#
-# Index of the command vector: 0 vx [m/s], 1 vy [m/s], 2 yaw rate [rad/s], 3 body height offset [m], 4 roll [rad], 5
-# pitch [rad], 6 stance width - 1, 7 foot clearance offset [m], 8 sine and 9 cosine of the gait phase, 10 walk flag,
-# 11 stride frequency offset [Hz], 12-15 zero.
-
 COMMAND_SIZE = 16
 
 
 class CommandShaper:
-    """Limits setpoints in range and rate, keeps the gait clock, and writes the command vector of `batch` robots."""
+    """Limits setpoints in range and rate, keeps the gait clock, and writes the command vector of `batch` robots.
+
+    Index of the command vector: 0 vx [m/s], 1 vy [m/s], 2 yaw rate [rad/s], 3 body height offset [m], 4 roll [rad], 5
+    pitch [rad], 6 stance width - 1, 7 foot clearance offset [m], 8 sine and 9 cosine of the gait phase, 10 walk flag,
+    11 stride frequency offset [Hz], 12-15 zero.
+    """
 
     def __init__(self, ranges: dict[str, CommandRange], gait: Gait, period: float, batch: int = 1) -> None:
         self._lowest = np.array([ranges[field].lowest for field in SETPOINT_FIELDS])
@@ -76,7 +74,7 @@ class CommandShaper:
         self.clock = GaitClock(gait, period, batch)
         self.setpoint: Array = np.zeros((batch, len(SETPOINT_FIELDS)))
 
-    def reset(self, mask: npt.NDArray[np.bool_] | None = None) -> None:
+    def reset(self, mask: Mask | None = None) -> None:
         """Return the robots in `mask` (batch,), or all, to a zero setpoint and a clock at rest."""
         self.clock.reset(mask)
         self.setpoint[slice(None) if mask is None else mask] = 0.0
@@ -105,15 +103,13 @@ class CommandShaper:
         return command
 
 
-# What one person or program wants of the robot; commands grow stale.
-
 SHORTEST_QUATERNION = 0.5
 NEVER = float("-inf")
 STILL = (0.0, 0.0, 0.0)
 
 
 class CommandSource:
-    """The newest commands of one source; `higher` are those that are heard before it.
+    """The newest commands of one source (a person or a program); `higher` are the sources that precede it.
 
     It is active until its newest command is older than `timeout` seconds. Written by callbacks and read by the control
     loop without a lock: every command is replaced as a whole.
@@ -126,7 +122,7 @@ class CommandSource:
         self.clear()
 
     def clear(self) -> None:
-        """Forget what it has said."""
+        """Forget its commands."""
         self._velocity = (*STILL, NEVER)
         self._pose = (*STILL, NEVER)
 
@@ -155,7 +151,7 @@ class CommandSource:
         return None
 
     def is_active(self, now: float) -> bool:
-        """Whether it has said something that still counts at time `now` [s]."""
+        """Whether it has given a command that still counts at time `now` [s]."""
         return now - max(self._velocity[3], self._pose[3]) <= self._timeout
 
     def velocity(self, now: float) -> tuple[float, float, float]:
@@ -168,8 +164,6 @@ class CommandSource:
         """Height [m], roll, pitch [rad] of its last pose and the time [s] when it was given."""
         return self._pose
 
-
-# Decides who of several sources moves the robot.
 
 VELOCITY = [SETPOINT_FIELDS.index(field) for field in ("vx", "vy", "yaw_rate")]
 POSE = [SETPOINT_FIELDS.index(field) for field in ("height", "roll", "pitch")]

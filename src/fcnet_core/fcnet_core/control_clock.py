@@ -7,9 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-# Keeps simulated time, a simulation's or a fake board's, in step with the wall clock.
+from fcnet_core.arrays import Array
 
 # [s] A pacer that is later than this does not catch up: a burst of simulated time would leave whoever controls the
 # robot no time to answer.
@@ -17,7 +16,10 @@ LATEST = 0.02
 
 
 class Pacer:
-    """Sleeps until absolute deadlines `period` seconds apart; time lost beyond LATEST is not made up for."""
+    """Keeps simulated time in step with the wall clock: sleeps until absolute deadlines `period` seconds apart.
+
+    Time lost beyond LATEST is not made up for.
+    """
 
     def __init__(
         self,
@@ -30,13 +32,13 @@ class Pacer:
         self._sleep = sleep
         self._deadline = clock()
         self._measured_from = self._deadline
-        self._turns = 0
+        self._cycles = 0
         self.lost = 0.0  # [s] that were not made up for
 
     def wait(self) -> None:
         """Return at the next deadline, or at once where it has passed."""
         self._deadline += self._period
-        self._turns += 1
+        self._cycles += 1
         now = self._clock()
         if now < self._deadline:
             self._sleep(self._deadline - now)
@@ -45,14 +47,12 @@ class Pacer:
             self._deadline = now
 
     def measured_rate(self) -> float:
-        """Turns per second since this was last asked."""
+        """Cycles per second since the last call."""
         now = self._clock()
-        rate = self._turns / (now - self._measured_from) if now > self._measured_from else 0.0
-        self._measured_from, self._turns = now, 0
+        rate = self._cycles / (now - self._measured_from) if now > self._measured_from else 0.0
+        self._measured_from, self._cycles = now, 0
         return rate
 
-
-# How long something took: the newest durations and their quantiles.
 
 WINDOW = 4096  # samples kept: 82 s at 50 Hz, 8 s at 500 Hz
 
@@ -70,7 +70,7 @@ class LatencyRing:
     """The newest durations [s], written by one thread and read by another without a lock."""
 
     def __init__(self, size: int = WINDOW) -> None:
-        self._samples: npt.NDArray[np.float64] = np.zeros(size)
+        self._samples: Array = np.zeros(size)
         self._count = 0
 
     def add(self, duration: float) -> None:

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from fcnet_core.arrays import Array
 from fcnet_core.robot import JOINT_NAMES, Robot
-
-# The last word on every target that leaves the controller: inside the joint limits, never faster than allowed.
-
-Array = npt.NDArray[np.float64]
 
 
 class JointLimiter:
-    """Clips position targets to the robot's limits and limits their change per second; never lets a NaN through."""
+    """Clips position targets to the robot's limits and limits their change per second; never lets a NaN through.
+
+    Every target that leaves the controller passes it last.
+    """
 
     def __init__(self, robot: Robot, period: float) -> None:
         self._lower = robot.lower
@@ -37,8 +37,6 @@ class JointLimiter:
         return self.last
 
 
-# What a joint_trajectory message asks of a robot.
-
 class RefusedCommandError(ValueError):
     """A command that no robot should follow; the sentence says why."""
 
@@ -47,7 +45,7 @@ class RefusedCommandError(ValueError):
 class JointCommand:
     """Position targets (12,) [rad] in JOINT_NAMES order, or None where the joints shall only be damped."""
 
-    targets: npt.NDArray[np.float64] | None
+    targets: Array | None
 
 
 DAMP = JointCommand(targets=None)

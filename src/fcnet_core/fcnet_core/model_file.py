@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property
 from pathlib import Path
@@ -98,8 +98,8 @@ class PolicyCard(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             return
         if set(self.command_ranges) != set(SETPOINT_FIELDS):
             raise CardError(f"must give command ranges for {', '.join(SETPOINT_FIELDS)}")
-        if set(self.gait) != {entry.name for entry in fields(Gait)}:
-            raise CardError(f"must give the gait's {', '.join(entry.name for entry in fields(Gait))}")
+        if set(self.gait) != set(Gait.__struct_fields__):
+            raise CardError(f"must give the gait's {', '.join(Gait.__struct_fields__)}")
 
 
 def card_for_robot(
@@ -122,7 +122,7 @@ def card_for_robot(
         kp=(robot.gains.kp,) * len(JOINT_NAMES),
         kd=(robot.gains.kd,) * len(JOINT_NAMES),
         default_pose=tuple(robot.stand_pose.tolist()),
-        gait=asdict(robot.gait),
+        gait=msgspec.structs.asdict(robot.gait),
         command_ranges={name: (r.lowest, r.highest, r.rate) for name, r in robot.commands.items()},
         training=training or {},
     )

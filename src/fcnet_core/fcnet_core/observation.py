@@ -13,7 +13,6 @@ from fcnet_core.command import COMMAND_SIZE
 from fcnet_core.policies.registry import ArraySpec
 from fcnet_core.rotation import projected_gravity
 
-# The finite-value guard: one NaN would stay in a recurrent state for ever, so it is stopped before any is touched.
 
 class NonFiniteObservation(ValueError):
     """An observation holds NaN or infinity; the policy's state is as it was before."""
@@ -22,7 +21,8 @@ class NonFiniteObservation(ValueError):
 def finite_observation(
     observation: npt.ArrayLike, shape: tuple[int, ...], dtype: npt.DTypeLike = np.float32
 ) -> npt.NDArray[Any]:
-    """The observation as a contiguous array of the given shape and type.
+    """The observation as a contiguous array of the given shape and type: one NaN would stay in a recurrent state for
+    ever, so it is stopped before any is touched.
 
     Raises NonFiniteObservation when an entry is NaN, infinite or beyond float32, ValueError for another shape.
     """
@@ -55,12 +55,7 @@ class MeasuredState(Protocol):
     def angular_velocity(self) -> Array: ...
 
 
-# The 70-dimensional observation, assembled here for simulator, training, controller and replay alike.
-#
-# Order (paper, appendix C.3): projected gravity 3, joint velocity 12, sine and cosine of the joint positions 12 + 12,
-# body angular velocity 3, last action 12, command 16.
-
-PARTS = {
+PARTS = {  # in the order of the paper, appendix C.3
     "projected_gravity": 3,
     "joint_velocity": 12,
     "sin_joint_position": 12,
@@ -99,10 +94,6 @@ def assemble_observation(
     return np.concatenate(parts, axis=-1).astype(np.float32)
 
 
-# What went into one step of a policy, told so that a recording can be replayed to the last digit.
-#
-# A bag holds every state and command, but not which of them a cycle had when it began; this says so.
-
 SCALARS = ("target_stamp", "previous_stamp", "joints_stamp", "imu_stamp", "cold")
 LABEL = f"{', '.join(SCALARS)}, command[{COMMAND_SIZE}]"
 SIZE = len(SCALARS) + COMMAND_SIZE
@@ -110,7 +101,10 @@ SIZE = len(SCALARS) + COMMAND_SIZE
 
 @dataclass(frozen=True)
 class PolicyStep:
-    """One step. Stamps [s] of the message that carried its targets, of the one sent before, and of the joint_states and
+    """What went into one step of a policy, so that a recording can be replayed to the last digit: a bag holds every state
+    and command, but not which of them a cycle had when it began.
+
+    Stamps [s] of the message that carried its targets, of the one sent before, and of the joint_states and
     imu/data it saw (as a double they are good to half a microsecond); cold: whether it was the first after a reset;
     command (16,), see command.py.
     """

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
-import yaml
+from msgspec import Meta, Struct
 
-# A robot's facts, read from config/robots/<robot>.yaml and nowhere else.
-
-Array = npt.NDArray[np.float64]
+from fcnet_core.arrays import Array
+from fcnet_core.files import SettingsError, read_settings
 
 ROBOT_FOLDER = Path(__file__).parent / "config" / "robots"
 LEGS = ("FR", "FL", "RR", "RL")
 LEG_JOINTS = ("hip", "thigh", "calf")
 JOINT_NAMES = tuple(f"{leg}_{joint}_joint" for leg in LEGS for joint in LEG_JOINTS)
 SETPOINT_FIELDS = ("vx", "vy", "yaw_rate", "height", "roll", "pitch", "width", "clearance", "frequency")
+Vector = tuple[float, float, float]
+Positive = Annotated[float, Meta(gt=0)]
 
 
 class RobotFileError(ValueError):
     """A robot file is missing or says something that cannot be."""
 
 
-@dataclass(frozen=True)
-class Joint:
+class Joint(Struct, frozen=True, forbid_unknown_fields=True):
     """Facts of one of the three joints of a leg: limits [rad, Nm, rad/s] and passive dynamics."""
 
     right: tuple[float, float]
@@ -38,8 +40,7 @@ class Joint:
     friction: float
 
 
-@dataclass(frozen=True)
-class Geometry:
+class Geometry(Struct, frozen=True, forbid_unknown_fields=True):
     """Lengths of trunk and legs [m]; `trunk` holds half sizes."""
 
     hip_x: float
@@ -48,20 +49,18 @@ class Geometry:
     thigh: float
     calf: float
     foot_radius: float
-    trunk: tuple[float, float, float]
+    trunk: Vector
 
 
-@dataclass(frozen=True)
-class Body:
+class Body(Struct, frozen=True, forbid_unknown_fields=True):
     """Mass [kg], centre of mass [m] and diagonal inertia [kg m^2] of one link."""
 
     mass: float
-    com: tuple[float, float, float]
-    inertia: tuple[float, float, float]
+    com: Vector
+    inertia: Vector
 
 
-@dataclass(frozen=True)
-class Gains:
+class Gains(Struct, frozen=True, forbid_unknown_fields=True):
     """Joint stiffness [Nm/rad], damping [Nms/rad], and the damping that holds a robot without a command."""
 
     kp: float
@@ -69,9 +68,8 @@ class Gains:
     damping: float
 
 
-@dataclass(frozen=True)
-class Gait:
-    """Parameters of the gait clock, see gait_clock.py."""
+class Gait(Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of the gait clock, see command.GaitClock."""
 
     frequency: float
     frequency_gain: float
@@ -80,17 +78,15 @@ class Gait:
     threshold: float
 
 
-@dataclass(frozen=True)
-class CommandRange:
-    """Lowest and highest value of one setpoint field and its largest change per second."""
+class CommandRange(Struct, frozen=True, array_like=True):
+    """Lowest and highest value of one setpoint field and its largest change per second; a list of three in the file."""
 
     lowest: float
     highest: float
     rate: float
 
 
-@dataclass(frozen=True)
-class Safety:
+class Safety(Struct, frozen=True, forbid_unknown_fields=True):
     """Thresholds at which controller and bridge give up; the robot files say why they are what they are.
 
     max_tilt [rad]: trunk against gravity; max_joint_error [rad] for joint_error_time [s]: target against measurement;
@@ -103,40 +99,53 @@ class Safety:
     soft_start [s]: until joints that begin to follow have their whole stiffness.
     """
 
-    max_tilt: float
-    max_joint_error: float
-    joint_error_time: float
-    max_target_rate: float
-    max_target_jump: float
-    max_start_error: float
-    position_margin: float
-    max_velocity: float
-    velocity_time: float
-    max_torque: float
-    torque_time: float
-    max_power: float
-    power_time: float
-    servo_lost_time: float
-    temperature_warning: float
-    max_temperature: float
-    command_timeout: float
-    state_timeout: float
-    frozen_time: float
-    packet_loss_warning: float
-    max_packet_loss: float
-    max_kp: float
-    max_kd: float
-    soft_start: float
+    max_tilt: Positive
+    max_joint_error: Positive
+    joint_error_time: Positive
+    max_target_rate: Positive
+    max_target_jump: Positive
+    max_start_error: Positive
+    position_margin: Positive
+    max_velocity: Positive
+    velocity_time: Positive
+    max_torque: Positive
+    torque_time: Positive
+    max_power: Positive
+    power_time: Positive
+    servo_lost_time: Positive
+    temperature_warning: Positive
+    max_temperature: Positive
+    command_timeout: Positive
+    state_timeout: Positive
+    frozen_time: Positive
+    packet_loss_warning: Positive
+    max_packet_loss: Positive
+    max_kp: Positive
+    max_kd: Positive
+    soft_start: Positive
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            if not math.isfinite(getattr(self, name)):
+                raise ValueError(f"safety.{name} must be finite")
+        if self.temperature_warning >= self.max_temperature or self.packet_loss_warning >= self.max_packet_loss:
+            raise ValueError("safety must warn of temperature and packet loss below their limits")
 
 
-@dataclass(frozen=True)
-class Robot:
-    """One robot. Vectors of 12 follow JOINT_NAMES (FR, FL, RR, RL; hip, thigh, calf)."""
+class Poses(Struct, frozen=True, forbid_unknown_fields=True):
+    """Hip, thigh and calf of every leg [rad], standing and lying."""
+
+    stand: Vector
+    lie: Vector
+
+
+class Robot(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
+    """One robot, as in its file. Vectors of 12 follow JOINT_NAMES (FR, FL, RR, RL; hip, thigh, calf)."""
 
     name: str
+    legs: tuple[str, ...]
     joints: dict[str, Joint]
-    stand_pose: Array
-    lie_pose: Array
+    poses: Poses
     gains: Gains
     geometry: Geometry
     nominal_height: float
@@ -144,6 +153,38 @@ class Robot:
     gait: Gait
     commands: dict[str, CommandRange]
     safety: Safety
+
+    def __post_init__(self) -> None:
+        if self.legs != LEGS:
+            raise ValueError(f"legs must be {list(LEGS)}")
+        named: dict[str, tuple[Iterable[str], tuple[str, ...]]] = {
+            "joints": (self.joints, LEG_JOINTS),
+            "bodies": (self.bodies, ("trunk", *LEG_JOINTS)),
+            "commands": (self.commands, SETPOINT_FIELDS),
+        }
+        for entry, (found, wanted) in named.items():
+            if odd := sorted(set(found) ^ set(wanted)):
+                raise ValueError(f"{entry} must be given for {', '.join(wanted)}, and for nothing else; see {odd[0]}")
+        if not (self.lower < self.upper).all():
+            raise ValueError("a joint's lower limit is not below its upper limit")
+        for pose in (self.stand_pose, self.lie_pose):
+            if not ((self.lower <= pose) & (pose <= self.upper)).all():
+                raise ValueError("a pose lies outside the joint limits")
+        if self.gains.kp > self.safety.max_kp or max(self.gains.kd, self.gains.damping) > self.safety.max_kd:
+            raise ValueError("the gains are above safety.max_kp or safety.max_kd")
+        for field, limits in self.commands.items():
+            if not (limits.lowest <= 0 <= limits.highest and limits.rate > 0):
+                raise ValueError(f"the range of command {field} must contain 0 and its rate must be positive")
+
+    @cached_property
+    def stand_pose(self) -> Array:
+        """Joint positions (12,) [rad] of a standing robot."""
+        return np.tile(np.array(self.poses.stand), len(LEGS))
+
+    @cached_property
+    def lie_pose(self) -> Array:
+        """Joint positions (12,) [rad] of a lying robot."""
+        return np.tile(np.array(self.poses.lie), len(LEGS))
 
     @property
     def lower(self) -> Array:
@@ -185,85 +226,10 @@ def load_robot(name: str | Path) -> Robot:
         known = ", ".join(sorted(p.stem for p in ROBOT_FOLDER.glob("*.yaml")))
         raise RobotFileError(f"there is no robot file {path}; known robots: {known}")
     try:
-        return _parse(yaml.load(path.read_text(), yaml.CSafeLoader))  # in an eighth of SafeLoader's 20 ms
-    except (KeyError, TypeError, ValueError, AttributeError, yaml.YAMLError) as error:
-        raise RobotFileError(
-            f"robot file {path} cannot be used: {_reason(error)}; compare it with aliengo.yaml"
-        ) from error
+        return read_settings(path, Robot, "robot file")
+    except SettingsError as error:
+        raise RobotFileError(str(error)) from error
 
-
-def _parse(facts: dict[str, Any]) -> Robot:
-    facts = dict(facts)
-    if tuple(facts.pop("legs")) != LEGS:
-        raise ValueError(f"legs must be {list(LEGS)}")
-    poses = facts.pop("poses")
-    commands = {field: CommandRange(*facts["commands"].pop(field)) for field in SETPOINT_FIELDS}
-    if unknown := facts.pop("commands"):
-        raise ValueError(f"unknown command fields {sorted(unknown)}")
-    robot = Robot(
-        name=facts.pop("name"),
-        joints={name: _joint(**facts["joints"].pop(name)) for name in LEG_JOINTS},
-        stand_pose=_pose(poses.pop("stand")),
-        lie_pose=_pose(poses.pop("lie")),
-        gains=Gains(**facts.pop("gains")),
-        geometry=_geometry(**facts.pop("geometry")),
-        nominal_height=float(facts.pop("nominal_height")),
-        bodies={name: _body(**facts["bodies"].pop(name)) for name in ("trunk", *LEG_JOINTS)},
-        gait=Gait(**facts.pop("gait")),
-        commands=commands,
-        safety=_safety(**facts.pop("safety")),
-    )
-    if unknown := [key for key, value in facts.items() if value or key not in ("joints", "bodies")] + list(poses):
-        raise ValueError(f"unknown entries {sorted(unknown)}")
-    _check(robot)
-    return robot
-
-
-def _pose(leg: list[float]) -> Array:
-    hip, thigh, calf = leg
-    return np.tile(np.array([hip, thigh, calf], dtype=np.float64), len(LEGS))
-
-
-def _joint(right: list[float], left: list[float], **rest: float) -> Joint:
-    return Joint(right=(right[0], right[1]), left=(left[0], left[1]), **rest)
-
-
-def _geometry(trunk: list[float], **rest: float) -> Geometry:
-    return Geometry(trunk=(trunk[0], trunk[1], trunk[2]), **rest)
-
-
-def _body(mass: float, com: list[float], inertia: list[float]) -> Body:
-    return Body(mass, (com[0], com[1], com[2]), (inertia[0], inertia[1], inertia[2]))
-
-
-def _safety(**thresholds: Any) -> Safety:
-    for name, value in thresholds.items():
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
-            raise ValueError(f"safety.{name} must be a positive number, not {value!r}")
-    return Safety(**thresholds)
-
-
-def _check(robot: Robot) -> None:
-    if not (robot.lower < robot.upper).all():
-        raise ValueError("a joint's lower limit is not below its upper limit")
-    for pose in (robot.stand_pose, robot.lie_pose):
-        if not ((robot.lower <= pose) & (pose <= robot.upper)).all():
-            raise ValueError("a pose lies outside the joint limits")
-    gains, safety = robot.gains, robot.safety
-    if gains.kp > safety.max_kp or max(gains.kd, gains.damping) > safety.max_kd:
-        raise ValueError("the gains are above safety.max_kp or safety.max_kd")
-    if safety.temperature_warning >= safety.max_temperature or safety.packet_loss_warning >= safety.max_packet_loss:
-        raise ValueError("safety must warn of temperature and packet loss below their limits")
-    for field, limits in robot.commands.items():
-        if not (limits.lowest <= 0 <= limits.highest and limits.rate > 0):
-            raise ValueError(f"the range of command {field} must contain 0 and its rate must be positive")
-
-
-def _reason(error: Exception) -> str:
-    return f"entry {error} is missing" if isinstance(error, KeyError) else str(error)
-
-
-# Where the legs of a robot are: the four points between which a leg is drawn.
 
 FRONT = np.array([1.0 if leg.startswith("F") else -1.0 for leg in LEGS])
 LEFT = np.array([1.0 if leg.endswith("L") else -1.0 for leg in LEGS])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from fcnet_core.arrays import Array
 
 
 def xyzw_from_wxyz(quaternion: npt.ArrayLike) -> Array:

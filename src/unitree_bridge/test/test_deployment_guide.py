@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
 from pathlib import Path
 
 import yaml
@@ -38,7 +37,7 @@ def test_every_trip_is_explained_and_none_is_invented():
 
 
 def test_the_thresholds_of_the_trips_are_those_of_a_robot_file():
-    known = {field.name for field in fields(Safety)}
+    known = set(Safety.__struct_fields__)
     told = {
         word for row in rows("## Trips") for word in re.findall(r"\b\w+_\w+\b", row[1].replace("joint_trajectory", ""))
     }

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from fcnet_core.robot import load_robot
 from unitree_lowlevel.codec import GEN33
@@ -18,8 +19,8 @@ from unitree_lowlevel.udp_transport import WireTransport
 
 ALIENGO = load_robot("aliengo")
 # A busy machine holds up board and loop together; here it may.
-PATIENT = replace(ALIENGO.safety, state_timeout=0.4, frozen_time=0.6, command_timeout=0.3)
-ROBOT = replace(ALIENGO, safety=PATIENT)
+PATIENT = structs.replace(ALIENGO.safety, state_timeout=0.4, frozen_time=0.6, command_timeout=0.3)
+ROBOT = structs.replace(ALIENGO, safety=PATIENT)
 PERIOD = 0.002
 BAD_LINE = BoardFaults(loss=0.01, jitter=0.002, duplicates=0.02, reordering=0.02)
 
