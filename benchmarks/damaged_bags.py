@@ -23,8 +23,9 @@ from damage import RECORD, damaged_copy
 from made_bag import MadeBag
 from rosbags.rosbag2 import CompressionMode, StoragePlugin
 
+from fcnet_core import FcnetError
 from fcnet_core.model_file import load_model
-from fcnet_core.robot import RobotFileError, load_robot
+from fcnet_core.robot import load_robot
 from fcnet_replay.errors import ReplayError
 from fcnet_replay.evaluation import SHIPPED, evaluate_bag
 from fcnet_replay.findings import summary
@@ -116,7 +117,7 @@ def outcome(bag: Path) -> str:
     except ReplayError as error:
         assert str(bag) in str(error), error
         return "refused"
-    except RobotFileError:
+    except FcnetError:
         return "refused: its note of the robot is damaged"
     json.dumps(evaluated.figures, allow_nan=False)
     page(evaluated)

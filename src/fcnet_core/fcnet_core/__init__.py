@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     from fcnet_core.model_file import load_model as load_model
     from fcnet_core.runtime import load_policy as load_policy
 
+
+class FcnetError(ValueError):
+    """Something that the user gave or wants cannot be used; the message is one sentence that says what to do."""
+
+
 _LAZY = {"load_policy": "fcnet_core.runtime", "load_model": "fcnet_core.model_file"}
 
 

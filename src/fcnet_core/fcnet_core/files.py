@@ -10,11 +10,9 @@ from typing import Any, TypeVar
 import msgspec
 import yaml
 
+from fcnet_core import FcnetError
+
 SettingsT = TypeVar("SettingsT")
-
-
-class SettingsError(ValueError):
-    """A settings file is missing, is no YAML, or has an entry that cannot be; the sentence gives the entry's path."""
 
 
 class _UniqueKeyLoader(yaml.CSafeLoader):
@@ -36,16 +34,16 @@ def read_settings(path: str | Path, kind: type[SettingsT], what: str) -> Setting
     """Read the YAML file at `path` as a `kind`: a msgspec Struct, which validates types, ranges and unknown entries.
 
     A Struct refuses unknown entries with forbid_unknown_fields=True, and what types cannot say by a ValueError in its
-    __post_init__. what: the file's name in the sentence of a SettingsError, such as "topic map".
+    __post_init__. what: the file's name in the sentence of a FcnetError, such as "topic map".
     """
     try:
         content = yaml.load(Path(path).read_text(encoding="utf-8"), _UniqueKeyLoader)
         return msgspec.convert(content, kind)
     except OSError as error:
-        raise SettingsError(f"{what} {path} cannot be read: {error.strerror}; give the path of one") from error
+        raise FcnetError(f"{what} {path} cannot be read: {error.strerror}; give the path of one") from error
     except (ValueError, yaml.YAMLError, RecursionError) as error:
         reason = " ".join(str(error).split())
-        raise SettingsError(f"{what} {path} cannot be used: {reason}; compare it with the suite's config/") from error
+        raise FcnetError(f"{what} {path} cannot be used: {reason}; compare it with the suite's config/") from error
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
 from fcnet_core.robot import JOINT_NAMES, Robot
 
@@ -37,7 +38,7 @@ class JointLimiter:
         return self.last
 
 
-class RefusedCommandError(ValueError):
+class RefusedCommandError(FcnetError):
     """A command that no robot should follow; the sentence says why."""
 
 

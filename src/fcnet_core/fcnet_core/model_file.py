@@ -23,6 +23,7 @@ import safetensors
 import safetensors.numpy
 from msgspec import Struct, field
 
+from fcnet_core import FcnetError
 from fcnet_core.arrays import Single
 from fcnet_core.files import write_whole
 from fcnet_core.normalisation import Normalisation, scale_shapes
@@ -35,14 +36,6 @@ METADATA_ENTRY = "fcnet"
 ROBOT_OBSERVATION = {"observation": (OBSERVATION_SIZE,)}
 WindowPolicy = Literal["sliding", "reset_every_n"]
 Number = float | int  # as written: 60 and 60.0 are other texts, and the fingerprint is made of the text
-
-
-class ModelFileError(ValueError):
-    """A model file cannot be used; the message is one sentence that says what to do."""
-
-
-class CardError(ModelFileError):
-    """A card cannot be used; the message continues a sentence that begins with the file's name."""
 
 
 class PolicyCard(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -90,16 +83,16 @@ class PolicyCard(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         for name in ("control_rate", "observation_clip"):
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0):
-                raise CardError(f"has {name} {value}; it must be positive and finite")
+                raise ValueError(f"{name} is {value}; it must be positive and finite")
         for name in ("kp", "kd", "default_pose"):
             if len(getattr(self, name)) != len(self.joint_names):
-                raise CardError(f"has {len(getattr(self, name))} entries in {name} for {len(self.joint_names)} joints")
+                raise ValueError(f"{len(getattr(self, name))} entries in {name} for {len(self.joint_names)} joints")
         if not self.joint_names:
             return
         if set(self.command_ranges) != set(SETPOINT_FIELDS):
-            raise CardError(f"must give command ranges for {', '.join(SETPOINT_FIELDS)}")
+            raise ValueError(f"it must give command ranges for {', '.join(SETPOINT_FIELDS)}")
         if set(self.gait) != set(Gait.__struct_fields__):
-            raise CardError(f"must give the gait's {', '.join(Gait.__struct_fields__)}")
+            raise ValueError(f"it must give the gait's {', '.join(Gait.__struct_fields__)}")
 
 
 def card_for_robot(
@@ -141,18 +134,15 @@ def card_to_json(card: PolicyCard) -> str:
 
 
 def card_from_json(text: str) -> PolicyCard:
-    """Read a card. Raises CardError when it was written by a newer version or lacks something."""
+    """Read a card. Raises ValueError with a clause that says what is wrong with it."""
     try:
         entries = json.loads(text)
         if (version := entries["format_version"]) != FORMAT_VERSION:
-            raise CardError(f"has format version {version}, this fcnet reads version {FORMAT_VERSION}; update fcnet")
+            raise ValueError(f"format version {version}, this fcnet reads version {FORMAT_VERSION}; update fcnet")
         entries["shape"] = policy_type(entries["policy_type"]).config_from(entries["shape"])
         return msgspec.convert(entries, PolicyCard)
-    except CardError:
-        raise
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        cause = error.__cause__ if isinstance(error.__cause__, CardError) else None
-        raise cause or CardError(f"has a card that cannot be read ({error}); train it again") from error
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"lacks or misplaces {error}") from error
 
 
 def brief(values: npt.ArrayLike) -> str:
@@ -204,7 +194,7 @@ class PolicyModel:
 def save_model(model: PolicyModel, path: str | Path) -> None:
     """Write the model to `path`, whole or not at all: a reader never sees half a file.
 
-    Raises ModelFileError when arrays do not fit the card or are not finite, OSError when the disk refuses.
+    Raises FcnetError when arrays do not fit the card or are not finite, OSError when the disk refuses.
     """
     path = Path(path)
     _check_tensors(model.tensors, model.card, f"the model for {path}")
@@ -214,23 +204,23 @@ def save_model(model: PolicyModel, path: str | Path) -> None:
 
 
 def load_model(path: str | Path) -> PolicyModel:
-    """Read and check a model file. Raises ModelFileError when it is missing, damaged, too new or inconsistent."""
+    """Read and check a model file. Raises FcnetError when it is missing, damaged, too new or inconsistent."""
     path = Path(path)
     if not path.is_file():
-        raise ModelFileError(f"there is no model file {path}; check the path, or train a policy with `fcnet train`")
+        raise FcnetError(f"there is no model file {path}; check the path, or train a policy with `fcnet train`")
     name = f"model file {path}"
     try:
         with safetensors.safe_open(path, framework="numpy") as file:
             text = (file.metadata() or {}).get(METADATA_ENTRY)
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - not a mapping
     except (safetensors.SafetensorError, OSError) as error:
-        raise ModelFileError(f"{name} is damaged or no model ({error}); copy or train it again") from error
+        raise FcnetError(f"{name} is damaged or no model ({error}); copy or train it again") from error
     if text is None:
-        raise ModelFileError(f"{name} has no fcnet card; use a file that `fcnet train` wrote")
+        raise FcnetError(f"{name} has no fcnet card; use a file that `fcnet train` wrote")
     try:
         card = card_from_json(text)
-    except CardError as error:
-        raise ModelFileError(f"{name} {error}") from error
+    except ValueError as error:
+        raise FcnetError(f"{name} has a card that cannot be used: {error}") from error
     _check_tensors(tensors, card, name)
     scales = {entry: tensors.pop(entry) for entry in _scale_shapes(card)}
     return PolicyModel(card, weights=tensors, scales=scales)
@@ -239,17 +229,17 @@ def load_model(path: str | Path) -> PolicyModel:
 def check_robot(model: PolicyModel, robot: Robot) -> None:
     """Make sure that the model was made for this very robot.
 
-    Raises ModelFileError when robot, joint names or their order, gains, default pose or vector sizes differ.
+    Raises FcnetError when robot, joint names or their order, gains, default pose or vector sizes differ.
     """
     card = model.card
     if card.robot != robot.name:
-        raise ModelFileError(f"the model was made for the robot {card.robot}, not {robot.name}; choose another model")
+        raise FcnetError(f"the model was made for the robot {card.robot}, not {robot.name}; choose another model")
     if card.joint_names != JOINT_NAMES:
-        raise ModelFileError(f"the model's joints are {', '.join(card.joint_names)}, not {', '.join(JOINT_NAMES)}")
+        raise FcnetError(f"the model's joints are {', '.join(card.joint_names)}, not {', '.join(JOINT_NAMES)}")
     if (seen := {name: spec.shape for name, spec in card.config.observation_spec.items()}) != ROBOT_OBSERVATION:
-        raise ModelFileError(f"the model sees {seen}, but what {robot.name} gives it is {ROBOT_OBSERVATION}")
+        raise FcnetError(f"the model sees {seen}, but what {robot.name} gives it is {ROBOT_OBSERVATION}")
     if card.config.action != len(JOINT_NAMES):
-        raise ModelFileError(f"the model commands {card.config.action} joints, {robot.name} has {len(JOINT_NAMES)}")
+        raise FcnetError(f"the model commands {card.config.action} joints, {robot.name} has {len(JOINT_NAMES)}")
     facts: dict[str, tuple[npt.ArrayLike, npt.ArrayLike]] = {
         "stiffness kp": (card.kp, robot.gains.kp),
         "damping kd": (card.kd, robot.gains.kd),
@@ -257,7 +247,7 @@ def check_robot(model: PolicyModel, robot: Robot) -> None:
     }
     for what, (trained, present) in facts.items():
         if not np.allclose(trained, present, rtol=1e-6, atol=1e-9):
-            raise ModelFileError(
+            raise FcnetError(
                 f"the model was trained with {what} {brief(trained)}, but the robot file of {robot.name} says "
                 f"{brief(present)}; train again or restore the robot file"
             )
@@ -270,16 +260,16 @@ def _scale_shapes(card: PolicyCard) -> dict[str, tuple[int, ...]]:
 def _check_tensors(tensors: dict[str, Single], card: PolicyCard, name: str) -> None:
     expected = card.config.weight_shapes() | _scale_shapes(card)
     if odd := sorted(set(expected) ^ set(tensors)):
-        raise ModelFileError(f"{name} lacks or has an unknown array {odd[0]}; train it again")
+        raise FcnetError(f"{name} lacks or has an unknown array {odd[0]}; train it again")
     for entry, shape in expected.items():
         tensor = tensors[entry]
         if tensor.shape != shape or tensor.dtype != np.float32:
-            raise ModelFileError(
+            raise FcnetError(
                 f"{name} has {entry} as {tensor.dtype} of shape {tensor.shape}, expected float32 of shape {shape}; "
                 "train it again"
             )
         if not np.isfinite(tensor).all():
-            raise ModelFileError(f"{name} holds values that are not finite in {entry}; train it again")
+            raise FcnetError(f"{name} holds values that are not finite in {entry}; train it again")
     for entry in _scale_shapes(card):
         if entry.endswith("_std") and not (tensors[entry] > 0).all():
-            raise ModelFileError(f"{name} holds an {entry} that is not positive; train it again")
+            raise FcnetError(f"{name} holds an {entry} that is not positive; train it again")

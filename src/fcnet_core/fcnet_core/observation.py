@@ -8,13 +8,14 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_core.arrays import Array
+from fcnet_core import FcnetError
+from fcnet_core.arrays import Array, Single
 from fcnet_core.command import COMMAND_SIZE
 from fcnet_core.policies.registry import ArraySpec
 from fcnet_core.rotation import projected_gravity
 
 
-class NonFiniteObservation(ValueError):
+class NonFiniteObservation(FcnetError):
     """An observation holds NaN or infinity; the policy's state is as it was before."""
 
 
@@ -77,7 +78,7 @@ def assemble_observation(
     joint_velocity: npt.ArrayLike,
     last_action: npt.ArrayLike,
     command: npt.ArrayLike,
-) -> npt.NDArray[np.float32]:
+) -> Single:
     """Observations (..., 70) from body orientation (..., 4) x, y, z, w; angular velocity (..., 3) [rad/s] in the body
     frame; joint positions and velocities (..., 12) [rad, rad/s]; the last position targets sent (..., 12) [rad]; and
     commands (..., 16). Joints follow JOINT_NAMES.
@@ -101,8 +102,8 @@ SIZE = len(SCALARS) + COMMAND_SIZE
 
 @dataclass(frozen=True)
 class PolicyStep:
-    """What went into one step of a policy, so that a recording can be replayed to the last digit: a bag holds every state
-    and command, but not which of them a cycle had when it began.
+    """What went into one step of a policy, so that a recording can be replayed to the last digit: a bag holds every
+    state and command, but not which of them a cycle had when it began.
 
     Stamps [s] of the message that carried its targets, of the one sent before, and of the joint_states and
     imu/data it saw (as a double they are good to half a microsecond); cold: whether it was the first after a reset;

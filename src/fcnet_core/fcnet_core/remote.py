@@ -48,7 +48,7 @@ class RemoteMap(Struct, frozen=True):
 
 
 def load_remote_map(path: str | Path = REMOTE_FILE) -> RemoteMap:
-    """Read the file at `path`, by default the suite's own. Raises SettingsError with one sentence."""
+    """Read the file at `path`, by default the suite's own. Raises FcnetError with one sentence."""
     return read_settings(path, RemoteMap, "remote control file")
 
 

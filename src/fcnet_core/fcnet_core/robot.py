@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta, Struct
 
+from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
-from fcnet_core.files import SettingsError, read_settings
+from fcnet_core.files import read_settings
 
 ROBOT_FOLDER = Path(__file__).parent / "config" / "robots"
 LEGS = ("FR", "FL", "RR", "RL")
@@ -22,10 +23,6 @@ JOINT_NAMES = tuple(f"{leg}_{joint}_joint" for leg in LEGS for joint in LEG_JOIN
 SETPOINT_FIELDS = ("vx", "vy", "yaw_rate", "height", "roll", "pitch", "width", "clearance", "frequency")
 Vector = tuple[float, float, float]
 Positive = Annotated[float, Meta(gt=0)]
-
-
-class RobotFileError(ValueError):
-    """A robot file is missing or says something that cannot be."""
 
 
 class Joint(Struct, frozen=True, forbid_unknown_fields=True):
@@ -219,16 +216,13 @@ class Robot(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
 def load_robot(name: str | Path) -> Robot:
     """Read the robot called `name` (or the YAML file at that path).
 
-    Raises RobotFileError with one sentence that says what is wrong and where.
+    Raises FcnetError with one sentence that says what is wrong and where.
     """
     path = Path(name) if str(name).endswith(".yaml") else ROBOT_FOLDER / f"{name}.yaml"
     if not path.is_file():
         known = ", ".join(sorted(p.stem for p in ROBOT_FOLDER.glob("*.yaml")))
-        raise RobotFileError(f"there is no robot file {path}; known robots: {known}")
-    try:
-        return read_settings(path, Robot, "robot file")
-    except SettingsError as error:
-        raise RobotFileError(str(error)) from error
+        raise FcnetError(f"there is no robot file {path}; known robots: {known}")
+    return read_settings(path, Robot, "robot file")
 
 
 FRONT = np.array([1.0 if leg.startswith("F") else -1.0 for leg in LEGS])

@@ -10,18 +10,15 @@ from typing import Any, Literal, Protocol, cast, get_args
 import numpy as np
 import numpy.typing as npt
 
+from fcnet_core import FcnetError
 from fcnet_core.arrays import Mask, Single
 from fcnet_core.model_file import PolicyModel, load_model
 from fcnet_core.observation import finite_observation
-from fcnet_core.policies.registry import PolicyTypeError, policy_type
+from fcnet_core.policies.registry import policy_type
 
 RuntimeName = Literal["auto", "numba", "numpy", "onnx"]
 Observation = npt.ArrayLike | Mapping[str, npt.ArrayLike]  # the array itself where a policy sees but one
 LIBRARIES = {"numba": ("numba",), "onnx": ("onnx", "onnxruntime")}
-
-
-class RuntimeMissingError(PolicyTypeError):
-    """A runtime was asked for that is unknown or whose library is not installed."""
 
 
 class Runtime(Protocol):
@@ -116,10 +113,10 @@ def load_policy(
     """A policy, ready to step, from a model file or a loaded model, for one robot or for `batch` robots.
 
     runtime: for one robot; "auto" takes numba where it is installed and NumPy elsewhere, "onnx" needs onnx and
-    onnxruntime. Raises ModelFileError for a file that cannot be used, RuntimeMissingError for a runtime that cannot.
+    onnxruntime. Raises FcnetError for a file that cannot be used, FcnetError for a runtime that cannot.
     """
     if runtime not in get_args(RuntimeName):
-        raise RuntimeMissingError(f"there is no runtime {runtime!r}; choose one of {', '.join(get_args(RuntimeName))}")
+        raise FcnetError(f"there is no runtime {runtime!r}; choose one of {', '.join(get_args(RuntimeName))}")
     model = source if isinstance(source, PolicyModel) else load_model(source)
     kind = policy_type(model.card.policy_type)
     if batch is not None:
@@ -127,10 +124,10 @@ def load_policy(
     if runtime == "auto":
         runtime = "numba" if "numba" in kind.runtimes and importlib.util.find_spec("numba") else "numpy"
     if runtime not in kind.runtimes:
-        raise RuntimeMissingError(f"{model.card.policy_type} policies have no runtime {runtime!r}; choose 'numpy'")
+        raise FcnetError(f"{model.card.policy_type} policies have no runtime {runtime!r}; choose 'numpy'")
     for library in LIBRARIES.get(runtime, ()):
         if importlib.util.find_spec(library) is None:
-            raise RuntimeMissingError(f"runtime {runtime!r} needs {library}; install it or choose runtime 'numpy'")
+            raise FcnetError(f"runtime {runtime!r} needs {library}; install it or choose runtime 'numpy'")
     return LoadedPolicy(model, kind.part(kind.runtimes[runtime])(model))
 
 

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fcnet_core.learning.dataset import Dataset, DatasetError, DatasetWriter
+from fcnet_core import FcnetError
+from fcnet_core.learning.dataset import Dataset, DatasetWriter
 from fcnet_core.policies.registry import ArraySpec
 from fcnet_core.robot import JOINT_NAMES
 
@@ -65,22 +66,22 @@ def test_a_collection_resumes_where_it_stopped(folder: Path) -> None:
 
 
 def test_a_finished_shard_is_never_overwritten(folder: Path) -> None:
-    with pytest.raises(DatasetError, match="already exists"):
+    with pytest.raises(FcnetError, match="already exists"):
         DatasetWriter(folder, RECIPE).write_shard(0, **arrays(9), job={})
 
 
 def test_a_folder_of_another_recipe_is_refused(folder: Path) -> None:
-    with pytest.raises(DatasetError, match="another robot, expert"):
+    with pytest.raises(FcnetError, match="another robot, expert"):
         DatasetWriter(folder, {**RECIPE, "robot": "a1", "expert": "none"})
 
 
 def test_a_shard_that_does_not_fit_is_refused_whole(folder: Path) -> None:
     writer = DatasetWriter(folder, RECIPE)
     wrong = arrays(2)
-    with pytest.raises(DatasetError, match="does not fit"):
+    with pytest.raises(FcnetError, match="does not fit"):
         writer.write_shard(2, **{**wrong, "action": wrong["action"][:, 1:]}, job={})
     wrong["action"][0, 3, 4] = np.nan
-    with pytest.raises(DatasetError, match="not finite"):
+    with pytest.raises(FcnetError, match="not finite"):
         writer.write_shard(2, **wrong, job={})
     assert len(Dataset(folder).shards) == 2
 
@@ -89,10 +90,11 @@ WRITE = """
 import sys
 sys.path.insert(0, {test_folder!r})
 from test_dataset import RECIPE, arrays
-from fcnet_core.learning.dataset import DatasetError, DatasetWriter
+from fcnet_core import FcnetError
+from fcnet_core.learning.dataset import (DatasetWriter)
 try:
     DatasetWriter({folder!r}, RECIPE).write_shard(2, **arrays(2, sequences={sequences}, steps=1000), job={{}})
-except DatasetError as error:
+except FcnetError as error:
     sys.exit(str(error))
 """
 
@@ -127,13 +129,13 @@ def test_a_writer_killed_in_the_middle_loses_only_its_own_shard(folder: Path) ->
 
 
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match=r"nowhere is not a data folder.*fcnet collect"):
+    with pytest.raises(FcnetError, match=r"nowhere is not a data folder.*fcnet collect"):
         Dataset(tmp_path / "nowhere")
 
 
 def test_a_folder_without_a_finished_shard_is_named(tmp_path: Path) -> None:
     DatasetWriter(tmp_path, RECIPE)
-    with pytest.raises(DatasetError, match="no finished shard"):
+    with pytest.raises(FcnetError, match="no finished shard"):
         Dataset(tmp_path)
 
 
@@ -141,26 +143,26 @@ def test_a_folder_without_a_finished_shard_is_named(tmp_path: Path) -> None:
 def test_a_truncated_file_is_named(folder: Path, name: str) -> None:
     path = folder / "shard-00001" / name
     path.write_bytes(path.read_bytes()[:-3])
-    with pytest.raises(DatasetError, match="shard-00001 is incomplete or damaged"):
+    with pytest.raises(FcnetError, match="shard-00001 is incomplete or damaged"):
         Dataset(folder)
 
 
 def test_a_damaged_manifest_is_named(folder: Path) -> None:
     (folder / "manifest.json").write_text("{")
-    with pytest.raises(DatasetError, match=r"manifest\.json is damaged"):
+    with pytest.raises(FcnetError, match=r"manifest\.json is damaged"):
         Dataset(folder)
 
 
 def test_data_of_another_format_are_refused(folder: Path) -> None:
     facts = json.loads((folder / "manifest.json").read_text())
     (folder / "manifest.json").write_text(json.dumps({**facts, "format_version": 99}))
-    with pytest.raises(DatasetError, match="data format 99"):
+    with pytest.raises(FcnetError, match="data format 99"):
         Dataset(folder)
 
 
 def test_data_of_two_robots_are_not_mixed(folder: Path, tmp_path: Path) -> None:
     DatasetWriter(tmp_path / "a1", {**RECIPE, "robot": "a1"}).write_shard(0, **arrays(0), job={})
-    with pytest.raises(DatasetError, match="their robot differs"):
+    with pytest.raises(FcnetError, match="their robot differs"):
         Dataset([folder, tmp_path / "a1"])
 
 
@@ -185,5 +187,5 @@ def test_images_rewards_and_ends_are_arrays_of_a_step_like_any_other(tmp_path: P
     data = Dataset(tmp_path)
     assert data.manifest.arrays == specs and data.shards[0].arrays["image"].dtype == np.uint8
     assert set(data.statistics.mean) == {"reward", "action"}
-    with pytest.raises(DatasetError, match="image"):
+    with pytest.raises(FcnetError, match="image"):
         writer.write_shard(1, {}, **{**content, "image": content["image"][:, :, :3]}, first=np.zeros((2, 5), bool))

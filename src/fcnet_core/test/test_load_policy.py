@@ -8,10 +8,11 @@ import sys
 import numpy as np
 import pytest
 
-from fcnet_core.model_file import ModelFileError, save_model
+from fcnet_core import FcnetError
+from fcnet_core.model_file import save_model
 from fcnet_core.policies.fcnet.numba_step import NumbaStep
 from fcnet_core.policies.fcnet.numpy_step import NumpyStep
-from fcnet_core.runtime import RuntimeMissingError, load_policy
+from fcnet_core.runtime import load_policy
 
 TORCH_FREE = """
 import sys
@@ -40,17 +41,17 @@ def test_auto_is_numba_where_it_is_installed_and_numpy_elsewhere(small, monkeypa
 
 def test_a_runtime_whose_library_is_missing_is_one_sentence(small, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(RuntimeMissingError, match="needs onnxruntime; install it"):
+    with pytest.raises(FcnetError, match="needs onnxruntime; install it"):
         load_policy(small.model, "onnx")
 
 
 def test_an_unknown_runtime_is_one_sentence(small) -> None:
-    with pytest.raises(RuntimeMissingError, match="choose one of auto, numba, numpy, onnx"):
+    with pytest.raises(FcnetError, match="choose one of auto, numba, numpy, onnx"):
         load_policy(small.model, "tensorrt")
 
 
 def test_a_missing_file_is_told_before_anything_is_compiled(tmp_path) -> None:
-    with pytest.raises(ModelFileError, match="there is no model file"):
+    with pytest.raises(FcnetError, match="there is no model file"):
         load_policy(tmp_path / "nothing.safetensors")
 
 

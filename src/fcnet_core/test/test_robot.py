@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import yaml
 
-from fcnet_core.robot import JOINT_NAMES, ROBOT_FOLDER, SETPOINT_FIELDS, RobotFileError, load_robot
+from fcnet_core import FcnetError
+from fcnet_core.robot import JOINT_NAMES, ROBOT_FOLDER, SETPOINT_FIELDS, load_robot
 
 
 @pytest.fixture
@@ -19,7 +20,7 @@ def facts() -> dict[str, Any]:
 def refusal(facts: Any, tmp_path) -> str:
     path = tmp_path / "broken.yaml"
     path.write_text(yaml.safe_dump(facts))
-    with pytest.raises(RobotFileError) as caught:
+    with pytest.raises(FcnetError) as caught:
         load_robot(path)
     assert str(path) in str(caught.value)
     return str(caught.value)
@@ -52,7 +53,7 @@ def test_a_path_and_a_name_give_the_same_robot() -> None:
 
 
 def test_an_unknown_robot_is_told_with_the_known_ones() -> None:
-    with pytest.raises(RobotFileError, match=r"there is no robot file .*; known robots: a1, aliengo"):
+    with pytest.raises(FcnetError, match=r"there is no robot file .*; known robots: a1, aliengo"):
         load_robot("spot")
 
 
@@ -129,5 +130,5 @@ def test_a_dead_controller_leaves_the_robot_damped_within_a_tenth_of_a_second(na
 def test_a_file_that_is_no_robot_is_refused(tmp_path, content) -> None:
     path = tmp_path / "broken.yaml"
     path.write_text(content)
-    with pytest.raises(RobotFileError, match="cannot be used"):
+    with pytest.raises(FcnetError, match="cannot be used"):
         load_robot(path)

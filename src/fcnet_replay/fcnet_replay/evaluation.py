@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 import fcnet_core
-from fcnet_core.model_file import ModelFileError, PolicyModel, check_robot, load_model
+from fcnet_core import FcnetError
+from fcnet_core.model_file import PolicyModel, check_robot, load_model
 from fcnet_core.robot import Robot, load_robot
 from fcnet_replay.bags.bag import open_bag
 from fcnet_replay.errors import ReplayError
@@ -62,7 +63,7 @@ def evaluate_bag(
 ) -> Evaluation:
     """Read a bag, replay the policies (default: the recorded one, else the robot's shipped one) and evaluate both.
 
-    Raises ReplayError, ModelFileError, SettingsError or RobotFileError with one sentence.
+    Raises ReplayError, FcnetError with one sentence.
     """
     if len(policies) > len(string.ascii_uppercase):
         raise ReplayError(f"{len(policies)} policies are too many for one report; compare at most 26")
@@ -91,7 +92,7 @@ def _default_policy(notes: RecordingNotes, robot: str) -> list[tuple[str, Policy
     for file in (Path(notes.model), shipped) if notes.model else (shipped,):
         try:
             model = load_model(file)
-        except ModelFileError:
+        except FcnetError:
             continue
         if file == shipped or not notes.model_fingerprint or model.fingerprint == notes.model_fingerprint:
             return [(str(file if file != shipped else f"models/{file.name}"), model)]

@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, structs
 
-from fcnet_core.files import SettingsError, read_settings
+from fcnet_core import FcnetError
+from fcnet_core.files import read_settings
 from fcnet_core.robot import JOINT_NAMES
 
 Text = Annotated[str, Meta(min_length=1)]
@@ -98,14 +99,14 @@ class _Map(Struct, frozen=True, forbid_unknown_fields=True, rename={"imu_data": 
 def load_topic_map(path: str | Path) -> dict[str, TopicSource]:
     """Read a map, see config/bags/: what it does not mention is where the suite's own bags have it.
 
-    Raises SettingsError.
+    Raises FcnetError.
     """
     found = read_settings(path, _Map, "topic map")
     sections = {record: getattr(found, record.replace("/", "_")) for record in OWN}
     try:
         return OWN | {record: _source(record, section) for record, section in sections.items() if section}
     except ValueError as error:
-        raise SettingsError(f"topic map {path} cannot be used: {error}; compare it with config/bags/") from error
+        raise FcnetError(f"topic map {path} cannot be used: {error}; compare it with config/bags/") from error
 
 
 def _source(record: str, section: _Section) -> TopicSource:

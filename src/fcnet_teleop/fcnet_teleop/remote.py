@@ -278,7 +278,7 @@ class RemoteControl(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load_remote_control(path: str | Path = REMOTE_FILE) -> RemoteControl:
-    """Read the file at `path`, by default the suite's own. Raises SettingsError with one sentence."""
+    """Read the file at `path`, by default the suite's own. Raises FcnetError with one sentence."""
     return read_settings(path, RemoteControl, "remote control file")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from fcnet_core.files import SettingsError
+from fcnet_core import FcnetError
 from fcnet_core.remote import REMOTE_FILE, load_remote_map
 from fcnet_teleop.remote import UNITREE_BUTTONS, load_remote_control
 
@@ -22,7 +22,7 @@ def facts() -> dict[str, Any]:
 def refusal(text: str, tmp_path) -> str:
     path = tmp_path / "remote.yaml"
     path.write_text(text)
-    with pytest.raises(SettingsError) as caught:
+    with pytest.raises(FcnetError) as caught:
         load_remote_control(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -98,7 +98,7 @@ def test_a_file_that_is_no_table_is_one_sentence(text, tmp_path) -> None:
 
 
 def test_a_file_that_is_not_there_is_one_sentence(tmp_path) -> None:
-    with pytest.raises(SettingsError, match="cannot be read: No such file"):
+    with pytest.raises(FcnetError, match="cannot be read: No such file"):
         load_remote_control(tmp_path / "none.yaml")
 
 

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from fcnet_core import FcnetError
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.command import CommandShaper
-from fcnet_core.learning.dataset import DatasetError
 from fcnet_core.robot import SETPOINT_FIELDS, Robot
 from fcnet_core.rotation import matrix_from_xyzw, projected_gravity
 from fcnet_replay.datasets.combine import NewDataset, new_folder
@@ -135,10 +135,10 @@ def advise(run: Run, steps: Steps, episodes: Sequence[slice], robot: Robot) -> A
 def relabel(bags: Sequence[Path], folder: Path, reading: BagReading, report: Report) -> NewDataset:
     """Write a dataset of what the policies of these bags saw and what the expert would have sent.
 
-    Raises DatasetError and what fcnet_replay.datasets.from_bag.read_walk raises.
+    Raises FcnetError and what fcnet_replay.datasets.from_bag.read_walk raises.
     """
     if abs(reading.rate * CONTROL_PERIOD - 1.0) > 1e-6:
-        raise DatasetError(
+        raise FcnetError(
             f"the expert walks at {1 / CONTROL_PERIOD:g} Hz, so it cannot label a policy of {reading.rate:g} Hz"
         )
     with new_folder(folder) as partial:
@@ -152,7 +152,7 @@ def relabel(bags: Sequence[Path], folder: Path, reading: BagReading, report: Rep
                 report(line)
             _add(data, walk, advice)
         if data is None or not data.steps:
-            raise DatasetError(f"{', '.join(map(str, bags))} hold no state to advise on; {folder} was not written")
+            raise FcnetError(f"{', '.join(map(str, bags))} hold no state to advise on; {folder} was not written")
         data.describe({"source": "relabel", "labels": "the trotting expert's targets", "bags": described})
     return data
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import yaml
 
-from fcnet_core.learning.dataset import Dataset, DatasetError
+from fcnet_core import FcnetError
+from fcnet_core.learning.dataset import Dataset
 from fcnet_core.model_file import save_model
 from fcnet_core.observation import LAYOUT
 from quadruped_sim.collection import CollectionPlanError, Collector, jobs, load_plan
@@ -104,7 +105,7 @@ def test_a_student_drives_while_the_expert_labels(plan, aliengo, standing_policy
 
 def test_a_folder_is_not_continued_with_another_seed_or_plan(plan, tmp_path):
     Collector(plan, tmp_path / "data").writer(0)
-    with pytest.raises(DatasetError, match="another seed"):
+    with pytest.raises(FcnetError, match="another seed"):
         Collector(plan, tmp_path / "data").writer(1)
 
 

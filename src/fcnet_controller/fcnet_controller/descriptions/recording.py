@@ -74,7 +74,7 @@ def recorded_topics(namespace: str) -> list[str]:
 
 
 def recording_notes(robot: str, chosen: dict[str, str], controller: dict[str, Any]) -> dict[str, str]:
-    """What the bag says about itself. Raises ModelFileError."""
+    """What the bag says about itself. Raises FcnetError."""
     parameters = {name: parameter.default for name, parameter in PARAMETERS.items()} | controller
     if chosen["params_file"]:
         parameters |= controller_section(yaml.safe_load(Path(chosen["params_file"]).read_text(encoding="utf-8")))

@@ -9,7 +9,8 @@ from typing import Any
 from rclpy.node import Node
 
 from fcnet_controller.parameters import policy_path
-from fcnet_core.model_file import ModelFileError, load_model
+from fcnet_core import FcnetError
+from fcnet_core.model_file import load_model
 from fcnet_core.robot import load_robot
 from fcnet_replay.bags.bag import open_bag
 from fcnet_replay.recording_notes import STYLE, RecordingNotes, read_notes
@@ -42,7 +43,7 @@ class ReplayBag:
         try:
             if self.notes.model and load_model(recorded).fingerprint == self.notes.model_fingerprint:
                 return recorded
-        except ModelFileError:
+        except FcnetError:
             pass
         return policy_path(robot, "")
 

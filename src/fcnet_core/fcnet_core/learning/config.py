@@ -9,17 +9,14 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from fcnet_core.files import SettingsError, read_settings
+from fcnet_core import FcnetError
+from fcnet_core.files import read_settings
 from fcnet_core.model_file import WindowPolicy
 from fcnet_core.policies.registry import PolicyConfig, policy_type
 
 Count = Annotated[int, Meta(ge=1)]
 Positive = Annotated[float, Meta(gt=0)]
 Share = Annotated[float, Meta(ge=0, lt=1)]
-
-
-class TrainConfigError(ValueError):
-    """A training configuration cannot be used; the message names the entry and what it must be."""
 
 
 class TrainConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -63,16 +60,16 @@ class TrainConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     def __post_init__(self) -> None:
         if self.steps is not None and self.epochs is not None:
-            raise TrainConfigError("give steps or epochs, not both")
+            raise FcnetError("give steps or epochs, not both")
         interval = self.policy_config.reset_interval
         if self.window_policy == "reset_every_n" and self.crop > interval:
-            raise TrainConfigError(
+            raise FcnetError(
                 f"with window_policy reset_every_n the crop ({self.crop}) must not exceed the window ({interval}),"
                 " or the policy would be run otherwise than it was trained"
             )
         for name in ("learning_rate", "eps", "gradient_clip", "action_scale", "observation_clip"):
             if not math.isfinite(getattr(self, name)):
-                raise TrainConfigError(f"{name} must be finite")
+                raise FcnetError(f"{name} must be finite")
 
     @property
     def policy_config(self) -> PolicyConfig:
@@ -85,17 +82,14 @@ class TrainConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
             return self.steps
         if self.epochs is not None:
             return max(1, round(self.epochs * recorded / (self.crop * self.batch)))
-        raise TrainConfigError("the length of the run is missing: give steps or epochs in the file, or --steps")
+        raise FcnetError("the length of the run is missing: give steps or epochs in the file, or --steps")
 
 
 def load_train_config(path: str | Path) -> TrainConfig:
-    """Read a YAML file; TrainConfigError names the file and the entry that cannot be used."""
+    """Read a YAML file; FcnetError names the file and the entry that cannot be used."""
     if not Path(path).is_file():
-        raise TrainConfigError(f"there is no training configuration {path}; the suite's own are in config/train")
-    try:
-        return read_settings(path, TrainConfig, "training configuration")
-    except SettingsError as error:
-        raise TrainConfigError(str(error)) from error
+        raise FcnetError(f"there is no training configuration {path}; the suite's own are in config/train")
+    return read_settings(path, TrainConfig, "training configuration")
 
 
 def with_settings(settings: TrainConfig, /, **changes: Any) -> TrainConfig:
@@ -103,4 +97,4 @@ def with_settings(settings: TrainConfig, /, **changes: Any) -> TrainConfig:
     try:
         return msgspec.convert(msgspec.to_builtins(settings) | changes, TrainConfig)
     except ValueError as error:
-        raise TrainConfigError(str(error)) from error
+        raise FcnetError(str(error)) from error

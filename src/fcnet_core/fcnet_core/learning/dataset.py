@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, field
 
+from fcnet_core import FcnetError
 from fcnet_core.arrays import Array, Mask, Single
 from fcnet_core.files import write_whole
 from fcnet_core.observation import ARRAYS
@@ -38,10 +39,6 @@ from fcnet_core.robot import JOINT_NAMES
 FORMAT_VERSION = 2
 FIRST = ArraySpec((), "bool")
 IDENTITY = ("robot", "joint_names", "control_rate", "arrays")  # what folders that are used together share
-
-
-class DatasetError(ValueError):
-    """A dataset is missing, incomplete, or does not fit; the message says what to do."""
 
 
 class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
@@ -114,7 +111,7 @@ class DatasetWriter:
             else:
                 _write_manifest(self.folder, manifest)
         except OSError as error:
-            raise DatasetError(
+            raise FcnetError(
                 f"data cannot be written to {folder}: {error.strerror}; choose another folder"
             ) from error
 
@@ -125,18 +122,18 @@ class DatasetWriter:
     def write_shard(self, index: int, job: dict[str, Any], **arrays: npt.ArrayLike) -> None:
         """Write shard `index` wholly or not at all: every array of the dataset and `first`, (S, T, ...).
 
-        Raises DatasetError if the arrays do not fit each other or are not finite, if the shard exists, or if the disk
+        Raises FcnetError if the arrays do not fit each other or are not finite, if the shard exists, or if the disk
         is full; shards already written stay as they are.
         """
         wanted = {**self.arrays, "first": FIRST}
         if odd := sorted(wanted.keys() ^ arrays.keys()):
-            raise DatasetError(f"shard {index} lacks or has an unknown array {odd[0]}; give {', '.join(wanted)}")
+            raise FcnetError(f"shard {index} lacks or has an unknown array {odd[0]}; give {', '.join(wanted)}")
         given = {name: np.ascontiguousarray(arrays[name], dtype=spec.dtype) for name, spec in wanted.items()}
         _check_shapes(f"shard {index}", given, self.arrays)
         if not all(np.isfinite(array).all() for array in given.values()):
-            raise DatasetError(f"shard {index} holds a value that is not finite; it was not written")
+            raise FcnetError(f"shard {index} holds a value that is not finite; it was not written")
         if self.has(index):
-            raise DatasetError(f"shard {index} of {self.folder} already exists; ask has() before recording it again")
+            raise FcnetError(f"shard {index} of {self.folder} already exists; ask has() before recording it again")
         partial = self.folder / f".shard-{index:05d}.partial"
         try:
             _write_folder(partial, given, job)
@@ -144,7 +141,7 @@ class DatasetWriter:
             _sync(self.folder)
         except OSError as error:
             shutil.rmtree(partial, ignore_errors=True)
-            raise DatasetError(
+            raise FcnetError(
                 f"shard {index} could not be written to {self.folder} ({error.strerror or error}); the shards already"
                 " there are intact: make room and run the same command again to continue"
             ) from error
@@ -156,13 +153,13 @@ class DatasetWriter:
 class Dataset:
     """The shards of one folder or several, mapped into memory; all must be of one robot and one control rate.
 
-    Raises DatasetError if there is nothing to read, a file is truncated, or the folders do not belong together.
+    Raises FcnetError if there is nothing to read, a file is truncated, or the folders do not belong together.
     """
 
     def __init__(self, folders: str | Path | Sequence[str | Path]) -> None:
         self.folders = [Path(folders)] if isinstance(folders, str | Path) else [Path(folder) for folder in folders]
         if not self.folders:
-            raise DatasetError("no data folder was named; name at least one that `fcnet collect` has written")
+            raise FcnetError("no data folder was named; name at least one that `fcnet collect` has written")
         self.manifests = [read_manifest(folder) for folder in self.folders]
         for folder, manifest in zip(self.folders, self.manifests, strict=True):
             _check_same_robot(self.folders[0], self.manifests[0], folder, manifest)
@@ -187,29 +184,29 @@ class Dataset:
 
 
 def read_manifest(folder: str | Path) -> Manifest:
-    """Read the manifest of a data folder; DatasetError if there is none or it cannot be used."""
+    """Read the manifest of a data folder; FcnetError if there is none or it cannot be used."""
     path = Path(folder) / "manifest.json"
     if not path.is_file():
-        raise DatasetError(f"{folder} is not a data folder (it has no manifest.json); make one with `fcnet collect`")
+        raise FcnetError(f"{folder} is not a data folder (it has no manifest.json); make one with `fcnet collect`")
     try:
         facts = json.loads(path.read_text())
         version = facts.pop("format_version")
         if version not in (1, FORMAT_VERSION):
-            raise DatasetError(f"{folder} has data format {version}, expected {FORMAT_VERSION}; collect it again")
+            raise FcnetError(f"{folder} has data format {version}, expected {FORMAT_VERSION}; collect it again")
         return msgspec.convert(facts, Manifest)
-    except DatasetError:
+    except FcnetError:
         raise
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DatasetError(f"{path} is damaged ({error}); restore it from another copy, or collect again") from error
+        raise FcnetError(f"{path} is damaged ({error}); restore it from another copy, or collect again") from error
 
 
 def _manifest_from_description(description: dict[str, Any], arrays: Mapping[str, ArraySpec]) -> Manifest:
     rest = json.loads(json.dumps(description))
     for key in ("robot", "control_rate"):
         if key not in rest:
-            raise DatasetError(f"the description of a dataset must name its {key}")
+            raise FcnetError(f"the description of a dataset must name its {key}")
     if "action" not in arrays:
-        raise DatasetError("a dataset must have the array `action`")
+        raise FcnetError("a dataset must have the array `action`")
     joint_names = tuple(rest.pop("joint_names", JOINT_NAMES))
     return Manifest(rest.pop("robot"), joint_names, float(rest.pop("control_rate")), rest, dict(arrays))
 
@@ -220,7 +217,7 @@ def _refuse_other_recipe(folder: Path, wanted: Manifest) -> None:
     names = [name for name in IDENTITY if getattr(found, name) != getattr(wanted, name)]
     keys = found.description.keys() | wanted.description.keys()
     names += sorted(key for key in keys if found.description.get(key) != wanted.description.get(key))
-    raise DatasetError(
+    raise FcnetError(
         f"{folder} already holds data made with another {', '.join(names)}; choose another folder, or delete this one"
     )
 
@@ -264,10 +261,10 @@ def _check_shapes(
 ) -> None:
     steps = arrays["first"].shape
     if len(steps) != 2 or 0 in steps:
-        raise DatasetError(f"{where} does not fit: expected first (S, T), found {steps}")
+        raise FcnetError(f"{where} does not fit: expected first (S, T), found {steps}")
     for name, spec in specs.items():
         if (found := arrays[name]).shape != (*steps, *spec.shape) or found.dtype != spec.dtype:
-            raise DatasetError(
+            raise FcnetError(
                 f"{where} does not fit: expected {name} as {spec.dtype} of shape {(*steps, *spec.shape)}, as first has"
                 f" it, found {found.dtype} of shape {found.shape}"
             )
@@ -276,7 +273,7 @@ def _check_shapes(
 def _check_same_robot(folder: Path, manifest: Manifest, other_folder: Path, other: Manifest) -> None:
     for name in IDENTITY:
         if (one := getattr(manifest, name)) != (two := getattr(other, name)):
-            raise DatasetError(
+            raise FcnetError(
                 f"{folder} and {other_folder} cannot be used together: their {name} differs ({one} and {two})"
             )
 
@@ -284,14 +281,14 @@ def _check_same_robot(folder: Path, manifest: Manifest, other_folder: Path, othe
 def _open_shards(folder: Path, arrays: Mapping[str, ArraySpec]) -> list[Shard]:
     paths = sorted(path for path in folder.glob("shard-*") if path.is_dir())
     if not paths:
-        raise DatasetError(f"{folder} holds no finished shard yet; let `fcnet collect` finish at least one")
+        raise FcnetError(f"{folder} holds no finished shard yet; let `fcnet collect` finish at least one")
     return [open_shard(path, arrays) for path in paths]
 
 
 def open_shard(path: Path, specs: Mapping[str, ArraySpec]) -> Shard:
     """Map the arrays of a shard into memory.
 
-    Raises DatasetError that names the file that is missing, damaged, longer than it says, in another order or of
+    Raises FcnetError that names the file that is missing, damaged, longer than it says, in another order or of
     another shape or type.
     """
     try:
@@ -300,7 +297,7 @@ def open_shard(path: Path, specs: Mapping[str, ArraySpec]) -> Shard:
         if not isinstance(job, dict):
             raise ValueError("job.json is no JSON object")
     except (OSError, ValueError, EOFError, SyntaxError, RecursionError, MemoryError) as error:
-        raise DatasetError(
+        raise FcnetError(
             f"{path} is incomplete or damaged ({error}); delete that folder and run the same collection again"
         ) from error
     _check_shapes(str(path), arrays, specs)

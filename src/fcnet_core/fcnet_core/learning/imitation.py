@@ -12,12 +12,13 @@ import torch
 from torch import nn
 from tqdm import tqdm
 
+from fcnet_core import FcnetError
 from fcnet_core.arrays import Single
-from fcnet_core.learning.config import TrainConfig, TrainConfigError
-from fcnet_core.learning.dataset import Dataset, DatasetError
+from fcnet_core.learning.config import TrainConfig
+from fcnet_core.learning.dataset import Dataset
 from fcnet_core.learning.sampler import CropSampler
 from fcnet_core.learning.trainer import Progress, Trainer
-from fcnet_core.model_file import ModelFileError, PolicyModel, card_for_robot, card_for_task, check_robot
+from fcnet_core.model_file import PolicyModel, card_for_robot, card_for_task, check_robot
 from fcnet_core.normalisation import Normalisation, observation_scales
 from fcnet_core.policies.registry import policy_type
 from fcnet_core.robot import JOINT_NAMES, Robot, load_robot
@@ -39,7 +40,7 @@ def prepare(config: TrainConfig, init: PolicyModel | None = None) -> Imitation:
     """Open the data of `config` and build the trainer, from random weights or from those of `init`.
 
     Weights and normalisation of `init` are kept, so that a further round of DAgger continues with the same units.
-    Raises DatasetError, TrainConfigError, ModelFileError or RobotFileError when the parts do not fit each other.
+    Raises FcnetError when the parts do not fit each other.
     """
     folders, weights = _folders_and_weights(config.data)
     data = Dataset(folders)
@@ -108,12 +109,12 @@ def _folders_and_weights(data: tuple[str, ...]) -> tuple[list[str], list[float]]
         try:
             weights.append(float(weight) if colon else 1.0)
         except ValueError as error:
-            raise TrainConfigError(
+            raise FcnetError(
                 f"data {entry!r}: after the colon expected a weight such as 2, not {weight!r}"
             ) from error
         folders.append(folder if colon else entry)
         if not 0 < weights[-1] < float("inf"):
-            raise TrainConfigError(f"data {entry!r}: the weight must be above 0")
+            raise FcnetError(f"data {entry!r}: the weight must be above 0")
     return folders, weights
 
 
@@ -123,19 +124,19 @@ def _robot(data: Dataset) -> Robot | None:
         return None
     if data.manifest.joint_names != JOINT_NAMES:
         names = ", ".join(JOINT_NAMES)
-        raise DatasetError(f"the joints of {data.folders[0]} are not in the order {names}; collect again")
+        raise FcnetError(f"the joints of {data.folders[0]} are not in the order {names}; collect again")
     return load_robot(data.manifest.robot)
 
 
 def _check_arrays(config: TrainConfig, data: Dataset) -> None:
-    """Raise TrainConfigError when the data lack what the network sees, or have another shape of it."""
+    """Raise FcnetError when the data lack what the network sees, or have another shape of it."""
     arrays = data.manifest.arrays
     wanted = {name: (spec.shape, spec.dtype) for name, spec in config.policy_config.observation_spec.items()}
     for name, kind in (wanted | {"action": ((config.policy_config.action,), "float32")}).items():
         found = (arrays[name].shape, arrays[name].dtype) if name in arrays else None
         if found != kind:
             has = f"{found[1]} of shape {found[0]}" if found else "no such array"
-            raise TrainConfigError(
+            raise FcnetError(
                 f"the network's {name} is {kind[1]} of shape {kind[0]}, but {data.folders[0]} has {has};"
                 " change config, or take other data"
             )
@@ -157,7 +158,7 @@ def _check_init(init: PolicyModel, config: TrainConfig, robot: Robot | None) -> 
     }
     for what, (has, wanted) in asked.items():
         if has != wanted:
-            raise ModelFileError(
+            raise FcnetError(
                 f"the model to start from has the {what} {has}, the training configuration asks for {wanted};"
                 " make them equal or leave out --init"
             )

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fcnet_core import FcnetError
 from fcnet_core.arrays import Array, Mask, Single
-from fcnet_core.learning.dataset import Dataset, DatasetError
+from fcnet_core.learning.dataset import Dataset
 
 Index = npt.NDArray[np.int64]
 
@@ -48,7 +49,7 @@ class CropSampler:
         sequences = np.concatenate([_sequences(index, *shard.first.shape) for index, shard in enumerate(data.shards)])
         sequences = sequences[sequences[:, 2] >= length]
         if not len(sequences):
-            raise DatasetError(f"no recorded sequence is as long as a crop of {length} steps; use a smaller crop")
+            raise FcnetError(f"no recorded sequence is as long as a crop of {length} steps; use a smaller crop")
         folder_weight = dict(zip(data.folders, weights, strict=True))
         shard_weight = np.array([folder_weight[shard.path.parent] for shard in data.shards])
         held_out = _held_out(len(sequences), held_out_share, seed)

@@ -17,17 +17,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from fcnet_core import FcnetError
 from fcnet_core.files import write_whole
-from fcnet_core.learning.config import TrainConfig, TrainConfigError
+from fcnet_core.learning.config import TrainConfig
 from fcnet_core.learning.sampler import Batch, CropSampler
 from fcnet_core.normalisation import Normalisation
 from fcnet_core.policies.registry import Spec
 
 FORMAT_VERSION = 1
-
-
-class CheckpointError(ValueError):
-    """A checkpoint (all that a run needs to continue) cannot be used; the message says what to do."""
 
 
 def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
@@ -37,26 +34,26 @@ def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
     try:
         write_whole(path, buffer.getvalue())
     except OSError as error:
-        raise CheckpointError(
+        raise FcnetError(
             f"checkpoint {path} could not be written ({error}); make room, then continue with --resume"
         ) from error
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
-    """Read a checkpoint without running any code it may hold; CheckpointError if there is none or it is damaged."""
+    """Read a checkpoint without running any code it may hold; FcnetError if there is none or it is damaged."""
     if not path.is_file():
-        raise CheckpointError(
+        raise FcnetError(
             f"there is no checkpoint {path} to resume; leave out --resume to start from the beginning"
         )
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
         version = content.pop("format_version")
     except (OSError, RuntimeError, EOFError, KeyError, AttributeError, pickle.UnpicklingError) as error:
-        raise CheckpointError(
+        raise FcnetError(
             f"checkpoint {path} is damaged ({type(error).__name__}); delete it and start again"
         ) from error
     if version != FORMAT_VERSION:
-        raise CheckpointError(
+        raise FcnetError(
             f"checkpoint {path} has format {version}, expected {FORMAT_VERSION}; start again without it"
         )
     return content
@@ -188,7 +185,7 @@ class Trainer:
         save_checkpoint(path, content)
 
     def restore(self, path: Path) -> None:
-        """Continue from a checkpoint; CheckpointError if it belongs to a run that differs in anything."""
+        """Continue from a checkpoint; FcnetError if it belongs to a run that differs in anything."""
         content = load_checkpoint(path)
         refuse_another_run(json.loads(content["run"]), json.loads(self._run()), path)
         self.network.load_state_dict(content["network"])
@@ -240,7 +237,7 @@ def noise_by_entry(noise: dict[str, float], arrays: Spec) -> dict[str, np.ndarra
         having = [name for name, spec in arrays.items() if part in spec.parts]
         if not having:
             parts = [part for spec in arrays.values() for part in spec.parts]
-            raise TrainConfigError(f"observation_noise names {part}, which the data do not have; they have {parts}")
+            raise FcnetError(f"observation_noise names {part}, which the data do not have; they have {parts}")
         for name in having if value else ():
             deviation = deviations.setdefault(name, np.zeros(arrays[name].shape, dtype=np.float32))
             deviation[arrays[name].slices()[part]] = value
@@ -248,10 +245,10 @@ def noise_by_entry(noise: dict[str, float], arrays: Spec) -> dict[str, np.ndarra
 
 
 def refuse_another_run(saved: dict[str, Any], present: dict[str, Any], path: Path) -> None:
-    """Raise CheckpointError that names the first difference between two runs."""
+    """Raise FcnetError that names the first difference between two runs."""
     for name, value in present.items():
         if saved.get(name) != value:
-            raise CheckpointError(
+            raise FcnetError(
                 f"checkpoint {path} was made with another {name}; resume with the settings and data of its run,"
                 " or start again without --resume"
             )

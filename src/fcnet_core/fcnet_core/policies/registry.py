@@ -20,11 +20,9 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from fcnet_core import FcnetError
+
 ENTRY_POINTS = "fcnet.policies"  # a third party's policy: NAME = package:POLICY
-
-
-class PolicyTypeError(ValueError):
-    """A policy type is unknown, or a configuration does not fit it; the message is one sentence."""
 
 
 class ArraySpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -114,11 +112,11 @@ class PolicyType:
         return getattr(import_module(f"{self.package}.{module}"), attribute)
 
     def config_from(self, entries: Any) -> PolicyConfig:
-        """A configuration from plain values; PolicyTypeError says what cannot be."""
+        """A configuration from plain values; FcnetError says what cannot be."""
         try:
             return msgspec.convert(entries, self.config)
         except ValueError as error:
-            raise PolicyTypeError(str(error)) from error
+            raise FcnetError(str(error)) from error
 
 
 @cache
@@ -130,9 +128,9 @@ def policy_type_names() -> tuple[str, ...]:
 
 @cache
 def policy_type(name: str) -> PolicyType:
-    """The policy type of that name; PolicyTypeError when there is none."""
+    """The policy type of that name; FcnetError when there is none."""
     if name not in policy_type_names():
-        raise PolicyTypeError(f"there is no policy type {name!r}; known are {', '.join(policy_type_names())}")
+        raise FcnetError(f"there is no policy type {name!r}; known are {', '.join(policy_type_names())}")
     for entry in entry_points(group=ENTRY_POINTS, name=name):
         found: PolicyType = entry.load()
         return found

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from fcnet_core import FcnetError
 from fcnet_core.files import write_whole
 from fcnet_core.model_file import PolicyModel, load_model
 from fcnet_core.policies.registry import policy_type
@@ -29,10 +30,6 @@ TOLERANCE = 2e-6
 STEPS = 200
 
 
-class ExportError(ValueError):
-    """The policy could not be exported."""
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
     parser.epilog = EPILOG
@@ -47,10 +44,10 @@ def run(args: argparse.Namespace) -> int:
     model = load_model(args.model)
     for library in ("onnx", "onnxruntime"):
         if find_spec(library) is None:
-            raise ExportError(f"exporting needs the Python package {library}; `sh tools/setup.sh test` installs it")
+            raise FcnetError(f"exporting needs the Python package {library}; `sh tools/setup.sh test` installs it")
     difference = largest_difference(model, load_policy(model, "onnx"), load_policy(model, "numpy"))
     if difference > TOLERANCE:
-        raise ExportError(
+        raise FcnetError(
             f"the ONNX graph differs from the NumPy runtime by {difference:.1e}, allowed are {TOLERANCE:.0e}; "
             "nothing was written, please report this model"
         )

@@ -12,6 +12,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fcnet_core import FcnetError
+
 if TYPE_CHECKING:
     from fcnet_core.learning.config import TrainConfig
 
@@ -62,18 +64,17 @@ def run(args: argparse.Namespace) -> int:
     try:
         from fcnet_core.learning.config import load_train_config
         from fcnet_core.learning.imitation import JsonLines, ProgressBar, prepare, trained_policy
-        from fcnet_core.learning.trainer import CheckpointError
     except ModuleNotFoundError as error:
         print(f"fcnet: training needs the Python package {error.name}; install requirements/train.txt", file=sys.stderr)
         return 2
-    from fcnet_core.model_file import ModelFileError, load_model, save_model
+    from fcnet_core.model_file import load_model, save_model
 
     if args.out.suffix != ".safetensors":
-        raise ModelFileError(f"the name of the policy, {args.out}, must end in .safetensors")
+        raise FcnetError(f"the name of the policy, {args.out}, must end in .safetensors")
     config = _overridden(load_train_config(args.config), args)
     checkpoint: Path = args.checkpoint or Path("runs") / f"{args.out.stem}.ckpt"
     if checkpoint.exists() and not args.resume:
-        raise CheckpointError(
+        raise FcnetError(
             f"{checkpoint} holds an unfinished run; continue it with --resume, or delete it to start from the beginning"
         )
     imitation = prepare(config, load_model(args.init) if args.init else None)

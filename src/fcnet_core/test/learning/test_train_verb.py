@@ -16,8 +16,8 @@ import yaml
 from msgspec import to_builtins
 
 import fcnet_core
+from fcnet_core import FcnetError
 from fcnet_core.learning.config import TrainConfig
-from fcnet_core.learning.trainer import CheckpointError
 from fcnet_core.model_file import PolicyModel, load_model
 from fcnet_core.verbs import train as verb
 
@@ -94,7 +94,7 @@ def test_interrupted_and_resumed_it_gives_the_very_policy_of_an_uninterrupted_ru
     assert process.returncode == 130
     assert "runs/policy.ckpt is written, add --resume to continue" in errors and errors.count("\n") == 1
     assert not Path("policy.safetensors").exists()
-    with pytest.raises(CheckpointError, match="continue it with --resume, or delete it"):
+    with pytest.raises(FcnetError, match="continue it with --resume, or delete it"):
         train(*arguments)
     assert train(*arguments, "--resume") == 0
     resumed = policy()

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 import torch
 
-from fcnet_core.learning.config import TrainConfig, TrainConfigError, with_settings
-from fcnet_core.learning.dataset import Dataset, DatasetError, DatasetWriter
+from fcnet_core import FcnetError
+from fcnet_core.learning.config import TrainConfig, with_settings
+from fcnet_core.learning.dataset import Dataset, DatasetWriter
 from fcnet_core.learning.imitation import Imitation, prepare, trained_policy
-from fcnet_core.learning.trainer import CheckpointError, Progress, load_checkpoint, masked_loss
-from fcnet_core.model_file import ModelFileError, load_model, save_model
+from fcnet_core.learning.trainer import Progress, load_checkpoint, masked_loss
+from fcnet_core.model_file import load_model, save_model
 from fcnet_core.policies.registry import ArraySpec
 from fcnet_core.runtime import load_policy
 
@@ -143,7 +144,7 @@ def test_a_checkpoint_of_another_run_is_refused(
     tiny_config: TrainConfig, tmp_path: Path, change: dict[str, Any]
 ) -> None:
     prepare(tiny_config).trainer.save(tmp_path / "run.ckpt")
-    with pytest.raises(CheckpointError, match=f"another {next(iter(change))}"):
+    with pytest.raises(FcnetError, match=f"another {next(iter(change))}"):
         prepare(with_settings(tiny_config, **change)).trainer.restore(tmp_path / "run.ckpt")
 
 
@@ -155,19 +156,19 @@ def test_a_checkpoint_is_refused_when_the_data_have_grown(
     writer.write_shard(
         2, {}, observation=np.ones((1, 120, 70)), action=np.ones((1, 120, 12)), first=np.zeros((1, 120), dtype=bool)
     )
-    with pytest.raises(CheckpointError, match=r"another (normalisation|recorded steps)"):
+    with pytest.raises(FcnetError, match=r"another (normalisation|recorded steps)"):
         prepare(tiny_config).trainer.restore(tmp_path / "run.ckpt")
 
 
 def test_a_missing_or_damaged_checkpoint_is_named(tiny_config: TrainConfig, tmp_path: Path) -> None:
     path = tmp_path / "run.ckpt"
-    with pytest.raises(CheckpointError, match=r"no checkpoint .*leave out --resume"):
+    with pytest.raises(FcnetError, match=r"no checkpoint .*leave out --resume"):
         load_checkpoint(path)
     prepare(tiny_config).trainer.save(path)
     content = path.read_bytes()
     for damaged in (content[: len(content) // 2], b"", b"not a checkpoint"):
         path.write_bytes(damaged)
-        with pytest.raises(CheckpointError, match="is damaged"):
+        with pytest.raises(FcnetError, match="is damaged"):
             load_checkpoint(path)
 
 
@@ -177,7 +178,7 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_last_one(tiny_config: Tr
     before, unlimited = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, unlimited[1]))  # as a full disk
     try:
-        with pytest.raises(CheckpointError, match="make room, then continue with --resume"):
+        with pytest.raises(FcnetError, match="make room, then continue with --resume"):
             run.trainer.save(path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
@@ -206,7 +207,7 @@ def test_the_policy_tells_how_it_came_about_and_starts_the_next_round(
 def test_a_model_of_another_shape_is_no_start(tiny_config: TrainConfig) -> None:
     policy = trained_policy(prepare(tiny_config), "")
     other = with_settings(tiny_config, config={**tiny_config.config, "modes": 2})
-    with pytest.raises(ModelFileError, match="leave out --init"):
+    with pytest.raises(FcnetError, match="leave out --init"):
         prepare(other, init=policy)
 
 
@@ -214,13 +215,13 @@ def test_data_of_two_robots_are_refused(tiny_config: TrainConfig, tiny_data: Pat
     zeros = np.zeros((1, 120, 70))
     writer = DatasetWriter(tmp_path / "a1", {"robot": "a1", "control_rate": 50.0})
     writer.write_shard(0, {}, observation=zeros, action=zeros[..., :12], first=zeros[..., 0] > 0)
-    with pytest.raises(DatasetError, match="their robot differs"):
+    with pytest.raises(FcnetError, match="their robot differs"):
         prepare(with_settings(tiny_config, data=(str(tiny_data), str(tmp_path / "a1"))))
 
 
 @pytest.mark.parametrize(("weight", "message"), [("much", "expected a weight"), ("0", "above 0"), ("nan", "above 0")])
 def test_a_bad_weight_is_named(tiny_config: TrainConfig, weight: str, message: str) -> None:
-    with pytest.raises(TrainConfigError, match=message):
+    with pytest.raises(FcnetError, match=message):
         prepare(with_settings(tiny_config, data=(f"{tiny_config.data[0]}:{weight}",)))
 
 
@@ -250,10 +251,10 @@ def test_another_policy_type_trains_on_other_arrays_of_another_task(tiny_config:
     save_model(trained_policy(run, ""), tmp_path / "policy.safetensors")
     policy = load_policy(tmp_path / "policy.safetensors")
     assert policy.model.card.robot == "pendulum" and policy.step(np.zeros(5)).shape == (2,)
-    with pytest.raises(TrainConfigError, match=r"network's observation is float32 of shape \(70,\)"):
+    with pytest.raises(FcnetError, match=r"network's observation is float32 of shape \(70,\)"):
         prepare(with_settings(tiny_config, data=[str(tmp_path / "task")]))
 
 
 def test_noise_for_a_part_that_the_data_do_not_have_is_refused(tiny_config: TrainConfig) -> None:
-    with pytest.raises(TrainConfigError, match="smell"):
+    with pytest.raises(FcnetError, match="smell"):
         prepare(with_settings(tiny_config, observation_noise={"smell": 1.0}))

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from fcnet_core import FcnetError
 from fcnet_core.learning import config as module
-from fcnet_core.learning.config import TrainConfig, TrainConfigError, load_train_config, with_settings
+from fcnet_core.learning.config import TrainConfig, load_train_config, with_settings
 from fcnet_core.policies.fcnet.config import FCNetConfig
 
 PRESETS = Path(module.__file__).parents[1] / "config" / "train"
@@ -62,12 +63,12 @@ def test_numbers_may_be_written_as_people_write_them(tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_entry_is_named_with_its_file(tmp_path: Path, text: str, named: str) -> None:
-    with pytest.raises(TrainConfigError, match=rf"bad.yaml cannot be used: .*{named}|bad.yaml {named}"):
+    with pytest.raises(FcnetError, match=rf"bad.yaml cannot be used: .*{named}|bad.yaml {named}"):
         load_train_config(written(tmp_path / "bad.yaml", text))
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(TrainConfigError, match="there is no training configuration"):
+    with pytest.raises(FcnetError, match="there is no training configuration"):
         load_train_config(tmp_path / "none.yaml")
 
 
@@ -75,5 +76,5 @@ def test_the_length_is_steps_or_epochs() -> None:
     config = TrainConfig(crop=100, batch=10)
     assert with_settings(config, steps=5).total_steps(1_000_000) == 5
     assert with_settings(config, epochs=2.0).total_steps(1_000_000) == 2000
-    with pytest.raises(TrainConfigError, match="give steps or epochs"):
+    with pytest.raises(FcnetError, match="give steps or epochs"):
         config.total_steps(1_000_000)

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fcnet_core.learning.dataset import Dataset, DatasetError, DatasetWriter
+from fcnet_core import FcnetError
+from fcnet_core.learning.dataset import Dataset, DatasetWriter
 from fcnet_core.learning.sampler import CropSampler
 
 
@@ -72,7 +73,7 @@ def test_every_step_of_a_sequence_can_be_reached(tmp_path: Path) -> None:
 
 
 def test_a_crop_longer_than_any_sequence_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match="use a smaller crop"):
+    with pytest.raises(FcnetError, match="use a smaller crop"):
         sampler(Dataset(numbered_data(tmp_path)), length=61)
 
 

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fcnet_core import FcnetError
 from fcnet_core.arrays import Mask
-from fcnet_core.learning.dataset import Dataset, DatasetError, DatasetWriter, Shard
+from fcnet_core.learning.dataset import Dataset, DatasetWriter, Shard
 from fcnet_core.observation import ARRAYS
 from fcnet_core.policies.registry import ArraySpec
 from fcnet_core.robot import JOINT_NAMES
@@ -40,7 +41,7 @@ class NewDataset:
         self._writer = DatasetWriter(folder, self._facts, arrays)
 
     def add(self, job: dict[str, Any], **arrays: npt.NDArray[Any]) -> None:
-        """Write the next shard; raises DatasetError as DatasetWriter.write_shard does."""
+        """Write the next shard; raises FcnetError as DatasetWriter.write_shard does."""
         self._writer.write_shard(self.shards, job, **arrays)
         self.shards += 1
         self.steps += int(arrays["first"].size)
@@ -56,7 +57,7 @@ class NewDataset:
 def new_folder(folder: Path) -> Iterator[Path]:
     """A folder to fill, which takes the name `folder` at the end, or vanishes when something went wrong.
 
-    Raises DatasetError when there is something at `folder`: nothing is ever overwritten.
+    Raises FcnetError when there is something at `folder`: nothing is ever overwritten.
     """
     _refuse_existing(folder)
     partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
@@ -66,7 +67,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
         _refuse_existing(folder)
         partial.rename(folder)
     except OSError as error:
-        raise DatasetError(
+        raise FcnetError(
             f"{folder} could not be written ({error.strerror or error}); nothing is left of it"
         ) from error
     finally:
@@ -76,11 +77,11 @@ def new_folder(folder: Path) -> Iterator[Path]:
 def merge(folders: Sequence[Path], folder: Path) -> NewDataset:
     """Write all shards of `folders` into one new folder, with all their manifests and jobs.
 
-    Raises DatasetError when they differ in robot, joints, rate or arrays, when one is named twice, or when bags are in
+    Raises FcnetError when they differ in robot, joints, rate or arrays, when one is named twice, or when bags are in
     two.
     """
     if len({path.resolve() for path in folders}) < len(folders):
-        raise DatasetError("a folder is named twice; to let data count more, give `fcnet train` a weight: DIR:2")
+        raise FcnetError("a folder is named twice; to let data count more, give `fcnet train` a weight: DIR:2")
     data = Dataset(folders)
     _refuse_shared_bags(data)
     with new_folder(folder) as partial:
@@ -97,15 +98,15 @@ def merge(folders: Sequence[Path], folder: Path) -> NewDataset:
 
 def split(source: Path, folder: Path, validation: float, seed: int) -> dict[str, NewDataset]:
     """Write FOLDER/train and FOLDER/validation: about a share `validation` of the steps, in whole episodes drawn by
-    `seed`. Raises DatasetError when there are fewer than two episodes or the share is not between 0 and 1.
+    `seed`. Raises FcnetError when there are fewer than two episodes or the share is not between 0 and 1.
     """
     if not 0 < validation < 1:
-        raise DatasetError(f"--validation must lie between 0 and 1, not {validation:g}")
+        raise FcnetError(f"--validation must lie between 0 and 1, not {validation:g}")
     data = Dataset(source)
     episodes = [_episodes(shard.first) for shard in data.shards]
     lengths = [stop - start for parts in episodes for _, start, stop in parts]
     if len(lengths) < 2:
-        raise DatasetError(f"{source} holds one episode only; collect more before splitting it")
+        raise FcnetError(f"{source} holds one episode only; collect more before splitting it")
     chosen = iter(_draw(lengths, validation, seed).tolist())
     with new_folder(folder) as partial:
         halves = {half: _like(data, partial / half) for half in HALVES}
@@ -123,7 +124,7 @@ def split(source: Path, folder: Path, validation: float, seed: int) -> dict[str,
 
 def _refuse_existing(folder: Path) -> None:
     if folder.exists() or folder.is_symlink():
-        raise DatasetError(f"{folder} exists already; name another folder with -o, or delete that one")
+        raise FcnetError(f"{folder} exists already; name another folder with -o, or delete that one")
 
 
 def _like(data: Dataset, folder: Path) -> NewDataset:
@@ -139,7 +140,7 @@ def _refuse_shared_bags(data: Dataset) -> None:
         for fingerprint, bag in dict(_bags(manifest.description)).items():
             other, other_half = seen.setdefault((fingerprint, labels), (folder, half))
             if other != folder and half == other_half:
-                raise DatasetError(f"{other} and {folder} both hold the bag {bag}; leave one out")
+                raise FcnetError(f"{other} and {folder} both hold the bag {bag}; leave one out")
 
 
 def _bags(description: Any) -> Iterator[tuple[str, str]]:

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from fcnet_core import FcnetError
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.command import CommandShaper
-from fcnet_core.learning.dataset import DatasetError
 from fcnet_core.robot import Robot, load_robot
 from fcnet_replay.bags.bag import Bag, open_bag
 from fcnet_replay.datasets.combine import NewDataset, new_folder
@@ -49,10 +49,10 @@ class BagReading:
 
     def __post_init__(self) -> None:
         if not 1.0 <= self.rate <= 10_000.0:
-            raise DatasetError(f"--rate must be from 1 to 10000 Hz, not {self.rate:g}")
+            raise FcnetError(f"--rate must be from 1 to 10000 Hz, not {self.rate:g}")
         for name in ("shortest", "before_fault"):
             if not 0.0 <= getattr(self, name) < float("inf"):
-                raise DatasetError(f"--{name.replace('_', '-')} must be 0 or more seconds, not {getattr(self, name):g}")
+                raise FcnetError(f"--{name.replace('_', '-')} must be 0 or more seconds, not {getattr(self, name):g}")
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Walk:
 def dataset_from_bags(bags: Sequence[Path], folder: Path, reading: BagReading, report: Report) -> NewDataset:
     """Write the walking sections of all bags, one bag in memory at a time.
 
-    Raises DatasetError when the bags do not belong together or hold nothing to learn from, and what read_walk raises.
+    Raises FcnetError when the bags do not belong together or hold nothing to learn from, and what read_walk raises.
     """
     with new_folder(folder) as partial:
         data, described = None, []
@@ -108,31 +108,31 @@ def dataset_from_bags(bags: Sequence[Path], folder: Path, reading: BagReading, r
             for parts in _shards(walk.episodes):
                 _add(data, walk, parts)
         if data is None or not data.steps:
-            raise DatasetError(f"{', '.join(map(str, bags))} hold no walking to learn from; {folder} was not written")
+            raise FcnetError(f"{', '.join(map(str, bags))} hold no walking to learn from; {folder} was not written")
         data.describe({"source": "bags", "labels": "the targets that were sent", "bags": described})
     return data
 
 
 def read_walks(bags: Sequence[Path], reading: BagReading) -> Iterator[Walk]:
-    """Read one bag after the other. Raises DatasetError for a bag of another robot than the first, or that was read
+    """Read one bag after the other. Raises FcnetError for a bag of another robot than the first, or that was read
     already.
     """
     robot, seen = "", set()
     for walk in (read_walk(path, reading) for path in bags):
         robot = robot or walk.robot.name
         if walk.robot.name != robot:
-            raise DatasetError(
+            raise FcnetError(
                 f"{walk.path} is of the robot {walk.robot.name} and {bags[0]} of {robot}; "
                 "make one dataset of each robot"
             )
         if walk.fingerprint in seen:
-            raise DatasetError(f"{walk.path} holds the same recording as a bag named before it; name it once")
+            raise FcnetError(f"{walk.path} holds the same recording as a bag named before it; name it once")
         seen.add(walk.fingerprint)
         yield walk
 
 
 def read_walk(path: Path, reading: BagReading) -> Walk:
-    """Read one bag. Raises ReplayError, SettingsError, RobotFileError or DatasetError with one sentence."""
+    """Read one bag. Raises ReplayError, FcnetError with one sentence."""
     sources = load_topic_map(reading.topics) if reading.topics else OWN
     bag = open_bag(path)
     notes = read_notes(bag.custom)
@@ -163,18 +163,18 @@ def account(walk: Walk) -> Iterator[str]:
 
 def _robot(path: Path, notes: RecordingNotes, reading: BagReading) -> Robot:
     if not (reading.robot or notes.robot):
-        raise DatasetError(
+        raise FcnetError(
             f"the bag {path} does not say which robot it is of; add --robot, for example --robot aliengo"
         )
     robot = load_robot(reading.robot or notes.robot)
     if notes.robot and notes.robot != robot.name:
-        raise DatasetError(f"the bag {path} is of the robot {notes.robot}, not {robot.name}; leave out --robot")
+        raise FcnetError(f"the bag {path} is of the robot {notes.robot}, not {robot.name}; leave out --robot")
     return robot
 
 
 def _sound_steps(run: Run, robot: Robot, rate: float, path: Path, left_out: Counter[str]) -> tuple[Steps, Mask]:
     """The steps (K,) of a policy of `rate` [Hz] that saw and sent what can be, and those that do not continue the one
-    before. Raises DatasetError when the run is of another robot or another rate.
+    before. Raises FcnetError when the run is of another robot or another rate.
     """
     steps = extract_steps(run, CommandShaper(robot.commands, robot.gait, 1.0 / rate))
     unknown = "the bag does not hold the beginning of that walk, so the gait's phase is unknown"
@@ -185,7 +185,7 @@ def _sound_steps(run: Run, robot: Robot, rate: float, path: Path, left_out: Coun
     steps = steps.chosen(steps.phase_known)
     period = float(np.median(np.diff(steps.record.target_stamp))) if len(steps) > 2 else 1.0 / rate
     if abs(1.0 / max(period, 1e-6) / rate - 1.0) > OTHER_RATE:
-        raise DatasetError(
+        raise FcnetError(
             f"the policy of {path} took {1.0 / max(period, 1e-6):.4g} steps a second, not {rate:g}; "
             "name that with --rate"
         )
@@ -197,7 +197,7 @@ def _sound_steps(run: Run, robot: Robot, rate: float, path: Path, left_out: Coun
     within[sound] = ((target >= robot.lower - LIMIT_SLACK) & (target <= robot.upper + LIMIT_SLACK)).all(axis=1)
     beyond = int((sound & ~within).sum())
     if beyond > OTHER_ROBOT * sound.sum():
-        raise DatasetError(
+        raise FcnetError(
             f"{beyond / sound.sum():.0%} of the targets in {path} lie beyond the joint limits of {robot.name}: "
             "it is a bag of another robot; name the right one with --robot"
         )

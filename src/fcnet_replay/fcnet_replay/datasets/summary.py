@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from fcnet_core import FcnetError
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.command import COMMAND_SIZE
-from fcnet_core.learning.dataset import Dataset, DatasetError, Manifest
+from fcnet_core.learning.dataset import Dataset, Manifest
 from fcnet_core.model_file import load_model
 from fcnet_core.normalisation import COMMAND_STD_FLOOR, STD_FLOOR
 from fcnet_core.observation import ARRAYS
@@ -162,7 +163,7 @@ class Drift:
 def reference(path: Path, summary: Summary, manifest: Manifest, robot: Robot | None) -> Reference:
     """A policy's file or a data folder of the same robot, rate and arrays to compare data with.
 
-    Raises DatasetError or ModelFileError when there is none, or when it is of another robot or rate.
+    Raises FcnetError when there is none, or when it is of another robot or rate.
     """
     if path.suffix == ".safetensors":
         model = load_model(path)
@@ -175,12 +176,12 @@ def reference(path: Path, summary: Summary, manifest: Manifest, robot: Robot | N
             std.append(model.scales[f"{name}_std"].ravel() if seen else unknown)
         means, stds = (np.concatenate(parts).astype(np.float64) for parts in (mean, std))
         if means.shape != summary.mean.shape:
-            raise DatasetError(f"{path} sees other arrays than the data have; compare with a policy of the same ones")
+            raise FcnetError(f"{path} sees other arrays than the data have; compare with a policy of the same ones")
         return Reference(str(path), means, stds, model.card.observation_clip)
     data = Dataset(path)
     _check_same(path, data.manifest.robot, data.manifest.control_rate, manifest)
     if data.manifest.arrays != manifest.arrays:
-        raise DatasetError(f"{path} has other arrays than the data; compare with data of the same ones")
+        raise FcnetError(f"{path} has other arrays than the data; compare with data of the same ones")
     other = summarise(data, robot)
     floor = np.where(other.is_command, COMMAND_STD_FLOOR, 0.0)  # as in training
     return Reference(str(path), other.mean, np.maximum(other.std + STD_FLOOR, floor))
@@ -188,7 +189,7 @@ def reference(path: Path, summary: Summary, manifest: Manifest, robot: Robot | N
 
 def _check_same(path: Path, robot: str, rate: float, manifest: Manifest) -> None:
     if (robot, rate) != (manifest.robot, manifest.control_rate):
-        raise DatasetError(
+        raise FcnetError(
             f"{path} is of {robot} at {rate:g} Hz, the data are of {manifest.robot} at {manifest.control_rate:g} Hz; "
             "compare with one of the same robot and rate"
         )

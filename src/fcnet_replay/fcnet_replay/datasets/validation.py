@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fcnet_core import FcnetError
 from fcnet_core.arrays import Mask
-from fcnet_core.learning.dataset import DatasetError, Manifest, Shard, open_shard, read_manifest
+from fcnet_core.learning.dataset import Manifest, Shard, open_shard, read_manifest
 from fcnet_core.observation import ARRAYS, LAYOUT
-from fcnet_core.robot import JOINT_NAMES, Robot, RobotFileError, load_robot
+from fcnet_core.robot import JOINT_NAMES, Robot, load_robot
 from fcnet_replay.datasets.summary import CHUNK, COMMAND_NAMES, array_entries
 
 LIMIT_SLACK = 1e-4  # [rad] targets are stored as float32
@@ -25,7 +26,7 @@ def faults(folder: Path, robot_name: str | None = None) -> Iterator[str]:
     """All that is wrong with a data folder, nothing if it is sound; robot_name: of which robot it should be."""
     try:
         manifest = read_manifest(folder)
-    except (DatasetError, OSError) as error:
+    except (FcnetError, OSError) as error:
         yield str(error)
         return
     yield from _check_manifest(folder / "manifest.json", manifest, robot_name)
@@ -36,7 +37,7 @@ def faults(folder: Path, robot_name: str | None = None) -> Iterator[str]:
             continue
         try:
             shard = open_shard(path, manifest.arrays)
-        except DatasetError as error:
+        except FcnetError as error:
             yield str(error)
             continue
         steps += shard.steps
@@ -47,7 +48,7 @@ def faults(folder: Path, robot_name: str | None = None) -> Iterator[str]:
 def _robot(manifest: Manifest) -> Robot | None:
     try:
         return load_robot(manifest.robot)
-    except RobotFileError:
+    except FcnetError:
         return None
 
 

@@ -17,7 +17,7 @@ def read_recording(path: str | Path, mapping: str | Path | None = None) -> Run:
     """Read a .rollout file, or an npz, pt or HDF5 file in legged_gym's terms or in those of a mapping (a YAML file).
 
     Nothing is ever unpickled. Raises ReplayError for a file that is missing, damaged, too large, or holds what no robot
-    can have done, SettingsError for such a mapping.
+    can have done, FcnetError for such a mapping.
     """
     path = Path(path)
     if not path.is_file():

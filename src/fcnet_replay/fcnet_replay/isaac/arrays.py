@@ -72,7 +72,7 @@ class RolloutMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load_mapping(path: Path) -> RolloutMapping:
-    """Read a mapping from YAML; what it leaves out is as in legged_gym. Raises ReplayError or SettingsError."""
+    """Read a mapping from YAML; what it leaves out is as in legged_gym. Raises ReplayError or FcnetError."""
     if path.is_file() and path.stat().st_size > LARGEST_MAPPING:
         raise ReplayError(f"mapping {path} has more than {LARGEST_MAPPING} bytes; give the path of a mapping")
     return read_settings(path, RolloutMapping, "mapping")

@@ -12,7 +12,7 @@ import pytest
 import torch
 import yaml
 
-from fcnet_core.files import SettingsError
+from fcnet_core import FcnetError
 from fcnet_replay.errors import ReplayError
 from fcnet_replay.isaac import arrays as array_files
 from fcnet_replay.isaac import read_recording
@@ -178,7 +178,7 @@ def test_what_does_not_fit_is_refused_with_a_sentence(tmp_path, arrays, change, 
 def test_a_mapping_that_cannot_be_is_refused_with_a_sentence(tmp_path, arrays, entries, place):
     save_npz(tmp_path / "walk.npz", arrays)
     (tmp_path / "mapping.yaml").write_text(yaml.safe_dump(entries))
-    with pytest.raises(SettingsError, match=r"mapping\.yaml") as refusal:
+    with pytest.raises(FcnetError, match=r"mapping\.yaml") as refusal:
         read_recording(tmp_path / "walk.npz", tmp_path / "mapping.yaml")
     assert place in str(refusal.value)
 

@@ -9,7 +9,7 @@ import pytest
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
-from fcnet_core.files import SettingsError
+from fcnet_core import FcnetError
 from fcnet_core.robot import JOINT_NAMES, load_robot
 from fcnet_replay.bags.bag import open_bag
 from fcnet_replay.errors import ReplayError
@@ -137,5 +137,5 @@ def test_a_namespace_is_put_before_every_topic(write_bag) -> None:
 )
 def test_a_map_with_a_mistake_is_refused_in_a_sentence(tmp_path, text, said) -> None:
     (tmp_path / "map.yaml").write_text(text)
-    with pytest.raises(SettingsError, match=said):
+    with pytest.raises(FcnetError, match=said):
         load_topic_map(tmp_path / "map.yaml")

@@ -9,7 +9,8 @@ import argparse
 import sys
 from collections.abc import Iterable
 
-from fcnet_core.robot import Robot, RobotFileError, load_robot
+from fcnet_core import FcnetError
+from fcnet_core.robot import Robot, load_robot
 from unitree_lowlevel.codec import GENERATIONS
 from unitree_lowlevel.doctor import CheckResult, Level, failed
 from unitree_lowlevel.doctor.host_checks import check_computer, check_network, check_sdk
@@ -27,7 +28,7 @@ def main(robot: str) -> int:
     options = _parser(robot).parse_args(_arguments())
     try:
         facts = load_robot(robot)
-    except RobotFileError as error:
+    except FcnetError as error:
         print(failed("robot file", str(error)))
         return 1
     levels = []

@@ -14,7 +14,8 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from fcnet_core.robot import RobotFileError, load_robot
+from fcnet_core import FcnetError
+from fcnet_core.robot import load_robot
 from unitree_lowlevel.codec import GENERATIONS
 from unitree_lowlevel.fake_board.board import FakeBoard
 from unitree_lowlevel.fake_board.faults import SWITCH, BoardFaults, changed_faults, fault_fields
@@ -51,7 +52,7 @@ def main(robot: str, arguments: Sequence[str] | None = None) -> int:
             ticks_per_second=options.ticks_per_second,
             seed=options.seed,
         )
-    except (TransportError, RobotFileError, ValueError) as error:
+    except (TransportError, FcnetError, ValueError) as error:
         print(f"fake_board: {error}", file=sys.stderr)
         return 1
 
