@@ -13,24 +13,29 @@ from fcnet_core.policies.mlp.numpy_step import layers_of
 
 @njit(**COMPILE)
 def step(
-    observation: Single, units: Single, clip: np.float32, window: Single, layers: tuple[Single, ...], x: Single
+    observation: Single,
+    units: Single,
+    clip: np.float32,
+    window: Single,
+    weights: tuple[Single, ...],
+    biases: tuple[Single, ...],
+    x: Single,
 ) -> None:
     """Write the actions to the beginning of `x`, scratch of twice the widest layer.
 
-    units (2, observation): mean and std; window (window, observation): oldest first; layers: weights of the hidden
-    layers, each (outputs, 1 + inputs) with the bias in front, so that all are arrays of one type.
+    units (2, observation): mean and std; window (window, observation): oldest first; weights (outputs, inputs) and
+    biases (outputs,) of all layers, contiguous, or the loops are not vectorised.
     """
     for row in range(window.shape[0] - 1):
         window[row] = window[row + 1]
     normalise(observation, units[0], units[1], clip, window[-1])
     half = x.size // 2
     source = window.ravel()
-    for index in range(len(layers)):
-        weight = layers[index]
+    for index in range(len(weights)):
         start = half * (1 - index % 2)
-        target = x[start : start + weight.shape[0]]
-        linear(source, weight[:, 1:], weight[:, 0], target)
-        if index < len(layers) - 1:
+        target = x[start : start + biases[index].size]
+        linear(source, weights[index], biases[index], target)
+        if index < len(weights) - 1:
             gelu(target)
         source = target
     x[: source.size] = source
@@ -47,7 +52,8 @@ class NumbaStep:
         self._units = np.stack([scales["observation_mean"], scales["observation_std"]])
         self._clip = np.float32(model.normalisation.clip)
         self._action_mean, self._action_scale = scales["action_mean"], scales["action_scale"]
-        self._layers = tuple(np.column_stack([bias, weight]) for weight, bias in layers_of(model))
+        weights, biases = zip(*layers_of(model), strict=True)
+        self._weights, self._biases = tuple(map(np.ascontiguousarray, weights)), tuple(biases)
         self._window = np.zeros((config.window, config.observation), dtype=np.float32)
         self._scratch = np.zeros(2 * max(*config.hidden, config.action), dtype=np.float32)
         self.step(np.zeros(config.observation, dtype=np.float32))
@@ -59,6 +65,6 @@ class NumbaStep:
 
     def step(self, observation: Single) -> Single:
         """See Runtime."""
-        step(observation, self._units, self._clip, self._window, self._layers, self._scratch)
+        step(observation, self._units, self._clip, self._window, self._weights, self._biases, self._scratch)
         action: Single = self._action_mean + self._action_scale * self._scratch[: self._action_mean.size]
         return action
