@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
-import yaml
+from msgspec import Meta
 
+from fcnet_core.arrays import Array, Mask
+from fcnet_core.files import read_settings
 from fcnet_core.learning.dataset import DatasetWriter
 from fcnet_core.model_file import check_robot, load_model
 from fcnet_core.robot import JOINT_NAMES, Robot, load_robot
@@ -18,50 +21,44 @@ from quadruped_sim.rollout import Rollout, SetpointRanges, Situation
 from quadruped_sim.simulation import CONTROL_PERIOD, TYPICAL, Randomization, noisy
 from quadruped_sim.terrain import Terrain, terrain_from_facts
 
-# What to collect: a YAML file of parts, each a terrain with setpoints and disturbances, cut into shards.
 
-Range = tuple[float, float]
-
-
-class CollectionPlanError(ValueError):
-    """A collection file is missing or cannot be used; the message says where and why."""
-
-
-@dataclass(frozen=True)
-class Part:
+class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One kind of experience: `share` of all shards, on terrains cycled through from shard to shard."""
 
-    name: str
-    share: float
-    terrains: tuple[dict[str, Any], ...]
+    share: Annotated[float, Meta(gt=0)]
+    terrains: Annotated[tuple[dict[str, Any], ...], Meta(min_length=1)]
     setpoints: SetpointRanges
-    randomization: Randomization
+    randomization: Randomization = TYPICAL
     push: float = 0.0  # [m/s], on average every four seconds
     action_noise: float = 0.06  # [rad], largest standard deviation; correlated over a few steps
 
+    def __post_init__(self) -> None:
+        for facts in self.terrains:
+            terrain_from_facts(**facts)
 
-@dataclass(frozen=True)
-class CollectionPlan:
-    """How much of which parts: `shards` of `robots` x `seconds` each."""
+
+class CollectionPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How much of which parts, by name: `shards` of `robots` x `seconds` each."""
 
     robot: str
-    shards: int
-    robots: int
-    seconds: float
-    parts: tuple[Part, ...]
+    shards: Annotated[int, Meta(ge=1)]
+    robots: Annotated[int, Meta(ge=1)]
+    seconds: Annotated[float, Meta(gt=0)]
+    parts: Annotated[dict[str, Part], Meta(min_length=1)]
 
-    def __post_init__(self) -> None:
-        for name in ("shards", "robots", "seconds"):
-            if not getattr(self, name) > 0:
-                raise CollectionPlanError(f"{name} must be more than 0, not {getattr(self, name)}")
+    @property
+    def steps(self) -> int:
+        """Control periods of all robots in one shard."""
+        return self.robots * round(self.seconds / CONTROL_PERIOD)
 
 
 @dataclass(frozen=True)
 class Job:
-    """One shard to collect."""
+    """One shard to collect, of the part called `name`."""
 
     index: int
     seed: int
+    name: str
     part: Part
     terrain: dict[str, Any] = field(default_factory=dict)
 
@@ -74,60 +71,24 @@ class Job:
 
 
 def load_plan(path: Path) -> CollectionPlan:
-    """Read a collection file; CollectionPlanError says what is wrong in one sentence."""
-    if not path.is_file():
-        raise CollectionPlanError(f"there is no collection file {path}; see config/collect/ for those that ship")
-    try:
-        facts = yaml.safe_load(path.read_text())
-        parts = tuple(_part(name, **entry) for name, entry in facts.pop("parts").items())
-        return CollectionPlan(parts=parts, **facts)
-    except KeyError as error:
-        raise CollectionPlanError(f"collection file {path} lacks the entry {error}") from error
-    except (TypeError, ValueError, AttributeError, yaml.YAMLError) as error:
-        raise CollectionPlanError(f"collection file {path} cannot be used: {error}") from error
+    """Read a collection file, such as those in config/collect/; raises FcnetError."""
+    return read_settings(path, CollectionPlan, "collection file")
 
 
 def jobs(plan: CollectionPlan, seed: int) -> list[Job]:
     """The plan's shards, parts interleaved, so that even an interrupted collection holds a bit of everything."""
-    total = sum(part.share for part in plan.parts)
-    made = dict.fromkeys(range(len(plan.parts)), 0)
+    total = sum(part.share for part in plan.parts.values())
+    made = dict.fromkeys(plan.parts, 0)
     chosen = []
     for index in range(plan.shards):
-        wanted = [plan.parts[i].share / total * (index + 1) - made[i] for i in made]
-        which = max(made, key=lambda i: wanted[i])
-        part = plan.parts[which]
-        chosen.append(Job(index, seed * 100_000 + index, part, part.terrains[made[which] % len(part.terrains)]))
-        made[which] += 1
+        lacking = {name: part.share / total * (index + 1) - made[name] for name, part in plan.parts.items()}
+        name = max(lacking, key=lacking.__getitem__)
+        part = plan.parts[name]
+        terrain = part.terrains[made[name] % len(part.terrains)]
+        chosen.append(Job(index, seed * 100_000 + index, name, part, terrain))
+        made[name] += 1
     return chosen
 
-
-def _part(
-    name: str,
-    share: float,
-    terrains: list[dict[str, Any]],
-    setpoints: dict[str, Any],
-    randomization: dict[str, Any] | None = None,
-    **rest: float,
-) -> Part:
-    always, sometimes = (_ranges(setpoints.pop(key, {})) for key in ("always", "sometimes"))
-    drawn = Randomization(**{**vars(TYPICAL), **{k: _pair(v) for k, v in (randomization or {}).items()}})
-    for facts in terrains:
-        terrain_from_facts(**facts)
-    hold = _pair(setpoints.pop("hold", (1.5, 5.0)))
-    asked = SetpointRanges(always=always, sometimes=sometimes, hold=hold, **setpoints)
-    return Part(name, share, tuple(terrains), asked, drawn, **rest)
-
-
-def _ranges(entries: dict[str, Any]) -> dict[str, Range]:
-    return {name: _pair(value) for name, value in entries.items()}
-
-
-def _pair(value: Any) -> Range:
-    low, high = value if isinstance(value, list | tuple) else (value, value)
-    return float(low), float(high)
-
-
-Array = npt.NDArray[np.float64]
 
 PUSH_PROBABILITY = CONTROL_PERIOD / 4.0
 NOISE_MEMORY = 0.7  # of the action noise, from one step to the next
@@ -148,12 +109,13 @@ class Collector:
     def writer(self, seed: int) -> DatasetWriter:
         """Open the data folder."""
         robot = load_robot(self.plan.robot)
+        parts = [{"name": name, **msgspec.to_builtins(part)} for name, part in self.plan.parts.items()]
         description: dict[str, Any] = {
             "robot": robot.name,
             "control_rate": 1 / CONTROL_PERIOD,
             "joint_names": list(JOINT_NAMES),
             "seed": seed,
-            "plan": _plain(asdict(self.plan)),
+            "plan": {**msgspec.to_builtins(self.plan), "parts": parts},
             "student": str(self.student) if self.student else None,
         }
         return DatasetWriter(self.folder, description)
@@ -163,7 +125,7 @@ class Collector:
         recorder = _Recorder(self, job, load_robot(self.plan.robot))
         for _ in range(round(self.plan.seconds / CONTROL_PERIOD)):
             recorder.step()
-        made = {"part": job.part.name, "terrain": job.terrain, "seed": job.seed, "falls": recorder.falls}
+        made = {"part": job.name, "terrain": job.terrain, "seed": job.seed, "falls": recorder.falls}
         observation, action, first = recorder.arrays()
         writer.write_shard(job.index, made, observation=observation, action=action, first=first)
         return recorder.falls
@@ -185,7 +147,7 @@ class _Recorder:
         self._first = np.ones(batch, dtype=bool)
         self._observations: list[npt.NDArray[np.float32]] = []
         self._actions: list[npt.NDArray[np.float32]] = []
-        self._firsts: list[npt.NDArray[np.bool_]] = []
+        self._firsts: list[Mask] = []
 
     def step(self) -> None:
         seen = self._rollout.observe()
@@ -197,7 +159,7 @@ class _Recorder:
         self._rollout.simulation.push(self._rng.random(len(self._first)) < PUSH_PROBABILITY, self._part.push)
         self._restart_fallen()
 
-    def arrays(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
+    def arrays(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], Mask]:
         """Observations (S, T, 70), labels (S, T, 12) and episode starts (S, T)."""
         return np.stack(self._observations, 1), np.stack(self._actions, 1), np.stack(self._firsts, 1)
 
@@ -228,10 +190,3 @@ def _student(path: Path | None, robot: Robot, batch: int) -> LoadedPolicy | None
     model = load_model(path)
     check_robot(model, robot)
     return load_policy(model, batch=batch)
-
-
-def _plain(value: Any) -> Any:
-    """The same value with tuples as lists, as JSON gives it back."""
-    if isinstance(value, dict):
-        return {key: _plain(entry) for key, entry in value.items()}
-    return [_plain(entry) for entry in value] if isinstance(value, list | tuple) else value

@@ -6,8 +6,8 @@ import zlib
 from dataclasses import dataclass, fields
 
 import numpy as np
-import numpy.typing as npt
 
+from fcnet_core.arrays import Array, Mask
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.robot import SETPOINT_FIELDS, Robot, load_robot
 from fcnet_core.rotation import roll_pitch_yaw
@@ -16,11 +16,6 @@ from quadruped_sim.rollout import Rollout, Situation, reward
 from quadruped_sim.scenarios import Limits, Scenario
 from quadruped_sim.simulation import CONTROL_PERIOD, TIMESTEP, BodyState, Simulation, noisy
 from quadruped_sim.terrain import Terrain
-
-# What happened in a batch of episodes, one robot each: falls, errors against the commands, return.
-
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 SETTLING_TIME = 1.0  # [s] at the start in which errors do not count
 WANTED = [SETPOINT_FIELDS.index(name) for name in ("vx", "vy", "yaw_rate", "height", "roll", "pitch")]
@@ -36,7 +31,7 @@ class Episodes:
     strides: Array  # (B,) number of averages that the sums hold
     absolute: Array  # (B, 6) sums of absolute errors
     signed: Array  # (B, 6) sums of signed errors
-    returned: Array  # (B,) return, see reward.py
+    returned: Array  # (B,) return, see rollout.reward
 
 
 def join(parts: list[Episodes]) -> Episodes:
@@ -46,7 +41,7 @@ def join(parts: list[Episodes]) -> Episodes:
 
 
 class EpisodeRecorder:
-    """Watches one batch from the first control period to the last."""
+    """Records one batch from the first control period to the last."""
 
     def __init__(self, robot: Robot, terrain: Terrain, batch: int) -> None:
         self._robot = robot
@@ -69,7 +64,7 @@ class EpisodeRecorder:
         self._wanted.append(np.where(upright[:, None], wanted, 0.0))
         self._upright.append(upright)
 
-    def pay(self, torque: Array, targets: Array) -> None:
+    def add_reward(self, torque: Array, targets: Array) -> None:
         """Add the reward of the period just recorded, for motor torques (B, 12) [Nm] and targets (B, 12) [rad]."""
         change = np.zeros_like(targets) if self._last_targets is None else targets - self._last_targets
         earned = reward(self._actual[-1][:, :3], self._wanted[-1][:, :3], torque, change)
@@ -118,8 +113,6 @@ def _moving_average(values: Array, window: int) -> Array:
     total = np.concatenate([np.zeros((1, *values.shape[1:])), np.cumsum(values, axis=0)])
     return (total[window:] - total[:-window]) / window
 
-
-# A scenario's result as a few numbers, and whether they are good enough.
 
 CONFIDENCE = 1.96  # standard normal quantile of a two-sided 95 % interval
 
@@ -171,7 +164,7 @@ def wilson_upper(count: int, total: int) -> float:
 
 
 def shortfalls(score: Score, limits: Limits, expert: bool) -> list[str]:
-    """What is not good enough, in words; of the expert only falls are judged."""
+    """What is not good enough, in words; of the expert only falls count."""
     allowed = limits.expert_falls if expert else limits.student_falls
     found = []
     if allowed is not None and score.falls > allowed * score.episodes + 1e-9:
@@ -212,7 +205,7 @@ class Trial:
         return round(self.scenario.seconds / CONTROL_PERIOD)
 
     def run(self) -> Episodes:
-        """Let the episodes happen."""
+        """Run the episodes."""
         scenario = self.scenario
         robot, terrain = load_robot(self.robot), scenario.build_terrain(self.number)
         rollout = Rollout(robot, self.size, terrain, scenario.commands, scenario.randomization, self._entropy())
@@ -228,7 +221,7 @@ class Trial:
             if step % round(PUSH_INTERVAL / CONTROL_PERIOD) == round(PUSH_INTERVAL / CONTROL_PERIOD) // 2:
                 simulation.push(np.ones(self.size, dtype=bool), scenario.push)
             rollout.send(targets)
-            recorder.pay(np.stack([data.actuator_force for data in simulation.data]), targets)
+            recorder.add_reward(np.stack([data.actuator_force for data in simulation.data]), targets)
         fell = ~upright | simulation.fallen(simulation.state()) | _diverged(simulation, self.periods)
         return recorder.episodes(fell)
 
@@ -256,22 +249,22 @@ class _Expert:
     def __init__(self, rollout: Rollout) -> None:
         self._rollout = rollout
 
-    def targets(self, seen: Situation, upright: npt.NDArray[np.bool_]) -> Array:
+    def targets(self, seen: Situation, upright: Mask) -> Array:
         return np.where(upright[:, None], self._rollout.advise(seen), seen.state.joint_position)
 
 
 class _Student:
-    """A policy drives: it sees what noisy sensors tell, and nothing else."""
+    """A policy drives: it sees what noisy sensors measure, and nothing else."""
 
     def __init__(self, policy: LoadedPolicy, noise: float, rng: np.random.Generator) -> None:
         self._policy, self._noise, self._rng = policy, noise, rng
 
-    def targets(self, seen: Situation, upright: npt.NDArray[np.bool_]) -> Array:
+    def targets(self, seen: Situation, upright: Mask) -> Array:
         sensed = noisy(seen.observation, self._noise, self._rng)
         return self._policy.step(np.where(upright[:, None], sensed, np.float32(0.0))).astype(np.float64)
 
 
-def _diverged(simulation: Simulation, periods: int) -> npt.NDArray[np.bool_]:
+def _diverged(simulation: Simulation, periods: int) -> Mask:
     """Which robots (B,) MuJoCo has put back to the start by itself because their state was no longer finite."""
     elapsed = np.array([data.time for data in simulation.data])
     return simulation.active & (elapsed < periods * CONTROL_PERIOD - TIMESTEP)

@@ -1,4 +1,4 @@
-"""Results of an evaluation on disk, and as a table."""
+"""Results of an evaluation: a JSON file, complete after every scenario, so that it can be continued, and a table."""
 
 from __future__ import annotations
 
@@ -10,16 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from fcnet_core.files import write_whole
+from quadruped_sim import SimulationError
 from quadruped_sim.evaluation import Score, shortfalls
 from quadruped_sim.scenarios import Scenario
 
-# Results on disk: one JSON file of one evaluation, complete after every scenario, so that it can be continued.
-
 FORMAT_VERSION = 1
-
-
-class EvaluationError(ValueError):
-    """An evaluation cannot be run, continued or compared; the message says what to do."""
 
 
 @dataclass(frozen=True)
@@ -53,32 +48,32 @@ class EvaluationFile:
 
 
 def continue_file(path: Path | None, subject: Subject) -> EvaluationFile:
-    """The results at `path` so far, or none yet. Raises EvaluationError when they are of another subject."""
+    """The results at `path` so far, or none yet. Raises SimulationError when they are of another subject."""
     if path is None or not path.exists():
         return EvaluationFile(subject, path)
     found = read_evaluation(path)
     if found.subject != subject:
         names = [name for name, value in vars(subject).items() if getattr(found.subject, name) != value]
-        raise EvaluationError(
+        raise SimulationError(
             f"{path} holds an evaluation with another {', '.join(names)}; choose another file, or delete this one"
         )
     return found
 
 
 def read_evaluation(path: Path) -> EvaluationFile:
-    """Read a result file. Raises EvaluationError when it is missing or damaged."""
+    """Read a result file. Raises SimulationError when it is missing or damaged."""
     if not path.is_file():
-        raise EvaluationError(f"there is no result file {path}; make one with `fcnet evaluate --json {path}`")
+        raise SimulationError(f"there is no result file {path}; make one with `fcnet evaluate --json {path}`")
     try:
         facts = json.loads(path.read_text())
         if facts["format_version"] != FORMAT_VERSION:
-            raise EvaluationError(
+            raise SimulationError(
                 f"{path} has format {facts['format_version']}, expected {FORMAT_VERSION}; run it again"
             )
         scores = {name: _from_json(**entry) for name, entry in facts["scenarios"].items()}
         return EvaluationFile(Subject(**facts["subject"]), path, scores)
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
-        raise EvaluationError(f"result file {path} is damaged ({error}); delete it and evaluate again") from error
+        raise SimulationError(f"result file {path} is damaged ({error}); delete it and evaluate again") from error
 
 
 def _to_json(score: Score) -> dict[str, Any]:
@@ -105,8 +100,6 @@ def _number(value: float | None) -> float:
     return math.nan if value is None else float(value)
 
 
-# The table of an evaluation, line by line for a terminal or whole as Markdown.
-
 COLUMNS = {
     "scenario": 19,
     "expert falls": 13,
@@ -129,8 +122,8 @@ LOWEST_RETURN = 0.97  # of the expert's
 
 def row(scenario: Scenario, policy: Score | None, expert: Score | None) -> list[str]:
     """The cells of one scenario, in COLUMNS order; at least one score is known."""
-    judged = policy or expert
-    assert judged is not None
+    shown = policy or expert
+    assert shown is not None
     missing = shortfalls(expert, scenario.limits, expert=True) if expert else []
     found = [f"expert's {entry}" for entry in missing]
     found += shortfalls(policy, scenario.limits, expert=False) if policy else []
@@ -138,11 +131,11 @@ def row(scenario: Scenario, policy: Score | None, expert: Score | None) -> list[
         scenario.name,
         _falls(expert),
         _falls(policy),
-        f"< {judged.fall_bound:.1%}",
-        " ".join(f"{error:.3f}" for error in judged.velocity),
-        " ".join(f"{error:.3f}" for error in judged.bias),
-        f"{judged.height:.3f}",
-        "-" if judged.attitude is None else " ".join(f"{error:.3f}" for error in judged.attitude),
+        f"< {shown.fall_bound:.1%}",
+        " ".join(f"{error:.3f}" for error in shown.velocity),
+        " ".join(f"{error:.3f}" for error in shown.bias),
+        f"{shown.height:.3f}",
+        "-" if shown.attitude is None else " ".join(f"{error:.3f}" for error in shown.attitude),
         "-" if policy is None or expert is None else f"{policy.mean_return / expert.mean_return:.1%}",
         "missed: " + ", ".join(found) if found else "met",
     ]

@@ -1,4 +1,4 @@
-"""One robot in MuJoCo that lives on like a real one, commanded by targets or by its motors' gains."""
+"""One robot in MuJoCo that follows the newest command and never starts an episode, as a real one."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
+from fcnet_core.arrays import Array
 from fcnet_core.robot import LEGS, Robot
 from fcnet_core.rotation import matrix_from_xyzw, xyzw_from_wxyz
 from quadruped_sim.simulation import SENSOR_NOISE, build_model, stand_height
 from quadruped_sim.terrain import Terrain
 
-# One robot in MuJoCo that lives on like a real one: it listens to the newest command and never starts an episode.
-
-Array = npt.NDArray[np.float64]
 StartPose = Literal["lying", "standing"]
 
 ACCELEROMETER_NOISE = 0.3  # [m/s^2] standard deviation at noise 1
@@ -25,7 +23,7 @@ SETTLING_TIME = 1.5  # [s] in which a robot that was laid down comes to rest
 
 @dataclass(frozen=True)
 class SensorReading:
-    """What the robot's own sensors say, with noise. Joints (12,) [rad, rad/s, Nm] in JOINT_NAMES order; orientation
+    """What the robot's own sensors measure, with noise. Joints (12,) [rad, rad/s, Nm] in JOINT_NAMES order; orientation
     (4,) x, y, z, w; angular velocity (3,) [rad/s] and acceleration (3,) [m/s^2] in the body frame, the latter with
     gravity as an accelerometer feels it: (0, 0, 9.81) at rest.
     """
@@ -129,7 +127,7 @@ class LiveRobot:
         return chosen
 
     def read_sensors(self) -> SensorReading:
-        """What the sensors say now."""
+        """Measure now."""
         return SensorReading(
             joint_position=self._noisy(self.data.qpos[7:], SENSOR_NOISE["sin_joint_position"]),
             joint_velocity=self._noisy(self.data.qvel[6:], SENSOR_NOISE["joint_velocity"]),
@@ -176,16 +174,14 @@ def _folded_height(robot: Robot) -> float:
     return max(float(legs), robot.geometry.trunk[2])
 
 
-# One robot in MuJoCo that is driven as its motors are: each joint with a target and gains of its own.
-
 FASTEST = FARTHEST = 1e6  # [rad/s, rad] targets beyond are taken as these; MuJoCo refuses controls above 1e10
 TRUNK_FREEDOMS = 6
 BLOCKED = 1000.0  # [Nms/rad] against which a motor's largest torque moves a joint by a few hundredths of a rad/s
 
 
 class MotorDrivenRobot(LiveRobot):
-    """A robot that starts lying and without torque. Its motors follow the newest command, whatever becomes of whoever
-    sent it.
+    """A robot that starts lying and without torque. Its motors follow the newest command, even after its sender has
+    ended.
 
     A motor's torque is torque + stiffness (position - q) + damping (velocity - dq), within the robot's torque limits;
     MuJoCo integrates its part in q and dq implicitly, so that high damping stays stable.
@@ -214,7 +210,7 @@ class MotorDrivenRobot(LiveRobot):
     ) -> None:
         """Command the motors: arrays (12,) in JOINT_NAMES order [rad, rad/s, Nm, Nm/rad, Nms/rad].
 
-        Position targets are not clipped to the joint limits: the motors do not know them. What is not finite raises
+        Position targets are not clipped to the joint limits: the motors have none. What is not finite raises
         ValueError and changes nothing.
         """
         values = np.array([position, velocity, torque, stiffness, damping], dtype=np.float64)

@@ -1,34 +1,29 @@
-"""Simulation, commands and expert advancing together: what collection and evaluation share."""
+"""Simulation, random commands, expert and reward, advancing together for collection and evaluation."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from fcnet_core.arrays import Array, Mask
 from fcnet_core.command import CommandShaper
 from fcnet_core.observation import assemble_observation
 from fcnet_core.robot import SETPOINT_FIELDS, Robot
 from quadruped_sim.expert.trot import TrotExpert
-from quadruped_sim.simulation import CONTROL_PERIOD, BodyState, Randomization, Simulation
+from quadruped_sim.simulation import CONTROL_PERIOD, BodyState, Randomization, Range, Simulation, pair
 from quadruped_sim.terrain import Terrain
 
-# What a person might ask of the robots: setpoints drawn at random, and drawn anew now and then.
 
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
-Range = tuple[float, float]
-
-
-@dataclass(frozen=True)
-class SetpointRanges:
+class SetpointRanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Ranges by setpoint field (fields left out are zero), how long a setpoint holds [s], which share of the draws
     stands still, and which share of them has the fields of `sometimes` as well.
     """
 
-    always: dict[str, Range] = field(default_factory=dict)
-    sometimes: dict[str, Range] = field(default_factory=dict)
+    always: dict[str, Range] = {}
+    sometimes: dict[str, Range] = {}
     sometimes_share: float = 0.35
     hold: Range = (1.5, 5.0)
     standing_share: float = 0.0
@@ -36,6 +31,10 @@ class SetpointRanges:
     def __post_init__(self) -> None:
         if unknown := sorted({*self.always, *self.sometimes} - set(SETPOINT_FIELDS)):
             raise ValueError(f"unknown setpoint fields {unknown}; known are {', '.join(SETPOINT_FIELDS)}")
+        msgspec.structs.force_setattr(self, "hold", pair(self.hold))
+        for name in ("always", "sometimes"):
+            ranges = {entry: pair(value) for entry, value in getattr(self, name).items()}
+            msgspec.structs.force_setattr(self, name, ranges)
 
 
 class SetpointSource:
@@ -70,11 +69,8 @@ class SetpointSource:
         self._left[mask] = np.round(self._rng.uniform(*self._ranges.hold, count) / self._period)
 
 
-# How well a robot does what it is told, as one number: the reward whose sum over an episode is the return.
-#
-# In the manner of legged_gym (Rudin et al., 2022, "Learning to walk in minutes"): tracking earns, effort and jerking
-# cost a little. It compares policies with each other; nothing here is trained on it.
-
+# The reward, in the manner of legged_gym (Rudin et al., 2022, "Learning to walk in minutes"): tracking earns, effort
+# and jerking cost a little. It compares policies with each other; nothing here is trained on it.
 TRACKING_WIDTH = 0.25  # squared error [m^2/s^2, rad^2/s^2] at which tracking earns 1/e
 YAW_WEIGHT = 0.5
 TORQUE_WEIGHT = 1e-5  # per Nm^2, summed over the joints
@@ -139,7 +135,7 @@ class Rollout:
         return Situation(state, fallen, observation)
 
     def advise(self, seen: Situation) -> Array:
-        """The expert's position targets (B, 12) [rad]; it must be asked in every control period or never."""
+        """The expert's position targets (B, 12) [rad]; call it in every control period or never."""
         return self.expert.act(seen.state, self.shaper)
 
     def send(self, targets: Array) -> None:

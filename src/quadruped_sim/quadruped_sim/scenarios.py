@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec.structs import replace
+
 from fcnet_core.robot import Robot
-from quadruped_sim.rollout import Range, SetpointRanges
-from quadruped_sim.simulation import TYPICAL, Randomization
+from quadruped_sim.rollout import SetpointRanges
+from quadruped_sim.simulation import TYPICAL, Randomization, Range
 from quadruped_sim.terrain import Terrain, terrain_from_facts
 
 FOR_EVER = (1e9, 1e9)

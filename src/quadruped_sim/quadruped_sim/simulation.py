@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+import msgspec
 import mujoco
 import numpy as np
 import numpy.typing as npt
 
+from fcnet_core.arrays import Array, Mask
 from fcnet_core.observation import LAYOUT, OBSERVATION_SIZE
 from fcnet_core.robot import LEG_JOINTS, LEGS, Body, Robot
 from fcnet_core.rotation import projected_gravity, xyzw_from_wxyz
 from quadruped_sim.terrain import Terrain
-
-# The MuJoCo model of a robot on a terrain, written from the robot's facts; no mesh is needed.
 
 # Ground has contype 1, the robot conaffinity 1: the robot touches the ground but never itself.
 ROBOT = 'contype="0" conaffinity="1"'
@@ -22,7 +23,7 @@ UNTOUCHABLE = 'contype="0" conaffinity="0"'
 
 
 def build_model(robot: Robot, terrain: Terrain, timestep: float) -> mujoco.MjModel:
-    """Compile the model and fill in the terrain's height field; `timestep` in seconds."""
+    """Compile the model of a robot on a terrain, without meshes, with a time step in seconds."""
     model = mujoco.MjModel.from_xml_string(robot_xml(robot, terrain, timestep))
     samples = terrain.height_field()
     if samples is not None:
@@ -104,9 +105,10 @@ def _actuator(robot: Robot, leg: str, joint: str) -> str:
     )
 
 
-# What differs from one simulated robot to the next, and how badly its sensors see.
-
-Range = tuple[float, float]
+if TYPE_CHECKING:
+    Range = tuple[float, float]
+else:
+    Range = tuple[float, float] | float  # as settings files have it, see `pair`
 
 # Standard deviations of the sensor noise: attitude as gravity's direction, joint velocity [rad/s], sine and cosine of
 # joint position [rad], angular velocity [rad/s]. What the controller itself computes has none.
@@ -119,22 +121,30 @@ SENSOR_NOISE: dict[str, float] = {
 }
 
 
-@dataclass(frozen=True)
-class Randomization:
+def pair(value: Range | float) -> Range:
+    """Both ends of a range for which a settings file may give one number."""
+    return value if isinstance(value, tuple) else (value, value)
+
+
+class Randomization(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Ranges from which each robot draws: friction coefficient, added trunk mass [kg], factors of the joint gains and
     of the motors' strength, and the delay of its commands [s]. `noise` scales SENSOR_NOISE.
     """
 
-    friction: Range = (1.0, 1.0)
-    payload: Range = (0.0, 0.0)
-    gain: Range = (1.0, 1.0)
+    friction: Range = (0.7, 1.2)
+    payload: Range = (-0.5, 1.0)
+    gain: Range = (0.95, 1.05)
     strength: Range = (1.0, 1.0)
-    delay: Range = (0.0, 0.0)
+    delay: Range = (0.0, 0.02)
     noise: float = 1.0
 
+    def __post_init__(self) -> None:
+        for name in ("friction", "payload", "gain", "strength", "delay"):
+            msgspec.structs.force_setattr(self, name, pair(getattr(self, name)))
 
-NOMINAL = Randomization()
-TYPICAL = Randomization(friction=(0.7, 1.2), payload=(-0.5, 1.0), gain=(0.95, 1.05), delay=(0.0, 0.02))
+
+TYPICAL = Randomization()
+NOMINAL = Randomization((1.0, 1.0), (0.0, 0.0), (1.0, 1.0), (1.0, 1.0), (0.0, 0.0))
 
 
 def randomize(model: mujoco.MjModel, drawn: Randomization, rng: np.random.Generator) -> None:
@@ -172,9 +182,6 @@ def _noise_levels() -> npt.NDArray[np.float32]:
 
 NOISE_LEVELS = _noise_levels()
 
-
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 TIMESTEP = 0.004  # [s]
 CONTROL_PERIOD = 0.02  # [s]

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from fcnet_core.arrays import Array
+from quadruped_sim import SimulationError
 
 START = 1.5  # [m] where slopes and stairs begin
 HALF_WIDTH = 8.0  # [m] of slopes and stairs
@@ -17,33 +17,33 @@ GROUND = 'contype="1" conaffinity="0" material="ground"'
 
 
 class Terrain(Protocol):
-    """What a terrain must tell."""
+    """The ground; a subclass says what is not level."""
 
     @property
     def name(self) -> str:
-        """How it is called in reports."""
-        ...
+        """Its name in reports."""
+        raise NotImplementedError
 
     @property
     def spawn_radius(self) -> float:
         """Robots may start at any place within this distance [m] of the origin, along x and along y."""
-        ...
+        raise NotImplementedError
 
     def assets(self) -> str:
         """MJCF for the <asset> section."""
-        ...
+        return ""
 
     def geoms(self) -> str:
         """MJCF for the <worldbody> section."""
-        ...
+        raise NotImplementedError
 
     def height(self, x: Array, y: Array) -> Array:
         """Height of the ground [m] at world positions x, y [m]."""
-        ...
+        raise NotImplementedError
 
     def height_field(self) -> Array | None:
         """Samples in [0, 1] of the height field named `ground`, where there is one."""
-        ...
+        return None
 
 
 def box(x: float, y: float, z: float, half: tuple[float, float, float], pitch: float = 0.0) -> str:
@@ -58,14 +58,11 @@ def plane(z: float = 0.0, roll: float = 0.0) -> str:
 
 
 @dataclass(frozen=True)
-class Flat:
+class Flat(Terrain):
     """An endless plane."""
 
     name: str = "flat"
     spawn_radius: float = 0.0
-
-    def assets(self) -> str:
-        return ""
 
     def geoms(self) -> str:
         return plane()
@@ -73,12 +70,9 @@ class Flat:
     def height(self, x: Array, y: Array) -> Array:
         return np.zeros_like(x)
 
-    def height_field(self) -> Array | None:
-        return None
-
 
 @dataclass(frozen=True)
-class Slope:
+class Slope(Terrain):
     """An incline that begins at START: up or down (negative `degrees`)."""
 
     degrees: float
@@ -87,9 +81,6 @@ class Slope:
     @property
     def name(self) -> str:
         return f"slope {abs(self.degrees):g} deg {'up' if self.degrees > 0 else 'down'}"
-
-    def assets(self) -> str:
-        return ""
 
     def geoms(self) -> str:
         angle, half_length, half_depth = np.deg2rad(self.degrees), 15.0, 0.5
@@ -101,12 +92,9 @@ class Slope:
     def height(self, x: Array, y: Array) -> Array:
         return np.maximum(x - START, 0.0) * np.tan(np.deg2rad(self.degrees))
 
-    def height_field(self) -> Array | None:
-        return None
-
 
 @dataclass(frozen=True)
-class SideSlope:
+class SideSlope(Terrain):
     """An endless incline that rises towards +y, walked across along x."""
 
     degrees: float
@@ -116,21 +104,15 @@ class SideSlope:
     def name(self) -> str:
         return f"slope {self.degrees:g} deg across"
 
-    def assets(self) -> str:
-        return ""
-
     def geoms(self) -> str:
         return plane(roll=float(np.deg2rad(self.degrees)))
 
     def height(self, x: Array, y: Array) -> Array:
         return y * np.tan(np.deg2rad(self.degrees))
 
-    def height_field(self) -> Array | None:
-        return None
-
 
 @dataclass(frozen=True)
-class Stairs:
+class Stairs(Terrain):
     """`steps` steps of `rise` [m] (negative: down) and `run` [m], then a level landing."""
 
     rise: float
@@ -141,9 +123,6 @@ class Stairs:
     @property
     def name(self) -> str:
         return f"stairs {abs(self.rise) * 100:g} cm {'up' if self.rise > 0 else 'down'}"
-
-    def assets(self) -> str:
-        return ""
 
     def geoms(self) -> str:
         depth = 0.5
@@ -157,12 +136,9 @@ class Stairs:
     def height(self, x: Array, y: Array) -> Array:
         return np.clip(np.floor((x - START) / self.run) + 1, 0, self.steps) * self.rise
 
-    def height_field(self) -> Array | None:
-        return None
-
 
 @dataclass(frozen=True)
-class Rough:
+class Rough(Terrain):
     """A random height field of +-`amplitude` [m] in cells of 20 cm, level at the origin."""
 
     amplitude: float
@@ -205,7 +181,7 @@ class Rough:
 
 
 @dataclass(frozen=True)
-class Obstacles:
+class Obstacles(Terrain):
     """Boxes of up to `tallest` [m] scattered over the way ahead, 0.2 to 0.8 m wide."""
 
     tallest: float
@@ -223,9 +199,6 @@ class Obstacles:
     def name(self) -> str:
         return f"obstacles {self.tallest * 100:g} cm"
 
-    def assets(self) -> str:
-        return ""
-
     def geoms(self) -> str:
         boxes = (box(x, y, h / 2, (half_x, half_y, h / 2)) for x, y, half_x, half_y, h in self._boxes)
         return plane() + "".join(boxes)
@@ -235,24 +208,21 @@ class Obstacles:
         inside = (np.abs(x[..., None] - centre_x) < half_x) & (np.abs(y[..., None] - centre_y) < half_y)
         return np.max(np.where(inside, tall, 0.0), axis=-1)
 
-    def height_field(self) -> Array | None:
-        return None
-
 
 def terrain_from_facts(kind: str, **facts: float) -> Terrain:
-    """A terrain from its kind (one of KINDS) and that kind's facts; ValueError says what is wrong."""
+    """A terrain from its kind (one of KINDS) and that kind's facts; SimulationError says what is wrong."""
     if kind not in KINDS:
-        raise ValueError(f"there is no terrain of kind {kind!r}; choose one of {', '.join(KINDS)}")
+        raise SimulationError(f"there is no terrain of kind {kind!r}; choose one of {', '.join(KINDS)}")
     try:
         return KINDS[kind](**facts)
     except TypeError as error:
-        raise ValueError(f"terrain {kind}: {error}") from error
+        raise SimulationError(f"terrain {kind}: {error}") from error
 
 
 def named_terrain(name: str) -> Terrain:
-    """The terrain called `name`, one of TERRAINS. Raises ValueError that lists them."""
+    """The terrain called `name`, one of TERRAINS. Raises SimulationError that lists them."""
     if name not in TERRAINS:
-        raise ValueError(f"there is no terrain {name!r}; choose one of {', '.join(TERRAINS)}")
+        raise SimulationError(f"there is no terrain {name!r}; choose one of {', '.join(TERRAINS)}")
     return TERRAINS[name]
 
 

@@ -12,13 +12,11 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 
+from quadruped_sim import SimulationError
+
 # Read when NumPy and MuJoCo are imported, which a worker does with its first piece of work: many small matrices gain
 # nothing from threads, and nothing is drawn.
 SETTINGS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "MUJOCO_GL": "disable"}
-
-
-class WorkerError(ValueError):
-    """A worker process died; the message says what to do."""
 
 
 @contextmanager
@@ -33,7 +31,7 @@ def worker_pool(processes: int) -> Iterator[ProcessPoolExecutor]:
         yield pool
         pool.shutdown()
     except BrokenProcessPool as error:
-        raise WorkerError(
+        raise SimulationError(
             "a worker process was killed, perhaps for lack of memory; run the same command again with fewer --processes"
         ) from error
     finally:
@@ -43,7 +41,7 @@ def worker_pool(processes: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def _begin(lifeline: Connection) -> None:
-    """Leave Ctrl-C to the parent, and die when it lets go of the lifeline's other end."""
+    """Leave Ctrl-C to the parent, and die when the lifeline's other end is closed."""
     os.environ.update(SETTINGS)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_die_with, args=(lifeline,), daemon=True).start()

@@ -127,7 +127,7 @@ def test_a_full_disk_is_told_in_a_sentence_and_costs_no_finished_shard(fcnet, co
 
 def test_wrong_use_is_told_in_one_line(fcnet, config, tmp_path):
     for arguments, sentence in (
-        (["--config", tmp_path / "none.yaml", "--out", tmp_path / "data"], "there is no collection file"),
+        (["--config", tmp_path / "none.yaml", "--out", tmp_path / "data"], "cannot be read"),
         (["--config", config, "--out", "/proc/data"], "choose another folder"),
         (["--config", config, "--out", tmp_path / "data", "--student", tmp_path / "none"], "there is no model file"),
     ):

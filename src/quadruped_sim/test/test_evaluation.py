@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from fcnet_core.robot import SETPOINT_FIELDS
 from quadruped_sim.evaluation import BATCH, EpisodeRecorder, Trial, join, score_of, shortfalls, trials, wilson_upper
@@ -78,7 +79,7 @@ def test_a_trial_repeats_itself_and_another_seed_or_batch_does_not(known):
 
 
 def test_a_policy_that_stands_stands_but_does_not_walk(known, standing_policy):
-    still = replace(known["stand"], commands=replace(known["stand"].commands, always={}))
+    still = replace(known["stand"], commands=structs.replace(known["stand"].commands, always={}))
     score = score_of(still, Trial("aliengo", still, 0, 0, 4, standing_policy).run())
     assert score.falls == 0
     assert max(score.velocity) < 0.02
@@ -106,7 +107,7 @@ def test_velocity_is_taken_in_the_heading_frame_and_averaged_over_a_stride(alien
         sway = 0.3 * np.sin(2 * np.pi * aliengo.gait.frequency * step * CONTROL_PERIOD)
         state = _state(2, velocity=(sway, 0.5, 0.0), yaw=np.pi / 2, yaw_rate=0.2)  # heading along +y
         recorder.record(state, _setpoint(2, vx=0.4, vy=-0.0, yaw_rate=0.2), upright)
-        recorder.pay(np.zeros((2, 12)), np.zeros((2, 12)))
+        recorder.add_reward(np.zeros((2, 12)), np.zeros((2, 12)))
     score = score_of(scenarios(aliengo)["flat"], recorder.episodes(np.zeros(2, dtype=bool)))
     np.testing.assert_allclose(score.velocity, (0.1, 0.0, 0.0), atol=1e-9)
     np.testing.assert_allclose(score.bias, (0.1, 0.0, 0.0), atol=1e-9)
@@ -122,7 +123,7 @@ def test_height_is_over_the_ground_below_and_errors_end_with_a_fall(aliengo):
         if step >= 120:
             state.position[0, 2] = above
         recorder.record(state, _setpoint(2), upright)
-        recorder.pay(np.zeros((2, 12)), np.zeros((2, 12)))
+        recorder.add_reward(np.zeros((2, 12)), np.zeros((2, 12)))
     episodes = recorder.episodes(np.array([False, True]))
     window = 20
     assert episodes.strides.tolist() == [200 - 50 - window + 1, 120 - 50 - window + 1]

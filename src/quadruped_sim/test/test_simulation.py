@@ -5,11 +5,13 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from fcnet_core.observation import LAYOUT
 from quadruped_sim.simulation import (
     CONTROL_PERIOD,
     NOISE_LEVELS,
+    NOMINAL,
     SENSOR_NOISE,
     SUBSTEPS,
     TIMESTEP,
@@ -47,7 +49,7 @@ def test_joints_are_never_commanded_beyond_their_limits(robot):
 
 @pytest.mark.parametrize("late", [0, 1, 4, 5, 7, 10])
 def test_a_target_takes_effect_after_exactly_its_delay(aliengo, late):
-    simulation = Simulation(aliengo, 1, Flat(), randomization=Randomization(delay=(late * TIMESTEP, late * TIMESTEP)))
+    simulation = Simulation(aliengo, 1, Flat(), randomization=replace(NOMINAL, delay=(late * TIMESTEP,) * 2))
     model, expected = simulation.models[0], mujoco.MjData(simulation.models[0])
     expected.qpos[:] = simulation.data[0].qpos
     expected.ctrl[:] = expected.qpos[7:]

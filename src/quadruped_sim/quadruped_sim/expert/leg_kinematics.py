@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from fcnet_core.arrays import Array
 from fcnet_core.robot import LEGS, Robot
-
-Array = npt.NDArray[np.float64]
 
 FRONT = np.array([1.0 if leg.startswith("F") else -1.0 for leg in LEGS])
 LEFT = np.array([1.0 if leg.endswith("L") else -1.0 for leg in LEGS])

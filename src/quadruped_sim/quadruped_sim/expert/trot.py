@@ -9,15 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from fcnet_core.arrays import Array, Mask
 from fcnet_core.command import CommandShaper
 from fcnet_core.robot import SETPOINT_FIELDS, Robot
 from fcnet_core.rotation import matrix_from_xyzw, roll_pitch_yaw
 from quadruped_sim.expert.leg_kinematics import LegKinematics
 from quadruped_sim.simulation import CONTROL_PERIOD, BodyState
 
-# The trotting expert's constants.
 
 @dataclass(frozen=True)
 class TrotParameters:
@@ -46,11 +45,6 @@ class TrotParameters:
 # The light A1 strides faster for its size: it may lean harder on the ground and must correct its footholds less.
 PARAMETERS = {"aliengo": TrotParameters(), "a1": TrotParameters(friction=0.6, placement_gain=0.06)}
 
-
-# Ground forces that correct the trunk's motion, shared out among the feet in stance.
-
-Array = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 # What matters most when the feet cannot do everything: fx, fy, fz, roll, pitch, yaw moments.
 WEIGHTS = np.array([1.0, 1.0, 2.0, 6.0, 6.0, 3.0])

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from quadruped_sim.collection import CollectionPlan, Collector, Job, jobs, load_plan
-from quadruped_sim.simulation import CONTROL_PERIOD
+from quadruped_sim.collection import Collector, Job, jobs, load_plan
 from quadruped_sim.worker_pool import worker_pool
 
 SUMMARY = "collect experience of the expert, or of a policy that the expert corrects, in simulation"
@@ -52,12 +51,12 @@ def run(args: argparse.Namespace) -> int:
         print("fcnet: stopped; what is written stays, the same command line goes on from there", file=sys.stderr)
         return 130
     if not args.json:
-        print(f"{args.out} holds {plan.shards} shards, {plan.shards * _steps(plan):,} steps ({falls} falls just now)")
+        print(f"{args.out} holds {plan.shards} shards, {plan.shards * plan.steps:,} steps ({falls} falls just now)")
     return 0
 
 
 def _collect(pool: ProcessPoolExecutor, collector: Collector, args: argparse.Namespace, missing: list[Job]) -> int:
-    steps = _steps(collector.plan)
+    steps = collector.plan.steps
     falls = 0
     with tqdm(total=len(missing) * steps, unit="step", unit_scale=True, disable=args.json) as bar:
         futures = {pool.submit(_make, collector, job, args.seed): job for job in missing}
@@ -68,13 +67,9 @@ def _collect(pool: ProcessPoolExecutor, collector: Collector, args: argparse.Nam
             bar.set_postfix(falls=falls)
             if args.json:
                 job = futures[future]
-                facts = {"shard": job.index, "part": job.part.name, "steps": steps, "falls": fell, "seconds": seconds}
+                facts = {"shard": job.index, "part": job.name, "steps": steps, "falls": fell, "seconds": seconds}
                 print(json.dumps(facts), flush=True)
     return falls
-
-
-def _steps(plan: CollectionPlan) -> int:
-    return plan.robots * round(plan.seconds / CONTROL_PERIOD)
 
 
 def _make(collector: Collector, job: Job, seed: int) -> tuple[int, float]:

@@ -13,10 +13,10 @@ from tqdm import tqdm
 from fcnet_core.files import write_whole
 from fcnet_core.model_file import PolicyModel, check_robot, load_model
 from fcnet_core.robot import load_robot
+from quadruped_sim import SimulationError
 from quadruped_sim.evaluation import Episodes, Score, join, score_of, trials
 from quadruped_sim.evaluation_file import (
     LEGEND,
-    EvaluationError,
     EvaluationFile,
     Subject,
     continue_file,
@@ -32,7 +32,7 @@ from quadruped_sim.worker_pool import worker_pool
 
 SUMMARY = "measure the expert or a policy in closed loop: falls, tracking errors, return"
 EPILOG = """
-The policy sees what noisy sensors tell it and nothing else; the expert sees the true state. The result depends on the
+The policy sees what noisy sensors measure and nothing else; the expert sees the true state. The result depends on the
 policy, the seed and the number of episodes alone. With --json, an interrupted evaluation goes on where it stopped.
 
 examples:
@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Evaluate what is not in the JSON file yet; 0 when all is measured, whether or not the targets are met."""
     if not (args.policy or args.expert or args.list):
-        raise EvaluationError("say what to evaluate: --policy FILE or --expert (or --list to see the scenarios)")
+        raise SimulationError("say what to evaluate: --policy FILE or --expert (or --list to see the scenarios)")
     model = load_model(args.policy) if args.policy else None
     robot = load_robot(args.robot or (model.card.robot if model else "aliengo"))
     if model:
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
         print("\n".join(_listing(scenario) for scenario in chosen))
         return 0
     if min(args.episodes, args.processes) < 1:
-        raise EvaluationError("--episodes and --processes must be at least 1")
+        raise SimulationError("--episodes and --processes must be at least 1")
     subject = Subject(robot.name, model.fingerprint if model else None, args.seed, args.episodes)
     results = continue_file(args.json, subject)
     baseline = _baseline(args.baseline, subject).scores if args.baseline else {}
@@ -149,14 +149,14 @@ def _cells(scenario: Scenario, results: EvaluationFile, baseline: dict[str, Scor
 def _chosen(known: dict[str, Scenario], names: str) -> list[Scenario]:
     wanted = list(known) if names == "all" else names.split(",")
     if unknown := [name for name in wanted if name not in known]:
-        raise EvaluationError(f"there is no scenario {unknown[0]!r}; choose from {', '.join(known)}")
+        raise SimulationError(f"there is no scenario {unknown[0]!r}; choose from {', '.join(known)}")
     return [known[name] for name in known if name in wanted]
 
 
 def _baseline(path: Path, subject: Subject) -> EvaluationFile:
     found = read_evaluation(path)
     if found.subject != Subject(subject.robot, None, subject.seed, subject.episodes):
-        raise EvaluationError(
+        raise SimulationError(
             f"{path} is not the expert's evaluation on the {subject.robot} with seed {subject.seed} and "
             f"{subject.episodes} episodes; make it with the same options and --expert"
         )
