@@ -86,7 +86,7 @@ def read_run(bag: Bag, namespace: str = "", sources: Mapping[str, TopicSource] =
         JointRecord(**found["joint_states"]),
         ImuRecord(**found["imu/data"]),
         TargetRecord(**found["joint_trajectory"]),
-        _setpoints(commanders, found, modes, notes),
+        SetpointRecord(partial(_setpoints, commanders, found, modes, notes)),
         OdometryRecord(**found["odom"]),
         steps=StepRecord(target, previous, joints, imu, cold > 0.5, step[:, -COMMAND_SIZE:]),
         mode=modes,
@@ -125,7 +125,7 @@ def _without(bag: Bag, topic: str, problems: list[str]) -> str:
 
 def _setpoints(
     commanders: Sequence[Source], found: Found, mode: ModeRecord, notes: RecordingNotes
-) -> SetpointRecord:
+) -> tuple[Array, Array]:
     """What the controller was asked for, decided between the sources by the controller's own CommandArbiter.
 
     It changes only when a message arrives or grows stale, and when the controller leaves fault, which clears it.
@@ -150,7 +150,7 @@ def _setpoints(
         happen()
         changed.append(time)
         values.append(arbiter.wanted(time))
-    return SetpointRecord(np.array(changed), np.array(values))
+    return np.array(changed), np.array(values)
 
 
 class _CycleCounts:

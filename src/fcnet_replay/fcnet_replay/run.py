@@ -5,7 +5,9 @@ Stamps [s] are of the robot's clock, times of reception [s] of the recorder's; j
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -61,12 +63,28 @@ class TargetRecord:
 
 @dataclass(frozen=True)
 class SetpointRecord:
-    """What the controller was asked for, from N times of reception (N,) [s] on: value (N, 9) in SETPOINT_FIELDS order.
-    The first time may be -inf.
+    """What the controller was asked for, from N times of reception (N,) [s] on, the first may be -inf: value (N, 9) in
+    SETPOINT_FIELDS order.
+
+    changes gives both when they are first asked for: where steps are recorded nothing does, and to decide between the
+    commands of a bag takes a fifth of its reading.
     """
 
-    received: Array
-    value: Array
+    changes: Callable[[], tuple[Array, Array]]
+
+    @cached_property
+    def _changes(self) -> tuple[Array, Array]:
+        return self.changes()
+
+    @property
+    def received(self) -> Array:
+        """Times of reception (N,) [s], increasing."""
+        return self._changes[0]
+
+    @property
+    def value(self) -> Array:
+        """Setpoints (N, 9) from these times on."""
+        return self._changes[1]
 
     def at(self, received: Array) -> Array:
         """The setpoints (K, 9) at K times of reception [s]."""
@@ -187,7 +205,7 @@ def run_of_states(
         JointRecord(time, time, state.joint_position, state.joint_velocity, np.full((len(time), JOINTS), np.nan)),
         ImuRecord(time, time, state.orientation, state.angular_velocity, unknown),
         TargetRecord(time, time, target),
-        SetpointRecord(time, setpoint),
+        SetpointRecord(lambda: (time, setpoint)),
         OdometryRecord(
             time,
             time,
