@@ -24,7 +24,6 @@ from ros2_standin.program import main, make_parser
         (("play", "{bag}x"), "there is no bag '{bag}x'"),
         (("play", "{bag}", "--topics", "/odd"), "has no topic to play"),
         (("play", "{bag}/.."), "is no bag: there is no metadata.yaml in it"),
-        (("reindex", "{bag}x"), "there is no bag folder '{bag}x'"),
     ],
 )
 def test_what_cannot_be_done_is_told(

@@ -14,7 +14,6 @@ from .bag.player import Player
 from .bag.qos import SECOND, read_overrides
 from .bag.reader import open_bag
 from .bag.recorder import Recorder, WriterThread
-from .bag.reindex import reindex
 from .bag.writer import COMPRESSIONS, BagWriter
 from .graph import absolute, graph_node
 from .participant_profile import LONG_QUEUE
@@ -126,24 +125,7 @@ def _play(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _add_reindex(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("bag_path", type=Path, help="the bag's folder")
-
-
-def _reindex(arguments: argparse.Namespace) -> int:
-    """Write metadata.yaml anew; tell what was repaired."""
-    try:
-        repaired = reindex(arguments.bag_path)
-    except OSError as error:
-        raise VerbError(f"cannot reindex '{arguments.bag_path}': {error.strerror or error}") from error
-    for sentence in repaired:
-        print(sentence)
-    print(f"Reindexed '{arguments.bag_path}'")
-    return 0
-
-
 VERBS = (
     Verb("bag record", "Record topics to a bag.", _add_record, _record),
     Verb("bag play", "Play a bag.", _add_play, _play),
-    Verb("bag reindex", "Make a bag readable again that was not ended properly.", _add_reindex, _reindex),
 )

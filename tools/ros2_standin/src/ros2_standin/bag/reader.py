@@ -35,11 +35,8 @@ def open_bag(path: Path) -> Iterator[Reader]:
         for file in _files(path):
             if not file.exists():
                 raise VerbError(f"bag '{path}' lacks its file '{file.name}'")
-            if file.suffix == ".mcap" and not is_complete(file):
-                folder = path if path.is_dir() else path.parent
-                raise VerbError(
-                    f"'{file}' breaks off, as after a crash: `ros2 bag reindex {folder}` saves what is there"
-                )
+            if file.suffix == ".mcap" and not _is_complete(file):
+                raise VerbError(f"'{file}' breaks off, as after a crash: `fcnet replay` reads what is whole")
         reader = Reader(path)
         reader.open()
     except DAMAGE as error:
@@ -62,14 +59,12 @@ def _files(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
     if not (path / METADATA_FILE).exists():
-        if any(path.glob("*.mcap")):
-            raise VerbError(f"bag '{path}' has no {METADATA_FILE}: `ros2 bag reindex {path}` makes one from its files")
         raise VerbError(f"'{path}' is no bag: there is no {METADATA_FILE} in it")
     content: Any = yaml.safe_load((path / METADATA_FILE).read_text(encoding="utf-8"))
     return [path / Path(name).name for name in content["rosbag2_bagfile_information"]["relative_file_paths"]]
 
 
-def is_complete(file: Path) -> bool:
+def _is_complete(file: Path) -> bool:
     """Return whether an mcap file ends as it should."""
     with file.open("rb") as content:
         size = content.seek(0, 2)
