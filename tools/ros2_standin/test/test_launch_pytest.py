@@ -53,10 +53,7 @@ def description(served):
 def test_output_and_end(served, launch_context):
     assert threading.current_thread() is not threading.main_thread()
 
-    def says_hello(output):
-        assert output.splitlines() == ["hello"]
-
-    process_tools.assert_output_sync(launch_context, served, says_hello, timeout=30)
+    assert process_tools.wait_for_output_sync(launch_context, served, lambda text: text == "hello\\n", timeout=30)
     assert not process_tools.wait_for_output_sync(launch_context, served, lambda text: "never" in text, timeout=0.2)
     assert served.return_code is None
     yield
@@ -70,31 +67,24 @@ def test_that_fails(served, launch_context):
     assert found == {"passed": 1, "failed": 1}, output
 
 
-def test_the_tests_of_a_module_share_its_launch(run_tests: Callable):
+def test_a_test_runs_after_the_end_of_a_launch_that_ends_by_itself(run_tests: Callable):
     found, output = run_tests("""
-PROCESS = python(SERVE.format(seconds=2))
-STARTED = []
-
-@launch_pytest.fixture(scope="module", auto_shutdown=False)
-def description():
-    STARTED.append(1)
-    return launch.LaunchDescription([PROCESS]), "more"
+@launch_pytest.fixture(auto_shutdown=False)
+def description(request):
+    request.node.process = python(SERVE.format(seconds=1))
+    return launch.LaunchDescription([request.node.process])
 
 @pytest.mark.launch(fixture=description, shutdown=True)
-def test_after_the_end():
-    assert PROCESS.return_code == 0
-
-@pytest.mark.launch(fixture=description)
-def test_beside(launch_context):
-    assert process_tools.wait_for_output_sync(launch_context, PROCESS, lambda text: "hello" in text, timeout=30)
-    assert PROCESS.return_code is None
+def test_after_the_end(request):
+    assert request.node.process.return_code == 0
 
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.launch(fixture=description)
-def test_beside_too(description, number):
-    assert description[1] == "more" and len(STARTED) == 1
+def test_beside(request, launch_context, number):
+    process = request.node.process
+    assert process_tools.wait_for_output_sync(launch_context, process, lambda text: "hello" in text, timeout=30)
 """)
-    assert found == {"passed": 4}, output
+    assert found == {"passed": 3}, output
 
 
 @pytest.mark.parametrize(
@@ -114,9 +104,14 @@ def test_beside_too(description, number):
             "returns no LaunchDescription",
         ),
         ("@pytest.mark.launch()\ndef test_it(): pass", {"error": 1}, "takes the argument fixture"),
+        (
+            "@launch_pytest.fixture(scope='module')\ndef description():\n    return launch.LaunchDescription([])",
+            {"error": 1},
+            "unexpected keyword argument 'scope'",
+        ),
     ],
 )
-def test_what_is_wrong_is_told(run_tests: Callable, text: str, found: dict[str, int], sentence: str):
+def test_a_wrong_launch_test_is_refused(run_tests: Callable, text: str, found: dict[str, int], sentence: str):
     counts, output = run_tests(text)
     assert counts == found, output
     assert sentence in output

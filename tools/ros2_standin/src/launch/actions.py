@@ -23,7 +23,7 @@ from .core import (
 )
 from .event_handlers import OnProcessExit, OnShutdown
 from .events import Shutdown as ShutdownEvent
-from .events.process import ProcessExited, ProcessIO, ProcessStarted
+from .events.process import ProcessExited, ProcessIO
 from .launch_description_sources import PythonLaunchDescriptionSource
 from .substitutions import SubstitutionFailure
 
@@ -128,7 +128,6 @@ class ExecuteProcess(Action):
         )
         assert process.stdout is not None and process.stderr is not None
         report("INFO", name, f"process started with pid [{process.pid}]")
-        context.emit_event_sync(ProcessStarted(self, name, cmd, process.pid))
 
         async def read(stream: asyncio.StreamReader, from_stdout: bool) -> None:
             shown, rest = shows_output or not from_stdout, b""

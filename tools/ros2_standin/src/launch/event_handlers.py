@@ -6,18 +6,11 @@ from collections.abc import Callable
 
 from .core import Action, Event, EventHandler, LaunchContext, Reaction, SomeEntities
 from .events import Shutdown
-from .events.process import ProcessEvent, ProcessExited, ProcessIO, ProcessStarted
+from .events.process import ProcessEvent, ProcessExited, ProcessIO
 
 
 def _of_process(kind: type[ProcessEvent], action: Action | None) -> Callable[[Event], bool]:
     return lambda event: isinstance(event, kind) and action in (None, event.action)
-
-
-class OnProcessStart(EventHandler):
-    """Reacts when a process has started."""
-
-    def __init__(self, *, target_action: Action | None = None, on_start: Reaction) -> None:
-        super().__init__(matcher=_of_process(ProcessStarted, target_action), entities=on_start)
 
 
 class OnProcessExit(EventHandler):

@@ -2,7 +2,7 @@
 
 As in upstream's plugin, a test function runs in a thread of its own while the launch goes on; with `shutdown=True` it
 runs after the launch's end, and a generator runs beside the launch up to its `yield` and after its end from there on.
-Upstream also takes coroutines, and generators whose fixture is wider than a test: they are refused here.
+Upstream also takes coroutines and fixtures of a wider scope than a test: both are refused here.
 """
 
 from __future__ import annotations
@@ -10,20 +10,87 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import pytest
-from launch.core import LaunchDescription, LaunchDescriptionEntity
+from launch import LaunchContext, LaunchDescription, LaunchDescriptionEntity, LaunchService
 
 from .actions import ReadyToTest
-from .fixture import launch_fixtures
 
-globals().update(launch_fixtures("function"))
+
+class TestedLaunch:
+    """A launch service with an event loop of its own, in which it runs beside a test."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.service = LaunchService()
+        self._task: asyncio.Task[int] | None = None
+        self._auto_shutdown = True
+
+    def start(self, description: LaunchDescription, shutdown_when_idle: bool, auto_shutdown: bool) -> None:
+        """Launch `description`, and wait until it is ready for the test or has ended."""
+        self._auto_shutdown = auto_shutdown
+        ready = next((entity for entity in _all_entities(description) if isinstance(entity, ReadyToTest)), None)
+        if ready is None:
+            ready = ReadyToTest()
+            description.entities.append(ready)
+        self.service.include_launch_description(description)
+        self._task = self.loop.create_task(self.service.run_async(shutdown_when_idle=shutdown_when_idle))
+        visited = self.loop.create_task(ready.visited.wait())
+        self.loop.run_until_complete(asyncio.wait((visited, self._task), return_when=asyncio.FIRST_COMPLETED))
+        visited.cancel()
+
+    def run_beside(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """Call a function in a thread of its own while the launch goes on."""
+        self.loop.run_until_complete(self.loop.run_in_executor(None, function, *arguments))
+
+    def finish(self) -> None:
+        """End the launch, or wait for its end; a launch that failed fails the test."""
+        if self._task is None:
+            return
+        if self._auto_shutdown and not self._task.done():
+            self.service.shutdown()
+        assert self.loop.run_until_complete(self._task) == 0, "the launch has failed: its error is in the output"
+
+    def close(self) -> None:
+        """Close the event loop."""
+        self.loop.run_until_complete(self.loop.shutdown_default_executor())
+        self.loop.close()
+
+
+def fixture(
+    decorated: Callable[..., Any] | None = None, *, shutdown_when_idle: bool = True, auto_shutdown: bool = True
+) -> Any:
+    """Make a function that returns a LaunchDescription a fixture of launch tests.
+
+    The launch ends after the test that uses it, or by itself if not `auto_shutdown`.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        options = {"shutdown_when_idle": shutdown_when_idle, "auto_shutdown": auto_shutdown}
+        function._launch_pytest_options = options  # type: ignore[attr-defined]
+        return pytest.fixture(function)
+
+    return decorate if decorated is None else decorate(decorated)
+
+
+@pytest.fixture
+def launch_service() -> Iterator[TestedLaunch]:
+    """The launch of the test."""
+    launched = TestedLaunch()
+    yield launched
+    launched.close()
+
+
+@pytest.fixture
+def launch_context(launch_service: TestedLaunch) -> LaunchContext:
+    """The launch's context, for `launch_pytest.tools`."""
+    return launch_service.service.context
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the mark known."""
+    """Register the mark."""
     config.addinivalue_line("markers", "launch(fixture, shutdown=False): run the test beside the launch of a fixture.")
 
 
@@ -41,59 +108,27 @@ def pytest_pycollect_makeitem(collector: Any, name: str, obj: Any) -> list[pytes
     return list(collector._genfunctions(name, obj))
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the tests for after a launch behind those beside it."""
-    groups: dict[Any, list[int]] = {}
-    for place, item in enumerate(items):
-        if (mark := item.get_closest_marker("launch")) is not None:
-            groups.setdefault(mark.kwargs["fixture"], []).append(place)
-    for places in groups.values():
-        ordered = sorted((items[place] for place in places), key=_is_after_launch)
-        for place, item in zip(places, ordered, strict=True):
-            items[place] = item
-
-
-def _is_after_launch(item: pytest.Item) -> bool:
-    mark = item.get_closest_marker("launch")
-    return mark is not None and bool(mark.kwargs.get("shutdown", False))
-
-
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_fixture_setup(fixturedef: Any, request: pytest.FixtureRequest) -> Iterator[None]:
-    """Start the launch that a fixture describes, and wait until it is ready for the tests."""
+def pytest_fixture_setup(fixturedef: Any, request: pytest.FixtureRequest) -> Generator[None, Any, Any]:
+    """Start the launch that a fixture describes."""
     options = getattr(fixturedef.func, "_launch_pytest_options", None)
     if options is None:
         return (yield)
-    launched: Any = request.getfixturevalue("launch_service")
-    found: Any = yield
-    description = found[0] if isinstance(found, Sequence) and found else found
+    launched: TestedLaunch = request.getfixturevalue("launch_service")
+    description: Any = yield
     if not isinstance(description, LaunchDescription):
         pytest.fail(f"launch fixture '{fixturedef.argname}' returns no LaunchDescription", pytrace=False)
-    ready = [entity for entity in _all_entities(description) if isinstance(entity, ReadyToTest)] or [ReadyToTest()]
-    if ready[0] not in _all_entities(description):
-        description.entities.append(ready[0])
-    launched.service.include_launch_description(description)
-    running = launched.service.run_async(shutdown_when_idle=options["shutdown_when_idle"])
-    launched.task = launched.loop.create_task(running)
-    fixturedef.addfinalizer(functools.partial(launched.finish, options["auto_shutdown"]))
-    launched.loop.run_until_complete(_either(ready[0].visited, launched.task))
-    return found
+    fixturedef.addfinalizer(launched.finish)
+    launched.start(description, **options)
+    return description
 
 
-def _all_entities(description: LaunchDescription) -> list[LaunchDescriptionEntity]:
-    found: list[LaunchDescriptionEntity] = []
+def _all_entities(description: LaunchDescription) -> Iterator[LaunchDescriptionEntity]:
     waiting: list[LaunchDescriptionEntity] = [description]
     while waiting:
-        found.append(waiting.pop())
-        waiting += found[-1].describe_sub_entities()
-    return found
-
-
-async def _either(event: asyncio.Event, task: asyncio.Task[int]) -> None:
-    waiting = asyncio.ensure_future(event.wait())
-    await asyncio.wait((waiting, task), return_when=asyncio.FIRST_COMPLETED)
-    waiting.cancel()
+        entity = waiting.pop()
+        yield entity
+        waiting += entity.describe_sub_entities()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -103,18 +138,16 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if mark is None:
         return None
     launched: Any = pyfuncitem.funcargs["launch_service"]
-    options = mark.kwargs["fixture"]._launch_pytest_options
     arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
     test = functools.partial(pyfuncitem.obj, **arguments)
-    if _is_after_launch(pyfuncitem):
-        launched.finish(options["auto_shutdown"])
-        launched.loop.run_until_complete(launched.loop.run_in_executor(None, test))
-    elif inspect.isgeneratorfunction(pyfuncitem.obj):
+    if inspect.isgeneratorfunction(pyfuncitem.obj):
         generator = test()
-        launched.loop.run_until_complete(launched.loop.run_in_executor(None, next, generator, None))
-        launched.finish(options["auto_shutdown"])
+        launched.run_beside(next, generator, None)
+        launched.finish()
         if next(generator, StopIteration) is not StopIteration:
             pytest.fail("a launch test that is a generator yields once", pytrace=False)
-    else:
-        launched.loop.run_until_complete(launched.loop.run_in_executor(None, test))
+        return True
+    if mark.kwargs.get("shutdown", False):
+        launched.finish()
+    launched.run_beside(test)
     return True

@@ -17,10 +17,6 @@ class ProcessEvent(Event):
     pid: int
 
 
-class ProcessStarted(ProcessEvent):
-    """The process runs."""
-
-
 @dataclass(frozen=True)
 class ProcessExited(ProcessEvent):
     """The process has ended with `returncode`, negative for the signal that ended it."""

@@ -1,7 +1,6 @@
 """Waiting for what a process does, in a test that runs beside its launch.
 
-`validate_output` gets all that the process, which needs `cached_output=True`, has written so far. The `wait_for`
-functions return whether it came to pass within `timeout` [s]; they see events from their call on.
+The functions return whether it came to pass within `timeout` [s]; they see events from their call on.
 """
 
 from __future__ import annotations
@@ -11,11 +10,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
+from launch import EventHandler, LaunchContext
 from launch.actions import ExecuteProcess
-from launch.core import EventHandler, LaunchContext
-from launch.event_handlers import OnProcessExit, OnProcessIO, OnProcessStart
-
-Validate = Callable[[str], bool | None]
+from launch.event_handlers import OnProcessExit, OnProcessIO
 
 
 @contextlib.contextmanager
@@ -28,9 +25,12 @@ def _registered(context: LaunchContext, handler: EventHandler) -> Iterator[None]
 
 
 def wait_for_output_sync(
-    launch_context: LaunchContext, execute_process_action: ExecuteProcess, validate_output: Validate, timeout: float
+    launch_context: LaunchContext,
+    execute_process_action: ExecuteProcess,
+    validate_output: Callable[[str], bool | None],
+    timeout: float,
 ) -> bool:
-    """Wait until `validate_output` returns true for the output."""
+    """Wait until `validate_output` returns true for all that a process with `cached_output=True` has written."""
     written, deadline = threading.Event(), time.monotonic() + timeout
     handler = OnProcessIO(target_action=execute_process_action, on_stdout=lambda _event: written.set())
     with _registered(launch_context, handler):
@@ -39,30 +39,6 @@ def wait_for_output_sync(
                 return False
             written.clear()
     return True
-
-
-def assert_output_sync(
-    launch_context: LaunchContext, execute_process_action: ExecuteProcess, validate_output: Validate, timeout: float
-) -> None:
-    """Wait until `validate_output` raises no AssertionError for the output; raise its last."""
-
-    def holds(output: str) -> bool:
-        try:
-            validate_output(output)
-        except AssertionError:
-            return False
-        return True
-
-    if not wait_for_output_sync(launch_context, execute_process_action, holds, timeout):
-        validate_output(execute_process_action.get_stdout())
-
-
-def wait_for_start_sync(launch_context: LaunchContext, execute_process_action: ExecuteProcess, timeout: float) -> bool:
-    """Wait until the process starts."""
-    started = threading.Event()
-    handler = OnProcessStart(target_action=execute_process_action, on_start=lambda _event, _context: started.set())
-    with _registered(launch_context, handler):
-        return started.wait(timeout)
 
 
 def wait_for_exit_sync(launch_context: LaunchContext, execute_process_action: ExecuteProcess, timeout: float) -> bool:
