@@ -68,9 +68,9 @@ def bag(tmp_path: Path) -> Path:
     """Two seconds of 200 numbered joint states, a mode latched once before, and something of a type that nobody has."""
     from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
     from rclpy.serialization import serialize_message
-    from ros2_standin.bag.definition import message_definition
-    from ros2_standin.bag.qos import profile_as_plain
-    from ros2_standin.bag.writer import BagWriter, RecordedTopic
+    from ros2_standin.bag_recorder import profile_as_plain
+    from ros2_standin.bag_writer import BagWriter, RecordedTopic
+    from ros2_standin.interfaces import message_definition
     from sensor_msgs.msg import JointState
     from std_msgs.msg import String
 

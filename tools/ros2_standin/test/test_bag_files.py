@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 pytest.importorskip("rclpy", reason="the stand-in alone, without ROS from wheels, has no bags")
-pytest.importorskip("ros2_standin.bag", reason="its bag verbs need what the suite installs")
+pytest.importorskip("ros2_standin.bag_writer", reason="its bag verbs need what the suite installs")
 
 import mcap.reader
 import yaml
 from rclpy.serialization import serialize_message
-from ros2_standin.bag.definition import message_definition
-from ros2_standin.bag.recorder import LossCounter
-from ros2_standin.bag.writer import COMPRESSIONS, BagWriter, RecordedTopic
+from ros2_standin.bag_recorder import LossCounter
+from ros2_standin.bag_writer import COMPRESSIONS, BagWriter, RecordedTopic
+from ros2_standin.interfaces import message_definition
 from rosbags.rosbag2 import Reader
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from sensor_msgs.msg import JointState

@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("rclpy", reason="the stand-in alone, without ROS from wheels, has no bags")
 
-from ros2_standin.bag.definition import message_definition
+from ros2_standin.interfaces import message_definition
 from rosbags.rosbag2 import Reader
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 

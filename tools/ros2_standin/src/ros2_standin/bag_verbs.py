@@ -1,4 +1,4 @@
-"""Verbs about bags."""
+"""`ros2 bag record` and `ros2 bag play`."""
 
 from __future__ import annotations
 
@@ -10,31 +10,14 @@ import threading
 import time
 from pathlib import Path
 
-from .bag.player import Player
-from .bag.qos import SECOND, read_overrides
+from .bag.player import Player, read_overrides
 from .bag.reader import open_bag
-from .bag.recorder import Recorder, WriterThread
-from .bag.writer import COMPRESSIONS, BagWriter
-from .graph import absolute, graph_node
-from .participant_profile import LONG_QUEUE
-from .verb import Verb, VerbError, positive, split_rule
+from .bag_recorder import SECOND, Recorder, WriterThread
+from .bag_writer import COMPRESSIONS, BagWriter
+from .graph import LONG_QUEUE, absolute, graph_node
+from .verb import Verb, VerbError, argument, positive, split_rule
 
 CLOCK_RATE = 40.0  # [Hz]
-
-
-def _add_record(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-o", "--output", help="the bag's folder, which must not exist (rosbag2_<date and time>)")
-    parser.add_argument("-s", "--storage", choices=("mcap",), default="mcap", help="the kind of file: mcap")
-    parser.add_argument("topics", nargs="*", default=[], metavar="topic", help="topics to record")
-    parser.add_argument("-a", "--all", action="store_true", help="record all topics")
-    parser.add_argument("-d", "--max-bag-duration", type=int, default=0, metavar="S", help="begin a new file then")
-    parser.add_argument("--disable-keyboard-controls", action="store_true", help="no change: keys do nothing here")
-    parser.add_argument(
-        "--custom-data", type=_pair, nargs="*", default=[], metavar="KEY=VALUE", help="kept in metadata.yaml"
-    )
-    parser.add_argument(
-        "--storage-preset-profile", choices=tuple(COMPRESSIONS), default="none", help="compression of the file (none)"
-    )
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -61,10 +44,10 @@ def _record(arguments: argparse.Namespace) -> int:
             log.info("Recording...")
             recorder.record(stop.is_set)
             for name in sorted(names - set(recorder.subscriptions)):
-                log.warning(f"Topic '{name}' was not recorded: it never appeared, or as told above.")
+                log.warning(f"Topic '{name}' was not recorded: it never appeared, or for the reason above.")
             writer.finish()
             if writer.error is None:
-                found = f"{bag.count} messages of {bag.topic_count} topics"
+                found = f"{bag.count} messages of {len(bag.topics)} topics"
                 log.info(f"Recorded {found} in '{bag.folder}', lost {recorder.lost}")
     finally:
         writer.finish()
@@ -85,21 +68,6 @@ def _create(arguments: argparse.Namespace) -> BagWriter:
         raise VerbError(f"output folder '{folder}' already exists: name another with -o") from error
     except OSError as error:
         raise VerbError(f"cannot create the bag '{folder}': {error.strerror}") from error
-
-
-def _add_play(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("bag_path", type=Path, help="the bag's folder, or one of its files")
-    parser.add_argument("-r", "--rate", type=positive, default=1.0, help="so many times real time (1)")
-    parser.add_argument("--topics", nargs="+", default=[], metavar="TOPIC", help="play these topics only")
-    parser.add_argument("--qos-profile-overrides-path", metavar="FILE", help="QoS by topic, as YAML")
-    parser.add_argument("-l", "--loop", action="store_true", help="begin again at the end")
-    parser.add_argument("-m", "--remap", nargs="+", default=[], metavar="OLD:=NEW", help="play under other names")
-    parser.add_argument("--clock", type=positive, nargs="?", const=CLOCK_RATE, metavar="HZ", help="send /clock (40)")
-    parser.add_argument("-d", "--delay", type=positive, default=0.0, metavar="S", help="wait before each time")
-    parser.add_argument("--disable-keyboard-controls", action="store_true", help="no change: keys do nothing here")
-    parser.add_argument(
-        "--wait-for-all-acked", type=positive, metavar="MS", help="at the end, until all was received, at most so long"
-    )
 
 
 def _play(arguments: argparse.Namespace) -> int:
@@ -125,7 +93,38 @@ def _play(arguments: argparse.Namespace) -> int:
     return 0
 
 
+WITHOUT_KEYS = argument("--disable-keyboard-controls", action="store_true", help="no change: keys do nothing here")
 VERBS = (
-    Verb("bag record", "Record topics to a bag.", _add_record, _record),
-    Verb("bag play", "Play a bag.", _add_play, _play),
+    Verb(
+        "bag record",
+        "Record topics to a bag.",
+        _record,
+        (
+            argument("-o", "--output", help="the bag's folder, which must not exist (rosbag2_<date and time>)"),
+            argument("-s", "--storage", choices=("mcap",), default="mcap", help="the kind of file: mcap"),
+            argument("topics", nargs="*", default=[], metavar="topic", help="topics to record"),
+            argument("-a", "--all", action="store_true", help="record all topics"),
+            argument("-d", "--max-bag-duration", type=int, default=0, metavar="S", help="begin a new file then"),
+            argument("--custom-data", type=_pair, nargs="*", default=[], metavar="KEY=VALUE", help="to metadata.yaml"),
+            argument("--storage-preset-profile", choices=tuple(COMPRESSIONS), default="none", help="compression"),
+            WITHOUT_KEYS,
+        ),
+    ),
+    Verb(
+        "bag play",
+        "Play a bag.",
+        _play,
+        (
+            argument("bag_path", type=Path, help="the bag's folder, or one of its files"),
+            argument("-r", "--rate", type=positive, default=1.0, help="so many times real time (1)"),
+            argument("--topics", nargs="+", default=[], metavar="TOPIC", help="play these topics only"),
+            argument("--qos-profile-overrides-path", metavar="FILE", help="QoS by topic, as YAML"),
+            argument("-l", "--loop", action="store_true", help="begin again at the end"),
+            argument("-m", "--remap", nargs="+", default=[], metavar="OLD:=NEW", help="play under other names"),
+            argument("--clock", type=positive, nargs="?", const=CLOCK_RATE, metavar="HZ", help="send /clock (40)"),
+            argument("-d", "--delay", type=positive, default=0.0, metavar="S", help="wait before each time"),
+            argument("--wait-for-all-acked", type=positive, metavar="MS", help="wait so long until all was received"),
+            WITHOUT_KEYS,
+        ),
+    ),
 )

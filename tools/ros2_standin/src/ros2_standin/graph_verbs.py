@@ -11,24 +11,11 @@ import rclpy
 import yaml
 from rclpy.node import Node
 
-from .bag.qos import receiving_profile
-from .graph import (
-    DISCOVERY_SECONDS,
-    absolute,
-    as_plain,
-    call_service,
-    fill_message,
-    graph_node,
-    load_interface,
-    wait_for_discovery,
-)
-from .verb import Verb, VerbError, positive
+from .graph import DISCOVERY_SECONDS, absolute, call_service, graph_node, receiving_profile, wait_for_discovery
+from .interfaces import as_plain, fill_message, load_interface
+from .verb import Verb, VerbError, argument, positive
 
 TRANSITIONS = ("configure", "activate", "deactivate", "cleanup", "shutdown")
-
-
-def _add_list(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-t", "--show-types", action="store_true", help="show the types too")
 
 
 def _list(arguments: argparse.Namespace) -> int:
@@ -47,12 +34,6 @@ def _type_of_topic(node: Node, name: str) -> str:
             raise VerbError(f"topic '{name}' does not exist: see `ros2 topic list`, or give its type")
         rclpy.spin_once(node, timeout_sec=0.05)
     return types[0]
-
-
-def _add_echo(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("topic_name", help="the topic")
-    parser.add_argument("message_type", nargs="?", help="its type, unless it is known already")
-    parser.add_argument("--once", action="store_true", help="print one message and end")
 
 
 def _echo(arguments: argparse.Namespace) -> int:
@@ -75,11 +56,6 @@ def _echo(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _add_info(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("topic_name", help="the topic")
-    parser.add_argument("-v", "--verbose", action="store_true", help="name the nodes that publish and subscribe")
-
-
 def _info(arguments: argparse.Namespace) -> int:
     with graph_node() as node:
         topic = absolute(arguments.topic_name)
@@ -97,13 +73,6 @@ def _info(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _add_publish(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("topic_name", help="the topic")
-    parser.add_argument("message_type", help="its type, for example geometry_msgs/msg/Twist")
-    parser.add_argument("values", nargs="?", default="{}", help='the fields in YAML, for example "{linear: {x: 0.5}}"')
-    parser.add_argument("-r", "--rate", type=positive, default=1.0, metavar="HZ", help="messages a second (1)")
-
-
 def _publish(arguments: argparse.Namespace) -> int:
     message = load_interface(arguments.message_type, "msg")()
     fill_message(message, arguments.values)
@@ -118,12 +87,6 @@ def _publish(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _add_call(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("service_name", help="the service")
-    parser.add_argument("service_type", help="its type, for example std_srvs/srv/Trigger")
-    parser.add_argument("values", nargs="?", default="{}", help='the fields in YAML, for example "{data: true}"')
-
-
 def _call(arguments: argparse.Namespace) -> int:
     service_class = load_interface(arguments.service_type, "srv")
     request = service_class.Request()
@@ -132,11 +95,6 @@ def _call(arguments: argparse.Namespace) -> int:
         print(f"requester: making request: {request!r}\n", flush=True)
         print(f"response:\n{call_service(node, service_class, arguments.service_name, request)!r}\n", flush=True)
     return 0
-
-
-def _add_transition(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("node_name", help="the managed node")
-    parser.add_argument("transition", choices=TRANSITIONS, help="what it shall do")
 
 
 def _transition(arguments: argparse.Namespace) -> int:
@@ -149,11 +107,59 @@ def _transition(arguments: argparse.Namespace) -> int:
     return 0 if response.success else 1
 
 
+TOPIC = argument("topic_name", help="the topic")
+VALUES = argument("values", nargs="?", default="{}", help='the fields in YAML, for example "{linear: {x: 0.5}}"')
 VERBS = (
-    Verb("topic list", "List the topics.", _add_list, _list),
-    Verb("topic info", "Print a topic's type and how many publish and subscribe it.", _add_info, _info),
-    Verb("topic echo", "Print the messages of a topic.", _add_echo, _echo),
-    Verb("topic pub", "Publish a message again and again.", _add_publish, _publish),
-    Verb("service call", "Call a service and print its response.", _add_call, _call),
-    Verb("lifecycle set", "Let a managed node change its state.", _add_transition, _transition),
+    Verb(
+        "topic list",
+        "List the topics.",
+        _list,
+        (argument("-t", "--show-types", action="store_true", help="show the types too"),),
+    ),
+    Verb(
+        "topic info",
+        "Print a topic's type and the number of its publishers and subscriptions.",
+        _info,
+        (TOPIC, argument("-v", "--verbose", action="store_true", help="name the nodes that publish and subscribe")),
+    ),
+    Verb(
+        "topic echo",
+        "Print the messages of a topic.",
+        _echo,
+        (
+            TOPIC,
+            argument("message_type", nargs="?", help="its type, unless it is known already"),
+            argument("--once", action="store_true", help="print one message and end"),
+        ),
+    ),
+    Verb(
+        "topic pub",
+        "Publish a message again and again.",
+        _publish,
+        (
+            TOPIC,
+            argument("message_type", help="its type, for example geometry_msgs/msg/Twist"),
+            VALUES,
+            argument("-r", "--rate", type=positive, default=1.0, metavar="HZ", help="messages a second (1)"),
+        ),
+    ),
+    Verb(
+        "service call",
+        "Call a service and print its response.",
+        _call,
+        (
+            argument("service_name", help="the service"),
+            argument("service_type", help="its type, for example std_srvs/srv/Trigger"),
+            VALUES,
+        ),
+    ),
+    Verb(
+        "lifecycle set",
+        "Let a managed node change its state.",
+        _transition,
+        (
+            argument("node_name", help="the managed node"),
+            argument("transition", choices=TRANSITIONS, help="the transition"),
+        ),
+    ),
 )

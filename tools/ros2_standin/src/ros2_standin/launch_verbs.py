@@ -11,14 +11,7 @@ from launch.actions import IncludeLaunchDescription, declared_arguments
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch_ros.substitutions import find_executable, find_prefix
 
-from .verb import Verb, VerbError, split_rule
-
-
-def _add_launch(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-s", "--show-args", "--show-arguments", action="store_true", help="show the file's arguments")
-    parser.add_argument("package", help="the package that has the launch file, or the path of a launch file")
-    parser.add_argument("launch_file", nargs="?", help="the launch file's name")
-    parser.add_argument("launch_arguments", nargs="*", metavar="name:=value", help="arguments of the launch file")
+from .verb import Verb, VerbError, argument, split_rule
 
 
 def _launch(arguments: argparse.Namespace) -> int:
@@ -48,18 +41,12 @@ def _find_launch_file(arguments: argparse.Namespace) -> tuple[Path, list[str]]:
 def _show(description: LaunchDescription) -> None:
     print("Arguments (pass arguments as '<name>:=<value>'):")
     declared = declared_arguments(description)
-    for argument in declared:
-        print(f"\n    '{argument.name}':\n        {argument.description}")
-        if isinstance(argument.default_value, str):
-            print(f"        (default: '{argument.default_value}')")
+    for found in declared:
+        print(f"\n    '{found.name}':\n        {found.description}")
+        if isinstance(found.default_value, str):
+            print(f"        (default: '{found.default_value}')")
     if not declared:
         print("\n  No arguments.")
-
-
-def _add_run(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("package", help="the package")
-    parser.add_argument("executable", help="its executable")
-    parser.add_argument("argv", nargs=argparse.REMAINDER, help="what the executable is given")
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -69,6 +56,25 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 VERBS = (
-    Verb("launch", "Run a launch file.", _add_launch, _launch),
-    Verb("run", "Run an executable of a package.", _add_run, _run),
+    Verb(
+        "launch",
+        "Run a launch file.",
+        _launch,
+        (
+            argument("-s", "--show-args", "--show-arguments", action="store_true", help="show the file's arguments"),
+            argument("package", help="the package that has the launch file, or the path of a launch file"),
+            argument("launch_file", nargs="?", help="the launch file's name"),
+            argument("launch_arguments", nargs="*", metavar="name:=value", help="arguments of the launch file"),
+        ),
+    ),
+    Verb(
+        "run",
+        "Run an executable of a package.",
+        _run,
+        (
+            argument("package", help="the package"),
+            argument("executable", help="its executable"),
+            argument("argv", nargs=argparse.REMAINDER, help="the executable's arguments"),
+        ),
+    ),
 )

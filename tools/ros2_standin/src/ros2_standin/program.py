@@ -20,26 +20,25 @@ MODULES = {
 }
 
 
-def make_parser(names: Iterable[str] = MODULES) -> argparse.ArgumentParser:
-    """Return the parser of the commands called so."""
+def make_parser(commands: Iterable[str] = MODULES) -> argparse.ArgumentParser:
+    """Return the parser of these commands."""
     parser = argparse.ArgumentParser(
         prog="ros2", description="fcnet's stand-in for ros2, where ROS 2 came as wheels.", allow_abbrev=False
     )
-    commands = parser.add_subparsers(metavar="command", required=True)
-    for name in names:
-        verbs: tuple[Verb, ...] = importlib.import_module(f"ros2_standin.{MODULES[name]}").VERBS
-        if any(verb.name == name for verb in verbs):
-            parent, prefix = commands, ""
-        else:
-            group = commands.add_parser(name, help=f"verbs about a {name}", allow_abbrev=False)
-            parent, prefix = group.add_subparsers(metavar="verb", required=True), f"{name} "
+    top = parser.add_subparsers(metavar="command", required=True)
+    for command in commands:
+        verbs: tuple[Verb, ...] = importlib.import_module(f"ros2_standin.{MODULES[command]}").VERBS
+        verbs = tuple(verb for verb in verbs if verb.name.split()[0] == command)
+        group = top
+        if verbs[0].name != command:
+            helped = top.add_parser(command, help=f"verbs about a {command}", allow_abbrev=False)
+            group = helped.add_subparsers(metavar="verb", required=True)
         for verb in verbs:
-            if verb.name == name or (prefix and verb.name.startswith(prefix)):
-                verb_parser = parent.add_parser(
-                    verb.name.removeprefix(prefix), help=verb.summary, description=verb.summary, allow_abbrev=False
-                )
-                verb.add_arguments(verb_parser)
-                verb_parser.set_defaults(run=verb.run)
+            name = verb.name.split()[-1]
+            verb_parser = group.add_parser(name, help=verb.summary, description=verb.summary, allow_abbrev=False)
+            for names, options in verb.arguments:
+                verb_parser.add_argument(*names, **options)
+            verb_parser.set_defaults(run=verb.run)
     return parser
 
 

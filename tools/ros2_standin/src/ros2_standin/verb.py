@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 
 class VerbError(Exception):
@@ -13,12 +14,17 @@ class VerbError(Exception):
 
 @dataclass(frozen=True)
 class Verb:
-    """A verb such as "topic list"; `run` returns the exit code."""
+    """A verb such as "topic list"; `run` returns the exit code, `arguments` are made by `argument`."""
 
     name: str
     summary: str
-    add_arguments: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], int]
+    arguments: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = ()
+
+
+def argument(*names: str, **options: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Return an argument of a verb, with what ArgumentParser.add_argument takes."""
+    return names, options
 
 
 def positive(text: str) -> float:

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any
 
+import yaml
 from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.publisher import Publisher
-from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.qos import DurabilityPolicy, HistoryPolicy, LivelinessPolicy, QoSProfile, ReliabilityPolicy
 from rosbags.interfaces import Connection, ConnectionExtRosbag2, Qos
 from rosbags.rosbag2 import Reader
 from rosgraph_msgs.msg import Clock
 
-from ..graph import load_interface
+from ..bag_recorder import SECOND
+from ..interfaces import load_interface
 from ..verb import VerbError
-from .qos import LATCHED_DEPTH, SECOND, profile_from_plain
 from .reader import read_messages
+
+POLICIES = {
+    "history": HistoryPolicy,
+    "reliability": ReliabilityPolicy,
+    "durability": DurabilityPolicy,
+    "liveliness": LivelinessPolicy,
+}
+LATCHED_DEPTH = 10  # upstream's: what somebody who comes late is given
 
 CLOCK_PROFILE = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 PLAYING_DEPTH = 1000  # messages that wait for slow listeners
@@ -104,3 +114,23 @@ class Player:
 def _known_policies(qos: Qos) -> dict[str, Any]:
     policies = {"reliability": qos.reliability, "durability": qos.durability}
     return {key: policy.name.lower() for key, policy in policies.items() if policy.name != "UNKNOWN"}
+
+
+def profile_from_plain(values: Mapping[str, Any]) -> QoSProfile:
+    """Return the profile of a mapping from policies to their names, and to a depth; VerbError if it says nonsense."""
+    try:
+        named = {key: POLICIES[key].get_from_short_key(value) for key, value in values.items() if key != "depth"}
+        return QoSProfile(**{"depth": LATCHED_DEPTH, **values, **named})
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise VerbError(f"{values} is no QoS profile of {', '.join(POLICIES)} and depth: {error}") from error
+
+
+def read_overrides(path: str | None) -> dict[str, QoSProfile]:
+    """Return the profiles by topic in a YAML file; VerbError if there is none."""
+    if path is None:
+        return {}
+    try:
+        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        return {topic: profile_from_plain(values) for topic, values in (content or {}).items()}
+    except (OSError, yaml.YAMLError, AttributeError) as error:
+        raise VerbError(f"'{path}' does not give QoS profiles by topic as YAML: {error}") from error

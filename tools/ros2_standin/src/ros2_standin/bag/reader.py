@@ -15,8 +15,8 @@ from mcap.exceptions import McapError
 from rosbags.interfaces import Connection
 from rosbags.rosbag2 import Reader, ReaderError
 
+from ..bag_writer import METADATA_FILE
 from ..verb import VerbError
-from .writer import METADATA_FILE
 
 MCAP_MAGIC = b"\x89MCAP0\r\n"
 # What a reader may stumble over in a file that is not what it says it is.

@@ -16,6 +16,7 @@ from mcap.writer import CompressionType, Writer
 METADATA_FILE = "metadata.yaml"
 METADATA_VERSION = 9
 DISTRIBUTION = "jazzy"  # the wheels' messages
+SERIALIZATION_FORMAT = "cdr"
 # rosbag2's presets for mcap. The library has one level of zstd; of a robot's messages level 19 makes 1.3 % less.
 COMPRESSIONS = {"none": CompressionType.NONE, "zstd_fast": CompressionType.ZSTD, "zstd_small": CompressionType.ZSTD}
 PENDING_SIZE = 32 << 20  # bytes that may wait for the next flush
@@ -33,8 +34,6 @@ class RecordedTopic:
     type_hash: str  # RIHS01_..., empty if unknown
     qos_profiles: tuple[dict[str, Any], ...]  # of each publisher, as metadata.yaml has them
     definition: str  # the message's fields and those of its parts; empty if unknown
-    definition_encoding: str = "ros2msg"
-    serialization_format: str = "cdr"
 
 
 @dataclass(frozen=True)
@@ -51,71 +50,8 @@ class BagFile:
         if not messages:
             return self
         start, end = messages[0][1], messages[-1][1]
-        return BagFile(
-            self.name,
-            min(self.start, start) if self.counts else start,
-            max(self.end, end),
-            self.counts + Counter(message[0] for message in messages),
-        )
-
-
-def describe_bag(
-    files: Sequence[BagFile], topics: Sequence[RecordedTopic], custom_data: Mapping[str, str]
-) -> dict[str, Any]:
-    """Return what metadata.yaml holds below `rosbag2_bagfile_information`."""
-    filled = [file for file in files if file.counts]
-    start = min((file.start for file in filled), default=0)
-    end = max((file.end for file in filled), default=start)
-    return {
-        "version": METADATA_VERSION,
-        "storage_identifier": "mcap",
-        "duration": {"nanoseconds": end - start},
-        "starting_time": {"nanoseconds_since_epoch": start},
-        "message_count": sum(file.counts.total() for file in files),
-        "topics_with_message_count": [
-            {
-                "topic_metadata": {
-                    "name": topic.name,
-                    "type": topic.type,
-                    "serialization_format": topic.serialization_format,
-                    "offered_qos_profiles": [dict(profile) for profile in topic.qos_profiles],
-                    "type_description_hash": topic.type_hash,
-                },
-                "message_count": sum(file.counts[topic.name] for file in files),
-            }
-            for topic in topics
-        ],
-        "compression_format": "",
-        "compression_mode": "",
-        "relative_file_paths": [file.name for file in files],
-        "files": [
-            {
-                "path": file.name,
-                "starting_time": {"nanoseconds_since_epoch": file.start},
-                "duration": {"nanoseconds": file.end - file.start},
-                "message_count": file.counts.total(),
-            }
-            for file in files
-        ],
-        "custom_data": dict(custom_data) or None,
-        "ros_distro": DISTRIBUTION,
-    }
-
-
-def as_yaml(information: Mapping[str, Any]) -> str:
-    """Return the information as an mcap file carries it."""
-    return yaml.dump(dict(information), Dumper=_DUMPER, sort_keys=False, allow_unicode=True)
-
-
-def write_metadata(folder: Path, information: Mapping[str, Any]) -> None:
-    """Replace the bag's metadata.yaml in one step."""
-    draft = folder / f"{METADATA_FILE}.tmp"
-    try:
-        draft.write_text(as_yaml({"rosbag2_bagfile_information": dict(information)}), encoding="utf-8")
-        draft.replace(folder / METADATA_FILE)
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise
+        counts = self.counts + Counter(message[0] for message in messages)
+        return BagFile(self.name, min(self.start, start) if self.counts else start, max(self.end, end), counts)
 
 
 class McapFile:
@@ -127,8 +63,7 @@ class McapFile:
     """
 
     def __init__(self, path: Path, information: Mapping[str, Any], compression: CompressionType) -> None:
-        """Create the file; it begins with rosbag2's `information` about the bag, and so says what it is of."""
-        self.path = path
+        """Create the file; it begins with rosbag2's `information` about the bag."""
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         self._waiting = bytearray()
         self._data_end, self._summary = 0, b""
@@ -157,18 +92,17 @@ class McapFile:
 
     def describe(self, information: Mapping[str, Any]) -> None:
         """Add rosbag2's information about the bag; readers keep the last."""
-        self._writer.add_metadata("rosbag2", {"serialized_metadata": as_yaml(information)})
+        self._writer.add_metadata("rosbag2", {"serialized_metadata": _as_yaml(information)})
 
     def add_topic(self, topic: RecordedTopic) -> None:
         """Make a topic known; before its first message."""
         if topic.type not in self._schemas:
-            encoding = topic.definition_encoding if topic.definition else ""
+            encoding = "ros2msg" if topic.definition else ""
             self._schemas[topic.type] = self._writer.register_schema(topic.type, encoding, topic.definition.encode())
         profiles = yaml.safe_dump(list(topic.qos_profiles), sort_keys=False).strip()
         facts = {"offered_qos_profiles": profiles, "topic_type_hash": topic.type_hash}
-        self._channels[topic.name] = self._writer.register_channel(
-            topic.name, topic.serialization_format, self._schemas[topic.type], facts
-        )
+        schema = self._schemas[topic.type]
+        self._channels[topic.name] = self._writer.register_channel(topic.name, SERIALIZATION_FORMAT, schema, facts)
 
     def add(self, messages: Iterable[Received]) -> None:
         """Take messages for the next commit."""
@@ -218,10 +152,10 @@ class BagWriter:
     ) -> None:
         """Create the folder; a new file begins after `max_duration` nanoseconds, unless 0."""
         self.folder = folder
+        self.topics: list[RecordedTopic] = []
         self._compression = compression
         self._max_duration = max_duration
         self._custom_data = dict(custom_data or {})
-        self._topics: list[RecordedTopic] = []
         self._finished: list[BagFile] = []
         self._pending: list[Received] = []
         self._pending_size = 0
@@ -229,21 +163,16 @@ class BagWriter:
         self._failed = False
         folder.mkdir(parents=True)
         self._current, self._file = self._next_file(0)
-        write_metadata(folder, self._describe(self._current))
+        self._write_metadata()
 
     @property
     def count(self) -> int:
         """How many messages have been written."""
         return sum(file.counts.total() for file in (*self._finished, self._current))
 
-    @property
-    def topic_count(self) -> int:
-        """How many topics the bag knows."""
-        return len(self._topics)
-
     def add_topic(self, topic: RecordedTopic) -> None:
         """Make a topic known; before its first message."""
-        self._topics.append(topic)
+        self.topics.append(topic)
         self._file.add_topic(topic)
 
     def add(self, messages: Iterable[Received]) -> None:
@@ -263,14 +192,14 @@ class BagWriter:
         """Write what was taken and the metadata."""
         if self._pending:
             self._commit(last=False)
-            write_metadata(self.folder, self._describe(self._current))
+            self._write_metadata()
 
     def close(self) -> None:
         """Write what was taken and end the bag."""
         try:
             if not self._failed:
                 self._commit(last=True)
-                write_metadata(self.folder, self._describe(self._current))
+                self._write_metadata()
         finally:
             self._file.close()
 
@@ -281,7 +210,7 @@ class BagWriter:
         grown = self._current.with_messages(messages)
         self._file.add(messages)
         if last:
-            self._file.describe(self._describe(grown))
+            self._file.describe(self._describe([*self._finished, grown]))
         try:
             self._file.commit()
         except OSError:
@@ -295,15 +224,66 @@ class BagWriter:
         self._file.close()
         self._finished.append(self._current)
         self._current, self._file = following
-        write_metadata(self.folder, self._describe(self._current))
+        self._write_metadata()
 
     def _next_file(self, number: int) -> tuple[BagFile, McapFile]:
         described = BagFile(f"{self.folder.resolve().name}_{number}.mcap")
-        information = describe_bag([described], self._topics, self._custom_data)
-        file = McapFile(self.folder / described.name, information, self._compression)
-        for topic in self._topics:
+        file = McapFile(self.folder / described.name, self._describe([described]), self._compression)
+        for topic in self.topics:
             file.add_topic(topic)
         return described, file
 
-    def _describe(self, current: BagFile) -> dict[str, Any]:
-        return describe_bag([*self._finished, current], self._topics, self._custom_data)
+    def _write_metadata(self) -> None:
+        """Replace metadata.yaml in one step."""
+        draft = self.folder / f"{METADATA_FILE}.tmp"
+        information = self._describe([*self._finished, self._current])
+        try:
+            draft.write_text(_as_yaml({"rosbag2_bagfile_information": information}), encoding="utf-8")
+            draft.replace(self.folder / METADATA_FILE)
+        except OSError:
+            draft.unlink(missing_ok=True)
+            raise
+
+    def _describe(self, files: Sequence[BagFile]) -> dict[str, Any]:
+        """Return rosbag2's information about a bag of these files."""
+        filled = [file for file in files if file.counts]
+        start = min((file.start for file in filled), default=0)
+        end = max((file.end for file in filled), default=start)
+        return {
+            "version": METADATA_VERSION,
+            "storage_identifier": "mcap",
+            "duration": {"nanoseconds": end - start},
+            "starting_time": {"nanoseconds_since_epoch": start},
+            "message_count": sum(file.counts.total() for file in files),
+            "topics_with_message_count": [
+                {
+                    "topic_metadata": {
+                        "name": topic.name,
+                        "type": topic.type,
+                        "serialization_format": SERIALIZATION_FORMAT,
+                        "offered_qos_profiles": [dict(profile) for profile in topic.qos_profiles],
+                        "type_description_hash": topic.type_hash,
+                    },
+                    "message_count": sum(file.counts[topic.name] for file in files),
+                }
+                for topic in self.topics
+            ],
+            "compression_format": "",
+            "compression_mode": "",
+            "relative_file_paths": [file.name for file in files],
+            "files": [
+                {
+                    "path": file.name,
+                    "starting_time": {"nanoseconds_since_epoch": file.start},
+                    "duration": {"nanoseconds": file.end - file.start},
+                    "message_count": file.counts.total(),
+                }
+                for file in files
+            ],
+            "custom_data": self._custom_data or None,
+            "ros_distro": DISTRIBUTION,
+        }
+
+
+def _as_yaml(information: Mapping[str, Any]) -> str:
+    return yaml.dump(dict(information), Dumper=_DUMPER, sort_keys=False, allow_unicode=True)

@@ -9,27 +9,28 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rclpy.callback_groups import CallbackGroup
+from rclpy.duration import Duration
 from rclpy.node import Node
-from rclpy.qos import QoSProfile
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
-from ..graph import load_interface
-from ..verb import VerbError
-from .definition import message_definition
-from .qos import profile_as_plain, receives, receiving_profile
-from .writer import BagWriter, Received, RecordedTopic
+from .bag_writer import BagWriter, Received, RecordedTopic
+from .graph import receiving_profile
+from .interfaces import load_interface, message_definition
+from .verb import VerbError
 
-TAKE_INTERVAL = 0.02  # [s]; when a message was received is the middleware's to tell
+TAKE_INTERVAL = 0.02  # [s]; the middleware stamps the reception
 DISCOVERY_INTERVAL = 0.1  # [s]
 MOST_AT_ONCE = 1000  # messages of a topic
 RECORDING_DEPTH = 2000  # messages of a topic that may wait while the recorder is kept from running
 FLUSH_INTERVAL = 0.6  # [s]: with the time to write, a killed recorder has lost less than a second
 MOST_WAITING = 100 << 20  # bytes of messages that may wait for the disk
+SECOND = 1_000_000_000  # [ns]
 
 
 class LossCounter:
     """Finds gaps in the sequence numbers of one topic's messages.
 
-    Every publisher numbers its messages one after the other, but a message does not tell whose it is: it continues the
+    Every publisher numbers its messages one after the other, but a message does not say whose it is: it continues the
     publisher whose last number it follows, belongs to one not received from yet, or comes after a gap.
     """
 
@@ -226,9 +227,38 @@ class Recorder:
         subscription = self.subscriptions[name]
         subscription.losses.publishers = max(count, subscription.losses.publishers)
         others = self._node.get_publishers_info_by_topic(name)
-        unheard = [info for info in others if not receives(subscription.profile, info.qos_profile)]
+        unheard = [info for info in others if not _receives(subscription.profile, info.qos_profile)]
         if unheard and name not in self._refused:
             names = ", ".join(sorted(f"{info.node_namespace.rstrip('/')}/{info.node_name}" for info in unheard))
             self._refuse(
                 name, f"Messages of {names} on '{name}' are not recorded: what it offers is less than the others."
             )
+
+
+def profile_as_plain(profile: QoSProfile) -> dict[str, Any]:
+    """Return the profile as metadata.yaml has it."""
+
+    def duration(value: Duration) -> dict[str, int]:
+        seconds, rest = divmod(value.nanoseconds, SECOND)
+        return {"sec": seconds, "nsec": rest}
+
+    return {
+        "history": profile.history.short_key,
+        "depth": profile.depth,
+        "reliability": profile.reliability.short_key,
+        "durability": profile.durability.short_key,
+        "deadline": duration(profile.deadline),
+        "lifespan": duration(profile.lifespan),
+        "liveliness_lease_duration": duration(profile.liveliness_lease_duration),
+        "liveliness": profile.liveliness.short_key,
+        "avoid_ros_namespace_conventions": bool(profile.avoid_ros_namespace_conventions),
+    }
+
+
+def _receives(requested: QoSProfile, offered: QoSProfile) -> bool:
+    """Return whether a subscription with `requested` receives from a publisher with `offered`."""
+    reliable = offered.reliability != ReliabilityPolicy.BEST_EFFORT
+    latched = offered.durability != DurabilityPolicy.VOLATILE
+    return (reliable or requested.reliability == ReliabilityPolicy.BEST_EFFORT) and (
+        latched or requested.durability == DurabilityPolicy.VOLATILE
+    )
