@@ -1,4 +1,4 @@
-"""The doctor tells a healthy robot from every kind of sick one, and moves none."""
+"""The doctor distinguishes a healthy robot from every kind of faulty one, and moves none."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_nothing_moves(board, examine):
     assert all((command.mode == OFF).all() for _, command in log.recent)
 
 
-def test_a_board_that_only_answers_is_told_from_one_that_runs_free():
+def test_a_board_that_only_answers_is_distinguished_from_one_that_runs_free():
     physics = JointPhysics(load_robot("aliengo"))
     with FakeBoard(GEN33, physics, free_running=False) as board:
         transport = WireTransport(GEN33, board.address, 0)
@@ -193,14 +193,14 @@ def test_calves_in_place_of_hips_are_found(healthy):
     assert check_joint_order(healthy, robot).level is Level.OK
 
 
-def test_a_remote_that_somebody_holds_is_a_warning(healthy):
-    def told(remote: bytes):
+def test_a_remote_in_use_is_a_warning(healthy):
+    def checked(remote: bytes):
         return check_remote(replace(healthy, states=[replace(healthy.newest, remote=remote)]))
 
     at_rest = b"\x01" + encode_remote(RemoteState())[1:]
-    assert told(at_rest).level is Level.OK
-    assert "A" in told(encode_remote(RemoteState(buttons=frozenset({"A"})))).message
-    assert "switch it on" in told(bytes(40)).message
+    assert checked(at_rest).level is Level.OK
+    assert "A" in checked(encode_remote(RemoteState(buttons=frozenset({"A"})))).message
+    assert "switch it on" in checked(bytes(40)).message
 
 
 def test_a_joint_moved_by_hand_is_named(board, capsys):
@@ -216,6 +216,6 @@ def test_a_joint_moved_by_hand_is_named(board, capsys):
 
 def test_a_slow_computer_is_never_a_reason_to_fail(healthy):
     busy = replace(healthy, lateness=np.full(100, 0.5))
-    findings = check_computer(busy)
-    assert {finding.level for finding in findings} <= {Level.OK, Level.WARNING}
-    assert next(finding for finding in findings if finding.check == "wake-up").level is Level.WARNING
+    outcomes = check_computer(busy)
+    assert {outcome.level for outcome in outcomes.values()} <= {Level.OK, Level.WARNING}
+    assert outcomes["wake-up"].level is Level.WARNING

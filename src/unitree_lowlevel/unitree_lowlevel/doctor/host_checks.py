@@ -1,6 +1,6 @@
 """Checks of this computer, of the vendor's module and of the way to the robot, before any packet is sent.
 
-Those of the computer only warn, about what keeps it from 500 Hz; a desk needs none of it.
+Those of the computer only warn, about what keeps it from 500 Hz; a fake board needs none of it.
 """
 
 from __future__ import annotations
@@ -9,18 +9,17 @@ import ctypes
 import ipaddress
 import os
 import resource
-import socket
 import sys
 from pathlib import Path
 
 import numpy as np
 
 from unitree_lowlevel.codec import Generation
-from unitree_lowlevel.doctor import CheckResult, failed, ok, warning
+from unitree_lowlevel.doctor import Outcome, failed, ok, warning
 from unitree_lowlevel.doctor.recording import PERIOD, Recording
 from unitree_lowlevel.sdk_transport import find_sdk
 from unitree_lowlevel.transport import Address, TransportError
-from unitree_lowlevel.udp_transport import check_port_free, check_target
+from unitree_lowlevel.udp_transport import check_port_free, check_route, check_target
 
 ROBOT_NETWORK = ipaddress.IPv4Network("192.168.123.0/24")
 _CPU = Path("/sys/devices/system/cpu")
@@ -32,32 +31,29 @@ _CLOCK_NOT_SYNCHRONISED = 5  # TIME_ERROR of adjtimex(2)
 _HELP = "see docs/deployment.md, Real time"
 
 
-def check_network(target: Address, local_port: int) -> list[CheckResult]:
+def check_network(target: Address, local_port: int) -> dict[str, Outcome]:
     """Address, route, interface and port; what depends on something that failed is left out."""
     try:
         host, port = check_target(target, local_port)
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.connect((host, port))
-            local = str(probe.getsockname()[0])
+        local = check_route((host, port))
     except TransportError as error:
-        return [failed("network", str(error))]
-    return [check_address(host, local), _check_interface(host), _check_port(local_port)]
+        return {"network": failed(str(error))}
+    return {"address": check_address(host, local), "interface": _check_interface(host), "port": _check_port(local_port)}
 
 
-def check_address(host: str, local: str) -> CheckResult:
+def check_address(host: str, local: str) -> Outcome:
     """Whether this computer, with the address `local`, is in the robot's network, and not behind a router."""
     robot, here = ipaddress.IPv4Address(host), ipaddress.IPv4Address(local)
     if robot.is_loopback:
-        return ok("address", f"{host} is this computer: a fake board")
+        return ok(f"{host} is this computer: a fake board")
     if robot in ROBOT_NETWORK and here not in ROBOT_NETWORK:
         return failed(
-            "address",
             f"packets to {host} would leave from {local}, through a router: give the interface of the robot's cable an "
-            f"address in {ROBOT_NETWORK}, as 192.168.123.162/24",
+            f"address in {ROBOT_NETWORK}, as 192.168.123.162/24"
         )
     if robot not in ROBOT_NETWORK:
-        return warning("address", f"{host} is not in {ROBOT_NETWORK}, where robots are; reached from {local}")
-    return ok("address", f"{host}, reached from {local}")
+        return warning(f"{host} is not in {ROBOT_NETWORK}, where robots are; reached from {local}")
+    return ok(f"{host}, reached from {local}")
 
 
 def interface_to(host: str, routes: Path = _ROUTES) -> str | None:
@@ -73,101 +69,102 @@ def interface_to(host: str, routes: Path = _ROUTES) -> str | None:
     return max(matching)[1] if matching else None
 
 
-def check_sdk(transport: str, generation: Generation) -> CheckResult:
+def check_sdk(transport: str, generation: Generation) -> Outcome:
     """Whether the vendor's module speaks this robot's generation, where the transport "sdk" needs it."""
     needed = transport == "sdk"
     try:
         sdk = find_sdk()
     except TransportError as error:
-        return failed("sdk", str(error)) if needed else ok("sdk", "none installed, and none needed for wire")
+        return failed(str(error)) if needed else ok("none installed, and none needed for wire")
     found = f"{sdk.module.__name__} speaks {sdk.generation.name}"
     if needed and sdk.generation is not generation:
-        return failed("sdk", f"{found}, this robot {generation.name}: use --transport wire, or install the robot's SDK")
-    return ok("sdk", found if needed else f"{found}, not needed for wire")
+        return failed(f"{found}, this robot {generation.name}: use --transport wire, or install the robot's SDK")
+    return ok(found if needed else f"{found}, not needed for wire")
 
 
-def check_computer(recording: Recording | None) -> list[CheckResult]:
+def check_computer(recording: Recording | None) -> dict[str, Outcome]:
     """All checks of the computer; `recording` holds how late it woke up, where there is one."""
-    results = [_check_priority(), _check_memory_lock(), _check_governor(), _check_cores(), _check_clock()]
-    return results if recording is None else [*results, _check_wake_up(recording)]
+    outcomes = {
+        "priority": _check_priority(),
+        "memory": _check_memory_lock(),
+        "governor": _check_governor(),
+        "cores": _check_cores(),
+        "clock": _check_clock(),
+    }
+    return outcomes if recording is None else {**outcomes, "wake-up": _check_wake_up(recording)}
 
 
-def _check_interface(host: str) -> CheckResult:
+def _check_interface(host: str) -> Outcome:
     name = interface_to(host)
     if name is None:
-        return ok("interface", "this computer itself")
+        return ok("this computer itself")
     if (_INTERFACES / name / "wireless").exists():
-        return failed(
-            "interface",
-            f"{name} is Wi-Fi, whose gaps of 10 to 100 ms a robot at 500 Hz does not forgive: use the cable",
-        )
+        return failed(f"{name} is Wi-Fi, whose gaps of 10 to 100 ms a robot at 500 Hz does not forgive: use the cable")
     try:
         speed = (_INTERFACES / name / "speed").read_text().strip()
     except OSError:
         speed = ""  # the kernel refuses where a cable is not plugged in
-    return ok("interface", f"{name}, {speed} Mbit/s" if speed.isdigit() else name)
+    return ok(f"{name}, {speed} Mbit/s" if speed.isdigit() else name)
 
 
-def _check_port(local_port: int) -> CheckResult:
+def _check_port(local_port: int) -> Outcome:
     """One program commands a robot, not two."""
     try:
         check_port_free(local_port)
     except TransportError as error:
-        return failed("port", str(error))
-    return ok("port", f"UDP port {local_port} of this computer is free")
+        return failed(str(error))
+    return ok(f"UDP port {local_port} of this computer is free")
 
 
-def _check_priority() -> CheckResult:
+def _check_priority() -> Outcome:
     limit = resource.getrlimit(resource.RLIMIT_RTPRIO)[0]
     if os.geteuid() == 0 or limit == resource.RLIM_INFINITY or limit >= _PRIORITY:
-        return ok("priority", "this user may run at a real-time priority")
-    return warning(
-        "priority", f"real-time priority is limited to {limit}, {_PRIORITY} is wanted: raise rtprio, {_HELP}"
-    )
+        return ok("this user may run at a real-time priority")
+    return warning(f"real-time priority is limited to {limit}, {_PRIORITY} is wanted: raise rtprio, {_HELP}")
 
 
-def _check_memory_lock() -> CheckResult:
+def _check_memory_lock() -> Outcome:
     limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
     if os.geteuid() == 0 or limit == resource.RLIM_INFINITY or limit >= _LOCKED_BYTES:
-        return ok("memory", "this user may lock memory")
-    return warning("memory", f"memory lock is limited to {limit >> 20} MiB, 1024 is wanted: raise memlock, {_HELP}")
+        return ok("this user may lock memory")
+    return warning(f"memory lock is limited to {limit >> 20} MiB, 1024 is wanted: raise memlock, {_HELP}")
 
 
-def _check_governor() -> CheckResult:
+def _check_governor() -> Outcome:
     files = sorted(_CPU.glob("cpu[0-9]*/cpufreq/scaling_governor"))
     if not files:
-        return ok("governor", "this computer shows none (a virtual machine, or a fixed clock)")
+        return ok("this computer shows none (a virtual machine, or a fixed clock)")
     slow = sorted({file.read_text().strip() for file in files} - {"performance"})
     if not slow:
-        return ok("governor", "performance")
-    return warning("governor", f"the processor's governor is {', '.join(slow)}, not performance: {_HELP}")
+        return ok("performance")
+    return warning(f"the processor's governor is {', '.join(slow)}, not performance: {_HELP}")
 
 
-def _check_cores() -> CheckResult:
+def _check_cores() -> Outcome:
     cores = os.cpu_count() or 1
     isolated = (_CPU / "isolated").read_text().strip() if (_CPU / "isolated").is_file() else ""
     if cores < 2:
-        return warning("cores", "there is one core: bridge and controller need two")
+        return warning("there is one core: bridge and controller need two")
     if isolated:
-        return ok("cores", f"{cores}, of which {isolated} isolated: give one to the bridge with its parameter cpu")
-    return ok("cores", f"{cores}, none isolated; that helps on a busy computer, {_HELP}")
+        return ok(f"{cores}, of which {isolated} isolated: give one to the bridge with its parameter cpu")
+    return ok(f"{cores}, none isolated; that helps on a busy computer, {_HELP}")
 
 
-def _check_clock() -> CheckResult:
+def _check_clock() -> Outcome:
     """Recordings of two computers fit together only where both follow the same time."""
     buffer = ctypes.create_string_buffer(512)  # struct timex, all zero: only ask
     state = ctypes.CDLL(None).adjtimex(buffer)
     if state == _CLOCK_NOT_SYNCHRONISED:
-        return warning("clock", "this computer's clock follows no other: set up chrony, see docs/deployment.md, Clock")
-    return ok("clock", "synchronised" if state >= 0 else "this computer does not tell")
+        return warning("this computer's clock follows no other: set up chrony, see docs/deployment.md, Clock")
+    return ok("synchronised" if state >= 0 else "this computer reports no state of its clock")
 
 
-def _check_wake_up(recording: Recording) -> CheckResult:
+def _check_wake_up(recording: Recording) -> Outcome:
     late = 1e3 * np.quantile(recording.lateness, (0.5, 0.99, 1.0)) if recording.lateness.size else np.zeros(3)
     found = f"woke up late by p50 {late[0]:.2f}, p99 {late[1]:.2f}, max {late[2]:.1f} ms, without real-time priority"
     if late[1] > 2e3 * PERIOD:
-        return warning("wake-up", f"{found}: this computer is busy, end what it does not need, {_HELP}")
-    return ok("wake-up", found)
+        return warning(f"{found}: this computer is busy, end what it does not need, {_HELP}")
+    return ok(found)
 
 
 def _native(number: str) -> int:

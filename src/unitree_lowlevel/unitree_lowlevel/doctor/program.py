@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterator
 
 from fcnet_core import FcnetError
-from fcnet_core.robot import Robot, load_robot
+from fcnet_core.robot import load_robot
 from unitree_lowlevel.codec import GENERATIONS
-from unitree_lowlevel.doctor import CheckResult, Level, failed
+from unitree_lowlevel.doctor import Level, Outcome, failed
 from unitree_lowlevel.doctor.host_checks import check_computer, check_network, check_sdk
 from unitree_lowlevel.doctor.recording import record, watch_joints
 from unitree_lowlevel.doctor.robot_checks import check_robot
@@ -26,15 +26,10 @@ _ADVICE = (
 def main(robot: str) -> int:
     """Examine the robot called `robot`; returns the exit code, 1 when it must not be started."""
     options = _parser(robot).parse_args(_arguments())
-    try:
-        facts = load_robot(robot)
-    except FcnetError as error:
-        print(failed("robot file", str(error)))
-        return 1
     levels = []
-    for result in _examine(facts, options):
-        print(result, flush=True)
-        levels.append(result.level)
+    for check, (level, message) in _examine(robot, options):
+        print(f"{level.value:<8} {check:<18} {message}", flush=True)
+        levels.append(level)
     failures, warnings = levels.count(Level.FAILED), levels.count(Level.WARNING)
     if failures:
         print(f"\n{failures} of {len(levels)} checks failed: do not start this robot before they pass.")
@@ -73,23 +68,28 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _examine(robot: Robot, options: argparse.Namespace) -> Iterable[CheckResult]:
-    """The results, each as soon as it is there; what depends on something that failed is left out."""
+def _examine(name: str, options: argparse.Namespace) -> Iterator[tuple[str, Outcome]]:
+    """Name and outcome of every check, each as soon as it is there; what depends on a failed one is left out."""
+    try:
+        robot = load_robot(name)
+    except FcnetError as error:
+        yield "robot file", failed(str(error))
+        return
     target, generation = (options.target, options.port), GENERATIONS[options.generation]
-    before = [*check_network(target, options.local_port), check_sdk(options.transport, generation)]
-    yield from before
-    if any(result.level is Level.FAILED for result in before):
-        yield from check_computer(None)
+    before = check_network(target, options.local_port) | {"sdk": check_sdk(options.transport, generation)}
+    yield from before.items()
+    if any(outcome.level is Level.FAILED for outcome in before.values()):
+        yield from check_computer(None).items()
         return
     transport = make_transport(options.transport, generation, target, options.local_port)
     try:
         transport.open()
         recording = record(transport, options.seconds)
         yield from check_robot(recording, robot, target, generation)
-        yield from check_computer(recording)
+        yield from check_computer(recording).items()
         if recording.states and options.by_hand:
             watch_joints(transport, options.by_hand)
     except TransportError as error:
-        yield failed("transport", str(error))
+        yield "transport", failed(str(error))
     finally:
         transport.close()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 
 import numpy as np
 
 from fcnet_core.robot import JOINT_NAMES, ROBOT_FOLDER, Robot, load_robot
 from fcnet_core.rotation import projected_gravity
 from unitree_lowlevel.codec import GENERATIONS, Generation
-from unitree_lowlevel.doctor import CheckResult, failed, ok, warning
+from unitree_lowlevel.doctor import Outcome, failed, ok, warning
 from unitree_lowlevel.doctor.recording import PERIOD, Recording
 from unitree_lowlevel.messages import REMOTE_BYTES, decode_remote
 from unitree_lowlevel.safety.checks import RobotChecks, Severity
@@ -24,7 +24,7 @@ _LENGTH_ERROR = 0.02  # of a unit quaternion
 _NORM_ERROR = 1.0  # [m/s^2] of an accelerometer at rest
 _ANGLE_ERROR = 0.15  # [rad] between quaternion and accelerometer on where down is
 _STILL = 0.1  # [rad/s] of a gyroscope at rest
-_CALM = 1.0  # [rad/s] of a joint that nobody moves
+_CALM = 1.0  # [rad/s] of a joint at rest
 _DEAD_ZONE = 0.1  # of a stick
 _REJECTIONS = {
     "checksum": "with a wrong checksum: look at cable and plugs, and whether generation is right",
@@ -34,93 +34,90 @@ _REJECTIONS = {
 }
 
 
-def check_robot(recording: Recording, robot: Robot, target: Address, generation: Generation) -> Iterable[CheckResult]:
-    """All of them; rates and sensors are left out where no states come."""
-    yield _check_answers(recording, target, generation)
-    yield _check_rejected(recording)
-    yield _check_sources(recording)
+def check_robot(
+    recording: Recording, robot: Robot, target: Address, generation: Generation
+) -> Iterator[tuple[str, Outcome]]:
+    """Name and outcome of every check; rates and sensors are left out where no states come."""
+    yield "answers", _check_answers(recording, target, generation)
+    yield "integrity", _check_rejected(recording)
+    yield "sources", _check_sources(recording)
     if not recording.states:
         return
-    yield _check_generations(recording, generation)
-    yield _check_rate(recording)
-    yield _check_loss(recording, robot)
-    yield check_round_trip(recording)
-    yield _check_tick(recording)
-    yield _check_identity(recording)
-    yield _check_joint_limits(recording, robot)
-    yield check_joint_order(recording, robot)
-    yield _check_joint_speed(recording, robot)
-    yield _check_accelerometer(recording)
-    yield check_orientation(recording)
-    yield _check_gyroscope(recording)
-    yield _check_temperatures(recording, robot)
-    yield check_remote(recording)
+    yield "generation", _check_generations(recording, generation)
+    yield "rate", _check_rate(recording)
+    yield "loss", _check_loss(recording, robot)
+    yield "round trip", check_round_trip(recording)
+    yield "tick", _check_tick(recording)
+    yield "identity", _check_identity(recording)
+    yield "joint limits", _check_joint_limits(recording, robot)
+    yield "joint order", check_joint_order(recording, robot)
+    yield "joint speed", _check_joint_speed(recording, robot)
+    yield "accelerometer", _check_accelerometer(recording)
+    yield "orientation", check_orientation(recording)
+    yield "gyroscope", _check_gyroscope(recording)
+    yield "temperature", _check_temperatures(recording, robot)
+    yield "remote", check_remote(recording)
 
 
-def _check_answers(recording: Recording, target: Address, generation: Generation) -> CheckResult:
+def _check_answers(recording: Recording, target: Address, generation: Generation) -> Outcome:
     counters, host = recording.counters, target[0]
     if counters.received:
         trigger = "by itself" if recording.runs_free else "only when commands come"
-        return ok("answers", f"{counters.received} states in {recording.duration:.1f} s; this board sends {trigger}")
+        return ok(f"{counters.received} states in {recording.duration:.1f} s; this board sends {trigger}")
     if counters.rejected.get("generation"):
         other = next(name for name in GENERATIONS if name != generation.name)
         advice = f"if it is the right robot, use --generation {other}"
-        return failed("answers", f"{host} speaks {other}, not {generation.name}: {advice}")
+        return failed(f"{host} speaks {other}, not {generation.name}: {advice}")
     if counters.rejected:
-        return failed("answers", f"{host} sends nothing that can be used, see below")
+        return failed(f"{host} sends nothing that can be used, see below")
     if counters.foreign:
-        sender = _last_foreign(recording, "somebody else")
-        return failed("answers", f"nothing from {host}, but {sender} sends: is that the robot's address?")
+        return failed(f"nothing from {host}, but {_sender(recording)} sends: is that the robot's address?")
     return failed(
-        "answers",
         f"nothing from {host}:{target[1]} in {recording.duration:.1f} s: is the robot on, the cable plugged in, "
-        "and its sport mode left, as its manual says?",
+        "and its sport mode left, as its manual says?"
     )
 
 
-def _check_rejected(recording: Recording) -> CheckResult:
+def _check_rejected(recording: Recording) -> Outcome:
     rejected = {kind: number for kind, number in recording.counters.rejected.items() if kind != "generation"}
     if not rejected:
-        return ok("integrity", "every packet of the robot can be used")
+        return ok("every packet of the robot can be used")
     bad, total = sum(rejected.values()), recording.counters.received + sum(rejected.values())
     found = "; ".join(f"{number} of {total} packets {_REJECTIONS.get(kind, kind)}" for kind, number in rejected.items())
-    return (failed if bad > _BROKEN_SHARE * total else warning)("integrity", found)
+    return (failed if bad > _BROKEN_SHARE * total else warning)(found)
 
 
-def _check_sources(recording: Recording) -> CheckResult:
+def _check_sources(recording: Recording) -> Outcome:
     if not (number := recording.counters.foreign):
-        return ok("sources", "nobody else sends to this port")
-    sender = _last_foreign(recording, "unknown")
-    return failed("sources", f"{sender} sends to this port, too ({number} packets): end that program")
+        return ok("no other program sends to this port")
+    return failed(f"{_sender(recording)} sends to this port, too ({number} packets): end that program")
 
 
-def _check_generations(recording: Recording, generation: Generation) -> CheckResult:
+def _check_generations(recording: Recording, generation: Generation) -> Outcome:
     if not (number := recording.counters.rejected.get("generation", 0)):
-        return ok("generation", f"every packet is {generation.name}")
-    return failed(
-        "generation", f"{number} packets are of the other generation: two robots share this network, unplug one"
-    )
+        return ok(f"every packet is {generation.name}")
+    return failed(f"{number} packets are of the other generation: two robots share this network, unplug one")
 
 
-def _check_rate(recording: Recording) -> CheckResult:
+def _check_rate(recording: Recording) -> Outcome:
     rate, sent = recording.counters.received / recording.duration, recording.counters.sent / recording.duration
     found = f"{rate:.0f} states a second for {sent:.0f} commands"
     if rate >= _GOOD_RATE:
-        return ok("rate", found)
+        return ok(found)
     advice = "use the cable, not Wi-Fi, and see whether this computer is busy"
     if rate >= _LOWEST_RATE:
-        return warning("rate", f"{found}, {1 / PERIOD:.0f} would be right: {advice}")
-    return failed("rate", f"{found}, at least {_LOWEST_RATE:.0f} are needed: {advice}")
+        return warning(f"{found}, {1 / PERIOD:.0f} would be right: {advice}")
+    return failed(f"{found}, at least {_LOWEST_RATE:.0f} are needed: {advice}")
 
 
-def _check_loss(recording: Recording, robot: Robot) -> CheckResult:
+def _check_loss(recording: Recording, robot: Robot) -> Outcome:
     counters, loss = recording.counters, _lost_share(recording)
     found = f"{loss:.1%} of the states are lost, {counters.duplicates} came twice, {counters.old} were overtaken"
     if loss >= robot.safety.max_packet_loss:
-        return failed("loss", f"{found}: the bridge would trip; replace the cable, leave Wi-Fi")
+        return failed(f"{found}: the bridge would trip; replace the cable, leave Wi-Fi")
     if loss >= robot.safety.packet_loss_warning or counters.old:
-        return warning("loss", f"{found}: look at cable, plugs and switch")
-    return ok("loss", found)
+        return warning(f"{found}: look at cable, plugs and switch")
+    return ok(found)
 
 
 def _lost_share(recording: Recording) -> float:
@@ -141,47 +138,47 @@ def _lost_share(recording: Recording) -> float:
     return max(0.0, 1.0 - (counters.received - counters.duplicates) / due)
 
 
-def check_round_trip(recording: Recording) -> CheckResult:
+def check_round_trip(recording: Recording) -> Outcome:
     """The time from a command to its answer, where the board answers."""
     if recording.runs_free:
-        return ok("round trip", "not to be seen: this board sends by itself")
+        return ok("not measured: this board sends by itself")
     times = 1e3 * recording.answer_times
     if not times.size:
-        return warning("round trip", "single commands had no answer")
+        return warning("single commands had no answer")
     half, most = np.quantile(times, (0.5, 0.99))
     found = f"p50 {half:.1f}, p99 {most:.1f} ms from a command to its answer"
     if most > _SLOW_ANSWER:
-        return warning("round trip", f"{found}: use the cable, not Wi-Fi, and see whether this computer is busy")
-    return ok("round trip", found)
+        return warning(f"{found}: use the cable, not Wi-Fi, and see whether this computer is busy")
+    return ok(found)
 
 
-def _check_tick(recording: Recording) -> CheckResult:
+def _check_tick(recording: Recording) -> Outcome:
     ticks = recording.ticks
     if not np.diff(ticks).any():
-        return failed("tick", "the robot's time stands still: its board hangs, switch the robot off and on")
+        return failed("the robot's time stands still: its board hangs, switch the robot off and on")
     if recording.counters.restarts:
-        return warning("tick", "the robot's board restarted meanwhile: look at its supply")
-    return ok("tick", f"advances by {(ticks[-1] - ticks[0]) / recording.duration:.0f} a second")
+        return warning("the robot's board restarted meanwhile: look at its supply")
+    return ok(f"advances by {(ticks[-1] - ticks[0]) / recording.duration:.0f} a second")
 
 
-def _check_identity(recording: Recording) -> CheckResult:
+def _check_identity(recording: Recording) -> Outcome:
     identities = sorted({state.identity for state in recording.states})
     if len(identities) > 1:
-        return failed("identity", f"two boards answer, {identities[0]} and {identities[1]}: unplug one")
-    return ok("identity", f"{identities[0]}")
+        return failed(f"two boards answer, {identities[0]} and {identities[1]}: unplug one")
+    return ok(f"{identities[0]}")
 
 
-def _check_joint_limits(recording: Recording, robot: Robot) -> CheckResult:
+def _check_joint_limits(recording: Recording, robot: Robot) -> Outcome:
     position = recording.newest.position
     if (found := RobotChecks(robot).position(position)) is None:
-        return ok("joint limits", f"all joints are inside the limits of the {robot.name}")
+        return ok(f"all joints are inside the limits of the {robot.name}")
     others = [load_robot(file.stem) for file in sorted(ROBOT_FOLDER.glob("*.yaml")) if file.stem != robot.name]
     fitting = [other.name for other in others if RobotChecks(other).position(position) is None]
     hint = f"; these would be positions of the {' or '.join(fitting)}" if fitting else ""
-    return failed("joint limits", f"{found.reason}{hint}")
+    return failed(f"{found.reason}{hint}")
 
 
-def check_joint_order(recording: Recording, robot: Robot) -> CheckResult:
+def check_joint_order(recording: Recording, robot: Robot) -> Outcome:
     """Whether hip, thigh and calf stand in this order: only a calf is always bent.
 
     Which leg is which no number can show: move one by hand, with --by-hand.
@@ -191,83 +188,76 @@ def check_joint_order(recording: Recording, robot: Robot) -> CheckResult:
     lowest, highest = robot.lower[2::3] - margin, robot.upper[2::3] + margin  # of the calves
     fits = [bool(((lowest <= legs[:, joint]) & (legs[:, joint] <= highest)).all()) for joint in range(3)]
     if fits == [False, False, True]:
-        return ok("joint order", "hip, thigh, calf; to see which leg is which, move one by hand with --by-hand 30")
+        return ok("hip, thigh, calf; to see which leg is which, move one by hand with --by-hand 30")
     if fits[2]:
-        return warning("joint order", "not told apart by these positions: move a leg by hand with --by-hand 30")
-    return failed(
-        "joint order", "the third joint of each leg is not where a calf can be: the order is not hip, thigh, calf"
-    )
+        return warning("not to be distinguished at these positions: move a leg by hand with --by-hand 30")
+    return failed("the third joint of each leg is not where a calf can be: the order is not hip, thigh, calf")
 
 
-def _check_joint_speed(recording: Recording, robot: Robot) -> CheckResult:
+def _check_joint_speed(recording: Recording, robot: Robot) -> Outcome:
     fastest = np.max(np.abs([state.velocity for state in recording.states]), axis=0)
     if (found := RobotChecks(robot).velocity(fastest)) is not None:
-        return failed("joint speed", f"{found.reason}; where no joint moves, its encoder is broken")
+        return failed(f"{found.reason}; where no joint moves, its encoder is broken")
     joint = int(np.argmax(fastest))
     if fastest[joint] > _CALM:
-        return warning("joint speed", f"{JOINT_NAMES[joint]} moves with {fastest[joint]:.1f} rad/s: let the robot rest")
-    return ok("joint speed", f"at most {fastest[joint]:.2f} rad/s")
+        return warning(f"{JOINT_NAMES[joint]} moves with {fastest[joint]:.1f} rad/s: let the robot rest")
+    return ok(f"at most {fastest[joint]:.2f} rad/s")
 
 
-def _check_accelerometer(recording: Recording) -> CheckResult:
+def _check_accelerometer(recording: Recording) -> Outcome:
     norm = float(np.median(np.linalg.norm([state.linear_acceleration for state in recording.states], axis=1)))
     if abs(norm - GRAVITY) > _NORM_ERROR:
-        return failed(
-            "accelerometer", f"feels {norm:.2f} instead of {GRAVITY} m/s^2: let the robot rest, or its IMU is broken"
-        )
-    return ok("accelerometer", f"feels {norm:.2f} m/s^2")
+        return failed(f"measures {norm:.2f} instead of {GRAVITY} m/s^2: let the robot rest, or its IMU is broken")
+    return ok(f"measures {norm:.2f} m/s^2")
 
 
-def check_orientation(recording: Recording) -> CheckResult:
+def check_orientation(recording: Recording) -> Outcome:
     """Whether the quaternion is one, and whether it and the accelerometer agree on where down is."""
     state = recording.newest
     norm = float(np.linalg.norm(state.orientation))
     if abs(norm - 1.0) > _LENGTH_ERROR:
-        return failed(
-            "orientation", f"the quaternion has length {norm:.3f} instead of 1: the IMU is not ready, wait, try again"
-        )
+        return failed(f"the quaternion has length {norm:.3f} instead of 1: the IMU is not ready, wait, try again")
     down = projected_gravity(state.orientation)
     measured = -state.linear_acceleration / max(float(np.linalg.norm(state.linear_acceleration)), 1e-6)
     angle = float(np.arccos(np.clip(down @ measured, -1.0, 1.0)))
     if angle > _ANGLE_ERROR:
         return failed(
-            "orientation",
             f"quaternion and accelerometer differ by {np.degrees(angle):.0f} degrees on where down is: "
-            "let the robot rest; if it stays, the IMU's axes or its quaternion are not as this suite takes them",
+            "let the robot rest; if it stays, the IMU's axes or its quaternion are not as this suite takes them"
         )
     tilt = np.degrees(np.arccos(np.clip(-down[2], -1.0, 1.0)))
-    return ok("orientation", f"tilted by {tilt:.0f} degrees, accelerometer agrees within {np.degrees(angle):.1f}")
+    return ok(f"tilted by {tilt:.0f} degrees, accelerometer agrees within {np.degrees(angle):.1f}")
 
 
-def _check_gyroscope(recording: Recording) -> CheckResult:
+def _check_gyroscope(recording: Recording) -> Outcome:
     rate = float(np.max(np.abs(np.median([state.angular_velocity for state in recording.states], axis=0))))
     if rate > _STILL:
-        return warning("gyroscope", f"turns with {rate:.2f} rad/s: let the robot rest, or its gyroscope drifts")
-    return ok("gyroscope", f"at most {rate:.3f} rad/s")
+        return warning(f"turns with {rate:.2f} rad/s: let the robot rest, or its gyroscope drifts")
+    return ok(f"at most {rate:.3f} rad/s")
 
 
-def _check_temperatures(recording: Recording, robot: Robot) -> CheckResult:
+def _check_temperatures(recording: Recording, robot: Robot) -> Outcome:
     temperature = recording.newest.temperature
     if (hot := RobotChecks(robot).temperature(temperature)) is not None:
-        return (warning if hot.severity is Severity.WARNING else failed)("temperature", hot.reason)
+        return (warning if hot.severity is Severity.WARNING else failed)(hot.reason)
     if not temperature.any():
-        return warning("temperature", "every motor says 0 C: the boards behind it may be without power")
-    return ok("temperature", f"motors {temperature.min():.0f} to {temperature.max():.0f} C")
+        return warning("every motor reports 0 C: the boards behind it may be without power")
+    return ok(f"motors {temperature.min():.0f} to {temperature.max():.0f} C")
 
 
-def check_remote(recording: Recording) -> CheckResult:
+def check_remote(recording: Recording) -> Outcome:
     """Whether the remote is on and at rest."""
     raw = recording.newest.remote
     remote = decode_remote(raw)
     axes = {name: value for name in ("lx", "ly", "rx", "ry") if abs(value := getattr(remote, name)) > _DEAD_ZONE}
     if raw == bytes(REMOTE_BYTES):
-        return warning("remote", "says nothing: switch it on, its buttons are an emergency stop")
+        return warning("is off: switch it on, its buttons are an emergency stop")
     if remote.buttons or axes:
-        touched = ", ".join([*sorted(remote.buttons), *(f"{name} {value:+.2f}" for name, value in axes.items())])
-        return warning("remote", f"is touched ({touched}): let go of it before starting")
-    return ok("remote", "is received, and nobody touches it")
+        used = ", ".join([*sorted(remote.buttons), *(f"{name} {value:+.2f}" for name, value in axes.items())])
+        return warning(f"is in use ({used}): let go of it before starting")
+    return ok("is received, no button or stick is used")
 
 
-def _last_foreign(recording: Recording, unknown: str) -> str:
+def _sender(recording: Recording) -> str:
     sender = recording.counters.last_foreign
-    return "{}:{}".format(*sender) if sender else unknown
+    return "{}:{}".format(*sender) if sender else "another computer"
