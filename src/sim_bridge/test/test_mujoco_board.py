@@ -121,7 +121,7 @@ def test_a_push_moves_the_robot_and_a_reset_brings_it_back(board, client):
     [
         ("robot:=aligo", "known robots: a1, aliengo"),
         ("generation:=gen34", "parameter generation is 'gen34'; choose gen33 or gen38"),
-        ("address:=192.0.2.1", "the board cannot listen at 192.0.2.1:8007"),
+        ("address:=192.0.2.1", "192.0.2.1 is no address of this computer"),
     ],
 )
 def test_a_parameter_that_cannot_be_ends_it_with_one_sentence(start, parameter, sentence):

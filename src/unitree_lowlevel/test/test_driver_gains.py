@@ -19,9 +19,9 @@ def test_gains_come_from_the_policy_within_the_robots_bounds(bench):
 )
 def test_gains_beyond_the_bounds_are_refused_and_then_nothing_is_followed(bench, kp, kd):
     bench.awake()
-    told = bench.driver.set_gains(kp, kd)
-    assert told.startswith(("kp must be", "kd must be"))
-    assert told in bench.send(bench.position)
+    refusal = bench.driver.set_gains(kp, kd)
+    assert refusal.startswith(("kp must be", "kd must be"))
+    assert refusal in bench.send(bench.position)
     assert bench.driver.set_gains(30.0, 1.0) is None
     bench.run(0.1)
     assert bench.send(bench.position) is None

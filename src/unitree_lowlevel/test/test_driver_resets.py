@@ -31,7 +31,7 @@ def test_a_trip_is_left_only_through_reset_once_the_cause_has_gone(bench):
 
 
 def test_after_a_reset_targets_are_followed_only_after_a_pause(bench):
-    bench.following().driver.emergency_stop("somebody pressed the button")
+    bench.following().driver.emergency_stop("the button was pressed")
     bench.run(0.2, bench.position)
     assert bench.damped
     assert bench.driver.reset(bench.now).success

@@ -37,9 +37,9 @@ def test_what_is_wrong_with_a_state_trips(bench, name, seconds, fault):
     assert bench.driver.mode is DriverMode.TRIPPED
     assert bench.driver.trip.name == name
     assert bench.damped
-    told = bench.driver.take_events()
-    assert len(told) == 1, told
-    assert told[0].startswith(f"tripped: {name}: ")
+    lines = bench.driver.take_events()
+    assert len(lines) == 1, lines
+    assert lines[0].startswith(f"tripped: {name}: ")
 
 
 def test_a_blocked_joint_trips(bench):
@@ -132,7 +132,7 @@ def test_heat_is_warned_of_before_it_trips(bench):
     bench.run(1.0, bench.position)
     assert bench.driver.mode is DriverMode.FOLLOWING
     assert "rest soon" in bench.driver.warnings[0]
-    assert sum("rest soon" in told for told in bench.driver.take_events()) == 1
+    assert sum("rest soon" in line for line in bench.driver.take_events()) == 1
 
 
 @pytest.mark.parametrize("fault", [{"temperature": np.full(12, 95.0)}, {"remote": encode_remote(STOP)}])

@@ -15,10 +15,11 @@ import pytest
 from fcnet_core.robot import load_robot
 from fcnet_core.rotation import roll_pitch_yaw
 from unitree_lowlevel.codec import GEN33, GEN38, GENERATIONS, Generation, WireError, decode_state, encode_command
-from unitree_lowlevel.fake_board.board import FakeBoard, TransportError
+from unitree_lowlevel.fake_board.board import FakeBoard
 from unitree_lowlevel.fake_board.faults import BoardFaults
 from unitree_lowlevel.fake_board.physics import JointPhysics
 from unitree_lowlevel.messages import OFF, SERVO, LowCommand, LowState, RemoteState, decode_remote
+from unitree_lowlevel.transport import TransportError
 
 ALIENGO = load_robot("aliengo")
 PATIENCE = 20.0  # [s], for a loaded machine
@@ -34,7 +35,7 @@ HOLD = LowCommand(
 DAMP = replace(HOLD, stiffness=np.zeros(12))
 
 
-class Desk:
+class Rig:
     """A running board and a program's socket before it."""
 
     def __init__(self, **options: Any) -> None:
@@ -98,11 +99,11 @@ class Desk:
 
 
 @pytest.fixture
-def desk() -> Iterator[Callable[..., Desk]]:
+def rig() -> Iterator[Callable[..., Rig]]:
     with ExitStack() as stack:
 
-        def make(**options: Any) -> Desk:
-            made = Desk(**options)
+        def make(**options: Any) -> Rig:
+            made = Rig(**options)
             stack.callback(made.close)
             return made
 
@@ -110,49 +111,49 @@ def desk() -> Iterator[Callable[..., Desk]]:
 
 
 @pytest.mark.parametrize("generation", GENERATIONS.values(), ids=GENERATIONS)
-def test_it_says_nothing_before_a_command_and_then_500_states_a_second_with_its_own_time(desk, generation):
-    desk = desk(generation=generation)
-    assert desk.is_silent()
-    desk.send()
-    ticks = [desk.state().tick for _ in range(200)]
+def test_it_is_silent_before_a_command_and_then_500_states_a_second_with_its_own_time(rig, generation):
+    rig = rig(generation=generation)
+    assert rig.is_silent()
+    rig.send()
+    ticks = [rig.state().tick for _ in range(200)]
     assert set(np.diff(ticks)) == {2}  # milliseconds, none left out
-    assert desk.sender == desk.board.address
+    assert rig.sender == rig.board.address
 
 
-def test_a_board_that_only_answers_sends_one_state_for_each_command(desk):
-    desk = desk(free_running=False)
+def test_a_board_that_only_answers_sends_one_state_for_each_command(rig):
+    rig = rig(free_running=False)
     for _ in range(20):
-        desk.send()
-        desk.state()
-    assert desk.is_silent()
-    assert desk.board.states_sent == 20
+        rig.send()
+        rig.state()
+    assert rig.is_silent()
+    assert rig.board.states_sent == 20
 
 
-def test_states_go_to_whoever_sent_the_last_good_command(desk):
-    desk = desk()
-    desk.send()
-    desk.state()
+def test_states_go_to_whoever_sent_the_last_good_command(rig):
+    rig = rig()
+    rig.send()
+    rig.state()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
         other.settimeout(PATIENCE)
-        other.sendto(b"hello", desk.board.address)
-        desk.state()
-        other.sendto(encode_command(GEN33, HOLD), desk.board.address)
+        other.sendto(b"hello", rig.board.address)
+        rig.state()
+        other.sendto(encode_command(GEN33, HOLD), rig.board.address)
         decode_state(GEN33, other.recv(2048))
-        assert desk.is_silent()
+        assert rig.is_silent()
 
 
-def test_joints_follow_the_command_and_their_torque_ends_at_the_robots_limit(desk):
-    desk = desk()
-    desk.send()
-    far = desk.state()
+def test_joints_follow_the_command_and_their_torque_ends_at_the_robots_limit(rig):
+    rig = rig()
+    rig.send()
+    far = rig.state()
     limit = ALIENGO.torque_limit + 1 / 256
     assert (np.abs(far.torque) <= limit).all()
-    near = desk.until(lambda state: bool(np.allclose(state.position, ALIENGO.stand_pose, atol=0.01)))
+    near = rig.until(lambda state: bool(np.allclose(state.position, ALIENGO.stand_pose, atol=0.01)))
     assert (near.mode == SERVO).all()
 
 
-def test_the_board_holds_the_last_command_for_ever_or_as_long_as_it_is_told(desk):
-    forever, briefly = desk(), desk(command_timeout=0.05)
+def test_the_board_holds_the_last_command_for_ever_or_for_its_timeout(rig):
+    forever, briefly = rig(), rig(command_timeout=0.05)
     for each in (forever, briefly):
         each.send(replace(HOLD, velocity=np.full(12, 1.0), stiffness=np.zeros(12)))
     time.sleep(0.2)
@@ -168,35 +169,35 @@ def test_the_board_holds_the_last_command_for_ever_or_as_long_as_it_is_told(desk
         (lambda good: encode_command(GEN38, HOLD), "generation"),
     ],
 )
-def test_bad_commands_are_counted_and_move_nothing(desk, damage, kind):
-    desk = desk()
-    desk.send(DAMP)
-    resting = desk.state().position
-    desk.send_bytes(damage(encode_command(GEN33, HOLD)))
-    desk.new_state()
+def test_bad_commands_are_counted_and_move_nothing(rig, damage, kind):
+    rig = rig()
+    rig.send(DAMP)
+    resting = rig.state().position
+    rig.send_bytes(damage(encode_command(GEN33, HOLD)))
+    rig.new_state()
     deadline = time.monotonic() + PATIENCE
-    while not desk.board.commands.bad:
+    while not rig.board.commands.bad:
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    assert desk.board.commands.bad == {kind: 1}
-    np.testing.assert_allclose(desk.new_state().position, resting, atol=0.01)
+    assert rig.board.commands.bad == {kind: 1}
+    np.testing.assert_allclose(rig.new_state().position, resting, atol=0.01)
 
 
-def test_two_boards_cannot_listen_at_one_address(desk):
-    desk = desk()
-    with pytest.raises(TransportError, match="the board cannot listen at"):
-        FakeBoard(GEN33, JointPhysics(ALIENGO), desk.board.address)
+def test_two_boards_cannot_listen_at_one_address(rig):
+    rig = rig()
+    with pytest.raises(TransportError, match="is in use"):
+        FakeBoard(GEN33, JointPhysics(ALIENGO), rig.board.address)
 
 
-def test_a_restart_begins_the_boards_time_again_and_waits_for_a_command(desk):
-    desk = desk()
-    desk.send()
-    desk.until(lambda state: state.tick > 1500)
-    desk.board.restart()
+def test_a_restart_begins_the_boards_time_again_and_waits_for_a_command(rig):
+    rig = rig()
+    rig.send()
+    rig.until(lambda state: state.tick > 1500)
+    rig.board.restart()
     time.sleep(0.1)
-    assert desk.is_silent()
-    desk.send()
-    assert desk.state().tick < 1500
+    assert rig.is_silent()
+    rig.send()
+    assert rig.state().tick < 1500
 
 
 def _tilt(state: LowState) -> float:
@@ -227,118 +228,118 @@ CONTENT_FAULTS: dict[str, tuple[dict[str, Any], Callable[[LowState], bool]]] = {
 
 
 @pytest.mark.parametrize(("fault", "shows"), CONTENT_FAULTS.values(), ids=CONTENT_FAULTS)
-def test_faults_of_content_come_and_go(desk, fault, shows):
-    desk = desk()
-    desk.send(DAMP)
-    assert not shows(desk.state())
-    desk.board.faults = BoardFaults(**fault)
-    desk.until(shows)
-    desk.board.faults = BoardFaults()
-    desk.until(lambda state: not shows(state))
+def test_faults_of_content_come_and_go(rig, fault, shows):
+    rig = rig()
+    rig.send(DAMP)
+    assert not shows(rig.state())
+    rig.board.faults = BoardFaults(**fault)
+    rig.until(shows)
+    rig.board.faults = BoardFaults()
+    rig.until(lambda state: not shows(state))
 
 
-def test_a_spike_may_be_in_some_states_only(desk):
-    desk = desk(faults=BoardFaults(velocity_spike=50.0, spike_share=0.3))
-    desk.send(DAMP)
-    spikes = [np.abs(desk.state().velocity).max() > 40.0 for _ in range(300)]
+def test_a_spike_may_be_in_some_states_only(rig):
+    rig = rig(faults=BoardFaults(velocity_spike=50.0, spike_share=0.3))
+    rig.send(DAMP)
+    spikes = [np.abs(rig.state().velocity).max() > 40.0 for _ in range(300)]
     assert 0.1 < np.mean(spikes) < 0.5
 
 
 @pytest.mark.parametrize(
     ("fault", "kind"), [("not_finite", "not_finite"), ("other_generation", "generation"), ("corruption", "checksum")]
 )
-def test_faults_that_a_bridge_must_refuse_come_and_go(desk, fault, kind):
-    desk = desk()
-    desk.send()
-    desk.state()
-    desk.board.faults = BoardFaults(**{fault: True})
+def test_faults_that_a_bridge_must_refuse_come_and_go(rig, fault, kind):
+    rig = rig()
+    rig.send()
+    rig.state()
+    rig.board.faults = BoardFaults(**{fault: True})
     with pytest.raises(WireError) as caught:
         while True:
-            desk.state()
+            rig.state()
     assert caught.value.kind == kind
-    desk.board.faults = BoardFaults()
+    rig.board.faults = BoardFaults()
     time.sleep(0.1)
-    desk.drain()
-    desk.state()
+    rig.drain()
+    rig.state()
 
 
-def test_silence_comes_and_goes(desk):
-    desk = desk()
-    desk.send()
-    desk.state()
-    desk.board.faults = BoardFaults(silence=True)
-    assert desk.is_silent()
-    desk.board.faults = BoardFaults()
-    desk.state()
+def test_silence_comes_and_goes(rig):
+    rig = rig()
+    rig.send()
+    rig.state()
+    rig.board.faults = BoardFaults(silence=True)
+    assert rig.is_silent()
+    rig.board.faults = BoardFaults()
+    rig.state()
 
 
-def test_a_frozen_tick_leaves_the_sensors_alive_and_a_frozen_state_the_tick(desk):
-    desk = desk()
-    desk.send(DAMP)
-    desk.board.faults = BoardFaults(frozen_tick=True)
-    first, second = desk.new_state(), desk.new_state()
+def test_a_frozen_tick_leaves_the_sensors_alive_and_a_frozen_state_the_tick(rig):
+    rig = rig()
+    rig.send(DAMP)
+    rig.board.faults = BoardFaults(frozen_tick=True)
+    first, second = rig.new_state(), rig.new_state()
     assert first.tick == second.tick
     assert (first.angular_velocity != second.angular_velocity).any()
-    desk.board.faults = BoardFaults(frozen_state=True)
-    first, second = desk.new_state(), desk.new_state()
+    rig.board.faults = BoardFaults(frozen_state=True)
+    first, second = rig.new_state(), rig.new_state()
     assert first.tick < second.tick
     for name in ("position", "velocity", "torque", "angular_velocity", "linear_acceleration"):
         np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
 
 
-def test_a_foreign_source_sends_plausible_states_from_a_port_of_its_own_even_when_the_board_is_silent(desk):
-    desk = desk(faults=BoardFaults(foreign_source=True, silence=True))
-    desk.send()
-    state = desk.state()
+def test_a_foreign_source_sends_plausible_states_from_a_port_of_its_own_even_when_the_board_is_silent(rig):
+    rig = rig(faults=BoardFaults(foreign_source=True, silence=True))
+    rig.send()
+    state = rig.state()
     assert ((state.position > ALIENGO.lower) & (state.position < ALIENGO.upper)).all()
-    assert desk.sender is not None
-    assert desk.sender[0] == desk.board.address[0]
-    assert desk.sender[1] != desk.board.address[1]
+    assert rig.sender is not None
+    assert rig.sender[0] == rig.board.address[0]
+    assert rig.sender[1] != rig.board.address[1]
 
 
-def test_a_blocked_joint_does_not_follow_and_does_again_when_freed(desk):
-    desk = desk(faults=BoardFaults(blocked_joint="FL_thigh_joint"))
-    desk.send(DAMP)
-    desk.new_state()
-    desk.send(HOLD)
+def test_a_blocked_joint_does_not_follow_and_does_again_when_freed(rig):
+    rig = rig(faults=BoardFaults(blocked_joint="FL_thigh_joint"))
+    rig.send(DAMP)
+    rig.new_state()
+    rig.send(HOLD)
     others = [joint for joint in range(12) if joint != 4]
     target = ALIENGO.stand_pose
-    state = desk.until(lambda state: bool(np.allclose(state.position[others], target[others], atol=0.01)))
+    state = rig.until(lambda state: bool(np.allclose(state.position[others], target[others], atol=0.01)))
     assert state.position[4] == pytest.approx(ALIENGO.lie_pose[4], abs=0.02)
-    desk.board.faults = BoardFaults()
-    desk.until(lambda state: bool(np.allclose(state.position, target, atol=0.01)))
+    rig.board.faults = BoardFaults()
+    rig.until(lambda state: bool(np.allclose(state.position, target, atol=0.01)))
 
 
-def test_a_dead_motor_says_so_and_has_no_torque_while_the_others_follow(desk):
-    desk = desk(faults=BoardFaults(dead_motor="FL_thigh_joint"))
-    desk.send(HOLD)
+def test_a_dead_motor_says_so_and_has_no_torque_while_the_others_follow(rig):
+    rig = rig(faults=BoardFaults(dead_motor="FL_thigh_joint"))
+    rig.send(HOLD)
     others = [joint for joint in range(12) if joint != 4]
     target = ALIENGO.stand_pose
-    state = desk.until(lambda state: bool(np.allclose(state.position[others], target[others], atol=0.01)))
+    state = rig.until(lambda state: bool(np.allclose(state.position[others], target[others], atol=0.01)))
     assert (state.mode[4], state.torque[4]) == (OFF, 0.0)
     assert (state.mode[others] == SERVO).all()
     assert state.position[4] == pytest.approx(ALIENGO.lie_pose[4], abs=0.02)
-    desk.board.faults = BoardFaults()
-    desk.send(HOLD)
-    desk.until(lambda state: bool(np.allclose(state.position, target, atol=0.01)))
+    rig.board.faults = BoardFaults()
+    rig.send(HOLD)
+    rig.until(lambda state: bool(np.allclose(state.position, target, atol=0.01)))
 
 
-def test_lost_commands_are_in_the_log_but_move_nothing(desk):
-    desk = desk(faults=BoardFaults(loss=1.0))
-    desk.send()
-    assert desk.is_silent()
-    assert desk.board.commands.count == 1
-    assert desk.board.client is None
+def test_lost_commands_are_in_the_log_but_move_nothing(rig):
+    rig = rig(faults=BoardFaults(loss=1.0))
+    rig.send()
+    assert rig.is_silent()
+    assert rig.board.commands.count == 1
+    assert rig.board.client is None
 
 
-def test_lost_and_doubled_states_keep_their_shares(desk):
-    desk = desk()
-    desk.send()
-    desk.state()
-    desk.board.faults = BoardFaults(loss=0.3, duplicates=0.5)
+def test_lost_and_doubled_states_keep_their_shares(rig):
+    rig = rig()
+    rig.send()
+    rig.state()
+    rig.board.faults = BoardFaults(loss=0.3, duplicates=0.5)
     time.sleep(0.05)
-    desk.drain()
-    ticks = np.array([desk.state().tick for _ in range(600)])
+    rig.drain()
+    ticks = np.array([rig.state().tick for _ in range(600)])
     times = {tick: int((ticks == tick).sum()) for tick in ticks}
     possible = (ticks.max() - ticks.min()) / 2 + 1
     assert 0.55 < len(times) / possible < 0.85

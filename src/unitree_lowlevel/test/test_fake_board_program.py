@@ -92,7 +92,7 @@ def test_a_port_in_use_is_one_sentence(start):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
         taken.bind(("127.0.0.1", 0))
         program = start("--port", str(taken.getsockname()[1]))
-        program.until("fake_board: the board cannot listen at .*choose another")
+        program.until("fake_board: UDP port .* is in use: .*stop it first")
         assert program.process.wait(PATIENCE) == 1
 
 

@@ -125,7 +125,7 @@ def test_states_are_fresh_by_new_ticks_alone(state_of, robot):
     assert "because of this" in watch.check(10.0, "because of this").reason
     assert watch.update(Reception(noisy(state_of, robot, 5), 10.0))
     assert watch.check(10.04) is None
-    assert watch.check(10.06) is None  # nobody has looked for a new one yet
+    assert watch.check(10.06) is None  # no new one has been looked for yet
     for _ in range(6):
         assert not watch.update(None)
     assert watch.check(10.06).reason.startswith("no state for 0.06 s")
@@ -238,10 +238,10 @@ def test_network_events_are_reported_for_a_while():
     counters.foreign, counters.last_foreign = 3, ("10.0.0.9", 8007)
     counters.send_errors = 1
     watch.update(1.1, counters)
-    told = {finding.name: finding for finding in watch.check(1.2, counters)}
-    assert set(told) == {"rejected_packets", "foreign_packets", "unsent_commands"}
-    assert "10.0.0.9:8007" in told["foreign_packets"].reason
-    assert all(finding.severity is Severity.WARNING for finding in told.values())
+    found = {finding.name: finding for finding in watch.check(1.2, counters)}
+    assert set(found) == {"rejected_packets", "foreign_packets", "unsent_commands"}
+    assert "10.0.0.9:8007" in found["foreign_packets"].reason
+    assert all(finding.severity is Severity.WARNING for finding in found.values())
     assert watch.rejection(1.2, counters) == "the checksum is wrong"
     assert watch.check(2.2, counters) == []
     assert watch.rejection(2.2, counters) is None

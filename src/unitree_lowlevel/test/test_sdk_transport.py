@@ -12,7 +12,7 @@ from unitree_lowlevel.messages import LowCommand, LowState
 from unitree_lowlevel.sdk_transport import SdkTransport, find_sdk
 from unitree_lowlevel.transport import TransportError
 
-# What the vendor's module does to the process when a port is taken or there is no route, and the names it is told by.
+# What the vendor's module does to the process when a port is taken or there is no route, and the sentences that say so.
 STAND_IN = """
 class UDP:
     def __init__(self, *arguments):

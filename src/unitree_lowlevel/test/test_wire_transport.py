@@ -65,7 +65,7 @@ send(1)
 
 
 class Board:
-    """A robot's end of the wire: what it is told to send, it sends."""
+    """A robot's end of the wire: sends and receives datagrams."""
 
     def __init__(self, generation):
         self.generation = generation
@@ -229,7 +229,7 @@ def test_a_board_that_is_gone_stops_neither_sending_nor_receiving(transport, boa
 
 
 def test_refusals_are_counted_and_survived(transport, board):
-    """Linux tells a connected socket when nobody listens at the other end, at the next call, whichever that is."""
+    """Linux reports to a connected socket, at its next call, that the other port is closed."""
     transport._socket.connect(board.address)
     board.socket.close()
     for _ in range(10):
@@ -244,8 +244,8 @@ def test_a_network_that_goes_away_is_counted_and_survived():
     if subprocess.run([*OWN_NETWORK, "ip", "link"], capture_output=True, check=False).returncode:
         pytest.skip("this machine does not let a program have a network of its own (unshare -rn, ip)")
     program = [*OWN_NETWORK, sys.executable, "-c", NETWORK_GOES_AWAY]
-    told = subprocess.run(program, capture_output=True, text=True, check=True)
-    assert told.stdout.splitlines() == ["1 0", "1 3", "2 3"]
+    finished = subprocess.run(program, capture_output=True, text=True, check=True)
+    assert finished.stdout.splitlines() == ["1 0", "1 3", "2 3"]
 
 
 def test_two_bridges_at_once_are_refused(transport, board):

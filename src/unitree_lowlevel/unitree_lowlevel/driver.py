@@ -48,7 +48,7 @@ class Response:
 
 
 class EventLog:
-    """Log lines until somebody takes them: every event, and a warning once."""
+    """Log lines until they are taken: every event, and a warning once."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import time
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -23,15 +22,7 @@ from unitree_lowlevel.codec import (
     wire_values,
 )
 from unitree_lowlevel.messages import OFF, LowCommand, LowState
-from unitree_lowlevel.transport import (
-    LOCAL_PORT,
-    Address,
-    Reception,
-    TickAge,
-    TickOrder,
-    TransportCounters,
-    TransportError,
-)
+from unitree_lowlevel.transport import LOCAL_PORT, Address, Reception, TransportCounters, TransportError
 from unitree_lowlevel.udp_transport import check_port_free, check_target
 
 _MODULES = ("unitree_legged_sdk.robot_interface", "robot_interface")  # the wheel's name, and that of own builds
@@ -105,7 +96,6 @@ class SdkTransport:
         self._target = target
         self._local_port = local_port
         self._connection: Any = None
-        self._order = TickOrder()
 
     def open(self) -> None:
         sdk = find_sdk()
@@ -122,7 +112,6 @@ class SdkTransport:
         for motor in motors:
             motor.mode, motor.q, motor.dq = OFF, 0.0, 0.0
         self._motors = motors[:MOTORS]
-        self._order = TickOrder()
         self.counters = TransportCounters()
 
     def send(self, command: LowCommand) -> None:
@@ -152,9 +141,7 @@ class SdkTransport:
         except WireError as error:
             self.counters.reject(error)
             return None
-        age = self._order.classify(state.tick)
-        self.counters.count(age)
-        return None if age is TickAge.OLD else Reception(state, time.monotonic())
+        return self.counters.accept(state)
 
     def close(self) -> None:
         self._connection = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
@@ -37,42 +38,6 @@ class TickAge(Enum):
     RESTART = "restart"
 
 
-@dataclass
-class TransportCounters:
-    """Datagrams since the transport was opened.
-
-    received: good states, whatever their age; duplicates: those with the tick of the newest; old: those with an
-    earlier tick, overtaken on the way; restarts: those that were the first after the robot's tick began anew.
-    rejected: datagrams of the robot that were no good states, by WireError kind, and last_rejection, the latest in
-    words. foreign: datagrams of other senders, and last_foreign, the latest of them. send_errors, receive_errors:
-    datagrams lost to errors of the network.
-    """
-
-    received: int = 0
-    sent: int = 0
-    send_errors: int = 0
-    receive_errors: int = 0
-    rejected: dict[str, int] = field(default_factory=dict)
-    last_rejection: str = ""
-    foreign: int = 0
-    last_foreign: Address | None = None
-    duplicates: int = 0
-    old: int = 0
-    restarts: int = 0
-
-    def reject(self, error: WireError) -> None:
-        """Count one datagram that was no good state."""
-        self.rejected[error.kind] = self.rejected.get(error.kind, 0) + 1
-        self.last_rejection = str(error)
-
-    def count(self, age: TickAge) -> None:
-        """Count one good state of this age."""
-        self.received += 1
-        self.duplicates += age is TickAge.DUPLICATE
-        self.old += age is TickAge.OLD
-        self.restarts += age is TickAge.RESTART
-
-
 class TickOrder:
     """Separates overtaken states from new ones by the board's tick, a 32-bit number that wraps round.
 
@@ -99,6 +64,45 @@ class TickOrder:
     def _accept(self, tick: int, age: TickAge) -> TickAge:
         self._newest, self._early, self._run = tick, None, 0
         return age
+
+
+@dataclass
+class TransportCounters:
+    """Datagrams since the transport was opened.
+
+    received: good states, whatever their age; duplicates: those with the tick of the newest; old: those with an
+    earlier tick, overtaken on the way; restarts: those that were the first after the robot's tick began anew.
+    rejected: datagrams of the robot that were no good states, by WireError kind, and last_rejection, the latest in
+    words. foreign: datagrams of other senders, and last_foreign, the latest of them. send_errors, receive_errors:
+    datagrams lost to errors of the network.
+    """
+
+    received: int = 0
+    sent: int = 0
+    send_errors: int = 0
+    receive_errors: int = 0
+    rejected: dict[str, int] = field(default_factory=dict)
+    last_rejection: str = ""
+    foreign: int = 0
+    last_foreign: Address | None = None
+    duplicates: int = 0
+    old: int = 0
+    restarts: int = 0
+    _order: TickOrder = field(default_factory=TickOrder)
+
+    def reject(self, error: WireError) -> None:
+        """Count one datagram that was no good state."""
+        self.rejected[error.kind] = self.rejected.get(error.kind, 0) + 1
+        self.last_rejection = str(error)
+
+    def accept(self, state: LowState) -> Reception | None:
+        """Count one good state; the state as it is read now, or None where it was overtaken on the way."""
+        age = self._order.classify(state.tick)
+        self.received += 1
+        self.duplicates += age is TickAge.DUPLICATE
+        self.old += age is TickAge.OLD
+        self.restarts += age is TickAge.RESTART
+        return None if age is TickAge.OLD else Reception(state, time.monotonic())
 
 
 class Transport(Protocol):

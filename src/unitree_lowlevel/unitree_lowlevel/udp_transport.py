@@ -5,19 +5,10 @@ from __future__ import annotations
 import errno
 import ipaddress
 import socket
-import time
 
 from unitree_lowlevel.codec import Generation, WireError, decode_state, encode_command
 from unitree_lowlevel.messages import LowCommand
-from unitree_lowlevel.transport import (
-    LOCAL_PORT,
-    Address,
-    Reception,
-    TickAge,
-    TickOrder,
-    TransportCounters,
-    TransportError,
-)
+from unitree_lowlevel.transport import LOCAL_PORT, Address, Reception, TransportCounters, TransportError
 
 LONGEST_DATAGRAM = 2048  # bytes; a longer datagram is cut here and refused for its size
 _MOST_PER_CALL = 256  # more than a socket's buffer holds of states; a flood must not keep the caller
@@ -38,13 +29,11 @@ class WireTransport:
         self._target = target
         self._requested_port = local_port
         self._socket: socket.socket | None = None
-        self._order = TickOrder()
 
     def open(self) -> None:
         self.close()
         self._target = check_target(self._target, self._requested_port)
         self._socket = bound_socket(self._requested_port)
-        self._order = TickOrder()
         self.counters = TransportCounters()
 
     @property
@@ -84,13 +73,10 @@ class WireTransport:
             self.counters.last_foreign = source
             return None
         try:
-            state = decode_state(self._generation, datagram)
+            return self.counters.accept(decode_state(self._generation, datagram))
         except WireError as error:
             self.counters.reject(error)
             return None
-        age = self._order.classify(state.tick)
-        self.counters.count(age)
-        return None if age is TickAge.OLD else Reception(state, time.monotonic())
 
     def _open_socket(self) -> socket.socket:
         if self._socket is None:
@@ -152,7 +138,7 @@ def bound_socket(port: int, host: str = "") -> socket.socket:
         bound.bind((host, port))
     except OSError as error:
         bound.close()
-        raise TransportError(_not_bound(port, error)) from error
+        raise TransportError(_not_bound(host, port, error)) from error
     return bound
 
 
@@ -187,12 +173,14 @@ def _check_port(port: int, lowest: int) -> None:
         raise TransportError(f"a UDP port is a number from {lowest} to {_HIGHEST_PORT}, not {port}: correct it")
 
 
-def _not_bound(port: int, error: OSError) -> str:
+def _not_bound(host: str, port: int, error: OSError) -> str:
     if isinstance(error, PermissionError):
         return f"UDP port {port} needs privileges: choose a local port of 1024 or above, as 8080"
+    if error.errno == errno.EADDRNOTAVAIL:
+        return f"{host} is no address of this computer: choose one of its own, or 127.0.0.1"
     if error.errno == errno.EADDRINUSE:
         return (
-            f"UDP port {port} is in use: another bridge or a program of the vendor's SDK is running; stop it first "
+            f"UDP port {port} is in use: another bridge or a program of the vendor is running; stop it first "
             f"(`ss -ulpn sport = :{port}` names it)"
         )
     return f"UDP port {port} cannot be opened ({error.strerror}): choose another local port"

@@ -1,1 +1,1 @@
-"""A motor board for the desk: the real protocol over UDP, with simulated joints and faults behind it."""
+"""A simulated motor board: the real protocol over UDP, with simulated joints and faults behind it."""

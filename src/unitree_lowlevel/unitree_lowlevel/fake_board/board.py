@@ -1,4 +1,4 @@
-"""A motor board for the desk: speaks the real protocol over UDP, with physics and faults behind it."""
+"""A simulated motor board: speaks the real protocol over UDP, with physics and faults behind it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from unitree_lowlevel.fake_board.faults import (
 )
 from unitree_lowlevel.fake_board.physics import BoardPhysics
 from unitree_lowlevel.messages import LowCommand, LowState, encode_remote
-from unitree_lowlevel.transport import Address, TransportError
-from unitree_lowlevel.udp_transport import LONGEST_DATAGRAM
+from unitree_lowlevel.transport import Address
+from unitree_lowlevel.udp_transport import LONGEST_DATAGRAM, bound_socket
 
 PERIOD = 0.002  # [s]
 MILLISECONDS = 1000.0  # ticks per second; whether real boards count milliseconds or microseconds is not known
@@ -42,9 +42,7 @@ class StateSender:
         self._other = next(other for other in GENERATIONS.values() if other is not generation)
         self._rng = np.random.default_rng(seed)
         self._line: Channel[tuple[bytes, Address]] = Channel(seed + 1)
-        self._foreign = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._foreign.setblocking(False)
-        self._foreign.bind((endpoint.getsockname()[0], 0))
+        self._foreign = bound_socket(0, endpoint.getsockname()[0])
 
     @property
     def next_due(self) -> float:
@@ -114,7 +112,7 @@ class FakeBoard:
         self._blocked: str | None = None
         self._distortion = StateDistortion(physics.robot, seed)
         self._arriving: Channel[tuple[LowCommand, Address]] = Channel(seed + 1)
-        self._socket = _bound(address)
+        self._socket = bound_socket(address[1], address[0])
         self._sender = StateSender(self._socket, generation, seed + 2)
         self._pacer: Pacer | None = None  # time begins with the first cycle
         self._stopping = threading.Event()
@@ -148,7 +146,7 @@ class FakeBoard:
         return 0.0 if self._pacer is None else self._pacer.measured_rate() * PERIOD
 
     def restart(self) -> None:
-        """Begin again as after a loss of power: time at 0, no command, nobody to send states to."""
+        """Begin again as after a loss of power: time at 0, no command, no client."""
         self._restart = True
 
     def start(self) -> None:
@@ -255,20 +253,6 @@ class FakeBoard:
         self._sender.send(self._distortion.distort(true, faults), self.client, now, faults)
         if faults.foreign_source:
             self._sender.send_foreign(foreign_state(true), self.client)
-
-
-def _bound(address: Address) -> socket.socket:
-    endpoint = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    endpoint.setblocking(False)
-    try:
-        endpoint.bind(address)
-    except OSError as error:
-        endpoint.close()
-        raise TransportError(
-            f"the board cannot listen at {address[0]}:{address[1]} ({error.strerror}); "
-            "end the program that does, or choose another address or port"
-        ) from error
-    return endpoint
 
 
 def _send(endpoint: socket.socket, datagram: bytes, client: Address) -> None:

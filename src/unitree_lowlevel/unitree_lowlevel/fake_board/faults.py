@@ -10,10 +10,10 @@ from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, Generic, TypeVar
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from fcnet_core.robot import JOINT_NAMES, Robot
-from fcnet_core.rotation import matrix_from_xyzw
-from unitree_lowlevel.messages import BUTTONS, OFF, STICKS, Array, LowCommand, LowState, RemoteState
+from unitree_lowlevel.messages import BUTTONS, OFF, STICKS, LowCommand, LowState, RemoteState
 
 OVERTAKEN = 0.005  # [s] by which a packet is held back for later ones to overtake it
 OUTSIDE = 0.3  # [rad] beyond its upper limit where `outside_limits` puts every calf
@@ -262,14 +262,7 @@ def foreign_state(state: LowState) -> LowState:
 
 
 def _tilted(state: LowState, roll: float, pitch: float) -> LowState:
-    about_x = np.array([np.sin(0.5 * roll), 0.0, 0.0, np.cos(0.5 * roll)])
-    about_y = np.array([0.0, np.sin(0.5 * pitch), 0.0, np.cos(0.5 * pitch)])
-    orientation = _product(_product(about_y, about_x), state.orientation)
-    acceleration = matrix_from_xyzw(orientation).T @ matrix_from_xyzw(state.orientation) @ state.linear_acceleration
-    return replace(state, orientation=orientation, linear_acceleration=acceleration)
-
-
-def _product(left: Array, right: Array) -> Array:
-    """The rotation `right` followed by `left`, quaternions (4,) x, y, z, w."""
-    vector = left[3] * right[:3] + right[3] * left[:3] + np.cross(left[:3], right[:3])
-    return np.append(vector, left[3] * right[3] - left[:3] @ right[:3])
+    level = Rotation.from_quat(state.orientation)
+    tilted = Rotation.from_euler("xy", (roll, pitch)) * level
+    acceleration = (tilted.inv() * level).apply(state.linear_acceleration)
+    return replace(state, orientation=tilted.as_quat(), linear_acceleration=acceleration)

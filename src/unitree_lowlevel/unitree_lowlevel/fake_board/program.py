@@ -1,4 +1,4 @@
-"""The program `fake_board`: a motor board for the desk, with faults that are switched on and off by typing."""
+"""The program `fake_board`: a simulated motor board, with faults that are switched on and off by typing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from unitree_lowlevel.fake_board.physics import JointPhysics
 from unitree_lowlevel.messages import STICKS, RemoteState
 from unitree_lowlevel.transport import TransportError
 
-DESCRIPTION = """A motor board for the desk in place of {robot}: Unitree's low-level protocol over UDP, with 12 joints
+DESCRIPTION = """A simulated motor board in place of {robot}'s: Unitree's low-level protocol over UDP, with 12 joints
 that weigh nothing behind it. Faults are given as options, or typed while it runs: `help` shows them."""
 HELP = """Typed commands:
   <fault> <value>, or <fault> off; the faults:

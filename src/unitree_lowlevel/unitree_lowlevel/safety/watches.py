@@ -134,7 +134,7 @@ class LinkWatch:
         if recent - {NOT_FINITE, FOREIGN, UNSENT}:
             findings.append(Finding(REJECTED, counters.last_rejection, Severity.WARNING))
         if FOREIGN in recent:
-            sender = "somebody" if counters.last_foreign is None else "{}:{}".format(*counters.last_foreign)
+            sender = "another computer" if counters.last_foreign is None else "{}:{}".format(*counters.last_foreign)
             reason = f"packets of {sender} are ignored; is another bridge running?"
             findings.append(Finding(FOREIGN, reason, Severity.WARNING))
         if UNSENT in recent:
