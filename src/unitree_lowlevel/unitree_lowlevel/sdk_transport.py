@@ -41,6 +41,14 @@ class SdkModule:
     module: ModuleType
     generation: Generation
 
+    def require(self, generation: Generation) -> None:
+        """Raise TransportError where the module speaks another generation."""
+        if self.generation is not generation:
+            raise TransportError(
+                f"the installed {self.module.__name__} speaks {self.generation.name}, not this robot's "
+                f"{generation.name}: set the transport to wire"
+            )
+
     def connect(self, target: Address, local_port: int) -> Any:
         """The module's UDP object; it ends the process where the port is in use or there is no route: check first."""
         host, port = target
@@ -99,11 +107,7 @@ class SdkTransport:
 
     def open(self) -> None:
         sdk = find_sdk()
-        if sdk.generation is not self._generation:
-            raise TransportError(
-                f"the installed {sdk.module.__name__} speaks {sdk.generation.name}, not this robot's "
-                f"{self._generation.name}: set the transport to wire"
-            )
+        sdk.require(self._generation)
         self._connection = _connect(sdk, check_target(self._target, self._local_port), self._local_port)
         self._command, self._state = sdk.module.LowCmd(), sdk.module.LowState()
         self._connection.InitCmdData(self._command)

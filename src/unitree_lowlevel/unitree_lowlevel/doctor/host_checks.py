@@ -74,11 +74,11 @@ def check_sdk(transport: str, generation: Generation) -> Outcome:
     needed = transport == "sdk"
     try:
         sdk = find_sdk()
+        if needed:
+            sdk.require(generation)
     except TransportError as error:
         return failed(str(error)) if needed else ok("none installed, and none needed for wire")
     found = f"{sdk.module.__name__} speaks {sdk.generation.name}"
-    if needed and sdk.generation is not generation:
-        return failed(f"{found}, this robot {generation.name}: use --transport wire, or install the robot's SDK")
     return ok(found if needed else f"{found}, not needed for wire")
 
 

@@ -26,6 +26,7 @@ _ANGLE_ERROR = 0.15  # [rad] between quaternion and accelerometer on where down 
 _STILL = 0.1  # [rad/s] of a gyroscope at rest
 _CALM = 1.0  # [rad/s] of a joint at rest
 _DEAD_ZONE = 0.1  # of a stick
+_USE_CABLE = "use the cable, not Wi-Fi, and see whether this computer is busy"
 _REJECTIONS = {
     "checksum": "with a wrong checksum: look at cable and plugs, and whether generation is right",
     "size": "of an unknown size: something else than a robot's low level answers on this port",
@@ -104,10 +105,9 @@ def _check_rate(recording: Recording) -> Outcome:
     found = f"{rate:.0f} states a second for {sent:.0f} commands"
     if rate >= _GOOD_RATE:
         return ok(found)
-    advice = "use the cable, not Wi-Fi, and see whether this computer is busy"
     if rate >= _LOWEST_RATE:
-        return warning(f"{found}, {1 / PERIOD:.0f} would be right: {advice}")
-    return failed(f"{found}, at least {_LOWEST_RATE:.0f} are needed: {advice}")
+        return warning(f"{found}, {1 / PERIOD:.0f} would be right: {_USE_CABLE}")
+    return failed(f"{found}, at least {_LOWEST_RATE:.0f} are needed: {_USE_CABLE}")
 
 
 def _check_loss(recording: Recording, robot: Robot) -> Outcome:
@@ -148,7 +148,7 @@ def check_round_trip(recording: Recording) -> Outcome:
     half, most = np.quantile(times, (0.5, 0.99))
     found = f"p50 {half:.1f}, p99 {most:.1f} ms from a command to its answer"
     if most > _SLOW_ANSWER:
-        return warning(f"{found}: use the cable, not Wi-Fi, and see whether this computer is busy")
+        return warning(f"{found}: {_USE_CABLE}")
     return ok(found)
 
 

@@ -95,9 +95,8 @@ def _parser(robot: str) -> argparse.ArgumentParser:
 
 
 def _faults(options: argparse.Namespace) -> BoardFaults:
-    names = {fault.name for fault in fault_fields()}
     given: dict[str, Any] = {
-        name: value for name, value in vars(options).items() if name in names and value is not None
+        fault.name: value for fault in fault_fields() if (value := getattr(options, fault.name)) is not None
     }
     if options.tilt is not None:
         given["tilt"] = tuple(options.tilt)

@@ -125,22 +125,22 @@ class LinkWatch:
     def check(self, now: float, counters: TransportCounters) -> list[Finding]:
         """What has happened lately; values that are not finite, which the codec refuses, are no reason to go on."""
         recent = self._recent(now)
-        findings: list[Finding] = []
         if not recent:
-            return findings
-        if NOT_FINITE in recent:
-            reason = "the robot sends values that are not finite numbers; restart the robot"
-            findings.append(Finding(NOT_FINITE, reason))
+            return []
+        sender = "another computer" if counters.last_foreign is None else "{}:{}".format(*counters.last_foreign)
+        reasons = {
+            NOT_FINITE: "the robot sends values that are not finite numbers; restart the robot",
+            REJECTED: counters.last_rejection,
+            FOREIGN: f"packets of {sender} are ignored; is another bridge running?",
+            UNSENT: "commands cannot be sent; check the cable and the route",
+        }
         if recent - {NOT_FINITE, FOREIGN, UNSENT}:
-            findings.append(Finding(REJECTED, counters.last_rejection, Severity.WARNING))
-        if FOREIGN in recent:
-            sender = "another computer" if counters.last_foreign is None else "{}:{}".format(*counters.last_foreign)
-            reason = f"packets of {sender} are ignored; is another bridge running?"
-            findings.append(Finding(FOREIGN, reason, Severity.WARNING))
-        if UNSENT in recent:
-            reason = "commands cannot be sent; check the cable and the route"
-            findings.append(Finding(UNSENT, reason, Severity.WARNING))
-        return findings
+            recent.add(REJECTED)
+        return [
+            Finding(name, reason) if name == NOT_FINITE else Finding(name, reason, Severity.WARNING)
+            for name, reason in reasons.items()
+            if name in recent
+        ]
 
     def _recent(self, now: float) -> set[str]:
         return {event for event, time in self._times.items() if now - time <= self._memory} if self._times else set()
@@ -197,17 +197,8 @@ class ServoWatch:
 
 
 def _sensors(state: LowState) -> Array:
-    return np.concatenate(
-        (
-            state.orientation,
-            state.position,
-            state.velocity,
-            state.torque,
-            state.temperature,
-            state.angular_velocity,
-            state.linear_acceleration,
-        )
-    )
+    joints = (state.position, state.velocity, state.torque, state.temperature)
+    return np.concatenate((state.orientation, *joints, state.angular_velocity, state.linear_acceleration))
 
 
 def _problem(state: LowState, sensors: Array) -> str | None:
