@@ -11,13 +11,19 @@ from pathlib import Path
 import pytest
 
 HEAD = """
-import sys, threading
+import sys, threading, time
 import launch, launch_pytest, pytest
 from launch.actions import ExecuteProcess
 from launch_pytest.tools import process as process_tools
 
 def python(code):
     return ExecuteProcess(cmd=[sys.executable, "-u", "-c", code], cached_output=True, output="screen")
+
+def until_it_has_said_hello(process):
+    deadline = time.monotonic() + 30
+    while process.get_stdout() != "hello\\n":
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 SERVE = "import time, sys; print('hello'); print('alas', file=sys.stderr); time.sleep({seconds})"
 """
@@ -53,8 +59,7 @@ def description(served):
 def test_output_and_end(served, launch_context):
     assert threading.current_thread() is not threading.main_thread()
 
-    assert process_tools.wait_for_output_sync(launch_context, served, lambda text: text == "hello\\n", timeout=30)
-    assert not process_tools.wait_for_output_sync(launch_context, served, lambda text: "never" in text, timeout=0.2)
+    until_it_has_said_hello(served)
     assert served.return_code is None
     yield
     assert served.return_code == -2
@@ -82,7 +87,9 @@ def test_after_the_end(request):
 @pytest.mark.launch(fixture=description)
 def test_beside(request, launch_context, number):
     process = request.node.process
-    assert process_tools.wait_for_output_sync(launch_context, process, lambda text: "hello" in text, timeout=30)
+    until_it_has_said_hello(process)
+    assert process_tools.wait_for_exit_sync(launch_context, process, timeout=30)
+    assert process.return_code == 0
 """)
     assert found == {"passed": 3}, output
 

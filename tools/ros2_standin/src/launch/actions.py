@@ -23,7 +23,7 @@ from .core import (
 )
 from .event_handlers import OnProcessExit, OnShutdown
 from .events import Shutdown as ShutdownEvent
-from .events.process import ProcessExited, ProcessIO
+from .events.process import ProcessExited
 from .launch_description_sources import PythonLaunchDescriptionSource
 from .substitutions import SubstitutionFailure
 
@@ -134,7 +134,6 @@ class ExecuteProcess(Action):
             while chunk := await stream.read(65536):
                 if self._cache is not None:
                     self._cache[from_stdout] += chunk
-                context.emit_event_sync(ProcessIO(self, name, cmd, process.pid, chunk, from_stdout))
                 *lines, rest = (rest + chunk).split(b"\n")
                 if shown and lines:
                     print("\n".join(f"[{name}] {line.decode(errors='replace')}" for line in lines), flush=True)

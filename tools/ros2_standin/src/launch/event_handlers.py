@@ -1,40 +1,20 @@
-"""Handlers of events. Without `target_action` a handler is for every process."""
+"""Handlers of events."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from .core import Action, Event, EventHandler, LaunchContext, Reaction, SomeEntities
+from .core import Action, Event, EventHandler, Reaction
 from .events import Shutdown
-from .events.process import ProcessEvent, ProcessExited, ProcessIO
-
-
-def _of_process(kind: type[ProcessEvent], action: Action | None) -> Callable[[Event], bool]:
-    return lambda event: isinstance(event, kind) and action in (None, event.action)
+from .events.process import ProcessExited
 
 
 class OnProcessExit(EventHandler):
-    """Reacts when a process has ended."""
+    """Reacts when a process has ended, without `target_action` any."""
 
     def __init__(self, *, target_action: Action | None = None, on_exit: Reaction) -> None:
-        super().__init__(matcher=_of_process(ProcessExited, target_action), entities=on_exit)
+        def matches(event: Event) -> bool:
+            return isinstance(event, ProcessExited) and target_action in (None, event.action)
 
-
-class OnProcessIO(EventHandler):
-    """Reacts when a process has written something."""
-
-    def __init__(
-        self,
-        *,
-        target_action: Action | None = None,
-        on_stdout: Callable[[ProcessIO], SomeEntities] | None = None,
-        on_stderr: Callable[[ProcessIO], SomeEntities] | None = None,
-    ) -> None:
-        def react(event: ProcessIO, _context: LaunchContext) -> SomeEntities:
-            reaction = on_stdout if event.from_stdout else on_stderr
-            return None if reaction is None else reaction(event)
-
-        super().__init__(matcher=_of_process(ProcessIO, target_action), entities=react)
+        super().__init__(matcher=matches, entities=on_exit)
 
 
 class OnShutdown(EventHandler):
