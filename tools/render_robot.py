@@ -1,4 +1,4 @@
-"""Renders a picture of a robot that walks on its policy, as several moments of one walk; no display is needed.
+"""Renders a picture of a robot that walks on its policy, several times along one walk; no display is needed.
 
 MUJOCO_GL=egl python tools/render_robot.py --robot aliengo --output docs/images/aliengo.png
 """
@@ -24,8 +24,8 @@ from quadruped_sim.terrain import named_terrain
 
 Image = npt.NDArray[np.uint8]
 WIDTH, HEIGHT, OVERSAMPLING = 960, 480, 2
-MOMENTS = 3  # positions of the robot in one picture
-PALEST = 0.25  # opacity of the first of them
+POSES = 3  # of the robot in one picture
+PALEST = 0.25  # opacity of the first pose
 MODELS = Path(fcnet_core.__file__).parent / "models"
 
 
@@ -45,23 +45,24 @@ def walk(robot: Robot, simulation: Simulation, model: Path, speed: float, durati
     return states
 
 
-def render(model: mujoco.MjModel, moments: list[mujoco.MjData]) -> Image:
-    """One picture (HEIGHT, WIDTH, 3) of the robot at each of `moments`, the last one solid."""
-    centre = np.mean([data.qpos[:3] for data in moments], axis=0)
+def render(model: mujoco.MjModel, poses: list[mujoco.MjData]) -> Image:
+    """One picture (HEIGHT, WIDTH, 3) of the robot at each of `poses`, the last one solid."""
+    centre = np.mean([data.qpos[:3] for data in poses], axis=0)
     _light(model, centre)
-    mujoco.mj_forward(model, moments[-1])  # moves the light
+    mujoco.mj_forward(model, poses[-1])  # moves the light
     scenery = mujoco.MjvOption()
+    spread = float(np.ptp([data.qpos[0] for data in poses])) + 0.6
     camera = mujoco.MjvCamera()
     camera.lookat[:] = centre - [0.0, 0.0, 0.05]
-    camera.distance, camera.azimuth, camera.elevation = 0.87 * _spread(moments), 108.0, -16.0
+    camera.distance, camera.azimuth, camera.elevation = 0.87 * spread, 108.0, -16.0
     with mujoco.Renderer(model, HEIGHT * OVERSAMPLING, WIDTH * OVERSAMPLING, max_geom=2000) as renderer:
-        renderer.update_scene(moments[-1], camera, scenery)
+        renderer.update_scene(poses[-1], camera, scenery)
         scene = renderer.scene
-        for index, data in enumerate(moments[:-1]):
+        for index, data in enumerate(poses[:-1]):
             first = scene.ngeom
             mujoco.mjv_addGeoms(model, data, scenery, mujoco.MjvPerturb(), mujoco.mjtCatBit.mjCAT_DYNAMIC, scene)
             for geom in scene.geoms[first : scene.ngeom]:
-                geom.rgba[3] *= PALEST + (0.8 - PALEST) * index / max(len(moments) - 2, 1)
+                geom.rgba[3] *= PALEST + (0.8 - PALEST) * index / max(len(poses) - 2, 1)
         scene.flags[mujoco.mjtRndFlag.mjRND_SHADOW] = True
         fine = renderer.render()
     parts = fine.reshape(HEIGHT, OVERSAMPLING, WIDTH, OVERSAMPLING, 3)
@@ -95,10 +96,6 @@ def _light(model: mujoco.MjModel, centre: npt.NDArray[np.float64]) -> None:
     model.light_pos[:] = centre - 4.0 * sun
 
 
-def _spread(moments: list[mujoco.MjData]) -> float:
-    return float(np.ptp([data.qpos[0] for data in moments])) + 0.6
-
-
 def _copy(simulation: Simulation) -> mujoco.MjData:
     copied = mujoco.MjData(simulation.models[0])
     copied.qpos[:] = simulation.data[0].qpos
@@ -120,8 +117,8 @@ def main() -> None:
     model = arguments.policy or MODELS / f"{robot.name}.safetensors"
     states = walk(robot, simulation, model, arguments.speed, 4.0)
     apart = round(4.3 * robot.geometry.hip_x / arguments.speed / CONTROL_PERIOD)
-    moments = states[-1 - (MOMENTS - 1) * apart :: apart]
-    arguments.output.write_bytes(png(render(simulation.models[0], moments)))
+    poses = states[-1 - (POSES - 1) * apart :: apart]
+    arguments.output.write_bytes(png(render(simulation.models[0], poses)))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ and recorder.close() at the end. With Isaac Gym alone, make a GymRecorder. Every
 the action decided in it, which is what a comparison of policies needs.
 
 Each row has been handed to the system when step() goes on, so that a crash of the simulation loses nothing, and a power
-cut the last second. What goes wrong with the disk or the socket is told once and never disturbs the simulation. The
+cut the last second. An error of the disk or the socket is reported once and never disturbs the simulation. The
 format is described in docs/isaac_gym.md; all numbers are little endian:
 
     magic 4 B | length u32 | payload | CRC-32 u32 over everything before it
@@ -67,23 +67,17 @@ class RolloutWriter:
         robot: str = "",
         commands: Sequence[str] = COMMANDS,
     ) -> None:
-        facts: dict[str, Any] = {
-            "format": "fcnet rollout",
-            "version": VERSION,
-            "robot": robot,
-            "period": float(period),
-            "joint_names": list(joint_names),
-            "commands": list(commands),
-        }
-        self._header = frame(b"FCRH", json.dumps(facts).encode())
-        joints = len(facts["joint_names"])
-        self._sizes = (2 * joints + 13, 2 * joints, len(facts["commands"]))
+        facts = {"format": "fcnet rollout", "version": VERSION, "robot": robot, "period": float(period)}
+        names = {"joint_names": list(joint_names), "commands": list(commands)}
+        header = frame(b"FCRH", json.dumps({**facts, **names}).encode())
+        joints = len(names["joint_names"])
+        self._sizes = (2 * joints + 13, 2 * joints, len(names["commands"]))
         self._unknown = np.full(joints, np.nan, dtype=np.float32)
-        self._ways: list[_File | _Live] = []
+        self._sinks: list[_File | _Live] = []
         if live is not None:
-            self._ways.append(_Live(live, self._header))
+            self._sinks.append(_Live(live, header))
         if path is not None:
-            self._ways.append(_File(path, self._header))
+            self._sinks.append(_File(path, header))
         self._period = float(period)
         self._step = 0
         self._episode = 0
@@ -107,21 +101,19 @@ class RolloutWriter:
         command = _numbers(command).astype(np.float32).ravel()
         found, expected = (state.size, wanted.size, command.size), self._sizes
         if found != expected:
-            raise ValueError(
-                f"a row has {found} numbers of state, action with target, and command; expected {expected}"
-            )
+            raise ValueError(f"a row has {found} numbers of state, action and target, command; expected {expected}")
         if not (np.isfinite(state).all() and np.isfinite(command).all()):
             self.skipped += 1
             return
         facts = struct.pack("<QdII", step, step * self._period, self._episode, FIRST if first else 0)
         content = frame(b"FCRS", facts + np.concatenate([state, wanted, command]).astype("<f4").tobytes())
-        for way in self._ways:
-            way.send(content)
+        for sink in self._sinks:
+            sink.send(content)
 
     def close(self) -> None:
         """Finish the file and close the socket."""
-        while self._ways:
-            self._ways.pop().close()
+        while self._sinks:
+            self._sinks.pop().close()
 
     def _row(self, *parts: Numbers) -> np.ndarray:
         known = [self._unknown if part is None else part for part in parts]
@@ -162,7 +154,7 @@ class LeggedGymRecorder:
         self._writer.close()
 
     def _record(self, actions: Any) -> None:
-        """One copy from the simulation's device, whatever is recorded."""
+        """Write one row, by one copy from the simulation's device."""
         env, row = self._env, self._row
         parts = [env.dof_pos[row], env.dof_vel[row], env.root_states[row], actions[row], env.commands[row, :3]]
         parts = [part.detach().to(env.dof_pos.device).float() for part in [*parts, env.reset_buf[row : row + 1]]]
@@ -265,7 +257,7 @@ class _File:
 
 
 class _Live:
-    """Datagrams, one frame each; nobody need listen."""
+    """Datagrams, one frame each, whether a program listens or not."""
 
     def __init__(self, address: str, header: bytes) -> None:
         host, _, port = address.rpartition(":")
@@ -273,12 +265,12 @@ class _Live:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.setblocking(False)
         self._header = header
-        self._told = float("-inf")
+        self._header_sent = float("-inf")
         self.unsent = 0
 
     def send(self, content: bytes) -> None:
-        if time.monotonic() - self._told > HEADER_PERIOD:
-            self._told = time.monotonic()
+        if time.monotonic() - self._header_sent > HEADER_PERIOD:
+            self._header_sent = time.monotonic()
             self._send(self._header)
         self._send(content)
 

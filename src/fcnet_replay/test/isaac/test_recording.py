@@ -210,9 +210,9 @@ def test_a_writer_that_is_killed_has_lost_nothing_it_was_given(tmp_path, rollout
 
 def test_a_full_disk_ends_the_recording_and_not_the_simulation(rollout_writer, capsys, tmp_path):
     writer = rollout_writer.RolloutWriter(0.02, JOINT_NAMES, str(tmp_path / "a.rollout"))
-    way = writer._ways[0]
-    way._file.close()
-    way._file = Path("/dev/full").open("wb", buffering=0)  # noqa: SIM115 - the writer closes it
+    sink = writer._sinks[0]
+    sink._file.close()
+    sink._file = Path("/dev/full").open("wb", buffering=0)  # noqa: SIM115 - the writer closes it
     for _ in range(3):
         writer.write([0] * 12, [0] * 12, [0] * 6 + [1] + [0] * 6, command=(0, 0, 0))
     assert capsys.readouterr().err.count("takes no more") == 1
