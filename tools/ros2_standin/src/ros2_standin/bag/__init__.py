@@ -1,0 +1,1 @@
+"""Recording and playing bags: rosbag2's folders of mcap files."""
