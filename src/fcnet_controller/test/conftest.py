@@ -1,19 +1,10 @@
 """A robot, a small random policy that holds the legs near the stand pose, and real controller processes."""
 
-import itertools
-import os
-import signal
-import subprocess
 import sys
 import threading
-import time
 
 import numpy as np
 import pytest
-import rclpy
-from diagnostic_msgs.msg import DiagnosticArray
-from geometry_msgs.msg import Twist
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import String
@@ -22,13 +13,11 @@ from trajectory_msgs.msg import JointTrajectory
 from fcnet_core.model_file import PolicyModel, card_for_robot, save_model
 from fcnet_core.policies.fcnet.config import FCNetConfig
 from fcnet_core.robot import JOINT_NAMES, load_robot
-from fcnet_ros.program import participant_profile
+from fcnet_ros.testing import Client, Process, own_domain
 
 SHAPE = FCNetConfig(layers=2, modes=3, hidden=16, decoder_hidden=8, window=16)
-PATIENCE = 30.0  # [s], for a loaded machine
-ASK_INTERVAL = 10.0  # [s]
 STATE_PERIOD = 0.005  # [s]
-DOMAINS = itertools.count(os.getpid() % 90)
+EVERY_MODE = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 def random_model(robot, seed=0):
@@ -72,38 +61,8 @@ def a1_model_path(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def domain():
-    return 1 + next(DOMAINS) % 100
-
-
-class Program:
-    """A module of the package in a process of its own."""
-
-    def __init__(self, domain, module, **parameters):
-        arguments = [text for name, value in parameters.items() for text in ("-p", f"{name}:={value}")]
-        environment = os.environ | {"ROS_DOMAIN_ID": str(domain), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", f"fcnet_controller.{module}", "--ros-args", *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=environment | {"OMP_NUM_THREADS": "1"},
-        )
-
-    def wait(self):
-        """The exit code and everything printed, once it ends by itself."""
-        output, _ = self.process.communicate(timeout=PATIENCE)
-        return self.process.returncode, output
-
-    def end(self, number=signal.SIGINT):
-        """Send a signal, then as `wait`."""
-        self.process.send_signal(number)
-        return self.wait()
-
-    def clean_up(self):
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.communicate()
+    with own_domain() as domain:
+        yield domain
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +71,9 @@ def start(domain):
     programs = []
 
     def start(module="controller_node", **parameters):
-        programs.append(Program(domain, module, **parameters))
+        arguments = [text for name, value in parameters.items() for text in ("-p", f"{name}:={value}")]
+        command = [sys.executable, "-m", f"fcnet_controller.{module}", "--ros-args", *arguments]
+        programs.append(Process(command, domain))
         return programs[-1]
 
     yield start
@@ -120,31 +81,29 @@ def start(domain):
         program.clean_up()
 
 
-class Bench:
-    """An ideal robot (each joint is where its last target was) and a person who drives it, in one ROS node."""
+class Bench(Client):
+    """A client that is also an ideal robot: each joint is where its last target was.
+
+    modes: all modes of the controller, trajectories: all of its targets, oldest first.
+    """
 
     def __init__(self, domain, robot):
-        os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
-        self._context = rclpy.Context()
-        with participant_profile():
-            rclpy.init(context=self._context, domain_id=domain)
-            self.node = rclpy.create_node("bench", context=self._context)
         self.robot = robot
-        self.modes, self.targets, self.health = [], [], {}
+        self.modes, self.trajectories = [], []
         self.restore()
+        super().__init__(domain, "bench")
         self._joints = self.node.create_publisher(JointState, "joint_states", qos_profile_sensor_data)
         self._imu = self.node.create_publisher(Imu, "imu/data", qos_profile_sensor_data)
-        self.velocity = self.node.create_publisher(Twist, "cmd_vel", 1)
-        latched = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        self.node.create_subscription(String, "controller/mode", lambda m: self.modes.append(m.data), latched)
-        self.node.create_subscription(JointTrajectory, "joint_trajectory", self._follow, 10)
-        self.node.create_subscription(DiagnosticArray, "/diagnostics", self._hear, 10)
-        self._closed = threading.Event()
-        self._executor = SingleThreadedExecutor(context=self._context)
-        self._executor.add_node(self.node)
-        self._threads = [threading.Thread(target=run, daemon=True) for run in (self._spin, self._publish)]
-        for thread in self._threads:
-            thread.start()
+        self.subscribe(String, "controller/mode", lambda message: self.modes.append(message.data), EVERY_MODE)
+        self.subscribe(JointTrajectory, "joint_trajectory", self._follow, 10)
+        self._silence = threading.Event()
+        self._publisher = threading.Thread(target=self._publish, daemon=True)
+        self._publisher.start()
+
+    def forget_modes(self):
+        """Drop the modes of a controller that has ended."""
+        self.modes.clear()
+        self.mode = ""
 
     def restore(self):
         """A healthy robot lying on its belly; joints are published in an order of their own."""
@@ -154,21 +113,14 @@ class Bench:
         self.names = sorted(JOINT_NAMES)
 
     def _follow(self, message):
-        self.targets.append(message)
+        self.trajectories.append(message)
         if message.points[0].positions:
             self.position.update(zip(message.joint_names, message.points[0].positions, strict=True))
-
-    def _hear(self, message):
-        self.health = {pair.key: pair.value for pair in message.status[0].values}
-
-    def _spin(self):
-        while not self._closed.is_set():
-            self._executor.spin_once(timeout_sec=0.05)
 
     def _publish(self):
         imu, joints = Imu(), JointState()
         imu.orientation.w = 1.0
-        while not self._closed.wait(STATE_PERIOD):
+        while not self._silence.wait(STATE_PERIOD):
             if self.silent:
                 continue
             joints.name = list(self.names)
@@ -178,65 +130,26 @@ class Bench:
             self._joints.publish(joints)
 
     @property
-    def mode(self):
-        return self.modes[-1] if self.modes else ""
-
-    @property
     def damped(self):
         """Whether the newest command asks for damping."""
-        point = self.targets[-1].points[0]
+        point = self.trajectories[-1].points[0]
         return not point.positions and list(point.velocities) == [0.0] * 12
 
-    def until(self, condition, what):
-        deadline = time.monotonic() + PATIENCE
-        while not condition():
-            assert time.monotonic() < deadline, f"{what}: not within {PATIENCE:g} s (mode {self.mode!r})"
-            time.sleep(0.005)
-
-    def until_mode(self, mode):
-        self.until(lambda: self.mode == mode, f"mode {mode}")
-
-    def answer(self, client, request, name):
-        """Ask, again after some time: a request that is sent before the server has found this client is lost."""
-        began, asked = time.monotonic(), []
-
-        def is_answered():
-            if time.monotonic() - began >= ASK_INTERVAL * len(asked):
-                asked.append(client.call_async(request))
-            return any(future.done() for future in asked)
-
-        self.until(is_answered, f"answer of {name}")
-        return next(future.result() for future in asked if future.done())
-
-    def call(self, kind, name, **request):
-        client = self.node.create_client(kind, name)
-        self.until(client.service_is_ready, f"service {name}")
-        answer = self.answer(client, kind.Request(**request), name)
-        self.node.destroy_client(client)
-        return answer
-
-    def drive(self, seconds, vx):
+    def driven(self, seconds, vx):
         """Send cmd_vel for a while; return the targets of that time (N, 12)."""
-        self.targets.clear()
-        message = Twist()
-        message.linear.x = vx
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            self.velocity.publish(message)
-            time.sleep(0.05)
+        self.trajectories.clear()
+        self.drive(seconds, vx)
         return self.positions()
 
     def positions(self):
-        """Targets (N, 12) received since the last drive."""
-        return np.array([message.points[0].positions for message in list(self.targets) if message.points[0].positions])
+        """Targets (N, 12) received since the trajectories were cleared."""
+        points = [message.points[0] for message in list(self.trajectories)]
+        return np.array([point.positions for point in points if point.positions])
 
     def close(self):
-        self._closed.set()
-        for thread in self._threads:
-            thread.join()
-        self._executor.shutdown()
-        self.node.destroy_node()
-        rclpy.shutdown(context=self._context)
+        self._silence.set()
+        self._publisher.join()
+        super().close()
 
 
 @pytest.fixture(scope="module")

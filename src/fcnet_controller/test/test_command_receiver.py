@@ -65,7 +65,7 @@ def rests(bench):
 def test_a_person_takes_the_robot_from_a_planner_and_gives_it_back_by_silence(bench, controller, speakers):
     def say(name, speed, result, what):
         speakers.speeds[name] = speed
-        bench.targets.clear()
+        bench.trajectories.clear()
         bench.until(lambda: result(bench), what)
 
     bench.until(lambda: rests(bench), "standing at the beginning")

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 import pytest
-from std_srvs.srv import SetBool, Trigger
+from std_srvs.srv import SetBool
 
 from fcnet_core.robot import JOINT_NAMES
 
@@ -21,10 +21,10 @@ def controller(start, bench, model_path):
 @pytest.fixture
 def lying(controller, bench):
     """The bench with a robot that lies passively, whatever was before."""
-    bench.call(SetBool, "controller/emergency_stop", data=True)
+    bench.call("controller/emergency_stop", SetBool, data=True)
     bench.until_mode("fault")
     bench.restore()
-    assert bench.call(Trigger, "controller/reset").success
+    assert bench.call("controller/reset").success
     bench.until_mode("passive")
     return bench
 
@@ -33,13 +33,13 @@ def lying(controller, bench):
 def walking(lying):
     """The bench with a robot that walks."""
     stand_up(lying)
-    assert lying.call(Trigger, "controller/walk").success
+    assert lying.call("controller/walk").success
     lying.until_mode("walking")
     return lying
 
 
 def stand_up(bench):
-    answer = bench.call(Trigger, "controller/stand_up")
+    answer = bench.call("controller/stand_up")
     assert answer.success, answer.message
     bench.until_mode("standing")
 
@@ -48,9 +48,9 @@ def test_a_robot_goes_through_all_modes_and_is_damped_before_and_after(lying):
     lying.until(lambda: lying.damped, "damping")
     lying.modes.clear()
     stand_up(lying)
-    assert lying.call(Trigger, "controller/walk").success
+    assert lying.call("controller/walk").success
     lying.until_mode("walking")
-    assert lying.call(Trigger, "controller/lie_down").success
+    assert lying.call("controller/lie_down").success
     lying.until_mode("passive")
     assert lying.modes == ["standing_up", "standing", "walking", "lying_down", "passive"]
     lying.until(lambda: lying.damped, "damping")
@@ -59,7 +59,7 @@ def test_a_robot_goes_through_all_modes_and_is_damped_before_and_after(lying):
 def test_a_controller_that_stood_still_does_not_go_on_as_if_nothing_had_been(controller, walking):
     controller.process.send_signal(signal.SIGSTOP)
     time.sleep(0.6)
-    walking.targets.clear()
+    walking.trajectories.clear()
     controller.process.send_signal(signal.SIGCONT)
     walking.until_mode("fault")
     walking.until(lambda: "stood still for 0." in walking.health.get("fault", ""), "the reason")
@@ -68,8 +68,8 @@ def test_a_controller_that_stood_still_does_not_go_on_as_if_nothing_had_been(con
 
 
 def test_targets_name_all_joints_and_stay_within_limits(walking, robot):
-    positions = walking.drive(1.0, vx=1e6)
-    assert tuple(walking.targets[-1].joint_names) == JOINT_NAMES
+    positions = walking.driven(1.0, vx=1e6)
+    assert tuple(walking.trajectories[-1].joint_names) == JOINT_NAMES
     assert len(positions) > 10
     assert ((robot.lower <= positions) & (positions <= robot.upper)).all()
     assert walking.mode == "walking"
@@ -77,11 +77,11 @@ def test_targets_name_all_joints_and_stay_within_limits(walking, robot):
 
 @pytest.mark.parametrize("vx", [0.5, math.nan, math.inf])
 def test_a_stale_or_impossible_velocity_makes_the_robot_stand_while_it_stays_in_walking_mode(walking, vx):
-    moving = walking.drive(1.5, vx=0.5)
+    moving = walking.driven(1.5, vx=0.5)
     assert np.ptp(moving[-25:], axis=0).max() > 1e-4
     if not math.isfinite(vx):
-        walking.drive(1.0, vx=vx)
-    walking.targets.clear()
+        walking.driven(1.0, vx=vx)
+    walking.trajectories.clear()
     walking.until(lambda: resting(walking), "standing still")
     assert walking.mode == "walking"
 
@@ -112,50 +112,50 @@ def test_a_bad_state_while_walking_is_a_latched_fault_with_a_reason(walking, fai
     walking.until_mode("fault")
     walking.until(lambda: walking.damped, "damping")
     walking.until(lambda: words in walking.health.get("fault", ""), f"'{words}' in the diagnostics")
-    refused = walking.call(Trigger, "controller/stand_up")
+    refused = walking.call("controller/stand_up")
     assert not refused.success
     assert words in refused.message
     walking.restore()
-    walking.drive(0.3, vx=0.5)
+    walking.driven(0.3, vx=0.5)
     assert walking.mode == "fault"
     assert walking.damped
-    assert walking.call(Trigger, "controller/reset").success
+    assert walking.call("controller/reset").success
     stand_up(walking)
 
 
 @pytest.mark.parametrize(("failure", "words"), [(use_wrong_names, "FR_hip_joint"), (send_nan, "finite")])
 def test_standing_up_on_a_bad_state_is_refused(lying, failure, words):
     failure(lying)
-    lying.until(lambda: not lying.call(Trigger, "controller/stand_up").success, "a refusal")
-    assert words in lying.call(Trigger, "controller/stand_up").message
+    lying.until(lambda: not lying.call("controller/stand_up").success, "a refusal")
+    assert words in lying.call("controller/stand_up").message
     assert lying.mode != "standing"
 
 
 def test_an_emergency_stop_is_latched_until_reset(walking):
-    assert walking.call(SetBool, "controller/emergency_stop", data=True).success
+    assert walking.call("controller/emergency_stop", SetBool, data=True).success
     walking.until_mode("fault")
     walking.until(lambda: walking.damped, "damping")
-    assert not walking.call(SetBool, "controller/emergency_stop", data=False).success
+    assert not walking.call("controller/emergency_stop", SetBool, data=False).success
     for request in ("stand_up", "walk", "lie_down"):
-        assert not walking.call(Trigger, f"controller/{request}").success
-    walking.drive(0.3, vx=0.5)
+        assert not walking.call(f"controller/{request}").success
+    walking.driven(0.3, vx=0.5)
     assert walking.mode == "fault"
     assert walking.damped
-    assert walking.call(Trigger, "controller/reset").success
+    assert walking.call("controller/reset").success
     walking.until_mode("passive")
-    walking.drive(0.3, vx=0.5)
+    walking.driven(0.3, vx=0.5)
     assert walking.damped
     stand_up(walking)
 
 
 def test_walking_from_lying_is_refused_with_a_hint(lying):
-    answer = lying.call(Trigger, "controller/walk")
+    answer = lying.call("controller/walk")
     assert not answer.success
     assert "~/stand_up" in answer.message
 
 
 def test_diagnostics_tell_rate_misses_and_latencies(walking):
-    walking.drive(0.3, vx=0.2)
+    walking.driven(0.3, vx=0.2)
     walking.health = {}
     walking.until(lambda: "rate_hz" in walking.health, "diagnostics")
     for figure in ("rate_hz", "deadline_misses", "state_age_ms", "step_p50_ms", "step_p99_ms", "response_p99_ms"):

@@ -11,7 +11,6 @@ from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
 from rcl_interfaces.srv import SetParameters
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import String
-from std_srvs.srv import Trigger
 
 from fcnet_core.robot import JOINT_NAMES
 
@@ -24,12 +23,11 @@ def damaged_model_path(model_path, tmp_path):
 
 
 def assert_refused(program, *words):
-    code, output = program.wait()
-    assert code not in (0, None)
-    assert "Traceback" not in output
+    assert program.wait() not in (0, None)
+    assert "Traceback" not in program.output
     for word in words:
-        assert word in output
-    assert len(output.strip().splitlines()) == 1, output
+        assert word in program.output
+    assert len(program.output.strip().splitlines()) == 1, program.output
 
 
 def test_a_missing_model_ends_an_automatic_start_with_one_sentence(start):
@@ -68,20 +66,19 @@ def test_a_rate_that_does_not_suit_the_model_ends_an_automatic_start(start, mode
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_damps_the_robot_and_ends_the_process_with_code_0(start, bench, model_path, number):
     bench.restore()
-    bench.modes.clear()
-    bench.targets.clear()
+    bench.forget_modes()
+    bench.trajectories.clear()
     program = start(auto_start=True, policy=model_path, runtime="numpy", stand_up_time=0.5)
     bench.until_mode("walking")
-    bench.until(lambda: bench.targets and not bench.damped, "targets")
-    code, output = program.end(number)
-    assert code == 0, output
+    bench.until(lambda: bench.trajectories and not bench.damped, "targets")
+    assert program.end(number) == 0, program.output
     bench.until(lambda: bench.damped, "damping")
-    assert "Traceback" not in output
+    assert "Traceback" not in program.output
 
 
 def test_a_controller_for_a_robot_activates_itself_stays_passive_and_heeds_the_bridge(start, bench, model_path, robot):
     bench.restore()
-    bench.modes.clear()
+    bench.forget_modes()
     offered = []
     latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
     bench.node.create_subscription(String, "joint_gains", lambda message: offered.append(message.data), latched)
@@ -94,25 +91,24 @@ def test_a_controller_for_a_robot_activates_itself_stays_passive_and_heeds_the_b
     assert gains["kd"] == dict.fromkeys(JOINT_NAMES, robot.gains.kd)
     time.sleep(1.0)
     assert bench.modes == ["passive"]
-    bench.until(lambda: bench.call(Trigger, "controller/stand_up").success, "standing up")
+    bench.until(lambda: bench.call("controller/stand_up").success, "standing up")
     bench.until_mode("standing")
 
     robot_fault.publish(String(data="temperature: FR_calf_joint has 95 deg C"))
     bench.until_mode("fault")
-    refused = bench.call(Trigger, "controller/reset")
+    refused = bench.call("controller/reset")
     assert not refused.success
     assert "FR_calf_joint has 95 deg C" in refused.message
     robot_fault.publish(String(data=""))
-    bench.until(lambda: bench.call(Trigger, "controller/reset").success, "reset")
+    bench.until(lambda: bench.call("controller/reset").success, "reset")
     bench.until_mode("passive")
     bench.node.destroy_publisher(robot_fault)
-    code, output = program.end()
-    assert code == 0, output
+    assert program.end() == 0, program.output
 
 
 def test_a_managed_controller_waits_to_be_configured_and_activated(start, bench, model_path):
     bench.restore()
-    bench.modes.clear()
+    bench.forget_modes()
     program = start(policy="/nowhere/policy.safetensors", runtime="numpy")
     assert not change_state(bench, Transition.TRANSITION_CONFIGURE)
     assert state_of(bench) == State.PRIMARY_STATE_UNCONFIGURED
@@ -121,33 +117,32 @@ def test_a_managed_controller_waits_to_be_configured_and_activated(start, bench,
     refused = set_policy(bench, "/nowhere/policy.safetensors")
     assert not refused.successful
     assert "clean up" in refused.reason
-    inactive = bench.call(Trigger, "controller/stand_up")
+    inactive = bench.call("controller/stand_up")
     assert not inactive.success
     assert "not active" in inactive.message
-    bench.targets.clear()
+    bench.trajectories.clear()
     for _ in range(2):
         assert change_state(bench, Transition.TRANSITION_ACTIVATE)
         bench.until_mode("passive")
-        bench.until(lambda: bench.call(Trigger, "controller/stand_up").success, "standing up")
+        bench.until(lambda: bench.call("controller/stand_up").success, "standing up")
         bench.until_mode("standing_up")
         assert change_state(bench, Transition.TRANSITION_DEACTIVATE)
         bench.until(lambda: bench.damped, "damping")
         bench.restore()
     assert change_state(bench, Transition.TRANSITION_CLEANUP)
-    code, output = program.end()
-    assert code == 0, output
+    assert program.end() == 0, program.output
 
 
 def change_state(bench, transition):
-    return bench.call(ChangeState, "controller/change_state", transition=Transition(id=transition)).success
+    return bench.call("controller/change_state", ChangeState, transition=Transition(id=transition)).success
 
 
 def state_of(bench):
-    return bench.call(GetState, "controller/get_state").current_state.id
+    return bench.call("controller/get_state", GetState).current_state.id
 
 
 def set_policy(bench, path):
     value = ParameterValue(type=ParameterType.PARAMETER_STRING, string_value=str(path))
     return bench.call(
-        SetParameters, "controller/set_parameters", parameters=[Parameter(name="policy", value=value)]
+        "controller/set_parameters", SetParameters, parameters=[Parameter(name="policy", value=value)]
     ).results[0]
