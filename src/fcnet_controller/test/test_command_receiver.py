@@ -76,10 +76,10 @@ def test_a_person_takes_the_robot_from_a_planner_and_gives_it_back_by_silence(be
     say("keyboard", None, moves, "the planner's walk, once both are silent")
     say("cmd_vel", None, rests, "standing, once nobody speaks")
 
-    code, output = controller.end()
-    assert code == 0, output
-    told = [line.rpartition("]: ")[2] for line in output.splitlines() if "takes over" in line or "in control" in line]
-    assert told == [
+    assert controller.end() == 0, controller.output
+    lines = controller.output.splitlines()
+    changes = [line.rpartition("]: ")[2] for line in lines if "takes over" in line or "in control" in line]
+    assert changes == [
         "cmd_vel is in control",
         "keyboard takes over from cmd_vel",
         "joystick takes over from keyboard",
