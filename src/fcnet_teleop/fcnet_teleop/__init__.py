@@ -1,6 +1,1 @@
 """Remote control of a robot: keyboard, joystick, browser monitor, and the demo course."""
-
-from __future__ import annotations
-
-
-

@@ -1,8 +1,9 @@
-"""The demo's course: what is asked of the robot, and how it is scored."""
+"""The demo's course: its commands, and how a robot on it is scored from its ground truth."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,13 @@ import numpy.typing as npt
 
 from fcnet_core.rotation import projected_gravity
 
-# The demo's course: what is asked of the robot, one section after the other.
+SETTLING_TIME = 1.5  # [s] at the start of each section in which errors do not count
+STRIDE = 0.5  # [s] over which velocities are averaged, so that the sway of a step is no error
+FALLEN_UPRIGHT = 0.5  # cosine of the tilt
+SLOW = 0.95  # of the requested real-time factor
+
+Array = npt.NDArray[np.float64]
+
 
 @dataclass(frozen=True)
 class Section:
@@ -36,39 +43,24 @@ COURSE = (
     Section("run", 6.0, vx=1.5),
     Section("stop", 3.0),
 )
+COURSE_DURATION = sum(section.duration for section in COURSE)  # [s]
+COURSE_DISTANCE = sum(math.hypot(section.vx, section.vy) * section.duration for section in COURSE)  # [m], as commanded
 
 
-def course_length(course: tuple[Section, ...] = COURSE) -> float:
-    """How long a course takes [s]."""
-    return sum(section.duration for section in course)
-
-
-def course_distance(course: tuple[Section, ...] = COURSE) -> float:
-    """How long the way is [m] for a robot that does as it is told."""
-    return sum(math.hypot(section.vx, section.vy) * section.duration for section in course)
-
-
-def section_at(elapsed: float, course: tuple[Section, ...] = COURSE) -> tuple[Section, float] | None:
-    """The section at `elapsed` [s] after the start, and the time [s] spent in it; None after the end."""
-    for section in course:
+def section_at(elapsed: float) -> tuple[Section, float] | None:
+    """The section at `elapsed` [s] after the start, and the time [s] since it began; None after the end."""
+    for section in COURSE:
         if elapsed < section.duration:
             return section, elapsed
         elapsed -= section.duration
     return None
 
 
-# Scores a robot on a course from its ground truth: distance, tracking error, falls.
-
-Array = npt.NDArray[np.float64]
-SETTLING_TIME = 1.5  # [s] granted at the start of each section before errors count
-STRIDE = 0.5  # [s] over which velocities are averaged, so that the sway of a step is no error
-FALLEN_UPRIGHT = 0.5  # cosine of the tilt
-
-
 @dataclass(frozen=True)
-class Sighting:
-    """Ground truth at `time` [s]: position (3,) [m], orientation (4,) x, y, z, w, body velocity vx, vy [m/s] and yaw
-    rate [rad/s] (3,).
+class Sample:
+    """Ground truth at `time` [s].
+
+    position (3,) [m], orientation (4,) x, y, z, w, velocity (3,): vx, vy [m/s] and yaw rate [rad/s] in the body frame.
     """
 
     time: float
@@ -78,26 +70,26 @@ class Sighting:
 
 
 class CourseScore:
-    """Keeps the score while sightings come in."""
+    """Distance, falls and tracking error, updated by samples."""
 
     def __init__(self) -> None:
         self.distance = 0.0
         self.falls = 0
-        self._last: Sighting | None = None
-        self._lying = False
-        self._window: list[Array] = []
-        self._window_start = 0.0
-        self._window_section: Section | None = None
+        self._last: Sample | None = None
+        self._fallen = False
+        self._stride: list[Array] = []  # velocities
+        self._stride_start = 0.0
+        self._stride_section: Section | None = None
         self._errors: list[Array] = []
 
     @property
     def speed(self) -> float:
-        """Horizontal speed [m/s] in the newest sighting."""
+        """Horizontal speed [m/s] in the newest sample."""
         return math.hypot(*self._last.velocity[:2]) if self._last else 0.0
 
     @property
     def height(self) -> float:
-        """Height [m] of the trunk in the newest sighting."""
+        """Height [m] of the trunk in the newest sample."""
         return float(self._last.position[2]) if self._last else 0.0
 
     @property
@@ -105,55 +97,48 @@ class CourseScore:
         """Mean absolute error of vx, vy [m/s] and yaw rate [rad/s] (3,), averaged over a stride; NaN without any."""
         return np.mean(self._errors, axis=0) if self._errors else np.full(3, np.nan)
 
-    def see(self, sighting: Sighting, section: Section | None, in_section: float) -> None:
-        """Take a sighting `in_section` seconds after the start of `section`, or outside the course."""
+    def update(self, sample: Sample, section: Section | None, in_section: float) -> None:
+        """Take a sample `in_section` seconds after the start of `section`, or outside the course where that is None."""
         if self._last is not None:
-            self.distance += math.hypot(*(sighting.position - self._last.position)[:2])
-        self._last = sighting
-        lies = -projected_gravity(sighting.orientation)[2] < FALLEN_UPRIGHT
-        self.falls += lies and not self._lying
-        self._lying = lies
-        self._track(sighting, section if in_section >= SETTLING_TIME else None)
+            self.distance += math.hypot(*(sample.position - self._last.position)[:2])
+        self._last = sample
+        fallen = -projected_gravity(sample.orientation)[2] < FALLEN_UPRIGHT
+        self.falls += fallen and not self._fallen
+        self._fallen = fallen
+        self._track(sample, section if in_section >= SETTLING_TIME else None)
 
-    def _track(self, sighting: Sighting, section: Section | None) -> None:
-        if section is not self._window_section:
-            self._window, self._window_section, self._window_start = [], section, sighting.time
+    def report(self, elapsed: float, health: Mapping[str, str]) -> str:
+        """Return a table after `elapsed` [s], with the controller's and the simulator's figures in `health`."""
+        vx, vy, yaw_rate = self.tracking_error
+        rows = {
+            "time": f"{elapsed:.1f} s",
+            "distance": f"{self.distance:.1f} m",
+            "tracking error": f"vx {vx:.3f} m/s   vy {vy:.3f} m/s   yaw rate {yaw_rate:.3f} rad/s",
+            "falls": str(self.falls),
+            "control rate": f"{health.get('rate_hz', '?')} Hz",
+            "deadline misses": health.get("deadline_misses", "?"),
+            "step latency": f"p50 {health.get('step_p50_ms', '?')} ms   p99 {health.get('step_p99_ms', '?')} ms",
+        }
+        return "\n".join(f"  {name:<15}  {value}" for name, value in rows.items())
+
+    def _track(self, sample: Sample, section: Section | None) -> None:
+        if section is not self._stride_section:
+            self._stride, self._stride_section, self._stride_start = [], section, sample.time
         if section is None:
             return
-        self._window.append(sighting.velocity)
-        if sighting.time - self._window_start >= STRIDE:
-            wanted = np.array([section.vx, section.vy, section.yaw_rate])
-            self._errors.append(np.abs(np.mean(self._window, axis=0) - wanted))
-            self._window, self._window_start = [], sighting.time
+        self._stride.append(sample.velocity)
+        if sample.time - self._stride_start >= STRIDE:
+            commanded = np.array([section.vx, section.vy, section.yaw_rate])
+            self._errors.append(np.abs(np.mean(self._stride, axis=0) - commanded))
+            self._stride, self._stride_start = [], sample.time
 
 
-# The table at the end of the demo.
-
-SLOW = 0.95  # of the wanted real-time factor
-
-
-def course_report(score: CourseScore, elapsed: float, health: dict[str, str]) -> str:
-    """A table of `score` after `elapsed` [s], with the controller's and the simulator's figures in `health`."""
-    vx, vy, yaw_rate = score.tracking_error
-    rows = [
-        ("time", f"{elapsed:.1f} s"),
-        ("distance", f"{score.distance:.1f} m"),
-        ("tracking error", f"vx {vx:.3f} m/s   vy {vy:.3f} m/s   yaw rate {yaw_rate:.3f} rad/s"),
-        ("falls", str(score.falls)),
-        ("control rate", f"{health.get('rate_hz', '?')} Hz"),
-        ("deadline misses", health.get("deadline_misses", "?")),
-        ("step latency", f"p50 {health.get('step_p50_ms', '?')} ms   p99 {health.get('step_p99_ms', '?')} ms"),
-    ]
-    width = max(len(name) for name, _ in rows)
-    return "\n".join(f"  {name:<{width}}  {value}" for name, value in rows)
-
-
-def slowness(health: dict[str, str]) -> str | None:
-    """A sentence where the simulation ran slower than it was told to."""
-    achieved, wanted = float(health.get("slowest_factor", "nan")), float(health.get("wanted_real_time_factor", "nan"))
-    if not achieved < SLOW * wanted:
+def slow_simulation(health: Mapping[str, str]) -> str | None:
+    """Return a sentence where the simulation was slower than its real-time factor requests."""
+    slowest, factor = float(health.get("slowest_factor", "nan")), float(health.get("wanted_real_time_factor", "nan"))
+    if not slowest < SLOW * factor:
         return None
     return (
-        f"The simulation ran at {achieved:.2f} instead of {wanted:.2f} times real time at its slowest: this machine is "
+        f"The simulation ran at {slowest:.2f} instead of {factor:.2f} times real time at its slowest: this machine is "
         "busy. Close other programs and try again before you judge the figures."
     )

@@ -1,14 +1,14 @@
-"""The demo: stands a robot up, walks it over a course by topics and services alone, and tells how it did."""
+"""The demo: stands a robot up, walks it over a course by topics and services alone, and prints its score."""
 
 from __future__ import annotations
 
-import math
+import sys
 import threading
 import time
+from dataclasses import asdict, dataclass
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
-from geometry_msgs.msg import Pose, Twist
 from nav_msgs.msg import Odometry
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
@@ -16,25 +16,36 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
+from fcnet_core.remote import Source
+from fcnet_ros.parameters import declare_fixed_parameters, parameter
 from fcnet_ros.program import run_program
+from fcnet_teleop.commands import CommandPublisher
 from fcnet_teleop.course import (
+    COURSE_DISTANCE,
+    COURSE_DURATION,
     CourseScore,
+    Sample,
     Section,
-    Sighting,
-    course_distance,
-    course_length,
-    course_report,
     section_at,
-    slowness,
+    slow_simulation,
 )
 from fcnet_teleop.terminal import StatusDisplay
 
-PATIENCE = 120.0  # [s] until a robot that does not answer or does not get up is given up; a first start compiles
-COMMAND_INTERVAL = 0.05  # [s]
-ASK_INTERVAL = 1.0  # [s] between two requests for the same
-HEALTH_PATIENCE = 2.0  # [s] for two reports of the controller's health
-ENOUGH = 0.7  # of the course's length, below which the robot did not follow it
-REST = Section("rest", 0.0)
+START_TIMEOUT = 120.0  # [s] until the robot must walk; a first start compiles
+COMMAND_PERIOD = 0.05  # [s]
+REQUEST_PERIOD = 1.0  # [s] between two requests for the same
+HEALTH_TIMEOUT = 2.0  # [s] for two diagnostics of the controller
+MIN_PROGRESS = 0.7  # of the course's distance, below which the robot did not follow its commands
+STANDSTILL = Section("standstill", 0.0)
+
+
+@dataclass(frozen=True)
+class DemoParameters:
+    """The node's parameters."""
+
+    controller: str = parameter("controller", "name of the controller's node")
+    status_terminal: str = parameter("", "path of the terminal for the status line; empty for that of stdout")
+    real_time_factor: float = parameter(1.0, "simulated seconds per second", (0.05, 20.0))
 
 
 class DemoFailedError(RuntimeError):
@@ -46,97 +57,92 @@ class DemoCourse(Node):
 
     def __init__(self) -> None:
         super().__init__("demo_course")
-        controller = self.declare_parameter("controller", "controller").value
-        terminal = self.declare_parameter("status_terminal", "").value
-        self._factor = self.declare_parameter("real_time_factor", 1.0).value
-        self._display = StatusDisplay(terminal)
+        chosen = declare_fixed_parameters(self, DemoParameters)
+        self._factor = chosen.real_time_factor
+        self._display = StatusDisplay(chosen.status_terminal)
         self._score = CourseScore()
         self._stop = threading.Event()
-        self._section, self._in_section = REST, 0.0
+        self._section, self._in_section = STANDSTILL, 0.0
         self._mode = ""
         self._health: dict[str, str] = {}
         self._executor = SingleThreadedExecutor()
         self._executor.add_node(self)
-        self._velocity = self.create_publisher(Twist, "cmd_vel", 10)
-        self._pose = self.create_publisher(Pose, "cmd_pose", 10)
+        self._commands = CommandPublisher(self, Source("demo", "cmd_vel", "cmd_pose"), stamped=False)
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        self.create_subscription(String, f"{controller}/mode", self._hear_mode, latched)
-        self.create_subscription(Odometry, "odom", self._see, qos_profile_sensor_data)
-        self.create_subscription(DiagnosticArray, "/diagnostics", self._hear_health, 10)
-        self._requests = {name: self.create_client(Trigger, f"{controller}/{name}") for name in ("stand_up", "walk")}
+        self.create_subscription(String, f"{chosen.controller}/mode", self._set_mode, latched)
+        self.create_subscription(Odometry, "odom", self._update_score, qos_profile_sensor_data)
+        self.create_subscription(DiagnosticArray, "/diagnostics", self._update_health, 10)
+        self._services = {
+            name: self.create_client(Trigger, f"{chosen.controller}/{name}") for name in ("stand_up", "walk")
+        }
 
     def drive(self, stop: threading.Event) -> None:
         """Stand up, walk the course, print the table. Raises DemoFailedError, or KeyboardInterrupt after `stop`."""
         self._stop = stop
-        self._get_walking()
-        started = self._now()
+        self._start_walking()
+        start = self._now()
         self._health.pop("slowest_factor", None)
         try:
-            self._walk(started)
+            self._walk(start)
         finally:
-            self._command(REST)
-            self._display.say(f"\n{course_report(self._score, self._now() - started, self._health)}\n")
-            if sentence := slowness(self._health):
-                self._display.say(f"  {sentence}\n")
-        if self._score.distance < ENOUGH * course_distance():
+            self._publish(STANDSTILL)
+            self._display.print(f"\n{self._score.report(self._now() - start, self._health)}\n")
+            if sentence := slow_simulation(self._health):
+                self._display.print(f"  {sentence}\n")
+        if self._score.distance < MIN_PROGRESS * COURSE_DISTANCE:
             raise DemoFailedError(
-                f"the robot went {self._score.distance:.1f} m of the course's {course_distance():.1f} m"
+                f"the robot went {self._score.distance:.1f} m of the course's {COURSE_DISTANCE:.1f} m"
             )
 
-    def _get_walking(self) -> None:
-        deadline, asked = self._now() + PATIENCE, float("-inf")
+    def _start_walking(self) -> None:
+        deadline, requested = self._now() + START_TIMEOUT, float("-inf")
         while self._mode != "walking":
-            self._listen(0.1)
+            self._spin(0.1)
             self._show("" if self._mode else "waiting for a robot")
             if self._mode == "fault":
-                raise DemoFailedError(f"the controller is in fault: {self._reason() or 'see its log'}")
+                raise DemoFailedError(f"the controller is in fault: {self._fault() or 'see its log'}")
             if self._now() > deadline:
                 raise DemoFailedError(
-                    f"the robot is {self._mode.replace('_', ' ')} and does not walk after {PATIENCE:g} s"
+                    f"the robot is {self._mode.replace('_', ' ')} and does not walk after {START_TIMEOUT:g} s"
                     if self._mode
-                    else f"no controller has answered for {PATIENCE:g} s; start one with ros2 launch"
+                    else f"no controller has published its mode for {START_TIMEOUT:g} s; start one with ros2 launch"
                 )
-            wanted = {"passive": "stand_up", "standing": "walk"}.get(self._mode)
-            if wanted and self._now() - asked > ASK_INTERVAL and self._requests[wanted].service_is_ready():
-                self._requests[wanted].call_async(Trigger.Request())
-                asked = self._now()
+            request = {"passive": "stand_up", "standing": "walk"}.get(self._mode)
+            if request and self._now() - requested > REQUEST_PERIOD and self._services[request].service_is_ready():
+                self._services[request].call_async(Trigger.Request())
+                requested = self._now()
 
-    def _walk(self, started: float) -> None:
-        commanded = float("-inf")
-        while (place := section_at(self._now() - started)) is not None:
+    def _walk(self, start: float) -> None:
+        published = float("-inf")
+        while (place := section_at(self._now() - start)) is not None:
             self._section, self._in_section = place
-            if self._now() - commanded >= COMMAND_INTERVAL:
-                commanded = self._now()
-                self._command(self._section)
-            self._listen(0.01)
-            self._show(f"{self._section.name:<8}  {self._now() - started:4.1f}/{course_length():.0f} s")
+            if self._now() - published >= COMMAND_PERIOD:
+                published = self._now()
+                self._publish(self._section)
+            self._spin(0.01)
+            self._show(f"{self._section.name:<8}  {self._now() - start:4.1f}/{COURSE_DURATION:.0f} s")
             if self._score.falls:
                 raise DemoFailedError(f"the robot fell in section '{self._section.name}'")
             if self._mode != "walking":
                 raise DemoFailedError(
-                    f"the controller went to {self._mode} in section '{self._section.name}' {self._reason()}".strip()
+                    f"the controller went to {self._mode} in section '{self._section.name}' {self._fault()}".strip()
                 )
 
-    def _reason(self) -> str:
-        """Why the controller is in fault, in words, if it is; its health is told once a second."""
-        deadline = time.monotonic() + HEALTH_PATIENCE
+    def _fault(self) -> str:
+        """Why the controller is in fault, if it is; its diagnostics come once a second."""
+        deadline = time.monotonic() + HEALTH_TIMEOUT
         while self._mode == "fault" and not self._health.get("fault") and time.monotonic() < deadline:
-            self._listen(0.1)
+            self._spin(0.1)
         return self._health.get("fault", "")
 
-    def _listen(self, timeout: float) -> None:
+    def _spin(self, timeout: float) -> None:
         self._executor.spin_once(timeout_sec=timeout)
         if self._stop.is_set():
             raise KeyboardInterrupt
 
-    def _command(self, section: Section) -> None:
-        velocity, pose = Twist(), Pose()
-        velocity.linear.x, velocity.linear.y, velocity.angular.z = section.vx, section.vy, section.yaw_rate
-        pose.position.z = section.height
-        pose.orientation.x, pose.orientation.y = math.sin(section.roll / 2), math.sin(section.pitch / 2)
-        pose.orientation.w = math.sqrt(1.0 - pose.orientation.x**2 - pose.orientation.y**2)
-        self._velocity.publish(velocity)
-        self._pose.publish(pose)
+    def _publish(self, section: Section) -> None:
+        self._commands.publish_velocity(asdict(section))
+        self._commands.publish_pose(asdict(section))
 
     def _show(self, progress: str) -> None:
         section = self._section
@@ -146,20 +152,20 @@ class DemoCourse(Node):
             f"command {section.vx:.2f} {section.vy:.2f} m/s {section.yaw_rate:.2f} rad/s"
         )
 
-    def _hear_mode(self, message: String) -> None:
+    def _set_mode(self, message: String) -> None:
         self._mode = message.data
 
-    def _see(self, message: Odometry) -> None:
-        place, motion = message.pose.pose, message.twist.twist
-        sighting = Sighting(
+    def _update_score(self, odometry: Odometry) -> None:
+        place, motion = odometry.pose.pose, odometry.twist.twist
+        sample = Sample(
             time=self._now(),
             position=np.array([place.position.x, place.position.y, place.position.z]),
             orientation=np.array([getattr(place.orientation, axis) for axis in "xyzw"]),
             velocity=np.array([motion.linear.x, motion.linear.y, motion.angular.z]),
         )
-        self._score.see(sighting, None if self._section is REST else self._section, self._in_section)
+        self._score.update(sample, None if self._section is STANDSTILL else self._section, self._in_section)
 
-    def _hear_health(self, message: DiagnosticArray) -> None:
+    def _update_health(self, message: DiagnosticArray) -> None:
         namespace = self.get_namespace().strip("/")
         for status in message.status:
             if status.name.rpartition("/")[0] == namespace:
@@ -169,7 +175,7 @@ class DemoCourse(Node):
             self._health["slowest_factor"] = str(slowest)
 
     def _now(self) -> float:
-        """Simulated seconds, or with a real robot just seconds."""
+        """Simulated seconds, or with a real robot seconds."""
         return time.monotonic() * self._factor
 
 
@@ -189,3 +195,7 @@ def _run(node: DemoCourse, stop: threading.Event) -> int:
         return 130
     print("Passed: the robot finished the course without a fall.", flush=True)
     return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,4 +1,4 @@
-"""What the messages of joysticks ask for."""
+"""What joysticks command: their messages become setpoints and requests, with a deadman button."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from dataclasses import dataclass, replace
 from fcnet_core.robot import CommandRange
 from fcnet_teleop.remote import POSE, VELOCITY, Controls, JoyLayout, Joystick, RemoteControl, Request
 
-LONGEST_STEP = 0.1  # [s] between two messages, for which a held button changes the pose
+MAX_STEP = 0.1  # [s] between two messages, for which a held button changes the pose
 
 
 @dataclass(frozen=True)
-class JoyOrder:
-    """What one message asks for: setpoints by field, None where it says nothing; requests; what is wrong with it.
+class JoyCommand:
+    """What one message commands.
 
-    `driving` tells that the deadman button is held.
+    velocity, pose: setpoints by field; None where the message has none. driving: the deadman button is held. problem:
+    why the message cannot be right; empty where it can.
     """
 
     velocity: dict[str, float] | None = None
@@ -26,8 +27,8 @@ class JoyOrder:
     problem: str = ""
 
 
-class JoyCommand:
-    """Remembers what was held before, so that a press counts once and a release stops the robot once."""
+class JoyReader:
+    """Reads one joystick's messages; keeps what was held, so that a press counts once and a release stops once."""
 
     def __init__(self, joystick: Joystick, layout: JoyLayout, ranges: dict[str, CommandRange]) -> None:
         self._joystick = joystick
@@ -39,7 +40,7 @@ class JoyCommand:
         self._stops: frozenset[frozenset[str]] = frozenset()
         self._held: frozenset[str] | None = None  # meanings; None: not known, so that nothing counts as just pressed
 
-    def take(self, axes: Sequence[float], buttons: Sequence[int], now: float) -> JoyOrder:
+    def take(self, axes: Sequence[float], buttons: Sequence[int], now: float) -> JoyCommand:
         """Read the message received at time `now` [s].
 
         A message that cannot be right counts as one with everything released, except for an emergency stop in it.
@@ -48,30 +49,30 @@ class JoyCommand:
         stops = frozenset(chord for chord in self._joystick.emergency_stop if chord <= controls.pressed)
         pressed_stop = (Request.EMERGENCY_STOP,) if stops - self._stops else ()
         if controls.problem or stops:
-            order = replace(self.release(), requests=pressed_stop, problem=controls.problem)
+            command = replace(self.release(), requests=pressed_stop, problem=controls.problem)
         else:
-            order = self._obey(controls, now)
+            command = self._command(controls, now)
         self._stops, self._time = stops, now
-        return order
+        return command
 
-    def release(self) -> JoyOrder:
-        """Let everything go, as when the joystick has fallen silent; a driven robot gets a velocity of zero once."""
-        order = JoyOrder(velocity=self._last_velocity())
+    def release(self) -> JoyCommand:
+        """Release everything, as when the joystick falls silent; a driven robot gets a velocity of zero once."""
+        command = JoyCommand(velocity=self._last_velocity())
         self._driving, self._held, self._stops = False, None, frozenset()
-        return order
+        return command
 
-    def _obey(self, controls: Controls, now: float) -> JoyOrder:
+    def _command(self, controls: Controls, now: float) -> JoyCommand:
         held = {name: chord for name, chord in self._joystick.meanings if chord <= controls.pressed}
         largest = {name for name, chord in held.items() if not any(chord < other for other in held.values())}
         new = largest - self._held if self._held is not None else set()
         requests = tuple(Request(name) for name, _ in self._joystick.requests.items() if name in new)
         driving = self._joystick.deadman <= controls.pressed
-        pose = self._change_pose(largest, new, min(now - self._time, LONGEST_STEP)) if driving else None
+        pose = self._change_pose(largest, new, min(now - self._time, MAX_STEP)) if driving else None
         velocity = self._velocity(controls) if driving else self._last_velocity()
         if Request.RESET in requests:
             self._pose = dict.fromkeys(POSE, 0.0)  # as the controller does
         self._driving, self._held = driving, frozenset(held)
-        return JoyOrder(velocity, pose, requests, driving)
+        return JoyCommand(velocity, pose, requests, driving)
 
     def _last_velocity(self) -> dict[str, float] | None:
         """Zero for a robot that has been driven so far."""
@@ -81,9 +82,9 @@ class JoyCommand:
         fraction = self._fraction(controls.pressed)
         velocity = {}
         for field, axis in self._joystick.velocity.items():
-            wanted = fraction * self._shape(controls.value(axis))
+            value = fraction * self._shape(controls.value(axis))
             limits = self._ranges[field]
-            velocity[field] = wanted * (limits.highest if wanted > 0 else -limits.lowest)
+            velocity[field] = value * (limits.highest if value > 0 else -limits.lowest)
         return velocity
 
     def _fraction(self, pressed: frozenset[str]) -> float:
@@ -114,14 +115,14 @@ class JoyCommand:
 
 
 @dataclass
-class _Joystick:
-    command: JoyCommand
+class _Device:
+    reader: JoyReader
     silence: float = 0.0  # [s]
-    is_let_go: bool = False
+    is_released: bool = False
 
 
 class Joysticks:
-    """Tells joysticks apart by the frame_id of their messages. Who holds its deadman button first drives alone.
+    """Tells joysticks apart by the frame_id of their messages. Whose deadman button was held first drives alone.
 
     `layout` is for joysticks whose frame_id no layout has. A joystick without a message in `timeout` [s] counts as
     released. Raises ValueError for an unknown layout.
@@ -132,31 +133,30 @@ class Joysticks:
         self._layout = remote.layout(layout).name
         self._ranges = ranges
         self._timeout = timeout
-        self._joysticks: dict[str, _Joystick] = {}
+        self._devices: dict[str, _Device] = {}
         self._driver: str | None = None
 
-    def take(self, frame_id: str, axes: Sequence[float], buttons: Sequence[int], now: float) -> JoyOrder:
-        """Read a message received at time `now` [s]; only a driver's order has a velocity or a pose."""
-        joystick = self._joysticks.get(frame_id)
-        if joystick is None:
+    def take(self, frame_id: str, axes: Sequence[float], buttons: Sequence[int], now: float) -> JoyCommand:
+        """Read a message received at time `now` [s]; only the driver's command has a velocity or a pose."""
+        device = self._devices.get(frame_id)
+        if device is None:
             layout = self._remote.layout_of(frame_id, self._layout)
-            joystick = _Joystick(JoyCommand(self._remote.joystick, layout, self._ranges))
-            self._joysticks[frame_id] = joystick
-        joystick.silence, joystick.is_let_go = 0.0, False
-        return self._of_driver(frame_id, joystick.command.take(axes, buttons, now))
+            device = self._devices[frame_id] = _Device(JoyReader(self._remote.joystick, layout, self._ranges))
+        device.silence, device.is_released = 0.0, False
+        return self._of_driver(frame_id, device.reader.take(axes, buttons, now))
 
-    def let_go_of_silent(self, listened: float) -> list[tuple[str, JoyOrder]]:
-        """After `listened` [s] more: frame_ids of joysticks that have now been silent too long, and what follows."""
-        orders = []
-        for frame_id, joystick in self._joysticks.items():
-            joystick.silence += listened
-            if joystick.silence > self._timeout and not joystick.is_let_go:
-                joystick.is_let_go = True
-                orders.append((frame_id, self._of_driver(frame_id, joystick.command.release())))
-        return orders
+    def release_silent(self, elapsed: float) -> list[tuple[str, JoyCommand]]:
+        """After `elapsed` [s] more, release joysticks that have reached the timeout: frame_ids and what follows."""
+        released = []
+        for frame_id, device in self._devices.items():
+            device.silence += elapsed
+            if device.silence > self._timeout and not device.is_released:
+                device.is_released = True
+                released.append((frame_id, self._of_driver(frame_id, device.reader.release())))
+        return released
 
-    def _of_driver(self, frame_id: str, order: JoyOrder) -> JoyOrder:
+    def _of_driver(self, frame_id: str, command: JoyCommand) -> JoyCommand:
         if self._driver not in (None, frame_id):
-            return replace(order, velocity=None, pose=None)
-        self._driver = frame_id if order.driving else None
-        return order
+            return replace(command, velocity=None, pose=None)
+        self._driver = frame_id if command.driving else None
+        return command

@@ -1,4 +1,4 @@
-"""What presses of keys add up to."""
+"""What presses of keys add up to: setpoints and requests."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ import numpy as np
 from fcnet_core.robot import CommandRange
 from fcnet_teleop.remote import POSE, VELOCITY, Keyboard, Request
 
-LINGER = 1.0  # [s] for which a keyboard goes on to command zero velocity before it falls silent
+LINGER = 1.0  # [s] for which a velocity of zero is still published
 SEQUENCES = {"space": " ", "escape": "\x1b", "up": "\x1b[A", "down": "\x1b[B", "right": "\x1b[C", "left": "\x1b[D"}
-UNITS = {"vx": "m/s", "vy": "m/s", "yaw_rate": "rad/s", "height": "m", "roll": "rad", "pitch": "rad"}
-HEADLINES = {
-    "vx": "forward",
-    "vy": "left",
-    "yaw_rate": "turn left",
-    "height": "body higher",
-    "roll": "lean right",
-    "pitch": "nose down",
+FIELDS = {  # name and unit
+    "vx": ("forward", "m/s"),
+    "vy": ("left", "m/s"),
+    "yaw_rate": ("turn left", "rad/s"),
+    "height": ("body higher", "m"),
+    "roll": ("lean right", "rad"),
+    "pitch": ("nose down", "rad"),
 }
 
 
@@ -42,7 +41,7 @@ class KeyboardCommand:
         self.setpoint = dict.fromkeys((*VELOCITY, *POSE), 0.0)
 
     def press(self, key: str, now: float) -> Request | None:
-        """Take one key (a character, or an arrow's escape sequence) at time `now` [s]; return what it asks for."""
+        """Take one key (a character, or an arrow's escape sequence) at time `now` [s]; return its request."""
         key = key.lower() if len(key) == 1 else key
         request = self._requests.get(key)
         if key in self._steps:
@@ -60,7 +59,7 @@ class KeyboardCommand:
         return request
 
     def halt(self, now: float) -> None:
-        """Take the velocity back."""
+        """Set the velocity to zero."""
         self._clear(VELOCITY)
         self._pressed = now
 
@@ -86,21 +85,21 @@ class KeyboardCommand:
 
     def _add(self, field: str, step: float, now: float) -> None:
         limits = self._ranges[field]
-        wanted = round(self.setpoint[field] + step, 6)
-        self.setpoint[field] = float(np.clip(wanted, limits.lowest, limits.highest))
+        moved = round(self.setpoint[field] + step, 6)
+        self.setpoint[field] = float(np.clip(moved, limits.lowest, limits.highest))
         self._pressed = now
         if field in POSE:
             self._posed = now
 
 
 def describe(keys: Keyboard) -> str:
-    """What every key does, a line each."""
-    lines = [
-        f"{' '.join((*step.higher, '/', *step.lower)):<24}{HEADLINES[field]} / back by {step.size:g} {UNITS[field]}"
-        for field, step in keys.steps.items()
-    ]
-    lines += [f"{' '.join(keys.halt):<24}no velocity", f"{' '.join(keys.level):<24}level, nominal height"]
+    """Return what every key does, a line each."""
+    lines = []
+    for field, step in keys.steps.items():
+        name, unit = FIELDS[field]
+        lines.append((" ".join((*step.higher, "/", *step.lower)), f"{name} / back by {step.size:g} {unit}"))
+    lines += [(" ".join(keys.halt), "no velocity"), (" ".join(keys.level), "level, nominal height")]
     for request, names in keys.requests.items():
         words = request.value.replace("_", " ")
-        lines.append(f"{' '.join(names):<24}{words.upper() if request is Request.EMERGENCY_STOP else words}")
-    return "\n".join(f"  {line}" for line in [*lines, f"{'Ctrl-C':<24}quit"])
+        lines.append((" ".join(names), words.upper() if request is Request.EMERGENCY_STOP else words))
+    return "\n".join(f"  {left:<24}{right}" for left, right in [*lines, ("Ctrl-C", "quit")])

@@ -5,33 +5,36 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from dataclasses import dataclass
 
-from rcl_interfaces.msg import ParameterDescriptor
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import Joy
 
-from fcnet_core.remote import REMOTE_FILE
 from fcnet_core.robot import load_robot
+from fcnet_ros.parameters import declare_fixed_parameters, parameter
 from fcnet_ros.program import run_program, spin
-from fcnet_teleop.commands import CommandPublisher, ModeClient
-from fcnet_teleop.joystick import JoyOrder, Joysticks
+from fcnet_teleop.commands import CommandPublisher, ModeClient, TeleopParameters
+from fcnet_teleop.joystick import JoyCommand, Joysticks
 from fcnet_teleop.remote import DEFAULT_LAYOUT, load_remote_control
 
 SOURCE = "joystick"
 AUTO = "auto"
-SILENCE_PERIOD = 0.05  # [s] between two looks whether a joystick has fallen silent
-QUIET = 2.0  # [s] between two warnings about the same
-PARAMETERS = {
-    "robot": ("aliengo", "robot to drive, for its command ranges: the name of a file in config/robots"),
-    "controller": ("controller", "name of the controller's node"),
-    "bridge": ("", "name of the bridge's node of a real robot, to stop and reset it as well; empty for none"),
-    "layout": (AUTO, f"layout of joysticks whose frame_id is in none of the remote file; auto is {DEFAULT_LAYOUT}"),
-    "joy_timeout": (0.5, "silence [s] after which a joystick counts as released"),
-    "use_stamped_cmd_vel": (False, "send TwistStamped instead of Twist; as the controller's parameter of that name"),
-    "remote_file": (str(REMOTE_FILE), "YAML file that says what the buttons mean"),
-}
+CHECK_PERIOD = 0.05  # [s] between two checks of joy_timeout
+WARNING_PERIOD = 2.0  # [s] between two warnings about the same
+# Best effort accepts every kind of publisher; the depth keeps a press that is released at once.
+JOY_QUALITY = QoSProfile(depth=20, reliability=ReliabilityPolicy.BEST_EFFORT)
+
+
+@dataclass(frozen=True)
+class JoyParameters(TeleopParameters):
+    """The node's parameters."""
+
+    layout: str = parameter(
+        AUTO, f"layout of joysticks whose frame_id is in none of the remote file; auto is {DEFAULT_LAYOUT}"
+    )
+    joy_timeout: float = parameter(0.5, "silence [s] after which a joystick counts as released", (0.05, 5.0))
 
 
 class TeleopJoy(Node):
@@ -39,63 +42,55 @@ class TeleopJoy(Node):
 
     def __init__(self) -> None:
         super().__init__("teleop_joy")
-        values = {
-            name: self.declare_parameter(name, default, ParameterDescriptor(description=description)).value
-            for name, (default, description) in PARAMETERS.items()
-        }
-        if not 0.05 <= values["joy_timeout"] <= 5.0:
-            raise ValueError(f"parameter joy_timeout is {values['joy_timeout']:g} s; give 0.05 to 5")
-        remote = load_remote_control(values["remote_file"])
-        layout = DEFAULT_LAYOUT if values["layout"] == AUTO else values["layout"]
-        ranges = load_robot(values["robot"]).commands
-        self._timeout = values["joy_timeout"]
-        self._joysticks = Joysticks(remote, layout, ranges, self._timeout)
-        self._commands = CommandPublisher(self, remote.source(SOURCE), values["use_stamped_cmd_vel"])
-        self._modes = ModeClient(self, values["controller"], values["bridge"], self.get_logger().info)
-        # Best effort listens to every kind of publisher; the depth keeps a press that is released at once.
-        quality = QoSProfile(depth=20, reliability=ReliabilityPolicy.BEST_EFFORT)
-        self.create_subscription(Joy, "joy", self._hear, quality)
-        self._looked = time.monotonic()
+        chosen = declare_fixed_parameters(self, JoyParameters)
+        remote = load_remote_control(chosen.remote_file)
+        layout = DEFAULT_LAYOUT if chosen.layout == AUTO else chosen.layout
+        self._timeout = chosen.joy_timeout
+        self._joysticks = Joysticks(remote, layout, load_robot(chosen.robot).commands, self._timeout)
+        self._commands = CommandPublisher(self, remote.source(SOURCE), chosen.use_stamped_cmd_vel)
+        self._modes = ModeClient(self, chosen.controller, chosen.bridge, self.get_logger().info)
+        self.create_subscription(Joy, "joy", self._take, JOY_QUALITY)
+        self._checked = time.monotonic()
         steady = Clock(clock_type=ClockType.STEADY_TIME)  # goes on where simulated time stands still
-        self.create_timer(SILENCE_PERIOD, self._look_for_silence, clock=steady)
+        self.create_timer(CHECK_PERIOD, self._check_timeout, clock=steady)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Release every joystick: a robot that is being driven gets a velocity of zero."""
-        for _, order in self._joysticks.let_go_of_silent(float("inf")):
-            self._obey(order)
+        for _, command in self._joysticks.release_silent(float("inf")):
+            self._publish(command)
 
-    def _hear(self, message: Joy) -> None:
-        order = self._joysticks.take(message.header.frame_id, message.axes, message.buttons, time.monotonic())
-        self._obey(order)
-        if order.problem:
+    def _take(self, message: Joy) -> None:
+        command = self._joysticks.take(message.header.frame_id, message.axes, message.buttons, time.monotonic())
+        self._publish(command)
+        if command.problem:
             self.get_logger().warning(
-                f"{order.problem}; it counts as released (frame_id {message.header.frame_id!r})",
-                throttle_duration_sec=QUIET,
+                f"{command.problem}; it counts as released (frame_id {message.header.frame_id!r})",
+                throttle_duration_sec=WARNING_PERIOD,
             )
 
-    def _look_for_silence(self) -> None:
-        """Time in which this process did not run is no silence: messages of that time are waiting to be read."""
+    def _check_timeout(self) -> None:
+        """Time in which this process did not run does not count: messages of that time are waiting to be read."""
         now = time.monotonic()
-        listened, self._looked = min(now - self._looked, 2 * SILENCE_PERIOD), now
-        for frame_id, order in self._joysticks.let_go_of_silent(listened):
-            self._obey(order)
-            told = (
+        elapsed, self._checked = min(now - self._checked, 2 * CHECK_PERIOD), now
+        for frame_id, command in self._joysticks.release_silent(elapsed):
+            self._publish(command)
+            message = (
                 f"joystick {frame_id!r} has been silent for {self._timeout:g} s and counts as released; "
                 "check its battery and cable (joy_node: autorepeat_rate must not be 0)"
             )
-            if order.velocity is None:
-                self.get_logger().info(told)
+            if command.velocity is None:
+                self.get_logger().info(message)
             else:
-                self.get_logger().warning(told)
+                self.get_logger().warning(message)
 
-    def _obey(self, order: JoyOrder) -> None:
-        for request in order.requests:
-            self.get_logger().info(f"{request.value} asked by joystick")
-            self._modes.ask(request)
-        if order.velocity is not None:
-            self._commands.send_velocity(order.velocity)
-        if order.pose is not None:
-            self._commands.send_pose(order.pose)
+    def _publish(self, command: JoyCommand) -> None:
+        for request in command.requests:
+            self.get_logger().info(f"{request.value} requested by joystick")
+            self._modes.request(request)
+        if command.velocity is not None:
+            self._commands.publish_velocity(command.velocity)
+        if command.pose is not None:
+            self._commands.publish_pose(command.pose)
 
 
 def main() -> int:
@@ -105,7 +100,7 @@ def main() -> int:
 
 def _run(node: TeleopJoy, stop: threading.Event) -> int:
     spin(node, stop)
-    node.let_go()
+    node.release()
     return 0
 
 

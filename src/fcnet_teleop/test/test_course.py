@@ -10,13 +10,12 @@ import pytest
 from fcnet_core.robot import load_robot
 from fcnet_teleop.course import (
     COURSE,
+    COURSE_DURATION,
     CourseScore,
+    Sample,
     Section,
-    Sighting,
-    course_length,
-    course_report,
     section_at,
-    slowness,
+    slow_simulation,
 )
 
 UPRIGHT = np.array([0.0, 0.0, 0.0, 1.0])
@@ -24,8 +23,8 @@ ON_ITS_SIDE = np.array([math.sin(math.pi / 4), 0.0, 0.0, math.cos(math.pi / 4)])
 FORWARD = Section("forward", 10.0, vx=0.5)
 
 
-def _sighting(time, x=0.0, orientation=UPRIGHT, velocity=(0.0, 0.0, 0.0)):
-    return Sighting(time, np.array([x, 0.0, 0.3]), orientation, np.array(velocity))
+def _sample(time, x=0.0, orientation=UPRIGHT, velocity=(0.0, 0.0, 0.0)):
+    return Sample(time, np.array([x, 0.0, 0.3]), orientation, np.array(velocity))
 
 
 @pytest.mark.parametrize("robot", ["aliengo", "a1"])
@@ -36,17 +35,17 @@ def test_both_robots_are_allowed_everything_the_course_asks_for(robot):
             assert ranges[field].lowest <= getattr(section, field) <= ranges[field].highest, (section.name, field)
 
 
-def test_every_section_comes_in_its_turn_and_then_the_course_ends():
-    sections = [section_at(0.01 + 0.1 * tick) for tick in range(int(course_length() * 10))]
+def test_sections_follow_one_another_and_then_the_course_ends():
+    sections = [section_at(0.01 + 0.1 * tick) for tick in range(int(COURSE_DURATION * 10))]
     assert list(dict.fromkeys(place[0] for place in sections if place)) == list(COURSE)
-    assert section_at(course_length() + 0.01) is None
+    assert section_at(COURSE_DURATION + 0.01) is None
     assert {"forward", "turn", "sideways", "crouch", "tilt", "run", "stop"} == {section.name for section in COURSE}
 
 
 def test_distance_is_the_length_of_the_way():
     score = CourseScore()
     for time, x in enumerate((0.0, 1.0, 0.0)):
-        score.see(_sighting(time, x), FORWARD, float(time))
+        score.update(_sample(time, x), FORWARD, float(time))
     assert score.distance == pytest.approx(2.0)
 
 
@@ -54,33 +53,33 @@ def test_sway_within_a_stride_is_no_tracking_error_but_a_bias_is():
     score = CourseScore()
     for tick in range(1000):
         velocity = (0.45 + 0.2 * math.sin(2 * math.pi * tick / 50), 0.0, 0.1)
-        score.see(_sighting(0.01 * tick, velocity=velocity), FORWARD, 0.01 * tick)
+        score.update(_sample(0.01 * tick, velocity=velocity), FORWARD, 0.01 * tick)
     np.testing.assert_allclose(score.tracking_error, [0.05, 0.0, 0.1], atol=0.01)
 
 
 def test_errors_do_not_count_while_a_new_command_settles_or_outside_the_course():
     score = CourseScore()
     for tick in range(100):
-        score.see(_sighting(0.01 * tick), FORWARD, 0.01 * tick)
-        score.see(_sighting(0.01 * tick), None, 0.0)
+        score.update(_sample(0.01 * tick), FORWARD, 0.01 * tick)
+        score.update(_sample(0.01 * tick), None, 0.0)
     assert np.isnan(score.tracking_error).all()
 
 
 def test_a_fall_counts_once_until_the_robot_is_up_again():
     score = CourseScore()
     for time, orientation in enumerate((UPRIGHT, ON_ITS_SIDE, ON_ITS_SIDE, UPRIGHT, ON_ITS_SIDE)):
-        score.see(_sighting(time, orientation=orientation), FORWARD, float(time))
+        score.update(_sample(time, orientation=orientation), FORWARD, float(time))
     assert score.falls == 2
 
 
 def test_the_table_names_every_figure():
-    table = course_report(CourseScore(), 37.2, {"deadline_misses": "3"})
+    table = CourseScore().report(37.2, {"deadline_misses": "3"})
     for name in ("time", "distance", "tracking error", "falls", "control rate", "deadline misses", "step latency"):
         assert name in table
     assert "37.2 s" in table
 
 
-def test_a_slow_simulation_is_told_and_one_on_time_is_not():
-    assert slowness({"slowest_factor": "0.99", "wanted_real_time_factor": "1.0"}) is None
-    assert slowness({}) is None
-    assert "0.70" in (slowness({"slowest_factor": "0.7", "wanted_real_time_factor": "1.0"}) or "")
+def test_a_slow_simulation_is_reported_and_one_on_time_is_not():
+    assert slow_simulation({"slowest_factor": "0.99", "wanted_real_time_factor": "1.0"}) is None
+    assert slow_simulation({}) is None
+    assert "0.70" in (slow_simulation({"slowest_factor": "0.7", "wanted_real_time_factor": "1.0"}) or "")

@@ -2,10 +2,10 @@ import math
 
 import pytest
 
-from fcnet_teleop.joystick import JoyCommand
+from fcnet_teleop.joystick import JoyReader
 from fcnet_teleop.remote import UNITREE_BUTTONS, Request, load_remote_control
 
-STILL = {"vx": 0.0, "vy": 0.0, "yaw_rate": 0.0}
+STANDSTILL = {"vx": 0.0, "vy": 0.0, "yaw_rate": 0.0}
 PERIOD = 0.02
 
 
@@ -14,12 +14,12 @@ class Remote:
 
     def __init__(self, ranges):
         remote = load_remote_control()
-        self.command = JoyCommand(remote.joystick, remote.layouts["unitree"], ranges)
+        self.reader = JoyReader(remote.joystick, remote.layouts["unitree"], ranges)
         self.now = 10.0
 
     def hold(self, *buttons, lx=0.0, ly=0.0, rx=0.0, ry=0.0):
         self.now += PERIOD
-        return self.command.take([lx, ly, rx, ry, 0.0], [name in buttons for name in UNITREE_BUTTONS], self.now)
+        return self.reader.take([lx, ly, rx, ry, 0.0], [name in buttons for name in UNITREE_BUTTONS], self.now)
 
 
 @pytest.fixture
@@ -27,11 +27,11 @@ def remote(robot):
     return Remote(robot.commands)
 
 
-def test_sticks_without_the_deadman_button_say_nothing(remote):
-    order = remote.hold(ly=1.0, lx=1.0, rx=1.0)
-    assert order.velocity is None
-    assert order.pose is None
-    assert not order.driving
+def test_sticks_without_the_deadman_button_give_no_command(remote):
+    command = remote.hold(ly=1.0, lx=1.0, rx=1.0)
+    assert command.velocity is None
+    assert command.pose is None
+    assert not command.driving
 
 
 def test_a_stick_drives_within_half_of_the_robots_range_and_to_the_right_side(remote, robot):
@@ -51,7 +51,7 @@ def test_slow_and_fast_buttons_change_the_speed_while_held(remote, robot):
 
 
 def test_a_stick_counts_as_centred_in_its_dead_zone_and_grows_steadily_beyond(remote):
-    assert remote.hold("L1", ly=0.1, lx=-0.1, rx=0.09).velocity == STILL
+    assert remote.hold("L1", ly=0.1, lx=-0.1, rx=0.09).velocity == STANDSTILL
     speeds = [remote.hold("L1", ly=0.1 + 0.01 * step).velocity["vx"] for step in range(91)]
     assert speeds == sorted(speeds)
     assert 0.0 < speeds[1] < 0.02
@@ -59,7 +59,7 @@ def test_a_stick_counts_as_centred_in_its_dead_zone_and_grows_steadily_beyond(re
 
 def test_letting_the_deadman_go_stops_the_robot_once_and_is_silent_then(remote):
     assert remote.hold("L1", ly=1.0).velocity["vx"] > 0.5
-    assert remote.hold(ly=1.0).velocity == STILL
+    assert remote.hold(ly=1.0).velocity == STANDSTILL
     assert remote.hold(ly=1.0).velocity is None
 
 
@@ -78,16 +78,16 @@ def test_a_request_needs_the_deadman_too_and_counts_once(remote, button, request
     assert remote.hold("L1", button).requests == (request_,)
 
 
-def test_a_request_button_held_from_the_beginning_asks_for_nothing(remote):
+def test_a_request_button_held_from_the_beginning_requests_nothing(remote):
     assert remote.hold("L1", "A").requests == ()
     assert remote.hold("L1", "A").requests == ()
 
 
 @pytest.mark.parametrize("held", [[], ["L1"], ["L1", "A"], ["L2"], list(UNITREE_BUTTONS)])
 def test_the_emergency_stop_needs_nothing_and_minds_nothing_even_in_the_first_message(remote, held):
-    order = remote.hold(*held, "B", ly=1.0)
-    assert order.requests == (Request.EMERGENCY_STOP,)
-    assert not order.driving
+    command = remote.hold(*held, "B", ly=1.0)
+    assert command.requests == (Request.EMERGENCY_STOP,)
+    assert not command.driving
     assert remote.hold(*held, "B").requests == ()
     remote.hold(*(set(held) - {"B"}))
     assert remote.hold(*held, "B").requests == (Request.EMERGENCY_STOP,)
@@ -95,7 +95,7 @@ def test_the_emergency_stop_needs_nothing_and_minds_nothing_even_in_the_first_me
 
 def test_the_emergency_stop_also_stops_the_velocity(remote):
     remote.hold("L1", ly=1.0)
-    assert remote.hold("L1", "B", ly=1.0).velocity == STILL
+    assert remote.hold("L1", "B", ly=1.0).velocity == STANDSTILL
     assert remote.hold("L1", "B", ly=1.0).velocity is None
 
 
@@ -104,25 +104,25 @@ def test_the_emergency_stop_also_stops_the_velocity(remote):
 )
 def test_a_message_that_cannot_be_right_counts_as_released_and_is_told(remote, axes, buttons):
     remote.hold("L1", ly=1.0)
-    order = remote.command.take(axes, buttons, remote.now)
-    assert order.problem
-    assert order.velocity == STILL
-    assert order.requests == ()
-    assert remote.command.take(axes, buttons, remote.now).velocity is None
+    command = remote.reader.take(axes, buttons, remote.now)
+    assert command.problem
+    assert command.velocity == STANDSTILL
+    assert command.requests == ()
+    assert remote.reader.take(axes, buttons, remote.now).velocity is None
 
 
 def test_an_emergency_stop_is_heard_in_a_message_that_cannot_be_right(remote):
     buttons = [name == "B" for name in UNITREE_BUTTONS]
-    order = remote.command.take([math.nan], buttons, remote.now)
-    assert order.requests == (Request.EMERGENCY_STOP,)
-    assert order.problem
+    command = remote.reader.take([math.nan], buttons, remote.now)
+    assert command.requests == (Request.EMERGENCY_STOP,)
+    assert command.problem
 
 
-def test_a_silent_joystick_stops_the_robot_once_and_a_button_still_held_afterwards_asks_for_nothing(remote):
+def test_a_silent_joystick_stops_the_robot_once_and_a_button_still_held_afterwards_requests_nothing(remote):
     remote.hold()
     remote.hold("L1", ly=1.0)
-    assert remote.command.release().velocity == STILL
-    assert remote.command.release().velocity is None
+    assert remote.reader.release().velocity == STANDSTILL
+    assert remote.reader.release().velocity is None
     assert remote.hold("L1", "A").requests == ()
     assert remote.hold("L1", "B").requests == (Request.EMERGENCY_STOP,)
 
@@ -148,7 +148,7 @@ def test_of_two_chords_the_larger_counts(remote):
 @pytest.mark.parametrize("way", ["select", "start"])
 def test_the_pose_can_be_taken_back(remote, way):
     remote.hold("L1", "down")
-    order = remote.hold("L1", way)
+    command = remote.hold("L1", way)
     if way == "select":
-        assert order.pose == {"height": 0.0, "roll": 0.0, "pitch": 0.0}
+        assert command.pose == {"height": 0.0, "roll": 0.0, "pitch": 0.0}
     assert remote.hold("L1", "right").pose["height"] == 0.0

@@ -4,11 +4,11 @@ from fcnet_teleop.joystick import Joysticks
 from fcnet_teleop.remote import UNITREE_BUTTONS, Request, load_remote_control
 
 UNITREE, PAD = "unitree_remote", "joy"
-STILL = {"vx": 0.0, "vy": 0.0, "yaw_rate": 0.0}
+STANDSTILL = {"vx": 0.0, "vy": 0.0, "yaw_rate": 0.0}
 
 
-class Table:
-    """Unitree's remote and an Xbox pad, both speaking on one topic."""
+class TwoJoysticks:
+    """Unitree's remote and an Xbox pad, both publishing on one topic."""
 
     def __init__(self, ranges):
         self.joysticks = Joysticks(load_remote_control(), "xbox", ranges, timeout=0.5)
@@ -25,47 +25,47 @@ class Table:
 
 
 @pytest.fixture
-def table(robot):
-    return Table(robot.commands)
+def pair(robot):
+    return TwoJoysticks(robot.commands)
 
 
-def test_a_joystick_that_lies_around_does_not_disturb_the_one_that_drives(table):
+def test_a_joystick_that_lies_around_does_not_disturb_the_one_that_drives(pair):
     for _ in range(3):
-        assert table.pad("L1", ly=1.0).velocity["vx"] > 0.5
-        assert table.unitree().velocity is None
+        assert pair.pad("L1", ly=1.0).velocity["vx"] > 0.5
+        assert pair.unitree().velocity is None
 
 
-def test_who_holds_the_deadman_first_drives_until_it_lets_go(table):
-    assert table.pad("L1", ly=1.0).velocity["vx"] > 0.5
-    assert table.unitree("L1", ly=-1.0).velocity is None
-    assert table.pad().velocity == STILL
-    assert table.unitree("L1", ly=-1.0).velocity["vx"] < 0.0
-    assert table.pad("L1", ly=1.0).velocity is None
+def test_who_holds_the_deadman_first_drives_until_it_is_released(pair):
+    assert pair.pad("L1", ly=1.0).velocity["vx"] > 0.5
+    assert pair.unitree("L1", ly=-1.0).velocity is None
+    assert pair.pad().velocity == STANDSTILL
+    assert pair.unitree("L1", ly=-1.0).velocity["vx"] < 0.0
+    assert pair.pad("L1", ly=1.0).velocity is None
 
 
-def test_every_joystick_can_stop_whoever_drives(table):
-    table.pad("L1", ly=1.0)
-    assert table.unitree("B").requests == (Request.EMERGENCY_STOP,)
-    assert table.pad("L1", "B").requests == (Request.EMERGENCY_STOP,)
+def test_every_joystick_can_stop_whoever_drives(pair):
+    pair.pad("L1", ly=1.0)
+    assert pair.unitree("B").requests == (Request.EMERGENCY_STOP,)
+    assert pair.pad("L1", "B").requests == (Request.EMERGENCY_STOP,)
 
 
-def test_a_joystick_that_falls_silent_is_let_go_once_and_the_other_may_drive(table):
-    table.pad("L1", ly=1.0)
-    assert table.joysticks.let_go_of_silent(0.4) == []
-    table.unitree("L1")
-    [(frame_id, order)] = table.joysticks.let_go_of_silent(0.2)
+def test_a_joystick_that_falls_silent_is_released_once_and_the_other_may_drive(pair):
+    pair.pad("L1", ly=1.0)
+    assert pair.joysticks.release_silent(0.4) == []
+    pair.unitree("L1")
+    [(frame_id, command)] = pair.joysticks.release_silent(0.2)
     assert frame_id == PAD
-    assert order.velocity == STILL
-    assert table.joysticks.let_go_of_silent(0.2) == []
-    assert table.unitree("L1", ly=1.0).velocity["vx"] > 0.5
-    assert [name for name, _ in table.joysticks.let_go_of_silent(0.6)] == [UNITREE]
+    assert command.velocity == STANDSTILL
+    assert pair.joysticks.release_silent(0.2) == []
+    assert pair.unitree("L1", ly=1.0).velocity["vx"] > 0.5
+    assert [name for name, _ in pair.joysticks.release_silent(0.6)] == [UNITREE]
 
 
-def test_a_joystick_that_speaks_again_drives_again(table):
-    table.pad("L1", ly=1.0)
-    table.joysticks.let_go_of_silent(0.6)
-    assert table.pad("L1", ly=1.0).velocity["vx"] > 0.5
-    assert [name for name, _ in table.joysticks.let_go_of_silent(0.6)] == [PAD]
+def test_a_joystick_that_speaks_again_drives_again(pair):
+    pair.pad("L1", ly=1.0)
+    pair.joysticks.release_silent(0.6)
+    assert pair.pad("L1", ly=1.0).velocity["vx"] > 0.5
+    assert [name for name, _ in pair.joysticks.release_silent(0.6)] == [PAD]
 
 
 def test_an_unknown_layout_is_one_sentence_with_the_known_ones(robot):

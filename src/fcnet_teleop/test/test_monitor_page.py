@@ -12,10 +12,9 @@ import urllib.request
 from contextlib import suppress
 
 import pytest
-from geometry_msgs.msg import Twist
-from std_srvs.srv import SetBool, Trigger
 
-PATIENCE = 30.0  # [s]
+from fcnet_ros.testing import TIMEOUT, wait_until
+
 PROGRAMS = ("chromium", "chromedriver")
 FLAGS = (
     "--headless=new",
@@ -38,7 +37,7 @@ pytestmark = pytest.mark.skipif(
 
 
 class Browser:
-    """A browser that is told what to do by the WebDriver protocol, which is JSON over HTTP."""
+    """A browser that is controlled by the WebDriver protocol, which is JSON over HTTP."""
 
     def __init__(self, driver, folder, phone):
         options = {"args": [*FLAGS, f"--user-data-dir={folder}", "--window-size=1280,1000"], "binary": _chromium()}
@@ -55,8 +54,8 @@ class Browser:
             self._base + path, content, {"Content-Type": "application/json"}, method=method
         )
         try:
-            with urllib.request.urlopen(request, timeout=2 * PATIENCE) as answer:
-                return json.load(answer)["value"]
+            with urllib.request.urlopen(request, timeout=TIMEOUT) as response:
+                return json.load(response)["value"]
         except urllib.error.HTTPError as error:
             raise AssertionError(error.read().decode()[:500]) from error
 
@@ -88,7 +87,7 @@ class Browser:
         finger = {"type": "pointer", "id": "finger", "parameters": {"pointerType": "touch"}, "actions": moves}
         self._call("POST", "/actions", {"actions": [finger]})
 
-    def let_go(self):
+    def release(self):
         self._call("DELETE", "/actions")
 
     def reload(self):
@@ -106,7 +105,7 @@ class Browser:
         """End it at once, as a crash or an empty battery does."""
         os.kill(self._process, signal.SIGKILL)
 
-    def complaints(self):
+    def warnings(self):
         """Errors and warnings of the page."""
         return [entry["message"] for entry in self._call("POST", "/se/log", {"type": "browser"})]
 
@@ -135,7 +134,7 @@ def driver():
 def browser(request, driver, tmp_path, address):
     browser = Browser(driver, tmp_path, phone=request.param == "phone")
     browser.open(address)
-    until(lambda: browser.run("return monitor.picture && monitor.scene.drawn > 3"), "pictures")
+    wait_until(lambda: browser.run("return monitor.snapshot && monitor.scene.drawn > 3"), "snapshots")
     yield browser
     browser.close()
 
@@ -143,47 +142,21 @@ def browser(request, driver, tmp_path, address):
 @pytest.fixture(scope="module")
 def address(start):
     program = start("fcnet_teleop.monitor.node", port=0)
-    return re.search(r"http://\S+", program.process.stdout.readline())[0]
+    wait_until(lambda: "in a browser" in program.output, "the address")
+    return re.search(r"http://\S+", program.output)[0]
 
 
 @pytest.fixture(autouse=True)
-def lying(bench):
-    bench.restore()
+def lying(ideal_robot):
+    ideal_robot.lie()
 
 
 @pytest.fixture
-def velocities(bench):
-    received = []
-    subscription = bench.node.create_subscription(Twist, "monitor/cmd_vel", lambda m: received.append(m.linear.x), 10)
-    yield received
-    bench.node.destroy_subscription(subscription)
-
-
-@pytest.fixture
-def requests(bench):
-    """A controller's services, and what is asked of them."""
-    asked = []
-
-    def serve(kind, name):
-        def answer(request, response):
-            asked.append(name)
-            response.success, response.message = True, f"done: {name}"
-            return response
-
-        return bench.node.create_service(kind, f"controller/{name}", answer)
-
-    services = [serve(Trigger, name) for name in ("stand_up", "walk", "lie_down", "reset")]
-    services.append(serve(SetBool, "emergency_stop"))
-    yield asked
-    for service in services:
-        bench.node.destroy_service(service)
-
-
-def until(condition, what):
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, f"{what}: not within {PATIENCE:g} s"
-        time.sleep(0.05)
+def requests(services):
+    """Requests that a controller receives."""
+    names = ("stand_up", "walk", "lie_down", "reset", "emergency_stop")
+    services.add(*(f"controller/{name}" for name in names))
+    return services.requests
 
 
 def pixels(browser):
@@ -191,33 +164,34 @@ def pixels(browser):
 
 
 @pytest.mark.parametrize("browser", ["desktop", "phone"], indirect=True)
-def test_the_page_shows_a_robot_that_moves(browser, bench, robot):
+def test_the_page_shows_a_robot_that_moves(browser, ideal_robot):
     before = pixels(browser)
-    bench.position = dict(zip(bench.position, robot.stand_pose.tolist(), strict=True))
-    until(lambda: browser.run("return monitor.picture.trunk[2]") > 0.3, "the robot standing")
-    until(lambda: pixels(browser) != before, "another picture")
+    ideal_robot.stand()
+    wait_until(lambda: browser.run("return monitor.snapshot.trunk[2]") > 0.3, "the robot standing")
+    wait_until(lambda: pixels(browser) != before, "another image")
     drawn = browser.run("return monitor.scene.drawn")
-    until(lambda: browser.run("return monitor.scene.drawn") > drawn + 10, "more pictures")
+    wait_until(lambda: browser.run("return monitor.scene.drawn") > drawn + 10, "more snapshots")
     assert browser.run("return document.documentElement.scrollWidth <= innerWidth"), "nothing sticks out sideways"
     assert not browser.phone or browser.run("return innerWidth") == PHONE["width"], "nothing widens a phone's page"
     stop = browser.run("return document.querySelector('#stop button').getBoundingClientRect().toJSON()")
     assert stop["top"] >= 0
     assert stop["bottom"] <= browser.run("return innerHeight")
-    assert browser.complaints() == []
+    assert browser.warnings() == []
 
 
-def test_buttons_and_keys_ask_the_controller(browser, requests, bench):
-    until(lambda: try_it(lambda: browser.click("[data-request=stand_up]"), "stand_up", requests), "standing up")
-    until(lambda: "done: stand_up" in browser.text("#answer"), "the answer on the page")
+def test_buttons_and_keys_send_requests_to_the_controller(browser, requests):
+    stand_up = "controller/stand_up"
+    wait_until(lambda: try_it(lambda: browser.click("[data-request=stand_up]"), stand_up, requests), "standing up")
+    wait_until(lambda: "done: controller/stand_up" in browser.text("#message"), "the response on the page")
     browser.press("2")
-    until(lambda: "walk" in requests, "walking")
-    browser.let_go()
+    wait_until(lambda: "controller/walk" in requests, "walking")
+    browser.release()
     browser.click("#stop button")
-    until(lambda: "emergency_stop" in requests, "the emergency stop")
+    wait_until(lambda: "controller/emergency_stop" in requests, "the emergency stop")
     assert browser.run("return location.pathname") == "/"
     requests.clear()
     browser.press("\ue00c")
-    until(lambda: "emergency_stop" in requests, "the emergency stop by the Escape key")
+    wait_until(lambda: "controller/emergency_stop" in requests, "the emergency stop by the Escape key")
 
 
 def try_it(action, wanted, requests):
@@ -230,12 +204,10 @@ def try_it(action, wanted, requests):
 
 def test_the_stop_button_works_where_no_script_runs(driver, tmp_path, address, requests):
     browser = Browser(driver, tmp_path, phone=False)
-    browser._call(
-        "POST", "/goog/cdp/execute", {"cmd": "Emulation.setScriptExecutionDisabled", "params": {"value": True}}
-    )
+    browser.disable_scripts()
     browser.open(address)
     browser.click("#stop button")
-    until(lambda: "emergency_stop" in requests, "the emergency stop")
+    wait_until(lambda: "controller/emergency_stop" in requests, "the emergency stop")
     assert "STOP AGAIN" in browser.text("button.stop")
     browser.close()
 
@@ -245,16 +217,16 @@ def drive(browser, velocities):
 
     def moving():
         if not any(velocities):
-            browser.let_go()
+            browser.release()
             browser.press("w")
             time.sleep(0.5)
         return any(velocities)
 
-    until(moving, "a velocity")
+    wait_until(moving, "a velocity")
 
 
 LEAVING = {
-    "letting go": lambda browser: browser.let_go(),
+    "letting go": lambda browser: browser.release(),
     "reloading": lambda browser: browser.reload(),
     "leaving": lambda browser: browser.open("about:blank"),
     "hiding": lambda browser: browser.new_tab(),
@@ -266,26 +238,26 @@ LEAVING = {
 def test_the_velocity_ends_with(browser, velocities, how):
     drive(browser, velocities)
     LEAVING[how](browser)
-    until(lambda: velocities[-1] == 0.0, "a velocity of zero")
+    wait_until(lambda: velocities[-1] == 0.0, "a velocity of zero")
     time.sleep(0.7)
     assert velocities[-1] == 0.0
 
 
-def test_a_slider_held_does_not_go_on_after_the_pictures_stopped(browser, velocities):
+def test_a_slider_held_does_not_go_on_after_the_snapshots_stopped(browser, velocities):
     browser.run("monitor.driver.hold('vx', 0.3)")
-    until(lambda: 0.3 in velocities, "a velocity")
-    browser.run("monitor.driver.seen -= 10")  # what it would be if pictures no longer came
+    wait_until(lambda: 0.3 in velocities, "a velocity")
+    browser.run("monitor.driver.seen -= 10")  # what it would be if snapshots no longer came
     browser.run("Object.defineProperty(monitor.driver, 'seen', {get: () => 1, set: () => {}})")
-    until(lambda: velocities[-1] == 0.0, "a velocity of zero")
+    wait_until(lambda: velocities[-1] == 0.0, "a velocity of zero")
     assert browser.run("return monitor.driver.held.vx") == 0
-    assert "picture" in browser.text("#answer")
+    assert "snapshot" in browser.text("#message")
 
 
 @pytest.mark.parametrize("browser", ["phone"], indirect=True)
 def test_a_finger_on_the_stick_drives_until_it_is_lifted(browser, velocities):
     browser.run("document.getElementById('move').scrollIntoView({block: 'center'})")
     browser.push("#move", 0, -60)
-    until(lambda: any(velocities), "a velocity")
+    wait_until(lambda: any(velocities), "a velocity")
     assert max(velocities) > 0.2
-    browser.let_go()
-    until(lambda: velocities[-1] == 0.0, "a velocity of zero")
+    browser.release()
+    wait_until(lambda: velocities[-1] == 0.0, "a velocity of zero")

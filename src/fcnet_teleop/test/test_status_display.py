@@ -13,7 +13,7 @@ def test_on_a_terminal_the_line_changes_in_place_although_stdout_is_a_pipe(capsy
     display = StatusDisplay(os.ttyname(terminal))
     display.show("walking")
     shown = os.read(master, 1000).decode()
-    display.say("the table")
+    display.print("the table")
     os.close(terminal)
     os.close(master)
     assert "walking" in shown

@@ -11,7 +11,8 @@ import time
 
 import pytest
 from geometry_msgs.msg import Pose, Twist
-from std_srvs.srv import SetBool, Trigger
+
+from fcnet_ros.testing import TIMEOUT, wait_until
 
 COMMAND = [sys.executable, "-m", "fcnet_teleop.teleop_keyboard"]
 
@@ -56,44 +57,34 @@ def terminal(domain):
     terminal.close()
 
 
-def test_keys_become_commands_and_requests_and_the_terminal_is_restored(terminal, bench):
-    velocities, poses, requests = [], [], []
+def test_keys_become_commands_and_requests_and_the_terminal_is_restored(terminal, client, services):
+    velocities, poses = [], []
+    services.add("controller/stand_up", "controller/emergency_stop")
+    client.subscribe(Twist, "keyboard/cmd_vel", velocities.append, 10)
+    client.subscribe(Pose, "keyboard/cmd_pose", poses.append, 10)
 
-    def serve(kind, name):
-        def answer(request, response):
-            requests.append((name, getattr(request, "data", None)))
-            response.success, response.message = True, f"done: {name}"
-            return response
-
-        return bench.node.create_service(kind, f"controller/{name}", answer)
-
-    bench.node.create_subscription(Twist, "keyboard/cmd_vel", velocities.append, 10)
-    bench.node.create_subscription(Pose, "keyboard/cmd_pose", poses.append, 10)
-    services = [serve(Trigger, "stand_up"), serve(SetBool, "emergency_stop")]
-    assert len(services) == 2
-
-    bench.until(lambda: "Ctrl-C" in terminal.screen, "the help")
-    bench.until(lambda: try_key(terminal, "1", requests, ("stand_up", None)), "a request to stand up")
-    bench.until(lambda: "done: stand_up" in terminal.screen, "the answer on the screen")
+    wait_until(lambda: "Ctrl-C" in terminal.screen, "the help")
+    wait_until(lambda: try_key(terminal, "1", services.requests, "controller/stand_up"), "a request to stand up")
+    wait_until(lambda: "done: controller/stand_up" in terminal.screen, "the response on the screen")
     assert velocities == []
 
     terminal.press("wwq")
-    bench.until(lambda: velocities and velocities[-1].linear.x > 0.19 and velocities[-1].angular.z > 0.09, "velocity")
-    assert "+0.20" in terminal.screen
+    wait_until(lambda: velocities and velocities[-1].linear.x > 0.19 and velocities[-1].angular.z > 0.09, "velocity")
+    wait_until(lambda: "+0.20" in terminal.screen, "the velocity on the screen")
     assert poses == []
     terminal.press("f")
-    bench.until(lambda: poses and poses[-1].position.z < -0.005, "the height")
+    wait_until(lambda: poses and poses[-1].position.z < -0.005, "the height")
     terminal.press(" ")
-    bench.until(lambda: velocities[-1].linear.x == 0.0, "a velocity of zero")
-    bench.until(lambda: is_silent(velocities), "silence")
+    wait_until(lambda: velocities[-1].linear.x == 0.0, "a velocity of zero")
+    wait_until(lambda: is_silent(velocities), "silence")
 
     terminal.press("wx")
-    bench.until(lambda: ("emergency_stop", True) in requests, "an emergency stop")
+    wait_until(lambda: "controller/emergency_stop" in services.requests, "an emergency stop")
     terminal.press("w")
-    bench.until(lambda: velocities[-1].linear.x > 0.09, "the velocity")
+    wait_until(lambda: velocities[-1].linear.x > 0.09, "the velocity")
     terminal.process.send_signal(signal.SIGINT)
-    assert terminal.process.wait(10) == 0
-    bench.until(lambda: velocities[-1].linear.x == 0.0, "a velocity of zero at the end")
+    assert terminal.process.wait(TIMEOUT) == 0
+    wait_until(lambda: velocities[-1].linear.x == 0.0, "a velocity of zero at the end")
     assert terminal.settings() == terminal.before
 
 
@@ -107,6 +98,7 @@ def try_key(terminal, key, requests, wanted):
     """Services may not be discovered yet: press again until the request has come."""
     if wanted not in requests:
         terminal.press(key)
+        time.sleep(0.3)
     return wanted in requests
 
 

@@ -1,41 +1,212 @@
-"""Serves the monitor's page and its pictures, and takes what it asks for."""
+"""The monitor's HTTP server: page, snapshots as server-sent events, commands and requests. No ROS.
+
+Events go out on one stream per page. Whatever moves or stops the robot comes in as an HTTP request of its own: an
+emergency stop needs no open connection, and works while the page is being reloaded, from a second page, or by `curl`.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
-import json
+import logging
 import socket
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from email.message import Message
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from fcnet_teleop.monitor.driver import Order, parse_order
+import msgspec
+from aiohttp import web
+from aiohttp.http import HttpProcessingError
+
+from fcnet_teleop.monitor.driver import PageCommand
 from fcnet_teleop.remote import Request
 
-# Decides whether a request may come in: a page of somebody else, open in the same browser, shall not move a robot.
+PAGE = Path(__file__).parent / "page"
+MAX_WATCHERS = 16
+MAX_CONTENT = 4096  # [bytes] of a request
+SEND_BUFFER = 8192  # [bytes] in the kernel for one page, so that a slow connection gets few snapshots, not late ones
+DRAIN_POLL = 0.01  # [s]
+STALLED = 60.0  # [s] after which a page that reads nothing is dropped
+SHUTDOWN_TIMEOUT = 0.5  # [s] for responses under way
+WATCH_ONLY = "this monitor only watches: it shows a recording, and there is no robot to command"
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; form-action 'self'; base-uri 'none'",
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
 
-def reason_to_refuse(headers: Message) -> str:
-    """One sentence why a request with these headers is refused; empty where it is not.
 
-    Host must be an address, localhost or this computer's name: a foreign name that was made to lead here (DNS
-    rebinding) is none of them. Origin, which browsers send with whatever could do something, must be that of our page.
-    A program that is no browser sends none.
+class Controls:
+    """What pages can do; both functions are called in the server's thread.
+
+    command: takes a command and returns why it is refused, or nothing. request: takes a request for a change of mode.
     """
-    host = headers.get("Host", "")
-    if not _is_ours(host):
+
+    def __init__(self, command: Callable[[PageCommand], str], request: Callable[[Request], None]) -> None:
+        self._command, self._request = command, request
+
+    async def stop(self, _request: web.Request) -> web.StreamResponse:
+        """Stop the robot and return a page with the button to stop it again."""
+        self._request(Request.EMERGENCY_STOP)
+        return web.FileResponse(PAGE / "stopped.html")
+
+    async def command(self, request: web.Request) -> web.StreamResponse:
+        """Take a page's command."""
+        try:
+            command = msgspec.json.decode(await request.read(), type=PageCommand)
+        except (ValueError, RecursionError) as error:
+            return _message(400, str(error))
+        return _message(200, self._command(command))
+
+    async def request(self, request: web.Request) -> web.StreamResponse:
+        """Take the request for a change of mode that the path names."""
+        name = request.match_info["name"]
+        if name not in {known.value for known in Request}:
+            return _message(404, f"there is no request {name!r}")
+        self._request(Request(name))
+        return _message(200, "")
+
+
+@dataclass(eq=False)
+class _Watcher:
+    """The newest event of each kind that a page has not received yet."""
+
+    pending: dict[str, bytes]
+    is_pending: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class MonitorServer:
+    """The server in a thread of its own, from construction until `close`.
+
+    facts: what a page has to know of the robot, as JSON's types. Without controls, commands and requests are refused.
+    Raises OSError where it cannot listen at the address.
+    """
+
+    def __init__(
+        self, host: str, port: int, facts: dict[str, Any], controls: Controls | None, max_watchers: int = MAX_WATCHERS
+    ) -> None:
+        self._facts, self._controls, self._max_watchers = msgspec.json.encode(facts), controls, max_watchers
+        self._watchers: set[_Watcher] = set()
+        self._retained: dict[str, bytes] = {}
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._socket = socket.create_server((host, port), family=family, backlog=64)
+        self.port = int(self._socket.getsockname()[1])
+        self._loop = asyncio.new_event_loop()
+        self._closing = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, name="monitor_server", daemon=True)
+        self._thread.start()
+
+    @property
+    def watchers(self) -> int:
+        """How many pages watch now."""
+        return len(self._watchers)
+
+    def publish(self, event: str, content: Any, retained: bool = False) -> None:
+        """Send content as JSON to every page that watches; `retained`: to pages that come later, too.
+
+        A page that is slow receives the newest of each kind of event and misses those before.
+        """
+        self._loop.call_soon_threadsafe(self._publish, event, msgspec.json.encode(content), retained)
+
+    def close(self) -> None:
+        """End every stream and the server."""
+        self._loop.call_soon_threadsafe(self._closing.set)
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            self._loop.run_until_complete(self._serve())
+        finally:
+            self._loop.close()
+
+    async def _serve(self) -> None:
+        app = web.Application(middlewares=[self._protect], client_max_size=MAX_CONTENT)
+        app.add_routes([web.get("/", _page("index.html")), web.get("/stop", _page("stop.html"))])
+        app.add_routes([web.get("/facts.json", self._send_facts), web.get("/events", self._stream)])
+        if self._controls is not None:
+            app.add_routes([web.post("/stop", self._controls.stop), web.post("/command", self._controls.command)])
+            app.add_routes([web.post("/request/{name}", self._controls.request)])
+        app.add_routes([web.static("/", PAGE)])
+        runner = web.AppRunner(app, access_log=None, logger=_logger(), shutdown_timeout=SHUTDOWN_TIMEOUT)
+        await runner.setup()
+        await web.SockSite(runner, self._socket, backlog=64).start()
+        await self._closing.wait()
+        for watcher in self._watchers:
+            watcher.is_pending.set()
+        await runner.cleanup()
+
+    def _publish(self, event: str, content: bytes, retained: bool) -> None:
+        if retained:
+            self._retained[event] = content
+        for watcher in self._watchers:
+            watcher.pending[event] = content
+            watcher.is_pending.set()
+
+    async def _stream(self, request: web.Request) -> web.StreamResponse:
+        """Send events until the page goes away."""
+        if len(self._watchers) >= self._max_watchers:
+            return _message(503, f"{self._max_watchers} pages watch already; close one")
+        watcher = _Watcher(dict(self._retained))
+        watcher.is_pending.set()
+        self._watchers.add(watcher)
+        try:
+            request.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
+            response = web.StreamResponse(headers={"Content-Type": "text/event-stream", **HEADERS})
+            await response.prepare(request)
+            while not self._closing.is_set():
+                await watcher.is_pending.wait()
+                await asyncio.wait_for(_drain(request), STALLED)
+                events, watcher.pending = watcher.pending, {}
+                watcher.is_pending.clear()
+                await response.write(b"".join(b"event: %s\ndata: %s\n\n" % (k.encode(), c) for k, c in events.items()))
+            return response
+        finally:
+            self._watchers.discard(watcher)
+
+    async def _send_facts(self, _request: web.Request) -> web.Response:
+        return web.Response(body=self._facts, content_type="application/json")
+
+    @web.middleware
+    async def _protect(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        """Refuse what comes from elsewhere, is too long or moves a recording; add the protecting headers."""
+        response: web.StreamResponse
+        if reason := reason_to_refuse(request.headers):
+            response = _message(403, reason)
+        elif (request.content_length or 0) > MAX_CONTENT:
+            response = _message(413, f"a request has up to {MAX_CONTENT} bytes")
+        elif request.method == "POST" and self._controls is None:
+            response = _message(403, WATCH_ONLY)
+        else:
+            try:
+                response = await handler(request)
+            except web.HTTPException as error:
+                response = _message(error.status, f"{error.reason}: {request.method} {request.path}")
+        if not response.prepared:
+            response.headers.update(HEADERS)
+        return response
+
+
+def reason_to_refuse(headers: Mapping[str, str]) -> str:
+    """Return one sentence why a request with these headers is refused, or nothing.
+
+    A page of somebody else that is open in the same browser must not move the robot. Host must be an address, localhost
+    or this computer's name: a foreign name that was made to lead here (DNS rebinding) is none of them. Origin, which
+    browsers send with whatever could have an effect, must be that of our page. Other programs send none.
+    """
+    host, origin = headers.get("Host", ""), headers.get("Origin")
+    if not _is_this_computer(host):
         return f"this monitor is not {host!r}; open it by its address, or as localhost"
-    origin = headers.get("Origin")
     if origin is not None and urlsplit(origin).netloc != host:
-        return f"a page of {origin} asked; only the monitor's own page may"
+        return f"only the monitor's own page may send requests, and {origin} is another"
     if headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none"):
-        return "a page of another site asked; only the monitor's own page may"
+        return "only the monitor's own page may send requests, and this one comes from another site"
     return ""
 
 
@@ -47,13 +218,13 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _is_ours(host: str) -> bool:
+def _is_this_computer(host: str) -> bool:
     try:
         name = urlsplit(f"//{host}").hostname or ""
     except ValueError:
         return False
-    ours = socket.gethostname().lower()
-    if name in ("localhost", ours, f"{ours}.local"):
+    own = socket.gethostname().lower()
+    if name in ("localhost", own, f"{own}.local"):
         return True
     try:
         ipaddress.ip_address(name)
@@ -62,260 +233,25 @@ def _is_ours(host: str) -> bool:
     return True
 
 
-# Hands pictures and news to every page that watches.
+def _page(name: str) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    async def send(_request: web.Request) -> web.StreamResponse:
+        return web.FileResponse(PAGE / name)
 
-Events = dict[str, bytes]  # by kind
-
-
-class MonitorFeed:
-    """Events by their kind. Of each kind a watcher gets the newest: one that is slow misses pictures, but none is late.
-
-    Kinds that are `lasting` are told to whoever comes later, too.
-    """
-
-    def __init__(self, most: int = 16) -> None:
-        self._condition = threading.Condition()
-        self._watchers: list[Events] = []
-        self._lasting: Events = {}
-        self._most = most
-        self._closed = False
-
-    @property
-    def watchers(self) -> int:
-        """How many watch now."""
-        return len(self._watchers)
-
-    def tell(self, kind: str, content: bytes, lasting: bool = False) -> None:
-        """Give an event to everybody who watches."""
-        with self._condition:
-            if lasting:
-                self._lasting[kind] = content
-            for watcher in self._watchers:
-                watcher[kind] = content
-            self._condition.notify_all()
-
-    def close(self) -> None:
-        """End every watch."""
-        with self._condition:
-            self._closed = True
-            self._condition.notify_all()
-
-    @contextmanager
-    def watch(self, patience: float) -> Iterator[Iterator[Events]]:
-        """Iterate over what is new, by kind; over nothing when `patience` seconds went by without news.
-
-        Raises FeedError where there are too many watchers.
-        """
-        with self._condition:
-            if len(self._watchers) >= self._most:
-                raise FeedError(f"{self._most} pages watch already; close one")
-            watcher = dict(self._lasting)
-            self._watchers.append(watcher)
-        try:
-            yield self._news(watcher, patience)
-        finally:
-            with self._condition:
-                self._watchers = [other for other in self._watchers if other is not watcher]
-
-    def _news(self, watcher: Events, patience: float) -> Iterator[Events]:
-        while True:
-            with self._condition:
-                if not watcher and not self._closed:
-                    self._condition.wait(patience)
-                if self._closed:
-                    return
-                news = dict(watcher)
-                watcher.clear()
-            yield news
+    return send
 
 
-class FeedError(RuntimeError):
-    """Nobody more can watch."""
+def _logger() -> logging.Logger:
+    """Log errors of this program with a traceback, and nothing about bytes that are no HTTP."""
+    logger = logging.getLogger(__name__)
+    logger.addFilter(lambda record: not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError)))
+    return logger
 
 
-# Serves the monitor's page, its pictures, and takes what it asks for. HTTP only, with nothing but Python's library.
-#
-# Pictures go out as server-sent events, everything else comes in as requests of its own: an emergency stop needs no
-# session, and reaches the robot while the page is being reloaded, from a second page, or by `curl -X POST .../stop`.
-
-PAGE_FOLDER = Path(__file__).parent / "page"
-TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
-LONGEST_REQUEST = 4096  # [bytes]
-STREAM_BUFFER = 8192  # [bytes] of pictures under way, so that a slow connection gets few, not late ones
-POLL_INTERVAL = 0.1  # [s] within which the end of the server is noticed
-IDLE_TIMEOUT = 60.0  # [s]
-HEARTBEAT = 0.25  # [s]
-WATCHING = "this monitor only watches: what it shows is a recording, and no robot hears it"
-PROTECTION = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; form-action 'self'; base-uri 'none'",
-    "Referrer-Policy": "same-origin",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-}
+def _message(status: int, message: str) -> web.Response:
+    return web.json_response({"message": message}, status=status)
 
 
-@dataclass(frozen=True)
-class MonitorActions:
-    """What pages can do; called by the server's threads. drive: obey an order, tell why not; ask: a change of mode."""
-
-    drive: Callable[[Order], str]
-    ask: Callable[[Request], None]
-
-
-class MonitorServer:
-    """The HTTP server in threads of its own. `facts` is what a page has to know of the robot, as JSON; without actions
-    it refuses whatever would do something.
-
-    Raises OSError where the address cannot be had.
-    """
-
-    def __init__(
-        self, host: str, port: int, feed: MonitorFeed, actions: MonitorActions | None, facts: dict[str, Any]
-    ) -> None:
-        self._server = _Server(host, port, feed, actions, json.dumps(facts).encode())
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(POLL_INTERVAL,), name="monitor_server", daemon=True
-        )
-        self._thread.start()
-
-    @property
-    def port(self) -> int:
-        """The port it listens at."""
-        return int(self._server.server_address[1])
-
-    def close(self) -> None:
-        """End; pages that watch are told by the end of their streams."""
-        self._server.feed.close()
-        self._server.shutdown()
-        self._server.server_close()
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 64
-
-    def __init__(self, host: str, port: int, feed: MonitorFeed, actions: MonitorActions | None, facts: bytes) -> None:
-        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self.feed, self.actions, self.facts = feed, actions, facts
-        self.files = {
-            f"/{path.name}": (TYPES[path.suffix], path) for path in PAGE_FOLDER.iterdir() if path.suffix in TYPES
-        }
-        super().__init__((host, port), _Handler)
-
-    def server_bind(self) -> None:
-        """Bind without looking up a name, which can take seconds."""
-        socket.socket.bind(self.socket, self.server_address)
-        self.server_address = self.socket.getsockname()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A page that went away is no error."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: _Server
-    protocol_version = "HTTP/1.1"
-    timeout = IDLE_TIMEOUT
-    wbufsize = 1 << 16  # so that an answer leaves in one packet
-    disable_nagle_algorithm = True
-
-    def do_GET(self) -> None:
-        if self._refused():
-            return
-        path = self.path.partition("?")[0]
-        if path == "/stream":
-            self._stream()
-        elif path == "/facts.json":
-            self._answer(HTTPStatus.OK, "application/json", self.server.facts)
-        else:
-            self._file({"/": "/index.html", "/stop": "/stop.html"}.get(path, path))
-
-    def do_POST(self) -> None:
-        content = self._content()
-        if content is None or self._refused():
-            return
-        actions = self.server.actions
-        if actions is None:
-            self._tell(HTTPStatus.FORBIDDEN, WATCHING)
-            return
-        path = self.path.partition("?")[0]
-        if path == "/stop":
-            actions.ask(Request.EMERGENCY_STOP)
-            self._file("/stopped.html")
-        elif path == "/order":
-            self._order(content, actions)
-        elif path.startswith("/request/"):
-            self._request(path.removeprefix("/request/"), actions)
-        else:
-            self._tell(HTTPStatus.NOT_FOUND, f"there is no {path}")
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: ten orders a second are no news."""
-
-    def _refused(self) -> bool:
-        reason = reason_to_refuse(self.headers)
-        if reason:
-            self._tell(HTTPStatus.FORBIDDEN, reason)
-        return bool(reason)
-
-    def _content(self) -> bytes | None:
-        length = self.headers.get("Content-Length", "0")
-        if not length.isdecimal() or int(length) > LONGEST_REQUEST or "Transfer-Encoding" in self.headers:
-            self.close_connection = True
-            self._tell(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has up to {LONGEST_REQUEST} bytes")
-            return None
-        return self.rfile.read(int(length))
-
-    def _order(self, content: bytes, actions: MonitorActions) -> None:
-        try:
-            order = parse_order(json.loads(content))
-        except (ValueError, RecursionError) as error:
-            self._tell(HTTPStatus.BAD_REQUEST, str(error))
-            return
-        self._tell(HTTPStatus.OK, actions.drive(order))
-
-    def _request(self, name: str, actions: MonitorActions) -> None:
-        if name not in {request.value for request in Request}:
-            self._tell(HTTPStatus.NOT_FOUND, f"there is no request {name!r}")
-            return
-        actions.ask(Request(name))
-        self._tell(HTTPStatus.OK, "")
-
-    def _file(self, name: str) -> None:
-        if name not in self.server.files:
-            self._tell(HTTPStatus.NOT_FOUND, f"there is no {name}")
-            return
-        kind, path = self.server.files[name]
-        self._answer(HTTPStatus.OK, f"{kind}; charset=utf-8", path.read_bytes())
-
-    def _tell(self, status: HTTPStatus, sentence: str) -> None:
-        self._answer(status, "application/json", json.dumps({"sentence": sentence}).encode())
-
-    def _answer(self, status: HTTPStatus, kind: str, content: bytes) -> None:
-        self._begin(status, kind, {"Content-Length": str(len(content))})
-        self.wfile.write(content)
-
-    def _begin(self, status: HTTPStatus, kind: str, headers: dict[str, str]) -> None:
-        self.send_response(status)
-        for name, value in ({"Content-Type": kind} | PROTECTION | headers).items():
-            self.send_header(name, value)
-        self.end_headers()
-
-    def _stream(self) -> None:
-        """Send events until the page goes away, or does not read for a while."""
-        self.close_connection = True
-        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, STREAM_BUFFER)
-        try:
-            with self.server.feed.watch(HEARTBEAT) as news:
-                self._begin(HTTPStatus.OK, "text/event-stream", {"Connection": "close"})
-                self.wfile.flush()
-                for events in news:
-                    self.connection.sendall(_encoded(events))
-        except FeedError as error:
-            self._tell(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
-
-
-def _encoded(events: dict[str, bytes]) -> bytes:
-    """Server-sent events; a comment where there is no news, which finds out pages that have gone."""
-    return b"".join(b"event: %s\ndata: %s\n\n" % (kind.encode(), data) for kind, data in events.items()) or b":\n\n"
+async def _drain(request: web.Request) -> None:
+    """Wait until all that was written is sent: the library's own flow control lets 64 KiB of old snapshots wait."""
+    while request.transport is not None and request.transport.get_write_buffer_size():
+        await asyncio.sleep(DRAIN_POLL)

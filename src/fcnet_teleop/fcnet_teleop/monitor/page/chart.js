@@ -11,11 +11,11 @@ export class Chart {
     this.samples = [];
   }
 
-  // measured and wanted: a number, or null, for every row.
-  add(time, measured, wanted) {
+  // measured and commanded: a number, or null, for every row.
+  add(time, measured, commanded) {
     const last = this.samples[this.samples.length - 1];
     if (last && time < last.time) this.samples = [];
-    this.samples.push({ time, measured, wanted });
+    this.samples.push({ time, measured, commanded });
     while (this.samples[0].time < time - SPAN) this.samples.shift();
   }
 
@@ -39,7 +39,7 @@ export class Chart {
       context.strokeStyle = color("line");
       context.lineWidth = 1;
       if (low <= 0 && high >= 0) path(context, [[4, y(0)], [width - 52, y(0)]]);
-      for (const [name, colored] of [["wanted", "wanted"], ["measured", "measured"]]) {
+      for (const [name, colored] of [["commanded", "commanded"], ["measured", "measured"]]) {
         context.strokeStyle = color(colored);
         context.lineWidth = 1.6;
         curve(context, this.samples.map((sample) => [x(sample.time), sample[name] && sample[name][k] !== null ? y(sample[name][k]) : null]));
@@ -49,7 +49,7 @@ export class Chart {
       context.fillText(`${row.name} ${row.unit}`, 6, each * k + 12);
       const last = this.samples[this.samples.length - 1];
       context.textAlign = "right";
-      for (const [name, line] of [["measured", 0], ["wanted", 1]]) {
+      for (const [name, line] of [["measured", 0], ["commanded", 1]]) {
         const value = last && last[name] ? last[name][k] : null;
         if (value === null) continue;
         context.fillStyle = color(name);
@@ -61,7 +61,7 @@ export class Chart {
   range(row, k) {
     let [low, high] = [row.low, row.high];
     for (const sample of this.samples) {
-      for (const values of [sample.measured, sample.wanted]) {
+      for (const values of [sample.measured, sample.commanded]) {
         if (values && values[k] !== null) [low, high] = [Math.min(low, values[k]), Math.max(high, values[k])];
       }
     }

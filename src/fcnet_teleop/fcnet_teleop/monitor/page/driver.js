@@ -1,19 +1,19 @@
-// What the person at this page wants the robot to do, sent while it is wanted and taken back when in doubt.
+// The command of the person at this page, sent while it is held and taken back when in doubt.
 //
-// The server obeys a velocity only from a page that has said zero before, shows it a picture younger than 0.5 s, and
-// speaks at least every 0.5 s. So closing, reloading, hiding or losing the page stops the robot, whatever this file does.
+// The server accepts a velocity only from a page that has sent zero before, has a snapshot younger than 0.5 s, and sends
+// a command at least every 0.5 s. So closing, reloading, hiding or losing the page stops the robot, whatever this file does.
 
-const PERIOD = 66; // [ms] between two orders
+const PERIOD = 66; // [ms] between two commands
 const LINGER = 1000; // [ms] for which zero is repeated
-const PATIENCE = 700; // [ms] after which an order counts as lost
+const TIMEOUT = 700; // [ms] after which a command counts as lost
 export const VELOCITY = ["vx", "vy", "yaw_rate"];
 export const POSE = ["height", "roll", "pitch"];
 
 export class Driver {
-  // silent: says nothing to the server, which shows a recording and would not listen.
-  constructor(ranges, tell, silent) {
+  // silent: sends nothing, because the server shows a recording and would refuse it.
+  constructor(ranges, notify, silent) {
     this.ranges = ranges;
-    this.tell = tell;
+    this.notify = notify;
     this.silent = silent;
     this.held = Object.fromEntries(VELOCITY.map((field) => [field, 0])); // sliders
     this.inputs = new Map(); // sticks and keys: fractions of the range by field
@@ -28,20 +28,20 @@ export class Driver {
     this.driving = false;
     this.moved = -LINGER;
     this.roundTrip = null; // [ms]
-    setInterval(() => this.turn(), PERIOD);
+    setInterval(() => this.update(), PERIOD);
   }
 
-  // Fractions of the range, -1 to 1, that a stick or the keys ask for; none when let go.
+  // Fractions of the range, -1 to 1, of a stick or the keys; none when released.
   input(name, fractions) {
-    const was = this.wanted();
+    const was = this.velocity();
     if (fractions && Object.values(fractions).some((value) => value !== 0)) this.inputs.set(name, fractions);
     else this.inputs.delete(name);
-    if (was.some((value) => value !== 0) && this.wanted().every((value) => value === 0)) this.sendZero();
+    if (was.some((value) => value !== 0) && this.velocity().every((value) => value === 0)) this.sendZero();
   }
 
   hold(field, value) {
     this.held[field] = value;
-    if (this.wanted().every((each) => each === 0)) this.sendZero();
+    if (this.velocity().every((each) => each === 0)) this.sendZero();
   }
 
   setPose(values) {
@@ -49,16 +49,16 @@ export class Driver {
     this.posed = true;
   }
 
-  // Forget every wish for motion. What is still held down counts again when it has been let go.
+  // Take the velocity back. What is still held down counts again after it has been released.
   halt() {
-    const moving = this.wanted().some((value) => value !== 0);
+    const moving = this.velocity().some((value) => value !== 0);
     for (const field of VELOCITY) this.held[field] = 0;
     this.blocked = this.inputs.size > 0;
     if (moving) this.sendZero();
   }
 
-  // Velocity that is wanted now [m/s, m/s, rad/s].
-  wanted() {
+  // The commanded velocity [m/s, m/s, rad/s].
+  velocity() {
     if (this.blocked) return [0, 0, 0];
     return VELOCITY.map((field) => {
       const [low, high] = this.ranges[field];
@@ -70,12 +70,12 @@ export class Driver {
     });
   }
 
-  turn() {
+  update() {
     if (this.blocked && this.inputs.size === 0) {
       this.blocked = false;
       this.sendZero();
     }
-    const velocity = this.wanted(), now = performance.now();
+    const velocity = this.velocity(), now = performance.now();
     const moving = velocity.some((value) => value !== 0);
     if (moving) this.moved = now;
     if (this.busy || !(now - this.moved < LINGER || this.posed)) return;
@@ -83,32 +83,32 @@ export class Driver {
     this.driving = moving;
   }
 
-  order(velocity) {
+  command(velocity) {
     const pose = this.posed ? POSE.map((field) => this.pose[field]) : null;
     return JSON.stringify({ page: this.page, number: ++this.number, seen: this.seen, velocity, pose });
   }
 
   async send(velocity) {
-    const content = this.order(velocity), start = performance.now();
+    const content = this.command(velocity), start = performance.now();
     this.busy = true;
     this.posed = false;
     const abort = new AbortController();
-    const timer = setTimeout(() => abort.abort(), PATIENCE);
+    const timer = setTimeout(() => abort.abort(), TIMEOUT);
     try {
-      const answer = await fetch("/order", { method: "POST", body: content, signal: abort.signal });
-      const { sentence } = await answer.json();
+      const response = await fetch("/command", { method: "POST", body: content, signal: abort.signal });
+      const { message } = await response.json();
       this.roundTrip = performance.now() - start;
-      if (sentence) this.refused(sentence);
+      if (message) this.refused(message);
     } catch {
-      if (velocity.some((value) => value !== 0)) this.refused("the monitor does not answer: not driving");
+      if (velocity.some((value) => value !== 0)) this.refused("the monitor does not respond: not driving");
     } finally {
       clearTimeout(timer);
       this.busy = false;
     }
   }
 
-  refused(sentence) {
-    this.tell(sentence);
+  refused(message) {
+    this.notify(message);
     this.halt();
   }
 
@@ -117,7 +117,7 @@ export class Driver {
     if (this.silent) return;
     this.moved = performance.now();
     this.driving = false;
-    fetch("/order", { method: "POST", body: this.order([0, 0, 0]), keepalive: true }).catch(() => {});
+    fetch("/command", { method: "POST", body: this.command([0, 0, 0]), keepalive: true }).catch(() => {});
   }
 }
 
@@ -127,7 +127,7 @@ export function stick(element, moved) {
   const flat = element.classList.contains("flat");
   let pointer = null;
   const place = (x, y) => { knob.style.transform = x || y ? `translate(${x}px, ${y}px)` : ""; };
-  const letGo = () => {
+  const release = () => {
     if (pointer === null) return;
     pointer = null;
     element.classList.remove("held");
@@ -154,7 +154,7 @@ export function stick(element, moved) {
   });
   element.addEventListener("pointermove", move);
   for (const end of ["pointerup", "pointercancel", "lostpointercapture"]) {
-    element.addEventListener(end, (event) => { if (event.pointerId === pointer) letGo(); });
+    element.addEventListener(end, (event) => { if (event.pointerId === pointer) release(); });
   }
-  return letGo;
+  return release;
 }

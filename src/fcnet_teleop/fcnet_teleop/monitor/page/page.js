@@ -1,9 +1,9 @@
-// The monitor's page: pictures and news come as server-sent events, wishes go out as requests.
+// The monitor's page: snapshots and status come as server-sent events, commands go out as requests.
 import { Chart } from "./chart.js";
 import { Driver, POSE, VELOCITY, stick } from "./driver.js";
 import { Scene } from "./scene.js";
 
-const LATE = 500; // [ms] without a picture after which nothing is driven
+const LATE = 500; // [ms] without a snapshot after which nothing is driven
 const STOP_REPEAT = 200; // [ms] between two emergency stops while none has arrived
 const NAMES = { vx: "forward", vy: "left", yaw_rate: "turn left", height: "height", roll: "lean right", pitch: "nose down" };
 const UNITS = { vx: "m/s", vy: "m/s", yaw_rate: "rad/s", height: "m", roll: "rad", pitch: "rad" };
@@ -13,7 +13,7 @@ const KEYS = { ArrowUp: "up", ArrowDown: "down", ArrowLeft: "left", ArrowRight: 
 
 const $ = (id) => document.getElementById(id);
 let driver, scene, velocityChart, jointChart, facts;
-let source = null, latest = null, shown = null, arrived = 0, joint = 1, answered = null;
+let source = null, latest = null, shown = null, arrived = 0, joint = 1, responses = null;
 let arrivals = [];
 
 $("stop").addEventListener("submit", (event) => {
@@ -21,37 +21,37 @@ $("stop").addEventListener("submit", (event) => {
   emergencyStop();
 });
 
-// Until it has arrived. It needs no connection that stands, and goes out while the page is being left.
+// Repeated until it has arrived. It needs no open connection, and is sent while the page is being left.
 async function emergencyStop() {
   driver?.halt();
-  tell("emergency stop…");
+  notify("emergency stop…");
   for (;;) {
     try {
-      const answer = await fetch("/request/emergency_stop", { method: "POST", keepalive: true });
-      if (answer.ok) return; // what controller and bridge answer comes with the news
-      tell((await answer.json()).sentence);
+      const response = await fetch("/request/emergency_stop", { method: "POST", keepalive: true });
+      if (response.ok) return; // the responses of controller and bridge come with the status
+      notify((await response.json()).message);
     } catch {
-      tell("THE MONITOR DOES NOT ANSWER: stop the robot by hand");
+      notify("THE MONITOR DOES NOT RESPOND: stop the robot by hand");
     }
     await new Promise((done) => setTimeout(done, STOP_REPEAT));
   }
 }
 
-async function ask(request) {
+async function send(request) {
   if (request === "emergency_stop") return emergencyStop();
   if (request !== "walk") driver.halt();
   if (request === "reset") level();
-  tell(`${request.replace("_", " ")}…`);
+  notify(`${request.replace("_", " ")}…`);
   try {
-    const answer = await fetch(`/request/${request}`, { method: "POST" });
-    if (!answer.ok) tell((await answer.json()).sentence);
+    const response = await fetch(`/request/${request}`, { method: "POST" });
+    if (!response.ok) notify((await response.json()).message);
   } catch {
-    tell("the monitor does not answer");
+    notify("the monitor does not respond");
   }
 }
 
-function tell(sentence) {
-  $("answer").textContent = sentence;
+function notify(message) {
+  $("message").textContent = message;
 }
 
 function level() {
@@ -59,12 +59,12 @@ function level() {
   showSliders();
 }
 
-// ---- pictures and news
+// ---- snapshots and status
 
 function connect() {
   if (source || document.hidden) return;
-  source = new EventSource("/stream");
-  source.addEventListener("picture", (event) => {
+  source = new EventSource("/events");
+  source.addEventListener("snapshot", (event) => {
     latest = JSON.parse(event.data);
     arrived = performance.now();
     driver.seen = latest.t;
@@ -72,7 +72,7 @@ function connect() {
     while (arrivals[0] < arrived - 2000) arrivals.shift();
     requestAnimationFrame(show);
   });
-  source.addEventListener("news", (event) => showNews(JSON.parse(event.data)));
+  source.addEventListener("status", (event) => showStatus(JSON.parse(event.data)));
   source.addEventListener("error", () => {
     if (source && source.readyState === EventSource.CLOSED) {
       disconnect();
@@ -89,12 +89,12 @@ function disconnect() {
 
 // Hidden, closed or left: nothing moves by this page any more.
 function leave() {
-  letGo();
+  releaseAll();
   driver.sendZero();
   disconnect();
 }
 
-function letGo() {
+function releaseAll() {
   keys.clear();
   driver.inputs.clear();
   for (const release of releases) release();
@@ -106,7 +106,7 @@ function show() {
   if (shown === latest) return;
   shown = latest;
   scene.draw(latest);
-  velocityChart.add(latest.t, latest.measured, latest.wanted.slice(0, 3));
+  velocityChart.add(latest.t, latest.measured, latest.commanded.slice(0, 3));
   velocityChart.draw();
   const one = (values) => (values ? [values[joint]] : null);
   jointChart.add(latest.t, one(latest.joints), one(latest.targets));
@@ -119,36 +119,36 @@ function show() {
 
 function showJoints() {
   facts.joints.forEach((_, k) => {
-    const { is, shall, error, box } = jointRows[k];
+    const { measured, target, error, box } = jointRows[k];
     const at = (value) => `${100 * (value - facts.lower[k]) / (facts.upper[k] - facts.lower[k])}%`;
-    is.hidden = !latest.joints;
-    shall.hidden = !latest.targets;
-    if (latest.joints) is.style.left = at(latest.joints[k]);
-    if (latest.targets) shall.style.left = at(latest.targets[k]);
+    measured.hidden = !latest.joints;
+    target.hidden = !latest.targets;
+    if (latest.joints) measured.style.left = at(latest.joints[k]);
+    if (latest.targets) target.style.left = at(latest.targets[k]);
     const off = latest.joints && latest.targets ? latest.targets[k] - latest.joints[k] : null;
     error.textContent = off === null ? (latest.damped ? "damped" : "") : `${off < 0 ? "−" : "+"}${Math.abs(off).toFixed(2)}`;
     box.classList.toggle("far", off !== null && Math.abs(off) > 0.5);
   });
 }
 
-function showNews(news) {
-  $("mode").textContent = (news.mode || "no controller").replace("_", " ");
-  $("mode").className = `pill ${MODES[news.mode] || "quiet"}`;
+function showStatus(status) {
+  $("mode").textContent = (status.mode || "no controller").replace("_", " ");
+  $("mode").className = `pill ${MODES[status.mode] || "quiet"}`;
   for (const button of document.querySelectorAll("[data-request]")) {
-    button.classList.toggle("now", BUTTON_OF_MODE[news.mode] === button.dataset.request);
+    button.classList.toggle("now", BUTTON_OF_MODE[status.mode] === button.dataset.request);
   }
-  if (news.mode === "fault" && driver.wanted().some((value) => value !== 0)) {
-    tell("in fault: not driving; reset first");
+  if (status.mode === "fault" && driver.velocity().some((value) => value !== 0)) {
+    notify("in fault: not driving; reset first");
     driver.halt();
   }
-  fill($("faults"), news.faults.map((fault) => node("p", fault)));
-  $("faults").hidden = news.faults.length === 0;
-  if (answered !== null && news.answered > answered) tell(news.answers[news.answers.length - 1]);
-  answered = news.answered;
-  showStatuses(news.statuses);
+  fill($("faults"), status.faults.map((fault) => node("p", fault)));
+  $("faults").hidden = status.faults.length === 0;
+  if (responses !== null && status.response_count > responses) notify(status.responses[status.responses.length - 1]);
+  responses = status.response_count;
+  showDiagnostics(status.statuses);
 }
 
-function showStatuses(statuses) {
+function showDiagnostics(statuses) {
   if (!statuses.length) return;
   const open = new Set([...document.querySelectorAll(".status details[open]")].map((each) => each.dataset.name));
   fill($("statuses"), statuses.map((status) => {
@@ -185,15 +185,15 @@ function figures(values) {
 function watch() {
   const silence = performance.now() - arrived, late = silence > LATE;
   const rate = arrivals.filter((time) => time > performance.now() - 2000).length / 2;
-  $("link").textContent = late ? (arrived ? `no picture for ${(silence / 1000).toFixed(1)} s` : "connecting") : `${rate.toFixed(0)} pictures/s`;
+  $("link").textContent = late ? (arrived ? `no snapshot for ${(silence / 1000).toFixed(1)} s` : "connecting") : `${rate.toFixed(0)} snapshots/s`;
   $("link").className = `pill ${late ? "warn" : "quiet"}`;
-  if (late && driver.wanted().some((value) => value !== 0)) {
-    tell("no picture: not driving");
+  if (late && driver.velocity().some((value) => value !== 0)) {
+    notify("no snapshot: not driving");
     driver.halt();
   }
   if (document.hidden) return;
   const age = latest && latest.age !== null ? `${Math.round(1000 * latest.age)} ms` : "none";
-  const trip = driver.roundTrip === null ? [] : [["order and answer", `${Math.round(driver.roundTrip)} ms`]];
+  const trip = driver.roundTrip === null ? [] : [["command round trip", `${Math.round(driver.roundTrip)} ms`]];
   fill($("timing"), list([["newest state", age], ...trip, ...timing]).children);
   showSliders();
 }
@@ -218,7 +218,7 @@ function addSlider(parent, field, changed) {
 }
 
 function showSliders() {
-  const velocity = driver.wanted();
+  const velocity = driver.velocity();
   [...VELOCITY, ...POSE].forEach((field, k) => {
     const value = k < 3 ? velocity[k] : driver.pose[field], { input, output } = sliders[field];
     if (document.activeElement !== input || Number(input.value) !== value) input.value = value;
@@ -230,12 +230,12 @@ function showSliders() {
 const jointRows = [];
 function addJoint(name, k) {
   const box = node("button", "", "joint");
-  const track = node("span", "", "track"), is = node("span", "", "is"), shall = node("span", "", "shall");
+  const track = node("span", "", "track"), measured = node("span", "", "measured"), target = node("span", "", "target");
   const error = node("span", "", "error");
-  track.append(is, shall);
+  track.append(measured, target);
   box.append(node("span", name.replace("_joint", "").replace("_", " ")), error, track);
   box.addEventListener("click", () => chooseJoint(k));
-  jointRows[k] = { box, is, shall, error };
+  jointRows[k] = { box, measured, target, error };
   return box;
 }
 
@@ -249,7 +249,7 @@ function chooseJoint(k) {
 const keys = new Set();
 const releases = [];
 let meanings = {};
-function learnKeys() {
+function assignKeys() {
   for (const [field, [lower, higher, size]] of Object.entries(facts.steps)) {
     for (const key of lower) meanings[key] = { field, sign: -1, size };
     for (const key of higher) meanings[key] = { field, sign: 1, size };
@@ -280,8 +280,8 @@ document.addEventListener("keydown", (event) => {
   } else if (onControl && (event.key.startsWith("Arrow") && onControl.matches("input") || event.key === " " && !onControl.matches("input[type=range]"))) {
     return; // the control's own keys
   } else if (meaning.request) {
-    if (!event.repeat) ask(meaning.request);
-  } else if (meaning.halt) letGo();
+    if (!event.repeat) send(meaning.request);
+  } else if (meaning.halt) releaseAll();
   else if (meaning.level) level();
   else if (VELOCITY.includes(meaning.field)) {
     keys.add(key);
@@ -330,7 +330,7 @@ async function begin() {
   facts = await (await fetch("/facts.json")).json();
   $("robot").textContent = document.title = facts.robot;
   document.body.classList.toggle("watching", facts.watch_only);
-  driver = new Driver(facts.ranges, tell, facts.watch_only);
+  driver = new Driver(facts.ranges, notify, facts.watch_only);
   scene = new Scene($("scene"), facts);
   velocityChart = new Chart($("velocity-chart"), VELOCITY.map((field) => ({ name: NAMES[field], unit: UNITS[field], low: -0.3, high: 0.3 })));
   jointChart = new Chart($("joint-chart"), []);
@@ -338,14 +338,14 @@ async function begin() {
   for (const field of POSE) addSlider($("poses"), field, (value) => driver.setPose({ [field]: value }));
   fill($("joints"), [0, 1, 2].flatMap((part) => facts.legs.map((_, leg) => part + 3 * leg)).map((k) => addJoint(facts.joints[k], k)));
   chooseJoint(joint);
-  if (!facts.watch_only) learnKeys();
+  if (!facts.watch_only) assignKeys();
   releases.push(stick($("move"), (right, up) => driver.input("move", right === null ? null : { vx: up, vy: -right })));
   releases.push(stick($("turn"), (right) => driver.input("turn", right === null ? null : { yaw_rate: -right })));
-  for (const button of document.querySelectorAll("[data-request]")) button.addEventListener("click", () => ask(button.dataset.request));
+  for (const button of document.querySelectorAll("[data-request]")) button.addEventListener("click", () => send(button.dataset.request));
   for (const choice of document.querySelectorAll("[name=speed]")) choice.addEventListener("change", () => { driver.speed = Number(choice.value); });
-  $("halt").addEventListener("click", letGo);
+  $("halt").addEventListener("click", releaseAll);
   $("level").addEventListener("click", level);
-  addEventListener("blur", letGo);
+  addEventListener("blur", releaseAll);
   addEventListener("pagehide", leave);
   addEventListener("pageshow", connect);
   addEventListener("resize", () => scene.redraw());
@@ -356,6 +356,6 @@ async function begin() {
 }
 
 // What a test in a browser looks at.
-window.monitor = { get driver() { return driver; }, get scene() { return scene; }, get picture() { return latest; } };
+window.monitor = { get driver() { return driver; }, get scene() { return scene; }, get snapshot() { return latest; } };
 
-begin().catch((error) => { tell(`the page cannot start (${error.message}); reload it`); });
+begin().catch((error) => { notify(`the page cannot start (${error.message}); reload it`); });

@@ -15,7 +15,7 @@ export class Scene {
     this.elevation = 0.3;
     this.distance = 1.75;
     this.middle = [0, 0, facts.height * 0.65];
-    this.drawn = 0; // pictures
+    this.drawn = 0; // snapshots
     this.listen();
   }
 
@@ -53,15 +53,15 @@ export class Scene {
   }
 
   redraw() {
-    if (this.picture) this.draw(this.picture);
+    if (this.snapshot) this.draw(this.snapshot);
   }
 
-  draw(picture) {
-    this.picture = picture;
+  draw(snapshot) {
+    this.snapshot = snapshot;
     this.drawn += 1;
     const { context, width, height } = sized(this.canvas);
     const colors = this.colors();
-    this.aim(picture.trunk, width, height);
+    this.aim(snapshot.trunk, width, height);
     const horizon = height / 2 - Math.tan(this.elevation) * this.focus;
     context.fillStyle = colors.sky;
     context.fillRect(0, 0, width, height);
@@ -71,12 +71,12 @@ export class Scene {
     context.fillStyle = floor;
     context.fillRect(0, Math.max(0, horizon), width, height);
     this.grid(context, colors);
-    if (picture.trunk && picture.legs) this.robot(context, picture, colors);
+    if (snapshot.trunk && snapshot.legs) this.robot(context, snapshot, colors);
   }
 
   colors() {
     const style = getComputedStyle(document.documentElement);
-    const names = ["sky", "floor", "grid", "trunk", "leg", "dark", "head", "wanted"];
+    const names = ["sky", "floor", "grid", "trunk", "leg", "dark", "head", "commanded"];
     return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
   }
 
@@ -123,32 +123,32 @@ export class Scene {
     context.globalAlpha = 1;
   }
 
-  robot(context, picture, colors) {
-    const place = picture.trunk.slice(0, 3), turn = picture.trunk.slice(3);
+  robot(context, snapshot, colors) {
+    const place = snapshot.trunk.slice(0, 3), turn = snapshot.trunk.slice(3);
     const world = (p) => [0, 1, 2].map((k) => place[k] + turn[3 * k] * p[0] + turn[3 * k + 1] * p[1] + turn[3 * k + 2] * p[2]);
     const half = this.facts.trunk;
-    this.shadow(context, picture, world, half);
+    this.shadow(context, snapshot, world, half);
     const parts = [
       ...this.box(half, [0, 0, 0], world, turn, colors.trunk, 1),
       ...this.box([0.05, half[1] * 0.8, half[2] * 0.7], [half[0] * 0.93, 0, half[2] * 0.5], world, turn, colors.head, 0.94),
     ];
     const tints = [colors.dark, colors.leg, colors.dark];
-    for (const leg of picture.legs) parts.push(...this.leg(leg.map(world), tints, 1));
+    for (const leg of snapshot.legs) parts.push(...this.leg(leg.map(world), tints, 1));
     parts.sort((a, b) => b.depth - a.depth);
     for (const part of parts) part.draw(context);
-    if (picture.ghost) { // without hips, which hardly move
-      for (const leg of picture.ghost) {
-        for (const part of this.leg(leg.map(world), [colors.wanted, colors.wanted, colors.wanted], 0.4).slice(1)) part.draw(context);
+    if (snapshot.ghost) { // without hips, which hardly move
+      for (const leg of snapshot.ghost) {
+        for (const part of this.leg(leg.map(world), [colors.commanded, colors.commanded, colors.commanded], 0.4).slice(1)) part.draw(context);
       }
     }
   }
 
-  shadow(context, picture, world, half) {
+  shadow(context, snapshot, world, half) {
     context.globalAlpha = 0.22;
     context.fillStyle = context.strokeStyle = "#000";
     const corners = [[1, 1], [1, -1], [-1, -1], [-1, 1]].map(([a, b]) => world([a * half[0], b * half[1] * 1.2, 0]));
     polygon(context, corners.map(([x, y]) => this.project([x, y, 0])));
-    for (const leg of picture.legs) {
+    for (const leg of snapshot.legs) {
       const points = leg.map(world).map(([x, y]) => this.project([x, y, 0]));
       context.lineCap = "round";
       context.lineWidth = 0.035 * points[3][3];
