@@ -40,7 +40,7 @@ bench-replay: ## offline replay against real time, and what the whole command co
 	@sh tools/setup.sh
 	@$(ENTER) && python benchmarks/replay_speed.py
 
-bench-monitor: ## the monitor's share of a core, and the pictures that a browser draws; needs chromium and its driver
+bench-monitor: ## the monitor's share of a core, and the snapshots that a browser draws; needs chromium and its driver
 	@sh tools/setup.sh test
 	@$(ENTER) && python benchmarks/monitor_load.py
 

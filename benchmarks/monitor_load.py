@@ -1,4 +1,4 @@
-"""What the monitor costs and what a browser sees of it: processor shares, and different pictures drawn per second.
+"""What the monitor costs and what a browser sees of it: processor shares, and different snapshots drawn per second.
 
 Run it in a shell after `. env.sh`, on an otherwise idle machine with chromium and chromedriver; four minutes:
 
@@ -29,14 +29,14 @@ from fcnet_ros.testing import Process, cpu_seconds, own_domain
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage")
 TIMEOUT = 60.0  # [s] for a response of the browser
 SETTLING = 3.0  # [s]
-# Counts the pictures that were drawn with other joints than the one before.
+# Counts the snapshots that were drawn with other joints than the one before.
 COUNT = """
 let last = "";
 window.different = 0;
 const draw = monitor.scene.draw.bind(monitor.scene);
-monitor.scene.draw = (picture) => {
-  draw(picture);
-  const now = JSON.stringify([picture.joints, picture.trunk]);
+monitor.scene.draw = (snapshot) => {
+  draw(snapshot);
+  const now = JSON.stringify([snapshot.joints, snapshot.trunk]);
   if (now !== last) window.different += 1;
   last = now;
 };
@@ -93,7 +93,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0, help="of each measurement")
     seconds = parser.parse_args().seconds
     print(f"{'':<34} {'monitor':>8} {'browser':>8} {'received':>9} {'drawn':>6} {'idle':>6}")
-    print(f"{'':<34} {'[% of a core]':>17} {'[pictures/s]':>16} {'[%]':>6}")
+    print(f"{'':<34} {'[% of a core]':>17} {'[snapshots/s]':>16} {'[%]':>6}")
     for name, backend in (("250 Hz", "mujoco"), ("bridge, 500 Hz", "desk")):
         with tempfile.TemporaryDirectory() as folder:
             _measure(name, Path(folder), seconds, f"backend:={backend}")
@@ -116,7 +116,7 @@ def _measure(name: str, folder: Path, seconds: float, *arguments: str) -> None:
                 browser.run(SLIDE)
                 time.sleep(SETTLING)
                 _print_row(f"{name}, its sliders drive", monitor, seconds, browser)
-                if (source := browser.run("return monitor.picture.source")) != "monitor":
+                if (source := browser.run("return monitor.snapshot.source")) != "monitor":
                     sys.exit(f"monitor_load: the robot is driven by {source!r} and not by the page's sliders")
         finally:
             launch.end()

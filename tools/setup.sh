@@ -100,3 +100,8 @@ if [ "$built" != "$(cat install/fcnet-built 2>/dev/null)" ]; then
     rm log-build.txt
     echo "$built" >install/fcnet-built
 fi
+
+# 3. What the tests need beside Python: without a browser, those of the monitor's page are skipped.
+if [ -n "$with_tests" ] && ! { command -v chromium && command -v chromedriver; } >/dev/null; then
+    echo "fcnet: the tests of the monitor's page need a browser (Debian: apt install chromium chromium-driver)"
+fi

@@ -58,12 +58,12 @@ def launch(tmp_path, domain):
             launched.end()
 
 
-def until_picture(launched, is_wanted):
-    """The address of the launch's page, once it has shown what is wanted, and that picture."""
+def until_snapshot(launched, is_wanted):
+    """The address of the launch's page, once it has shown what is wanted, and that snapshot."""
     address = launched.until(r"open (http://\S+) in a browser")[1]
-    with urllib.request.urlopen(f"{address}/stream", timeout=PATIENCE) as stream:
-        pictures = (json.loads(line[6:]) for line in stream if line.startswith(b'data: {"t"'))
-        return address, next(picture for picture in pictures if is_wanted(picture))
+    with urllib.request.urlopen(f"{address}/events", timeout=PATIENCE) as stream:
+        snapshots = (json.loads(line[6:]) for line in stream if line.startswith(b'data: {"t"'))
+        return address, next(snapshot for snapshot in snapshots if is_wanted(snapshot))
 
 
 def test_the_page_shows_the_robot_of_the_launch_and_then_its_recording(launch, tmp_path):
@@ -72,12 +72,12 @@ def test_the_page_shows_the_robot_of_the_launch_and_then_its_recording(launch, t
         "aliengo.launch.py", "monitor:=true", "monitor_port:=0", "namespace:=dog", "record:=true", f"bag:={bag}"
     )
     robot.until("mode: walking")
-    _, shown = until_picture(robot, lambda picture: picture["joints"] and picture["targets"])
+    _, shown = until_snapshot(robot, lambda snapshot: snapshot["joints"] and snapshot["targets"])
     assert shown["trunk"][2] > 0.2, "the robot stands"
     time.sleep(1.0)  # to be recorded
     assert robot.end() == 0
     replay = launch("replay.launch.py", f"bag:={bag}", "monitor:=true", "monitor_port:=0", "loop:=true")
-    address, shown = until_picture(replay, lambda picture: picture["joints"] and picture["targets"])
+    address, shown = until_snapshot(replay, lambda snapshot: snapshot["joints"] and snapshot["targets"])
     with pytest.raises(urllib.error.HTTPError, match="Forbidden"):
         urllib.request.urlopen(f"{address}/stop", b"", timeout=PATIENCE)
     assert replay.end() == 0

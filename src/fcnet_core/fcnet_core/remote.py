@@ -27,7 +27,7 @@ Sources = Annotated[tuple[Source, ...], Meta(min_length=1)]
 
 
 class StopChords(Struct, frozen=True):
-    """The part of the entry `joystick` that a bridge obeys without ROS."""
+    """The part of the entry `joystick` that a bridge acts on without ROS."""
 
     emergency_stop: Annotated[tuple[Chord, ...], Meta(min_length=1)]
 
