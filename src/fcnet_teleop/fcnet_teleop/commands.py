@@ -10,16 +10,18 @@ from dataclasses import dataclass
 from geometry_msgs.msg import Pose, Twist, TwistStamped
 from rclpy.client import Client
 from rclpy.clock import Clock, ClockType
+from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.task import Future
 from std_srvs.srv import SetBool, Trigger
 
 from fcnet_core.remote import REMOTE_FILE, Source
 from fcnet_ros.parameters import parameter
-from fcnet_teleop.remote import Request
+from fcnet_teleop.remote import VELOCITY, Request
 
 REPEAT_PERIOD = 0.2  # [s] between two emergency stops while one is not confirmed
 STOP_TIMEOUT = 5.0  # [s] for which an emergency stop is repeated
+FLUSH_TIMEOUT = 0.3  # [s]
 RESET_DELAY = 0.2  # [s] in which the controller receives that the bridge is no longer in fault
 
 
@@ -53,6 +55,11 @@ class CommandPublisher:
             velocity.header.stamp = self._node.get_clock().now().to_msg()
             velocity.header.frame_id = "base_link"
         self._velocity.publish(velocity)
+
+    def stop(self) -> None:
+        """Publish a velocity of zero and wait until it has arrived: the end of a node drops what is under way."""
+        self.publish_velocity(dict.fromkeys(VELOCITY, 0.0))
+        self._velocity.wait_for_all_acked(Duration(seconds=FLUSH_TIMEOUT))
 
     def publish_pose(self, setpoint: dict[str, float]) -> None:
         """Publish height [m], roll and pitch [rad]."""

@@ -72,7 +72,7 @@ class DemoCourse(Node):
         self.create_subscription(String, f"{chosen.controller}/mode", self._set_mode, latched)
         self.create_subscription(Odometry, "odom", self._update_score, qos_profile_sensor_data)
         self.create_subscription(DiagnosticArray, "/diagnostics", self._update_health, 10)
-        self._services = {
+        self._mode_services = {
             name: self.create_client(Trigger, f"{chosen.controller}/{name}") for name in ("stand_up", "walk")
         }
 
@@ -108,8 +108,8 @@ class DemoCourse(Node):
                     else f"no controller has published its mode for {START_TIMEOUT:g} s; start one with ros2 launch"
                 )
             request = {"passive": "stand_up", "standing": "walk"}.get(self._mode)
-            if request and self._now() - requested > REQUEST_PERIOD and self._services[request].service_is_ready():
-                self._services[request].call_async(Trigger.Request())
+            if request and self._now() - requested > REQUEST_PERIOD and self._mode_services[request].service_is_ready():
+                self._mode_services[request].call_async(Trigger.Request())
                 requested = self._now()
 
     def _walk(self, start: float) -> None:

@@ -56,8 +56,8 @@ class TeleopJoy(Node):
 
     def release(self) -> None:
         """Release every joystick: a robot that is being driven gets a velocity of zero."""
-        for _, command in self._joysticks.release_silent(float("inf")):
-            self._publish(command)
+        if any(command.velocity is not None for _, command in self._joysticks.release_silent(float("inf"))):
+            self._commands.stop()
 
     def _take(self, message: Joy) -> None:
         command = self._joysticks.take(message.header.frame_id, message.axes, message.buttons, time.monotonic())

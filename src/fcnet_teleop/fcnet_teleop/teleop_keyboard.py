@@ -58,8 +58,7 @@ class TeleopKeyboard(Node):
                 self._display.show(f"{self._mode:<13}  {self._command}")
         finally:
             if self._command.has_velocity(time.monotonic()):
-                self._command.halt(time.monotonic())
-                self._publish()
+                self._publisher.stop()
 
     def _publish(self) -> None:
         """Publish nothing where no key has been pressed for a while."""

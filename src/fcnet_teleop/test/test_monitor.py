@@ -154,9 +154,10 @@ def test_who_has_no_snapshot_does_not_drive(monitor, velocities):
     monitor.drive(0.4, until=lambda: 0.4 in velocities)
     old = monitor.snapshot["t"] - 1.0
     monitor.command(0)
+    wait_until(lambda: velocities[-1] == 0.0, "a velocity of zero")
     velocities.clear()
     assert "snapshot" in monitor.command(0.4, seen=old)
-    wait_until(lambda: velocities, "a velocity")
+    time.sleep(0.3)
     assert 0.4 not in velocities
 
 

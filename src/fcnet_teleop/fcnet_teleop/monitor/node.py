@@ -68,8 +68,8 @@ class Monitor(Node):
     def close(self) -> None:
         """End the server; a robot that is being driven gets a velocity of zero."""
         self._server.close()
-        self._release()
-        self._publish_command()
+        if self._driver.velocity(time.monotonic()) is not None:
+            self._commands.stop()
 
     def _release(self) -> None:
         self._driver.release(time.monotonic())
