@@ -139,6 +139,10 @@ class MonitorServer:
         for watcher in self._watchers:
             watcher.is_pending.set()
         await runner.cleanup()
+        rest = asyncio.all_tasks() - {asyncio.current_task()}  # of connections that have just ended
+        for task in rest:
+            task.cancel()
+        await asyncio.gather(*rest, return_exceptions=True)
 
     def _publish(self, event: str, content: bytes, retained: bool) -> None:
         if retained:
