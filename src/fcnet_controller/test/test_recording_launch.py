@@ -13,7 +13,7 @@ from fcnet_core.model_file import load_model
 
 @pytest.fixture
 def chosen(model_path):
-    return {name: default for name, (default, _) in ARGUMENTS.items()} | {"policy": str(model_path), "record": "true"}
+    return {argument.name: argument.default for argument in ARGUMENTS} | {"policy": str(model_path), "record": "true"}
 
 
 def command(robot, chosen):

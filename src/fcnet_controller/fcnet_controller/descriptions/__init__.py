@@ -1,6 +1,1 @@
 """What the suite's launch files start."""
-
-from __future__ import annotations
-
-
-

@@ -1,9 +1,10 @@
-"""What all launch files have in common: their arguments, nodes and endings."""
+"""What the launch files share: arguments as data, the suite's nodes, how a launch ends, and the monitor."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from launch import Action, LaunchContext
@@ -12,53 +13,43 @@ from launch.events.process import ProcessExited
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
-# What the arguments of all launch files have in common: declared, read, and refused with a sentence where unknown.
-
 BOOLEANS = ("true", "false")
 LOG_LEVELS = ("debug", "info", "warn", "error", "fatal")
 
-Arguments = Mapping[str, tuple[str, str]]  # name: default, description
+Chosen = Mapping[str, str]  # arguments by name
+OnExit = Callable[[ProcessExited, LaunchContext], Action | None]
 
 
-def declared(arguments: Arguments) -> list[DeclareLaunchArgument]:
-    """The arguments, for a launch description."""
-    return [
-        DeclareLaunchArgument(name, default_value=default, description=description)
-        for name, (default, description) in arguments.items()
-    ]
-
-
-def given(context: LaunchContext, arguments: Arguments, launch_file: str) -> dict[str, str]:
-    """The arguments as given to this launch file. Raises ValueError for one that it does not know.
-
-    Upstream's `ros2 launch` takes any argument; a misspelt one shall not pass unnoticed. Arguments of a launch file
-    that includes this one are that file's business.
+@dataclass(frozen=True)
+class Argument:
+    """A launch argument. What differs from the default must be one of `choices`, if there are any, and pass `check`,
+    which returns what is wrong with it, or nothing. backends: those of a robot's launch file that know it; empty: all.
     """
-    if any(argument.endswith(launch_file) for argument in sys.argv):
-        written = {argument.split(":=")[0] for argument in sys.argv if ":=" in argument}
-        if unknown := sorted((written & set(context.launch_configurations)) - set(arguments)):
-            raise ValueError(f"unknown launch argument {', '.join(unknown)}; known are {', '.join(arguments)}")
-    return {name: LaunchConfiguration(name).perform(context) for name in arguments}
 
+    name: str
+    default: str
+    description: str
+    choices: tuple[str, ...] = ()
+    check: Callable[[str], str] = lambda _text: ""
+    backends: tuple[str, ...] = ()
 
-def refuse_other_than(known: Iterable[str], name: str, chosen: Mapping[str, str]) -> None:
-    """Raise ValueError where the argument `name` is none of the known words."""
-    if chosen[name] not in known:
-        raise ValueError(
-            f"launch argument {name}:={chosen[name]} is not known; choose {' or '.join(filter(None, known))}"
-        )
+    def is_default(self, text: str) -> bool:
+        """Whether the text is the default, or the same number."""
+        return text == self.default or number(text) == number(self.default)
 
+    def declaration(self) -> DeclareLaunchArgument:
+        """For a launch description."""
+        of_backends = f"{', '.join(self.backends)}: " if self.backends else ""
+        return DeclareLaunchArgument(self.name, default_value=self.default, description=of_backends + self.description)
 
-def refuse_other_than_positive(name: str, chosen: Mapping[str, str]) -> None:
-    """Raise ValueError where the argument `name` is no finite number above zero."""
-    if not number(chosen[name]) > 0.0:
-        raise ValueError(f"launch argument {name}:={chosen[name]} must be a positive number")
-
-
-def refuse_other_than_port(kind: str, name: str, chosen: Mapping[str, str]) -> None:
-    """Raise ValueError where the argument `name` is neither empty nor a port of this kind, such as UDP."""
-    if chosen[name] and not (chosen[name].isdecimal() and int(chosen[name]) < 65536):
-        raise ValueError(f"launch argument {name}:={chosen[name]} is no {kind} port; give a number up to 65535")
+    def refuse_wrong(self, text: str) -> None:
+        """Raise ValueError with a sentence where the text cannot be its value."""
+        if self.is_default(text):
+            return
+        if self.choices and text not in self.choices:
+            raise ValueError(f"launch argument {self.name}:={text} is not known; choose {' or '.join(self.choices)}")
+        if problem := self.check(text):
+            raise ValueError(f"launch argument {self.name}:={text} {problem}")
 
 
 def number(text: str) -> float:
@@ -70,20 +61,69 @@ def number(text: str) -> float:
     return found if abs(found) < float("inf") else float("nan")
 
 
-# A node of the suite as every launch file starts it.
+def positive(text: str) -> str:
+    """Check for a finite number above zero."""
+    return "" if number(text) > 0.0 else "must be a positive number"
 
-OnExit = Callable[[ProcessExited, LaunchContext], Action | None]
+
+def up_to_one(text: str) -> str:
+    """Check for a number from 0 to 1."""
+    return "" if 0.0 <= number(text) <= 1.0 else "must be a number from 0 to 1"
+
+
+def port_of(protocol: str) -> Callable[[str], str]:
+    """Make a check for a port of UDP or TCP."""
+    return lambda text: (
+        "" if text.isdecimal() and int(text) < 65536 else f"is no {protocol} port; give a number up to 65535"
+    )
+
+
+NAMESPACE = Argument("namespace", "", "namespace of all nodes")
+LOG_LEVEL = Argument("log_level", "info", f"verbosity of the nodes: {', '.join(LOG_LEVELS)}", LOG_LEVELS)
+MONITOR = (
+    Argument(
+        "monitor", "false", "true shows the robot in a browser, at http://127.0.0.1:8088 (docs/monitor.md)", BOOLEANS
+    ),
+    Argument(
+        "monitor_port",
+        "",
+        "monitor: TCP port of its page; empty for 8088, 0 for one that is free",
+        check=port_of("TCP"),
+    ),
+)
+
+
+def chosen_arguments(context: LaunchContext, arguments: Sequence[Argument], launch_file: str) -> dict[str, str]:
+    """The arguments as given to this launch file. Raises ValueError with a sentence for one that cannot be.
+
+    Upstream's `ros2 launch` takes any argument; a misspelt one must not pass unnoticed. Arguments of a launch file
+    that includes this one are that file's business.
+    """
+    names = [argument.name for argument in arguments]
+    if any(argument.endswith(launch_file) for argument in sys.argv):
+        written = {argument.split(":=")[0] for argument in sys.argv if ":=" in argument}
+        if unknown := sorted((written & set(context.launch_configurations)) - set(names)):
+            raise ValueError(f"unknown launch argument {', '.join(unknown)}; known are {', '.join(names)}")
+    chosen = {name: LaunchConfiguration(name).perform(context) for name in names}
+    for argument in arguments:
+        argument.refuse_wrong(chosen[argument.name])
+    if chosen["monitor_port"] and chosen["monitor"] == "false":
+        raise ValueError(
+            f"launch argument monitor_port:={chosen['monitor_port']} is for a monitor, and there is none; add "
+            "monitor:=true"
+        )
+    return chosen
 
 
 def suite_node(
     package: str,
     executable: str,
     parameters: Mapping[str, Any],
-    chosen: Mapping[str, str],
+    chosen: Chosen,
     on_exit: OnExit,
     remappings: Mapping[str, str] | None = None,
 ) -> Node:
-    """chosen: the launch's arguments, of which namespace, log_level and, where there is one, params_file count."""
+    """A node with these parameters; of the launch's arguments namespace, log_level and params_file count."""
     file = chosen.get("params_file", "")
     return Node(
         package=package,
@@ -96,8 +136,6 @@ def suite_node(
         on_exit=on_exit,
     )
 
-
-# How a launch ends with one of its programs.
 
 def end_after(executable: str, reason: str) -> OnExit:
     """End the launch with a program: well, for this reason, where it is `executable` with exit code 0; else badly."""
@@ -113,42 +151,25 @@ def end_after(executable: str, reason: str) -> OnExit:
     return end
 
 
-# What `monitor:=true` adds to a launch: the robot in a browser.
+def go_on_without(what: str, others: str) -> OnExit:
+    """Only log that a program has ended which the robot does not need: it must not fall because a disk is full."""
 
-# Name: default, description.
-ARGUMENTS = {
-    "monitor": ("false", "true shows the robot in a browser, at http://127.0.0.1:8088 (docs/monitor.md)"),
-    "monitor_port": ("", "monitor: TCP port of its page; empty for 8088, 0 for one that is free"),
-}
+    def report(event: ProcessExited, context: LaunchContext) -> LogInfo | None:
+        if context.is_shutdown:
+            return None
+        return LogInfo(msg=f"{what} has ended (exit code {event.returncode}); {others} without it")
 
-
-def refuse_impossible_monitor(chosen: Mapping[str, str]) -> None:
-    """Raise ValueError with a sentence where the arguments do not fit together."""
-    refuse_other_than(BOOLEANS, "monitor", chosen)
-    refuse_other_than_port("TCP", "monitor_port", chosen)
-    if chosen["monitor_port"] and chosen["monitor"] == "false":
-        raise ValueError(
-            f"launch argument monitor_port:={chosen['monitor_port']} is for a monitor, and there is none; add "
-            "monitor:=true"
-        )
+    return report
 
 
-def monitor(
-    robot: str, chosen: Mapping[str, str], bridge: str = "", recorded: Mapping[str, str] | None = None
-) -> list[Node]:
-    """The node, where one is wanted. bridge: of a real robot; recorded: what topics are called in a replay, which can
-    only be watched.
+def monitor(robot: str, chosen: Chosen, bridge: str = "", recorded: Mapping[str, str] | None = None) -> list[Node]:
+    """The monitor, where one is wanted. bridge: of a real robot; recorded: names of topics in a replay, which can only
+    be watched.
     """
     if chosen["monitor"] == "false":
         return []
     parameters: dict[str, Any] = {"robot": robot, "bridge": bridge, "watch_only": recorded is not None}
     if chosen["monitor_port"]:
         parameters["port"] = int(chosen["monitor_port"])
-    return [suite_node("fcnet_teleop", "monitor", parameters, chosen, _tell, recorded)]
-
-
-def _tell(event: ProcessExited, context: LaunchContext) -> LogInfo | None:
-    """A robot shall not fall because a port is taken: the others go on."""
-    if context.is_shutdown:
-        return None
-    return LogInfo(msg=f"the monitor has ended (exit code {event.returncode}); the others go on without it")
+    report = go_on_without("the monitor", "the others go on")
+    return [suite_node("fcnet_teleop", "monitor", parameters, chosen, report, recorded)]

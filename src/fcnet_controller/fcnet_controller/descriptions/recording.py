@@ -10,35 +10,26 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from launch import Action, LaunchContext
+from launch import Action
 from launch.actions import ExecuteProcess, LogInfo
-from launch.events.process import ProcessExited
 
-from fcnet_controller.parameters import PARAMETERS, policy_path
+from fcnet_controller.descriptions.arguments import Chosen, go_on_without
+from fcnet_controller.parameters import ControllerParameters, policy_path
 from fcnet_core.model_file import load_model
 from fcnet_core.remote import load_remote_map
 from fcnet_replay.recording_notes import PREFIX, RecordingNotes
+from fcnet_ros.parameters import default_parameters
+from fcnet_ros.topics import TOPICS, full_name
 
-TOPICS = (
-    "joint_states",
-    "imu/data",
-    "odom",
-    "joint_trajectory",
-    "joint_gains",
-    "robot_fault",
-    "robot_obstacle",
-    "joy",
-    "controller/mode",
-    "controller/policy_step",
-)
-OF_ALL_ROBOTS = ("/diagnostics", "/rosout")
 FILE_DURATION = 600  # [s] of one file of a bag
 PATIENCE = "20"  # [s] for the last messages to reach a slow disk
 WITHOUT_CUSTOM_DATA = ("humble",)  # distributions whose `ros2 bag record` knows neither --custom-data nor ...
 FOR_A_TERMINAL = "--disable-keyboard-controls"  # ... this
 
+ON_EXIT = go_on_without("the recording", "the robot goes on")
 
-def recording(robot: str, chosen: dict[str, str], controller: dict[str, Any]) -> list[Action]:
+
+def recording(robot: str, chosen: Chosen, controller: dict[str, Any]) -> list[Action]:
     """What to start for arguments as `chosen_arguments` returns them; controller: the parameters it is launched with.
 
     Raises ValueError with one sentence when the policy cannot be read.
@@ -48,16 +39,16 @@ def recording(robot: str, chosen: dict[str, str], controller: dict[str, Any]) ->
     command += ["--storage", "mcap", "--output", folder, "--max-bag-duration", str(FILE_DURATION)]
     if chosen["bag_compression"] != "none":
         command += ["--storage-preset-profile", chosen["bag_compression"]]
-    told = LogInfo(msg=f"recording to {folder}")
+    begun = LogInfo(msg=f"recording to {folder}")
     if os.environ.get("ROS_DISTRO") in WITHOUT_CUSTOM_DATA:
-        told = LogInfo(
+        begun = LogInfo(
             msg=f"recording to {folder}; this ROS distribution cannot note the policy and its parameters in it"
         )
     else:
         notes = recording_notes(robot, chosen, controller)
         command += [FOR_A_TERMINAL, "--custom-data", *(f"{name}={text}" for name, text in notes.items())]
-    process = ExecuteProcess(cmd=command, name="recorder", output="screen", sigterm_timeout=PATIENCE, on_exit=_tell)
-    return [told, process]
+    process = ExecuteProcess(cmd=command, name="recorder", output="screen", sigterm_timeout=PATIENCE, on_exit=ON_EXIT)
+    return [begun, process]
 
 
 def default_folder(robot: str) -> str:
@@ -67,15 +58,14 @@ def default_folder(robot: str) -> str:
 
 def recorded_topics(namespace: str) -> list[str]:
     """The full names of what is recorded."""
-    sources = load_remote_map().sources
-    commands = [topic for source in sources for topic in (source.velocity, source.pose)]
-    space = namespace.strip("/")
-    return [f"/{space}/{topic}" if space else f"/{topic}" for topic in (*TOPICS, *commands)] + list(OF_ALL_ROBOTS)
+    names = [topic.name for topic in TOPICS if topic.recorded]
+    names += [topic for source in load_remote_map().sources for topic in (source.velocity, source.pose)]
+    return [full_name(name, namespace) for name in dict.fromkeys(names)]
 
 
-def recording_notes(robot: str, chosen: dict[str, str], controller: dict[str, Any]) -> dict[str, str]:
-    """What the bag says about itself. Raises FcnetError."""
-    parameters = {name: parameter.default for name, parameter in PARAMETERS.items()} | controller
+def recording_notes(robot: str, chosen: Chosen, controller: dict[str, Any]) -> dict[str, str]:
+    """What the bag says about itself. Raises ModelFileError."""
+    parameters = default_parameters(ControllerParameters) | controller
     if chosen["params_file"]:
         parameters |= controller_section(yaml.safe_load(Path(chosen["params_file"]).read_text(encoding="utf-8")))
     model = policy_path(robot, str(parameters["policy"]))
@@ -108,16 +98,9 @@ def git_revision() -> str:
     """The commit of this suite, with "-dirty" after changes; empty where it is not in a repository."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
-        told = subprocess.run(
+        described = subprocess.run(
             command, cwd=Path(__file__).resolve().parent, capture_output=True, text=True, timeout=10.0, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return told.stdout.strip() if told.returncode == 0 else ""
-
-
-def _tell(event: ProcessExited, context: LaunchContext) -> LogInfo | None:
-    """A robot shall not fall because a disk is full: the others go on."""
-    if context.is_shutdown:
-        return None
-    return LogInfo(msg=f"the recording has ended (exit code {event.returncode}); the robot goes on without it")
+    return described.stdout.strip() if described.returncode == 0 else ""
