@@ -1,73 +1,89 @@
-"""Recorded steps are taken again exactly, whatever the order in which their messages arrive."""
+"""Recorded steps are taken again exactly, and a bag without them is walked over as it is offline."""
 
 from __future__ import annotations
 
 import copy
 import math
-import random
 
 import numpy as np
 import pytest
+from geometry_msgs.msg import Twist
 from rclpy.serialization import serialize_message
 from rclpy.time import Time
+from rosbags.rosbag2 import StoragePlugin, Writer
+from rosbags.typesys import Stores, get_typestore
 from sensor_msgs.msg import Imu, JointState
+from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from fcnet_controller.control_core import ControlSettings
+from fcnet_controller.parameters import ControllerParameters
 from fcnet_controller.posture import Mode
-from fcnet_controller.replay.core import ReplayCore
-from fcnet_controller.replay.steps import ReplaySteps
+from fcnet_controller.replay.bag import read_replay_bag
+from fcnet_controller.replay.core import ReplayCore, StepReplay
 from fcnet_core.limiter import JointLimiter
 from fcnet_core.observation import PolicyStep, assemble_observation
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_core.runtime import load_policy
+from fcnet_replay.errors import ReplayError
+from fcnet_replay.policy_replay import walk_over_states
 from fcnet_ros.state import seconds
 
 RATE = 50.0
 START = 1_795_248_733_266_570_334  # [ns]
+PERIOD = 20_000_000  # [ns]
 COUNT = 100
 COLD_AGAIN = 30  # a step at which the recorded policy began once more
+KINDS = {
+    "joint_states": JointState,
+    "imu/data": Imu,
+    "joint_trajectory": JointTrajectory,
+    "controller/policy_step": Float64MultiArray,
+    "cmd_vel": Twist,
+}
 
 
 class Walk:
-    """A run of a policy, with every message that a recorder would have seen. kept: what of it is in the bag."""
+    """A run of a policy; messages: by topic those of every step."""
 
     def __init__(self, robot, model) -> None:
         rng, policy = np.random.default_rng(3), load_policy(model, "numpy")
         limiter = JointLimiter(robot, 1.0 / RATE)
         limiter.start(robot.stand_pose)
-        self.joints, self.imu, self.steps = [], [], []
-        self.targets = [self._trajectory(-1, robot.stand_pose)]
-        self.sent = []
+        self.messages = {topic: [] for topic in ("joint_states", "imu/data", "joint_trajectory")}
+        self.before = self._trajectory(-1, robot.stand_pose)
+        self.steps, self.sent, newest = [], [], self.before
         for step in range(COUNT):
             if cold := step in (0, COLD_AGAIN):
                 policy.reset()
             position, velocity = robot.stand_pose + rng.normal(0, 0.05, 12), rng.normal(0, 1, 12)
             orientation, turn, command = np.array([0.0, 0.0, 0.0, 1.0]), rng.normal(0, 0.1, 3), rng.normal(0, 0.1, 16)
-            last = limiter.last
-            action = policy.step(assemble_observation(orientation, turn, position, velocity, last, command))
-            self.sent.append(limiter.limit(action.astype(np.float64)))
+            observation = assemble_observation(orientation, turn, position, velocity, limiter.last, command)
+            self.sent.append(limiter.limit(policy.step(observation).astype(np.float64)))
             joints = JointState(name=list(JOINT_NAMES), position=list(position), velocity=list(velocity))
             imu = Imu()
             imu.orientation.w = 1.0
             imu.angular_velocity.x, imu.angular_velocity.y, imu.angular_velocity.z = turn.tolist()
-            joints.header.stamp, imu.header.stamp = self._stamp(step, -3_000_000), self._stamp(step, -4_000_000)
-            self.joints.append(joints)
-            self.imu.append(imu)
-            self.targets.append(self._trajectory(step, self.sent[-1]))
-            stamps = (self.targets[-1], self.targets[-2], joints, imu)
-            self.steps.append(PolicyStep(*(seconds(message.header.stamp) for message in stamps), cold, command))
+            joints.header.stamp, imu.header.stamp = stamp(step, -3_000_000), stamp(step, -4_000_000)
+            previous, newest = newest, self._trajectory(step, self.sent[-1])
+            for topic, message in zip(self.messages, (joints, imu, newest), strict=True):
+                self.messages[topic].append(message)
+            stamps = (seconds(message.header.stamp) for message in (newest, previous, joints, imu))
+            self.steps.append(PolicyStep(*stamps, cold, command))
+        self.messages["controller/policy_step"] = [
+            Float64MultiArray(data=step.vector().tolist()) for step in self.steps
+        ]
 
     @staticmethod
-    def _stamp(step: int, offset: int = 0):
-        return Time(nanoseconds=START + step * 20_000_000 + offset).to_msg()
-
-    def _trajectory(self, step: int, positions) -> JointTrajectory:
+    def _trajectory(step: int, positions) -> JointTrajectory:
         message = JointTrajectory(
             joint_names=list(JOINT_NAMES), points=[JointTrajectoryPoint(positions=list(positions))]
         )
-        message.header.stamp = self._stamp(step)
+        message.header.stamp = stamp(step)
         return message
+
+
+def stamp(step: int, offset: int = 0):
+    return Time(nanoseconds=START + step * PERIOD + offset).to_msg()
 
 
 @pytest.fixture(scope="module")
@@ -75,215 +91,245 @@ def walk(robot, model):
     return Walk(robot, model)
 
 
-class Replay(ReplaySteps):
-    """A replay with all that it says."""
+@pytest.fixture
+def record(walk, tmp_path):
+    """Write messages [(topic, received [ns], message)] to a bag; without any those of the walk, but for `without`."""
 
-    def __init__(self, robot, model) -> None:
-        self.told: list[str] = []
-        self.core = ReplayCore(robot, model, load_policy(model, "numpy"), ControlSettings(follows_targets=False))
-        super().__init__(self.core, 1, self.told.append)
+    def record(messages=(), without=(), folder="bag"):
+        if not messages:
+            messages = [("joint_trajectory", START - PERIOD, walk.before)] + [
+                (topic, START + step * PERIOD + order, message)
+                for order, (topic, sequence) in enumerate(walk.messages.items())
+                for step, message in enumerate(sequence)
+                if (topic, step) not in without
+            ]
+        store = get_typestore(Stores.ROS2_JAZZY)
+        with Writer(tmp_path / folder, version=9, storage_plugin=StoragePlugin.MCAP) as writer:
+            kinds = {topic: f"{kind.__module__.split('.')[0]}/msg/{kind.__name__}" for topic, kind in KINDS.items()}
+            connections = {
+                topic: writer.add_connection(f"/dog/{topic}", kinds[topic], typestore=store)
+                for topic in dict.fromkeys(topic for topic, _, _ in messages)
+            }
+            for topic, received, message in sorted(messages, key=lambda entry: entry[1]):
+                writer.write(connections[topic], received, serialize_message(message))
+        return read_replay_bag(str(tmp_path / folder))
 
-    def see(self, walk: Walk, step: int, *parts: str) -> None:
-        """Let messages of a step arrive."""
-        for part in parts or ("joints", "imu", "targets"):
-            message = getattr(walk, part)[step + (part == "targets")]
-            getattr(self, part).add(serialize_message(message))
+    return record
 
-    def see_all(self, walk: Walk, steps=range(COUNT), without=()) -> None:
-        """Let everything of these steps arrive, in order."""
-        for step in steps:
-            self.see(walk, step)
-            if step not in without:
-                self.add(walk.steps[step], now=0.0)
+
+class Replay(StepReplay):
+    """A replay with the cold starts that it reports."""
+
+    def __init__(self, bag, robot, model) -> None:
+        self.reasons: list[str] = []
+        self.core = ReplayCore(robot, model, load_policy(model, "numpy"), ControllerParameters(follows_targets=False))
+        super().__init__(self.core, bag, RATE, self.reasons.append)
 
 
 @pytest.fixture
-def replay(robot, model, walk):
-    made = Replay(robot, model)
-    made.targets.add(serialize_message(walk.targets[0]))
-    return made
+def replay(record, robot, model):
+    """Make a replay of a bag as `record` writes it."""
+    return lambda *arguments, **options: Replay(record(*arguments, **options), robot, model)
 
 
-def test_the_same_policy_says_the_same_again(replay, walk):
-    replay.see_all(walk)
-    taken = list(replay.advance(now=0.1))
+def comparable(taken):
+    return [step.comparable for step in taken]
+
+
+def test_the_same_policy_answers_the_same_again(replay, walk):
+    replayed = replay()
+    taken = list(replayed.advance(math.inf))
     assert [seconds(step.stamp) for step in taken] == [step.target_stamp for step in walk.steps]
     np.testing.assert_array_equal([step.targets for step in taken], walk.sent)
     assert all(step.comparable and step.difference == 0.0 for step in taken)
-    assert (replay.lost, replay.told) == (0, [])
+    assert (replayed.lost, replayed.reasons) == (0, [])
 
 
-def test_topics_may_arrive_in_any_order_among_each_other(replay, walk):
-    arrivals = {part: list(range(COUNT)) for part in ("joints", "imu", "targets", "steps")}
-    chance, taken = random.Random(1), []
-    while arrivals:
-        part = chance.choice(list(arrivals))
-        step = arrivals[part].pop(0)
-        if part == "steps":
-            replay.add(walk.steps[step], now=0.0)
-        else:
-            replay.see(walk, step, part)
-        if not arrivals[part]:
-            del arrivals[part]
-        taken += replay.advance(now=0.1)
-    np.testing.assert_array_equal([step.targets for step in taken], walk.sent)
-    assert replay.told == []
+def test_a_step_is_taken_once_everything_that_it_saw_has_been_received(replay, walk):
+    replayed, received = replay(), (START + 5 * PERIOD) * 1e-9
+    assert len(list(replayed.advance(received - 1e-3))) == 5
+    assert len(list(replayed.advance(received + 1e-3))) == 1
 
 
-@pytest.mark.parametrize("part", ["joints", "imu", "targets"])
-def test_a_step_whose_message_is_missing_is_lost_and_the_next_one_starts_cold(replay, walk, part):
-    for step in range(COUNT):
-        replay.see(walk, step, *({"joints", "imu", "targets"} - ({part} if step == 10 else set())))
-        replay.add(walk.steps[step], now=0.0)
-    taken = list(replay.advance(now=math.inf))
-    lost = 2 if part == "targets" else 1  # a target is also what the next step sent before
-    assert replay.lost == lost
-    assert len(taken) == COUNT - lost
-    assert "is not in the recording" in replay.told[0]
-    comparable = [step.comparable for step in taken]
-    assert comparable == [True] * 10 + [False] * (COLD_AGAIN - 10 - lost) + [True] * (COUNT - COLD_AGAIN)
+def test_topics_may_be_recorded_late(replay, walk):
+    late = [("joint_trajectory", START - PERIOD, walk.before)] + [
+        (topic, START + step * PERIOD + delay * PERIOD, message)
+        for delay, (topic, sequence) in zip((0, 17, 3, 1), walk.messages.items(), strict=True)
+        for step, message in enumerate(sequence)
+    ]
+    replayed = replay(late)
+    np.testing.assert_array_equal([step.targets for step in replayed.advance(math.inf)], walk.sent)
+    assert replayed.reasons == []
+
+
+@pytest.mark.parametrize("topic", ["joint_states", "imu/data", "joint_trajectory"])
+def test_a_step_whose_message_is_missing_is_lost_and_the_next_one_starts_cold(replay, walk, topic):
+    replayed = replay(without=[(topic, 10)])
+    taken = list(replayed.advance(math.inf))
+    lost = 2 if topic == "joint_trajectory" else 1  # a target is also what the next step sent before
+    assert (len(taken), replayed.lost, replayed.faults) == (COUNT - lost, lost, 0)
+    assert f"{topic} that is not in the recording" in replayed.reasons[0]
+    assert comparable(taken) == [True] * 10 + [False] * (COLD_AGAIN - 10 - lost) + [True] * (COUNT - COLD_AGAIN)
     assert max(step.difference for step in taken if step.comparable) == 0.0
     assert max(step.difference for step in taken if not step.comparable) > 1e-5
 
 
-def test_a_message_is_waited_for_while_its_topic_is_behind(replay, walk):
-    for step in range(2):
-        replay.see(walk, step, "joints", "targets")
-        replay.add(walk.steps[step], now=0.0)
-    assert list(replay.advance(now=5.0)) == []
-    assert replay.lost == 0
-    replay.see(walk, 0, "imu")
-    assert len(list(replay.advance(now=5.0))) == 1
-    assert list(replay.advance(now=30.0)) == []
-    assert replay.lost == 1
-
-
-def test_a_message_that_its_topic_has_passed_is_not_waited_for_long(replay, walk):
-    replay.see(walk, 0, "joints", "targets")
-    replay.add(walk.steps[0], now=0.0)
-    replay.see(walk, 1, "imu")
-    assert list(replay.advance(now=0.1)) == []
-    assert replay.lost == 0
-    assert list(replay.advance(now=1.0)) == []
-    assert replay.lost == 1
-
-
-def test_missing_steps_are_noticed(replay, walk):
-    replay.see_all(walk, without=(12, 13))
-    taken = list(replay.advance(now=0.1))
-    assert len(taken) == COUNT - 2
-    assert len(replay.told) == 1
-    assert "are missing" in replay.told[0]
-    assert not taken[12].comparable
-    assert taken[-1].comparable
-
-
-def test_steps_are_compared_again_once_both_policies_have_forgotten_what_was_before(replay, walk, model):
-    replay.see_all(walk, without=(40,))
-    forgotten = 41 + model.card.memory
+def test_steps_are_compared_again_once_both_policies_have_forgotten_what_was_before(replay, model):
+    replayed = replay(without=[("controller/policy_step", 40)])
+    taken, forgotten = list(replayed.advance(math.inf)), 41 + model.card.memory
     assert forgotten < COUNT
-    taken = list(replay.advance(now=0.1))
-    assert [step.comparable for step in taken] == [True] * 40 + [False] * (forgotten - 41) + [True] * (
-        COUNT - forgotten
-    )
+    assert len(replayed.reasons) == 1
+    assert "are missing" in replayed.reasons[0]
+    assert comparable(taken) == [True] * 40 + [False] * (forgotten - 41) + [True] * (COUNT - forgotten)
     assert max(step.difference for step in taken[40 : forgotten - 1]) > 1e-5
     assert max(step.difference for step in taken if step.comparable) < 1e-6
 
 
-def test_a_recording_that_begins_in_the_middle_of_a_walk_is_told(replay, walk):
-    replay.see(walk, 4)
-    replay.see_all(walk, range(5, COUNT))
-    taken = list(replay.advance(now=0.1))
-    assert replay.told == ["the recording begins in the middle of a walk"]
+def test_a_recording_that_begins_in_the_middle_of_a_walk_starts_cold(replay):
+    replayed = replay(without=[("controller/policy_step", step) for step in range(5)])
+    taken = list(replayed.advance(math.inf))
+    assert replayed.reasons == ["the recording begins in the middle of a walk"]
     assert not taken[0].comparable
     assert taken[-1].comparable
 
 
-def test_time_that_jumps_back_mixes_nothing(replay, walk):
-    middle = range(COLD_AGAIN + 2, COUNT)
-    replay.see(walk, COLD_AGAIN + 1)
-    replay.see_all(walk, middle)
-    first = list(replay.advance(now=0.1))
-    replay.see_all(walk, middle)
-    again = list(replay.advance(now=0.1))
-    assert len(replay.told) == 2
-    assert "time has jumped back by 1.340 s" in replay.told[1]
+def test_a_replay_that_begins_again_gives_the_same_targets(replay):
+    replayed = replay()
+    first = list(replayed.advance(math.inf))
+    replayed.rewind()
+    again = list(replayed.advance(math.inf))
+    assert ["jumped back by 1.980 s" in reason for reason in replayed.reasons] == [True]
     np.testing.assert_array_equal([step.targets for step in first], [step.targets for step in again])
+    assert all(comparable(again))
 
 
-def test_a_recording_that_begins_anew_while_a_step_is_waited_for_mixes_nothing(replay, walk):
-    for _ in range(2):
-        for step in range(COUNT):
-            replay.see(walk, step, *({"joints", "targets"} | ({"imu"} if step != 10 else set())))
-            replay.add(walk.steps[step], now=0.0)
-    taken = list(replay.advance(now=10.0))
-    assert replay.lost == 2
-    assert len(taken) == 2 * (COUNT - 1)
-    assert ["jumped back" in sentence for sentence in replay.told] == [False, True, False]
-    assert max(step.difference for step in taken if step.comparable) == 0.0
+def changed(walk, topic, step, message):
+    """The walk's messages as `record` takes them, with another one."""
+    return [("joint_trajectory", START - PERIOD, walk.before)] + [
+        (name, START + at * PERIOD + order, message if (name, at) == (topic, step) else original)
+        for order, (name, sequence) in enumerate(walk.messages.items())
+        for at, original in enumerate(sequence)
+    ]
 
 
-def test_states_that_cannot_be_are_told_and_not_used(replay, walk, robot):
-    broken = JointState(name=list(JOINT_NAMES), position=[float("nan")] * 12, velocity=[0.0] * 12)
-    broken.header.stamp = walk.joints[10].header.stamp
-    replay.see_all(walk)
-    replay.joints.add(serialize_message(broken))
-    taken = list(replay.advance(now=0.1))
-    assert len(taken) == COUNT - 1
-    assert replay.lost == 1
-    assert "is not a finite number" in replay.told[0]
+def test_states_that_cannot_be_are_a_fault_and_not_used(replay, walk):
+    broken = JointState(name=list(JOINT_NAMES), position=[math.nan] * 12, velocity=[0.0] * 12)
+    broken.header.stamp = walk.messages["joint_states"][10].header.stamp
+    replayed = replay(changed(walk, "joint_states", 10, broken))
+    taken = list(replayed.advance(math.inf))
+    assert (len(taken), replayed.lost, replayed.faults) == (COUNT - 1, 1, 1)
+    assert "is not a finite number" in replayed.reasons[0]
     assert all(np.isfinite(step.targets).all() for step in taken)
 
 
-def test_a_fault_of_the_controller_is_told_and_the_replay_goes_on(replay, walk):
-    tilted = copy.deepcopy(walk.imu[10])
+def test_a_fault_of_the_controller_loses_the_step_and_the_replay_goes_on(replay, walk):
+    tilted = copy.deepcopy(walk.messages["imu/data"][10])
     tilted.orientation.x, tilted.orientation.w = math.sin(0.7), math.cos(0.7)
-    replay.see_all(walk)
-    replay.imu.add(serialize_message(tilted))
-    taken = list(replay.advance(now=0.1))
-    assert (len(taken), replay.lost, replay.faults) == (COUNT - 1, 1, 1)
-    (told,) = replay.told
-    assert f"the controller is in fault at {walk.steps[10].target_stamp:.3f} s: the robot is tilted by 1.40 rad" in told
-    assert [step.comparable for step in taken] == [True] * 10 + [False] * (COLD_AGAIN - 11) + [True] * (
-        COUNT - COLD_AGAIN
-    )
+    replayed = replay(changed(walk, "imu/data", 10, tilted))
+    taken = list(replayed.advance(math.inf))
+    assert (len(taken), replayed.lost, replayed.faults) == (COUNT - 1, 1, 1)
+    (reason,) = replayed.reasons
+    assert "the robot is tilted by 1.40 rad" in reason
+    assert comparable(taken) == [True] * 10 + [False] * (COLD_AGAIN - 11) + [True] * (COUNT - COLD_AGAIN)
     assert max(step.difference for step in taken if step.comparable) == 0.0
-    assert replay.core.mode is Mode.WALKING
+    assert replayed.core.mode is Mode.WALKING
 
 
-def test_an_emergency_stop_lasts_until_it_is_reset(replay, walk):
-    replay.see_all(walk, range(10))
-    list(replay.advance(now=0.1))
-    replay.core.emergency_stop()
-    replay.see_all(walk, range(10, 20))
-    assert list(replay.advance(now=0.1)) == []
-    assert replay.faults == 10
-    assert all("emergency stop" in sentence for sentence in replay.told)
-    assert replay.core.mode is Mode.FAULT
-    replay.core.reset()
-    replay.see_all(walk, range(20, COUNT))
-    assert [step.comparable for step in replay.advance(now=0.1)] == [False] * 10 + [True] * (COUNT - COLD_AGAIN)
+def test_targets_that_asked_for_damping_are_no_step(replay, walk):
+    damping = JointTrajectory(joint_names=list(JOINT_NAMES), points=[JointTrajectoryPoint(velocities=[0.0] * 12)])
+    damping.header.stamp = walk.messages["joint_trajectory"][10].header.stamp
+    replayed = replay(changed(walk, "joint_trajectory", 10, damping))
+    assert len(list(replayed.advance(math.inf))) == COUNT - 2
+    assert (replayed.lost, replayed.faults) == (2, 0)
+
+
+def test_an_emergency_stop_lasts_until_it_is_reset(replay):
+    replayed = replay()
+
+    def until(step):
+        return list(replayed.advance((START + step * PERIOD - PERIOD / 2) * 1e-9))
+
+    assert len(until(10)) == 10
+    replayed.core.emergency_stop()
+    assert until(20) == []
+    assert replayed.faults == 10
+    assert all("emergency stop" in reason for reason in replayed.reasons)
+    assert replayed.core.mode is Mode.FAULT
+    replayed.core.reset()
+    assert comparable(until(COUNT)) == [False] * 10 + [True] * (COUNT - COLD_AGAIN)
 
 
 @pytest.mark.parametrize("request_name", ["stand_up", "walk", "lie_down"])
-def test_the_recording_alone_decides_what_the_robot_does(replay, walk, request_name):
-    replay.see_all(walk, range(10))
-    list(replay.advance(now=0.1))
-    arguments = [0.0] if request_name == "stand_up" else []
-    answer = getattr(replay.core, request_name)(*arguments)
-    assert not answer.accepted
-    assert "the recording decides" in answer.sentence
-    replay.see_all(walk, range(10, COUNT))
-    assert all(step.comparable and step.difference == 0.0 for step in replay.advance(now=0.1))
+def test_the_recording_alone_decides_what_the_robot_does(replay, request_name):
+    replayed = replay()
+    list(replayed.advance((START + 10 * PERIOD) * 1e-9))
+    response = getattr(replayed.core, request_name)(*([0.0] if request_name == "stand_up" else []))
+    assert not response.success
+    assert "the recording decides" in response.message
+    assert all(step.comparable and step.difference == 0.0 for step in replayed.advance(math.inf))
 
 
-def test_the_controller_tells_its_steps_as_it_does_live(replay, walk):
-    replay.see_all(walk, range(10))
-    for recorded, _ in zip(walk.steps, replay.advance(now=0.1), strict=False):
-        told = replay.core.policy_step
-        assert (told.joints_stamp, told.imu_stamp, told.cold) == (
+def test_the_controller_publishes_its_steps_as_it_does_live(replay, walk):
+    replayed = replay()
+    for recorded, _ in zip(walk.steps, replayed.advance(math.inf), strict=True):
+        step = replayed.core.policy_step
+        assert (step.joints_stamp, step.imu_stamp, step.cold) == (
             recorded.joints_stamp,
             recorded.imu_stamp,
             recorded.cold,
         )
-        np.testing.assert_array_equal(told.command, recorded.command)
+        np.testing.assert_array_equal(step.command, recorded.command)
+
+
+def states(walk, steps=range(COUNT)):
+    """States and a command, without targets and steps."""
+    command = Twist()
+    command.linear.x, command.angular.z = 0.3, 0.1
+    messages = [("cmd_vel", START + step * PERIOD, command) for step in range(-1, COUNT, 5)]
+    for topic in ("joint_states", "imu/data"):
+        messages += [(topic, START + step * PERIOD + 1, walk.messages[topic][step]) for step in steps]
+    return messages
+
+
+def test_a_bag_of_states_alone_is_walked_over_as_offline(replay, record, walk, robot, model):
+    replayed = replay(states(walk))
+    taken = list(replayed.advance(math.inf))
+    offline = walk_over_states(record(states(walk), folder="again").run, load_policy(model, "numpy"), model, robot)
+    assert [seconds(step.stamp) for step in taken] == offline.time.tolist()
+    np.testing.assert_allclose([step.targets for step in taken], offline.action, atol=1e-9)
+    assert not any(comparable(taken))
+    assert (replayed.lost, replayed.reasons) == (0, [])
+
+
+def test_after_a_gap_the_walk_over_states_starts_cold(replay, walk):
+    replayed = replay(states(walk, [*range(10), *range(30, COUNT)]))
+    assert len(list(replayed.advance(math.inf))) == COUNT - 20
+    assert replayed.reasons == ["there are no joint_states for 0.420 s"]
+
+
+def test_states_without_imu_are_lost(replay, walk):
+    messages = [message for message in states(walk) if message[0] != "imu/data" or message[1] < START + 20 * PERIOD]
+    replayed = replay(messages)
+    taken = list(replayed.advance(math.inf))
+    assert len(taken) == 24  # the IMU of step 19 is good for 0.1 s, and older than its joints by 1 ms
+    assert (replayed.lost, replayed.faults) == (COUNT - 24, 0)
+    assert all("no imu/data" in reason for reason in replayed.reasons)
+
+
+def test_messages_are_played_in_the_order_of_their_reception_under_names_that_move_no_robot(record):
+    bag = record()
+    played = list(bag.messages())
+    assert [received for received, _, _ in played] == sorted(received for received, _, _ in played)
+    assert len(played) == 4 * COUNT + 1
+    assert bag.played() == {
+        "joint_states": "joint_states",
+        "imu/data": "imu/data",
+        "joint_trajectory": "recorded/joint_trajectory",
+        "controller/policy_step": "recorded/controller/policy_step",
+    }
+
+
+def test_a_bag_without_states_is_refused(record, walk):
+    for topic in ("joint_states", "imu/data"):
+        with pytest.raises(ReplayError, match=f"holds no .*{topic}, without which nothing can be replayed"):
+            record([message for message in states(walk) if message[0] != topic], folder=topic.replace("/", "_"))

@@ -123,7 +123,7 @@ def walk_over_states(
     in simulation. Recorded targets are those with the stamps of the states.
     """
     rate = model.card.control_rate
-    joints, imu, first = _states(run, rate)
+    joints, imu, first = state_rows(run, rate)
     target = np.append(run.targets.position, np.full((1, len(JOINT_NAMES)), np.nan), axis=0)
     recorded = target[same(run.targets.stamp, run.joints.stamp[joints])]  # -1 is the row of the unknown
     setpoints = run.setpoints.at(run.joints.received[joints])
@@ -149,7 +149,7 @@ def walk_over_states(
     )
 
 
-def _states(run: Run, rate: float) -> tuple[Rows, Rows, Mask]:
+def state_rows(run: Run, rate: float) -> tuple[Rows, Rows, Mask]:
     """Rows of joints and imu (K,) that a controller of `rate` [Hz] would have used: at each of its cycles the newest
     state that can be one, with the newest IMU; and those with which an episode begins. Cycles count from there.
     """

@@ -1,141 +1,177 @@
-"""What there is to replay in a bag, and the parameters of the replay."""
+"""What there is to replay in a bag: the robot, its run, its messages, and the names under which they are played."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-from rclpy.node import Node
+from builtin_interfaces.msg import Time
 
-from fcnet_controller.parameters import policy_path
-from fcnet_core import FcnetError
-from fcnet_core.model_file import load_model
+from fcnet_controller.parameters import STYLE, ControllerParameters, policy_path
+from fcnet_core.model_file import ModelFileError, load_model
+from fcnet_core.remote import load_remote_map
 from fcnet_core.robot import load_robot
-from fcnet_replay.bags.bag import open_bag
-from fcnet_replay.recording_notes import STYLE, RecordingNotes, read_notes
+from fcnet_replay.bags.bag import Bag, open_bag
+from fcnet_replay.errors import ReplayError
+from fcnet_replay.read_run import read_run
+from fcnet_replay.run import Run
+from fcnet_ros.parameters import parameter
+from fcnet_ros.topics import CONTROLLER, IMU, JOINT_STATES, JOINT_TRAJECTORY, MODE, ODOM, POLICY_STEP
 
-# What there is to replay in a bag, and where.
+NEEDED = (JOINT_STATES.name, IMU.name)
+MODES = MODE.of(CONTROLLER).name
+STEPS = POLICY_STEP.of(CONTROLLER).name
+UNCHANGED = (*NEEDED, ODOM.name, MODES)  # topics that are played under their own names: none of them moves a robot
+DISORDER = 5_000_000_000  # [ns] by which a message may be in the bag after one that was received later
 
-NEEDED = ("joint_states", "imu/data")
-STEPS = "controller/policy_step"
 
+@dataclass(frozen=True)
+class ReplayParameters(ControllerParameters):
+    """What the replay node is told by ROS parameters; those of the controller are the recorded ones, see `settings`."""
 
-class ReplayBagError(ValueError):
-    """A bag cannot be replayed; the sentence says why, or what to add."""
+    robot: str = parameter("", "robot of the recording; empty where the bag says it")
+    policy: str = parameter("", "model file; empty for the recorded one")
+    bag: str = parameter("", "the recorded bag: its folder, or one file")
+    rate: float = parameter(1.0, "recorded seconds per second")
+    namespace: str = parameter("", "namespace of the robot in the bag; empty for the only one")
+    loop: bool = parameter(False, "begin again at the end")
+    summary: str = parameter("", "JSON file to write the result to")
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.rate < float("inf"):
+            raise ReplayError(f"rate is {self.rate:g}; it must be a positive number")
 
 
 @dataclass(frozen=True)
 class ReplayBag:
-    """namespace: of the robot, with a slash before and after; topics: relative names of what the bag has in it;
-    has_steps: whether it tells every step of the policy.
-    """
+    """namespace: of the robot, with a slash before and after; kinds: types by relative names of the robot's topics."""
 
     path: Path
     namespace: str
-    topics: frozenset[str]
-    has_steps: bool
-    notes: RecordingNotes
+    kinds: dict[str, str]
+    run: Run
 
-    def policy(self, robot: str) -> Path:
+    @property
+    def has_steps(self) -> bool:
+        """Whether the controller recorded the steps of its policy."""
+        return len(self.run.steps.target_stamp) > 0
+
+    def settings(self, given: ReplayParameters) -> dict[str, Any]:
+        """The controller's parameters as they were when the bag was recorded, but for the robot and policy given.
+
+        Raises ReplayError, or ValueError of another kind with one sentence.
+        """
+        notes = self.run.notes
+        robot = given.robot or notes.robot
+        if not robot:
+            raise ReplayError(f"the bag {self.path} does not say which robot it is of; add robot:=aliengo, for example")
+        policy = given.policy or str(self._policy(load_robot(robot).name))
+        return {
+            "robot": robot,
+            "policy": policy,
+            "control_rate": notes.control_rate or load_model(policy).card.control_rate,
+            "cmd_vel_timeout": notes.command_timeout,
+            **dict(zip(STYLE, notes.style, strict=True)),
+            "follows_targets": False,  # these are the targets' recorded consequences, or of another policy's
+            "auto_start": False,
+        }
+
+    def _policy(self, robot: str) -> Path:
         """The recorded policy where its file still is the one; else the one that the suite ships for this robot."""
-        recorded = Path(self.notes.model)
+        recorded = Path(self.run.notes.model)
         try:
-            if self.notes.model and load_model(recorded).fingerprint == self.notes.model_fingerprint:
+            if self.run.notes.model and load_model(recorded).fingerprint == self.run.notes.model_fingerprint:
                 return recorded
-        except FcnetError:
+        except ModelFileError:
             pass
         return policy_path(robot, "")
 
+    def serialised(self, topic: str, stamps: set[float]) -> dict[float, bytes]:
+        """The messages of a topic with a header, by their stamps [s], as far as these are among `stamps`."""
+        found = {}
+        for batch in open_bag(self.path).batches(frozenset({self.namespace + topic})):
+            for received, message in zip(batch.received.tolist(), batch.messages(), strict=True):
+                if (stamp := _seconds(message) or received * 1e-9) in stamps:
+                    found[stamp] = message
+        return found
+
+    def played(self) -> dict[str, str]:
+        """Of what is played of the bag, the relative name in it and the relative name under which it is played."""
+        commands = [topic for source in load_remote_map().sources for topic in (source.velocity, source.pose)]
+        topics = (*UNCHANGED, JOINT_TRAJECTORY.name, STEPS, *commands)
+        return {topic: played_name(topic) for topic in topics if topic in self.kinds}
+
+    def messages(self) -> Iterator[tuple[float, str, bytes]]:
+        """When each message that is played was received [s], its relative name and its content, in that order."""
+        waiting: list[tuple[int, int, str, bytes]] = []
+        numbers = count()
+        for batch in open_bag(self.path).batches(frozenset(self.namespace + topic for topic in self.played())):
+            topic = batch.topic.removeprefix(self.namespace)
+            for received, message in zip(batch.received.tolist(), batch.messages(), strict=True):
+                heappush(waiting, (received, next(numbers), topic, message))
+            while waiting and waiting[0][0] < batch.received.max() - DISORDER:
+                yield _timed(heappop(waiting))
+        while waiting:
+            yield _timed(heappop(waiting))
+
+
+def _timed(message: tuple[int, int, str, bytes]) -> tuple[float, str, bytes]:
+    received, _, topic, content = message
+    return received * 1e-9, topic, content
+
+
+def played_name(topic: str) -> str:
+    """The relative name under which a recorded topic is played."""
+    return topic if topic in UNCHANGED else f"recorded/{topic}"
+
+
+def stamp_of(content: bytes) -> Time:
+    """The stamp of a serialised message that begins with a header."""
+    sec, nanosec = struct.unpack_from("<iI" if content[1] & 1 else ">iI", content, 4)
+    return Time(sec=sec, nanosec=nanosec)
+
+
+def _seconds(content: bytes) -> float:
+    """The stamp [s] as the run has it."""
+    sec, nanosec = struct.unpack_from("<iI" if content[1] & 1 else ">iI", content, 4)
+    return float(sec + 1e-9 * nanosec)
+
 
 def read_replay_bag(path: str, namespace: str = "") -> ReplayBag:
-    """Look into the bag; an empty namespace stands for the only one in which states were recorded.
+    """Read a bag; an empty namespace stands for the only one in which states were recorded.
 
-    Raises ReplayBagError or fcnet_replay's ReplayError.
+    Raises ReplayError with one sentence.
     """
+    if not path:
+        raise ReplayError("which bag shall be replayed? Give bag:=FOLDER")
     bag = open_bag(path)
     for _ in bag.batches(frozenset()):
         pass
-    present = bag.contents.topics
-    space = f"/{namespace.strip('/')}/".replace("//", "/") if namespace else _namespace(path, present)
-    topics = frozenset(topic.removeprefix(space) for topic in present if topic.startswith(space))
-    if missing := [topic for topic in NEEDED if topic not in topics]:
-        raise ReplayBagError(
-            f"{path} holds no {space}{missing[0]}, without which nothing can be replayed; it has {_list(present)}"
-        )
-    has_steps = any(len(batch.size) for batch in bag.batches(frozenset({space + STEPS})))
-    return ReplayBag(Path(path), space, topics, has_steps, read_notes(bag.custom))
+    space = f"/{namespace.strip('/')}/".replace("//", "/") if namespace else _namespace(bag)
+    kinds = {topic.removeprefix(space): kind for topic, kind in bag.contents.topics.items() if topic.startswith(space)}
+    for topic in (JOINT_STATES, IMU):
+        kind = f"sensor_msgs/msg/{topic.kind.__name__}"
+        if kinds.get(topic.name, kind) != kind:
+            raise ReplayError(f"{path} holds {space}{topic.name} as {kinds[topic.name]}; a controller takes {kind}")
+        if topic.name not in kinds:
+            raise _lacks(bag, space + topic.name)
+    return ReplayBag(Path(path), space, kinds, read_run(open_bag(path), space))
 
 
-def _namespace(path: str, topics: dict[str, str]) -> str:
-    ending = f"/{NEEDED[0]}"
-    found = sorted(topic.removesuffix(NEEDED[0]) for topic in topics if topic.endswith(ending))
+def _namespace(bag: Bag) -> str:
+    found = sorted(topic.removesuffix(NEEDED[0]) for topic in bag.contents.topics if topic.endswith(f"/{NEEDED[0]}"))
     if len(found) > 1:
-        raise ReplayBagError(f"{path} holds several robots; choose namespace:={' or namespace:='.join(found)}")
+        raise ReplayError(f"{bag.path} holds several robots; choose namespace:={' or namespace:='.join(found)}")
     if not found:
-        raise ReplayBagError(
-            f"{path} holds no joint_states, without which nothing can be replayed; it has {_list(topics)}"
-        )
+        raise _lacks(bag, NEEDED[0])
     return found[0]
 
 
-def _list(topics: dict[str, str]) -> str:
-    return ", ".join(sorted(topics)[:12]) or "no topics at all"
-
-
-# The parameters of the replay.
-
-class ReplaySettingsError(ValueError):
-    """A parameter of the replay cannot be; the sentence says what to give."""
-
-
-@dataclass(frozen=True)
-class ReplaySettings:
-    """bag: its folder; rate: recorded seconds per second; policy: a model file, empty for the recorded one; robot:
-    empty for the recorded one; namespace: the robot's in the bag, empty for the only one; loop: begin again at the end;
-    summary: JSON file to write the result to, or empty.
-    """
-
-    bag: str = ""
-    rate: float = 1.0
-    policy: str = ""
-    robot: str = ""
-    namespace: str = ""
-    loop: bool = False
-    summary: str = ""
-
-
-def declare_settings(node: Node) -> ReplaySettings:
-    """Declare the parameters and read them. Raises ReplaySettingsError."""
-    names = [field.name for field in fields(ReplaySettings)]
-    settings = ReplaySettings(
-        **{name: node.declare_parameter(name, getattr(ReplaySettings, name)).value for name in names}
-    )
-    if not settings.bag:
-        raise ReplaySettingsError("which bag shall be replayed? Give bag:=FOLDER")
-    if not 0.0 < settings.rate < float("inf"):
-        raise ReplaySettingsError(f"rate is {settings.rate:g}; it must be a positive number")
-    return settings
-
-
-def controller_parameters(bag: ReplayBag, settings: ReplaySettings) -> dict[str, Any]:
-    """The controller's parameters as they were when the bag was recorded; the policy may be another.
-
-    Raises ReplayBagError, or ValueError of another kind with one sentence.
-    """
-    notes = bag.notes
-    robot = settings.robot or notes.robot or _ask_for_robot(bag)
-    policy = settings.policy or str(bag.policy(load_robot(robot).name))
-    return {
-        "robot": robot,
-        "policy": policy,
-        "control_rate": notes.control_rate or load_model(policy).card.control_rate,
-        "cmd_vel_timeout": notes.command_timeout,
-        **dict(zip(STYLE, notes.style, strict=True)),
-        "follows_targets": False,  # these are the targets' recorded consequences, or of another policy's
-        "auto_start": False,
-    }
-
-
-def _ask_for_robot(bag: ReplayBag) -> str:
-    raise ReplayBagError(f"the bag {bag.path} does not say which robot it is of; add robot:=aliengo, for example")
+def _lacks(bag: Bag, topic: str) -> ReplayError:
+    present = ", ".join(sorted(bag.contents.topics)[:12]) or "no topics at all"
+    return ReplayError(f"{bag.path} holds no {topic}, without which nothing can be replayed; it has {present}")

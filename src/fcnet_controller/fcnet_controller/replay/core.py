@@ -1,128 +1,57 @@
-"""The controller's core on recorded states, and the messages of a recording by their stamps."""
+"""Lets the controller's core take the steps of a recorded run again: the recording alone decides when it walks."""
 
 from __future__ import annotations
 
 import math
-import struct
 import time
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
-from rclpy.node import Node
-from rclpy.qos import QoSProfile
+from builtin_interfaces.msg import Time
 from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import Imu, JointState
 
 from fcnet_controller.control_core import EMERGENCY_STOP, ControlCore
-from fcnet_controller.posture import Answer, Mode
-from fcnet_ros.state import HandledByNoExecutor, store_imu, store_joints
+from fcnet_controller.posture import Mode, Response
+from fcnet_controller.replay.bag import ReplayBag, stamp_of
+from fcnet_core.arrays import Array
+from fcnet_core.command import CommandShaper
+from fcnet_replay.policy_replay import state_rows
+from fcnet_replay.run import STALE, ImuRecord, JointRecord, Rows, TargetRecord
+from fcnet_replay.steps import extract_steps
+from fcnet_ros.state import store_imu, store_joints
+from fcnet_ros.topics import IMU, JOINT_STATES, JOINT_TRAJECTORY
 
-# Messages of a recording by their stamps, as they came off the wire: only few of them are ever looked into.
-
-MOST = 20_000  # messages kept: 40 s at 500 Hz
-SEARCHED = 2000  # of them, the last ones
-
-
-def stamp_of(content: bytes) -> float:
-    """The stamp [s] of a serialised message that begins with a header, as state_receiver.seconds has it."""
-    sec, nanosec = struct.unpack_from("<iI" if content[1] & 1 else ">iI", content, 4)
-    return float(sec + 1e-9 * nanosec)
+REFUSED = Response(False, "this is a replay: the recording decides what the robot does")
 
 
-class StampedMessages:
-    """The messages of one topic; those that arrived first are forgotten."""
-
-    def __init__(self) -> None:
-        self._messages: dict[float, tuple[bytes, float]] = {}  # with the stamp of the message that arrived before
-        self._last = math.nan
-
-    def add(self, content: bytes) -> None:
-        """Take a message; one of the same stamp is replaced."""
-        stamp = stamp_of(content)
-        self._messages.pop(stamp, None)
-        self._messages[stamp] = content, self._last
-        self._last = stamp
-        if len(self._messages) > MOST:
-            del self._messages[next(iter(self._messages))]
-
-    def get(self, stamp: float) -> bytes | None:
-        """The message with exactly this stamp."""
-        return self._messages[stamp][0] if stamp in self._messages else None
-
-    def is_behind(self, stamp: float) -> bool:
-        """Whether the newest arrival is older than `stamp`: what has that stamp may be on its way."""
-        return not self._last >= stamp
-
-    def earlier(self, stamp: float, count: int) -> float:
-        """The stamp of what arrived `count` messages before the one with this stamp; NaN where that is not known."""
-        for _ in range(count):
-            _, stamp = self._messages.get(stamp, (b"", math.nan))
-        return stamp
-
-    def latest(self, stamp: float, oldest: float) -> bytes | None:
-        """The newest message with a stamp from `oldest` to `stamp`."""
-        found = [key for key in self._searched() if oldest <= key <= stamp]
-        return self._messages[max(found)][0] if found else None
-
-    def has_any(self, first: float, last: float) -> bool:
-        """Whether there is a message with a stamp from `first` to `last`."""
-        return any(first <= stamp <= last for stamp in self._searched())
-
-    def _searched(self) -> Iterator[float]:
-        return islice(reversed(self._messages), SEARCHED)
+Record = JointRecord | ImuRecord | TargetRecord
 
 
-# A topic of which every message is taken, as it came off the wire, when the replay gets to it.
+class LostStep(Exception):
+    """A step that cannot be taken, and why; fault: because the controller is in fault with what it saw."""
 
-QUEUE = 50_000  # messages of a topic that may wait: 10 s of 500 a second at ten times the speed
-AT_ONCE = 5000  # of them are taken, so that no topic gets far ahead of the others
-
-
-class ReplaySubscription:
-    """Loses nothing of a reliable publisher; no executor handles it: a callback for each message would be too slow."""
-
-    def __init__(self, node: Node, kind: type, topic: str) -> None:
-        self._kind = kind
-        self._handle = node.create_subscription(
-            kind, topic, lambda _content: None, QoSProfile(depth=QUEUE), callback_group=HandledByNoExecutor(), raw=True
-        ).handle
-
-    def take(self) -> list[bytes]:
-        """The serialised messages that have come since the last time, the oldest first; the rest waits."""
-        taken: list[bytes] = []
-        with self._handle:
-            while len(taken) < AT_ONCE and (message := self._handle.take_message(self._kind, True)) is not None:
-                taken.append(message[0])
-        return taken
-
-
-# The controller's core on recorded states: the recording alone decides when it walks, since nothing moves.
-
-Array = npt.NDArray[np.float64]
-REFUSED = Answer(False, "this is a replay: the recording decides what the robot does")
-
-
-class ReplayFaultError(ValueError):
-    """With a recorded state the controller is in fault; the sentence says why."""
+    def __init__(self, reason: str, fault: bool = False) -> None:
+        super().__init__(reason)
+        self.fault = fault
 
 
 class ReplayCore(ControlCore):
-    """A control core for recorded states: `see` one, then call `repeat` or `walk_on`; from one thread.
+    """A control core for recorded states: give it one by `see`, then call `repeat` or `follow`; from one thread.
 
     It walks without having stood up. A fault of its watchdogs lasts for one cycle, an emergency stop until ~/reset.
     """
 
-    def stand_up(self, now: float) -> Answer:
+    def stand_up(self, now: float) -> Response:
         """Refuse to."""
         return REFUSED
 
-    def walk(self) -> Answer:
+    def walk(self) -> Response:
         """Refuse to."""
         return REFUSED
 
-    def lie_down(self) -> Answer:
+    def lie_down(self) -> Response:
         """Refuse to."""
         return REFUSED
 
@@ -135,37 +64,178 @@ class ReplayCore(ControlCore):
     def begin(self) -> None:
         """Start cold, as ~/walk does, from the pose just seen."""
         with self._lock:
-            self._go_on()
+            self._resume()
             self._walking.begin()
             self._limiter.start(self.state.joint_position)
 
     def repeat(self, command: Array, last: Array) -> Array:
         """Targets (12,) [rad] of a cycle in which the policy takes a step with a recorded command (16,).
 
-        last: the targets sent before (12,) [rad]. Raises ReplayFaultError.
+        last: the targets sent before (12,) [rad]. Raises LostStep.
         """
         with self._lock:
             self._walking.repeat_command(command)
             self._limiter.start(last)
-        return self._cycle_once()
+        return self._one_cycle()
 
-    def walk_on(self, now: float) -> Array:
-        """Targets (12,) [rad] of a cycle with the commands of a time [s] of the recording. Raises ReplayFaultError."""
-        self.prepare(now)
-        return self._cycle_once()
-
-    def _cycle_once(self) -> Array:
+    def follow(self, setpoint: Array) -> Array:
+        """Targets (12,) [rad] of a cycle of the controller's own with recorded setpoints (9,). Raises LostStep."""
         with self._lock:
-            self._go_on()
+            self._walking.take_command(setpoint)
+        return self._one_cycle()
+
+    def _one_cycle(self) -> Array:
+        with self._lock:
+            self._resume()
         targets = self.cycle(self.state.received)
         if targets is None:
             fault = self.fault
             with self._lock:
-                self._go_on()
-            raise ReplayFaultError(fault)
+                self._resume()
+            raise LostStep(fault, fault=True)
         return targets
 
-    def _go_on(self) -> None:
+    def _resume(self) -> None:
         if self._posture.fault != EMERGENCY_STOP:
             self._posture.reset()
             self._posture.mode = Mode.WALKING
+
+
+@dataclass(frozen=True)
+class ReplayedStep:
+    """stamp: of the recorded target; targets (12,) [rad]: what the policy answers now; difference [rad]: the largest
+    from what was sent; comparable: whether its memory held what the recorded policy's did.
+    """
+
+    stamp: Time
+    targets: Array
+    difference: float
+    comparable: bool
+
+
+class StepReplay:
+    """Takes the recorded steps of a bag, each with the very messages and the command that it had.
+
+    A bag without them is walked over at the controller's rate, from the first state on, with the recorded setpoints.
+    `on_cold_start` is given a sentence whenever the policy has to start cold where the recorded one did not: after a
+    step that is missing or lost, and when time runs backwards. lost: steps that could not be taken; faults: those among
+    them with which the controller was in fault.
+    """
+
+    def __init__(self, core: ReplayCore, bag: ReplayBag, rate: float, on_cold_start: Callable[[str], None]) -> None:
+        self.lost = self.faults = 0
+        self._core = core
+        self._run = run = bag.run
+        self._on_cold_start = on_cold_start
+        self._next = 0
+        self._time = -math.inf  # stamp of the newest step, lost ones included
+        self._before: float | None = None  # stamp of the step that the memory ends with
+        self._known = 0.0  # steps before the next one that the memory holds; infinite since a recorded cold start
+        self._begins = False  # the next step is taken without a memory, and that has been reported
+        self._has_steps = bag.has_steps
+        if bag.has_steps:
+            model = core.model
+            shaper = CommandShaper(model.command_ranges, model.gait, 1.0 / model.card.control_rate)
+            self._steps = extract_steps(run, shaper)
+            self._joints, self._imu, target = self._steps.joints, self._steps.imu, self._steps.target
+            targets = [(run.targets, target), (run.targets, self._steps.previous)]
+        else:
+            self._joints, self._imu, self._first = state_rows(run, rate)
+            targets = []
+        rows: list[tuple[Record, Rows]] = [(run.joints, self._joints), (run.imu, self._imu), *targets]
+        # A step is due when everything that it needs has been received.
+        received = [np.append(record.received, -np.inf)[row] for record, row in rows]  # row -1: not in the recording
+        self._due = np.maximum.accumulate(np.max(received, axis=0))
+        self._messages = [
+            bag.serialised(topic.name, set(record.stamp[row[row >= 0]].tolist()))
+            for topic, (record, row) in zip((JOINT_STATES, IMU, JOINT_TRAJECTORY), rows, strict=False)
+        ]
+
+    def advance(self, time: float) -> Iterator[ReplayedStep]:
+        """Take every step that is due at a time of reception [s]."""
+        while self._next < len(self._due) and self._due[self._next] <= time:
+            row, self._next = self._next, self._next + 1
+            try:
+                yield self._repeat(row) if self._has_steps else self._follow(row)
+            except LostStep as lost:
+                self.lost += 1
+                self.faults += lost.fault
+                self._start_cold(str(lost))
+
+    def rewind(self) -> None:
+        """Begin again with the first step."""
+        self._next = 0
+
+    def _repeat(self, row: int) -> ReplayedStep:
+        """Take a recorded step."""
+        steps, record = self._steps, self._steps.record
+        stamp = float(record.target_stamp[row])
+        self._watch_time(stamp)
+        joints, imu, target = self._seen(stamp, row, steps.joints, steps.imu, steps.target)
+        if steps.previous[row] < 0:
+            raise _not_recorded(stamp, JOINT_TRAJECTORY.name)
+        sent, last = (self._run.targets.position[rows[row]] for rows in (steps.target, steps.previous))
+        if not np.isfinite([sent, last]).all():
+            raise LostStep(f"the step at {stamp:.3f} s: a recorded joint_trajectory asks for damping")
+        if not np.isfinite(record.command[row]).all():
+            raise LostStep(f"the step at {stamp:.3f} s had a command that is not finite")
+        self._core.see(joints, imu)
+        if record.cold[row]:
+            self._begins, self._known = True, math.inf
+        elif self._before is None and not self._begins:
+            self._start_cold("the recording begins in the middle of a walk")
+        elif self._before is not None and steps.missing[row]:
+            self._start_cold(f"steps between {self._before:.3f} s and {stamp:.3f} s are missing")
+        self._begin_if_cold()
+        targets = self._core.repeat(record.command[row], last)
+        comparable = self._known >= self._core.model.card.memory
+        self._before = stamp
+        self._known += 1
+        return ReplayedStep(stamp_of(target), targets, float(np.abs(targets - sent).max()), comparable)
+
+    def _follow(self, row: int) -> ReplayedStep:
+        """Do a cycle of the controller's own with recorded states."""
+        joint_row, imu_row = self._joints[row], self._imu[row]
+        stamp, before = float(self._run.joints.stamp[joint_row]), self._time
+        self._watch_time(stamp)
+        if self._first[row] and stamp > before > -math.inf:
+            self._start_cold(f"there are no joint_states for {stamp - before:.3f} s")
+        self._begins |= bool(self._first[row])
+        if stamp - self._run.imu.stamp[imu_row] > STALE:
+            raise LostStep("there is no imu/data at the time of a joint_states")
+        joints, imu = self._seen(stamp, row, self._joints, self._imu)
+        self._core.see(joints, imu)
+        self._begin_if_cold()
+        targets = self._core.follow(self._run.setpoints.at(self._run.joints.received[joint_row]))
+        return ReplayedStep(stamp_of(joints), targets, math.nan, comparable=False)
+
+    def _watch_time(self, stamp: float) -> None:
+        before, self._time = self._time, stamp
+        if stamp <= before:
+            self._start_cold(f"time has jumped back by {before - stamp:.3f} s")
+
+    def _seen(self, stamp: float, row: int, *rows: Rows) -> list[bytes]:
+        """The messages of a step: joint_states, imu/data and, where asked for, joint_trajectory."""
+        found = []
+        records: tuple[Record, ...] = (self._run.joints, self._run.imu, self._run.targets)
+        for topic, record, messages, chosen in zip(
+            (JOINT_STATES, IMU, JOINT_TRAJECTORY), records, self._messages, rows, strict=False
+        ):
+            message = messages.get(float(record.stamp[chosen[row]])) if chosen[row] >= 0 else None
+            if message is None:
+                raise _not_recorded(stamp, topic.name)
+            found.append(message)
+        return found
+
+    def _begin_if_cold(self) -> None:
+        if self._begins:
+            self._core.begin()
+        self._begins = False
+
+    def _start_cold(self, reason: str) -> None:
+        self._before, self._known, self._begins = None, 0.0, True
+        self._on_cold_start(reason)
+
+
+def _not_recorded(stamp: float, topic: str) -> LostStep:
+    return LostStep(f"the step at {stamp:.3f} s saw a {topic} that is not in the recording")

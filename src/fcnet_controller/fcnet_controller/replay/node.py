@@ -1,48 +1,56 @@
-"""The controller over a bag that is played through ROS: its targets go where no robot listens."""
+"""The controller over a bag: its states are played, and its policy takes the recorded steps; no robot listens."""
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from rclpy.clock import Clock, ClockType
+from rclpy.duration import Duration
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.node import Node
 from rclpy.parameter import Parameter
+from rclpy.qos import QoSProfile
+from rclpy.time import Time
+from rosgraph_msgs.msg import Clock as ClockMessage
 
-from fcnet_controller.control_core import ControlCore
+from fcnet_controller.control_core import ControlCore, load_core
 from fcnet_controller.controller_node import FAILURE, SUCCESS, ControllerNode
-from fcnet_controller.parameters import load_core
-from fcnet_controller.replay.bag import (
-    NEEDED,
-    ReplayBag,
-    ReplayBagError,
-    ReplaySettings,
-    controller_parameters,
-    declare_settings,
-    read_replay_bag,
-)
-from fcnet_controller.replay.core import QUEUE, ReplayCore
-from fcnet_controller.replay.player import TARGETS, ReplayPlayer, StepsFeed, WalkFeed
-from fcnet_controller.replay.steps import ReplayedStep, ReplaySteps, ReplayWalk
-from fcnet_controller.topics import TargetPublisher
+from fcnet_controller.interface import TargetPublisher
+from fcnet_controller.replay.bag import MODES, NEEDED, ReplayBag, ReplayParameters, read_replay_bag
+from fcnet_controller.replay.core import ReplayCore, ReplayedStep, StepReplay
 from fcnet_core.files import write_whole
 from fcnet_core.model_file import load_model
+from fcnet_replay.errors import ReplayError
 from fcnet_replay.metrics import AGREEMENT
+from fcnet_ros.parameters import declare_parameters, read_parameters
 from fcnet_ros.program import REFUSED, refused, run_program
+from fcnet_ros.topics import JOINT_TRAJECTORY, LATCHED, POLICY_STEP
 
-# What has come out of a replay.
+NAME = "replay"
+DISCOVERY_TIME = 4.0  # [s] in which other nodes are discovered: Fast DDS repeats a lost announcement after 3 s
+MATCHING_TIME = 1.0  # [s] in which the listeners' subscriptions are matched with what is going to be played
+TICK = 0.005  # [s] between two looks at what is due
+LONGEST_TICK = 0.05  # [s] of playing at a time; what a busy computer does not manage in it is played later
+CLOCK_PERIOD = 0.025  # [s] between two messages on /clock
+DEPTH = 50_000  # messages that are kept for a slow listener
+LAST_MESSAGES = Duration(seconds=10)  # for the last ones to be received
+REPORTED = 20  # cold starts that are logged one by one
+
 
 @dataclass
 class ReplayResult:
-    """steps: that were taken; lost: that could not be; faults: lost ones with which the controller was in fault;
+    """What has come out of a replay.
+
+    steps: that were taken; lost: that could not be; faults: lost ones with which the controller was in fault;
     restarts: cold starts that the recorded policy did not have; compared: steps whose memory held what the recorded
     policy's did; largest_difference [rad] among those. same_policy: whether the policy is the recorded one.
     """
@@ -64,7 +72,7 @@ class ReplayResult:
 
     @property
     def passed(self) -> bool:
-        """Whether steps were taken, and the recorded policy, if it was replayed, said the same again."""
+        """Whether steps were taken, and the recorded policy, if it was replayed, answered the same again."""
         return self.steps > 0 and not (self.same_policy and self.largest_difference > AGREEMENT)
 
     def sentence(self) -> str:
@@ -87,139 +95,182 @@ class ReplayResult:
         return json.dumps(asdict(self) | {"passed": self.passed}, indent=2)
 
 
-# What takes the place of the control loop in a replay: cycles come as the recorded steps do, not by the clock.
+class BagPlayer:
+    """Publishes what was recorded, and /clock, at `rate` recorded seconds per second."""
 
-TURN = 0.005  # [s] between two looks at what has come
-QUIET = 0.5  # [s] without a message, after which none will come
+    def __init__(self, node: Node, bag: ReplayBag, rate: float) -> None:
+        self._node = node
+        self._bag = bag
+        self._rate = rate
+        streamed = QoSProfile(depth=DEPTH)
+        self._publishers = {
+            topic: node.create_publisher(
+                _message_type(bag.kinds[topic]), bag.namespace + name, LATCHED if topic == MODES else streamed
+            )
+            for topic, name in bag.played().items()
+        }
+        self._clock = node.create_publisher(ClockMessage, "/clock", 10)
+        self.rewind(MATCHING_TIME)
+
+    def rewind(self, delay: float = 0.0) -> None:
+        """Begin again with the first message, in `delay` seconds."""
+        self._messages = self._bag.messages()
+        self._next = next(self._messages, None)
+        self._time = self._next[0] if self._next else 0.0
+        self._played_at = time.monotonic() + delay
+        self._clock_at = -math.inf
+
+    def play(self) -> float:
+        """Publish what is due and return the time of reception [s] up to which the bag has been played; inf at its end.
+
+        Where the computer does not manage everything that is due, recorded time goes by more slowly.
+        """
+        now = time.monotonic()
+        if now < self._played_at:
+            return -math.inf
+        due, end = self._time + (now - self._played_at) * self._rate, now + LONGEST_TICK
+        while self._next is not None and self._next[0] <= due and time.monotonic() < end:
+            self._time, topic, content = self._next
+            self._publishers[topic].publish(content)
+            self._next = next(self._messages, None)
+        if self._next is None:
+            return math.inf
+        self._time = due if self._next[0] > due else self._time
+        self._played_at = now
+        if now >= self._clock_at + CLOCK_PERIOD:
+            self._clock.publish(ClockMessage(clock=Time(nanoseconds=round(self._time * 1e9)).to_msg()))
+            self._clock_at = now
+        return self._time
+
+    def destroy(self) -> None:
+        """Stop publishing."""
+        for publisher in (*self._publishers.values(), self._clock):
+            self._node.destroy_publisher(publisher)
+
+
+def _message_type(kind: str) -> type:
+    """The class of a type such as sensor_msgs/msg/Imu."""
+    package, _, name = kind.partition("/msg/")
+    try:
+        found: type = getattr(importlib.import_module(f"{package}.msg"), name)
+    except (ImportError, AttributeError) as error:
+        raise ReplayError(f"the bag holds messages of type {kind}, which is not installed here") from error
+    return found
 
 
 class ReplayLoop:
-    """Takes every step that can be taken, from `start` to `stop`, in the executor of the node."""
+    """Takes the place of the control loop: cycles come as the recorded steps do, in the executor of the node."""
 
-    is_running = True  # an error does not end it unseen: the executor raises it
+    is_running = True  # an error does not end it unnoticed: the executor raises it
 
     def __init__(
         self,
         node: Node,
+        player: BagPlayer,
+        steps: StepReplay,
         core: ReplayCore,
-        feed: StepsFeed | WalkFeed,
         publisher: TargetPublisher,
         result: ReplayResult,
+        repeats: bool,
         on_change: Callable[[], None],
     ) -> None:
+        self.finished = False
         self._node = node
+        self._player = player
+        self._steps = steps
         self._core = core
-        self._feed = feed
         self._publisher = publisher
         self._result = result
+        self._repeats = repeats
         self._on_change = on_change
-        self._told = (core.mode, core.fault)
+        self._reported = (core.mode, core.fault)
 
     def start(self) -> None:
-        """Begin to take steps."""
-        self._timer = self._node.create_timer(TURN, self._turn, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        """Begin to play."""
+        self._timer = self._node.create_timer(TICK, self._tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def stop(self) -> None:
-        """Take no more."""
+        """Play no more."""
         self._node.destroy_timer(self._timer)
+        self._player.destroy()
 
-    def finish(self) -> None:
-        """Wait for the last messages; what has not come by then is lost."""
-        last = time.monotonic()
-        while time.monotonic() - last < QUIET:
-            if self._turn():
-                last = time.monotonic()
-            time.sleep(TURN)
-        self._advance(math.inf)
-
-    def _turn(self) -> int:
-        """The number of messages that have come."""
-        taken = self._feed.take()
-        self._advance(time.monotonic())
-        return taken
-
-    def _advance(self, now: float) -> None:
-        for step in self._feed.replay.advance(now):
+    def _tick(self) -> None:
+        if self.finished:
+            return
+        played = self._player.play()
+        for step in self._steps.advance(played):
             self._core.statistics.cycles += 1
             self._result.add(step)
             self._publisher.publish(step.targets, step.stamp)
             if self._core.policy_step is not None:
-                self._publisher.tell_step(self._core.policy_step)
-        self._result.lost, self._result.faults = self._feed.replay.lost, self._feed.replay.faults
-        if (self._core.mode, self._core.fault) != self._told:
-            self._told = (self._core.mode, self._core.fault)
+                self._publisher.publish_step(self._core.policy_step)
+        self._result.lost, self._result.faults = self._steps.lost, self._steps.faults
+        if (self._core.mode, self._core.fault) != self._reported:
+            self._reported = (self._core.mode, self._core.fault)
             self._on_change()
-
-
-# The controller over a bag that is played through ROS: its targets go where no robot listens.
-#
-# In the namespace of the recorded robot it hears joint_states and imu/data, as recorded, and recorded/..., the
-# recorded targets, steps and commands; replay/joint_trajectory is what it says now, with the stamps of the recorded
-# targets.
-
-NAME = "replay"
-LOOK_AROUND = 4.0  # [s] until other nodes are discovered: Fast DDS repeats a lost announcement after 3 s
-TOLD = 20  # cold starts that are told one by one
+        if played == math.inf:
+            self.finished = not self._repeats
+            self._player.rewind()
+            self._steps.rewind()
 
 
 class ReplayNode(ControllerNode):
-    """The controller of a bag's robot, whose cycles are the recorded ones while `run` plays the bag.
+    """The controller of a bag's robot, in the robot's namespace, whose cycles are the recorded ones.
 
-    Raises ValueError (or a kind of it) with one sentence when the bag cannot be replayed.
+    It publishes joint_states, imu/data, odom and controller/mode as recorded; recorded/..., the recorded targets, steps
+    and commands; and ~/joint_trajectory, its own targets with the stamps of the recorded ones. Raises ValueError (or a
+    kind of it) with one sentence when the bag cannot be replayed.
     """
 
-    def __init__(self, bag: ReplayBag, settings: ReplaySettings) -> None:
+    parameters = ReplayParameters
+
+    def __init__(self, bag: ReplayBag, given: ReplayParameters) -> None:
         self._bag = bag
-        self._replay = settings
-        parameters = controller_parameters(bag, settings)
+        self._given = given
+        settings = bag.settings(given)
         super().__init__(
             NAME,
             cli_args=["--ros-args", "--remap", f"__ns:=/{bag.namespace.strip('/')}"],  # whatever the launch says
-            parameter_overrides=[Parameter(name, value=value) for name, value in parameters.items()],
+            parameter_overrides=[Parameter(name, value=value) for name, value in settings.items()],
         )
-        policy, log = parameters["policy"], self.get_logger()
-        same_policy = load_model(policy).fingerprint == bag.notes.model_fingerprint
+        policy, log = settings["policy"], self.get_logger()
+        same_policy = load_model(policy).fingerprint == bag.run.notes.model_fingerprint
         self.result = ReplayResult(same_policy)
         log.info(f"{'recorded' if same_policy else 'other'} policy {policy} over {bag.path}")
         if not bag.has_steps:
             log.warning("the bag does not tell the steps of a policy: it walks at its own pace instead")
 
-    def run(self, stop: threading.Event) -> int:
-        """Play the bag to its end, or until `stop`, and tell the result; the exit code is 1 when it is not as it
-        should be.
+    def refuse_company(self) -> None:
+        """Raise ReplayError where a robot lives: recorded states among its own would be nonsense, and two who send
+        targets a danger.
         """
-        self._refuse_company()
-        executor = SingleThreadedExecutor()
-        executor.add_node(self)
-        player = ReplayPlayer(self._bag, self._replay.rate, self._replay.loop)
-        try:
-            while not stop.is_set() and player.exit_code is None:
-                executor.spin_once(timeout_sec=0.1)
-            failed = player.exit_code not in (None, 0) and not stop.is_set()
-            player.stop()
-            self._finish()
-        finally:
-            player.stop()
-            executor.shutdown()
-        return 1 if failed or not (self.result.passed or stop.is_set()) else 0
-
-    def _refuse_company(self) -> None:
-        """States of a living robot among recorded ones would be nonsense, and two who send targets a danger."""
-        for topic in (*NEEDED, TARGETS):
+        for topic in (*NEEDED, JOINT_TRAJECTORY.name):
             for info in self.get_publishers_info_by_topic(self._bag.namespace + topic):
-                raise ReplayBagError(
+                raise ReplayError(
                     f"{info.node_name} publishes {self._bag.namespace}{topic}: a robot, a simulator or a controller is "
                     "running; end it first, or replay in another ROS_DOMAIN_ID"
                 )
 
-    def _finish(self) -> None:
-        if isinstance(self._loop, ReplayLoop):
-            self._loop.finish()
-        self.stop_commanding()
+    def run(self, stop: threading.Event) -> int:
+        """Play the bag to its end, or until `stop`, and log the result; the exit code is 1 when that is not as it
+        should be.
+        """
+        executor = SingleThreadedExecutor()
+        executor.add_node(self)
+        try:
+            while not stop.is_set() and not (isinstance(self._loop, ReplayLoop) and self._loop.finished):
+                executor.spin_once(timeout_sec=0.1)
+        finally:
+            executor.shutdown()
         log = self.get_logger().info if self.result.passed else self.get_logger().error
         log(self.result.sentence())
-        if self._replay.summary:
-            write_whole(Path(self._replay.summary), self.result.as_json().encode())
+        if self._given.summary:
+            write_whole(Path(self._given.summary), self.result.as_json().encode())
+        if self._loop is not None:
+            self._publish_health()
+        for publisher in (*self._publisher.publishers, self._mode_publisher, self._health_publisher):
+            publisher.wait_for_all_acked(LAST_MESSAGES)
+        return 0 if self.result.passed or stop.is_set() else 1
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Refuse: robot and policy are those of the bag."""
@@ -235,57 +286,57 @@ class ReplayNode(ControllerNode):
         return self._replay_core
 
     def _connect(self, core: ControlCore) -> None:
-        self._feed = self._make_feed(self._replay_core, self._settings.control_rate)
-        self._publisher = TargetPublisher(self, f"~/{TARGETS}", QUEUE)
-
-    def _make_feed(self, core: ReplayCore, rate: float) -> StepsFeed | WalkFeed:
-        warn = self.get_logger().warning
-        if not self._bag.has_steps:
-            return WalkFeed(self, ReplayWalk(core, rate, self._tell_cold_start), warn)
-        cycles = round(rate / core.card.control_rate)
-        return StepsFeed(self, ReplaySteps(core, cycles, self._tell_cold_start), warn)
+        deep = QoSProfile(depth=DEPTH)
+        targets = replace(JOINT_TRAJECTORY, name=f"~/{JOINT_TRAJECTORY.name}", offered=deep)
+        self._publisher = TargetPublisher(self, targets, replace(POLICY_STEP, offered=deep))
 
     def _make_loop(self, core: ControlCore) -> ReplayLoop:
-        return ReplayLoop(self, self._replay_core, self._feed, self._publisher, self.result, self._changed.trigger)
+        return ReplayLoop(
+            self,
+            BagPlayer(self, self._bag, self._given.rate),
+            StepReplay(self._replay_core, self._bag, self._settings.control_rate, self._count_cold_start),
+            self._replay_core,
+            self._publisher,
+            self.result,
+            self._given.loop,
+            self._changed.trigger,
+        )
 
-    def _tell_cold_start(self, reason: str) -> None:
+    def _count_cold_start(self, reason: str) -> None:
         self.result.restarts += 1
-        if self.result.restarts <= TOLD:
+        if self.result.restarts <= REPORTED:
             self.get_logger().warning(f"{reason}; the policy starts cold")
-        if self.result.restarts == TOLD:
+        if self.result.restarts == REPORTED:
             self.get_logger().warning("further cold starts are counted only")
 
 
 def main() -> int:
-    """Replay a bag; the exit code is 0 after a signal, and when the recorded policy has said the same again."""
+    """Replay a bag; the exit code is 0 after a signal, and when the recorded policy has answered the same again."""
     return run_program(NAME, _make_node, _run)
 
 
 def _make_node() -> ReplayNode:
-    settings = _read_settings()
-    return ReplayNode(read_replay_bag(settings.bag, settings.namespace), settings)
+    """The parameters name the bag, in which there is a robot, in whose namespace the node will be."""
+    node = Node(NAME)
+    try:
+        declare_parameters(node, ReplayParameters)
+        given = read_parameters(node, ReplayParameters)
+    finally:
+        node.destroy_node()
+    return ReplayNode(read_replay_bag(given.bag, given.namespace), given)
 
 
 def _run(node: ReplayNode, stop: threading.Event) -> int:
-    began = time.monotonic()
     try:
-        if node.trigger_configure() != SUCCESS or node.trigger_activate() != SUCCESS:
+        if node.trigger_configure() != SUCCESS:
             return REFUSED
-        stop.wait(max(0.0, began + LOOK_AROUND - time.monotonic()))
-        return node.run(stop)
+        stop.wait(DISCOVERY_TIME)
+        node.refuse_company()
+        return node.run(stop) if node.trigger_activate() == SUCCESS else REFUSED
     except (ValueError, OSError) as error:
         return refused(NAME, error)
     finally:
         node.stop_commanding()
-
-
-def _read_settings() -> ReplaySettings:
-    """They say in which bag there is a robot, and so in which namespace the node will be."""
-    node = Node(NAME)
-    try:
-        return declare_settings(node)
-    finally:
-        node.destroy_node()
 
 
 if __name__ == "__main__":
