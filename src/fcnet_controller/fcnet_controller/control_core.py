@@ -1,27 +1,30 @@
-"""The controller without ROS: requests come in from any thread, one thread calls `cycle` once per control period."""
+"""The controller without topics: requests come in from any thread, one thread calls `cycle` once a control period."""
 
 from __future__ import annotations
 
 import math
 import threading
-from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from fcnet_controller.posture import Answer, Mode, Posture
+from fcnet_controller.parameters import ControllerParameters, policy_path
+from fcnet_controller.posture import Mode, Posture, Response
+from fcnet_core.arrays import Array
 from fcnet_core.command import CommandArbiter
 from fcnet_core.control_clock import LatencyRing
 from fcnet_core.limiter import JointLimiter
-from fcnet_core.model_file import PolicyCard, PolicyModel
+from fcnet_core.model_file import PolicyModel, check_robot, load_model
 from fcnet_core.observation import NonFiniteObservation, PolicyStep
 from fcnet_core.policy import Policy, Walking
-from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS, Robot, Safety
+from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS, Robot, Safety, load_robot
+from fcnet_core.runtime import load_policy
 from fcnet_ros.state import StateBuffer
 
-# What the controller watches while joints follow targets; each watchdog returns a reason in words, or None.
+EMERGENCY_STOP = "emergency stop"
+STANDSTILL: Array = np.zeros(len(SETPOINT_FIELDS))
 
-Array = npt.NDArray[np.float64]
+Core = TypeVar("Core", bound="ControlCore")
 
 
 class TiltWatchdog:
@@ -31,7 +34,7 @@ class TiltWatchdog:
         self._limit = safety.max_tilt
 
     def check(self, orientation: Array) -> str | None:
-        """Reason to give up for an orientation (4,) x, y, z, w."""
+        """Return the reason for a fault with an orientation (4,) x, y, z, w, or None."""
         x, y, _, _ = orientation.tolist()
         tilt = math.acos(max(-1.0, 1.0 - 2.0 * (x * x + y * y)))  # the body's z axis against the vertical
         if tilt <= self._limit:
@@ -56,7 +59,7 @@ class JointErrorWatchdog:
         self._exceeded = 0.0
 
     def check(self, target: Array, measured: Array) -> str | None:
-        """Reason to give up for targets and positions (12,) [rad] that have been so for one more period."""
+        """Return the reason for a fault, or None, after one more period with targets and positions (12,) [rad]."""
         error = np.abs(target - measured)
         worst = int(error.argmax())
         self._exceeded = self._exceeded + self._period if error[worst] > self._limit else 0.0
@@ -68,10 +71,8 @@ class JointErrorWatchdog:
         )
 
 
-# Figures of the control loop: how late, how long, how often missed.
-
 class LoopStatistics:
-    """What a control loop has done since it was started.
+    """Figures of a control loop since it was started.
 
     cycles: cycles run. misses: cycles that never ran because an earlier one came a whole period late. wake: from the
     deadline to the loop's awakening. step: one step of the policy. response: while walking, from the reception of the
@@ -86,52 +87,32 @@ class LoopStatistics:
         self.response = LatencyRing()
 
 
-EMERGENCY_STOP = "emergency stop"
-STANDSTILL: Array = np.zeros(len(SETPOINT_FIELDS))
-
-
-@dataclass(frozen=True)
-class ControlSettings:
-    """Rates [Hz] and times [s] of a controller; follows_targets: whether a joint that does not is a fault."""
-
-    control_rate: float = 50.0
-    state_timeout: float = 0.2
-    command_timeout: float = 0.5
-    stand_up_time: float = 2.0
-    lie_down_time: float = 2.0
-    follows_targets: bool = True
-
-
 class ControlCore:
     """Decides, once per control period, what the joints shall do.
 
     One thread calls `prepare`, fills `state`, and calls `cycle`, once per control period; any thread may write to
-    `commands` and make requests. Raises ValueError when the control rate does not suit the model.
+    `commands` and make requests. `policy_step` is what the policy saw in the last cycle, its targets' stamps 0, or None
+    where it took no step. Raises ValueError when the control rate does not suit the model.
     """
 
-    def __init__(self, robot: Robot, model: PolicyModel, policy: Policy, settings: ControlSettings) -> None:
-        period = 1.0 / settings.control_rate
+    def __init__(self, robot: Robot, model: PolicyModel, policy: Policy, parameters: ControllerParameters) -> None:
+        self._period = 1.0 / parameters.control_rate
+        self.model = model
         self.statistics = LoopStatistics()
-        self.state = StateBuffer(settings.state_timeout)
-        self.commands = CommandArbiter(settings.command_timeout)
-        self._posture = Posture(robot, settings.stand_up_time, settings.lie_down_time)
-        self._walking = Walking(policy, model, settings.control_rate, self.statistics.step.add)
-        self._limiter = JointLimiter(robot, period)
+        self.state = StateBuffer(parameters.state_timeout)
+        self.commands = CommandArbiter(parameters.cmd_vel_timeout)
+        self.commands.set_style(*parameters.style)
+        self.policy_step: PolicyStep | None = None
+        self._posture = Posture(robot, parameters.stand_up_time, parameters.lie_down_time)
+        self._walking = Walking(policy, model, parameters.control_rate, self.statistics.step.add)
+        self._limiter = JointLimiter(robot, self._period)
         self._tilt = TiltWatchdog(robot.safety)
-        self._joint_error = JointErrorWatchdog(robot.safety, period)
-        self._robot_fault = self._robot_obstacle = ""
+        self._joint_error = JointErrorWatchdog(robot.safety, self._period)
+        self._follows_targets = parameters.follows_targets
+        self._longest_stall = parameters.state_timeout
         self._bridge = f"{robot.name}_bridge"
-        self._card = model.card
-        self._follows_targets = settings.follows_targets
-        self._longest_stall = settings.state_timeout
-        self._period = period
+        self._bridge_fault = self._target_refusal = ""
         self._lock = threading.Lock()
-        self.policy_step: PolicyStep | None = None  # of the last cycle, if the policy took one; targets' stamps 0
-
-    @property
-    def card(self) -> PolicyCard:
-        """How the policy must be run."""
-        return self._card
 
     @property
     def mode(self) -> Mode:
@@ -143,41 +124,56 @@ class ControlCore:
         """Why the robot is in fault, in words; empty when it is not."""
         return self._posture.fault
 
-    def stand_up(self, now: float) -> Answer:
+    def stand_up(self, now: float) -> Response:
         """Ask to stand up (from passive), or to come to rest and stand (from walking)."""
         with self._lock:
             if self._posture.mode is Mode.PASSIVE:
-                if problem := (
-                    self.state.problem(now) or self._tilt.check(self.state.orientation) or self._robot_obstacle
-                ):
-                    return Answer(False, f"cannot stand up: {problem}")
+                problem = self.state.problem(now) or self._tilt.check(self.state.orientation) or self._target_refusal
+                if problem:
+                    return Response(False, f"cannot stand up: {problem}")
                 self._limiter.start(self.state.joint_position)
                 self._joint_error.reset()
             return self._posture.stand_up(self._limiter.last)
 
-    def walk(self) -> Answer:
+    def walk(self) -> Response:
         """Ask to walk, from standing; the policy starts with no memory."""
         with self._lock:
             if self._posture.mode is Mode.STANDING:
                 self._walking.begin()
             return self._posture.walk()
 
-    def lie_down(self) -> Answer:
+    def lie_down(self) -> Response:
         """Ask to lie down; a walking robot comes to rest first."""
         with self._lock:
             return self._posture.lie_down(self._limiter.last)
 
-    def emergency_stop(self) -> Answer:
+    def emergency_stop(self) -> Response:
         """Damp all joints from the next cycle on, until reset."""
         with self._lock:
             self._posture.fail(EMERGENCY_STOP)
-        return Answer(True, "stopped: the joints are damped until ~/reset")
+        return Response(True, "stopped: the joints are damped until ~/reset")
+
+    def reset(self) -> Response:
+        """Leave fault for passive, unless the robot's bridge is in fault; commands given before are forgotten."""
+        with self._lock:
+            if self._bridge_fault:
+                return Response(
+                    False,
+                    f"the robot's bridge is in fault ({self._bridge_fault}); remove the cause, then reset the bridge "
+                    f"first: ros2 service call /{self._bridge}/reset std_srvs/srv/Trigger",
+                )
+            self.commands.clear()
+            return self._posture.reset()
+
+    def make_passive(self) -> None:
+        """Return to passive mode, for when no loop calls `cycle` any more; a fault stays."""
+        with self._lock:
+            self._posture.make_passive()
 
     def stop_after_stall(self, duration: float) -> None:
-        """Enter fault where joints follow targets and nobody has sent any for longer than a state may be old.
+        """Enter fault where joints follow targets and the loop was late by `duration` [s], longer than a state's age.
 
-        A real robot's bridge has damped it meanwhile: how it lies now is not what the next target would be meant for.
-        duration: how late the loop is [s].
+        A real robot's bridge has damped it meanwhile, so the pose for which the next target was meant is gone.
         """
         with self._lock:
             if self._posture.commands_joints and duration > self._longest_stall:
@@ -185,34 +181,17 @@ class ControlCore:
                     f"the controller stood still for {duration:.2f} s; give it a core of its own, or end what keeps it"
                 )
 
-    def take_robot_fault(self, fault: str) -> None:
-        """Take what the robot's bridge says: why it obeys no more, in words, or nothing while all is well."""
+    def set_bridge_fault(self, fault: str) -> None:
+        """Take why the robot's bridge is in fault, in words, or nothing while all is well."""
         with self._lock:
-            self._robot_fault = fault
+            self._bridge_fault = fault
             if fault:
                 self._posture.fail(f"the robot's bridge has stopped it: {fault}")
 
-    def take_robot_obstacle(self, obstacle: str) -> None:
-        """Take why the robot's bridge would not follow targets now, in words, or nothing: no robot stands up so."""
+    def set_target_refusal(self, reason: str) -> None:
+        """Take why the robot's bridge would refuse targets now, in words, or nothing; standing up needs nothing."""
         with self._lock:
-            self._robot_obstacle = obstacle
-
-    def reset(self) -> Answer:
-        """Leave fault for passive, unless the robot's bridge is in fault; commands given before are forgotten."""
-        with self._lock:
-            if self._robot_fault:
-                return Answer(
-                    False,
-                    f"the robot's bridge is in fault ({self._robot_fault}); remove the cause, then reset the bridge "
-                    f"first: ros2 service call /{self._bridge}/reset std_srvs/srv/Trigger",
-                )
-            self.commands.clear()
-            return self._posture.reset()
-
-    def make_passive(self) -> None:
-        """Return to passive mode, for when nobody calls `cycle` any more; a fault stays."""
-        with self._lock:
-            self._posture.make_passive()
+            self._target_refusal = reason
 
     def prepare(self, now: float) -> None:
         """Do what the next cycle needs and the state does not change, while the state is still on its way."""
@@ -222,22 +201,20 @@ class ControlCore:
                 self._walking.take_command(STANDSTILL if leaving else self.commands.wanted(now))
 
     def cycle(self, now: float) -> Array | None:
-        """Position targets (12,) [rad] to send at time `now` [s], always within limits and slew; None means damp."""
+        """Return position targets (12,) [rad] for time `now` [s], within limits and slew, or None, which means damp."""
         with self._lock:
             self.policy_step = None
             if not self._posture.commands_joints:
                 return None
-            if problem := self._watch(now):
+            if problem := self._problem(now):
                 self._posture.fail(problem)
                 return None
             return self._targets()
 
-    def _watch(self, now: float) -> str | None:
-        return self.state.problem(now) or self._tilt.check(self.state.orientation) or self._watch_joints()
-
-    def _watch_joints(self) -> str | None:
-        if not self._follows_targets:
-            return None
+    def _problem(self, now: float) -> str | None:
+        problem = self.state.problem(now) or self._tilt.check(self.state.orientation)
+        if problem or not self._follows_targets:
+            return problem
         return self._joint_error.check(self._limiter.last, self.state.joint_position)
 
     def _targets(self) -> Array | None:
@@ -250,9 +227,9 @@ class ControlCore:
         return None if wanted is None else self._limiter.limit(wanted)
 
     def _policy_targets(self) -> Array | None:
-        walking, steps = self._walking, self._walking.steps
+        walking, state, steps = self._walking, self.state, self._walking.steps
         try:
-            targets = walking.targets(self.state, self._limiter.last)
+            targets = walking.targets(state, self._limiter.last)
         except NonFiniteObservation as error:
             self._posture.fail(str(error))
             return None
@@ -260,6 +237,18 @@ class ControlCore:
             self._posture.fail("the policy returned a target that is not finite; check the model file")
             return None
         if walking.steps != steps:
-            state = self.state
             self.policy_step = PolicyStep(0.0, 0.0, state.joints_stamp, state.imu_stamp, steps == 0, walking.command)
         return targets
+
+
+def load_core(parameters: ControllerParameters, kind: type[Core]) -> Core:
+    """Return a core of this kind, its policy compiled and cold.
+
+    Raises ValueError (or a kind of it) with one sentence when robot file, model and parameters do not fit together.
+    """
+    robot = load_robot(parameters.robot)
+    model = load_model(policy_path(robot.name, parameters.policy))
+    check_robot(model, robot)
+    policy = load_policy(model, parameters.runtime)
+    policy.warm_up()  # before the robot depends on it
+    return kind(robot, model, policy, parameters)

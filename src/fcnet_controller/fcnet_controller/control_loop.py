@@ -7,21 +7,22 @@ import time
 from collections.abc import Callable
 
 from fcnet_controller.control_core import ControlCore
+from fcnet_controller.interface import TargetPublisher
 from fcnet_controller.posture import Mode
-from fcnet_controller.topics import TargetPublisher
 from fcnet_ros.state import StateReceiver
 
 FRESH = 0.0003  # [s] a state younger than this at the deadline is used at once
 LONGEST_WAIT = 0.005  # [s] or half a period; how long a cycle waits for a younger one, a period at 200 Hz
 STALLED_PERIODS = 3  # a loop that was late by more, and by more than the longest age of a state, stood still
-FAREWELLS = 3  # damping messages sent at the end, in case one is lost
+DAMPING_MESSAGES = 3  # sent at the end, in case one is lost
 
 
 class ControlLoop:
     """Runs cycles in its own thread from `start` to `stop`, which leaves the robot damped.
 
     Each cycle begins at its deadline or, where states come regularly, with the next state after it: what is sent is
-    then never older than the cycle itself. A cycle that comes a whole period late is left out and counted.
+    then never older than the cycle itself. A cycle that comes a whole period late is left out and counted. `on_change`
+    is called after every change of mode or fault, and at the end.
     """
 
     def __init__(
@@ -59,20 +60,25 @@ class ControlLoop:
         try:
             self._run_cycles()
         finally:
-            for _ in range(FAREWELLS):
+            for _ in range(DAMPING_MESSAGES):
                 self._publisher.publish(None)
             self._on_change()
 
     def _run_cycles(self) -> None:
-        deadline = time.monotonic()
-        told = (self._core.mode, self._core.fault)
+        core, deadline = self._core, time.monotonic()
+        reported = (core.mode, core.fault)
         while not self._stopping.is_set():
             deadline = self._wait_until(deadline + self._period)
-            self._core.prepare(time.monotonic())
+            core.prepare(time.monotonic())
             self._receiver.receive(deadline - FRESH, deadline + min(LONGEST_WAIT, 0.5 * self._period))
-            self._cycle()
-            if (self._core.mode, self._core.fault) != told:
-                told = (self._core.mode, self._core.fault)
+            self._publisher.publish(core.cycle(time.monotonic()))
+            if core.policy_step is not None:
+                self._publisher.publish_step(core.policy_step)
+            if core.mode is Mode.WALKING:
+                core.statistics.response.add(time.monotonic() - core.state.received)
+            core.statistics.cycles += 1
+            if (core.mode, core.fault) != reported:
+                reported = (core.mode, core.fault)
                 self._on_change()
 
     def _wait_until(self, deadline: float) -> float:
@@ -87,12 +93,3 @@ class ControlLoop:
         missed = int(late / self._period)
         self._core.statistics.misses += missed
         return deadline + missed * self._period
-
-    def _cycle(self) -> None:
-        core = self._core
-        self._publisher.publish(core.cycle(time.monotonic()))
-        if core.policy_step is not None:
-            self._publisher.tell_step(core.policy_step)
-        if core.mode is Mode.WALKING:
-            core.statistics.response.add(time.monotonic() - core.state.received)
-        core.statistics.cycles += 1

@@ -13,27 +13,31 @@ from rcl_interfaces.msg import SetParametersResult
 from rclpy.clock import Clock, ClockType
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
-from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import String
 
-from fcnet_controller.control_core import ControlCore
+from fcnet_controller.control_core import ControlCore, load_core
 from fcnet_controller.control_loop import ControlLoop
 from fcnet_controller.health import Health
-from fcnet_controller.parameters import (
-    PARAMETERS,
-    STYLE,
-    ControllerParameters,
-    declare_parameters,
-    load_core,
-    read_parameters,
+from fcnet_controller.interface import (
+    CommandReceiver,
+    TargetPublisher,
+    create_mode_services,
+    publish_gains,
+    subscribe_to_bridge,
 )
+from fcnet_controller.parameters import STYLE, ControllerParameters
 from fcnet_controller.posture import Mode
-from fcnet_controller.topics import BridgeListener, CommandReceiver, GainsPublisher, ModeServices, TargetPublisher
+from fcnet_ros.parameters import declare_parameters, default_parameters, read_parameters
 from fcnet_ros.program import run_program, spin
 from fcnet_ros.recorder_gate import RecorderGate
 from fcnet_ros.state import StateReceiver
+from fcnet_ros.topics import CONTROLLER, DIAGNOSTICS, JOINT_GAINS, JOINT_TRAJECTORY, MODE, POLICY_STEP
 
-# Gets a robot walking without anybody asking, once.
+HEALTH_PERIOD = 1.0  # [s]
+AUTO_START_PERIOD = 0.1  # [s]
+SWITCH_INTERVAL = 0.0005  # [s] that the executor's thread may keep the control thread from the interpreter
+SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
+
 
 class AutoStart:
     """Stands up as soon as states arrive, then walks; done for good when the robot walks or is in fault."""
@@ -50,16 +54,9 @@ class AutoStart:
             self.done = True
         elif mode is Mode.PASSIVE:
             self.done = self._stood_up
-            self._stood_up = self._stood_up or self._core.stand_up(now).accepted
+            self._stood_up = self._stood_up or self._core.stand_up(now).success
         elif mode is Mode.STANDING:
             self._core.walk()
-
-
-HEALTH_PERIOD = 1.0  # [s]
-AUTO_START_PERIOD = 0.1  # [s]
-RECORDED = ("joint_trajectory", "joint_gains", "~/mode", "~/policy_step")
-SWITCH_INTERVAL = 0.0005  # [s] that the executor's thread may keep the control thread from the interpreter
-SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 
 
 class Loop(Protocol):
@@ -76,28 +73,29 @@ class Loop(Protocol):
 class ControllerNode(LifecycleNode):
     """Configuring loads and checks; while active the node commands the robot.
 
-    `failed` tells that it cannot go on: the control thread has ended by an error. `options` are those of a ROS node.
-    For a replay `_load`, `_connect`, `_make_loop` and `_rate` are others.
+    `failed` is true when it cannot go on: the control thread has ended by an error. `options` are those of a ROS node.
+    For a replay `parameters`, `_load`, `_connect`, `_make_loop` and `_rate` are others.
     """
 
-    def __init__(self, name: str = "controller", **options: Any) -> None:
+    parameters: type[ControllerParameters] = ControllerParameters
+
+    def __init__(self, name: str = CONTROLLER, **options: Any) -> None:
         super().__init__(name, **options)
-        declare_parameters(self)
+        declare_parameters(self, self.parameters)
         self.failed = False
         self._core: ControlCore | None = None
         self._loop: Loop | None = None
         self._mode = ""
-        self._health_publisher = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
-        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        self._mode_publisher = self.create_publisher(String, "~/mode", latched)
-        self._changed = self.create_guard_condition(self._tell_mode)
-        self._services_of_modes = ModeServices(self, lambda: self._core if self._loop else None)
+        self._health_publisher = DIAGNOSTICS.publisher(self)
+        self._mode_publisher = MODE.publisher(self)
+        self._changed = self.create_guard_condition(self._publish_mode)
+        create_mode_services(self, lambda: self._core if self._loop else None)
         self.add_on_set_parameters_callback(self._check_change)
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Load robot and policy; FAILURE, with a sentence in the log, when they do not fit."""
         try:
-            self._settings: ControllerParameters = read_parameters(self)
+            self._settings = read_parameters(self, self.parameters)
             self._core = self._load()
         except (ValueError, OSError) as error:
             self.get_logger().error(str(error))
@@ -112,14 +110,14 @@ class ControllerNode(LifecycleNode):
         self._health = Health(self._core, self._rate, f"{self.get_fully_qualified_name().lstrip('/')}: control")
         self._auto_start = AutoStart(self._core)
         steady = Clock(clock_type=ClockType.STEADY_TIME)  # /clock may be slow, or stand still
-        self._health_timer = self.create_timer(HEALTH_PERIOD, self._tell_health, clock=steady)
+        self._health_timer = self.create_timer(HEALTH_PERIOD, self._publish_health, clock=steady)
         self._auto_start_timer = self.create_timer(AUTO_START_PERIOD, self._advance_auto_start, clock=steady)
         if self._settings.auto_activate or not self._settings.auto_start:
             self._auto_start_timer.cancel()
         gc.collect()
         gc.freeze()  # what lives now lives on: later collections need not look at it and stay short
         self._loop.start()
-        self._tell_mode()
+        self._publish_mode()
         return SUCCESS
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -130,10 +128,10 @@ class ControllerNode(LifecycleNode):
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Forget robot and policy, so that parameters may change."""
         self._receiver.destroy(self)
-        self._publisher.destroy(self)
-        self._commands.destroy(self)
-        self._gains.destroy(self)
-        self._bridge.destroy(self)
+        for subscription in self._connected_subscriptions:
+            self.destroy_subscription(subscription)
+        for publisher in self._connected_publishers:
+            self.destroy_publisher(publisher)
         self._core = None
         return SUCCESS
 
@@ -164,14 +162,14 @@ class ControllerNode(LifecycleNode):
         """Create the topics of robot and people; nothing is sent to the joints before the loop starts."""
         self._receiver = StateReceiver(self, core.state)
         self._publisher = TargetPublisher(self)
-        self._commands = CommandReceiver(self, core.commands, self._settings.use_stamped_cmd_vel)
-        self._gains = GainsPublisher(self, core.card)
-        self._bridge = BridgeListener(self, core)
+        commands = CommandReceiver(self, core.commands, self._settings.use_stamped_cmd_vel)
+        self._connected_subscriptions = [*commands.subscriptions, *subscribe_to_bridge(self, core)]
+        self._connected_publishers = [*self._publisher.publishers, publish_gains(self, core.model.card)]
 
     def _make_loop(self, core: ControlCore) -> Loop:
         return ControlLoop(core, self._receiver, self._publisher, self._rate, self._changed.trigger)
 
-    def _tell_mode(self) -> None:
+    def _publish_mode(self) -> None:
         if self._core is None:
             return
         if self._loop is not None and not self._loop.is_running:
@@ -187,7 +185,7 @@ class ControllerNode(LifecycleNode):
         else:
             self.get_logger().info(f"mode: {mode}")
 
-    def _tell_health(self) -> None:
+    def _publish_health(self) -> None:
         message = DiagnosticArray(status=[self._health.status()])
         message.header.stamp = self.get_clock().now().to_msg()
         self._health_publisher.publish(message)
@@ -201,7 +199,8 @@ class ControllerNode(LifecycleNode):
         """Only the style of walking may change while the policy is loaded."""
         if self._core is None:
             return SetParametersResult(successful=True)
-        fixed = [change.name for change in changes if change.name in PARAMETERS and change.name not in STYLE]
+        known = set(default_parameters(self.parameters))
+        fixed = [change.name for change in changes if change.name in known - set(STYLE)]
         if fixed:
             reason = f"{', '.join(fixed)} is read when the node is configured; deactivate and clean up the node first"
             return SetParametersResult(successful=False, reason=reason)
@@ -214,7 +213,7 @@ class ControllerNode(LifecycleNode):
 def main() -> int:
     """Run the controller until a signal or an error ends it; 0 after a signal, 2 for a wrong parameter."""
     sys.setswitchinterval(SWITCH_INTERVAL)
-    return run_program("controller", ControllerNode, _run)
+    return run_program(CONTROLLER, ControllerNode, _run)
 
 
 def _run(node: ControllerNode, stop: threading.Event) -> int:
@@ -232,7 +231,8 @@ def _start(node: ControllerNode, stop: threading.Event) -> bool:
     """Configure, let the recorder subscribe, activate; false where a transition fails."""
     if node.trigger_configure() != SUCCESS:
         return False
-    gate = RecorderGate(node, RECORDED, node.get_parameter("recorder_timeout").value)
+    recorded = [topic.name for topic in (JOINT_TRAJECTORY, JOINT_GAINS, MODE, POLICY_STEP)]
+    gate = RecorderGate(node, recorded, node.get_parameter("recorder_timeout").value)
     spin(node, stop, gate.check)
     return stop.is_set() or node.trigger_activate() == SUCCESS
 

@@ -1,4 +1,4 @@
-"""The posture state machine: which of the robot's modes is next, and the pose to hold where no policy decides.
+"""The posture state machine: the robot's mode, and the joint pose to hold in modes without a policy.
 
 passive -> standing_up -> standing -> walking -> lying_down -> passive; any -> fault, left only through reset.
 """
@@ -11,13 +11,38 @@ from enum import Enum
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
+from fcnet_core.arrays import Array
 from fcnet_core.robot import JOINT_NAMES, Robot
 
-# A smooth way from one joint pose over others to the last.
+FOLDING_SPEED = 1.5  # [rad/s] of the fastest joint while sprawled legs are folded under the body
+FOLDED_ENOUGH = 0.35  # [rad] a start this near to the line from lie to stand pose needs no folding first
+STAND_TOLERANCE = 0.6  # [rad] largest joint error with which a robot counts as standing: an Aliengo sags by 0.33
+SETTLING_TIME = 1.0  # [s] granted after a ramp to come within the tolerance
 
-Array = npt.NDArray[np.float64]
+
+class Mode(str, Enum):
+    """What the robot is doing; the values are those of ~/mode."""
+
+    PASSIVE = "passive"
+    STANDING_UP = "standing_up"
+    STANDING = "standing"
+    WALKING = "walking"
+    LYING_DOWN = "lying_down"
+    FAULT = "fault"
+
+    @property
+    def words(self) -> str:
+        """For sentences."""
+        return self.value.replace("_", " ")
+
+
+@dataclass(frozen=True)
+class Response:
+    """Whether a mode request was accepted, and a sentence for the person who made it; as std_srvs has them."""
+
+    success: bool
+    message: str
 
 
 class PoseRamp:
@@ -42,33 +67,8 @@ def _minimum_jerk(fraction: float) -> float:
     return fraction**3 * (10 - 15 * fraction + 6 * fraction**2)
 
 
-FOLDING_SPEED = 1.5  # [rad/s] of the fastest joint while sprawled legs are folded under the body
-FOLDED_ENOUGH = 0.35  # [rad] a start this near to the way from lie to stand pose needs no folding first
-STAND_TOLERANCE = 0.6  # [rad] largest joint error with which a robot counts as standing: an Aliengo sags by 0.33
-SETTLING_TIME = 1.0  # [s] granted after a ramp to come within the tolerance
-
-
-class Mode(str, Enum):
-    """What the robot is doing; the values are what ~/mode says."""
-
-    PASSIVE = "passive"
-    STANDING_UP = "standing_up"
-    STANDING = "standing"
-    WALKING = "walking"
-    LYING_DOWN = "lying_down"
-    FAULT = "fault"
-
-
-@dataclass(frozen=True)
-class Answer:
-    """Whether a request was accepted, and a sentence for the person who made it."""
-
-    accepted: bool
-    sentence: str
-
-
 class Posture:
-    """The modes of one robot, advanced by whoever runs the control loop, which says how much time has passed."""
+    """The modes of one robot: requests change them, and `advance`, which is called once a control cycle."""
 
     def __init__(self, robot: Robot, stand_up_time: float, lie_down_time: float) -> None:
         self.mode = Mode.PASSIVE
@@ -85,54 +85,54 @@ class Posture:
         """Whether the joints follow targets in this mode; in the others they are only damped."""
         return self.mode not in (Mode.PASSIVE, Mode.FAULT)
 
-    def stand_up(self, pose: Array) -> Answer:
+    def stand_up(self, pose: Array) -> Response:
         """Ask to stand, starting at the pose (12,) [rad] that the joints have now."""
         if self.mode in (Mode.PASSIVE, Mode.LYING_DOWN):
             self._begin(Mode.STANDING_UP, self._rise(pose))
-            return Answer(True, f"standing up, which takes {self._ramp.duration:.1f} s")
+            return Response(True, f"standing up, which takes {self._ramp.duration:.1f} s")
         if self.mode is Mode.WALKING:
             self.leaving = Mode.STANDING_UP
-            return Answer(True, "coming to rest, then standing")
+            return Response(True, "coming to rest, then standing")
         if self.mode is Mode.FAULT:
             return self._refuse()
-        return Answer(True, "already standing" if self.mode is Mode.STANDING else "already standing up")
+        return Response(True, "already standing" if self.mode is Mode.STANDING else "already standing up")
 
-    def walk(self) -> Answer:
+    def walk(self) -> Response:
         """Ask to hand the joints to the policy, which only a standing robot does."""
         if self.mode is Mode.FAULT:
             return self._refuse()
         if self.mode is Mode.WALKING:
             self.leaving = None
-            return Answer(True, "already walking")
+            return Response(True, "already walking")
         if self.mode is not Mode.STANDING:
-            return Answer(False, f"the robot is {_words(self.mode)}; call ~/stand_up and wait until it is standing")
+            return Response(False, f"the robot is {self.mode.words}; call ~/stand_up and wait until it is standing")
         self.mode = Mode.WALKING
         self.leaving = None
-        return Answer(True, "walking; send cmd_vel")
+        return Response(True, "walking; send cmd_vel")
 
-    def lie_down(self, pose: Array) -> Answer:
+    def lie_down(self, pose: Array) -> Response:
         """Ask to lie down, starting at the pose (12,) [rad] that the joints have now."""
         if self.mode in (Mode.STANDING, Mode.STANDING_UP):
             self._begin(Mode.LYING_DOWN, PoseRamp([pose, self._robot.lie_pose], [self._lie_down_time]))
-            return Answer(True, f"lying down, which takes {self._lie_down_time:.1f} s")
+            return Response(True, f"lying down, which takes {self._lie_down_time:.1f} s")
         if self.mode is Mode.WALKING:
             self.leaving = Mode.LYING_DOWN
-            return Answer(True, "coming to rest, then lying down")
+            return Response(True, "coming to rest, then lying down")
         if self.mode is Mode.FAULT:
             return self._refuse()
-        return Answer(True, "already lying" if self.mode is Mode.PASSIVE else "already lying down")
+        return Response(True, "already lying" if self.mode is Mode.PASSIVE else "already lying down")
 
     def fail(self, reason: str) -> None:
         """Enter fault for a reason in words; the first reason stays until reset."""
         if self.mode is not Mode.FAULT:
             self.mode, self.fault, self.leaving = Mode.FAULT, reason, None
 
-    def reset(self) -> Answer:
+    def reset(self) -> Response:
         """Leave fault for passive; elsewhere there is nothing to reset."""
         if self.mode is not Mode.FAULT:
-            return Answer(True, f"nothing to reset: the robot is {_words(self.mode)}")
+            return Response(True, f"nothing to reset: the robot is {self.mode.words}")
         self.mode, self.fault = Mode.PASSIVE, ""
-        return Answer(True, "the fault is cleared and the robot is passive; call ~/stand_up when it may move")
+        return Response(True, "the fault is cleared and the robot is passive; call ~/stand_up when it may move")
 
     def make_passive(self) -> None:
         """Go to passive at once, from every mode but fault."""
@@ -186,9 +186,5 @@ class Posture:
                 "free the legs and check that the motors have power"
             )
 
-    def _refuse(self) -> Answer:
-        return Answer(False, f"the robot is in fault ({self.fault}); remove the cause, then call ~/reset")
-
-
-def _words(mode: Mode) -> str:
-    return mode.value.replace("_", " ")
+    def _refuse(self) -> Response:
+        return Response(False, f"the robot is in fault ({self.fault}); remove the cause, then call ~/reset")

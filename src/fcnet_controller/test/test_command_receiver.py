@@ -2,15 +2,14 @@
 
 import threading
 import time
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from geometry_msgs.msg import Twist, TwistStamped
 
-from fcnet_controller.topics import CommandReceiver
+from fcnet_controller.interface import CommandReceiver
 from fcnet_core.command import CommandArbiter
-from fcnet_core.remote import Source, load_remote_map
+from fcnet_core.remote import Source
 from fcnet_teleop.commands import CommandPublisher
 
 PERIOD = 0.05  # [s]
@@ -88,16 +87,16 @@ def test_a_person_takes_the_robot_from_a_planner_and_gives_it_back_by_silence(be
     ]
 
 
-def with_a_source_of_ones_own(topics):
-    """The shipped settings with one source that a user has added, alone."""
-    return replace(load_remote_map(), sources=(Source("mine", f"{topics}/cmd_vel", f"{topics}/cmd_pose"),))
+def source_under(topics):
+    """A source that a user has added to config/remote.yaml."""
+    return Source("mine", f"{topics}/cmd_vel", f"{topics}/cmd_pose")
 
 
 @pytest.mark.parametrize("stamped", [False, True])
 def test_what_a_person_sends_arrives_as_it_was_meant(bench, stamped):
-    arbiter, remote = CommandArbiter(timeout=30.0), with_a_source_of_ones_own("stamped" if stamped else "plain")
-    receiver = CommandReceiver(bench.node, arbiter, stamped, remote)
-    publisher = CommandPublisher(bench.node, remote.source("mine"), stamped)
+    arbiter, source = CommandArbiter(timeout=30.0), source_under("stamped" if stamped else "plain")
+    receiver = CommandReceiver(bench.node, arbiter, stamped, [source])
+    publisher = CommandPublisher(bench.node, source, stamped)
 
     def arrives():
         publisher.send_velocity({"vx": 0.3, "vy": -0.1, "yaw_rate": 0.2})
@@ -108,12 +107,13 @@ def test_what_a_person_sends_arrives_as_it_was_meant(bench, stamped):
 
     bench.until(arrives, "velocity and pose")
     assert arbiter.source(time.monotonic()) == "mine"
-    receiver.destroy(bench.node)
+    for subscription in receiver.subscriptions:
+        bench.node.destroy_subscription(subscription)
 
 
 def test_a_stamped_velocity_is_as_old_as_its_stamp_says(bench):
     arbiter = CommandArbiter(timeout=5.0)
-    receiver = CommandReceiver(bench.node, arbiter, stamped=True, remote=with_a_source_of_ones_own("aged"))
+    receiver = CommandReceiver(bench.node, arbiter, stamped=True, sources=[source_under("aged")])
     publisher = bench.node.create_publisher(TwistStamped, "aged/cmd_vel", 1)
 
     def hears(age):
@@ -127,4 +127,5 @@ def test_a_stamped_velocity_is_as_old_as_its_stamp_says(bench):
     bench.until(lambda: hears(age=1), "a velocity of now")
     arbiter.clear()
     assert not any(hears(age=60) for _ in range(10))
-    receiver.destroy(bench.node)
+    for subscription in receiver.subscriptions:
+        bench.node.destroy_subscription(subscription)

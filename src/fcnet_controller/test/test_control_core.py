@@ -3,8 +3,9 @@ import math
 import numpy as np
 import pytest
 
-from fcnet_controller.control_core import ControlCore, ControlSettings
+from fcnet_controller.control_core import ControlCore
 from fcnet_controller.controller_node import AutoStart
+from fcnet_controller.parameters import ControllerParameters
 from fcnet_controller.posture import Mode
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_core.runtime import load_policy
@@ -37,7 +38,7 @@ class Bench:
     def __init__(self, robot, model, rate=50.0):
         self.robot, self.period, self.now = robot, 1 / rate, 100.0
         self.policy = RecordingPolicy(model)
-        self.core = ControlCore(robot, model, self.policy, ControlSettings(control_rate=rate, stand_up_time=1.0))
+        self.core = ControlCore(robot, model, self.policy, ControllerParameters(control_rate=rate, stand_up_time=1.0))
         self.person = self.core.commands.add_source("person")
         self.position = robot.lie_pose.copy()
         self.velocity = np.zeros(12)
@@ -62,9 +63,9 @@ class Bench:
 
     def walk(self):
         self.run(0.1)
-        assert self.core.stand_up(self.now).accepted
+        assert self.core.stand_up(self.now).success
         self.run(1.2)
-        assert self.core.walk().accepted
+        assert self.core.walk().success
         self.run(0.1)
         assert self.core.mode is Mode.WALKING
         return self
@@ -93,17 +94,17 @@ def test_targets_stay_within_limits_and_slew_from_lying_to_walking(bench, robot)
 
 
 def test_standing_up_needs_a_state(bench):
-    answer = bench.core.stand_up(bench.now)
-    assert not answer.accepted
-    assert "joint_states" in answer.sentence
+    response = bench.core.stand_up(bench.now)
+    assert not response.success
+    assert "joint_states" in response.message
 
 
 def test_a_robot_on_its_side_does_not_stand_up(bench):
     bench.orientation = np.array([math.sin(0.7), 0.0, 0.0, math.cos(0.7)])
     bench.run(0.1)
-    answer = bench.core.stand_up(bench.now)
-    assert not answer.accepted
-    assert "tilted" in answer.sentence
+    response = bench.core.stand_up(bench.now)
+    assert not response.success
+    assert "tilted" in response.message
 
 
 def test_the_policy_sees_the_command_and_the_last_target(bench):
@@ -193,24 +194,24 @@ def test_a_failure_while_walking_damps_and_latches(bench, failure, words):
     bench.run(1.0, vx=0.5)
     assert bench.core.mode is Mode.FAULT
     assert bench.sent[-1] is None
-    assert bench.core.reset().accepted
+    assert bench.core.reset().success
     bench.walk()
 
 
 def test_a_fault_of_the_robots_bridge_damps_and_lasts_until_bridge_and_controller_are_reset(bench):
     bench.walk()
-    bench.core.take_robot_fault("temperature: FR_calf_joint has 95 deg C")
+    bench.core.set_bridge_fault("temperature: FR_calf_joint has 95 deg C")
     bench.run(0.1)
     assert bench.core.mode is Mode.FAULT
     assert "FR_calf_joint has 95" in bench.core.fault
     assert bench.sent[-1] is None
     refused = bench.core.reset()
-    assert not refused.accepted
-    assert "/aliengo_bridge/reset" in refused.sentence
-    bench.core.take_robot_fault("")
+    assert not refused.success
+    assert "/aliengo_bridge/reset" in refused.message
+    bench.core.set_bridge_fault("")
     bench.run(0.1)
     assert bench.core.mode is Mode.FAULT
-    assert bench.core.reset().accepted
+    assert bench.core.reset().success
     bench.walk()
 
 
@@ -224,11 +225,11 @@ def test_a_loop_that_stood_still_for_longer_than_a_state_may_be_old_is_a_fault(b
 
 def test_a_robot_whose_bridge_would_not_follow_is_not_asked_to_stand_up(bench):
     bench.run(0.1)
-    bench.core.take_robot_obstacle("12 % of the packets are lost")
+    bench.core.set_target_refusal("12 % of the packets are lost")
     refused = bench.core.stand_up(bench.now)
-    assert not refused.accepted
-    assert "12 % of the packets are lost" in refused.sentence
-    bench.core.take_robot_obstacle("")
+    assert not refused.success
+    assert "12 % of the packets are lost" in refused.message
+    bench.core.set_target_refusal("")
     bench.walk()
 
 
