@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from launch import Action, LaunchContext
-from launch.actions import DeclareLaunchArgument, LogInfo, Shutdown
+from launch import Action, LaunchContext, LaunchDescription
+from launch.actions import DeclareLaunchArgument, LogInfo, OpaqueFunction, Shutdown
 from launch.events.process import ProcessExited
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
@@ -36,11 +36,6 @@ class Argument:
     def is_default(self, text: str) -> bool:
         """Whether the text is the default, or the same number."""
         return text == self.default or number(text) == number(self.default)
-
-    def declaration(self) -> DeclareLaunchArgument:
-        """For a launch description."""
-        of_backends = f"{', '.join(self.backends)}: " if self.backends else ""
-        return DeclareLaunchArgument(self.name, default_value=self.default, description=of_backends + self.description)
 
     def refuse_wrong(self, text: str) -> None:
         """Raise ValueError with a sentence where the text cannot be its value."""
@@ -81,16 +76,22 @@ def port_of(protocol: str) -> Callable[[str], str]:
 NAMESPACE = Argument("namespace", "", "namespace of all nodes")
 LOG_LEVEL = Argument("log_level", "info", f"verbosity of the nodes: {', '.join(LOG_LEVELS)}", LOG_LEVELS)
 MONITOR = (
-    Argument(
-        "monitor", "false", "true shows the robot in a browser, at http://127.0.0.1:8088 (docs/monitor.md)", BOOLEANS
-    ),
-    Argument(
-        "monitor_port",
-        "",
-        "monitor: TCP port of its page; empty for 8088, 0 for one that is free",
-        check=port_of("TCP"),
-    ),
+    Argument("monitor", "false", "true shows the robot at http://127.0.0.1:8088 (docs/monitor.md)", BOOLEANS),
+    Argument("monitor_port", "", "monitor: TCP port; empty for 8088, 0 for one that is free", (), port_of("TCP")),
 )
+
+
+def describe(arguments: Sequence[Argument], start: Callable[..., list[Any]], *more: str) -> LaunchDescription:
+    """The launch description with these arguments, which starts what `start(context, *more)` returns."""
+    declared = [
+        DeclareLaunchArgument(
+            argument.name,
+            default_value=argument.default,
+            description=": ".join(filter(None, (", ".join(argument.backends), argument.description))),
+        )
+        for argument in arguments
+    ]
+    return LaunchDescription([*declared, OpaqueFunction(function=start, args=more)])
 
 
 def chosen_arguments(context: LaunchContext, arguments: Sequence[Argument], launch_file: str) -> dict[str, str]:

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from launch import LaunchContext, LaunchDescription
-from launch.actions import OpaqueFunction
 from launch_ros.actions import Node
 
 from fcnet_controller.descriptions.arguments import (
@@ -26,6 +25,7 @@ from fcnet_controller.descriptions.arguments import (
     Argument,
     Chosen,
     chosen_arguments,
+    describe,
     end_after,
     monitor,
     positive,
@@ -55,12 +55,7 @@ PLAYBACK_ARGUMENTS = (
     Argument("live", "", "host:port at which a running simulation's states are received, such as 127.0.0.1:9870"),
     Argument("robot", "aliengo", "robot of the recording and of the policy"),
     Argument("policy", "", "model file; empty for the one shipped for this robot"),
-    Argument(
-        "control_rate",
-        "50.0",
-        "control cycles per second [Hz]; a recording of that rate is kept in step with them",
-        check=positive,
-    ),
+    Argument("control_rate", "50.0", "control cycles per second [Hz]; a recording of it stays in step", (), positive),
     RATE,
     LOOP,
     Argument("publish_commands", "true", "false leaves cmd_vel and cmd_pose to you", BOOLEANS),
@@ -73,9 +68,7 @@ PLAYBACK_ARGUMENTS = (
 
 def describe_replay() -> LaunchDescription:
     """The launch description of replay.launch.py."""
-    return LaunchDescription(
-        [*(argument.declaration() for argument in REPLAY_ARGUMENTS), OpaqueFunction(function=_start_replay)]
-    )
+    return describe(REPLAY_ARGUMENTS, _start_replay)
 
 
 def _start_replay(context: LaunchContext) -> list[Node]:
@@ -107,9 +100,7 @@ def _monitor_of_replay(chosen: Chosen) -> list[Node]:
 
 def describe_playback() -> LaunchDescription:
     """The launch description of isaac_playback.launch.py."""
-    return LaunchDescription(
-        [*(argument.declaration() for argument in PLAYBACK_ARGUMENTS), OpaqueFunction(function=_start_playback)]
-    )
+    return describe(PLAYBACK_ARGUMENTS, _start_playback)
 
 
 def _start_playback(context: LaunchContext) -> list[Node]:

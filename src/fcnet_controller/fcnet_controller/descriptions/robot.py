@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from launch import Action, LaunchContext, LaunchDescription
-from launch.actions import OpaqueFunction
 from launch_ros.actions import Node
 
 from fcnet_controller.descriptions.arguments import (
@@ -25,6 +24,7 @@ from fcnet_controller.descriptions.arguments import (
     Argument,
     Chosen,
     chosen_arguments,
+    describe,
     end_after,
     monitor,
     port_of,
@@ -36,83 +36,52 @@ from fcnet_ros.recorder_gate import LAUNCH_TIMEOUT
 
 COMPRESSIONS = ("none", "zstd_fast", "zstd_small")  # storage presets of rosbag2_storage_mcap
 SIMULATED, WIRED, DESK = ("mujoco", "desk"), ("unitree", "desk"), ("desk",)
+GENERATIONS = ("gen33", "gen38")
+FREE = "on a desk for one that is free"
 THIS_COMPUTER = "127.0.0.1"
 # [s] A busy computer that holds up a simulated robot or its controller is no fault of theirs.
 SIMULATION_TIMEOUT = 1.0
 SIMULATION_PATIENCE = 0.5
 END = end_after("demo_course", "the demo has passed")
 
-# An empty default leaves it to the node.
+BACKEND = (
+    "what moves the joints: mujoco (a simulated robot), unitree (a robot on the network; it stays passive until it is "
+    "told to stand up), desk (a simulated robot behind a motor board and the bridge of the real one)"
+)
+UDP = port_of("UDP")
+
+
+def _is_file(path: str) -> str:
+    return "" if Path(path).is_file() else "is not a file; give the path of one"
+
+
+def _is_new(path: str) -> str:
+    return "exists already, and no recording is overwritten; name another" if Path(path).exists() else ""
+
+
+# Name, default, description, choices, check, backends. An empty default leaves it to the node.
 ARGUMENTS = (
-    Argument(
-        "backend",
-        "mujoco",
-        "what moves the joints: mujoco (a simulated robot), unitree (a robot on the network; it stays passive until "
-        "it is told to stand up), desk (a simulated robot behind a motor board and the bridge of the real one)",
-        ("mujoco", "desk", "unitree"),
-    ),
+    Argument("backend", "mujoco", BACKEND, ("mujoco", "desk", "unitree")),
     Argument("policy", "", "model file; empty for the one shipped for this robot"),
-    Argument(
-        "command",
-        "none",
-        "who commands the robot: none (publish cmd_vel yourself) or demo (a scripted course)",
-        ("none", "demo"),
-    ),
+    Argument("command", "none", "who commands the robot: none (publish cmd_vel) or demo (a course)", ("none", "demo")),
     Argument("demo", "false", "true is short for command:=demo", BOOLEANS),
     Argument("terrain", "flat", "ground of the simulation, a name from quadruped_sim/terrain.py", backends=SIMULATED),
-    Argument("real_time_factor", "1.0", "simulated seconds per second", check=positive, backends=("mujoco",)),
-    Argument("control_rate", "", "control cycles per second [Hz]; empty for the controller's default", check=positive),
+    Argument("real_time_factor", "1.0", "simulated seconds per second", (), positive, ("mujoco",)),
+    Argument("control_rate", "", "control cycles per second [Hz]; empty for the controller's default", (), positive),
     Argument("network.target", "", "address of the motor board; empty for 192.168.123.10", backends=("unitree",)),
-    Argument(
-        "network.port",
-        "",
-        "UDP port of the motor board; empty for 8007, on a desk for one that is free",
-        check=port_of("UDP"),
-        backends=WIRED,
-    ),
-    Argument(
-        "network.local_port",
-        "",
-        "UDP port of this computer; empty for 8080, on a desk for one that is free",
-        check=port_of("UDP"),
-        backends=WIRED,
-    ),
-    Argument(
-        "transport", "", "wire (UDP) or sdk (the vendor's library); empty for wire", ("wire", "sdk"), backends=WIRED
-    ),
-    Argument(
-        "generation",
-        "",
-        "format of the packets, gen33 (A1, Aliengo) or gen38; empty for gen33",
-        ("gen33", "gen38"),
-        backends=WIRED,
-    ),
-    Argument("loss", "", "share of the packets that are lost, such as 0.01", check=up_to_one, backends=DESK),
-    Argument("jitter", "", "largest random delay of a packet [s], such as 0.002", check=up_to_one, backends=DESK),
-    Argument("delay", "", "delay of every packet [s]", check=up_to_one, backends=DESK),
+    Argument("network.port", "", f"UDP port of the motor board; empty for 8007, {FREE}", (), UDP, WIRED),
+    Argument("network.local_port", "", f"UDP port of this computer; empty for 8080, {FREE}", (), UDP, WIRED),
+    Argument("transport", "", "wire (UDP) or sdk (the vendor's); empty for wire", ("wire", "sdk"), backends=WIRED),
+    Argument("generation", "", "packets: gen33 (A1, Aliengo), gen38; empty for gen33", GENERATIONS, backends=WIRED),
+    Argument("loss", "", "share of the packets that are lost, such as 0.01", (), up_to_one, DESK),
+    Argument("jitter", "", "largest random delay of a packet [s], such as 0.002", (), up_to_one, DESK),
+    Argument("delay", "", "delay of every packet [s]", (), up_to_one, DESK),
     NAMESPACE,
-    Argument(
-        "params_file",
-        "",
-        "YAML file with parameters of the nodes, which win over this launch file's",
-        check=lambda path: "" if Path(path).is_file() else "is not a file; give the path of one",
-    ),
+    Argument("params_file", "", "YAML file with the nodes' parameters, which win over the launch's", (), _is_file),
     LOG_LEVEL,
     Argument("record", "false", "true records a bag of states, commands, targets and modes (docs/replay.md)", BOOLEANS),
-    Argument(
-        "bag",
-        "",
-        "record: the bag's folder, which must not exist; empty for fcnet_<robot>_<date>_<time>",
-        check=lambda path: (
-            "exists already, and no recording is overwritten; name another" if Path(path).exists() else ""
-        ),
-    ),
-    Argument(
-        "bag_compression",
-        "none",
-        f"record: {', '.join(COMPRESSIONS)}; zstd_fast makes a bag a third as large",
-        COMPRESSIONS,
-    ),
+    Argument("bag", "", "record: the bag's new folder; empty for fcnet_<robot>_<date>_<time>", (), _is_new),
+    Argument("bag_compression", "none", "record: zstd_fast makes a bag a third as large", COMPRESSIONS),
     *MONITOR,
     Argument("viewer", "false", "true opens MuJoCo's window; needs a display", BOOLEANS, backends=SIMULATED),
 )
@@ -120,9 +89,7 @@ ARGUMENTS = (
 
 def describe_robot(robot: str) -> LaunchDescription:
     """The launch description of the robot called `robot`."""
-    return LaunchDescription(
-        [*(argument.declaration() for argument in ARGUMENTS), OpaqueFunction(function=_start, args=[robot])]
-    )
+    return describe(ARGUMENTS, _start, robot)
 
 
 def _start(context: LaunchContext, robot: str) -> list[Action]:

@@ -21,6 +21,7 @@ from fcnet_replay.errors import ReplayError
 from fcnet_replay.read_run import read_run
 from fcnet_replay.run import Run
 from fcnet_ros.parameters import parameter
+from fcnet_ros.state import seconds
 from fcnet_ros.topics import CONTROLLER, IMU, JOINT_STATES, JOINT_TRAJECTORY, MODE, ODOM, POLICY_STEP
 
 NEEDED = (JOINT_STATES.name, IMU.name)
@@ -96,7 +97,7 @@ class ReplayBag:
         found = {}
         for batch in open_bag(self.path).batches(frozenset({self.namespace + topic})):
             for received, message in zip(batch.received.tolist(), batch.messages(), strict=True):
-                if (stamp := _seconds(message) or received * 1e-9) in stamps:
+                if (stamp := seconds(stamp_of(message)) or received * 1e-9) in stamps:
                     found[stamp] = message
         return found
 
@@ -134,12 +135,6 @@ def stamp_of(content: bytes) -> Time:
     """The stamp of a serialised message that begins with a header."""
     sec, nanosec = struct.unpack_from("<iI" if content[1] & 1 else ">iI", content, 4)
     return Time(sec=sec, nanosec=nanosec)
-
-
-def _seconds(content: bytes) -> float:
-    """The stamp [s] as the run has it."""
-    sec, nanosec = struct.unpack_from("<iI" if content[1] & 1 else ">iI", content, 4)
-    return float(sec + 1e-9 * nanosec)
 
 
 def read_replay_bag(path: str, namespace: str = "") -> ReplayBag:

@@ -17,9 +17,10 @@ from fcnet_controller.posture import Mode, Response
 from fcnet_controller.replay.bag import ReplayBag, stamp_of
 from fcnet_core.arrays import Array
 from fcnet_core.command import CommandShaper
+from fcnet_core.model_file import PolicyModel
 from fcnet_replay.policy_replay import state_rows
 from fcnet_replay.run import STALE, ImuRecord, JointRecord, Rows, TargetRecord
-from fcnet_replay.steps import extract_steps
+from fcnet_replay.steps import Steps, extract_steps
 from fcnet_ros.state import store_imu, store_joints
 from fcnet_ros.topics import IMU, JOINT_STATES, JOINT_TRAJECTORY
 
@@ -132,31 +133,28 @@ class StepReplay:
         self._before: float | None = None  # stamp of the step that the memory ends with
         self._known = 0.0  # steps before the next one that the memory holds; infinite since a recorded cold start
         self._begins = False  # the next step is taken without a memory, and that has been reported
-        self._has_steps = bag.has_steps
-        if bag.has_steps:
-            model = core.model
-            shaper = CommandShaper(model.command_ranges, model.gait, 1.0 / model.card.control_rate)
-            self._steps = extract_steps(run, shaper)
-            self._joints, self._imu, target = self._steps.joints, self._steps.imu, self._steps.target
-            targets = [(run.targets, target), (run.targets, self._steps.previous)]
+        self._steps = extract_steps(run, _shaper(core.model)) if bag.has_steps else None
+        if self._steps is not None:
+            joints, imu, target = self._steps.joints, self._steps.imu, self._steps.target
+            self._rows: dict[str, tuple[Record, Rows]] = {JOINT_TRAJECTORY.name: (run.targets, target)}
         else:
-            self._joints, self._imu, self._first = state_rows(run, rate)
-            targets = []
-        rows: list[tuple[Record, Rows]] = [(run.joints, self._joints), (run.imu, self._imu), *targets]
-        # A step is due when everything that it needs has been received.
-        received = [np.append(record.received, -np.inf)[row] for record, row in rows]  # row -1: not in the recording
+            joints, imu, self._first = state_rows(run, rate)
+            self._rows = {}
+        self._rows |= {JOINT_STATES.name: (run.joints, joints), IMU.name: (run.imu, imu)}
+        self._messages = {
+            topic: bag.serialised(topic, set(record.stamp[rows[rows >= 0]].tolist()))
+            for topic, (record, rows) in self._rows.items()
+        }
+        # A step is due when everything that it needs has been received; row -1 is not in the recording.
+        received = [np.append(record.received, -np.inf)[rows] for record, rows in self._rows.values()]
         self._due = np.maximum.accumulate(np.max(received, axis=0))
-        self._messages = [
-            bag.serialised(topic.name, set(record.stamp[row[row >= 0]].tolist()))
-            for topic, (record, row) in zip((JOINT_STATES, IMU, JOINT_TRAJECTORY), rows, strict=False)
-        ]
 
     def advance(self, time: float) -> Iterator[ReplayedStep]:
         """Take every step that is due at a time of reception [s]."""
         while self._next < len(self._due) and self._due[self._next] <= time:
             row, self._next = self._next, self._next + 1
             try:
-                yield self._repeat(row) if self._has_steps else self._follow(row)
+                yield self._follow(row) if self._steps is None else self._repeat(self._steps, row)
             except LostStep as lost:
                 self.lost += 1
                 self.faults += lost.fault
@@ -166,28 +164,27 @@ class StepReplay:
         """Begin again with the first step."""
         self._next = 0
 
-    def _repeat(self, row: int) -> ReplayedStep:
+    def _repeat(self, steps: Steps, row: int) -> ReplayedStep:
         """Take a recorded step."""
-        steps, record = self._steps, self._steps.record
-        stamp = float(record.target_stamp[row])
+        stamp, command = float(steps.record.target_stamp[row]), steps.record.command[row]
         self._watch_time(stamp)
-        joints, imu, target = self._seen(stamp, row, steps.joints, steps.imu, steps.target)
+        joints, imu, target = (self._message(topic.name, row) for topic in (JOINT_STATES, IMU, JOINT_TRAJECTORY))
         if steps.previous[row] < 0:
-            raise _not_recorded(stamp, JOINT_TRAJECTORY.name)
+            raise self._lost_without(JOINT_TRAJECTORY.name)
         sent, last = (self._run.targets.position[rows[row]] for rows in (steps.target, steps.previous))
-        if not np.isfinite([sent, last]).all():
-            raise LostStep(f"the step at {stamp:.3f} s: a recorded joint_trajectory asks for damping")
-        if not np.isfinite(record.command[row]).all():
-            raise LostStep(f"the step at {stamp:.3f} s had a command that is not finite")
+        if not np.isfinite([*sent, *last, *command]).all():
+            raise LostStep(
+                f"the step at {stamp:.3f} s had a command or a target that is not finite, or asked for damping"
+            )
         self._core.see(joints, imu)
-        if record.cold[row]:
+        if steps.record.cold[row]:
             self._begins, self._known = True, math.inf
         elif self._before is None and not self._begins:
             self._start_cold("the recording begins in the middle of a walk")
         elif self._before is not None and steps.missing[row]:
             self._start_cold(f"steps between {self._before:.3f} s and {stamp:.3f} s are missing")
         self._begin_if_cold()
-        targets = self._core.repeat(record.command[row], last)
+        targets = self._core.repeat(command, last)
         comparable = self._known >= self._core.model.card.memory
         self._before = stamp
         self._known += 1
@@ -195,18 +192,18 @@ class StepReplay:
 
     def _follow(self, row: int) -> ReplayedStep:
         """Do a cycle of the controller's own with recorded states."""
-        joint_row, imu_row = self._joints[row], self._imu[row]
-        stamp, before = float(self._run.joints.stamp[joint_row]), self._time
+        (_, joint_rows), (_, imu_rows) = self._rows[JOINT_STATES.name], self._rows[IMU.name]
+        stamp, before = float(self._run.joints.stamp[joint_rows[row]]), self._time
         self._watch_time(stamp)
         if self._first[row] and stamp > before > -math.inf:
             self._start_cold(f"there are no joint_states for {stamp - before:.3f} s")
         self._begins |= bool(self._first[row])
-        if stamp - self._run.imu.stamp[imu_row] > STALE:
+        if stamp - self._run.imu.stamp[imu_rows[row]] > STALE:
             raise LostStep("there is no imu/data at the time of a joint_states")
-        joints, imu = self._seen(stamp, row, self._joints, self._imu)
+        joints, imu = self._message(JOINT_STATES.name, row), self._message(IMU.name, row)
         self._core.see(joints, imu)
         self._begin_if_cold()
-        targets = self._core.follow(self._run.setpoints.at(self._run.joints.received[joint_row]))
+        targets = self._core.follow(self._run.setpoints.at(self._run.joints.received[joint_rows[row]]))
         return ReplayedStep(stamp_of(joints), targets, math.nan, comparable=False)
 
     def _watch_time(self, stamp: float) -> None:
@@ -214,18 +211,16 @@ class StepReplay:
         if stamp <= before:
             self._start_cold(f"time has jumped back by {before - stamp:.3f} s")
 
-    def _seen(self, stamp: float, row: int, *rows: Rows) -> list[bytes]:
-        """The messages of a step: joint_states, imu/data and, where asked for, joint_trajectory."""
-        found = []
-        records: tuple[Record, ...] = (self._run.joints, self._run.imu, self._run.targets)
-        for topic, record, messages, chosen in zip(
-            (JOINT_STATES, IMU, JOINT_TRAJECTORY), records, self._messages, rows, strict=False
-        ):
-            message = messages.get(float(record.stamp[chosen[row]])) if chosen[row] >= 0 else None
-            if message is None:
-                raise _not_recorded(stamp, topic.name)
-            found.append(message)
-        return found
+    def _message(self, topic: str, row: int) -> bytes:
+        """What a step saw or sent of a topic. Raises LostStep where that is not in the recording."""
+        record, rows = self._rows[topic]
+        message = self._messages[topic].get(float(record.stamp[rows[row]])) if rows[row] >= 0 else None
+        if message is None:
+            raise self._lost_without(topic)
+        return message
+
+    def _lost_without(self, topic: str) -> LostStep:
+        return LostStep(f"the step at {self._time:.3f} s saw a {topic} that is not in the recording")
 
     def _begin_if_cold(self) -> None:
         if self._begins:
@@ -237,5 +232,5 @@ class StepReplay:
         self._on_cold_start(reason)
 
 
-def _not_recorded(stamp: float, topic: str) -> LostStep:
-    return LostStep(f"the step at {stamp:.3f} s saw a {topic} that is not in the recording")
+def _shaper(model: PolicyModel) -> CommandShaper:
+    return CommandShaper(model.command_ranges, model.gait, 1.0 / model.card.control_rate)

@@ -8,7 +8,7 @@ import math
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -95,13 +95,29 @@ class ReplayResult:
         return json.dumps(asdict(self) | {"passed": self.passed}, indent=2)
 
 
-class BagPlayer:
-    """Publishes what was recorded, and /clock, at `rate` recorded seconds per second."""
+class ReplayLoop:
+    """Takes the place of the control loop: plays the bag, with /clock, at `rate` recorded seconds per second, and takes
+    its steps as they become due, in the executor of the node. publish: takes the steps that were taken.
+    """
 
-    def __init__(self, node: Node, bag: ReplayBag, rate: float) -> None:
+    is_running = True  # an error does not end it unnoticed: the executor raises it
+
+    def __init__(
+        self,
+        node: Node,
+        bag: ReplayBag,
+        steps: StepReplay,
+        rate: float,
+        repeats: bool,
+        publish: Callable[[Iterator[ReplayedStep]], None],
+    ) -> None:
+        self.finished = False
         self._node = node
         self._bag = bag
+        self._steps = steps
         self._rate = rate
+        self._repeats = repeats
+        self._publish = publish
         streamed = QoSProfile(depth=DEPTH)
         self._publishers = {
             topic: node.create_publisher(
@@ -110,42 +126,53 @@ class BagPlayer:
             for topic, name in bag.played().items()
         }
         self._clock = node.create_publisher(ClockMessage, "/clock", 10)
-        self.rewind(MATCHING_TIME)
+        self._rewind(MATCHING_TIME)
 
-    def rewind(self, delay: float = 0.0) -> None:
+    def start(self) -> None:
+        """Begin to play."""
+        self._timer = self._node.create_timer(TICK, self._tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
+
+    def stop(self) -> None:
+        """Play no more."""
+        self._node.destroy_timer(self._timer)
+        for publisher in (*self._publishers.values(), self._clock):
+            self._node.destroy_publisher(publisher)
+
+    def _rewind(self, delay: float = 0.0) -> None:
         """Begin again with the first message, in `delay` seconds."""
         self._messages = self._bag.messages()
         self._next = next(self._messages, None)
-        self._time = self._next[0] if self._next else 0.0
+        self._time = self._next[0] if self._next else 0.0  # of reception [s], up to which the bag has been played
         self._played_at = time.monotonic() + delay
         self._clock_at = -math.inf
+        self._steps.rewind()
 
-    def play(self) -> float:
-        """Publish what is due and return the time of reception [s] up to which the bag has been played; inf at its end.
+    def _tick(self) -> None:
+        if self.finished or time.monotonic() < self._played_at:
+            return
+        self._play()
+        self._publish(self._steps.advance(math.inf if self._next is None else self._time))
+        if self._next is None:
+            self.finished = not self._repeats
+            if self._repeats:
+                self._rewind()
 
-        Where the computer does not manage everything that is due, recorded time goes by more slowly.
+    def _play(self) -> None:
+        """Publish what is due. What a busy computer does not manage in LONGEST_TICK makes recorded time go by more
+        slowly.
         """
         now = time.monotonic()
-        if now < self._played_at:
-            return -math.inf
         due, end = self._time + (now - self._played_at) * self._rate, now + LONGEST_TICK
         while self._next is not None and self._next[0] <= due and time.monotonic() < end:
             self._time, topic, content = self._next
             self._publishers[topic].publish(content)
             self._next = next(self._messages, None)
-        if self._next is None:
-            return math.inf
-        self._time = due if self._next[0] > due else self._time
+        if self._next is not None and self._next[0] > due:
+            self._time = due
         self._played_at = now
         if now >= self._clock_at + CLOCK_PERIOD:
             self._clock.publish(ClockMessage(clock=Time(nanoseconds=round(self._time * 1e9)).to_msg()))
             self._clock_at = now
-        return self._time
-
-    def destroy(self) -> None:
-        """Stop publishing."""
-        for publisher in (*self._publishers.values(), self._clock):
-            self._node.destroy_publisher(publisher)
 
 
 def _message_type(kind: str) -> type:
@@ -156,62 +183,6 @@ def _message_type(kind: str) -> type:
     except (ImportError, AttributeError) as error:
         raise ReplayError(f"the bag holds messages of type {kind}, which is not installed here") from error
     return found
-
-
-class ReplayLoop:
-    """Takes the place of the control loop: cycles come as the recorded steps do, in the executor of the node."""
-
-    is_running = True  # an error does not end it unnoticed: the executor raises it
-
-    def __init__(
-        self,
-        node: Node,
-        player: BagPlayer,
-        steps: StepReplay,
-        core: ReplayCore,
-        publisher: TargetPublisher,
-        result: ReplayResult,
-        repeats: bool,
-        on_change: Callable[[], None],
-    ) -> None:
-        self.finished = False
-        self._node = node
-        self._player = player
-        self._steps = steps
-        self._core = core
-        self._publisher = publisher
-        self._result = result
-        self._repeats = repeats
-        self._on_change = on_change
-        self._reported = (core.mode, core.fault)
-
-    def start(self) -> None:
-        """Begin to play."""
-        self._timer = self._node.create_timer(TICK, self._tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
-
-    def stop(self) -> None:
-        """Play no more."""
-        self._node.destroy_timer(self._timer)
-        self._player.destroy()
-
-    def _tick(self) -> None:
-        if self.finished:
-            return
-        played = self._player.play()
-        for step in self._steps.advance(played):
-            self._core.statistics.cycles += 1
-            self._result.add(step)
-            self._publisher.publish(step.targets, step.stamp)
-            if self._core.policy_step is not None:
-                self._publisher.publish_step(self._core.policy_step)
-        self._result.lost, self._result.faults = self._steps.lost, self._steps.faults
-        if (self._core.mode, self._core.fault) != self._reported:
-            self._reported = (self._core.mode, self._core.fault)
-            self._on_change()
-        if played == math.inf:
-            self.finished = not self._repeats
-            self._player.rewind()
-            self._steps.rewind()
 
 
 class ReplayNode(ControllerNode):
@@ -291,16 +262,19 @@ class ReplayNode(ControllerNode):
         self._publisher = TargetPublisher(self, targets, replace(POLICY_STEP, offered=deep))
 
     def _make_loop(self, core: ControlCore) -> ReplayLoop:
-        return ReplayLoop(
-            self,
-            BagPlayer(self, self._bag, self._given.rate),
-            StepReplay(self._replay_core, self._bag, self._settings.control_rate, self._count_cold_start),
-            self._replay_core,
-            self._publisher,
-            self.result,
-            self._given.loop,
-            self._changed.trigger,
-        )
+        rate = self._settings.control_rate
+        self._steps = StepReplay(self._replay_core, self._bag, rate, self._count_cold_start)
+        return ReplayLoop(self, self._bag, self._steps, self._given.rate, self._given.loop, self._publish_steps)
+
+    def _publish_steps(self, steps: Iterator[ReplayedStep]) -> None:
+        for step in steps:
+            self._replay_core.statistics.cycles += 1
+            self.result.add(step)
+            self._publisher.publish(step.targets, step.stamp)
+            if self._replay_core.policy_step is not None:
+                self._publisher.publish_step(self._replay_core.policy_step)
+        self.result.lost, self.result.faults = self._steps.lost, self._steps.faults
+        self._publish_mode()
 
     def _count_cold_start(self, reason: str) -> None:
         self.result.restarts += 1
