@@ -114,7 +114,7 @@ class BridgeNode(LifecycleNode):
         self._health_publisher = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
         latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self._fault_publisher = self.create_publisher(String, "robot_fault", latched)
-        self._obstacle_publisher = self.create_publisher(String, "robot_obstacle", latched)
+        self._obstacle_publisher = self.create_publisher(String, "target_refusal", latched)
         self._changed = self.create_guard_condition(self._tell_news)
         self._motor_services = MotorServices(self, lambda: self._driver if self._loop else None)
 

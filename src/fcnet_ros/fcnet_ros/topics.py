@@ -1,0 +1,139 @@
+"""Every topic of the suite with its type, its quality of service and what it is: the one table.
+
+Names are relative, so that a namespace works; "~" stands for the name of the node that publishes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import Pose, Twist
+from nav_msgs.msg import Odometry
+from rcl_interfaces.msg import Log
+from rclpy.callback_groups import CallbackGroup
+from rclpy.node import Node
+from rclpy.publisher import Publisher
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy, qos_profile_sensor_data
+from rclpy.subscription import Subscription
+from sensor_msgs.msg import Imu, JointState, Joy
+from std_msgs.msg import Float64MultiArray, String
+from trajectory_msgs.msg import JointTrajectory
+
+CONTROLLER = "controller"  # the usual name of the controller's node
+NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+RELIABLE_NEWEST = QoSProfile(depth=1)
+RELIABLE = QoSProfile(depth=10)
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic: `offered` is its publishers' quality, `requested` its subscriptions'."""
+
+    name: str
+    kind: type[Any]
+    offered: QoSProfile
+    requested: QoSProfile
+    recorded: bool = True
+
+    def of(self, node_name: str) -> Topic:
+        """Return this topic of the node called `node_name`."""
+        return replace(self, name=self.name.replace("~", node_name, 1))
+
+    def named(self, name: str, kind: type[Any] | None = None) -> Topic:
+        """Return this topic under another name, and as another type."""
+        return replace(self, name=name, kind=kind or self.kind)
+
+    def publisher(self, node: Node) -> Publisher:
+        """Create a publisher."""
+        return node.create_publisher(self.kind, self.name, self.offered)
+
+    def subscribe(self, node: Node, take: Callable[[Any], None]) -> Subscription:
+        """Create a subscription whose messages an executor hands to `take`."""
+        return node.create_subscription(self.kind, self.name, take, self.requested)
+
+
+JOINT_STATES = Topic("joint_states", JointState, qos_profile_sensor_data, NEWEST)
+IMU = Topic("imu/data", Imu, qos_profile_sensor_data, NEWEST)
+ODOM = Topic("odom", Odometry, RELIABLE, qos_profile_sensor_data)  # ground truth; reliable, as RViz wants it
+JOINT_TRAJECTORY = Topic("joint_trajectory", JointTrajectory, RELIABLE_NEWEST, NEWEST)
+JOINT_GAINS = Topic("joint_gains", String, LATCHED, LATCHED)
+ROBOT_FAULT = Topic("robot_fault", String, LATCHED, LATCHED)  # why the robot has tripped; empty while it has not
+TARGET_REFUSAL = Topic("target_refusal", String, LATCHED, LATCHED)  # why targets would be refused now; empty if not
+ROBOT_OWNERSHIP = Topic("robot_ownership", String, RELIABLE, RELIABLE, recorded=False)
+# Best effort accepts every kind of publisher; the depth keeps a button that is released at once.
+JOY = Topic("joy", Joy, RELIABLE_NEWEST, QoSProfile(depth=20, reliability=ReliabilityPolicy.BEST_EFFORT))
+MODE = Topic("~/mode", String, LATCHED, LATCHED)
+POLICY_STEP = Topic("~/policy_step", Float64MultiArray, RELIABLE, RELIABLE)
+CMD_VEL = Topic("cmd_vel", Twist, RELIABLE_NEWEST, RELIABLE_NEWEST)  # sources of commands: config/remote.yaml
+CMD_POSE = Topic("cmd_pose", Pose, RELIABLE_NEWEST, RELIABLE_NEWEST)
+DIAGNOSTICS = Topic("/diagnostics", DiagnosticArray, RELIABLE, RELIABLE)
+ROSOUT = Topic("/rosout", Log, RELIABLE, RELIABLE)
+
+TOPICS = (
+    JOINT_STATES,
+    IMU,
+    ODOM,
+    JOINT_TRAJECTORY,
+    JOINT_GAINS,
+    ROBOT_FAULT,
+    TARGET_REFUSAL,
+    ROBOT_OWNERSHIP,
+    JOY,
+    MODE.of(CONTROLLER),
+    POLICY_STEP.of(CONTROLLER),
+    CMD_VEL,
+    CMD_POSE,
+    DIAGNOSTICS,
+    ROSOUT,
+)
+
+
+def full_name(name: str, namespace: str) -> str:
+    """Return the absolute name of a topic of a robot in `namespace`, which may be empty."""
+    space = namespace.strip("/")
+    return name if name.startswith("/") else f"/{space}/{name}" if space else f"/{name}"
+
+
+class PolledSubscription:
+    """The messages of one topic, taken by one thread when it wants them.
+
+    A callback for each message would run in an executor's thread and compete for the interpreter with a loop that must
+    not be late; 500 states a second would cost a third of a core. So no executor handles this subscription: the
+    middleware keeps the newest messages. raw: they are taken as serialised bytes.
+    """
+
+    def __init__(self, node: Node, topic: Topic, raw: bool = False) -> None:
+        self._kind, self._raw = topic.kind, raw
+        self._subscription = node.create_subscription(
+            topic.kind, topic.name, lambda _message: None, topic.requested, callback_group=_NoExecutor(), raw=raw
+        )
+
+    def take(self) -> tuple[Any, float] | None:
+        """Return the oldest message not yet taken and when it was received [s, time.monotonic], or None."""
+        with self._subscription.handle:
+            taken = self._subscription.handle.take_message(self._kind, self._raw)
+        if taken is None:
+            return None
+        message, info = taken
+        age = (time.time_ns() - info["received_timestamp"]) * 1e-9  # the middleware stamps in time of day
+        return message, time.monotonic() - max(age, 0.0)
+
+    def destroy(self, node: Node) -> None:
+        """Stop receiving."""
+        node.destroy_subscription(self._subscription)
+
+
+class _NoExecutor(CallbackGroup):
+    def can_execute(self, entity: Any) -> bool:
+        return False
+
+    def beginning_execution(self, entity: Any) -> bool:
+        return False
+
+    def ending_execution(self, entity: Any) -> None:
+        pass
