@@ -50,7 +50,7 @@ STILL_STOPPED = Response(False, "a stop is not lifted like this: remove its caus
 class CommandReceiver:
     """Hands the velocity and pose commands of every source to a CommandArbiter, and logs which source takes over.
 
-    sources: the most important first; None for those of config/remote.yaml, which raises SettingsError where that
+    sources: the most important first; None for those of config/remote.yaml, which raises FcnetError where that
     cannot be used. stamped: velocities are TwistStamped.
     """
 

@@ -64,7 +64,7 @@ def recorded_topics(namespace: str) -> list[str]:
 
 
 def recording_notes(robot: str, chosen: Chosen, controller: dict[str, Any]) -> dict[str, str]:
-    """What the bag says about itself. Raises ModelFileError."""
+    """What the bag says about itself. Raises FcnetError."""
     parameters = default_parameters(ControllerParameters) | controller
     if chosen["params_file"]:
         parameters |= controller_section(yaml.safe_load(Path(chosen["params_file"]).read_text(encoding="utf-8")))

@@ -13,7 +13,8 @@ from typing import Any
 from builtin_interfaces.msg import Time
 
 from fcnet_controller.parameters import STYLE, ControllerParameters, policy_path
-from fcnet_core.model_file import ModelFileError, load_model
+from fcnet_core import FcnetError
+from fcnet_core.model_file import load_model
 from fcnet_core.remote import load_remote_map
 from fcnet_core.robot import load_robot
 from fcnet_replay.bags.bag import Bag, open_bag
@@ -88,7 +89,7 @@ class ReplayBag:
         try:
             if self.run.notes.model and load_model(recorded).fingerprint == self.run.notes.model_fingerprint:
                 return recorded
-        except ModelFileError:
+        except FcnetError:
             pass
         return policy_path(robot, "")
 
