@@ -82,4 +82,4 @@ def test_what_an_image_runs_exists(name):
 def test_launch_arguments_are_known(name):
     given = [word.split(":=")[0] for word in commands()[name] if ":=" in word]
     if "launch" in commands()[name]:
-        assert set(given) <= set(launch_arguments.ARGUMENTS)
+        assert set(given) <= {argument.name for argument in launch_arguments.ARGUMENTS}
