@@ -25,8 +25,9 @@ from fcnet_controller.interface import (
     publish_gains,
     subscribe_to_bridge,
 )
-from fcnet_controller.parameters import STYLE, ControllerParameters
+from fcnet_controller.parameters import ControllerParameters
 from fcnet_controller.posture import Mode
+from fcnet_replay.recording_notes import STYLE
 from fcnet_ros.parameters import declare_parameters, default_parameters, read_parameters
 from fcnet_ros.program import run_program, spin
 from fcnet_ros.recorder_gate import RecorderGate

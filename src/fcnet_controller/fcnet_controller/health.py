@@ -30,7 +30,7 @@ class Health:
         rate = (statistics.cycles - self._cycles) / max(now - self._since, 1e-6)
         missed = statistics.misses - self._misses
         self._cycles, self._misses, self._since = statistics.cycles, statistics.misses, now
-        level, message = self._judge(rate, missed, self._core.state.problem(now))
+        level, message = self._level(rate, missed, self._core.state.problem(now))
         return DiagnosticStatus(
             name=self._name,
             hardware_id="",
@@ -39,7 +39,7 @@ class Health:
             values=[KeyValue(key=key, value=value) for key, value in self._values(statistics, rate, now).items()],
         )
 
-    def _judge(self, rate: float, missed: int, problem: str | None) -> tuple[bytes, str]:
+    def _level(self, rate: float, missed: int, problem: str | None) -> tuple[bytes, str]:
         if self._core.mode is Mode.FAULT:
             return DiagnosticStatus.ERROR, f"fault: {self._core.fault}"
         if problem:

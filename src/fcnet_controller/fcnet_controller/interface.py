@@ -59,7 +59,7 @@ class CommandReceiver:
     ) -> None:
         self._node = node
         self._commands = commands
-        self._controlling = ""  # name of the source that is obeyed
+        self._controlling = ""  # name of the source whose commands count
         self.subscriptions: list[Subscription] = []
         velocity = CMD_VEL.named("", TwistStamped) if stamped else CMD_VEL
         receive = self._receive_stamped if stamped else self._receive

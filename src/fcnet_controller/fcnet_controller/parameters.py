@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 import fcnet_core
+from fcnet_core.runtime import RuntimeName
 from fcnet_ros.parameters import parameter
 from fcnet_ros.recorder_gate import DESCRIPTION, LONGEST_TIMEOUT
 
 MODEL_FOLDER = Path(fcnet_core.__file__).parent / "models"
-RUNTIMES = ("auto", "numba", "numpy", "onnx")
-STYLE = ("stance_width", "foot_clearance", "stride_frequency")
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class ControllerParameters:
 
     robot: str = parameter("aliengo", "robot to control: the name of a file in config/robots")
     policy: str = parameter("", "model file of the policy; empty for the one that comes with the suite for this robot")
-    runtime: str = parameter("auto", "what computes the policy; auto is numba if installed", choices=RUNTIMES)
+    runtime: str = parameter("auto", "what computes it; auto is numba if installed", choices=get_args(RuntimeName))
     control_rate: float = parameter(50.0, "control cycles per second [Hz], a multiple of the policy's", (10.0, 500.0))
     cmd_vel_timeout: float = parameter(0.5, "age [s] from which a cmd_vel is zero: the robot stands", (0.05, 5.0))
     state_timeout: float = parameter(
@@ -48,7 +48,7 @@ class ControllerParameters:
 
     @property
     def style(self) -> tuple[float, float, float]:
-        """The parameters named in STYLE."""
+        """Offsets of stance width, foot clearance and stride frequency."""
         return self.stance_width, self.foot_clearance, self.stride_frequency
 
 

@@ -99,8 +99,8 @@ def test_what_a_person_sends_arrives_as_it_was_meant(bench, stamped):
     publisher = CommandPublisher(bench.node, source, stamped)
 
     def arrives():
-        publisher.send_velocity({"vx": 0.3, "vy": -0.1, "yaw_rate": 0.2})
-        publisher.send_pose({"height": -0.05, "roll": 0.1, "pitch": -0.15})
+        publisher.publish_velocity({"vx": 0.3, "vy": -0.1, "yaw_rate": 0.2})
+        publisher.publish_pose({"height": -0.05, "roll": 0.1, "pitch": -0.15})
         time.sleep(0.05)
         wanted = arbiter.wanted(time.monotonic())[:6]
         return np.allclose(wanted, [0.3, -0.1, 0.2, -0.05, 0.1, -0.15], atol=1e-6)

@@ -1,4 +1,4 @@
-"""What `record:=true` adds to a launch: `ros2 bag record` of all that is needed to judge and to repeat the run."""
+"""What `record:=true` adds to a launch: `ros2 bag record` of all that is needed to evaluate and to repeat the run."""
 
 from __future__ import annotations
 

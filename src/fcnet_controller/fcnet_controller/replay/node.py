@@ -209,7 +209,7 @@ class ReplayNode(ControllerNode):
         self.result = ReplayResult(same_policy)
         log.info(f"{'recorded' if same_policy else 'other'} policy {policy} over {bag.path}")
         if not bag.has_steps:
-            log.warning("the bag does not tell the steps of a policy: it walks at its own pace instead")
+            log.warning("the bag holds no steps of a policy: it walks at its own pace instead")
 
     def refuse_company(self) -> None:
         """Raise ReplayError where a robot lives: recorded states among its own would be nonsense, and two who send
