@@ -64,39 +64,6 @@ def finish(start: Start) -> Callable[..., tuple[int, str]]:
 
 
 @pytest.fixture
-def bag(tmp_path: Path) -> Path:
-    """Two seconds of 200 numbered joint states, a mode latched once before, and something of a type that nobody has."""
-    from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
-    from rclpy.serialization import serialize_message
-    from ros2_standin.bag_recorder import profile_as_plain
-    from ros2_standin.bag_writer import BagWriter, RecordedTopic
-    from ros2_standin.interfaces import message_definition
-    from sensor_msgs.msg import JointState
-    from std_msgs.msg import String
-
-    latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-    best_effort = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
-    writer = BagWriter(tmp_path / "played", max_duration=1_000_000_000)
-    kinds = {
-        "/joints": ("sensor_msgs/msg/JointState", best_effort),
-        "/mode": ("std_msgs/msg/String", latched),
-        "/odd": ("odd_msgs/msg/Odd", best_effort),
-    }
-    for name, (kind, profile) in kinds.items():
-        definition, type_hash = message_definition(kind)
-        described = (profile_as_plain(profile) | {"history": "unknown", "depth": 0},)
-        writer.add_topic(RecordedTopic(name, kind, type_hash, described, definition))
-    start = 1_700_000_000_000_000_000
-    writer.add([("/mode", start, start, serialize_message(String(data="7")))])
-    for number in range(200):
-        stamp = start + number * 10_000_000
-        writer.add([("/joints", stamp, stamp, serialize_message(JointState(name=["hip"], position=[float(number)])))])
-    writer.add([("/odd", stamp, stamp, b"\0\1\0\0")])
-    writer.close()
-    return writer.folder
-
-
-@pytest.fixture
 def launch_file(tmp_path: Path) -> Callable[[str], str]:
     """Write a launch file whose description holds the given entities and return its path."""
 

@@ -1,4 +1,4 @@
-"""What no verb of `ros2 bag` does."""
+"""What `ros2 bag record` refuses."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from ros2_standin.program import main, make_parser
             "cannot create the bag '{bag}/metadata.yaml/x': Not a directory",
         ),
         (("record", "-o", "x"), "no topics to record"),
-        (("play", "{bag}x"), "there is no bag '{bag}x'"),
-        (("play", "{bag}", "--topics", "/odd"), "has no topic to play"),
-        (("play", "{bag}/.."), "is no bag: there is no metadata.yaml in it"),
     ],
 )
-def test_what_cannot_be_done_is_told(
+def test_what_cannot_be_done_ends_with_a_sentence(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-    bag: Path,
+    tmp_path: Path,
     arguments: tuple[str, ...],
     sentence: str,
 ):
+    bag = tmp_path / "bag"
+    bag.mkdir()
+    (bag / "metadata.yaml").touch()
     monkeypatch.setattr(sys, "argv", ["ros2", "bag", *(argument.format(bag=bag) for argument in arguments)])
     assert main() == 1
     assert sentence.format(bag=bag) in capsys.readouterr().err
@@ -44,8 +44,6 @@ def test_what_cannot_be_done_is_told(
         (("record", "-a", "--storage", "sqlite3"), "invalid choice: 'sqlite3'"),
         (("record", "-a", "--custom-data", "model"), "'model' is not KEY=VALUE"),
         (("record", "-a", "--services", "/x"), "unrecognized arguments: --services"),
-        (("play", "x", "--rate", "0"), "0 is not a positive number"),
-        (("play", "x", "--clock-topics-all"), "unrecognized arguments: --clock-topics-all"),
     ],
 )
 def test_what_is_unknown_is_refused(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], sentence: str):

@@ -12,7 +12,7 @@ pytest.importorskip("rclpy")
 Finish = Callable[..., tuple[int, str]]
 Start = Callable[..., "subprocess.Popen[str]"]
 
-# Answers a service, latches a text, publishes positions without guarantee and prints the velocities it is sent.
+# Responds to a service, latches a text, publishes positions without guarantee and prints the velocities received.
 PARTNER = """
 import rclpy
 from geometry_msgs.msg import Twist
@@ -21,13 +21,13 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import SetBool
 
-def answer(request, response):
+def respond(request, response):
     response.success, response.message = request.data, "done"
     return response
 
 rclpy.init()
 node = rclpy.create_node("partner")
-node.create_service(SetBool, "stop", answer)
+node.create_service(SetBool, "stop", respond)
 mode = node.create_publisher(String, "mode", QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL))
 mode.publish(String(data="walking"))
 joints = node.create_publisher(JointState, "joint_states", qos_profile_sensor_data)
@@ -73,7 +73,7 @@ def test_pub_sends_what_it_is_given(start: Start, partner: subprocess.Popen[str]
     assert partner.stdout.readline() == "moved 0.5\n"
 
 
-def test_call_prints_the_answer(finish: Finish, partner: subprocess.Popen[str]):
+def test_call_prints_the_response(finish: Finish, partner: subprocess.Popen[str]):
     code, output = finish("service", "call", "/stop", "std_srvs/srv/SetBool", "{data: true}")
     assert (code, "success=True, message='done'" in output) == (0, True)
 
@@ -85,10 +85,10 @@ def test_call_prints_the_answer(finish: Finish, partner: subprocess.Popen[str]):
         (("topic", "pub", "/x", "geometry_msgs/msg/Twits", "{}"), "is not installed"),
         (("topic", "pub", "/x", "geometry_msgs/msg/Twist", "{liner: 1}"), "no field 'liner'; it has: linear, angular"),
         (("topic", "pub", "/x", "geometry_msgs/msg/Twist", "{linear: {x: fast}}"), "cannot be 'fast'"),
-        (("service", "call", "/nothing", "std_srvs/srv/Trigger"), "nobody offers the service '/nothing'"),
+        (("service", "call", "/nothing", "std_srvs/srv/Trigger"), "no node offers the service '/nothing'"),
     ],
 )
-def test_what_cannot_be_done_is_told(finish: Finish, arguments: tuple[str, ...], sentence: str):
+def test_what_cannot_be_done_ends_with_a_sentence(finish: Finish, arguments: tuple[str, ...], sentence: str):
     code, output = finish(*arguments)
     assert (code, sentence in output) == (1, True)
     assert "Traceback" not in output

@@ -11,7 +11,7 @@ from typing import Any
 from rclpy.callback_groups import CallbackGroup
 from rclpy.duration import Duration
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
+from rclpy.qos import QoSCompatibility, QoSProfile, qos_check_compatible
 
 from .bag_writer import BagWriter, Received, RecordedTopic
 from .graph import receiving_profile
@@ -209,7 +209,7 @@ class Recorder:
             return
         offered = [info.qos_profile for info in self._node.get_publishers_info_by_topic(name)]
         definition, type_hash = message_definition(kinds[0])
-        profiles = tuple(profile_as_plain(profile) for profile in offered)
+        profiles = tuple(_profile_as_plain(profile) for profile in offered)
         self._writer.add_topic(RecordedTopic(name, kinds[0], type_hash, profiles, definition))
         profile = receiving_profile(offered, RECORDING_DEPTH)
         self.subscriptions[name] = RecordedSubscription(self._node, message_class, name, profile)
@@ -227,15 +227,19 @@ class Recorder:
         subscription = self.subscriptions[name]
         subscription.losses.publishers = max(count, subscription.losses.publishers)
         others = self._node.get_publishers_info_by_topic(name)
-        unheard = [info for info in others if not _receives(subscription.profile, info.qos_profile)]
-        if unheard and name not in self._refused:
-            names = ", ".join(sorted(f"{info.node_namespace.rstrip('/')}/{info.node_name}" for info in unheard))
+        unreceived = [
+            info
+            for info in others
+            if qos_check_compatible(info.qos_profile, subscription.profile)[0] == QoSCompatibility.ERROR
+        ]
+        if unreceived and name not in self._refused:
+            names = ", ".join(sorted(f"{info.node_namespace.rstrip('/')}/{info.node_name}" for info in unreceived))
             self._refuse(
                 name, f"Messages of {names} on '{name}' are not recorded: what it offers is less than the others."
             )
 
 
-def profile_as_plain(profile: QoSProfile) -> dict[str, Any]:
+def _profile_as_plain(profile: QoSProfile) -> dict[str, Any]:
     """Return the profile as metadata.yaml has it."""
 
     def duration(value: Duration) -> dict[str, int]:
@@ -253,12 +257,3 @@ def profile_as_plain(profile: QoSProfile) -> dict[str, Any]:
         "liveliness": profile.liveliness.short_key,
         "avoid_ros_namespace_conventions": bool(profile.avoid_ros_namespace_conventions),
     }
-
-
-def _receives(requested: QoSProfile, offered: QoSProfile) -> bool:
-    """Return whether a subscription with `requested` receives from a publisher with `offered`."""
-    reliable = offered.reliability != ReliabilityPolicy.BEST_EFFORT
-    latched = offered.durability != DurabilityPolicy.VOLATILE
-    return (reliable or requested.reliability == ReliabilityPolicy.BEST_EFFORT) and (
-        latched or requested.durability == DurabilityPolicy.VOLATILE
-    )

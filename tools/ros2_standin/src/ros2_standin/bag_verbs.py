@@ -1,23 +1,17 @@
-"""`ros2 bag record` and `ros2 bag play`."""
+"""`ros2 bag record`."""
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import datetime
 import signal
 import threading
-import time
 from pathlib import Path
 
-from .bag.player import Player, read_overrides
-from .bag.reader import open_bag
 from .bag_recorder import SECOND, Recorder, WriterThread
 from .bag_writer import COMPRESSIONS, BagWriter
 from .graph import LONG_QUEUE, absolute, graph_node
-from .verb import Verb, VerbError, argument, positive, split_rule
-
-CLOCK_RATE = 40.0  # [Hz]
+from .verb import Verb, VerbError, argument
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -70,30 +64,6 @@ def _create(arguments: argparse.Namespace) -> BagWriter:
         raise VerbError(f"cannot create the bag '{folder}': {error.strerror}") from error
 
 
-def _play(arguments: argparse.Namespace) -> int:
-    """Play until the end, or until interrupted."""
-    for rule in arguments.remap:
-        split_rule(rule, "remapping", "OLD:=NEW")
-    remappings = [part for rule in arguments.remap for part in ("--remap", rule)]
-    topics = tuple(map(absolute, arguments.topics))
-    overrides = read_overrides(arguments.qos_profile_overrides_path)
-    with (
-        open_bag(arguments.bag_path) as bag,
-        graph_node("rosbag2_player", ["--ros-args", *remappings]) as node,
-        contextlib.suppress(KeyboardInterrupt),  # the usual end of a loop
-    ):
-        player = Player(node, bag, topics, arguments.rate, arguments.clock or 0.0, overrides)
-        while True:
-            time.sleep(arguments.delay)
-            player.play()
-            if not arguments.loop:
-                break
-        if arguments.wait_for_all_acked is not None:
-            player.wait_for_all_acked(arguments.wait_for_all_acked / 1000)
-    return 0
-
-
-WITHOUT_KEYS = argument("--disable-keyboard-controls", action="store_true", help="no change: keys do nothing here")
 VERBS = (
     Verb(
         "bag record",
@@ -107,24 +77,7 @@ VERBS = (
             argument("-d", "--max-bag-duration", type=int, default=0, metavar="S", help="begin a new file then"),
             argument("--custom-data", type=_pair, nargs="*", default=[], metavar="KEY=VALUE", help="to metadata.yaml"),
             argument("--storage-preset-profile", choices=tuple(COMPRESSIONS), default="none", help="compression"),
-            WITHOUT_KEYS,
-        ),
-    ),
-    Verb(
-        "bag play",
-        "Play a bag.",
-        _play,
-        (
-            argument("bag_path", type=Path, help="the bag's folder, or one of its files"),
-            argument("-r", "--rate", type=positive, default=1.0, help="so many times real time (1)"),
-            argument("--topics", nargs="+", default=[], metavar="TOPIC", help="play these topics only"),
-            argument("--qos-profile-overrides-path", metavar="FILE", help="QoS by topic, as YAML"),
-            argument("-l", "--loop", action="store_true", help="begin again at the end"),
-            argument("-m", "--remap", nargs="+", default=[], metavar="OLD:=NEW", help="play under other names"),
-            argument("--clock", type=positive, nargs="?", const=CLOCK_RATE, metavar="HZ", help="send /clock (40)"),
-            argument("-d", "--delay", type=positive, default=0.0, metavar="S", help="wait before each time"),
-            argument("--wait-for-all-acked", type=positive, metavar="MS", help="wait so long until all was received"),
-            WITHOUT_KEYS,
+            argument("--disable-keyboard-controls", action="store_true", help="no change: keys do nothing here"),
         ),
     ),
 )

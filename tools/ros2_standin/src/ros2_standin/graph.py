@@ -77,19 +77,12 @@ def _participant_profile(queue: int | None = None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def graph_node(name: str = "", arguments: Sequence[str] = (), queue: int | None = None) -> Iterator[Node]:
-    """Give a node with `name`, or one of its own, and ROS arguments such as remappings.
-
-    queue: how many messages shared memory holds for the node, where it is not the default.
-    """
+def graph_node(name: str = "", queue: int | None = None) -> Iterator[Node]:
+    """Give a node with `name`, or one of its own; `queue`: messages that shared memory holds for it (default: 512)."""
     with _participant_profile(queue):
         rclpy.init(args=[], signal_handler_options=rclpy.signals.SignalHandlerOptions.NO)
-        node = rclpy.create_node(
-            name or f"ros2_standin_{os.getpid()}",
-            cli_args=list(arguments),
-            enable_rosout=False,
-            start_parameter_services=False,
-        )
+        name = name or f"ros2_standin_{os.getpid()}"
+        node = rclpy.create_node(name, enable_rosout=False, start_parameter_services=False)
     try:
         yield node
     finally:
@@ -100,7 +93,7 @@ def graph_node(name: str = "", arguments: Sequence[str] = (), queue: int | None 
 def wait_for_discovery(node: Node, quiet: float = 1.5) -> None:
     """Let other nodes become known, until nothing new has come for `quiet` seconds; there is no daemon that knows them.
 
-    Nodes on a busy machine may be late: while there seems to be nobody, it waits for DISCOVERY_SECONDS.
+    Nodes on a busy machine may be late: while none is known, it waits for DISCOVERY_SECONDS.
     """
     known, begun = -1, time.monotonic()
     changed = begun
@@ -112,10 +105,10 @@ def wait_for_discovery(node: Node, quiet: float = 1.5) -> None:
 
 
 def call_service(node: Node, service_class: Any, name: str, request: Any) -> Any:
-    """Return the response; VerbError if nobody offers the service or no response comes."""
+    """Return the response; VerbError if no node offers the service or no response comes."""
     client = node.create_client(service_class, name)
     if not client.wait_for_service(timeout_sec=DISCOVERY_SECONDS):
-        raise VerbError(f"nobody offers the service '{name}': check its name, and whether its node runs")
+        raise VerbError(f"no node offers the service '{name}': check its name, and whether its node runs")
     future = client.call_async(request)
     rclpy.spin_until_future_complete(node, future, timeout_sec=RESPONSE_SECONDS)
     if not future.done():

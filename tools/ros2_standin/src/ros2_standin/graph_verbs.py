@@ -27,7 +27,7 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _type_of_topic(node: Node, name: str) -> str:
-    """Return the type that others use for the topic; VerbError if nobody does."""
+    """Return the type that others use for the topic; VerbError if none does."""
     deadline = time.monotonic() + DISCOVERY_SECONDS
     while not (types := dict(node.get_topic_names_and_types()).get(name)):
         if time.monotonic() > deadline:

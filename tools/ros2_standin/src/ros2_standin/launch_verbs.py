@@ -11,7 +11,7 @@ from launch.actions import IncludeLaunchDescription, declared_arguments
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch_ros.substitutions import find_executable, find_prefix
 
-from .verb import Verb, VerbError, argument, split_rule
+from .verb import Verb, VerbError, argument
 
 
 def _launch(arguments: argparse.Namespace) -> int:
@@ -21,9 +21,16 @@ def _launch(arguments: argparse.Namespace) -> int:
         _show(source.get_launch_description(LaunchContext()))
         return 0
     service = LaunchService(argv=texts)
-    values = [split_rule(text, "launch argument", "name:=value") for text in texts]
+    values = list(map(_argument, texts))
     service.include_launch_description(LaunchDescription([IncludeLaunchDescription(source, launch_arguments=values)]))
     return service.run()
+
+
+def _argument(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition(":=")
+    if not name or not separator or not value:
+        raise VerbError(f"malformed launch argument '{text}': expected name:=value")
+    return name, value
 
 
 def _find_launch_file(arguments: argparse.Namespace) -> tuple[Path, list[str]]:

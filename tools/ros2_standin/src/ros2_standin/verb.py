@@ -33,11 +33,3 @@ def positive(text: str) -> float:
     if not 0.0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"{text} is not a positive number")
     return value
-
-
-def split_rule(text: str, kind: str, form: str) -> tuple[str, str]:
-    """Return what stands before and after `:=`; VerbError, naming `kind` and `form`, where a side is empty."""
-    name, separator, value = text.partition(":=")
-    if not name or not separator or not value:
-        raise VerbError(f"malformed {kind} '{text}': expected {form}")
-    return name, value

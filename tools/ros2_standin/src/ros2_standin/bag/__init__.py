@@ -1,1 +1,0 @@
-"""Recording and playing bags: rosbag2's folders of mcap files."""
