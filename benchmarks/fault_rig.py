@@ -114,7 +114,7 @@ class Events:
         """The bridge's warnings, once a second."""
         for status in message.status:
             values = {pair.key: pair.value for pair in status.values}
-            if {"phase", "warnings"} <= values.keys():
+            if {"driver_mode", "warnings"} <= values.keys():
                 self.health = values
                 for name in re.findall(r"(?:^|; )([a-z_]+): ", values["warnings"]):
                     self.warnings.setdefault(name, time.monotonic())
@@ -166,7 +166,7 @@ class FaultRig:
         self.bridge.start()
         self.controller.start()
         self.client.until(
-            lambda: self.events.health.get("phase", "waiting") != "waiting" and self.client.mode,
+            lambda: self.events.health.get("driver_mode", "waiting") != "waiting" and self.client.mode,
             "a ready bridge and controller",
         )
 

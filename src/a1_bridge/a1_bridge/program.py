@@ -4,6 +4,6 @@ from fcnet_ros.entry_point import entry_point
 
 ROBOT = "a1"
 
-bridge = entry_point("unitree_bridge.bridge_node", ROBOT)
+bridge = entry_point("unitree_bridge.hardware", ROBOT)
 fake_board = entry_point("unitree_lowlevel.fake_board.program", ROBOT)
 doctor = entry_point("unitree_lowlevel.doctor.program", ROBOT)

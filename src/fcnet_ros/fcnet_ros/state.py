@@ -1,29 +1,31 @@
-"""The newest measured state of the robot, and subscriptions that are read in their owner's thread."""
+"""The state of the robot as messages: the newest one received, with its checks, and a publisher."""
 
 from __future__ import annotations
 
 import time
+from array import array
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from builtin_interfaces.msg import Time
-from rclpy.callback_groups import CallbackGroup
+from geometry_msgs.msg import Quaternion, Vector3
+from nav_msgs.msg import Odometry
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.serialization import deserialize_message
-from rclpy.subscription import Subscription
 from sensor_msgs.msg import Imu, JointState
 
+from fcnet_core.arrays import Array
 from fcnet_core.robot import JOINT_NAMES
+from fcnet_ros.hardware import SensorReading, TrunkPose
+from fcnet_ros.topics import IMU, JOINT_STATES, NEWEST, ODOM, PolledSubscription, Topic
 
-# The newest measured state of the robot, with its age, its joints in JOINT_NAMES order.
-
-Array = npt.NDArray[np.float64]
 NEVER = float("-inf")
 UNIT_TOLERANCE = 0.1  # a quaternion whose length is further from 1 is no orientation
+POLL_INTERVAL = 0.0001  # [s]
+IMU_FRAME, WORLD_FRAME, TRUNK_FRAME = "imu_link", "odom", "base_link"
 
 
 class StateBuffer:
@@ -44,7 +46,7 @@ class StateBuffer:
         self.joints_stamp = 0.0
         self.imu_stamp = 0.0
         self._timeout = timeout
-        self._learn([])
+        self._read_names([])
         self._wrong_joints = ""
 
     @property
@@ -66,7 +68,7 @@ class StateBuffer:
         """
         self.joints_received = received
         if names != self._names:
-            self._learn(list(names))
+            self._read_names(list(names))
         self._wrong_joints = self._misfit(len(position), len(velocity))
         if not self._wrong_joints:
             self.joint_position[:] = np.asarray(position)[self._order]
@@ -95,7 +97,7 @@ class StateBuffer:
                 return f"{topic} is {now - received:.2f} s old, the limit is {self._timeout:g} s; check the bridge"
         return self._wrong_joints or self._not_finite() or self._no_orientation()
 
-    def _learn(self, names: list[str]) -> None:
+    def _read_names(self, names: list[str]) -> None:
         self._names = names
         self._order = [names.index(name) for name in JOINT_NAMES if name in names]
         missing = [name for name in JOINT_NAMES if name not in names]
@@ -125,32 +127,20 @@ class StateBuffer:
         return None
 
 
-# Keeps the newest message of a topic until it is asked for; no executor is woken by the others.
-
-NEWEST_ONLY = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
-
-
 class NewestMessage:
-    """The newest message of one topic, kept as it came off the wire until it is stored."""
+    """The newest message of one topic, kept serialised until it is stored by `store(message, received)`."""
 
-    def __init__(
-        self, node: Node, kind: type, topic: str, store: Callable[[Any, float], None], group: HandledByNoExecutor
-    ) -> None:
-        self.subscription: Subscription = node.create_subscription(
-            kind, topic, lambda _content: None, NEWEST_ONLY, callback_group=group, raw=True
-        )
-        self._kind = kind
+    def __init__(self, node: Node, topic: Topic, store: Callable[[Any, float], None]) -> None:
+        self._subscription = PolledSubscription(node, replace(topic, requested=NEWEST), raw=True)
+        self._kind = topic.kind
         self._store = store
         self._received = NEVER
         self._content: bytes | None = None
 
     def store(self, since: float) -> bool:
-        """Decode and store what has come, if it was received after `since`; whether the newest message was."""
-        with self.subscription.handle:
-            taken = self.subscription.handle.take_message(self._kind, True)
-        if taken is not None:
-            self._content, info = taken
-            self._received = _reception(info)
+        """Decode and store what has come, if it was received after `since`; return whether the newest message was."""
+        if (taken := self._subscription.take()) is not None:
+            self._content, self._received = taken
         if self._received < since:
             return False
         if self._content is not None:
@@ -158,43 +148,18 @@ class NewestMessage:
             self._content = None
         return True
 
-
-class HandledByNoExecutor(CallbackGroup):
-    """The group of subscriptions that are asked, not called back."""
-
-    def can_execute(self, entity: Any) -> bool:
-        return False
-
-    def beginning_execution(self, entity: Any) -> bool:
-        return False
-
-    def ending_execution(self, entity: Any) -> None:
-        pass
-
-
-def _reception(info: dict[str, int]) -> float:
-    """When the middleware received a message, in monotonic seconds: it tells in time of day."""
-    age = (time.time_ns() - info["received_timestamp"]) * 1e-9
-    return time.monotonic() - max(age, 0.0)
-
-
-# Receives joint_states and imu/data only when the control loop asks for them.
-#
-# States arrive five to ten times as often as they are needed. A callback for each would cost a third of a core and
-# keep the control thread from the interpreter just when it is in a hurry; so no executor handles these subscriptions:
-# the middleware keeps the newest message, and the control thread takes it.
-
-POLL_INTERVAL = 0.0001  # [s]
+    def destroy(self, node: Node) -> None:
+        """Stop receiving."""
+        self._subscription.destroy(node)
 
 
 class StateReceiver:
     """Subscriptions to one robot's state, which fill `buffer`; used by one thread."""
 
     def __init__(self, node: Node, buffer: StateBuffer) -> None:
-        group = HandledByNoExecutor()
         self._parts = (
-            NewestMessage(node, Imu, "imu/data", partial(store_imu, buffer), group),
-            NewestMessage(node, JointState, "joint_states", partial(store_joints, buffer), group),
+            NewestMessage(node, IMU, partial(store_imu, buffer)),
+            NewestMessage(node, JOINT_STATES, partial(store_joints, buffer)),
         )
 
     def receive(self, since: float, until: float) -> None:
@@ -210,7 +175,7 @@ class StateReceiver:
     def destroy(self, node: Node) -> None:
         """Stop receiving."""
         for part in self._parts:
-            node.destroy_subscription(part.subscription)
+            part.destroy(node)
 
 
 def store_joints(buffer: StateBuffer, joints: JointState, received: float) -> None:
@@ -226,41 +191,69 @@ def store_imu(buffer: StateBuffer, imu: Imu, received: float) -> None:
 
 
 def seconds(stamp: Time) -> float:
-    """A message's stamp as a number."""
+    """Return a message's stamp as a number [s]."""
     return stamp.sec + 1e-9 * stamp.nanosec
 
 
-# A subscription that is read when its owner wants to, in the owner's thread.
-#
-# An executor's callback would run in another thread and compete with the motors' loop for the interpreter; so no
-# executor handles this subscription: the middleware keeps the newest messages, and the owner takes them.
+class StatePublisher:
+    """joint_states and imu/data of one robot. The messages are made once and filled again, by one thread at a time."""
 
-class PolledSubscription:
-    """The messages of `kind` on `topic`, for one thread."""
+    def __init__(self, node: Node) -> None:
+        self._joints_publisher, self._imu_publisher = JOINT_STATES.publisher(node), IMU.publisher(node)
+        self._joints = JointState(name=list(JOINT_NAMES))
+        self._imu = Imu()
+        self._imu.header.frame_id = IMU_FRAME
 
-    def __init__(self, node: Node, kind: type[Any], topic: str, qos: QoSProfile) -> None:
-        self._kind = kind
-        self._subscription = node.create_subscription(
-            kind, topic, lambda _message: None, qos, callback_group=_OfNoExecutor()
-        )
-
-    def take(self) -> Any | None:
-        """The oldest message that is kept and was not taken yet, or None."""
-        with self._subscription.handle:
-            taken = self._subscription.handle.take_message(self._kind, False)
-        return None if taken is None else taken[0]
+    def publish(self, reading: SensorReading, stamp: Time) -> None:
+        """Publish a state that was measured at `stamp`."""
+        imu, joints = self._imu, self._joints
+        imu.header.stamp = joints.header.stamp = stamp
+        fill_quaternion(imu.orientation, reading.orientation)
+        _fill_vector(imu.angular_velocity, reading.angular_velocity)
+        _fill_vector(imu.linear_acceleration, reading.linear_acceleration)
+        joints.position = _doubles(reading.position)
+        joints.velocity = _doubles(reading.velocity)
+        joints.effort = _doubles(reading.torque)
+        self._imu_publisher.publish(imu)
+        self._joints_publisher.publish(joints)
 
     def destroy(self, node: Node) -> None:
-        """Stop receiving."""
-        node.destroy_subscription(self._subscription)
+        """Stop publishing."""
+        node.destroy_publisher(self._joints_publisher)
+        node.destroy_publisher(self._imu_publisher)
 
 
-class _OfNoExecutor(CallbackGroup):
-    def can_execute(self, entity: Any) -> bool:
-        return False
+class OdomPublisher:
+    """odom of one simulated robot; the message is made once and filled again."""
 
-    def beginning_execution(self, entity: Any) -> bool:
-        return False
+    def __init__(self, node: Node) -> None:
+        self._publisher = ODOM.publisher(node)
+        self._odom = Odometry(child_frame_id=TRUNK_FRAME)
+        self._odom.header.frame_id = WORLD_FRAME
 
-    def ending_execution(self, entity: Any) -> None:
-        pass
+    def publish(self, trunk: TrunkPose, stamp: Time) -> None:
+        """Publish where the trunk was at `stamp`."""
+        self._odom.header.stamp = stamp
+        pose, motion = self._odom.pose.pose, self._odom.twist.twist
+        pose.position.x, pose.position.y, pose.position.z = trunk.position.tolist()
+        fill_quaternion(pose.orientation, trunk.orientation)
+        _fill_vector(motion.linear, trunk.linear_velocity)
+        _fill_vector(motion.angular, trunk.angular_velocity)
+        self._publisher.publish(self._odom)
+
+    def destroy(self, node: Node) -> None:
+        """Stop publishing."""
+        node.destroy_publisher(self._publisher)
+
+
+def _doubles(values: Array) -> array[float]:
+    return array("d", values.tobytes())
+
+
+def _fill_vector(vector: Vector3, values: Array) -> None:
+    vector.x, vector.y, vector.z = values.tolist()
+
+
+def fill_quaternion(quaternion: Quaternion, xyzw: Array) -> None:
+    """Set x, y, z, w from values (4,) in this order."""
+    quaternion.x, quaternion.y, quaternion.z, quaternion.w = xyzw.tolist()

@@ -28,9 +28,9 @@ class SensorReading:
     gravity as an accelerometer feels it: (0, 0, 9.81) at rest.
     """
 
-    joint_position: Array
-    joint_velocity: Array
-    joint_effort: Array
+    position: Array
+    velocity: Array
+    torque: Array
     orientation: Array
     angular_velocity: Array
     linear_acceleration: Array
@@ -129,9 +129,9 @@ class LiveRobot:
     def read_sensors(self) -> SensorReading:
         """Measure now."""
         return SensorReading(
-            joint_position=self._noisy(self.data.qpos[7:], SENSOR_NOISE["sin_joint_position"]),
-            joint_velocity=self._noisy(self.data.qvel[6:], SENSOR_NOISE["joint_velocity"]),
-            joint_effort=self.data.actuator_force.copy(),
+            position=self._noisy(self.data.qpos[7:], SENSOR_NOISE["sin_joint_position"]),
+            velocity=self._noisy(self.data.qvel[6:], SENSOR_NOISE["joint_velocity"]),
+            torque=self.data.actuator_force.copy(),
             orientation=self._noisy_orientation(),
             angular_velocity=self._noisy(self.data.sensor("gyroscope").data, SENSOR_NOISE["angular_velocity"]),
             linear_acceleration=self._noisy(self.data.sensor("accelerometer").data, ACCELEROMETER_NOISE),

@@ -21,7 +21,7 @@ def robot(request):
 
 
 def _stand(live: LiveRobot) -> None:
-    start = live.read_sensors().joint_position
+    start = live.read_sensors().position
     for step in range(2 * SECOND):
         live.follow(start + (live.robot.stand_pose - start) * min(1.0, step / SECOND))
         live.advance(1)
@@ -102,7 +102,7 @@ def test_the_accelerometer_feels_gravity_and_the_imu_is_upright(robot):
 def test_noise_is_zero_mean_and_scales_with_its_parameter(robot):
     def spread(noise: float) -> float:
         live = LiveRobot(robot, TERRAINS["flat"], noise=noise, seed=1)
-        readings = np.array([live.read_sensors().joint_position - live.data.qpos[7:] for _ in range(500)])
+        readings = np.array([live.read_sensors().position - live.data.qpos[7:] for _ in range(500)])
         assert abs(readings.mean()) < 0.1 * noise * 0.01 + 1e-12
         return float(readings.std())
 

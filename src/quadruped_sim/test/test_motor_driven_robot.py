@@ -20,7 +20,7 @@ def body(request):
 
 
 def _stand(body: MotorDrivenRobot) -> None:
-    start, gains = body.read_sensors().joint_position, body.robot.gains
+    start, gains = body.read_sensors().position, body.robot.gains
     for step in range(2 * SECOND):
         target = start + (body.robot.stand_pose - start) * min(1.0, step / SECOND)
         body.drive(target, ZERO, ZERO, np.full(12, gains.kp), np.full(12, gains.kd))
@@ -30,7 +30,7 @@ def _stand(body: MotorDrivenRobot) -> None:
 def test_it_starts_lying_without_torque(body):
     body.advance(SECOND)
     assert body.damped
-    np.testing.assert_array_equal(body.read_sensors().joint_effort, 0.0)
+    np.testing.assert_array_equal(body.read_sensors().torque, 0.0)
     assert body.ground_truth().position[2] < 0.6 * body.robot.nominal_height
 
 
@@ -46,16 +46,16 @@ def test_each_motor_has_torque_stiffness_and_damping_of_its_own(body):
     reading = body.read_sensors()
     stiffness, damping = np.linspace(10.0, 40.0, 12), np.linspace(0.5, 2.0, 12)
     offset, speed, push = np.linspace(-0.2, 0.2, 12), np.linspace(-1.0, 1.0, 12), np.linspace(-3.0, 3.0, 12)
-    body.drive(reading.joint_position + offset, speed, push, stiffness, damping)
+    body.drive(reading.position + offset, speed, push, stiffness, damping)
     body.advance(1)
-    expected = push + stiffness * offset + damping * (speed - reading.joint_velocity)
-    np.testing.assert_allclose(body.read_sensors().joint_effort, expected, atol=1e-6)
+    expected = push + stiffness * offset + damping * (speed - reading.velocity)
+    np.testing.assert_allclose(body.read_sensors().torque, expected, atol=1e-6)
 
 
 def test_torques_end_at_the_robots_limits_whatever_is_asked(body):
     body.drive(np.full(12, 1e30), np.full(12, -1e30), ZERO, np.full(12, 1023.0), np.full(12, 0.1))
     body.advance(1)
-    assert (np.abs(body.read_sensors().joint_effort) <= body.robot.torque_limit).all()
+    assert (np.abs(body.read_sensors().torque) <= body.robot.torque_limit).all()
 
 
 @pytest.mark.parametrize(("stiffness", "damping"), [(1023.9, 0.0), (0.0, 2047.9), (1023.9, 2047.9)])
@@ -63,7 +63,7 @@ def test_the_largest_gains_of_the_wire_stay_stable(body, stiffness, damping):
     body.drive(body.robot.stand_pose, ZERO, ZERO, np.full(12, stiffness), np.full(12, damping))
     body.advance(4 * SECOND)
     assert np.isfinite(body.data.qpos).all()
-    assert np.abs(body.read_sensors().joint_velocity).max() < 5.0
+    assert np.abs(body.read_sensors().velocity).max() < 5.0
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -77,20 +77,20 @@ def test_a_command_that_is_not_finite_changes_nothing(body, bad):
 
 
 def test_a_blocked_joint_stays_while_the_others_follow_and_moves_again_when_freed(body):
-    start = body.read_sensors().joint_position[4]
+    start = body.read_sensors().position[4]
     body.block(4)
     _stand(body)
-    joints = body.read_sensors().joint_position
+    joints = body.read_sensors().position
     assert abs(joints[4] - start) < 0.15
     assert abs(joints[1] - start) > 0.3
     body.block(None)
     body.advance(SECOND)
-    assert abs(body.read_sensors().joint_position[4] - start) > 0.3
+    assert abs(body.read_sensors().position[4] - start) > 0.3
 
 
 def test_a_reset_takes_the_torque_away(body):
     _stand(body)
     body.reset()
     body.advance(1)
-    np.testing.assert_array_equal(body.read_sensors().joint_effort, 0.0)
+    np.testing.assert_array_equal(body.read_sensors().torque, 0.0)
     assert body.ground_truth().position[2] < 0.6 * body.robot.nominal_height

@@ -19,10 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import Pose, Twist
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
 from rclpy.time import Time
 from scipy.spatial.transform import Rotation
 from std_msgs.msg import String
@@ -31,18 +29,21 @@ from trajectory_msgs.msg import JointTrajectory
 from fcnet_core.arrays import Array
 from fcnet_core.control_clock import Pacer
 from fcnet_core.files import write_whole
-from fcnet_core.limiter import RefusedCommandError, joint_command
+from fcnet_core.limiter import RefusedCommandError
 from fcnet_core.robot import SETPOINT_FIELDS, load_robot
 from fcnet_replay.isaac import read_recording
 from fcnet_replay.run import Run
+from fcnet_ros.hardware import OK, WARN
+from fcnet_ros.health import PERIOD, HealthPublisher
 from fcnet_ros.parameters import declare_fixed_parameters, parameter
 from fcnet_ros.program import run_program, spin_beside
+from fcnet_ros.state import OdomPublisher, StatePublisher, fill_quaternion
+from fcnet_ros.targets import read_trajectory
+from fcnet_ros.topics import CMD_POSE, CMD_VEL, CONTROLLER, JOINT_TRAJECTORY, MODE
 from quadruped_sim.live_robot import GroundTruth, SensorReading
 from sim_bridge.isaac_source import LiveSource, PlaybackComparison, still_run, summary_text
-from sim_bridge.publishers import OdomPublisher, StatePublisher, fill_quaternion
 
 HOLD_PERIOD = 0.02  # [s] between two states of the robot that waits
-HEALTH_PERIOD = 1.0  # [s]
 PATIENCE = 0.1  # [s] to wait for a live state before looking for a signal to end
 LONGEST_WAIT = 1.0  # [s] for a response, after which the recording goes on without
 # Of a period between a response and the next step: well before the controller's next cycle, well after the last one.
@@ -90,13 +91,11 @@ class IsaacPlayback(Node):
         self._mode = ""
         self._pose: Array = np.zeros(3)
         self._states, self._odom = StatePublisher(self), OdomPublisher(self)
-        self._cmd_vel = self.create_publisher(Twist, "cmd_vel", QoSProfile(depth=1))
-        self._cmd_pose = self.create_publisher(Pose, "cmd_pose", QoSProfile(depth=1))
-        self._health = self.create_publisher(DiagnosticArray, "/diagnostics", 10)
-        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        self.create_subscription(String, "controller/mode", self._take_mode, latched)
-        self.create_subscription(JointTrajectory, "joint_trajectory", self._take_targets, qos_profile_sensor_data)
-        self.create_timer(HEALTH_PERIOD, self._publish_health)
+        self._cmd_vel, self._cmd_pose = CMD_VEL.publisher(self), CMD_POSE.publisher(self)
+        self._health = HealthPublisher(self, "playback")
+        MODE.of(CONTROLLER).subscribe(self, self._take_mode)
+        JOINT_TRAJECTORY.subscribe(self, self._take_targets)
+        self.create_timer(PERIOD, self._publish_health)
 
     def play(self, stop: threading.Event, spinning: Future[None]) -> None:
         """Play until the recording ends, `stop` is set or `spinning` is done; then print how it compared."""
@@ -233,9 +232,8 @@ class IsaacPlayback(Node):
 
     def _take_targets(self, message: JointTrajectory) -> None:
         try:
-            point = message.points[0]
-            command = joint_command(message.joint_names, point.positions, point.velocities, point.effort)
-        except (IndexError, RefusedCommandError) as refusal:
+            command = read_trajectory(message)
+        except RefusedCommandError as refusal:
             self.get_logger().warning(f"targets refused: {refusal}", throttle_duration_sec=2.0)
             return
         self._comparison.received(command.targets, Time.from_msg(message.header.stamp).nanoseconds)
@@ -247,19 +245,15 @@ class IsaacPlayback(Node):
             self.get_logger().error("the controller is in fault: what it sends from now on is not compared")
 
     def _publish_health(self) -> None:
-        summary, values = self._summary(), []
+        summary = self._summary()
+        values: dict[str, str] = {}
         for key, value in summary.items():  # nested figures under names such as rmse_rad/FR_hip_joint
             parts = {f"{key}/{name}": part for name, part in value.items()} if isinstance(value, dict) else {key: value}
-            values += [KeyValue(key=name, value=str(part)) for name, part in parts.items()]
-        status = DiagnosticStatus(
-            name=f"{self.get_fully_qualified_name().lstrip('/')}: playback",
-            level=DiagnosticStatus.OK if self.passed else DiagnosticStatus.WARN,
-            message=f"{summary['steps']} steps played" if self.passed else "the controller is in fault",
-            values=values,
-        )
-        message = DiagnosticArray(status=[status])
-        message.header.stamp = self.get_clock().now().to_msg()
-        self._health.publish(message)
+            values |= {name: str(part) for name, part in parts.items()}
+        if self.passed:
+            self._health.publish(OK, f"{summary['steps']} steps played", values)
+        else:
+            self._health.publish(WARN, "the controller is in fault", values)
 
     def _summary(self) -> dict[str, Any]:
         facts = {"robot": self._robot.name, "source": self.parameters.recording or self.parameters.live}

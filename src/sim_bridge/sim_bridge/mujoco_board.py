@@ -7,6 +7,7 @@ what no real robot tells: where the trunk is.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -14,15 +15,20 @@ from dataclasses import dataclass, replace
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.node import Node
 from rclpy.parameter import Parameter
+from std_srvs.srv import Trigger
 
 from fcnet_core.robot import load_robot
-from fcnet_ros.parameters import declare_fixed_parameters, parameter
+from fcnet_ros.hardware import OK, WARN
+from fcnet_ros.health import PERIOD as HEALTH_PERIOD
+from fcnet_ros.health import SLOW, HealthPublisher
+from fcnet_ros.parameters import ParameterError, declare_fixed_parameters, parameter
 from fcnet_ros.program import run_program, spin_beside
-from fcnet_ros.recorder_gate import RecorderGate
+from fcnet_ros.recorder_gate import DESCRIPTION, LONGEST_TIMEOUT, RecorderGate
+from fcnet_ros.state import OdomPublisher
+from fcnet_ros.topics import ODOM
 from quadruped_sim.live_robot import GroundTruth, MotorDrivenRobot
 from quadruped_sim.terrain import named_terrain
-from sim_bridge.mujoco_bridge import RobotServices, SimulationHealth, SimulationParameters, Viewer, open_viewer
-from sim_bridge.publishers import OdomPublisher
+from sim_bridge.simulation import SimulationParameters, Viewer, push
 from unitree_lowlevel.codec import GENERATIONS
 from unitree_lowlevel.fake_board.board import PERIOD, FakeBoard
 from unitree_lowlevel.fake_board.faults import BoardFaults, fault_fields
@@ -46,6 +52,7 @@ class BoardParameters(SimulationParameters):
     generation: str = parameter("gen33", "wire format", choices=tuple(GENERATIONS))
     free_running: bool = parameter(True, "500 states a second; else one for each command")
     command_timeout: float = parameter(0.0, "[s] after which the motors let go, 0 for never", (0.0, 10.0))
+    recorder_timeout: float = parameter(0.0, DESCRIPTION, (0.0, LONGEST_TIMEOUT))
     odom_rate: float = parameter(50.0, "places on odom per second [Hz]", (1.0, 500.0))
     delay: float = _line_fault("delay")
     jitter: float = _line_fault("jitter")
@@ -61,11 +68,11 @@ class BoardParameters(SimulationParameters):
         return BoardFaults(**{name: getattr(self, name) for name in FAULTS})
 
 
-# A robot in MuJoCo as the body behind a fake motor board.
-
-
 class MujocoPhysics:
-    """See BoardPhysics. Foot forces are in N, whatever the vendor's unit is. Any thread may push and reset."""
+    """The simulated robot behind the board, see BoardPhysics. Foot forces are in N, whatever the vendor's unit is.
+
+    Any thread may push and reset.
+    """
 
     def __init__(self, body: MotorDrivenRobot) -> None:
         self.robot = body.robot
@@ -97,9 +104,9 @@ class MujocoPhysics:
         reading = self._body.read_sensors()
         return LowState(
             mode=self._mode,
-            position=reading.joint_position,
-            velocity=reading.joint_velocity,
-            torque=reading.joint_effort,
+            position=reading.position,
+            velocity=reading.velocity,
+            torque=reading.torque,
             temperature=self._heat.temperature,
             orientation=reading.orientation,
             angular_velocity=reading.angular_velocity,
@@ -126,10 +133,6 @@ class MujocoPhysics:
             self._body.reset()
 
 
-RECORDED = ("odom",)
-VIEWER_RATE = 50.0  # [Hz]
-
-
 class MujocoBoard(Node):
     """The node: a board at a UDP address, with odom, ~/push, ~/reset and diagnostics."""
 
@@ -153,56 +156,71 @@ class MujocoBoard(Node):
             command_timeout=settings.command_timeout or None,
             seed=settings.seed,
         )
-        self._recorder_timeout = settings.recorder_timeout
         self._time_lost = 0.0
         self._odom = OdomPublisher(self)
-        self._odom_turns = max(1, round(1.0 / (settings.odom_rate * PERIOD)))
-        self._health = SimulationHealth(self, wanted=1.0)
-        self._robot_services = RobotServices(self, self._physics, "lying")
-        self._viewer = open_viewer(body.model, body.data) if settings.viewer else None
+        self._cycles_per_odom = max(1, round(1.0 / (settings.odom_rate * PERIOD)))
+        self._health = HealthPublisher(self, "simulation")
+        self._gate = RecorderGate(self, [ODOM.name], settings.recorder_timeout)
+        self._viewer = Viewer(body.model, body.data) if settings.viewer else None
+        self.create_service(Trigger, "~/push", self._push)
+        self.create_service(Trigger, "~/reset", self._reset)
         self.add_on_set_parameters_callback(self._set_faults)
         host, port = self._board.address
         self.get_logger().info(f"{settings.robot}'s board, {settings.generation}, listens at {host}:{port}")
 
     def simulate(self, stop: threading.Event, spinning: Future[None]) -> None:
         """Be the board until `stop` is set or `spinning` is done."""
-        RecorderGate(self, RECORDED, self._recorder_timeout).wait(stop)
-        turn = 0
+        self._gate.wait(stop)
+        cycle = 0
         while not stop.is_set() and not spinning.done():
             self._board.cycle()
-            turn += 1
-            if turn % self._odom_turns == 0:
+            cycle += 1
+            if cycle % self._cycles_per_odom == 0:
                 self._odom.publish(self._physics.ground_truth(), self.get_clock().now().to_msg())
-            if turn % round(1.0 / PERIOD) == 0:
+            if cycle % round(HEALTH_PERIOD / PERIOD) == 0:
                 self._report()
-            if self._viewer is not None and turn % round(1.0 / (VIEWER_RATE * PERIOD)) == 0:
-                self._draw(self._viewer, stop)
+            if self._viewer is not None:
+                if not self._viewer.is_open:
+                    self.get_logger().info("the viewer was closed: stopping")
+                    break
+                self._viewer.draw(time.monotonic())
         self._board.stop()
         if self._viewer is not None:
             self._viewer.close()
 
     def _report(self) -> None:
-        refused = sum(self._board.commands.bad.values())
-        stamp = self.get_clock().now().to_msg()
-        self._health.publish(self._board.real_time_factor(), self._physics.damped, refused, stamp)
+        factor = self._board.real_time_factor()
+        values = {
+            "real_time_factor": f"{factor:.3f}",
+            "wanted_real_time_factor": "1.000",
+            "joints": "damped" if self._physics.damped else "following",
+            "commands_refused": str(sum(self._board.commands.bad.values())),
+        }
+        slow = factor < SLOW
+        self._health.publish(WARN if slow else OK, "slower than wanted" if slow else "on time", values)
         lost, self._time_lost = self._board.time_lost - self._time_lost, self._board.time_lost
         if lost > 0.0:
             self.get_logger().warning(f"the board stood still for {lost:.3f} s lately: this machine is busy elsewhere")
 
-    def _set_faults(self, parameters: Sequence[Parameter]) -> SetParametersResult:
+    def _push(self, _request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         try:
-            changes = {one.name: one.value for one in parameters if one.name in FAULTS}
+            response.message, response.success = push(self, self._physics, BoardParameters), True
+        except ParameterError as error:
+            response.message = str(error)
+        return response
+
+    def _reset(self, _request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        self._physics.reset()
+        response.success, response.message = True, "the robot is lying where it started"
+        return response
+
+    def _set_faults(self, parameters: Sequence[Parameter]) -> SetParametersResult:
+        changes = {one.name: one.value for one in parameters if one.name in FAULTS}
+        try:
             self._board.faults = replace(self._board.faults, **changes)
         except ValueError as error:
             return SetParametersResult(successful=False, reason=str(error))
         return SetParametersResult(successful=True)
-
-    def _draw(self, viewer: Viewer, stop: threading.Event) -> None:
-        if not viewer.is_running():
-            self.get_logger().info("the viewer was closed: stopping")
-            stop.set()
-            return
-        viewer.sync()
 
 
 def main() -> int:

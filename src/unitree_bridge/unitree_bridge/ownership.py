@@ -1,4 +1,8 @@
-"""One bridge for a robot: ownership on this computer by a lock, on others by a topic."""
+"""One bridge for a robot: ownership on this computer by a lock, between computers by messages on robot_ownership.
+
+The ROS graph is no proof: a bridge that was killed stays in it for 20 s, and its successor must not wait; only messages
+that arrive count. Since discovery may take seconds, the owner of a robot keeps listening.
+"""
 
 from __future__ import annotations
 
@@ -6,64 +10,47 @@ import errno
 import os
 import socket
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, qos_profile_sensor_data
-from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
-from fcnet_ros.state import PolledSubscription
+from fcnet_ros.topics import JOINT_STATES, ROBOT_OWNERSHIP, PolledSubscription
 
-# One bridge for a robot on this computer, whatever ROS knows.
-
-class RobotLock:
-    """Held from `take` to `release`; the system releases it at once when its process dies.
-
-    It is the name of a socket that nobody talks to: a file would outlive its owner.
-    """
-
-    def __init__(self) -> None:
-        self._socket: socket.socket | None = None
-
-    def take(self, target: tuple[str, int]) -> bool:
-        """Take the robot at this address, host and port; False where another process of this computer has it."""
-        held = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        try:
-            held.bind("\0fcnet-robot-{}:{}".format(*target))
-        except OSError as error:
-            held.close()
-            if error.errno != errno.EADDRINUSE:
-                raise
-            return False
-        self._socket = held
-        return True
-
-    def release(self) -> None:
-        """Let others have the robot."""
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
-
-
-# One bridge for a robot: who commands it says so ten times a second on robot_claim, and others leave it alone.
-#
-# ROS's graph is not believed: a bridge that was killed stays in it for 20 s, and its successor must not wait; only
-# who is heard counts. Since ROS may take seconds until two programs hear each other, whoever holds a robot goes on
-# listening.
-
-TOPIC = "robot_claim"
-STATES = "joint_states"
 PERIOD = 0.1  # [s] between two messages
-DISCOVERY_TIME = 1.0  # [s] after which others have been heard
-LONGEST = 1.5  # [s] for those whom the graph knows, and who have not been heard
+DISCOVERY_TIME = 1.0  # [s] after which messages of others have arrived
+LONGEST = 1.5  # [s] where the graph knows of others from whom no message has arrived
 NAMING_TIME = 1.0  # [s]
-UNNAMED = "_NODE_NAME_UNKNOWN_"  # what rmw calls a node whose name has not come yet
+UNNAMED = "_NODE_NAME_UNKNOWN_"  # how rmw calls a node whose name has not arrived yet
 _STEP = 0.01  # [s]
 
 
-class RobotClaimedError(RuntimeError):
-    """Somebody else moves this robot; one sentence says who and what to do."""
+class OwnershipError(ValueError):
+    """Another program moves this robot; one sentence says which and what to do."""
+
+
+class RobotLock:
+    """Excludes other bridges of this computer; the system releases it at once when its process dies.
+
+    It is the name of a socket that nobody connects to: a file would outlive its owner.
+    """
+
+    def __init__(self, target: tuple[str, int]) -> None:
+        """Lock the robot at this IP address and port. Raises OwnershipError where another process has."""
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        try:
+            self._socket.bind("\0fcnet-robot-{}:{}".format(*target))
+        except OSError as error:
+            self.release()
+            if error.errno != errno.EADDRINUSE:
+                raise
+            raise OwnershipError(
+                "another bridge on this computer moves the robot at {}:{} already; stop it first".format(*target)
+            ) from error
+
+    def release(self) -> None:
+        """Let others have the robot."""
+        self._socket.close()
 
 
 @dataclass(frozen=True)
@@ -74,10 +61,18 @@ class Claim:
     since: int
     owner: str
 
-    def yields_to(self, other: Claim) -> bool:
-        """Whether the other one has more right to the robot: to hold it is more, then to have come first.
+    @classmethod
+    def parse(cls, text: str) -> Claim | None:
+        """Read the text of a message; None for what is no claim."""
+        words = text.split(maxsplit=2)
+        if len(words) != 3 or not words[1].isdecimal():
+            return None
+        return cls(words[0] == "holds", int(words[1]), words[2])
 
-        No claim yields to itself, which comes back to who has sent it.
+    def yields_to(self, other: Claim) -> bool:
+        """Whether the other one takes precedence: a holder over those who want, then the earlier one.
+
+        No claim yields to itself, which comes back to its sender.
         """
         return (not self.holds, self.since, self.owner) > (not other.holds, other.since, other.owner)
 
@@ -85,35 +80,35 @@ class Claim:
         return f"{'holds' if self.holds else 'wants'} {self.since} {self.owner}"
 
 
-class RobotClaim:
-    """This bridge's right to the robot of its namespace: `win` it, `renew` it every PERIOD, `release` it."""
+class RobotOwnership:
+    """This bridge's ownership of the robot of its namespace: `acquire` it, `renew` it every PERIOD, `release` it."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
         owner = f"{node.get_name()} of process {os.getpid()} on {socket.gethostname()}"
         self._claim = Claim(False, time.time_ns(), owner)
-        self._publisher = node.create_publisher(String, TOPIC, 10)
-        self._others = PolledSubscription(node, String, TOPIC, QoSProfile(depth=10))
-        self._states = PolledSubscription(node, JointState, STATES, qos_profile_sensor_data)
+        self._publisher = ROBOT_OWNERSHIP.publisher(node)
+        self._others = PolledSubscription(node, ROBOT_OWNERSHIP)
+        self._states = PolledSubscription(node, JOINT_STATES)
 
-    def win(self) -> None:
-        """Listen for a second; raises RobotClaimedError when somebody else has the robot, or began earlier."""
-        began, said = time.monotonic(), 0.0
+    def acquire(self) -> None:
+        """Listen for a second; raises OwnershipError when another program has the robot, or wanted it earlier."""
+        began, sent = time.monotonic(), 0.0
         while (now := time.monotonic()) < began + DISCOVERY_TIME or (now < began + LONGEST and self._in_doubt()):
-            if now >= said + PERIOD:
-                said = now
-                self._say()
+            if now >= sent + PERIOD:
+                sent = now
+                self._send()
             self._refuse_others()
             time.sleep(_STEP)
         self._states.destroy(self._node)  # before this bridge publishes them itself
-        self._claim = Claim(True, self._claim.since, self._claim.owner)
-        self._say()
+        self._claim = replace(self._claim, holds=True)
+        self._send()
 
     def renew(self) -> str | None:
-        """Say that the robot is taken; returns a sentence when somebody else has it with more right."""
-        self._say()
-        rival = self._rival()
-        return None if rival is None else self._sentence(rival.owner)
+        """Publish that the robot is taken; returns a sentence when another program takes precedence."""
+        self._send()
+        other = self._precedent_claim()
+        return None if other is None else self._sentence(other.owner)
 
     def release(self) -> None:
         """Let others have the robot."""
@@ -122,47 +117,39 @@ class RobotClaim:
         self._node.destroy_publisher(self._publisher)
 
     def _in_doubt(self) -> bool:
-        claimants = self._node.get_publishers_info_by_topic(TOPIC)  # this bridge is one of them
-        return len(claimants) > 1 or bool(self._node.get_publishers_info_by_topic(STATES))
+        claimants = self._node.get_publishers_info_by_topic(ROBOT_OWNERSHIP.name)  # this bridge is one of them
+        return len(claimants) > 1 or bool(self._node.get_publishers_info_by_topic(JOINT_STATES.name))
 
-    def _say(self) -> None:
+    def _send(self) -> None:
         self._publisher.publish(String(data=str(self._claim)))
 
     def _refuse_others(self) -> None:
-        if rival := self._rival():
-            raise RobotClaimedError(self._sentence(rival.owner))
+        if other := self._precedent_claim():
+            raise OwnershipError(self._sentence(other.owner))
         if self._states.take() is not None:
-            raise RobotClaimedError(self._sentence(self._publisher_of_states()))
+            raise OwnershipError(self._sentence(self._publisher_of_states()))
 
     def _publisher_of_states(self) -> str:
-        """The node that was heard; its name may come after its first message."""
+        """Return the name of the node whose message arrived; the name may arrive after its first message."""
         deadline = time.monotonic() + NAMING_TIME
         while time.monotonic() < deadline:
-            for publisher in self._node.get_publishers_info_by_topic(STATES):
+            for publisher in self._node.get_publishers_info_by_topic(JOINT_STATES.name):
                 if publisher.node_name != UNNAMED:
                     return str(publisher.node_name)
             time.sleep(_STEP)
         return "another program"
 
-    def _rival(self) -> Claim | None:
-        """Whoever has said since the last look that the robot is rather theirs."""
-        rival = None
-        while (message := self._others.take()) is not None:
-            other = _read(message.data)
+    def _precedent_claim(self) -> Claim | None:
+        """Return a claim that takes precedence and has arrived since the last call."""
+        found = None
+        while (taken := self._others.take()) is not None:
+            other = Claim.parse(taken[0].data)
             if other is not None and self._claim.yields_to(other):
-                rival = other
-        return rival
+                found = other
+        return found
 
     def _sentence(self, who: str) -> str:
         return (
-            f"{who} moves this robot already, or publishes {self._node.resolve_topic_name(STATES)}: another bridge or "
-            "simulator is running; stop it, or use a namespace"
+            f"{who} moves this robot already, or publishes {self._node.resolve_topic_name(JOINT_STATES.name)}: another "
+            "bridge or simulator is running; stop it, or use a namespace"
         )
-
-
-def _read(text: str) -> Claim | None:
-    """A claim in words; None for what is none."""
-    words = text.split(maxsplit=2)
-    if len(words) != 3 or not words[1].isdecimal():
-        return None
-    return Claim(words[0] == "holds", int(words[1]), words[2])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -21,7 +20,8 @@ from fcnet_core.limiter import DAMP, RefusedCommandError, joint_command
 from fcnet_core.observation import SCALARS, SIZE
 from fcnet_core.robot import JOINT_NAMES, LEGS, Robot, leg_points, standing_height
 from fcnet_core.rotation import matrix_from_xyzw
-from fcnet_ros.state import NEVER, HandledByNoExecutor, NewestMessage, StateBuffer, StateReceiver
+from fcnet_ros.state import NEVER, NewestMessage, StateBuffer, StateReceiver
+from fcnet_ros.topics import CMD_POSE, CMD_VEL, JOINT_TRAJECTORY, ODOM, POLICY_STEP
 from fcnet_teleop.remote import POSE, VELOCITY, RemoteControl
 
 TIMEOUT = 0.5  # [s] for which commands, targets and odometry count
@@ -44,22 +44,17 @@ class RobotView:
         self._target, self._setpoint = DAMP, np.zeros(len(VELOCITY) + len(POSE))
         self._odometry_time = self._target_time = self._setpoint_time = NEVER  # of reception
         self._states = StateReceiver(node, self._state)
-        group = HandledByNoExecutor()
-
-        def subscribe(kind: type, topic: str, store: Callable[[Any, float], None]) -> None:
-            self._messages.append(NewestMessage(node, kind, topic, store, group))
-
-        self._messages: list[NewestMessage] = []
-        subscribe(Odometry, "odom", self._store_odometry)
-        subscribe(JointTrajectory, "joint_trajectory", self._store_target)
-        subscribe(Float64MultiArray, f"{controller}/policy_step", self._store_step)
+        self._messages = [
+            NewestMessage(node, ODOM, self._store_odometry),
+            NewestMessage(node, JOINT_TRAJECTORY, self._store_target),
+            NewestMessage(node, POLICY_STEP.of(controller), self._store_step),
+        ]
+        kind, store = (TwistStamped, _store_stamped) if stamped else (Twist, _store_velocity)
         for topics in remote.sources:
             source = self._commands.add_source(topics.name)
-            if stamped:
-                subscribe(TwistStamped, topics.velocity, partial(_store_stamped, source))
-            else:
-                subscribe(Twist, topics.velocity, partial(_store_velocity, source))
-            subscribe(Pose, topics.pose, partial(_store_pose, source))
+            velocity, pose = CMD_VEL.named(topics.velocity, kind), CMD_POSE.named(topics.pose)
+            self._messages.append(NewestMessage(node, velocity, partial(store, source)))
+            self._messages.append(NewestMessage(node, pose, partial(_store_pose, source)))
 
     def snapshot(self) -> dict[str, Any]:
         """Receive without waiting; return the newest of everything as JSON's types.

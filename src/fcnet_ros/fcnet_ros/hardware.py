@@ -1,0 +1,297 @@
+"""The hardware interface: what a real or a simulated robot is to its node, and the loop that exchanges data with it.
+
+As in ros2_control a robot is configured, activated, written to, read from and closed. Nothing here needs ROS, so that
+loop and hardware may also run in a process beside the node.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import traceback
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy.typing as npt
+
+from fcnet_core.arrays import Array
+from fcnet_core.control_clock import LatencyRing
+from fcnet_core.limiter import JointCommand, RefusedCommandError
+
+OK, WARN, ERROR = b"\x00", b"\x01", b"\x02"  # levels, as diagnostic_msgs numbers them
+
+
+class SensorReading(Protocol):
+    """A measurement: joint position [rad], velocity [rad/s] and torque [Nm], (12,) in JOINT_NAMES order or empty;
+    orientation (4,) x, y, z, w; angular velocity (3,) [rad/s] and acceleration (3,) [m/s^2] in the body frame, the
+    latter with gravity as an accelerometer measures it: (0, 0, 9.81) at rest.
+    """
+
+    @property
+    def position(self) -> Array: ...
+    @property
+    def velocity(self) -> Array: ...
+    @property
+    def torque(self) -> Array: ...
+    @property
+    def orientation(self) -> Array: ...
+    @property
+    def angular_velocity(self) -> Array: ...
+    @property
+    def linear_acceleration(self) -> Array: ...
+
+
+class TrunkPose(Protocol):
+    """Where the trunk is: position (3,) [m] and orientation (4,) x, y, z, w in the world, velocities (3,) [m/s] and
+    (3,) [rad/s] in the body frame.
+    """
+
+    @property
+    def position(self) -> Array: ...
+    @property
+    def orientation(self) -> Array: ...
+    @property
+    def linear_velocity(self) -> Array: ...
+    @property
+    def angular_velocity(self) -> Array: ...
+
+
+class RefusedRequestError(RuntimeError):
+    """A service's request cannot be granted; the sentence says why."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something to be logged at a level."""
+
+    level: bytes
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Status:
+    """How the hardware is: level, sentence, and values by key."""
+
+    level: bytes
+    sentence: str
+    values: Mapping[str, str] = field(default_factory=dict)
+
+
+class HardwareInterface(ABC):
+    """One robot. `configure` to `close` may be repeated.
+
+    `write`, `read`, `on_published` and `damp_at_end` are called by the loop's thread, everything else by the node's
+    executor. `error` and `closed_by_user` may be read at any time.
+
+    parameters: the dataclass of its parameters (hardware_node.HardwareParameters). part: its name in the diagnostics.
+    period: seconds between two reads. catch_up: seconds by which the loop may be late before it leaves periods out.
+    cycles_per_state: reads for each published state. phase_shift: seconds by which the next reads should be later.
+    can_wait: time stands still between two reads, so that nothing need happen before a recorder is ready.
+    """
+
+    parameters: type[Any]
+    part = "motors"
+    can_wait = False
+    has_trunk_pose = False
+    has_emergency_stop = False
+    takes_gains = False
+    catch_up = 0.0
+    cycles_per_state = 1
+    phase_shift = 0.0
+    period: float
+    error = ""  # why the hardware cannot be used any longer
+    closed_by_user = False
+
+    @property
+    def fault(self) -> str:
+        """Why the robot has stopped; empty while it has not."""
+        return ""
+
+    @property
+    def target_refusal(self) -> str:
+        """Why targets would be refused now; empty while they would not."""
+        return ""
+
+    @abstractmethod
+    def configure(self, node: Any, parameters: Any) -> None:
+        """Connect to the robot, damped. Raises ValueError or OSError with one sentence; `close` is called then, too."""
+
+    @abstractmethod
+    def activate(self) -> None:
+        """Let the joints follow targets."""
+
+    @abstractmethod
+    def deactivate(self) -> None:
+        """Damp the joints, and follow no targets until `activate`."""
+
+    @abstractmethod
+    def write(self, command: JointCommand) -> str | None:
+        """Take a command for the next `read`; return why it is not followed."""
+
+    @abstractmethod
+    def read(self) -> SensorReading | None:
+        """Exchange data with the robot: send what the newest command makes of it, return a new state, if there is one.
+
+        Called every period, with or without commands.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Leave the robot; the loop has ended."""
+
+    @abstractmethod
+    def status(self) -> Status:
+        """Return how it is; called once a second."""
+
+    def prepare_thread(self) -> Iterable[str]:
+        """Prepare the loop's thread before its first `read`; return a sentence for each wish that is not granted."""
+        return ()
+
+    @abstractmethod
+    def damp_at_end(self) -> None:
+        """Leave the motors damped, at the end of the loop and after an error in it."""
+
+    @abstractmethod
+    def on_published(self, reading: Any) -> None:
+        """Use a state that was just published, in what is left of the period."""
+
+    def trunk_pose(self) -> TrunkPose | None:
+        """Return the pose at the last `read`, where `has_trunk_pose`."""
+        return None
+
+    def take_events(self) -> Iterable[Event]:
+        """Return what happened since the last call."""
+        return ()
+
+    def condition(self) -> object:
+        """Return a value whose change is worth a report at once; called every period."""
+        return self.error
+
+    def requests(self) -> Mapping[str, Callable[[], str]]:
+        """Return the requests by service: each returns a sentence or raises RefusedRequestError."""
+        return {}
+
+    def emergency_stop(self, reason: str) -> None:
+        """Damp until reset, where `has_emergency_stop`."""
+        raise NotImplementedError
+
+    def set_gains(self, kp: npt.ArrayLike, kd: npt.ArrayLike) -> str | None:
+        """Use stiffness and damping, where `takes_gains`; return why not."""
+        raise NotImplementedError
+
+
+class LoopStatistics:
+    """What the loop has done; written by it, read by others.
+
+    cycles: cycles run. misses: cycles left out because an earlier one came a whole period late. states: states read.
+    period: from the end of one read to the next [s]. work: of one cycle, from its awakening to its end [s].
+    """
+
+    def __init__(self) -> None:
+        self.cycles = 0
+        self.misses = 0
+        self.states = 0
+        self.period = LatencyRing()
+        self.work = LatencyRing()
+
+
+class HardwareLoop:
+    """Runs cycles in its own thread, at absolute deadlines: command in, exchange with the robot, and then publishing.
+
+    take: returns the newest command, None without one, and raises RefusedCommandError. publish: of each state to be
+    published. on_change: called when the hardware's condition has changed. waits: whether to leave the hardware alone.
+    refused: how many commands were not followed; refusal: why the latest of them was not. error: the traceback of what
+    has ended the loop; warnings: wishes of the thread that the system has not granted.
+    """
+
+    def __init__(
+        self,
+        hardware: HardwareInterface,
+        take: Callable[[], JointCommand | None],
+        publish: Callable[[SensorReading], None],
+        on_change: Callable[[], None],
+        waits: Callable[[], bool],
+    ) -> None:
+        self.statistics = LoopStatistics()
+        self.error = ""
+        self.refused, self.refusal = 0, ""
+        self.warnings: list[str] = []
+        self._hardware = hardware
+        self._take, self._publish = take, publish
+        self._on_change, self._waits = on_change, waits
+        self._unpublished: SensorReading | None = None
+        self._exchanged = time.monotonic()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="hardware", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread and wait for it."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            self.warnings.extend(self._hardware.prepare_thread())
+            self._run_cycles()
+        except Exception:  # noqa: BLE001 logged by the node
+            self.error = traceback.format_exc()
+        try:
+            self._hardware.damp_at_end()
+        except Exception:  # noqa: BLE001 logged by the node
+            self.error += traceback.format_exc()
+        self._on_change()
+
+    def _run_cycles(self) -> None:
+        hardware, condition = self._hardware, None
+        deadline = time.monotonic()
+        while not self._stopping.is_set():
+            deadline = self._wait_until(deadline + hardware.period)
+            if self._waits():
+                continue
+            self._cycle()
+            deadline += hardware.phase_shift
+            if (current := hardware.condition()) != condition:
+                condition = current
+                self._on_change()
+
+    def _wait_until(self, deadline: float) -> float:
+        """Sleep until the deadline; return it, or the newest one where periods are left out."""
+        late = time.monotonic() - deadline
+        if late < 0:
+            time.sleep(-late)
+        if late <= self._hardware.catch_up:
+            return deadline
+        missed = int(late / self._hardware.period)
+        self.statistics.misses += missed
+        return deadline + missed * self._hardware.period
+
+    def _cycle(self) -> None:
+        began, statistics = time.monotonic(), self.statistics
+        try:
+            command = self._take()
+            refusal = None if command is None else self._hardware.write(command)
+        except RefusedCommandError as error:
+            refusal = f"command refused: {error}"
+        if refusal is not None:
+            self.refused, self.refusal = self.refused + 1, refusal
+        reading = self._hardware.read()
+        exchanged = time.monotonic()
+        statistics.period.add(exchanged - self._exchanged)
+        self._exchanged = exchanged
+        if reading is not None:
+            statistics.states += 1
+            self._unpublished = reading
+        # Only what is new: a state that is repeated would look fresh.
+        if self._unpublished is not None and statistics.cycles % self._hardware.cycles_per_state == 0:
+            self._publish(self._unpublished)
+            self._hardware.on_published(self._unpublished)
+            self._unpublished = None
+        statistics.cycles += 1
+        statistics.work.add(time.monotonic() - began)

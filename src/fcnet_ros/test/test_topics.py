@@ -1,0 +1,55 @@
+"""The table of topics, and subscriptions that are read when their owner wants to."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+import rclpy
+from std_msgs.msg import String
+
+from fcnet_ros.testing import wait_until
+from fcnet_ros.topics import LATCHED, MODE, TOPICS, PolledSubscription, Topic, full_name
+
+README = Path(__file__).resolve().parents[3] / "README.md"
+
+
+@pytest.fixture
+def node():
+    context = rclpy.Context()
+    rclpy.init(context=context, domain_id=101 + (os.getpid() + 60) % 100)
+    node = rclpy.create_node("topics", context=context)
+    yield node
+    node.destroy_node()
+    rclpy.shutdown(context=context)
+
+
+def test_every_name_is_in_the_readmes_table_and_stands_once():
+    names = [topic.name for topic in TOPICS]
+    assert len(set(names)) == len(names)
+    rows = [line.split("|")[1] for line in README.read_text().splitlines() if line.startswith("| `")]
+    documented = set(re.findall(r"`([^`]+)`", " ".join(rows)))
+    assert set(names) - documented <= {"joint_gains", "controller/policy_step", "joy", "/rosout"}
+
+
+def test_a_private_name_is_that_of_its_node_and_others_are_in_the_namespace():
+    assert MODE.of("controller").name == "controller/mode"
+    assert full_name("odom", "/dog/") == "/dog/odom"
+    assert full_name("odom", "") == "/odom"
+    assert full_name("/diagnostics", "dog") == "/diagnostics"
+
+
+@pytest.mark.parametrize("raw", [False, True])
+def test_messages_wait_until_they_are_taken(node, raw):
+    topic = Topic("words", String, LATCHED, LATCHED)
+    subscription, publisher = PolledSubscription(node, topic, raw), topic.publisher(node)
+    assert subscription.take() is None
+    publisher.publish(String(data="first"))
+    taken = []
+    wait_until(lambda: taken.append(subscription.take()) or taken[-1], "a message")
+    message, received = taken[-1]
+    assert (b"first" in message) if raw else (message.data == "first")
+    assert received > 0.0
+    assert subscription.take() is None

@@ -1,0 +1,70 @@
+"""What both simulated robots share: parameters, pushes and resets, and MuJoCo's own window."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import mujoco
+from rclpy.node import Node
+
+from fcnet_ros.parameters import parameter, read_parameters
+
+PUSH_DIRECTIONS = {"random": None, "forward": 0.0, "left": 1.5707963, "backward": 3.1415927, "right": -1.5707963}
+VIEWER_PERIOD = 0.02  # [s] between two pictures
+
+
+@dataclass(frozen=True)
+class SimulationParameters:
+    """What is simulated."""
+
+    robot: str = parameter("aliengo", "robot to simulate, a file in config/robots")
+    terrain: str = parameter("flat", "ground to walk on, a name from quadruped_sim/terrain.py")
+    sensor_noise: float = parameter(1.0, "sensor noise as a multiple of that in training", (0.0, 10.0))
+    seed: int = parameter(0, "seed of everything that is random", (0, 2**31 - 1))
+    viewer: bool = parameter(False, "open MuJoCo's window; needs a display")
+    push_speed: float = parameter(0.5, "change of the trunk's velocity by ~/push [m/s]", (0.0, 3.0), changeable=True)
+    push_direction: str = parameter("random", "where ~/push pushes", choices=tuple(PUSH_DIRECTIONS), changeable=True)
+
+
+class Pushable(Protocol):
+    """A robot that can be pushed; see LiveRobot.push."""
+
+    def push(self, speed: float, direction: float | None) -> float:
+        """Push and return the direction."""
+        ...
+
+
+def push(node: Node, robot: Pushable, kind: type[SimulationParameters]) -> str:
+    """Push as the node's parameters say; return a sentence. Raises ParameterError."""
+    parameters = read_parameters(node, kind)
+    direction = robot.push(parameters.push_speed, PUSH_DIRECTIONS[parameters.push_direction])
+    return f"pushed with {parameters.push_speed:g} m/s towards {direction:.2f} rad from its heading"
+
+
+class Viewer:
+    """MuJoCo's window on a running simulation. Raises ValueError where there is no display."""
+
+    def __init__(self, model: mujoco.MjModel, data: mujoco.MjData) -> None:
+        if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+            raise ValueError("there is no display for the viewer; leave out viewer:=true or set DISPLAY")
+        import mujoco.viewer
+
+        self._window: Any = mujoco.viewer.launch_passive(model, data, show_left_ui=False, show_right_ui=False)
+        self._drawn = float("-inf")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the user has not closed it."""
+        return bool(self._window.is_running())
+
+    def draw(self, now: float) -> None:
+        """Draw the current state, where VIEWER_PERIOD has passed since the last time [s]."""
+        if now - self._drawn >= VIEWER_PERIOD:
+            self._drawn = now
+            self._window.sync()
+
+    def close(self) -> None:
+        """Close it."""
+        self._window.close()
