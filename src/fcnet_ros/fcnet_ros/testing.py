@@ -71,6 +71,24 @@ def own_domain() -> Iterator[int]:
     raise RuntimeError("all of the ROS domains 1 to 100 are in use by other tests")
 
 
+def environment_of(domain: int, mark: str) -> dict[str, str]:
+    """The environment variables of a test's processes in a ROS domain."""
+    limits = {"ROS_DOMAIN_ID": str(domain), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
+    return limits | {"OMP_NUM_THREADS": "1", MARK: mark}
+
+
+def marked_processes(mark: str) -> dict[int, str]:
+    """Processes with this mark that are still alive: process id and command line."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"{MARK}={mark}".encode() in (folder / "environ").read_bytes().split(b"\0"):
+                found[int(folder.name)] = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:
+            continue  # it has ended meanwhile, or belongs to another user
+    return found
+
+
 class Process:
     """A command in a process group of its own, in a ROS domain, with everything that it prints (stdout and stderr).
 
@@ -86,8 +104,7 @@ class Process:
         echo: bool = False,
     ) -> None:
         self._mark = uuid.uuid4().hex
-        variables = {"ROS_DOMAIN_ID": str(domain), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
-        variables |= {"OMP_NUM_THREADS": "1", MARK: self._mark} | dict(environment or {})
+        variables = environment_of(domain, self._mark) | dict(environment or {})
         self.process = subprocess.Popen(
             list(command),
             stdin=subprocess.DEVNULL,
@@ -143,14 +160,7 @@ class Process:
 
     def survivors(self) -> dict[int, str]:
         """Processes that this command has started and that are still alive: process id and command line."""
-        found = {}
-        for folder in Path("/proc").glob("[0-9]*"):
-            try:
-                if f"{MARK}={self._mark}".encode() in (folder / "environ").read_bytes().split(b"\0"):
-                    found[int(folder.name)] = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-            except OSError:
-                continue  # it has ended meanwhile, or belongs to another user
-        return found
+        return marked_processes(self._mark)
 
     def kill(self, name: str) -> None:
         """Send SIGKILL to the one descendant whose command line contains `name`."""

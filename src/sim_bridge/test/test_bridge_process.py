@@ -59,7 +59,7 @@ def test_a_patient_simulation_stands_still_until_a_late_controller_goes_on(start
 
 def test_targets_in_another_order_of_joints_mean_the_same(standing_robot, client):
     names, positions = JOINT_NAMES[::-1], STAND[::-1]
-    client.send_targets(positions, names, duration=1.0)
+    client.send_targets(positions, 1.0, names)
     assert client.position[2] > 0.3
 
 
@@ -73,7 +73,7 @@ def test_targets_in_another_order_of_joints_mean_the_same(standing_robot, client
 def test_a_bad_command_is_refused_with_a_sentence_and_moves_nothing(start, client, names, positions, sentence):
     program = start("run", "sim_bridge", "mujoco_bridge")
     client.until_states()
-    client.send_targets(positions, names, duration=1.0)
+    client.send_targets(positions, 1.0, names)
     client.until(lambda: sentence in program.output, sentence, 5.0)
     assert client.position[2] < 0.15
 

@@ -68,7 +68,7 @@ def test_the_robot_walks_turns_stops_is_pushed_is_stopped_and_gets_up_again(clie
     assert client.upright
     assert client.mode == "walking"
 
-    assert client.call("controller/emergency_stop", stop=True).success
+    assert client.emergency_stop("controller").success
     client.until_mode("fault")
     client.until(lambda: not client.target.points[0].positions, "a command to damp")
     client.until(lambda: client.position[2] < 0.2, "the damped robot sinks", 10.0)

@@ -17,13 +17,13 @@ def test_a_robot_behind_a_motor_board_stands_up_walks_and_ends_without_a_trace(s
     assert client.position[0] - began[0] > 0.5
     assert client.upright
 
-    assert client.call(f"{robot}_bridge/emergency_stop", stop=True).success
+    assert client.emergency_stop(f"{robot}_bridge").success
     client.until_mode("fault")
     refused = client.call("controller/reset")
     assert not refused.success
     assert f"{robot}_bridge/reset" in refused.message
 
-    program.interrupt()
+    program.end()
     assert program.survivors() == {}
     assert "Traceback" not in program.output
 

@@ -19,7 +19,6 @@ from unitree_lowlevel.messages import SERVO, LowCommand
 
 ALIENGO = load_robot("aliengo")
 ZERO = np.zeros(12)
-PATIENCE = 30.0  # [s]
 
 
 class Motors:
@@ -79,10 +78,8 @@ def motors(board):
 
 
 def _set(client, name: str, value: float):
-    service = client.node.create_client(SetParameters, "mujoco_board/set_parameters")
-    assert service.wait_for_service(PATIENCE)
     setting = Parameter(name=name, value=ParameterValue(type=ParameterType.PARAMETER_DOUBLE, double_value=value))
-    return client.answer(service, SetParameters.Request(parameters=[setting]), "set_parameters").results[0]
+    return client.call("mujoco_board/set_parameters", SetParameters, parameters=[setting]).results[0]
 
 
 def test_the_robot_gets_up_when_its_motors_are_led_and_its_place_is_on_odom(board, motors, client):
@@ -93,7 +90,7 @@ def test_the_robot_gets_up_when_its_motors_are_led_and_its_place_is_on_odom(boar
     assert projected_gravity(state.orientation)[2] < -0.9
     assert state.linear_acceleration[2] == pytest.approx(9.81, abs=4.0)
     assert state.foot_force.sum() == pytest.approx(9.81 * ALIENGO.mass, rel=0.4)
-    assert board[0].interrupt() == 0
+    assert board[0].end() == 0
 
 
 def test_the_line_gets_worse_and_better_by_parameters(motors, client):

@@ -269,7 +269,7 @@ def test_a_replay_is_a_controller_that_obeys_its_recording(bag, start, client):
     refused = client.call(f"/{NAMESPACE}/replay/lie_down")
     assert not refused.success
     assert "the recording decides" in refused.message
-    assert client.call(f"/{NAMESPACE}/replay/emergency_stop", stop=True).success
+    assert client.emergency_stop(f"/{NAMESPACE}/replay").success
     client.until(lambda: listener.modes[-1] == "fault", "the stop")
     assert program.interrupt() == 0, program.output
     assert program.survivors() == {}

@@ -23,7 +23,7 @@ def broken(self, *arguments, **named):
 {part}.{method} = broken
 """
 DRIVER = "unitree_lowlevel.driver"
-GAINS, STATES = "unitree_bridge.topics", "unitree_bridge.topics"
+HARDWARE, STATES = "unitree_bridge.hardware", "fcnet_ros.state"
 PR_CAPBSET_DROP, CAP_IPC_LOCK, CAP_SYS_NICE = 24, 14, 23
 
 
@@ -35,26 +35,27 @@ def without_privileges():
         ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
 
 
-def test_an_error_in_the_loop_damps_the_robot_and_ends_the_process(start, person, board, robot, is_damping):
+def test_an_error_in_the_loop_damps_the_robot_and_ends_the_process(start, client, board, robot, is_damping):
     program = start(auto_start=True, broken=BROKEN_CYCLE)
-    person.until_phase("damping")
-    person.begin(board, robot.lie_pose)
-    person.send(robot.lie_pose, 0.3)
+    client.until_driver_mode("damping")
+    client.begin(board, robot.lie_pose)
+    client.send_targets(robot.lie_pose, 0.3)
     assert board.commands.last.stiffness.max() > 0.0
     board.faults = BoardFaults(temperature=42.0)
     assert program.wait() == 1
     board.faults = BoardFaults()
-    farewell = [arrival for arrival, _ in board.commands.recent if arrival > board.commands.last_stiff()]
+    damping = [arrival for arrival, _ in board.commands.recent if arrival > board.commands.last_stiff()]
     assert is_damping(board.commands.last)
-    assert farewell[-1] - farewell[0] > 0.1
-    assert "the loop to the motors has ended by an error; they are damped" in program.output
+    assert damping[-1] - damping[0] > 0.1
+    assert "the loop to the robot has ended by an error; it is damped" in program.output
     assert program.output.count("ZeroDivisionError: a loop that is broken") == 1
 
 
-def test_an_error_while_leaving_comes_after_the_damping_and_is_told(start, person, board, robot, is_damping):
-    program = start(auto_start=True, broken=BROKEN_PART.format(module=GAINS, part="GainsReceiver", method="destroy"))
-    person.until_phase("damping")
-    person.begin(board, robot.lie_pose)
+def test_an_error_while_leaving_comes_after_the_damping_and_is_told(start, client, board, robot, is_damping):
+    broken = BROKEN_PART.format(module=HARDWARE, part="RemotePublisher", method="destroy")
+    program = start(auto_start=True, broken=broken)
+    client.until_driver_mode("damping")
+    client.begin(board, robot.lie_pose)
     assert program.end() == 1
     assert is_damping(board.commands.last)
     assert "ZeroDivisionError: a part that is broken" in program.output
@@ -65,39 +66,39 @@ def test_an_error_while_leaving_comes_after_the_damping_and_is_told(start, perso
     [
         ("configure", STATES, "StatePublisher", "__init__"),
         ("activate", DRIVER, "MotorDriver", "activate"),
-        ("cleanup", GAINS, "GainsReceiver", "destroy"),
+        ("cleanup", HARDWARE, "RemotePublisher", "destroy"),
     ],
 )
 def test_an_error_in_a_transition_is_told_and_the_transition_fails(
-    start, person, board, robot, transition, module, part, method
+    start, client, board, robot, transition, module, part, method
 ):
     program = start(broken=BROKEN_PART.format(module=module, part=part, method=method))
     if transition != "configure":
-        assert person.change("aliengo_bridge", "configure")
-    assert not person.change("aliengo_bridge", transition)
-    person.until(lambda: "a part that is broken" in program.output, "the error in the log")
+        assert client.change_state("aliengo_bridge", "configure")
+    assert not client.change_state("aliengo_bridge", transition)
+    client.until(lambda: "a part that is broken" in program.output, "the error in the log")
     assert f"on_{transition} has failed by an error" in program.output
     assert "Traceback" in program.output
     board.commands.reset()
-    person.send(None, 0.1)
-    person.send(robot.lie_pose, 0.2)
+    client.send_targets(None, 0.1)
+    client.send_targets(robot.lie_pose, 0.2)
     assert board.commands.last_stiff() is None
 
 
-def test_a_bridge_that_could_not_be_configured_can_be_once_the_cause_has_gone(start, person, board):
+def test_a_bridge_that_could_not_be_configured_can_be_once_the_cause_has_gone(start, client, board):
     once = BROKEN_PART.format(module=STATES, part="StatePublisher", method="__init__").replace(
         "    raise", "    StatePublisher.__init__ = working\n    raise"
     )
     program = start(broken=once.replace("def broken", "working = StatePublisher.__init__\ndef broken"))
-    assert not person.change("aliengo_bridge", "configure")
-    assert person.change("aliengo_bridge", "configure"), program.output
-    person.until_phase("damping")
+    assert not client.change_state("aliengo_bridge", "configure")
+    assert client.change_state("aliengo_bridge", "configure"), program.output
+    client.until_driver_mode("damping")
 
 
-def test_what_the_system_refuses_is_told_and_done_without(start, person, board):
+def test_what_the_system_refuses_is_told_and_done_without(start, client, board):
     program = start(auto_start=True, realtime_priority=50, lock_memory=True, cpu=1000, prepare=without_privileges)
-    person.until_phase("damping")
-    person.until(lambda: program.output.count("going on without") == 3, "three sentences")
+    client.until_driver_mode("damping")
+    client.until(lambda: program.output.count("going on without") == 3, "three sentences")
     for words in ("no SCHED_FIFO priority 50", "memory is not locked", "not pinned to processor 1000"):
         assert words in program.output
     assert program.end() == 0

@@ -28,62 +28,62 @@ def params_file(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_leaves_damping_behind_for_a_tenth_of_a_second(start, person, board, robot, is_damping, number):
+def test_a_signal_leaves_damping_behind_for_a_tenth_of_a_second(start, client, board, robot, is_damping, number):
     program = start(auto_start=True, publish_rate=50.0)
-    joints, imus = person.watch_states(1.0)
+    joints, imus = client.watch_states(1.0)
     assert 5 < len(joints) < 60
     assert 5 < len(imus) < 60
-    person.until_phase("damping")
+    client.until_driver_mode("damping")
     board.commands.reset()
-    person.send(None, 0.1)
-    person.send(robot.lie_pose, 0.3)
+    client.send_targets(None, 0.1)
+    client.send_targets(robot.lie_pose, 0.3)
     assert board.commands.last.stiffness.max() > 0
     code = program.end(number)
     assert code == 0, program.output
     recent = board.commands.recent
-    farewell = [arrival for arrival, _ in recent if arrival > board.commands.last_stiff()]
+    damping = [arrival for arrival, _ in recent if arrival > board.commands.last_stiff()]
     assert is_damping(recent[-1][1])
-    assert farewell[-1] - farewell[0] > 0.1
-    assert len(farewell) > 20
+    assert damping[-1] - damping[0] > 0.1
+    assert len(damping) > 20
     assert "Traceback" not in program.output
 
 
-def test_a_bridge_shares_no_memory_with_those_that_listen(start, person):
+def test_a_bridge_shares_no_memory_with_those_that_listen(start, client):
     program = start(auto_start=True)
-    person.until_phase("damping")
+    client.until_driver_mode("damping")
     mapped = Path(f"/proc/{program.process.pid}/maps").read_text()
     assert "/dev/shm/fastrtps" not in mapped
     assert "/dev/shm/fastdds" not in mapped
     program.end()
 
 
-def test_a_managed_bridge_connects_when_configured_and_obeys_when_active(start, person, board, robot, is_damping):
+def test_a_managed_bridge_connects_when_configured_and_obeys_when_active(start, client, board, robot, is_damping):
     board.commands.reset()
     program = start()
-    assert person.call("aliengo_bridge/reset").success is False
+    assert client.call("aliengo_bridge/reset").success is False
     time.sleep(0.3)
     assert board.commands.count == 0
 
-    assert person.change("aliengo_bridge", "configure")
-    person.until_phase("damping")
+    assert client.change_state("aliengo_bridge", "configure")
+    client.until_driver_mode("damping")
     assert is_damping(board.commands.last)
-    person.send(None, 0.1)
-    person.send(robot.lie_pose, 0.3)
+    client.send_targets(None, 0.1)
+    client.send_targets(robot.lie_pose, 0.3)
     assert board.commands.last_stiff() is None
 
-    assert person.change("aliengo_bridge", "activate")
-    person.send(None, 0.1)
-    person.send(robot.lie_pose, 0.3)
+    assert client.change_state("aliengo_bridge", "activate")
+    client.send_targets(None, 0.1)
+    client.send_targets(robot.lie_pose, 0.3)
     assert board.commands.last.stiffness.max() > 0
-    assert person.change("aliengo_bridge", "deactivate")
-    person.until(lambda: is_damping(board.commands.last), "damping")
+    assert client.change_state("aliengo_bridge", "deactivate")
+    client.until(lambda: is_damping(board.commands.last), "damping")
 
-    assert person.change("aliengo_bridge", "cleanup")
+    assert client.change_state("aliengo_bridge", "cleanup")
     count = board.commands.count
     time.sleep(0.3)
     assert board.commands.count == count
-    assert person.change("aliengo_bridge", "configure")
-    person.until(lambda: board.commands.count > count, "commands again")
+    assert client.change_state("aliengo_bridge", "configure")
+    client.until(lambda: board.commands.count > count, "commands again")
     assert program.end() == 0
 
 

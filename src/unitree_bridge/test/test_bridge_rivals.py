@@ -37,13 +37,13 @@ def simulator(domain):
         process.kill()
 
 
-def wait_for_commands(person, board):
+def wait_for_commands(client, board):
     count = board.commands.count
-    person.until(lambda: board.commands.count > count + 50, "commands")
+    client.until(lambda: board.commands.count > count + 50, "commands")
 
 
-def one_that_ended(person, programs):
-    person.until(lambda: any(program.process.poll() is not None for program in programs), "one has ended")
+def one_that_ended(client, programs):
+    client.until(lambda: any(program.process.poll() is not None for program in programs), "one has ended")
     time.sleep(1.0)
     ended = [program for program in programs if program.process.poll() is not None]
     assert len(ended) == 1, [program.output for program in programs]
@@ -51,15 +51,15 @@ def one_that_ended(person, programs):
     return ended[0]
 
 
-def test_a_bridge_in_reserve_takes_over_from_one_that_was_killed(start, person, board):
+def test_a_bridge_in_reserve_takes_over_from_one_that_was_killed(start, client, board):
     first = start(auto_start=True)
     reserve = start()
-    wait_for_commands(person, board)
-    person.until(lambda: person.node.get_node_names().count("aliengo_bridge") == 2, "both are known")
+    wait_for_commands(client, board)
+    client.until(lambda: client.node.get_node_names().count("aliengo_bridge") == 2, "both are known")
     time.sleep(1.0)  # until the reserve knows the first too
     first.end(signal.SIGKILL)
-    assert person.change("aliengo_bridge", "configure"), reserve.output
-    wait_for_commands(person, board)
+    assert client.change_state("aliengo_bridge", "configure"), reserve.output
+    wait_for_commands(client, board)
 
 
 def test_a_second_bridge_on_the_same_port_is_refused(start, assert_refused):
@@ -69,29 +69,29 @@ def test_a_second_bridge_on_the_same_port_is_refused(start, assert_refused):
         assert_refused(program, "in use", "another bridge")
 
 
-def test_a_second_bridge_of_this_computer_is_refused_until_the_first_was_killed(start, person, board, assert_refused):
+def test_a_second_bridge_of_this_computer_is_refused_until_the_first_was_killed(start, client, board, assert_refused):
     first = start(auto_start=True)
-    wait_for_commands(person, board)
+    wait_for_commands(client, board)
     assert_refused(start(auto_start=True), "another bridge on this computer", "stop it first")
     assert first.process.poll() is None
     first.end(signal.SIGKILL)
     successor = start(auto_start=True)
-    wait_for_commands(person, board)
+    wait_for_commands(client, board)
     assert successor.end() == 0, successor.output
 
 
-def test_a_bridge_elsewhere_is_refused_while_another_one_holds_the_robot(start, person, board):
+def test_a_bridge_elsewhere_is_refused_while_another_one_holds_the_robot(start, client, board):
     first = start(auto_start=True)
-    wait_for_commands(person, board)
+    wait_for_commands(client, board)
     second = start(auto_start=True, **ELSEWHERE)
-    assert one_that_ended(person, [first, second]) is second
+    assert one_that_ended(client, [first, second]) is second
     assert "moves this robot already" in second.output
     assert "Traceback" not in second.output
 
 
 @pytest.mark.parametrize("other", [{}, ELSEWHERE], ids=["on this computer", "elsewhere"])
-def test_of_two_bridges_that_start_together_one_is_refused(start, person, other):
-    ended = one_that_ended(person, [start(auto_start=True), start(auto_start=True, **other)])
+def test_of_two_bridges_that_start_together_one_is_refused(start, client, other):
+    ended = one_that_ended(client, [start(auto_start=True), start(auto_start=True, **other)])
     assert "already" in ended.output
     assert "Traceback" not in ended.output
 
@@ -100,9 +100,9 @@ def test_a_simulator_that_publishes_joint_states_is_not_joined(start, simulator,
     assert_refused(start(auto_start=True), "simulator moves this robot already", "/joint_states", "stop it")
 
 
-def test_a_publisher_of_joint_states_that_is_never_heard_keeps_nobody_away(start, person, board):
-    publisher = person.node.create_publisher(JointState, "joint_states", 1)
+def test_a_publisher_of_joint_states_that_is_never_heard_keeps_nobody_away(start, client, board):
+    publisher = client.node.create_publisher(JointState, "joint_states", 1)
     program = start(auto_start=True)
-    wait_for_commands(person, board)
+    wait_for_commands(client, board)
     assert program.process.poll() is None
-    person.node.destroy_publisher(publisher)
+    client.node.destroy_publisher(publisher)

@@ -9,7 +9,7 @@ import yaml
 
 from fcnet_core.robot import Safety
 from fcnet_ros.parameters import default_parameters
-from unitree_bridge.bridge_parameters import BridgeParameters
+from unitree_bridge.hardware import BridgeParameters
 
 WORKSPACE = Path(__file__).resolve().parents[3]
 GUIDE = (WORKSPACE / "docs" / "deployment.md").read_text()
