@@ -1,0 +1,126 @@
+"""The loop between a robot and its node: what it exchanges, leaves out, counts, and does at its end."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+
+import pytest
+
+from fcnet_core.limiter import DAMP, RefusedCommandError
+from fcnet_ros.hardware import OK, HardwareInterface, HardwareLoop, Status
+from fcnet_ros.testing import wait_until
+
+
+class CountingHardware(HardwareInterface):
+    """Returns the number of each read; `pauses`: seconds that a read takes, or what it raises."""
+
+    period = 0.001
+
+    def __init__(self):
+        self.reads, self.written, self.damped, self.pauses = 0, [], 0, {}
+
+    def configure(self, node, parameters): ...
+
+    def activate(self): ...
+
+    def deactivate(self): ...
+
+    def write(self, command):
+        self.written.append(command)
+        return None if command is DAMP else "not now"
+
+    def read(self):
+        self.reads += 1
+        if isinstance(pause := self.pauses.get(self.reads), Exception):
+            raise pause
+        time.sleep(pause or 0.0)
+        return self.reads
+
+    def damp_at_end(self):
+        self.damped += 1
+
+    def on_published(self, reading): ...
+
+    def close(self): ...
+
+    def status(self):
+        return Status(OK, "")
+
+
+@dataclass
+class Rig:
+    hardware: CountingHardware
+    published: list
+    commands: list
+    waiting: threading.Event
+    loop: HardwareLoop
+
+    def run(self, cycles):
+        self.loop.start()
+        wait_until(lambda: self.loop.statistics.cycles >= cycles or self.loop.error, "cycles")
+        self.loop.stop()
+
+
+@pytest.fixture
+def rig():
+    hardware, published, commands, waiting = CountingHardware(), [], [], threading.Event()
+
+    def take():
+        command = commands.pop(0) if commands else None
+        if isinstance(command, Exception):
+            raise command
+        return command
+
+    loop = HardwareLoop(hardware, take, published.append, lambda: None, waiting.is_set)
+    return Rig(hardware, published, commands, waiting, loop)
+
+
+def test_every_state_is_published_once_and_in_order(rig):
+    rig.run(20)
+    assert rig.published == list(range(1, rig.hardware.reads + 1))
+
+
+def test_only_every_nth_state_is_published(rig):
+    rig.hardware.cycles_per_state = 5
+    rig.run(20)
+    assert rig.published[:4] == [1, 6, 11, 16]
+
+
+def test_commands_are_written_and_refusals_counted(rig):
+    rig.commands += [DAMP, RefusedCommandError("nothing can follow this"), "targets"]
+    rig.run(5)
+    assert rig.hardware.written == [DAMP, "targets"]
+    assert (rig.loop.refused, rig.loop.refusal) == (2, "not now")
+
+
+def test_an_error_ends_the_loop_with_damping_and_is_kept(rig):
+    rig.hardware.pauses[5] = ZeroDivisionError("broken")
+    rig.run(100)
+    assert rig.hardware.damped == 1
+    assert rig.hardware.reads == 5
+    assert "ZeroDivisionError: broken" in rig.loop.error
+
+
+def test_periods_that_were_missed_are_left_out_and_counted(rig):
+    rig.hardware.pauses[3] = 0.05
+    rig.run(10)
+    assert rig.loop.statistics.misses >= 45
+
+
+def test_hardware_that_may_catch_up_leaves_nothing_out(rig):
+    rig.hardware.catch_up, rig.hardware.pauses[3] = 60.0, 0.05
+    rig.run(10)
+    assert rig.loop.statistics.misses == 0
+
+
+def test_nothing_is_read_while_the_loop_waits(rig):
+    rig.waiting.set()
+    rig.loop.start()
+    time.sleep(0.05)
+    assert rig.hardware.reads == 0
+    rig.waiting.clear()
+    wait_until(lambda: rig.hardware.reads > 0, "a read")
+    rig.loop.stop()
+    assert rig.hardware.damped == 1
