@@ -17,6 +17,6 @@ setup(
     zip_safe=False,
     maintainer="The fcnet developers",
     maintainer_email="fcnet@example.org",
-    description="What every node of the suite shares: program, parameters, topics, health, and the node around a hardware interface.",
+    description="What every node of the suite shares: programs, parameters, topics, health, hardware interface.",
     license="Apache-2.0",
 )

@@ -1,1 +1,1 @@
-"""What every node of the suite shares."""
+"""What every node shares: program, parameters, topics, health, and the hardware interface with its node."""
