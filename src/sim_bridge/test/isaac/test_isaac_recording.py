@@ -17,7 +17,7 @@ from fcnet_core.runtime import load_policy
 from fcnet_replay.isaac import read_recording
 from fcnet_replay.metrics import action_error
 from fcnet_replay.policy_replay import walk_over_states
-from fcnet_replay.run import JointRecord
+from fcnet_replay.run import JointRecord, SetpointRecord
 from sim_bridge.isaac_source import still_run
 
 ROOT = Path(__file__).parents[4]
@@ -69,13 +69,14 @@ def test_every_episode_starts_cold(recording, aliengo):
 
 def test_states_that_come_oftener_than_the_policy_steps_are_taken_as_a_controller_takes_them(recording, aliengo):
     time = np.arange(800) * 0.005
-    names = ("joints", "imu", "targets", "odometry", "setpoints")
+    names = ("joints", "imu", "targets", "odometry")
     often = {}
     for name in names:
         record = getattr(recording, name)
         repeated = {field: np.repeat(array, 4, axis=0) for field, array in vars(record).items()}
         often[name] = type(record)(**repeated | {field: time for field in ("received", "stamp") if field in repeated})
-    run = replace(recording, **often)
+    setpoint = np.repeat(recording.setpoints.value, 4, axis=0)
+    run = replace(recording, setpoints=SetpointRecord(lambda: (time, setpoint)), **often)
     found = walk_over_states(run, load_policy(MODEL), MODEL, aliengo, "recorded")
     np.testing.assert_allclose(found.time, np.arange(200) * 0.02, atol=1e-9)
     assert np.abs(found.error).max() < 1e-5
