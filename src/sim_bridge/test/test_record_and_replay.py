@@ -271,7 +271,7 @@ def test_a_replay_is_a_controller_that_obeys_its_recording(bag, start, client):
     assert "the recording decides" in refused.message
     assert client.emergency_stop(f"/{NAMESPACE}/replay").success
     client.until(lambda: listener.modes[-1] == "fault", "the stop")
-    assert program.interrupt() == 0, program.output
+    assert program.end() == 0, program.output
     assert program.survivors() == {}
 
 
