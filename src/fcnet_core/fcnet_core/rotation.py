@@ -24,6 +24,20 @@ def matrix_from_xyzw(quaternion: npt.ArrayLike) -> Array:
     return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
 
 
+def xyzw_from_roll_pitch(roll: float, pitch: float) -> Array:
+    """Quaternion (4,) x, y, z, w of the rotation Ry(pitch) Rx(roll) [rad], without yaw."""
+    sin_roll, cos_roll = np.sin(roll / 2), np.cos(roll / 2)
+    sin_pitch, cos_pitch = np.sin(pitch / 2), np.cos(pitch / 2)
+    return np.array([sin_roll * cos_pitch, cos_roll * sin_pitch, -sin_roll * sin_pitch, cos_roll * cos_pitch])
+
+
+def product(first: npt.ArrayLike, second: npt.ArrayLike) -> Array:
+    """The rotation `second`, then `first`, as quaternions (4,) x, y, z, w."""
+    a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    vector = a[3] * b[:3] + b[3] * a[:3] + np.cross(a[:3], b[:3])
+    return np.array([*vector, a[3] * b[3] - a[:3] @ b[:3]])
+
+
 def projected_gravity(quaternion: npt.ArrayLike) -> Array:
     """Direction of gravity in the body frame (..., 3), (0, 0, -1) for an upright body, from x, y, z, w (..., 4)."""
     x, y, z, w = np.moveaxis(np.asarray(quaternion, dtype=np.float64), -1, 0)

@@ -22,7 +22,6 @@ import numpy as np
 from geometry_msgs.msg import Pose, Twist
 from rclpy.node import Node
 from rclpy.time import Time
-from scipy.spatial.transform import Rotation
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
@@ -31,6 +30,7 @@ from fcnet_core.control_clock import Pacer
 from fcnet_core.files import write_whole
 from fcnet_core.limiter import RefusedCommandError
 from fcnet_core.robot import SETPOINT_FIELDS, load_robot
+from fcnet_core.rotation import xyzw_from_roll_pitch
 from fcnet_replay.isaac import read_recording
 from fcnet_replay.run import Run
 from fcnet_ros.hardware import OK, WARN
@@ -227,7 +227,7 @@ class IsaacPlayback(Node):
             height, roll, pitch = self._pose.tolist()
             pose = Pose()
             pose.position.z = height
-            fill_quaternion(pose.orientation, Rotation.from_euler("YX", [pitch, roll]).as_quat())
+            fill_quaternion(pose.orientation, xyzw_from_roll_pitch(roll, pitch))
             self._cmd_pose.publish(pose)
 
     def _take_targets(self, message: JointTrajectory) -> None:

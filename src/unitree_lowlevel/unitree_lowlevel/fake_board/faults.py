@@ -10,9 +10,9 @@ from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, Generic, TypeVar
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from fcnet_core.robot import JOINT_NAMES, Robot
+from fcnet_core.rotation import matrix_from_xyzw, product, xyzw_from_roll_pitch
 from unitree_lowlevel.messages import BUTTONS, OFF, STICKS, LowCommand, LowState, RemoteState
 
 OVERTAKEN = 0.005  # [s] by which a packet is held back for later ones to overtake it
@@ -262,7 +262,6 @@ def foreign_state(state: LowState) -> LowState:
 
 
 def _tilted(state: LowState, roll: float, pitch: float) -> LowState:
-    level = Rotation.from_quat(state.orientation)
-    tilted = Rotation.from_euler("xy", (roll, pitch)) * level
-    acceleration = (tilted.inv() * level).apply(state.linear_acceleration)
-    return replace(state, orientation=tilted.as_quat(), linear_acceleration=acceleration)
+    tilted = product(xyzw_from_roll_pitch(roll, pitch), state.orientation)
+    level_to_tilted = matrix_from_xyzw(tilted).T @ matrix_from_xyzw(state.orientation)
+    return replace(state, orientation=tilted, linear_acceleration=level_to_tilted @ state.linear_acceleration)
