@@ -12,7 +12,7 @@ import pytest
 
 from fcnet_core.robot import JOINT_NAMES, LEGS, leg_points, standing_height
 from fcnet_core.rotation import matrix_from_xyzw
-from fcnet_core.urdf import robot_urdf
+from fcnet_core.verbs.urdf import robot_urdf
 from quadruped_sim.simulation import build_model
 from quadruped_sim.terrain import Flat
 

@@ -15,8 +15,8 @@ from fcnet_core.arrays import Array, Mask
 from fcnet_core.command import COMMAND_SIZE
 from fcnet_core.learning.dataset import Dataset, Manifest
 from fcnet_core.model_file import load_model
-from fcnet_core.normalisation import COMMAND_STD_FLOOR, STD_FLOOR
 from fcnet_core.observation import ARRAYS
+from fcnet_core.policies.normalisation import COMMAND_STD_FLOOR, STD_FLOOR
 from fcnet_core.policies.registry import ArraySpec
 from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS, Robot
 
