@@ -17,6 +17,7 @@ from fcnet_ros.testing import Client, Process, own_domain
 
 SHAPE = FCNetConfig(layers=2, modes=3, hidden=16, decoder_hidden=8, window=16)
 STATE_PERIOD = 0.005  # [s]
+LONGEST_STATE_TIMEOUT = 1.0  # [s]
 EVERY_MODE = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
@@ -67,10 +68,15 @@ def domain():
 
 @pytest.fixture(scope="module")
 def start(domain):
-    """Start programs of the package; whatever a test leaves running is killed."""
+    """Start programs of the package; whatever a test leaves running is killed.
+
+    The controller accepts states as old as its parameters allow: a busy machine delays the bench, which publishes them.
+    """
     programs = []
 
     def start(module="controller_node", **parameters):
+        if module == "controller_node":
+            parameters = {"state_timeout": LONGEST_STATE_TIMEOUT} | parameters
         arguments = [text for name, value in parameters.items() for text in ("-p", f"{name}:={value}")]
         command = [sys.executable, "-m", f"fcnet_controller.{module}", "--ros-args", *arguments]
         programs.append(Process(command, domain))

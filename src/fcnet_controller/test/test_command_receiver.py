@@ -46,7 +46,7 @@ def speakers(bench):
 
 @pytest.fixture
 def controller(start, bench, model_path):
-    program = start(policy=model_path, runtime="numpy", stand_up_time=0.5, state_timeout=1.0, auto_start=True)
+    program = start(policy=model_path, runtime="numpy", stand_up_time=0.5, auto_start=True)
     bench.until_mode("walking")
     return program
 
