@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from fcnet_core import FcnetError
-from fcnet_core.learning.dataset import Dataset, DatasetWriter
+from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest
 from fcnet_core.policies.registry import ArraySpec
 from fcnet_core.robot import JOINT_NAMES
 
-RECIPE = {"robot": "aliengo", "control_rate": 50.0, "expert": "trot"}
+RECIPE = Manifest("aliengo", 50.0, {"expert": "trot"})
 
 
 def arrays(seed: int, sequences: int = 3, steps: int = 20) -> dict[str, Any]:
@@ -54,8 +54,8 @@ def test_what_was_written_is_read_memory_mapped(folder: Path) -> None:
 def test_statistics_are_those_of_all_steps(folder: Path) -> None:
     rows = np.concatenate([arrays(index)["observation"].reshape(-1, 70) for index in range(2)]).astype(np.float64)
     statistics = Dataset(folder).statistics
-    np.testing.assert_allclose(statistics.mean["observation"], rows.mean(0), atol=1e-9)
-    np.testing.assert_allclose(statistics.std["observation"], rows.std(0), atol=1e-9)
+    np.testing.assert_allclose(statistics["observation"].mean, rows.mean(0), atol=1e-9)
+    np.testing.assert_allclose(statistics["observation"].std, rows.std(0), atol=1e-9)
 
 
 def test_a_collection_resumes_where_it_stopped(folder: Path) -> None:
@@ -72,7 +72,7 @@ def test_a_finished_shard_is_never_overwritten(folder: Path) -> None:
 
 def test_a_folder_of_another_recipe_is_refused(folder: Path) -> None:
     with pytest.raises(FcnetError, match="another robot, expert"):
-        DatasetWriter(folder, {**RECIPE, "robot": "a1", "expert": "none"})
+        DatasetWriter(folder, Manifest("a1", 50.0, {"expert": "none"}))
 
 
 def test_a_shard_that_does_not_fit_is_refused_whole(folder: Path) -> None:
@@ -161,7 +161,7 @@ def test_data_of_another_format_are_refused(folder: Path) -> None:
 
 
 def test_data_of_two_robots_are_not_mixed(folder: Path, tmp_path: Path) -> None:
-    DatasetWriter(tmp_path / "a1", {**RECIPE, "robot": "a1"}).write_shard(0, **arrays(0), job={})
+    DatasetWriter(tmp_path / "a1", Manifest("a1", 50.0)).write_shard(0, **arrays(0), job={})
     with pytest.raises(FcnetError, match="their robot differs"):
         Dataset([folder, tmp_path / "a1"])
 
@@ -181,11 +181,11 @@ def test_images_rewards_and_ends_are_arrays_of_a_step_like_any_other(tmp_path: P
         "terminal": ArraySpec((), "bool"),
         "action": ArraySpec((2,)),
     }
-    writer = DatasetWriter(tmp_path, {**RECIPE, "robot": "task", "joint_names": []}, specs)
+    writer = DatasetWriter(tmp_path, Manifest("task", 50.0, joint_names=(), arrays=specs))
     content = {name: np.ones((2, 5, *spec.shape), spec.dtype) for name, spec in specs.items()}
     writer.write_shard(0, {}, **content, first=np.zeros((2, 5), bool))
     data = Dataset(tmp_path)
     assert data.manifest.arrays == specs and data.shards[0].arrays["image"].dtype == np.uint8
-    assert set(data.statistics.mean) == {"reward", "action"}
+    assert set(data.statistics) == {"reward", "action"}
     with pytest.raises(FcnetError, match="image"):
         writer.write_shard(1, {}, **{**content, "image": content["image"][:, :, :3]}, first=np.zeros((2, 5), bool))

@@ -175,13 +175,13 @@ def test_a_recording_counts_once_and_nothing_is_overwritten(bag, tmp_path, capsy
 def test_several_bags_train_together_with_collected_data(bag, tmp_path, capsys) -> None:
     import yaml
 
-    from fcnet_core.learning.dataset import DatasetWriter
+    from fcnet_core.learning.dataset import DatasetWriter, Manifest
 
     converted(tmp_path, bag("one"), bag("two", roll=0.2))
     rng = np.random.default_rng(0)
     first = np.zeros((4, 60), dtype=bool)
     first[:, 0] = True
-    writer = DatasetWriter(tmp_path / "collected", {"robot": "aliengo", "control_rate": 50.0, "plan": {}})
+    writer = DatasetWriter(tmp_path / "collected", Manifest("aliengo", 50.0))
     writer.write_shard(
         0, {}, observation=rng.normal(size=(4, 60, 70)), action=rng.normal(size=(4, 60, 12)), first=first
     )

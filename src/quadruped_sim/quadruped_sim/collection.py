@@ -13,9 +13,9 @@ from msgspec import Meta
 
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.files import read_settings
-from fcnet_core.learning.dataset import DatasetWriter
+from fcnet_core.learning.dataset import DatasetWriter, Manifest
 from fcnet_core.model_file import check_robot, load_model
-from fcnet_core.robot import JOINT_NAMES, Robot, load_robot
+from fcnet_core.robot import Robot, load_robot
 from fcnet_core.runtime import LoadedPolicy, load_policy
 from quadruped_sim.rollout import Rollout, SetpointRanges, Situation
 from quadruped_sim.simulation import CONTROL_PERIOD, TYPICAL, Randomization, noisy
@@ -111,14 +111,11 @@ class Collector:
         robot = load_robot(self.plan.robot)
         parts = [{"name": name, **msgspec.to_builtins(part)} for name, part in self.plan.parts.items()]
         description: dict[str, Any] = {
-            "robot": robot.name,
-            "control_rate": 1 / CONTROL_PERIOD,
-            "joint_names": list(JOINT_NAMES),
             "seed": seed,
             "plan": {**msgspec.to_builtins(self.plan), "parts": parts},
             "student": str(self.student) if self.student else None,
         }
-        return DatasetWriter(self.folder, description)
+        return DatasetWriter(self.folder, Manifest(robot.name, 1 / CONTROL_PERIOD, description))
 
     def collect(self, job: Job, writer: DatasetWriter) -> int:
         """Make and write one shard; returns how often a robot fell."""

@@ -14,17 +14,16 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from fcnet_core import FcnetError
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.command import CommandShaper
+from fcnet_core.learning.dataset import DatasetWriter
 from fcnet_core.robot import SETPOINT_FIELDS, Robot
 from fcnet_core.rotation import matrix_from_xyzw, projected_gravity
-from fcnet_replay.datasets.combine import NewDataset, new_folder
-from fcnet_replay.datasets.from_bag import BagReading, Report, Walk, account, read_walks
+from fcnet_replay.datasets.from_bag import BagReading, Labels, Report, Walk, dataset_from_bags
 from fcnet_replay.run import Run, newest
 from fcnet_replay.steps import Steps
 from quadruped_sim.expert.leg_kinematics import LegKinematics
@@ -132,7 +131,25 @@ def advise(run: Run, steps: Steps, episodes: Sequence[slice], robot: Robot) -> A
     return Advice(target, known, first, float(by_odometry[able].mean()) if able.any() else 0.0, left_out)
 
 
-def relabel(bags: Sequence[Path], folder: Path, reading: BagReading, report: Report) -> NewDataset:
+def expert_labels(walk: Walk) -> Labels:
+    """The targets that the expert would have sent in the steps of a walk."""
+    advice = advise(walk.run, walk.steps, walk.episodes, walk.robot)
+    walk.left_out.update(advice.left_out)
+    error = advice.target[advice.known] - walk.target[advice.known]
+    rms = round(float(np.sqrt(np.square(error).mean())), 4) if error.size else None
+    odometry = advice.by_odometry
+    facts = {
+        "relabelled": int(advice.known.sum()),
+        "velocity_from_odometry": round(odometry, 4),
+        "rms_from_sent_rad": rms,
+    }
+    source = "odom" if odometry == 1 else "the legs" if odometry == 0 else f"odom ({odometry:.0%}) and the legs"
+    apart = "" if rms is None else f", {rms:.3f} rad (rms) from what was sent"
+    sentence = f"  {facts['relabelled']:,} steps relabelled{apart}; velocity from {source}"
+    return Labels(advice.target, advice.known, advice.first, facts, sentence)
+
+
+def relabel(bags: Sequence[Path], folder: Path, reading: BagReading, report: Report) -> DatasetWriter:
     """Write a dataset of what the policies of these bags saw and what the expert would have sent.
 
     Raises FcnetError and what fcnet_replay.datasets.from_bag.read_walk raises.
@@ -141,20 +158,8 @@ def relabel(bags: Sequence[Path], folder: Path, reading: BagReading, report: Rep
         raise FcnetError(
             f"the expert walks at {1 / CONTROL_PERIOD:g} Hz, so it cannot label a policy of {reading.rate:g} Hz"
         )
-    with new_folder(folder) as partial:
-        data, described = None, []
-        for walk in read_walks(bags, reading):
-            data = data or NewDataset(partial, walk.robot.name, reading.rate)
-            advice = advise(walk.run, walk.steps, walk.episodes, walk.robot)
-            walk.left_out.update(advice.left_out)
-            described.append(walk.provenance | _facts(walk, advice))
-            for line in (*account(walk), _comparison(described[-1])):
-                report(line)
-            _add(data, walk, advice)
-        if data is None or not data.steps:
-            raise FcnetError(f"{', '.join(map(str, bags))} hold no state to advise on; {folder} was not written")
-        data.describe({"source": "relabel", "labels": "the trotting expert's targets", "bags": described})
-    return data
+    description = {"source": "relabel", "labels": "the trotting expert's targets"}
+    return dataset_from_bags(bags, folder, reading, report, expert_labels, description)
 
 
 def _at(states: BodyState, step: int) -> BodyState:
@@ -174,35 +179,3 @@ def _set_command(shaper: CommandShaper, command: Array) -> None:
     agrees = np.abs((summed - recorded + 0.5) % 1.0 - 0.5) < SAME_PHASE
     clock.phase = np.where(agrees, summed, recorded)
     clock.walking = np.array([command[10] > 0.5])
-
-
-def _facts(walk: Walk, advice: Advice) -> dict[str, Any]:
-    error = advice.target[advice.known] - walk.target[advice.known]
-    return {
-        "relabelled": int(advice.known.sum()),
-        "velocity_from_odometry": round(advice.by_odometry, 4),
-        "rms_from_sent_rad": round(float(np.sqrt(np.square(error).mean())), 4) if error.size else None,
-    }
-
-
-def _comparison(facts: dict[str, Any]) -> str:
-    odometry = facts["velocity_from_odometry"]
-    source = "odom" if odometry == 1 else "the legs" if odometry == 0 else f"odom ({odometry:.0%}) and the legs"
-    apart = (
-        "" if facts["rms_from_sent_rad"] is None else f", {facts['rms_from_sent_rad']:.3f} rad (rms) from what was sent"
-    )
-    return f"  {facts['relabelled']:,} steps relabelled{apart}; velocity from {source}"
-
-
-def _add(data: NewDataset, walk: Walk, advice: Advice) -> None:
-    rows = np.flatnonzero(advice.known)
-    if not len(rows):
-        return
-    first = advice.first | np.append(True, ~advice.known[:-1])
-    time = walk.steps.record.target_stamp[rows[[0, -1]]].tolist()
-    data.add(
-        {"bag": walk.path.name, "steps": len(rows), "time": time},
-        observation=walk.steps.chosen(rows).observations(walk.run)[None],
-        action=advice.target[rows][None],
-        first=first[rows][None],
-    )

@@ -22,12 +22,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from fcnet_core import FcnetError
 from fcnet_core.arrays import Array, Mask, Single
@@ -37,19 +37,20 @@ from fcnet_core.policies.registry import ArraySpec
 from fcnet_core.robot import JOINT_NAMES
 
 FORMAT_VERSION = 2
+HIGHEST_RATE = 100_000.0  # [Hz]
 FIRST = ArraySpec((), "bool")
 IDENTITY = ("robot", "joint_names", "control_rate", "arrays")  # what folders that are used together share
 
 
 class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
-    """What holds for every shard of a folder: the robot (or task), its joints' order, the control rate [Hz], a
-    description, and the arrays of a step.
+    """What holds for every shard of a folder: the robot (or task), the control rate [Hz], how the data came about, the
+    joints' order, and the arrays of a step. The defaults are a quadruped's.
     """
 
     robot: str
-    joint_names: tuple[str, ...]
-    control_rate: float
-    description: dict[str, Any]
+    control_rate: Annotated[float, Meta(gt=0, le=HIGHEST_RATE)]
+    description: dict[str, Any] = {}
+    joint_names: tuple[str, ...] = JOINT_NAMES
     arrays: dict[str, ArraySpec] = field(default_factory=lambda: ARRAYS)
 
 
@@ -83,33 +84,34 @@ class Shard:
 
 
 @dataclass(frozen=True)
-class Statistics:
-    """Mean and standard deviation of every entry of the arrays of float32, by name, over all steps."""
+class Spread:
+    """Mean, standard deviation, least and largest value of every entry of an array, over all steps."""
 
-    mean: dict[str, Array]
-    std: dict[str, Array]
+    mean: Array
+    std: Array
+    lowest: Array
+    highest: Array
 
 
 class DatasetWriter:
     """Adds shards to `folder`, one at a time; several processes may write different shards of one folder.
 
-    `description` needs "robot" (name) and "control_rate" [Hz], may name "joint_names", and may hold anything else that
-    JSON can. A folder begun with another description is refused, so a resumed collection cannot mix two recipes.
-    arrays: what a step has, by default what a quadruped's has.
+    The manifest's description may hold anything that JSON can. A folder begun with another manifest is refused, so a
+    resumed collection cannot mix two recipes. shards, steps: how much this writer has written.
     """
 
-    def __init__(
-        self, folder: str | Path, description: dict[str, Any], arrays: Mapping[str, ArraySpec] = ARRAYS
-    ) -> None:
+    def __init__(self, folder: str | Path, manifest: Manifest) -> None:
         self.folder = Path(folder)
-        self.arrays = arrays
-        manifest = _manifest_from_description(description, arrays)
+        self.shards = self.steps = 0
+        self._manifest = msgspec.json.decode(msgspec.json.encode(manifest), type=Manifest)  # as it will be read
+        if "action" not in manifest.arrays:
+            raise FcnetError("a dataset must have the array `action`")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             if (self.folder / "manifest.json").exists():
-                _refuse_other_recipe(self.folder, manifest)
+                _refuse_other_recipe(self.folder, self._manifest)
             else:
-                _write_manifest(self.folder, manifest)
+                _write_manifest(self.folder, self._manifest)
         except OSError as error:
             raise FcnetError(
                 f"data cannot be written to {folder}: {error.strerror}; choose another folder"
@@ -125,11 +127,12 @@ class DatasetWriter:
         Raises FcnetError if the arrays do not fit each other or are not finite, if the shard exists, or if the disk
         is full; shards already written stay as they are.
         """
-        wanted = {**self.arrays, "first": FIRST}
+        specs = self._manifest.arrays
+        wanted = {**specs, "first": FIRST}
         if odd := sorted(wanted.keys() ^ arrays.keys()):
             raise FcnetError(f"shard {index} lacks or has an unknown array {odd[0]}; give {', '.join(wanted)}")
         given = {name: np.ascontiguousarray(arrays[name], dtype=spec.dtype) for name, spec in wanted.items()}
-        _check_shapes(f"shard {index}", given, self.arrays)
+        _check_shapes(f"shard {index}", given, specs)
         if not all(np.isfinite(array).all() for array in given.values()):
             raise FcnetError(f"shard {index} holds a value that is not finite; it was not written")
         if self.has(index):
@@ -145,6 +148,17 @@ class DatasetWriter:
                 f"shard {index} could not be written to {self.folder} ({error.strerror or error}); the shards already"
                 " there are intact: make room and run the same command again to continue"
             ) from error
+        self.shards += 1
+        self.steps += given["first"].size
+
+    def add(self, job: dict[str, Any], **arrays: npt.ArrayLike) -> None:
+        """Write the next shard of a folder that this writer alone fills."""
+        self.write_shard(self.shards, job, **arrays)
+
+    def describe(self, description: dict[str, Any]) -> None:
+        """Rewrite the manifest with how the data came about and how much there is, which validation compares."""
+        facts = {**description, "shards": self.shards, "steps": self.steps}
+        _write_manifest(self.folder, msgspec.structs.replace(self._manifest, description=facts))
 
     def _shard(self, index: int) -> Path:
         return self.folder / f"shard-{index:05d}"
@@ -176,11 +190,10 @@ class Dataset:
         return sum(shard.steps for shard in self.shards)
 
     @cached_property
-    def statistics(self) -> Statistics:
-        """Mean and standard deviation over all steps, computed in float64 one shard at a time."""
+    def statistics(self) -> dict[str, Spread]:
+        """The spread of every array of float32, by name, computed in float64 one shard at a time."""
         names = [name for name, spec in self.manifest.arrays.items() if spec.dtype == "float32"]
-        moments = {name: _moments([shard.arrays[name] for shard in self.shards]) for name in names}
-        return Statistics(*({name: pair[i] for name, pair in moments.items()} for i in (0, 1)))
+        return {name: _spread([shard.arrays[name] for shard in self.shards]) for name in names}
 
 
 def read_manifest(folder: str | Path) -> Manifest:
@@ -198,17 +211,6 @@ def read_manifest(folder: str | Path) -> Manifest:
         raise
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise FcnetError(f"{path} is damaged ({error}); restore it from another copy, or collect again") from error
-
-
-def _manifest_from_description(description: dict[str, Any], arrays: Mapping[str, ArraySpec]) -> Manifest:
-    rest = json.loads(json.dumps(description))
-    for key in ("robot", "control_rate"):
-        if key not in rest:
-            raise FcnetError(f"the description of a dataset must name its {key}")
-    if "action" not in arrays:
-        raise FcnetError("a dataset must have the array `action`")
-    joint_names = tuple(rest.pop("joint_names", JOINT_NAMES))
-    return Manifest(rest.pop("robot"), joint_names, float(rest.pop("control_rate")), rest, dict(arrays))
 
 
 def _refuse_other_recipe(folder: Path, wanted: Manifest) -> None:
@@ -316,10 +318,12 @@ def _open_array(path: Path) -> npt.NDArray[Any]:
     return array
 
 
-def _moments(arrays: list[Single]) -> tuple[Array, Array]:
-    count, total, square = 0, 0.0, 0.0
+def _spread(arrays: list[Single]) -> Spread:
+    count, total, square, lowest, highest = 0, 0.0, 0.0, np.inf, -np.inf
     for array in arrays:
         flat = np.asarray(array, dtype=np.float64).reshape(-1, *array.shape[2:])
         count, total, square = count + len(flat), total + flat.sum(0), square + np.square(flat).sum(0)
+        lowest, highest = np.minimum(lowest, flat.min(0)), np.maximum(highest, flat.max(0))
     mean = np.asarray(total) / count
-    return mean, np.sqrt(np.maximum(np.asarray(square) / count - mean**2, 0.0))
+    std = np.sqrt(np.maximum(np.asarray(square) / count - mean**2, 0.0))
+    return Spread(mean, std, np.asarray(lowest), np.asarray(highest))

@@ -144,7 +144,7 @@ def _check_arrays(config: TrainConfig, data: Dataset) -> None:
 
 def _action_scales(config: TrainConfig, data: Dataset, robot: Robot | None) -> dict[str, Single]:
     """Actions are in units of action_scale around the robot's stand pose, or around the data's mean."""
-    mean = data.statistics.mean["action"] if robot is None else robot.stand_pose
+    mean = data.statistics["action"].mean if robot is None else robot.stand_pose
     return {"action_mean": mean.astype(np.float32), "action_scale": np.full(len(mean), config.action_scale, np.float32)}
 
 

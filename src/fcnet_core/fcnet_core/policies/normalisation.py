@@ -16,7 +16,7 @@ from fcnet_core.arrays import Floats, Single
 from fcnet_core.policies.registry import Spec
 
 if TYPE_CHECKING:
-    from fcnet_core.learning.dataset import Statistics
+    from fcnet_core.learning.dataset import Spread
 
 STD_FLOOR = 1e-2  # added to a standard deviation, so that an entry which hardly moves is not blown up
 COMMAND_STD_FLOOR = 0.05  # a command that the data hardly use would otherwise saturate when it is used
@@ -60,14 +60,14 @@ def scale_shapes(spec: Spec, action: int) -> dict[str, tuple[int, ...]]:
     return shapes | {"action_mean": (action,), "action_scale": (action,)}
 
 
-def observation_scales(statistics: Statistics, spec: Spec, arrays: Spec) -> dict[str, Single]:
+def observation_scales(statistics: Mapping[str, Spread], spec: Spec, arrays: Spec) -> dict[str, Single]:
     """NAME_mean and NAME_std of every normalised array of `spec`, by the statistics of a dataset of `arrays`."""
     scales: dict[str, Single] = {}
     for name, array in spec.items():
         if array.dtype != "float32":
             continue
-        std = statistics.std[name] + STD_FLOOR
+        std = statistics[name].std + STD_FLOOR
         if command := arrays[name].slices().get("command"):
             std[command] = np.maximum(std[command], COMMAND_STD_FLOOR)
-        scales |= {f"{name}_mean": statistics.mean[name].astype(np.float32), f"{name}_std": std.astype(np.float32)}
+        scales |= {f"{name}_mean": statistics[name].mean.astype(np.float32), f"{name}_std": std.astype(np.float32)}
     return scales

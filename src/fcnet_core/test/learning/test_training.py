@@ -13,7 +13,7 @@ import torch
 
 from fcnet_core import FcnetError
 from fcnet_core.learning.config import TrainConfig, with_settings
-from fcnet_core.learning.dataset import Dataset, DatasetWriter
+from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest
 from fcnet_core.learning.imitation import Imitation, prepare, trained_policy
 from fcnet_core.learning.trainer import Progress, load_checkpoint, masked_loss
 from fcnet_core.model_file import load_model, save_model
@@ -57,7 +57,7 @@ def test_a_learnable_behaviour_is_learnt(tiny_config: TrainConfig) -> None:
     assert reports[-1].step == reports[-1].steps == 300
     assert reports[-1].loss < 0.15 * reports[0].loss
     assert reports[-1].held_out_error is not None
-    assert reports[-1].held_out_error < 0.5 * Dataset(run.data.folders).statistics.std["action"].mean()
+    assert reports[-1].held_out_error < 0.5 * Dataset(run.data.folders).statistics["action"].std.mean()
 
 
 def test_huber_loss_learns_too(tiny_config: TrainConfig) -> None:
@@ -152,7 +152,7 @@ def test_a_checkpoint_is_refused_when_the_data_have_grown(
     tiny_config: TrainConfig, tiny_data: Path, tmp_path: Path
 ) -> None:
     prepare(tiny_config).trainer.save(tmp_path / "run.ckpt")
-    writer = DatasetWriter(tiny_data, {"robot": "aliengo", "control_rate": 50.0, "expert": "made up"})
+    writer = DatasetWriter(tiny_data, Manifest("aliengo", 50.0, {"expert": "made up"}))
     writer.write_shard(
         2, {}, observation=np.ones((1, 120, 70)), action=np.ones((1, 120, 12)), first=np.zeros((1, 120), dtype=bool)
     )
@@ -213,7 +213,7 @@ def test_a_model_of_another_shape_is_no_start(tiny_config: TrainConfig) -> None:
 
 def test_data_of_two_robots_are_refused(tiny_config: TrainConfig, tiny_data: Path, tmp_path: Path) -> None:
     zeros = np.zeros((1, 120, 70))
-    writer = DatasetWriter(tmp_path / "a1", {"robot": "a1", "control_rate": 50.0})
+    writer = DatasetWriter(tmp_path / "a1", Manifest("a1", 50.0))
     writer.write_shard(0, {}, observation=zeros, action=zeros[..., :12], first=zeros[..., 0] > 0)
     with pytest.raises(FcnetError, match="their robot differs"):
         prepare(with_settings(tiny_config, data=(str(tiny_data), str(tmp_path / "a1"))))
@@ -239,8 +239,7 @@ def test_the_policy_acts_on_the_robot_as_it_did_in_training(tiny_config: TrainCo
 def test_another_policy_type_trains_on_other_arrays_of_another_task(tiny_config: TrainConfig, tmp_path: Path) -> None:
     """Nothing of the robot is in the trainer: a task without joints, of its own sizes, an array not seen."""
     arrays = {"observation": ArraySpec((5,)), "action": ArraySpec((2,)), "return": ArraySpec(())}
-    description = {"robot": "pendulum", "joint_names": [], "control_rate": 20.0}
-    writer = DatasetWriter(tmp_path / "task", description, arrays)
+    writer = DatasetWriter(tmp_path / "task", Manifest("pendulum", 20.0, joint_names=(), arrays=arrays))
     rng = np.random.default_rng(0)
     seen = rng.normal(size=(4, 100, 5))
     content = {"observation": seen, "action": np.tanh(seen[..., :2]), "return": seen.sum(-1)}

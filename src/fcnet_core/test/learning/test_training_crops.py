@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fcnet_core import FcnetError
-from fcnet_core.learning.dataset import Dataset, DatasetWriter
+from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest
 from fcnet_core.learning.sampler import CropSampler
 
 
@@ -20,7 +20,7 @@ def numbered_data(folder: Path, sequences: int = 10, steps: int = 60, episode: i
     observation[..., 0] = origin + np.arange(sequences)[:, None]
     observation[..., 1] = np.arange(steps)
     observation[..., 2] = first
-    writer = DatasetWriter(folder, {"robot": "aliengo", "control_rate": 50})
+    writer = DatasetWriter(folder, Manifest("aliengo", 50.0))
     writer.write_shard(0, {}, observation=observation, action=np.zeros((sequences, steps, 12)), first=first)
     return folder
 

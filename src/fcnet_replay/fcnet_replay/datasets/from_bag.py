@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ import numpy as np
 from fcnet_core import FcnetError
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.command import CommandShaper
+from fcnet_core.learning.dataset import DatasetWriter, Manifest
 from fcnet_core.robot import Robot, load_robot
 from fcnet_replay.bags.bag import Bag, open_bag
-from fcnet_replay.datasets.combine import NewDataset, new_folder
+from fcnet_replay.datasets.combine import new_folder
 from fcnet_replay.read_run import read_run
 from fcnet_replay.recording_notes import RecordingNotes, read_notes
 from fcnet_replay.run import Run
@@ -29,7 +31,8 @@ LIMIT_SLACK = 1e-3  # [rad] beyond a limit; targets are sent as doubles and limi
 OTHER_ROBOT = 0.1  # share of targets beyond the limits from which on the robot is the wrong one
 UNIT = 0.05  # by which the length of an orientation may differ from 1
 BLOCK = 2**20  # [bytes]
-SHARD_STEPS = 50_000  # a shard is written when it has so many steps: about 17 minutes at 50 Hz
+
+SENT = {"source": "bags", "labels": "the targets that were sent"}
 
 Report = Callable[[str], None]  # gets a sentence on each bag
 
@@ -93,24 +96,69 @@ class Walk:
         }
 
 
-def dataset_from_bags(bags: Sequence[Path], folder: Path, reading: BagReading, report: Report) -> NewDataset:
-    """Write the walking sections of all bags, one bag in memory at a time.
+@dataclass(frozen=True)
+class Labels:
+    """What is learnt from K steps. target (K, 12) [rad]; known (K,): steps that have one; first (K,): steps with which
+    an episode begins; facts: for the manifest; sentence: for the report.
+    """
+
+    target: Array
+    known: Mask
+    first: Mask
+    facts: dict[str, Any] = field(default_factory=dict)
+    sentence: str = ""
+
+
+def sent_targets(walk: Walk) -> Labels:
+    """The targets that were sent, in every episode."""
+    known, first = np.zeros((2, len(walk.steps)), dtype=np.bool_)
+    for part in walk.episodes:
+        known[part] = True
+        first[part.start] = True
+    return Labels(walk.target, known, first)
+
+
+def dataset_from_bags(
+    bags: Sequence[Path],
+    folder: Path,
+    reading: BagReading,
+    report: Report,
+    label: Callable[[Walk], Labels] = sent_targets,
+    description: dict[str, Any] = SENT,
+) -> DatasetWriter:
+    """Write what is learnt from all bags, one bag in memory at a time and each as one sequence.
 
     Raises FcnetError when the bags do not belong together or hold nothing to learn from, and what read_walk raises.
     """
     with new_folder(folder) as partial:
         data, described = None, []
         for walk in read_walks(bags, reading):
-            data = data or NewDataset(partial, walk.robot.name, reading.rate)
-            described.append(walk.provenance)
-            for line in account(walk):
-                report(line)
-            for parts in _shards(walk.episodes):
-                _add(data, walk, parts)
+            data = data or DatasetWriter(partial, Manifest(walk.robot.name, reading.rate))
+            labels = label(walk)
+            described.append(walk.provenance | labels.facts)
+            for line in (*account(walk), labels.sentence):
+                if line:
+                    report(line)
+            _add(data, walk, labels)
         if data is None or not data.steps:
             raise FcnetError(f"{', '.join(map(str, bags))} hold no walking to learn from; {folder} was not written")
-        data.describe({"source": "bags", "labels": "the targets that were sent", "bags": described})
+        data.describe({**description, "bags": described})
     return data
+
+
+def _add(data: DatasetWriter, walk: Walk, labels: Labels) -> None:
+    rows = np.flatnonzero(labels.known)
+    if not len(rows):
+        return
+    steps, first = walk.steps.chosen(rows), (labels.first | np.append(True, ~labels.known[:-1]))[rows]
+    time, bounds = steps.record.target_stamp.tolist(), [*np.flatnonzero(first).tolist(), len(rows)]
+    episodes = [{"steps": end - begin, "begin": time[begin], "end": time[end - 1]} for begin, end in pairwise(bounds)]
+    data.add(
+        {"bag": walk.path.name, "episodes": episodes},
+        observation=steps.observations(walk.run)[None],
+        action=labels.target[rows][None],
+        first=first[None],
+    )
 
 
 def read_walks(bags: Sequence[Path], reading: BagReading) -> Iterator[Walk]:
@@ -234,34 +282,3 @@ def _fingerprint(bag: Bag) -> str:
             while block := content.read(BLOCK):
                 digest.update(block)
     return digest.hexdigest()
-
-
-def _shards(episodes: list[slice]) -> Iterator[list[slice]]:
-    """Episodes in groups of about SHARD_STEPS; a longer one is cut."""
-    group: list[slice] = []
-    steps = 0
-    for episode in episodes:
-        for start in range(episode.start, episode.stop, SHARD_STEPS):
-            part = slice(start, min(start + SHARD_STEPS, episode.stop))
-            if group and steps + part.stop - part.start > SHARD_STEPS:
-                yield group
-                group, steps = [], 0
-            group.append(part)
-            steps += part.stop - part.start
-    if group:
-        yield group
-
-
-def _add(data: NewDataset, walk: Walk, parts: list[slice]) -> None:
-    rows = np.concatenate([np.arange(part.start, part.stop) for part in parts])
-    steps, time = walk.steps.chosen(rows), walk.steps.record.target_stamp
-    episodes = [
-        {"steps": part.stop - part.start, "begin": float(time[part.start]), "end": float(time[part.stop - 1])}
-        for part in parts
-    ]
-    data.add(
-        {"bag": walk.path.name, "episodes": episodes},
-        observation=steps.observations(walk.run)[None],
-        action=walk.target[rows][None],
-        first=np.isin(rows, [part.start for part in parts])[None],
-    )
