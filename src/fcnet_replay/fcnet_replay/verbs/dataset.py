@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
+
+import msgspec
 
 SUMMARY = "make training data from bags; merge, split, describe and check data"
 EPILOG = """
@@ -116,21 +117,13 @@ def _split(args: argparse.Namespace) -> int:
 
 def _stats(args: argparse.Namespace) -> int:
     from fcnet_core.learning.dataset import Dataset
-    from fcnet_core.observation import ARRAYS
-    from fcnet_core.robot import load_robot
-    from fcnet_replay.datasets.summary import drift_lines, drifted, reference, summarise, summary_figures, summary_lines
+    from fcnet_replay.datasets.summary import summarise, summary_lines
 
-    data = Dataset(args.data)
-    robot = load_robot(data.manifest.robot) if data.manifest.arrays == ARRAYS else None
-    summary = summarise(data, robot)
-    other = reference(args.against, summary, data.manifest, robot) if args.against else None
-    drift = drifted(summary, other) if other else []
+    summary = summarise(Dataset(args.data), args.against)
     if args.json:
-        print(json.dumps(summary_figures(data.manifest, summary, other, drift), indent=1, allow_nan=False))
-        return 0
-    print("\n".join(summary_lines(data.manifest, summary, robot, args.entries)))
-    if other:
-        print("\n".join(drift_lines(other, drift)))
+        print(msgspec.json.format(msgspec.json.encode(summary), indent=1).decode())
+    else:
+        print("\n".join(summary_lines(summary, args.entries)))
     return 0
 
 
