@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from fcnet_core.cli import USAGE_ERROR, main
-from fcnet_core.learning.dataset import Dataset, DatasetWriter
+from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest
 from fcnet_core.policies.registry import ArraySpec
 from fcnet_core.robot import load_robot
 from fcnet_core.rotation import projected_gravity
@@ -45,9 +45,8 @@ def sound_arrays(seed: int, sequences: int = 3, steps: int = 40) -> dict[str, np
 
 @pytest.fixture
 def data(tmp_path: Path) -> Callable[..., Path]:
-    def write(name: str = "data", shards: int = 2, robot: str = "aliengo", **facts: Any) -> Path:
-        recipe = {"robot": robot, "control_rate": 50.0, **facts}
-        writer = DatasetWriter(tmp_path / name, recipe)
+    def write(name: str = "data", shards: int = 2, robot: str = "aliengo", rate: float = 50.0, **facts: Any) -> Path:
+        writer = DatasetWriter(tmp_path / name, Manifest(robot, rate, facts))
         for index in range(shards):
             writer.write_shard(index, **sound_arrays(sum(name.encode()) + index), job={"seed": index})
         return tmp_path / name
@@ -124,17 +123,17 @@ BROKEN: dict[str, tuple[Callable[[Path], Any], str]] = {
     "order": (lambda d: replace(d / S / "action.npy", np.asfortranarray), r"action\.npy is in column order"),
     "gravity": (
         lambda d: change(d / S / "observation.npy", (0, 4, 0), 0.9),
-        r"sequence 0, step 4, its group of entries is no direction",
+        r"sequence 0, step 4, gravity is no unit vector",
     ),
-    "angle": (lambda d: change(d / S / "observation.npy", (0, 4, 15), 0.95), r"step 4, joint FR_hip_joint is no sine"),
-    "phase": (lambda d: change(d / S / "observation.npy", (0, 4, 62), 3), r"is no gait phase"),
-    "walk": (lambda d: change(d / S / "observation.npy", (0, 4, 64), 0.5), r"walk flag that is neither 0 nor 1: 0\.5"),
-    "unused": (lambda d: change(d / S / "observation.npy", (0, 4, 69), 1), r"unused command that is not 0: 1"),
+    "angle": (lambda d: change(d / S / "observation.npy", (0, 4, 15), 0.95), r"step 4, FR_hip_joint is no unit vector"),
+    "phase": (lambda d: change(d / S / "observation.npy", (0, 4, 62), 3), r"gait phase is no unit vector.*: 3"),
+    "walk": (lambda d: change(d / S / "observation.npy", (0, 4, 64), 0.5), r"walk flag is neither 0 nor 1: 0\.5"),
+    "unused": (lambda d: change(d / S / "observation.npy", (0, 4, 69), 1), r"unused command is not 0: 1"),
     "first": (lambda d: change(d / S / "first.npy", (1, 0), 0), r"does not begin sequence 1 with an episode's"),
     "job": (lambda d: (d / S / "job.json").write_text("{"), r"shard-00001 is incomplete or damaged"),
     "robot": (lambda d: edit(d / "manifest.json", robot="spot"), r"manifest\.json names the robot 'spot'"),
     "joints": (lambda d: edit(d / "manifest.json", joint_names=["a"]), r"joints in another order than FR_hip_joint"),
-    "rate": (lambda d: edit(d / "manifest.json", control_rate=-1), r"gives the control rate as -1"),
+    "rate": (lambda d: edit(d / "manifest.json", control_rate=-1), r"manifest\.json is damaged .*control_rate"),
     "manifest": (lambda d: (d / "manifest.json").write_text("{"), r"manifest\.json is damaged"),
     "version": (lambda d: edit(d / "manifest.json", format_version=9), r"has data format 9"),
     "promise": (
@@ -185,7 +184,7 @@ def test_what_does_not_belong_together_is_not_merged(data, tmp_path, capsys) -> 
     out = ["-o", str(tmp_path / "all")]
     for other, sentence in (
         (str(data("other", robot="a1")), "their robot differs"),
-        (str(data("rate", control_rate=100.0)), "their control_rate differs"),
+        (str(data("rate", rate=100.0)), "their control_rate differs"),
         (one, "named twice"),
     ):
         assert main(["dataset", "merge", one, other, *out]) == USAGE_ERROR
@@ -197,7 +196,7 @@ def test_what_does_not_belong_together_is_not_merged(data, tmp_path, capsys) -> 
 
 
 def test_merging_data_larger_than_the_memory_it_may_use(data, tmp_path) -> None:
-    writer = DatasetWriter(tmp_path / "large", {"robot": "aliengo", "control_rate": 50.0})
+    writer = DatasetWriter(tmp_path / "large", Manifest("aliengo", 50.0))
     arrays = sound_arrays(0, sequences=32, steps=700)
     for index in range(12):
         writer.write_shard(index, **arrays, job={})
@@ -244,7 +243,7 @@ def pieces(folder: Path) -> list[np.ndarray[Any, Any]]:
 
 
 def test_one_episode_cannot_be_split(tmp_path, capsys) -> None:
-    writer = DatasetWriter(tmp_path / "one", {"robot": "aliengo", "control_rate": 50.0})
+    writer = DatasetWriter(tmp_path / "one", Manifest("aliengo", 50.0))
     writer.write_shard(0, **sound_arrays(0, sequences=1, steps=20), job={})
     assert main(["dataset", "split", str(tmp_path / "one"), "-o", str(tmp_path / "parts")]) == USAGE_ERROR
     assert "one episode only" in capsys.readouterr().err
@@ -305,7 +304,7 @@ def test_data_of_another_task_are_joined_divided_described_and_checked(tmp_path,
     first = np.zeros(steps, dtype=bool)
     first[:, ::10] = True
     for name in ("one", "two"):
-        writer = DatasetWriter(tmp_path / name, {"robot": "hopper", "control_rate": 125.0}, HOPPER)
+        writer = DatasetWriter(tmp_path / name, Manifest("hopper", 125.0, joint_names=(), arrays=HOPPER))
         writer.write_shard(0, {}, **arrays, first=first)
     folders = [str(tmp_path / name) for name in ("one", "two")]
     assert main(["dataset", "merge", *folders, "-o", str(tmp_path / "all")]) == 0
