@@ -14,7 +14,8 @@ from fcnet_ros.state import StateReceiver
 FRESH = 0.0003  # [s] a state younger than this at the deadline is used at once
 LONGEST_WAIT = 0.005  # [s] or half a period; how long a cycle waits for a younger one, a period at 200 Hz
 STALLED_PERIODS = 3  # a loop that was late by more, and by more than the longest age of a state, stood still
-DAMPING_MESSAGES = 3  # sent at the end, in case one is lost
+DAMPING_MESSAGES = 3  # sent at the end, a period apart: a process that ends at once takes with it what is not delivered
+ACKNOWLEDGE_TIMEOUT = 0.5  # [s]
 
 
 class ControlLoop:
@@ -62,6 +63,8 @@ class ControlLoop:
         finally:
             for _ in range(DAMPING_MESSAGES):
                 self._publisher.publish(None)
+                time.sleep(self._period)
+            self._publisher.wait_until_received(ACKNOWLEDGE_TIMEOUT)
             self._on_change()
 
     def _run_cycles(self) -> None:

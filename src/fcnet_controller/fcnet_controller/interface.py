@@ -12,6 +12,7 @@ from typing import Any
 
 from builtin_interfaces.msg import Time as TimeMessage
 from geometry_msgs.msg import Pose, Twist, TwistStamped
+from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.subscription import Subscription
@@ -125,6 +126,10 @@ class TargetPublisher:
         self._message.header.stamp = self._clock.now().to_msg() if stamp is None else stamp
         self.publishers[0].publish(self._message)
         self._previous_stamp, self._stamp = self._stamp, seconds(self._message.header.stamp)
+
+    def wait_until_received(self, timeout: float) -> None:
+        """Return when every reliable subscriber has the targets that were sent, or after `timeout` [s]."""
+        self.publishers[0].wait_for_all_acked(Duration(seconds=timeout))
 
     def publish_step(self, step: PolicyStep) -> None:
         """Publish what led to the targets just sent."""
