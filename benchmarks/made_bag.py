@@ -16,8 +16,8 @@ from rosbags.typesys import Stores, get_typestore
 from fcnet_core.command import CommandShaper
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.observation import PolicyStep, assemble_observation
+from fcnet_core.policy import load_policy
 from fcnet_core.robot import JOINT_NAMES, Robot
-from fcnet_core.runtime import load_policy
 
 Array = npt.NDArray[np.float64]
 TYPES = get_typestore(Stores.ROS2_JAZZY)

@@ -27,11 +27,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from fcnet_core.model_file import PolicyModel, card_for_robot, load_model
-from fcnet_core.policies.fcnet import config as spectral
-from fcnet_core.policies.fcnet.numba_step import NumbaStep
-from fcnet_core.policy import Policy
+from fcnet_core.policies.fcnet import FCNetConfig, spectral
+from fcnet_core.policy import Policy, load_policy
 from fcnet_core.robot import load_robot
-from fcnet_core.runtime import LoadedPolicy, load_policy
 
 AGREEMENT = 1e-4  # rad; the eager form's float32 state drifts
 Array = npt.NDArray[np.float32]
@@ -98,7 +96,6 @@ RUNTIMES: dict[str, Callable[[PolicyModel], Policy]] = {
     REFERENCE: EagerPolicy,
     "NumPy": lambda model: load_policy(model, "numpy"),
     "ONNX Runtime": lambda model: load_policy(model, "onnx"),
-    "numba, FIR": lambda model: LoadedPolicy(model, NumbaStep(model, "fir")),
     "numba": lambda model: load_policy(model, "numba"),
 }
 
@@ -133,7 +130,7 @@ def measure(policy: Policy, observations: Array, period: float) -> list[float]:
 
 def random_model() -> PolicyModel:
     """A model in the legged configuration with seeded random weights."""
-    config, rng = spectral.FCNetConfig(), np.random.default_rng(1)
+    config, rng = FCNetConfig(), np.random.default_rng(1)
     weights = {name: rng.normal(0, 0.05, size).astype(np.float32) for name, size in config.weight_shapes().items()}
     ones, zeros = np.ones(70, dtype=np.float32), np.zeros(70, dtype=np.float32)
     scales = {"observation_mean": zeros, "observation_std": ones, "action_mean": zeros[:12], "action_scale": ones[:12]}

@@ -17,8 +17,8 @@ import numpy.typing as npt
 import fcnet_core
 from fcnet_core.command import CommandShaper
 from fcnet_core.observation import assemble_observation
+from fcnet_core.policy import load_policy
 from fcnet_core.robot import SETPOINT_FIELDS, Robot, load_robot
-from fcnet_core.runtime import load_policy
 from quadruped_sim.simulation import CONTROL_PERIOD, Simulation
 from quadruped_sim.terrain import named_terrain
 

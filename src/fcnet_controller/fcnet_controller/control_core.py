@@ -16,9 +16,8 @@ from fcnet_core.control_clock import LatencyRing
 from fcnet_core.limiter import JointLimiter
 from fcnet_core.model_file import PolicyModel, check_robot, load_model
 from fcnet_core.observation import NonFiniteObservation, PolicyStep
-from fcnet_core.policy import Policy, Walking
+from fcnet_core.policy import Policy, Walking, load_policy
 from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS, Robot, Safety, load_robot
-from fcnet_core.runtime import load_policy
 from fcnet_ros.state import StateBuffer
 
 EMERGENCY_STOP = "emergency stop"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 import fcnet_core
-from fcnet_core.runtime import RuntimeName
+from fcnet_core.policy import RuntimeName
 from fcnet_ros.parameters import parameter
 from fcnet_ros.recorder_gate import DESCRIPTION, LONGEST_TIMEOUT
 

@@ -11,7 +11,7 @@ from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
 from fcnet_core.model_file import PolicyModel, card_for_robot, save_model
-from fcnet_core.policies.fcnet.config import FCNetConfig
+from fcnet_core.policies.fcnet import FCNetConfig
 from fcnet_core.robot import JOINT_NAMES, load_robot
 from fcnet_ros.testing import Client, Process, own_domain
 

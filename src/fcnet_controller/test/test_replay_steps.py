@@ -22,8 +22,8 @@ from fcnet_controller.replay.bag import read_replay_bag
 from fcnet_controller.replay.core import ReplayCore, StepReplay
 from fcnet_core.limiter import JointLimiter
 from fcnet_core.observation import PolicyStep, assemble_observation
+from fcnet_core.policy import load_policy
 from fcnet_core.robot import JOINT_NAMES
-from fcnet_core.runtime import load_policy
 from fcnet_replay.errors import ReplayError
 from fcnet_replay.policy_replay import walk_over_states
 from fcnet_ros.state import seconds

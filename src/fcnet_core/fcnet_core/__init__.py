@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fcnet_core.model_file import load_model as load_model
-    from fcnet_core.runtime import load_policy as load_policy
+    from fcnet_core.policy import load_policy as load_policy
 
 
 class FcnetError(ValueError):
     """Something that the user gave or wants cannot be used; the message is one sentence that says what to do."""
 
 
-_LAZY = {"load_policy": "fcnet_core.runtime", "load_model": "fcnet_core.model_file"}
+_LAZY = {"load_policy": "fcnet_core.policy", "load_model": "fcnet_core.model_file"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,11 +1,39 @@
-"""Names of array types, for the whole package."""
+"""Arrays: the names of their types, and what the named arrays of a control step look like."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, Literal
+
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 Array = npt.NDArray[np.float64]
 Single = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.floating]
 Mask = npt.NDArray[np.bool_]
+Observation = npt.NDArray[Any] | Mapping[str, npt.NDArray[Any]]  # the array itself where a policy sees but one
+
+
+class ArraySpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One named array of a control step: its shape and type, and names of consecutive entries of a vector.
+
+    Arrays of float32 are normalised before a network sees them; images of uint8 are passed as they are.
+    """
+
+    shape: tuple[int, ...]
+    dtype: Literal["float32", "uint8", "bool"] = "float32"
+    parts: dict[str, int] = {}
+
+    def slices(self) -> dict[str, slice]:
+        """Where each of the named parts is in the vector."""
+        ends = {}
+        start = 0
+        for name, size in self.parts.items():
+            ends[name] = slice(start, start + size)
+            start += size
+        return ends
+
+
+Spec = Mapping[str, ArraySpec]

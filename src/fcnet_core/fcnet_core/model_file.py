@@ -27,8 +27,8 @@ from fcnet_core import FcnetError
 from fcnet_core.arrays import Single
 from fcnet_core.files import write_whole
 from fcnet_core.observation import OBSERVATION_SIZE
+from fcnet_core.policies import PolicyConfig, policy_type, policy_type_of
 from fcnet_core.policies.normalisation import Normalisation, scale_shapes
-from fcnet_core.policies.registry import PolicyConfig, policy_type, policy_type_of
 from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS, CommandRange, Gait, Robot
 
 FORMAT_VERSION: Literal[1] = 1

@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fcnet_core import FcnetError
-from fcnet_core.arrays import Array, Single
+from fcnet_core.arrays import Array, ArraySpec, Single
 from fcnet_core.command import COMMAND_SIZE
-from fcnet_core.policies.registry import ArraySpec
 from fcnet_core.rotation import projected_gravity
 
 

@@ -1,18 +1,27 @@
-"""The policy interface, and the runner that asks a policy at the rate it was trained for."""
+"""Policies: loading one of any type to step, for one robot, for many or over a recording, and asking it at its rate."""
 
 from __future__ import annotations
 
+import importlib.util
 import time
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal, Protocol, cast, get_args
 
 import numpy as np
+import numpy.typing as npt
 
-from fcnet_core.arrays import Array, Single
+from fcnet_core import FcnetError
+from fcnet_core.arrays import Array, Floats, Mask, Observation, Single
 from fcnet_core.command import CommandShaper
-from fcnet_core.model_file import PolicyModel
-from fcnet_core.observation import MeasuredState, assemble_observation
+from fcnet_core.model_file import PolicyModel, load_model
+from fcnet_core.observation import MeasuredState, assemble_observation, finite_observation
+from fcnet_core.policies import policy_type
+from fcnet_core.policies.normalisation import Units
 
+RuntimeName = Literal["auto", "numba", "numpy", "onnx"]
+AnyObservation = npt.ArrayLike | Mapping[str, npt.ArrayLike]  # the array itself where a policy sees but one
+LIBRARIES = {"numba": ("numba",), "onnx": ("onnx", "onnxruntime")}
 REST = 1e-3  # [m/s, rad/s, m, rad] a setpoint below this is zero
 
 
@@ -31,12 +40,195 @@ class Policy(Protocol):
         """
 
 
+class Runtime(Protocol):
+    """One step of an architecture, with a memory of its own. Observations are checked before."""
+
+    def reset(self, mask: Mask | None = None) -> None:
+        """Forget the past of the robots in `mask` (batch,); of all, or of the only one, without a mask."""
+
+    def step(self, observation: Any) -> Single:
+        """The action for a finite observation of the right shape, in an array that belongs to the caller."""
+
+
+class NetworkStep(Protocol):
+    """What every architecture provides in NumPy: its network, made of a PolicyModel, the number of robots and the type
+    of floats, with a memory of each robot's past.
+    """
+
+    def reset(self, chosen: Mask | slice) -> None:
+        """Forget the past of the chosen robots."""
+
+    def step(self, x: Any) -> Floats:
+        """Normalised actions (B, action) for normalised observations (B, ...)."""
+
+
+class NumpyRuntime:
+    """A Runtime in NumPy: for one robot in float64, as the reference of all others; for a batch in float32."""
+
+    def __init__(self, model: PolicyModel, batch: int | None = None) -> None:
+        kind, self._units, self._single = policy_type(model.card.policy_type), model.normalisation, batch is None
+        dtype = np.float64 if batch is None else np.float32
+        self.network: NetworkStep = kind.part(kind.step)(model, 1 if batch is None else batch, dtype)
+
+    def reset(self, mask: Mask | None = None) -> None:
+        """See Runtime."""
+        self.network.reset(slice(None) if mask is None else mask)
+
+    def step(self, observation: Observation) -> Single:
+        """See Runtime."""
+        seen = self._units.inputs(_rows(observation, None) if self._single else observation)
+        actions = self._units.action(self.network.step(seen)).astype(np.float32)
+        return actions[0] if self._single else actions
+
+
+class CompiledRuntime:
+    """A Runtime of one robot in compiled code, which releases the interpreter while it steps.
+
+    step: called with observation, action (which it writes), the number of steps since the reset, Units, weights and
+    memory. memory: a named tuple of arrays, all zero after a reset. Making one compiles the step, some seconds the
+    first time on a machine and cached after that.
+    """
+
+    def __init__(self, model: PolicyModel, step: Callable[..., None], weights: Any, memory: Any) -> None:
+        config = model.card.config
+        self.memory = memory
+        self._units = Units(**model.scales, clip=np.float32(model.card.observation_clip))
+        self._step, self._weights, self._action = step, weights, config.action
+        self._count = 0
+        self.step(np.zeros(config.observation, dtype=np.float32))
+        self.reset()
+
+    def reset(self, mask: Mask | None = None) -> None:
+        """See Runtime."""
+        for array in self.memory:
+            array[...] = 0
+        self._count = 0
+
+    def step(self, observation: Single) -> Single:
+        """See Runtime."""
+        action = np.empty(self._action, dtype=np.float32)
+        self._step(observation, action, self._count, self._units, self._weights, self.memory)
+        self._count += 1
+        return action
+
+
+class LoadedPolicy:
+    """A Policy made of a model, for one robot, or for `batch` robots with a leading axis."""
+
+    def __init__(self, model: PolicyModel, runtime: Runtime, batch: int | None = None) -> None:
+        self.model = model
+        self.batch = batch
+        self.runtime = runtime
+        self._checks = _Checks(model, () if batch is None else (batch,))
+        self._interval = model.card.reset_interval
+        self._steps = np.zeros(() if batch is None else batch, dtype=np.int64)  # since the reset of each robot
+
+    def reset(self, mask: Mask | None = None) -> None:
+        """Forget every past observation: of the robots in `mask` (batch,), or of all."""
+        self.runtime.reset(mask)
+        self._steps[... if mask is None else mask] = 0
+
+    def step(self, observation: AnyObservation) -> Single:
+        """See Policy."""
+        checked = self._checks.of(observation)
+        if self._interval is not None:
+            full = self._steps == self._interval
+            if full.any():
+                self.reset(None if self.batch is None else full)
+            self._steps += 1
+        return self.runtime.step(checked)
+
+    def warm_up(self, steps: int = 20) -> None:
+        """Let the first steps, which compile and fill caches, happen before anything depends on them; then reset."""
+        nothing = self._checks.zeros()
+        for _ in range(steps):
+            self.step(nothing)
+        self.reset()
+
+
+class SequencePolicy:
+    """Gives the actions that any runtime of the model gives step by step, with all observations known beforehand."""
+
+    def __init__(self, model: PolicyModel) -> None:
+        kind = policy_type(model.card.policy_type)
+        self.model = model
+        self._run = kind.part(kind.sequence)(model).run
+
+    def actions(self, observations: AnyObservation) -> Single:
+        """Actions (T, action) for observations (T, ...), the first one after a reset.
+
+        Raises NonFiniteObservation when an entry is NaN or infinite.
+        """
+        arrays = observations.values() if isinstance(observations, Mapping) else [observations]
+        steps = min(len(np.asarray(array)) for array in arrays)
+        seen = self.model.normalisation.inputs(_Checks(self.model, (steps,)).of(observations))
+        length = self.model.card.reset_interval or max(steps, 1)
+        outputs = [self._run(_rows(seen, slice(start, start + length))) for start in range(0, steps, length)]
+        empty = np.empty((0, self.model.card.config.action), dtype=np.float32)
+        return self.model.normalisation.action(np.concatenate([empty, *outputs])).astype(np.float32)
+
+
+class _Checks:
+    """Observations are finite and of the right shape, or they reach no memory."""
+
+    def __init__(self, model: PolicyModel, leading: tuple[int, ...]) -> None:
+        spec = model.card.config.observation_spec
+        self._arrays = {name: ((*leading, *array.shape), np.dtype(array.dtype)) for name, array in spec.items()}
+        self._only = next(iter(self._arrays.values())) if len(self._arrays) == 1 else None
+
+    def zeros(self) -> Observation:
+        arrays = {name: np.zeros(shape, dtype) for name, (shape, dtype) in self._arrays.items()}
+        return arrays if self._only is None else next(iter(arrays.values()))
+
+    def of(self, observation: AnyObservation) -> Observation:
+        if self._only is not None:
+            return finite_observation(cast(npt.ArrayLike, observation), *self._only)
+        if not isinstance(observation, Mapping) or observation.keys() != self._arrays.keys():
+            raise ValueError(f"the policy expects a mapping with the observations {', '.join(self._arrays)}")
+        return {name: finite_observation(observation[name], *kind) for name, kind in self._arrays.items()}
+
+
+def _rows(observation: Observation, chosen: slice | None) -> Observation:
+    """The chosen rows of every array; None adds an axis of one row."""
+    if isinstance(observation, Mapping):
+        return {name: array[chosen] for name, array in observation.items()}
+    return observation[chosen]
+
+
+def load_policy(
+    source: str | Path | PolicyModel, runtime: RuntimeName | str = "auto", batch: int | None = None
+) -> LoadedPolicy:
+    """A policy, ready to step, from a model file or a loaded model, for one robot or for `batch` robots.
+
+    runtime: for one robot; "auto" takes numba where it is installed and NumPy elsewhere, "onnx" needs onnx and
+    onnxruntime. Raises FcnetError for a file or a runtime that cannot be used.
+    """
+    if runtime not in get_args(RuntimeName):
+        raise FcnetError(f"there is no runtime {runtime!r}; choose one of {', '.join(get_args(RuntimeName))}")
+    model = source if isinstance(source, PolicyModel) else load_model(source)
+    kind = policy_type(model.card.policy_type)
+    if runtime == "auto":
+        runtime = "numba" if kind.numba and importlib.util.find_spec("numba") else "numpy"
+    if runtime not in kind.runtimes:
+        raise FcnetError(f"{model.card.policy_type} policies have no runtime {runtime!r}; choose 'numpy'")
+    if batch is not None or runtime == "numpy":
+        return LoadedPolicy(model, NumpyRuntime(model, batch), batch)
+    for library in LIBRARIES[runtime]:
+        if importlib.util.find_spec(library) is None:
+            raise FcnetError(f"runtime {runtime!r} needs {library}; install it or choose runtime 'numpy'")
+    if runtime == "numba":
+        return LoadedPolicy(model, CompiledRuntime(model, *kind.part(kind.numba)(model)))
+    from fcnet_core.policies.onnx_graph import OnnxStep
+
+    return LoadedPolicy(model, OnnxStep(model))
+
+
 class Walking:
     """Asks the policy for targets at the rate it was trained for; in control cycles between, its last targets hold.
     The controller, the replay of bags and the playback of recordings all step policies through this one class.
 
     Holding, not interpolating, is what the policy has learnt with. Raises ValueError when `control_rate` [Hz] is not a
-    whole multiple of the model's. `on_step` is told how long each step of the policy took [s].
+    whole multiple of the model's. `on_step` is called with how long each step of the policy took [s].
     """
 
     def __init__(
@@ -58,7 +250,7 @@ class Walking:
         self._countdown = 0
         self._on_step = on_step
         self.steps = 0  # of the policy since it began
-        self._command: Array = self._shaper.command()[0]
+        self.command: Array = self._shaper.command()[0]  # (16,) that the policy sees next, or saw last
         self._target: Array = np.zeros(model.card.config.action)
 
     @property
@@ -66,27 +258,22 @@ class Walking:
         """Whether the setpoints are zero and no foot is on its way."""
         return not self._shaper.clock.walking[0] and bool((np.abs(self._shaper.setpoint) < REST).all())
 
-    @property
-    def command(self) -> Array:
-        """The command vector (16,) that the policy sees next, or saw last."""
-        return self._command
-
     def begin(self) -> None:
         """Start cold: nothing remembered, no command, the gait clock at rest."""
         self._policy.reset()
         self._shaper.reset()
-        self._command = self._shaper.command()[0]
+        self.command = self._shaper.command()[0]
         self._countdown = 0
         self.steps = 0
 
     def take_command(self, wanted: Array) -> None:
         """Move on towards setpoints (9,), once before every control cycle."""
         if self._countdown == 0:
-            self._command = self._shaper.step(wanted)[0]
+            self.command = self._shaper.step(wanted)[0]
 
     def repeat_command(self, command: Array) -> None:
         """In place of `take_command`: ask the policy in the next control cycle, with a recorded command (16,)."""
-        self._command, self._countdown = command, 0
+        self.command, self._countdown = command, 0
 
     def targets(self, state: MeasuredState, last_sent: Array) -> Array:
         """Position targets (12,) [rad] for this control cycle; last_sent: the targets sent before (12,) [rad].
@@ -106,7 +293,7 @@ class Walking:
             state.joint_position,
             state.joint_velocity,
             last_sent,
-            self._command,
+            self.command,
         )
         started = time.perf_counter()
         action = self._policy.step(observation)

@@ -13,7 +13,7 @@ from hypothesis import settings
 from msgspec import structs
 
 from fcnet_core.model_file import PolicyModel, card_for_robot
-from fcnet_core.policies.fcnet.config import FCNetConfig
+from fcnet_core.policies.fcnet import FCNetConfig
 from fcnet_core.robot import load_robot
 
 DATA = Path(__file__).parent / "data"

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from fcnet_core import FcnetError
+from fcnet_core.arrays import ArraySpec
 from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest
-from fcnet_core.policies.registry import ArraySpec
 from fcnet_core.robot import JOINT_NAMES
 
 RECIPE = Manifest("aliengo", 50.0, {"expert": "trot"})

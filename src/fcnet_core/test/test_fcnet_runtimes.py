@@ -8,10 +8,7 @@ import numpy as np
 import pytest
 
 from fcnet_core.model_file import PolicyModel
-from fcnet_core.policies.fcnet.numba_step import NumbaStep
-from fcnet_core.policies.fcnet.numpy_step import NumpyStep
-from fcnet_core.policy import Policy
-from fcnet_core.runtime import LoadedPolicy, load_policy
+from fcnet_core.policy import LoadedPolicy, Policy, load_policy
 
 
 class OneOfThree:
@@ -28,10 +25,8 @@ class OneOfThree:
 
 
 RUNTIMES: dict[str, Callable[[PolicyModel], Policy]] = {
-    "numba sdft": lambda model: load_policy(model, "numba"),
-    "numba fir": lambda model: LoadedPolicy(model, NumbaStep(model, "fir")),
-    "numpy sdft": lambda model: load_policy(model, "numpy"),
-    "numpy fir": lambda model: LoadedPolicy(model, NumpyStep(model, "fir")),
+    "numba": lambda model: load_policy(model, "numba"),
+    "numpy": lambda model: load_policy(model, "numpy"),
     "onnx": lambda model: load_policy(model, "onnx"),
     "batched": OneOfThree,
 }
@@ -42,11 +37,14 @@ def run(policy: Policy, observations: np.ndarray) -> np.ndarray:
     return np.stack([policy.step(observation) for observation in observations])
 
 
-def spectra(policy: NumbaStep | NumpyStep) -> np.ndarray:
+def numba_spectra(policy: LoadedPolicy) -> np.ndarray:
     """Spectral states (L, m, d), complex."""
-    if isinstance(policy, NumpyStep):
-        return policy.memory.state
-    return policy.memory.spectrum[:, 0] + 1j * policy.memory.spectrum[:, 1]
+    spectrum = policy.runtime.memory.spectrum
+    return spectrum[:, 0] + 1j * spectrum[:, 1]
+
+
+def numpy_spectra(policy: LoadedPolicy) -> np.ndarray:
+    return policy.runtime.network.memory.spectrum[:, 0]
 
 
 def noise(model: PolicyModel, steps: int, seed: int = 0) -> np.ndarray:
@@ -62,10 +60,10 @@ def test_the_outputs_are_those_of_the_published_network_far_beyond_its_window(ma
         np.testing.assert_allclose(run(policy, observations), outputs, atol=3e-6, rtol=0)
 
 
-@pytest.mark.parametrize("make", [NumbaStep, NumpyStep])
-def test_the_spectra_are_those_of_the_published_network(make, golden) -> None:
+@pytest.mark.parametrize(("runtime", "spectra"), [("numba", numba_spectra), ("numpy", numpy_spectra)])
+def test_the_spectra_are_those_of_the_published_network(runtime, spectra, golden) -> None:
     for sequence, observations in enumerate(golden.observation):
-        policy = make(golden.model)
+        policy = load_policy(golden.model, runtime)
         for step, observation in enumerate(observations, start=1):
             policy.step(observation)
             if step in golden.spectra:

@@ -10,9 +10,7 @@ import pytest
 
 from fcnet_core import FcnetError
 from fcnet_core.model_file import save_model
-from fcnet_core.policies.fcnet.numba_step import NumbaStep
-from fcnet_core.policies.fcnet.numpy_step import NumpyStep
-from fcnet_core.runtime import load_policy
+from fcnet_core.policy import CompiledRuntime, NumpyRuntime, load_policy
 
 TORCH_FREE = """
 import sys
@@ -34,9 +32,9 @@ def test_every_runtime_loads_the_same_file(runtime, small, tmp_path) -> None:
 
 
 def test_auto_is_numba_where_it_is_installed_and_numpy_elsewhere(small, monkeypatch) -> None:
-    assert isinstance(load_policy(small.model)._runtime, NumbaStep)
+    assert isinstance(load_policy(small.model).runtime, CompiledRuntime)
     monkeypatch.setitem(sys.modules, "numba", None)
-    assert isinstance(load_policy(small.model)._runtime, NumpyStep)
+    assert isinstance(load_policy(small.model).runtime, NumpyRuntime)
 
 
 def test_a_runtime_whose_library_is_missing_is_one_sentence(small, monkeypatch) -> None:
@@ -50,7 +48,7 @@ def test_an_unknown_runtime_is_one_sentence(small) -> None:
         load_policy(small.model, "tensorrt")
 
 
-def test_a_missing_file_is_told_before_anything_is_compiled(tmp_path) -> None:
+def test_a_missing_file_is_refused_before_anything_is_compiled(tmp_path) -> None:
     with pytest.raises(FcnetError, match="there is no model file"):
         load_policy(tmp_path / "nothing.safetensors")
 

@@ -15,8 +15,8 @@ from msgspec import structs, to_builtins
 import fcnet_core
 from fcnet_core import FcnetError
 from fcnet_core.model_file import FORMAT_VERSION, METADATA_ENTRY, PolicyModel, check_robot, load_model, save_model
+from fcnet_core.policy import load_policy
 from fcnet_core.robot import load_robot
-from fcnet_core.runtime import load_policy
 
 MODELS = Path(fcnet_core.__file__).parent / "models"
 

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from fcnet_core.policies.fcnet import config as spectral
+from fcnet_core.policies.fcnet import FCNetConfig, spectral
 from fcnet_core.policies.fcnet import network as network_module
-from fcnet_core.policies.fcnet.config import FCNetConfig
 from fcnet_core.policies.fcnet.network import (
     DirectFilter,
     FourierControllerNetwork,
@@ -81,7 +80,7 @@ def test_a_sequence_longer_than_the_window_slides_as_the_published_recurrent_for
 def test_the_kernel_is_that_of_the_mathematics() -> None:
     torch.manual_seed(1)
     layer = FourierControllerNetwork(FCNetConfig(layers=1)).double().fourier_layers[0]
-    expected = spectral.kernel(layer.csc.weights.detach().numpy(), 64)
+    expected = spectral.kernel(spectral.folded_weights(layer.csc.weights.detach().numpy(), 64), 64)
     np.testing.assert_allclose(layer.csc.kernel().detach().numpy(), expected, atol=1e-12)
 
 

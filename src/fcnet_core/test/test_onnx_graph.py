@@ -9,14 +9,16 @@ import onnxruntime
 import pytest
 
 from fcnet_core.model_file import METADATA_ENTRY
-from fcnet_core.policies.fcnet.onnx import INPUTS, OUTPUTS, onnx_graph
-from fcnet_core.policies.onnx_graph import OPSET
-from fcnet_core.runtime import load_policy
+from fcnet_core.policies.onnx_graph import OPSET, onnx_graph
+from fcnet_core.policy import load_policy
+
+INPUTS = ("observation", "oldest", "spectrum_real", "spectrum_imaginary")
+OUTPUTS = ("action", "newest", "next_spectrum_real", "next_spectrum_imaginary")
 
 
 @pytest.mark.parametrize("batch", [1, 4])
 def test_a_foreign_caller_runs_any_number_of_robots(small, batch) -> None:
-    session = onnxruntime.InferenceSession(onnx_graph(small.model).SerializeToString())
+    session = onnxruntime.InferenceSession(onnx_graph(small.model)[0].SerializeToString())
     shape = small.model.card.config
     reference = load_policy(small.model, batch=batch)
     rows = [np.zeros((shape.layers, batch, shape.hidden), dtype=np.float32)] * shape.window
@@ -29,7 +31,7 @@ def test_a_foreign_caller_runs_any_number_of_robots(small, batch) -> None:
 
 
 def test_the_file_carries_the_card_and_standard_operators_alone(small) -> None:
-    proto = onnx_graph(small.model)
+    proto, _ = onnx_graph(small.model)
     metadata = {entry.key: entry.value for entry in proto.metadata_props}
     assert json.loads(metadata[METADATA_ENTRY])["joint_names"] == list(small.model.card.joint_names)
     assert metadata["fingerprint"] == small.model.fingerprint

@@ -12,9 +12,9 @@ from msgspec import structs
 
 from fcnet_core.model_file import PolicyModel, card_for_robot, load_model, save_model
 from fcnet_core.observation import NonFiniteObservation
-from fcnet_core.policies.registry import policy_type, policy_type_names
+from fcnet_core.policies import policy_type, policy_type_names
+from fcnet_core.policy import SequencePolicy, load_policy
 from fcnet_core.robot import load_robot
-from fcnet_core.runtime import SequencePolicy, load_policy
 
 BATCH = 4
 TOLERANCE = 2e-6  # rad, between float32 forms of one policy

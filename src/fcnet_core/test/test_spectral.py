@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fcnet_core.policies.fcnet import config as spectral
-from fcnet_core.policies.fcnet.config import FCNetConfig
-from fcnet_core.policies.registry import policy_type
+from fcnet_core.policies import policy_type
+from fcnet_core.policies.fcnet import FCNetConfig, spectral
 
 DATA = Path(__file__).parent / "data"
 SIZES = [(64, 10), (20, 5), (7, 4), (8, 4), (1, 1), (2, 1)]
@@ -32,15 +31,15 @@ def test_filter_sliding_dft_and_the_papers_definition_agree(window, modes) -> No
     weights, x = rng.standard_normal((modes, modes, 3, 2)), rng.standard_normal((3 * window + 2, 3))
     padded = np.concatenate([np.zeros((window, 3)), x])
     rotation = np.exp(2j * np.pi * np.arange(modes) / window)[:, None]
-    spectrum, h = np.zeros((modes, 3), dtype=complex), spectral.kernel(weights, window)
+    folded = spectral.folded_weights(weights, window)
+    spectrum, h = np.zeros((modes, 3), dtype=complex), spectral.kernel(folded, window)
     for step in range(len(x)):
         past = padded[step + 1 : step + 1 + window]
         spectrum = rotation * (spectrum + x[step] - padded[step])
         np.testing.assert_allclose(spectrum, np.fft.fft(past, axis=0)[:modes], atol=1e-10)
         mixed = np.einsum("kd,kld->ld", spectrum, weights[..., 0] + 1j * weights[..., 1])
         expected = (spectral.inverse_dft_last(window, modes) @ mixed).real
-        folded = np.einsum("kd,kd->d", spectral.folded_weights(weights, window), spectrum).real
-        np.testing.assert_allclose(folded, expected, atol=1e-10)
+        np.testing.assert_allclose(np.einsum("kd,kd->d", folded, spectrum).real, expected, atol=1e-10)
         np.testing.assert_allclose(np.einsum("td,td->d", h, past[::-1]), expected, atol=1e-10)
 
 

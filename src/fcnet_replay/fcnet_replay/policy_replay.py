@@ -11,9 +11,8 @@ from fcnet_core.arrays import Array, Mask
 from fcnet_core.command import CommandShaper
 from fcnet_core.limiter import JointLimiter
 from fcnet_core.model_file import PolicyModel
-from fcnet_core.policy import Policy, Walking
+from fcnet_core.policy import Policy, SequencePolicy, Walking, load_policy
 from fcnet_core.robot import JOINT_NAMES, Robot
-from fcnet_core.runtime import SequencePolicy, load_policy
 from fcnet_replay.run import NO_TARGETS, STALE, Rows, Run, newest, same
 from fcnet_replay.steps import Steps, extract_steps
 

@@ -15,8 +15,8 @@ import pytest
 from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.learning.dataset import Dataset
 from fcnet_core.model_file import PolicyModel, load_model
+from fcnet_core.policy import SequencePolicy
 from fcnet_core.robot import load_robot
-from fcnet_core.runtime import SequencePolicy
 from fcnet_replay.bags.bag import open_bag
 from fcnet_replay.datasets.from_bag import BagReading, read_walk
 from fcnet_replay.datasets.validation import faults

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fcnet_core.arrays import ArraySpec
 from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest
-from fcnet_core.policies.registry import ArraySpec
 from fcnet_core.robot import load_robot
 from fcnet_core.rotation import projected_gravity
 from fcnet_replay.datasets.validation import faults

@@ -15,8 +15,8 @@ from fcnet_core.arrays import Array, Mask
 from fcnet_core.files import read_settings
 from fcnet_core.learning.dataset import DatasetWriter, Manifest
 from fcnet_core.model_file import check_robot, load_model
+from fcnet_core.policy import LoadedPolicy, load_policy
 from fcnet_core.robot import Robot, load_robot
-from fcnet_core.runtime import LoadedPolicy, load_policy
 from quadruped_sim.rollout import Rollout, SetpointRanges, Situation
 from quadruped_sim.simulation import CONTROL_PERIOD, TYPICAL, Randomization, noisy
 from quadruped_sim.terrain import Terrain, terrain_from_facts

@@ -9,9 +9,9 @@ import numpy as np
 
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.model_file import PolicyModel
+from fcnet_core.policy import LoadedPolicy, load_policy
 from fcnet_core.robot import SETPOINT_FIELDS, Robot, load_robot
 from fcnet_core.rotation import roll_pitch_yaw
-from fcnet_core.runtime import LoadedPolicy, load_policy
 from quadruped_sim.rollout import Rollout, Situation, reward
 from quadruped_sim.scenarios import Limits, Scenario
 from quadruped_sim.simulation import CONTROL_PERIOD, TIMESTEP, BodyState, Simulation, noisy

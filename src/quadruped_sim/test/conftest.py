@@ -16,7 +16,7 @@ from hypothesis import settings
 import fcnet_core
 import quadruped_sim
 from fcnet_core.model_file import PolicyModel, card_for_robot
-from fcnet_core.policies.fcnet.config import FCNetConfig
+from fcnet_core.policies.fcnet import FCNetConfig
 from fcnet_core.robot import Robot, load_robot
 
 settings.register_profile("busy_machine", deadline=None, max_examples=50)

@@ -19,7 +19,7 @@ from sensor_msgs.msg import Imu, JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from fcnet_core.model_file import PolicyModel, card_for_robot, save_model
-from fcnet_core.policies.fcnet.config import FCNetConfig
+from fcnet_core.policies.fcnet import FCNetConfig
 from fcnet_core.robot import load_robot
 from fcnet_core.rotation import projected_gravity, roll_pitch_yaw
 from fcnet_ros.testing import Client, Process, environment_of, marked_processes, own_domain

@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 from fcnet_core import FcnetError
 from fcnet_core.files import read_settings
 from fcnet_core.model_file import WindowPolicy
-from fcnet_core.policies.registry import PolicyConfig, policy_type
+from fcnet_core.policies import PolicyConfig, policy_type
 
 Count = Annotated[int, Meta(ge=1)]
 Positive = Annotated[float, Meta(gt=0)]

@@ -30,10 +30,9 @@ import numpy.typing as npt
 from msgspec import Meta, Struct, field
 
 from fcnet_core import FcnetError
-from fcnet_core.arrays import Array, Mask, Single
+from fcnet_core.arrays import Array, ArraySpec, Mask, Single
 from fcnet_core.files import write_whole
 from fcnet_core.observation import ARRAYS
-from fcnet_core.policies.registry import ArraySpec
 from fcnet_core.robot import JOINT_NAMES
 
 FORMAT_VERSION = 2

@@ -19,8 +19,8 @@ from fcnet_core.learning.dataset import Dataset
 from fcnet_core.learning.sampler import CropSampler
 from fcnet_core.learning.trainer import Progress, Trainer
 from fcnet_core.model_file import PolicyModel, card_for_robot, card_for_task, check_robot
+from fcnet_core.policies import policy_type
 from fcnet_core.policies.normalisation import Normalisation, observation_scales
-from fcnet_core.policies.registry import policy_type
 from fcnet_core.robot import JOINT_NAMES, Robot, load_robot
 
 

@@ -18,11 +18,11 @@ import torch
 from torch import Tensor, nn
 
 from fcnet_core import FcnetError
+from fcnet_core.arrays import Spec
 from fcnet_core.files import write_whole
 from fcnet_core.learning.config import TrainConfig
 from fcnet_core.learning.sampler import Batch, CropSampler
 from fcnet_core.policies.normalisation import Normalisation
-from fcnet_core.policies.registry import Spec
 
 FORMAT_VERSION = 1
 

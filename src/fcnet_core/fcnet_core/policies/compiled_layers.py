@@ -13,6 +13,7 @@ from numba import njit
 
 from fcnet_core.arrays import Single
 from fcnet_core.policies.layers import EPSILON, GELU_DENOMINATOR, GELU_LIMIT, GELU_NUMERATOR
+from fcnet_core.policies.normalisation import Units
 
 P0, P1, P2, P3, P4, P5 = GELU_NUMERATOR
 Q0, Q1, Q2, Q3, Q4, Q5 = GELU_DENOMINATOR
@@ -26,10 +27,18 @@ COMPILE: dict[str, Any] = {
 
 
 @njit(**COMPILE)
-def normalise(x: Single, mean: Single, std: Single, clip: np.float32, y: Single) -> None:
+def normalise(x: Single, units: Units, y: Single) -> None:
     """Write the network's input, see normalisation.py."""
     for i in range(x.size):
-        y[i] = min(max((x[i] - mean[i]) / std[i], -clip), clip)
+        scaled = (x[i] - units.observation_mean[i]) / units.observation_std[i]
+        y[i] = min(max(scaled, -units.clip), units.clip)
+
+
+@njit(**COMPILE)
+def denormalise(y: Single, units: Units) -> None:
+    """Make the network's output an action, in place."""
+    for i in range(y.size):
+        y[i] = units.action_mean[i] + units.action_scale[i] * y[i]
 
 
 @njit(**COMPILE)

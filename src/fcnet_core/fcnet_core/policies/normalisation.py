@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fcnet_core.arrays import Floats, Single
-from fcnet_core.policies.registry import Spec
+from fcnet_core.arrays import Floats, Observation, Single, Spec
 
 if TYPE_CHECKING:
     from fcnet_core.learning.dataset import Spread
@@ -31,8 +30,16 @@ class Normalisation:
     scales: Mapping[str, Single]
     clip: float
 
+    def inputs(self, observation: Observation) -> Any:
+        """What the network sees of an observation: the array itself, or arrays by name."""
+        if isinstance(observation, Mapping):
+            return {name: self.input(array, name) for name, array in observation.items()}
+        return self.input(observation)
+
     def input(self, observation: Floats, name: str = "observation") -> Floats:
-        """What the network sees of the array `name` (..., shape)."""
+        """What the network sees of the array `name` (..., shape); what has no scales, such as an image, as it is."""
+        if f"{name}_mean" not in self.scales:
+            return observation
         clip = np.float32(self.clip)
         with np.errstate(over="ignore"):  # what overflows is clipped
             scaled = (observation - self.scales[f"{name}_mean"]) / self.scales[f"{name}_std"]
@@ -47,6 +54,16 @@ class Normalisation:
         """The network outputs (..., action) that give these actions."""
         output: Floats = (action - self.scales["action_mean"]) / self.scales["action_scale"]
         return output
+
+
+class Units(NamedTuple):
+    """The scales of a policy that sees one vector, as compiled code takes them."""
+
+    observation_mean: Single
+    observation_std: Single
+    action_mean: Single
+    action_scale: Single
+    clip: np.float32
 
 
 def scale_shapes(spec: Spec, action: int) -> dict[str, tuple[int, ...]]:

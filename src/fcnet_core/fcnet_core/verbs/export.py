@@ -12,9 +12,7 @@ import numpy as np
 from fcnet_core import FcnetError
 from fcnet_core.files import write_whole
 from fcnet_core.model_file import PolicyModel, load_model
-from fcnet_core.policies.registry import policy_type
-from fcnet_core.policy import Policy
-from fcnet_core.runtime import load_policy
+from fcnet_core.policy import Policy, load_policy
 
 SUMMARY = "write a policy as an ONNX file that other programs can run"
 EPILOG = """
@@ -51,8 +49,9 @@ def run(args: argparse.Namespace) -> int:
             f"the ONNX graph differs from the NumPy runtime by {difference:.1e}, allowed are {TOLERANCE:.0e}; "
             "nothing was written, please report this model"
         )
-    kind = policy_type(model.card.policy_type)
-    write_whole(args.onnx, kind.part(kind.onnx_graph)(model).SerializeToString())
+    from fcnet_core.policies.onnx_graph import onnx_graph
+
+    write_whole(args.onnx, onnx_graph(model)[0].SerializeToString())
     if args.json:
         facts = {"onnx": str(args.onnx), "fingerprint": model.fingerprint, "largest_difference": difference}
         print(json.dumps(facts))

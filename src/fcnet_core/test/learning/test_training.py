@@ -12,13 +12,13 @@ import pytest
 import torch
 
 from fcnet_core import FcnetError
+from fcnet_core.arrays import ArraySpec
 from fcnet_core.learning.config import TrainConfig, with_settings
 from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest
 from fcnet_core.learning.imitation import Imitation, prepare, trained_policy
 from fcnet_core.learning.trainer import Progress, load_checkpoint, masked_loss
 from fcnet_core.model_file import load_model, save_model
-from fcnet_core.policies.registry import ArraySpec
-from fcnet_core.runtime import load_policy
+from fcnet_core.policy import load_policy
 
 
 def never() -> bool:

@@ -9,7 +9,7 @@ import pytest
 from fcnet_core import FcnetError
 from fcnet_core.learning import config as module
 from fcnet_core.learning.config import TrainConfig, load_train_config, with_settings
-from fcnet_core.policies.fcnet.config import FCNetConfig
+from fcnet_core.policies.fcnet import FCNetConfig
 
 PRESETS = Path(module.__file__).parents[1] / "config" / "train"
 

@@ -13,9 +13,9 @@ import torch
 from fcnet_core.command import CommandShaper
 from fcnet_core.model_file import load_model
 from fcnet_core.observation import assemble_observation
+from fcnet_core.policy import load_policy
 from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS, load_robot
 from fcnet_core.rotation import matrix_from_xyzw
-from fcnet_core.runtime import load_policy
 from fcnet_replay.isaac import read_recording
 from quadruped_sim.simulation import CONTROL_PERIOD, Simulation
 from quadruped_sim.terrain import named_terrain

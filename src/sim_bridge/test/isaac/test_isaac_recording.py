@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from fcnet_core.model_file import load_model
+from fcnet_core.policy import load_policy
 from fcnet_core.robot import JOINT_NAMES
-from fcnet_core.runtime import load_policy
 from fcnet_replay.isaac import read_recording
 from fcnet_replay.metrics import action_error
 from fcnet_replay.policy_replay import walk_over_states

@@ -1,13 +1,12 @@
 """The Fourier Controller Network in PyTorch, in the form that trains fast.
 
 Its causal spectral convolution (CSC) is computed as what it is, one causal filter of the window's length per channel
-(see config.py), so a training sequence may be longer than the window: the filter slides over it, as on the robot.
+(see spectral.py), so a training sequence may be longer than the window: the filter slides over it, as on the robot.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import Any
 
 import numba
@@ -17,7 +16,8 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu
 
 from fcnet_core.arrays import Floats
-from fcnet_core.policies.fcnet.config import FCNetConfig, inverse_dft_last, phase_table
+from fcnet_core.policies.fcnet import FCNetConfig
+from fcnet_core.policies.fcnet.spectral import inverse_dft_last, phase_table
 
 DIRECT_WINDOW = 256  # longest window for which filtering tap by tap is faster than by FFT: 4 to 5 times at 64 steps
 
@@ -150,14 +150,8 @@ class SpectralFilter(torch.autograd.Function):
 
 def fast_transform_length(least: int) -> int:
     """The smallest even product of the factors 2, 3 and 5 that is at least `least`: real FFTs are fast there."""
-    return min(_products_from(least))
-
-
-def _products_from(least: int) -> Iterable[int]:
-    for fives in (1, 5, 25):
-        for threes in (1, 3, 9, 27):
-            odd = fives * threes
-            yield odd * 2 ** max(1, math.ceil(math.log2(least / odd)))
+    odd = [fives * threes for fives in (1, 5, 25) for threes in (1, 3, 9, 27)]
+    return min(factor * 2 ** max(1, math.ceil(math.log2(least / factor))) for factor in odd)
 
 
 # Causal filters computed tap by tap in compiled code: for windows up to about 256 steps faster than by FFT.

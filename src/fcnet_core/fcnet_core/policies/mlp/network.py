@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 from torch import Tensor, nn
 from torch.nn.functional import gelu, pad
 
-from fcnet_core.policies.mlp.config import MLPConfig
+from fcnet_core.policies.mlp import MLPConfig
 
 
 class WindowPerceptron(nn.Module):
@@ -18,14 +16,12 @@ class WindowPerceptron(nn.Module):
 
     def __init__(self, config: MLPConfig) -> None:
         super().__init__()
-        self.config = config
-        sizes = (config.window * config.observation, *config.hidden, config.action)
-        self.layers = nn.ModuleList(nn.Linear(inputs, outputs) for inputs, outputs in pairwise(sizes))
+        self.window = config.window
+        self.layers = nn.ModuleList(nn.Linear(inputs, outputs) for inputs, outputs in config.sizes)
 
     def forward(self, observation: Tensor) -> Tensor:
         """Actions of every step."""
-        window = self.config.window
-        x = pad(observation, (0, 0, window - 1, 0)).unfold(1, window, 1)  # (B, T, observation, window)
+        x = pad(observation, (0, 0, self.window - 1, 0)).unfold(1, self.window, 1)  # (B, T, observation, window)
         x = x.transpose(2, 3).flatten(2)  # (B, T, window * observation), oldest first
         for layer in self.layers[:-1]:
             x = gelu(layer(x))
