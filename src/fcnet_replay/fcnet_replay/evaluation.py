@@ -30,7 +30,7 @@ from fcnet_replay.metrics import (
 )
 from fcnet_replay.policy_replay import PolicyReplay, replay_policy
 from fcnet_replay.read_run import read_run
-from fcnet_replay.recording_notes import RecordingNotes, read_notes
+from fcnet_replay.recording_notes import RecordingNotes
 from fcnet_replay.run import Run
 from fcnet_replay.topic_map import OWN, load_topic_map
 
@@ -69,7 +69,7 @@ def evaluate_bag(
         raise ReplayError(f"{len(policies)} policies are too many for one report; compare at most 26")
     sources = load_topic_map(topics) if topics else OWN
     bag = open_bag(path)
-    notes = read_notes(bag.custom)
+    notes = bag.notes
     models = [(str(file), load_model(file)) for file in policies]
     robot_name = robot_name or notes.robot or (models[0][1].card.robot if models else "")
     if not robot_name:
@@ -78,7 +78,7 @@ def evaluate_bag(
     models = models or _default_policy(notes, robot.name)
     for _, model in models:
         check_robot(model, robot)
-    run = read_run(bag, notes.namespace if namespace is None else namespace, sources)
+    run = read_run(bag, namespace, sources)
     replays = [
         replay_policy(run, model, robot, label, name)
         for label, (name, model) in zip(string.ascii_uppercase, models, strict=False)

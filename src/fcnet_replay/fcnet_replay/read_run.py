@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import struct
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from operator import itemgetter
@@ -18,8 +18,12 @@ from fcnet_core.remote import Source, load_remote_map
 from fcnet_replay.bags.bag import Bag
 from fcnet_replay.bags.contents import MessageBatch
 from fcnet_replay.errors import ReplayError
-from fcnet_replay.recording_notes import RecordingNotes, read_notes
+from fcnet_replay.recording_notes import RecordingNotes
 from fcnet_replay.run import (
+    NO_MODES,
+    NO_ODOMETRY,
+    NO_STEPS,
+    NO_TARGETS,
     CycleRecord,
     ImuRecord,
     JointRecord,
@@ -30,84 +34,81 @@ from fcnet_replay.run import (
     StepRecord,
     TargetRecord,
 )
-from fcnet_replay.topic_map import OWN, TopicSource
-from fcnet_replay.topic_reader import MODES, TopicReader
+from fcnet_replay.topic_map import MODES, OWN, PoseSource, TopicMap, TopicSource, VelocitySource
+from fcnet_replay.topic_reader import TopicReader
 
 MANY = 12  # topics in an error
-Found = Mapping[str, Mapping[str, Array]]  # the arrays of each record by quantity
-Event = tuple[float, Callable[[], object]]  # when [s], and what happens
 AFTER = 1e-6  # [s] beyond its timeout a command is stale
+DIAGNOSTICS = "/diagnostics"  # of all robots
+MOST_CYCLES = 100_000  # messages that count cycles: a day at one a second
+CYCLES = re.compile(rb"\x07\0{3}cycles\0{1,4}[\x02-\x13]\0{3}(\d{1,18})\0")  # a KeyValue in CDR
+
+Found = Mapping[str, Mapping[str, Array]]  # the arrays of each source by quantity; none where there are no messages
+Event = tuple[float, Callable[[], object]]  # when [s], and what happens
 
 
-def read_run(bag: Bag, namespace: str = "", sources: Mapping[str, TopicSource] = OWN) -> Run:
-    """Read the topics of one robot. Raises ReplayError when the bag has no joint_states or no imu/data, and the error
-    of fcnet_core where config/remote.yaml cannot be used.
+def read_run(bag: Bag, namespace: str | None = None, topic_map: TopicMap = OWN) -> Run:
+    """Read the topics of one robot, by default of the one in the namespace that the recorder noted.
+
+    Raises ReplayError when the bag has no joint_states or no imu/data, and FcnetError where config/remote.yaml cannot
+    be used.
     """
-    commanders = load_remote_map().sources
-    kinds = {commander.velocity: "cmd_vel" for commander in commanders}
-    kinds |= {commander.pose: "cmd_pose" for commander in commanders}
-    sources = {**{topic: replace(OWN[kind], topic=topic) for topic, kind in kinds.items()}, **sources}
-    prefix = f"/{namespace.strip('/')}/".replace("//", "/")
-    topics = {
-        record: source.topic if source.topic[0] == "/" else prefix + source.topic for record, source in sources.items()
+    notes, commanders = bag.notes, load_remote_map().sources
+    namespace = (notes.namespace if namespace is None else namespace).strip("/")
+    sources: dict[str, TopicSource] = {
+        **{commander.velocity: VelocitySource(commander.velocity) for commander in commanders},
+        **{commander.pose: PoseSource(commander.pose) for commander in commanders},
+        **topic_map.sources(),
     }
-    contents = bag.contents
     readers = {
-        record: TopicReader(kinds.get(record, record), source, contents.definitions)
+        record: TopicReader(_full_name(source.topic, namespace), source, bag.contents.definitions)
         for record, source in sources.items()
     }
-    cycles = _CycleCounts(namespace)
-    wanted: dict[str, list[TopicReader | _CycleCounts]] = {_CycleCounts.TOPIC: [cycles]}
-    for record, topic in topics.items():
-        wanted.setdefault(topic, []).append(readers[record])
-    for batch in bag.batches(frozenset(wanted)):
-        for reader in wanted[batch.topic]:
-            reader.add(batch)
+    cycles: list[tuple[float, int]] = []
+    for batch in bag.batches(frozenset({DIAGNOSTICS, *(reader.name for reader in readers.values())})):
+        if batch.topic == DIAGNOSTICS and len(cycles) + len(batch.size) <= MOST_CYCLES:
+            cycles += _cycle_counts(batch, namespace)
+        for reader in readers.values():
+            if reader.name == batch.topic:
+                reader.add(batch)
     found = {record: reader.finish() for record, reader in readers.items()}
-    problems = [*contents.problems, *_left_out(topics, readers)]
+    problems = [*bag.contents.problems]
+    for reader in readers.values():
+        problems += reader.problems()
     for record in ("joint_states", "imu/data"):
-        if not len(found[record]["received"]):
-            raise ReplayError(_without(bag, topics[record], problems))
+        if not found[record]:
+            raise ReplayError(_without(bag, readers[record].name, problems))
     for record, arrays in found.items():
         if "stamp" in arrays and (unknown := np.isnan(arrays["stamp"])).any():
             arrays["stamp"] = np.where(unknown, arrays["received"], arrays["stamp"])
-            what = f"messages of {topics[record]} have no stamp; when they were received is used instead"
+            what = f"messages of {readers[record].name} have no stamp; when they were received is used instead"
             problems.append(f"{unknown.sum()} {what}")
-    notes = read_notes(bag.custom)
-    step, mode = found["policy_step"]["step"], found["mode"]
-    target, previous, joints, imu, cold = step[:, : len(SCALARS)].T
-    modes = ModeRecord(mode["received"], tuple(MODES[int(number)] for number in mode["mode"]))
-    silent = [
-        kind
-        for kind in ("cmd_vel", "cmd_pose")
-        if not any(len(found[topic]["received"]) for topic, other in kinds.items() if other == kind)
-    ]
+    modes = _modes(found["mode"])
     return Run(
         JointRecord(**found["joint_states"]),
         ImuRecord(**found["imu/data"]),
-        TargetRecord(**found["joint_trajectory"]),
+        TargetRecord(**found["joint_trajectory"]) if found["joint_trajectory"] else NO_TARGETS,
         SetpointRecord(partial(_setpoints, commanders, found, modes, notes)),
-        OdometryRecord(**found["odom"]),
-        steps=StepRecord(target, previous, joints, imu, cold > 0.5, step[:, -COMMAND_SIZE:]),
+        OdometryRecord(**found["odom"]) if found["odom"] else NO_ODOMETRY,
+        steps=_steps(found["policy_step"]),
         mode=modes,
-        cycles=cycles.record(),
+        cycles=_cycles(cycles),
         period=1.0 / notes.control_rate if notes.control_rate else None,
         notes=notes,
         problems=tuple(problems),
-        silent=tuple(silent),
+        silent=tuple(
+            kind
+            for kind, topics in (
+                ("cmd_vel", [commander.velocity for commander in commanders]),
+                ("cmd_pose", [commander.pose for commander in commanders]),
+            )
+            if not any(found[topic] for topic in topics)
+        ),
     )
 
 
-def _left_out(topics: Mapping[str, str], readers: Mapping[str, TopicReader]) -> list[str]:
-    return [
-        f"{count} messages of {topics[record]} are left out: {sentence}"
-        for record, reader in readers.items()
-        for sentence, count in reader.problems.items()
-    ] + [
-        f"{reader.damaged} messages of {topics[record]} hold numbers that cannot be, which are damaged or left out"
-        for record, reader in readers.items()
-        if reader.damaged
-    ]
+def _full_name(topic: str, namespace: str) -> str:
+    return topic if topic[0] == "/" else f"/{namespace}/{topic}" if namespace else f"/{topic}"
 
 
 def _without(bag: Bag, topic: str, problems: list[str]) -> str:
@@ -123,6 +124,19 @@ def _without(bag: Bag, topic: str, problems: list[str]) -> str:
     )
 
 
+def _modes(arrays: Mapping[str, Array]) -> ModeRecord:
+    if not arrays:
+        return NO_MODES
+    return ModeRecord(arrays["received"], tuple(MODES[int(number)] for number in arrays["mode"]))
+
+
+def _steps(arrays: Mapping[str, Array]) -> StepRecord:
+    if not arrays:
+        return NO_STEPS
+    target, previous, joints, imu, cold = arrays["step"][:, : len(SCALARS)].T
+    return StepRecord(target, previous, joints, imu, cold > 0.5, arrays["step"][:, -COMMAND_SIZE:])
+
+
 def _setpoints(
     commanders: Sequence[Source], found: Found, mode: ModeRecord, notes: RecordingNotes
 ) -> tuple[Array, Array]:
@@ -136,15 +150,17 @@ def _setpoints(
     events: list[Event] = [(time, arbiter.clear) for change, time in changes if change == ("fault", "passive")]
     for commander in commanders:
         source = arbiter.add_source(commander.name)
-        velocity, pose = found[commander.velocity], found[commander.pose]
-        said = (velocity[name].tolist() for name in ("forward", "sideways", "yaw_rate", "received"))
-        events += [(values[-1], partial(source.set_velocity, *values)) for values in zip(*said, strict=True)]
-        given = (pose[name].tolist() for name in ("height", "orientation", "received"))
-        events += [(values[-1], partial(source.set_pose, *values)) for values in zip(*given, strict=True)]
-        for received in (velocity["received"], pose["received"]):
-            times = np.sort(received)
-            last = times[np.diff(times, append=np.inf) > notes.command_timeout]
-            events += [(time + notes.command_timeout + AFTER, lambda: None) for time in last.tolist()]
+        takers: tuple[tuple[str, tuple[str, ...], Callable[..., object]], ...] = (
+            (commander.velocity, ("forward", "sideways", "yaw_rate", "received"), source.set_velocity),
+            (commander.pose, ("height", "orientation", "received"), source.set_pose),
+        )
+        for topic, quantities, take in takers:
+            if arrays := found[topic]:
+                messages = zip(*(arrays[name].tolist() for name in quantities), strict=True)
+                events += [(message[-1], partial(take, *message)) for message in messages]
+                times = np.sort(arrays["received"])
+                last = times[np.diff(times, append=np.inf) > notes.command_timeout]
+                events += [(time + notes.command_timeout + AFTER, lambda: None) for time in last.tolist()]
     changed, values = [-np.inf], [arbiter.wanted(-np.inf)]
     for time, happen in sorted(events, key=itemgetter(0)):
         happen()
@@ -153,42 +169,20 @@ def _setpoints(
     return np.array(changed), np.array(values)
 
 
-class _CycleCounts:
-    """Finds how many cycles the controller of `namespace` says it has run in serialised messages: with each it sends
-    targets, so that a bag that lacks some gives itself away, and a cycle that was missed is not taken for one that the
-    bag lacks. To decode the many texts of a DiagnosticArray would take longer than the replay.
+def _cycle_counts(batch: MessageBatch, namespace: str) -> Iterator[tuple[float, int]]:
+    """When [s] the controller of `namespace` said how many cycles it has run. With each it sends targets, so that a bag
+    that lacks some gives itself away, and a cycle that was missed is not taken for one that the bag lacks.
+
+    They are searched in the serialised messages: to decode the many texts of a DiagnosticArray would take longer than
+    the replay.
     """
+    name = _full_name("controller: control", namespace)[1:].encode() + b"\0"
+    for received, message in zip(batch.received.tolist(), batch.messages(), strict=True):
+        status = message.find(struct.pack("<I", len(name)) + name)
+        if status >= 0 and (count := CYCLES.search(message, status)):
+            yield received * 1e-9, int(count[1])
 
-    TOPIC = "/diagnostics"  # of all robots
-    KIND = "diagnostic_msgs/msg/DiagnosticArray"
-    LITTLE_ENDIAN = b"\x00\x01"
-    LONGEST = 18  # digits
-    MOST = 100_000  # messages: a day at one a second
 
-    def __init__(self, namespace: str) -> None:
-        controller = f"{namespace.strip('/')}/controller: control".lstrip("/")
-        self._status, self._key = (
-            struct.pack("<I", len(text) + 1) + text + b"\0" for text in (controller.encode(), b"cycles")
-        )
-        self._found: list[tuple[float, int]] = []
-
-    def add(self, batch: MessageBatch) -> None:
-        """Take messages of TOPIC."""
-        if batch.kind != self.KIND or len(self._found) + len(batch.size) > self.MOST:
-            return
-        for received, message in zip(batch.received.tolist(), batch.messages(), strict=True):
-            status = message.find(self._status)
-            key = message.find(self._key, status + len(self._status))
-            if not message.startswith(self.LITTLE_ENDIAN) or min(status, key) < 0:
-                continue
-            place = key + len(self._key)
-            place += -place % 4  # CDR aligns the length of the value
-            digits = message[place + 4 : place + 4 + self.LONGEST].partition(b"\0")[0]
-            if digits.isdigit():
-                self._found.append((received * 1e-9, int(digits)))
-
-    def record(self) -> CycleRecord:
-        """All that was found, in the order of their reception."""
-        self._found.sort()
-        received, count = ([entry[part] for entry in self._found] for part in (0, 1))
-        return CycleRecord(np.array(received, dtype=np.float64), np.array(count, dtype=np.int64))
+def _cycles(counts: list[tuple[float, int]]) -> CycleRecord:
+    received, count = zip(*sorted(counts), strict=True) if counts else ((), ())
+    return CycleRecord(np.array(received, dtype=np.float64), np.array(count, dtype=np.int64))

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fcnet_core import FcnetError
+from fcnet_core.model_file import PolicyModel, load_model
+
 PREFIX = "fcnet."
 STYLE = ("stance_width", "foot_clearance", "stride_frequency")
 TEXTS = ("robot", "model", "model_fingerprint", "git_revision", "namespace")
@@ -47,6 +50,14 @@ class RecordingNotes:
         """Offsets of stance width (as a fraction), foot clearance [m] and stride frequency [Hz]."""
         width, clearance, frequency = (self._number(name, -10.0, 10.0) or 0.0 for name in STYLE)
         return width, clearance, frequency
+
+    def recorded_model(self) -> PolicyModel | None:
+        """The recorded policy, where its file still holds that one."""
+        try:
+            model = load_model(self.model) if self.model else None
+        except FcnetError:
+            return None
+        return model if model and model.fingerprint == self.model_fingerprint else None
 
     def _number(self, name: str, lowest: float, highest: float) -> float | None:
         """A parameter, where it is a number in this range."""

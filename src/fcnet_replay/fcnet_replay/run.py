@@ -77,18 +77,13 @@ class SetpointRecord:
         return self.changes()
 
     @property
-    def received(self) -> Array:
-        """Times of reception (N,) [s], increasing."""
-        return self._changes[0]
-
-    @property
     def value(self) -> Array:
         """Setpoints (N, 9) from these times on."""
         return self._changes[1]
 
     def at(self, received: Array) -> Array:
         """The setpoints (K, 9) at K times of reception [s]."""
-        return self.value[np.searchsorted(self.received, received, side="right") - 1]
+        return self.value[np.searchsorted(self._changes[0], received, side="right") - 1]
 
 
 @dataclass(frozen=True)
@@ -134,6 +129,7 @@ class CycleRecord:
 
 
 NO_TARGETS = TargetRecord(np.empty(0), np.empty(0), np.empty((0, JOINTS)))
+NO_ODOMETRY = OdometryRecord(*(np.empty(0),) * 2, np.empty((0, 3)), np.empty((0, 4)), *(np.empty((0, 3)),) * 2)
 NO_STEPS = StepRecord(*(np.empty(0),) * 4, np.empty(0, dtype=np.bool_), np.empty((0, COMMAND_SIZE)))
 NO_MODES = ModeRecord(np.empty(0), ())
 NO_CYCLES = CycleRecord(np.empty(0), np.empty(0, dtype=np.int64))

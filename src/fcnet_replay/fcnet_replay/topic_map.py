@@ -1,131 +1,252 @@
-"""Where in a bag the robot's quantities are: topics, fields and the order of joints. Bags of others have their own."""
+"""Where in a bag the robot's quantities are (topics, fields, order of joints), and how they become arrays.
+
+A source reads one record from messages of one structure: every quantity (N, size) or (N,). What messages lack without
+harm is NaN. Bags of others have their own map, see config/bags/.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
+import numpy as np
+import numpy.typing as npt
 from msgspec import Meta, Struct, structs
 
-from fcnet_core import FcnetError
+from fcnet_core.arrays import Array
 from fcnet_core.files import read_settings
+from fcnet_core.observation import SIZE
 from fcnet_core.robot import JOINT_NAMES
+from fcnet_core.rotation import xyzw_from_wxyz
+from fcnet_replay.bags.message_columns import Columns
+from fcnet_replay.errors import ReplayError
+from fcnet_replay.run import JOINTS
 
 Text = Annotated[str, Meta(min_length=1)]
+FieldPath = Text  # such as `motor_state[].q` for the q of every motor
+Quaternion = Literal["xyzw", "wxyz"]  # the order of its numbers
+MODES = ("passive", "standing_up", "standing", "walking", "lying_down", "fault")
+AXES = "xyzw"
 
 
-@dataclass(frozen=True)
-class TopicSource:
-    """One record's place. topic: relative to the namespace unless it begins with a slash; fields: quantity -> path,
-    as `motor_state[].q` for the q of every motor; joints: names in the order of the path's values, empty where the
-    messages name them; names: our joint -> the messages' name; wxyz: the order of the orientation's numbers.
-    """
-
-    topic: str
-    fields: dict[str, str]
-    joints: tuple[str, ...] = ()
-    names: dict[str, str] = field(default_factory=lambda: {joint: joint for joint in JOINT_NAMES})
-    wxyz: bool = False
-
-
-OWN: dict[str, TopicSource] = {
-    "joint_states": TopicSource(
-        "joint_states", {"names": "name", "position": "position", "velocity": "velocity", "effort": "effort"}
-    ),
-    "imu/data": TopicSource(
-        "imu/data",
-        {
-            "orientation": "orientation",
-            "angular_velocity": "angular_velocity",
-            "linear_acceleration": "linear_acceleration",
-        },
-    ),
-    "joint_trajectory": TopicSource("joint_trajectory", {"names": "joint_names", "position": "points[0].positions"}),
-    "cmd_vel": TopicSource("cmd_vel", {"forward": "linear.x", "sideways": "linear.y", "yaw_rate": "angular.z"}),
-    "cmd_pose": TopicSource("cmd_pose", {"height": "position.z", "orientation": "orientation"}),
-    "odom": TopicSource(
-        "odom",
-        {
-            "orientation": "pose.pose.orientation",
-            "position": "pose.pose.position",
-            "velocity": "twist.twist.linear",
-            "angular_velocity": "twist.twist.angular",
-        },
-    ),
-    "mode": TopicSource("controller/mode", {"mode": "data"}),
-    "policy_step": TopicSource("controller/policy_step", {"step": "data"}),
-}
-OPTIONAL = {"joint_states": ("effort",), "imu/data": ("linear_acceleration",), "joint_trajectory": ("stiffness",)}
-
-
-class _Section(Struct, frozen=True, forbid_unknown_fields=True):
-    """A record's entries in a map. joints: a list names those of the values in order, a mapping gives our names those
-    of the messages. The other entries are paths of fields.
-    """
+class TopicSource(Struct, frozen=True, forbid_unknown_fields=True):
+    """topic: relative to the namespace unless it begins with a slash."""
 
     topic: Text
-    joints: list[str] | dict[str, str] | None = None
-    quaternion: Literal["xyzw", "wxyz"] | None = None
-    names: Text | None = None
-    position: Text | None = None
-    velocity: Text | None = None
-    effort: Text | None = None
-    stiffness: Text | None = None
-    orientation: Text | None = None
-    angular_velocity: Text | None = None
-    linear_acceleration: Text | None = None
-    forward: Text | None = None
-    sideways: Text | None = None
-    yaw_rate: Text | None = None
-    height: Text | None = None
-    mode: Text | None = None
-    step: Text | None = None
+
+    def read(self, columns: Columns) -> dict[str, Array]:
+        """Every quantity of the messages. Raises ReplayError where they cannot be used."""
+        raise NotImplementedError
 
 
-class _Map(Struct, frozen=True, forbid_unknown_fields=True, rename={"imu_data": "imu/data"}):
-    """The records of OWN."""
-
-    joint_states: _Section | None = None
-    imu_data: _Section | None = None
-    joint_trajectory: _Section | None = None
-    cmd_vel: _Section | None = None
-    cmd_pose: _Section | None = None
-    odom: _Section | None = None
-    mode: _Section | None = None
-    policy_step: _Section | None = None
-
-
-def load_topic_map(path: str | Path) -> dict[str, TopicSource]:
-    """Read a map, see config/bags/: what it does not mention is where the suite's own bags have it.
-
-    Raises FcnetError.
+class JointSource(TopicSource, frozen=True):
+    """joints: the names in the order of a message's values; or our names -> theirs, where the field `names` of the
+    messages has them.
     """
-    found = read_settings(path, _Map, "topic map")
-    sections = {record: getattr(found, record.replace("/", "_")) for record in OWN}
-    try:
-        return OWN | {record: _source(record, section) for record, section in sections.items() if section}
-    except ValueError as error:
-        raise FcnetError(f"topic map {path} cannot be used: {error}; compare it with config/bags/") from error
+
+    joints: list[str] | dict[str, str] = {}
+    names: FieldPath = "name"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.joints, list):
+            if missing := [joint for joint in JOINT_NAMES if self.joints.count(joint) != 1]:
+                raise ValueError(f"joints must name {missing[0]} once")
+        elif odd := [joint for joint in self.joints if joint not in JOINT_NAMES]:
+            raise ValueError(f"joints names {odd[0]}, which is no joint of ours")
+
+    def values(self, columns: Columns, path: FieldPath, optional: bool = False) -> Array:
+        """Values (N, 12) in JOINT_NAMES order; NaN where they are optional and there are none."""
+        if isinstance(self.joints, list):
+            names, wanted = self.joints, list(JOINT_NAMES)
+        else:
+            names, wanted = columns.texts.get(self.names, []), [self.joints.get(name, name) for name in JOINT_NAMES]
+        if missing := [joint for joint in wanted if joint not in names]:
+            raise ReplayError(f"they lack {', '.join(missing)}")
+        order = [names.index(joint) for joint in wanted]
+        values = _numbers(columns, path)
+        if optional and not values.size:
+            return np.full((len(columns.rows), JOINTS), np.nan)
+        count = values.shape[1]
+        if count <= max(order) or not (isinstance(self.joints, list) or count == len(names)):
+            raise ReplayError(f"their field {path} has {count} values, not one for each joint")
+        return values[:, order]
 
 
-def _source(record: str, section: _Section) -> TopicSource:
-    own, optional = OWN[record], OPTIONAL.get(record, ())
-    given = {name: value for name, value in structs.asdict(section).items() if value is not None}
-    joints, quaternion = given.pop("joints", {}), given.pop("quaternion", "xyzw")
-    topic = given.pop("topic")
-    listed, names = (tuple(joints), {}) if isinstance(joints, list) else ((), joints)
-    known = {*own.fields, *optional} - ({"names"} if listed else set())
-    unknown = [name for name in given if name not in known]
-    unknown += ["joints"] if joints and "names" not in own.fields else []
-    unknown += ["quaternion"] if quaternion == "wxyz" and "orientation" not in own.fields else []
-    if unknown:
-        raise ValueError(f"{record} has no entry {unknown[0]}")
-    if odd := [joint for joint in names if joint not in JOINT_NAMES]:
-        raise ValueError(f"{record}.joints names {odd[0]}, which is no joint of ours")
-    if isinstance(joints, list) and (missing := [joint for joint in JOINT_NAMES if listed.count(joint) != 1]):
-        raise ValueError(f"{record}.joints must name {missing[0]} once")
-    if given and (missing := [name for name in own.fields if name not in (*given, *optional, "names")]):
-        raise ValueError(f"{record} gives some fields but not {', '.join(missing)}")
-    names = {joint: names.get(joint, joint) for joint in JOINT_NAMES}
-    return TopicSource(topic, given or own.fields, listed, names, quaternion == "wxyz")
+class JointStateSource(JointSource, frozen=True):
+    """Of joint_states."""
+
+    position: FieldPath = "position"
+    velocity: FieldPath = "velocity"
+    effort: FieldPath = "effort"
+
+    def read(self, columns: Columns) -> dict[str, Array]:
+        return {
+            "stamp": _stamp(columns),
+            "position": self.values(columns, self.position),
+            "velocity": self.values(columns, self.velocity),
+            "effort": self.values(columns, self.effort, optional=True),
+        }
+
+
+class TargetSource(JointSource, frozen=True):
+    """Of joint_trajectory. Targets that damp have no position, or no stiffness where messages have such a field."""
+
+    names: FieldPath = "joint_names"
+    position: FieldPath = "points[0].positions"
+    stiffness: FieldPath | None = None
+
+    def read(self, columns: Columns) -> dict[str, Array]:
+        position = self.values(columns, self.position, optional=True)
+        if self.stiffness is not None:
+            position = np.where(self.values(columns, self.stiffness) > 0, position, np.nan)
+        return {"stamp": _stamp(columns), "position": position}
+
+
+class ImuSource(TopicSource, frozen=True):
+    """Of imu/data."""
+
+    orientation: FieldPath = "orientation"
+    quaternion: Quaternion = "xyzw"
+    angular_velocity: FieldPath = "angular_velocity"
+    linear_acceleration: FieldPath = "linear_acceleration"
+
+    def read(self, columns: Columns) -> dict[str, Array]:
+        return {
+            "stamp": _stamp(columns),
+            "orientation": _orientation(columns, self.orientation, self.quaternion),
+            "angular_velocity": _vector(columns, self.angular_velocity, 3),
+            "linear_acceleration": _vector(columns, self.linear_acceleration, 3, optional=True),
+        }
+
+
+class OdometrySource(TopicSource, frozen=True):
+    """Of odom."""
+
+    position: FieldPath = "pose.pose.position"
+    orientation: FieldPath = "pose.pose.orientation"
+    quaternion: Quaternion = "xyzw"
+    velocity: FieldPath = "twist.twist.linear"
+    angular_velocity: FieldPath = "twist.twist.angular"
+
+    def read(self, columns: Columns) -> dict[str, Array]:
+        return {
+            "stamp": _stamp(columns),
+            "position": _vector(columns, self.position, 3),
+            "orientation": _orientation(columns, self.orientation, self.quaternion),
+            "velocity": _vector(columns, self.velocity, 3),
+            "angular_velocity": _vector(columns, self.angular_velocity, 3),
+        }
+
+
+class VelocitySource(TopicSource, frozen=True):
+    """Of cmd_vel, a Twist or TwistStamped."""
+
+    forward: FieldPath = "linear.x"
+    sideways: FieldPath = "linear.y"
+    yaw_rate: FieldPath = "angular.z"
+
+    def read(self, columns: Columns) -> dict[str, Array]:
+        return {name: _vector(columns, getattr(self, name), 1)[:, 0] for name in ("forward", "sideways", "yaw_rate")}
+
+
+class PoseSource(TopicSource, frozen=True):
+    """Of cmd_pose."""
+
+    height: FieldPath = "position.z"
+    orientation: FieldPath = "orientation"
+    quaternion: Quaternion = "xyzw"
+
+    def read(self, columns: Columns) -> dict[str, Array]:
+        orientation = _orientation(columns, self.orientation, self.quaternion)
+        return {"height": _vector(columns, self.height, 1)[:, 0], "orientation": orientation}
+
+
+class ModeSource(TopicSource, frozen=True):
+    """Of controller/mode, as indices into MODES."""
+
+    mode: FieldPath = "data"
+
+    def read(self, columns: Columns) -> dict[str, Array]:
+        texts = columns.texts.get(self.mode, [])
+        if len(texts) != 1 or texts[0] not in MODES:
+            raise ReplayError(f"they name no known mode but {', '.join(texts)[:40]!r}")
+        return {"mode": np.full(len(columns.rows), float(MODES.index(texts[0])))}
+
+
+class StepSource(TopicSource, frozen=True):
+    """Of controller/policy_step, see fcnet_core/observation.py."""
+
+    step: FieldPath = "data"
+
+    def read(self, columns: Columns) -> dict[str, Array]:
+        return {"step": _vector(columns, self.step, SIZE)}
+
+
+class TopicMap(Struct, frozen=True, forbid_unknown_fields=True, rename={"imu_data": "imu/data"}):
+    """The sources of a robot's records, as the suite's own bags have them."""
+
+    joint_states: JointStateSource = JointStateSource("joint_states")
+    imu_data: ImuSource = ImuSource("imu/data")
+    joint_trajectory: TargetSource = TargetSource("joint_trajectory")
+    cmd_vel: VelocitySource = VelocitySource("cmd_vel")
+    cmd_pose: PoseSource = PoseSource("cmd_pose")
+    odom: OdometrySource = OdometrySource("odom")
+    mode: ModeSource = ModeSource("controller/mode")
+    policy_step: StepSource = StepSource("controller/policy_step")
+
+    def sources(self) -> dict[str, TopicSource]:
+        """Every source by the name that a map gives it."""
+        return {field.encode_name: getattr(self, field.name) for field in structs.fields(self)}
+
+
+OWN = TopicMap()
+
+
+def load_topic_map(path: str | Path) -> TopicMap:
+    """Read a map: what it does not mention is where the suite's own bags have it. Raises FcnetError."""
+    return read_settings(path, TopicMap, "topic map")
+
+
+def _stamp(columns: Columns) -> Array:
+    """Seconds (N,); NaN where the messages have no stamp or left it at zero."""
+    seconds, fraction = columns.numbers("header.stamp.sec"), columns.numbers("header.stamp.nanosec")
+    if seconds is None or fraction is None:
+        return np.full(len(columns.rows), np.nan)
+    stamp: Array = seconds[:, 0] + 1e-9 * fraction[:, 0]
+    return np.where(stamp > 0, stamp, np.nan)
+
+
+def _orientation(columns: Columns, path: FieldPath, quaternion: Quaternion) -> Array:
+    """Quaternions (N, 4) x, y, z, w."""
+    values = _vector(columns, path, 4)
+    return xyzw_from_wxyz(values) if quaternion == "wxyz" else values
+
+
+def _vector(columns: Columns, path: FieldPath, size: int, optional: bool = False) -> Array:
+    """Vectors (N, size): an array of numbers, or a message with fields x, y, z, w; NaN where it is optional and there
+    is none.
+    """
+    values = _numbers(columns, path)
+    if not values.size:
+        values = np.hstack([_numbers(columns, f"{path}.{axis}") for axis in AXES[:size]])
+    if optional and not values.size:
+        return np.full((len(columns.rows), size), np.nan)
+    if values.shape[1] != size:
+        raise ReplayError(f"their field {path} has {values.shape[1]} numbers, where {size} are due")
+    return values
+
+
+def _numbers(columns: Columns, path: FieldPath) -> Array:
+    """The numbers (N, count) of a path, in which [] stands for every element of a sequence; none where there is no such
+    field. A TwistStamped has those of a Twist under `twist`.
+    """
+    before, each, after = path.partition("[]")
+    found: list[npt.NDArray[Any]] = []
+    if each:
+        while (values := columns.numbers(f"{before}[{len(found)}]{after}")) is not None:
+            found.append(values)
+    else:
+        values = columns.numbers(path)
+        values = columns.numbers(f"twist.{path}") if values is None else values
+        found += [] if values is None else [values]
+    return np.hstack(found).astype(np.float64) if found else np.empty((len(columns.rows), 0))

@@ -26,7 +26,6 @@ from fcnet_replay.findings import LATE_START
 from fcnet_replay.metrics import start_delays
 from fcnet_replay.policy_replay import replay_policy
 from fcnet_replay.read_run import read_run
-from fcnet_replay.recording_notes import read_notes
 
 AGREEMENT = 1e-5  # [rad]
 PATIENCE = 90.0  # [s], for a loaded machine
@@ -109,8 +108,7 @@ def bag(tmp_path_factory, recording_domain):
 def offline(folder: Path):
     """The recorded policy over the bag, without ROS."""
     bag = open_bag(folder)
-    notes = read_notes(bag.custom)
-    run = read_run(bag, NAMESPACE)
+    notes, run = bag.notes, read_run(bag)
     robot = load_robot("aliengo")
     model = load_model(notes.model or Path(__file__).parents[3] / "models" / "aliengo.safetensors")
     return replay_policy(run, model, robot)
@@ -180,7 +178,7 @@ def test_the_bag_has_everything_and_says_what_it_is(bag):
     for _ in recorded.batches(frozenset()):
         pass
     assert set(recorded.contents.topics) >= RECORDED
-    notes = read_notes(recorded.custom)
+    notes = recorded.notes
     assert (notes.robot, notes.namespace, notes.control_rate) == ("aliengo", NAMESPACE, 50.0)
     assert notes.model_fingerprint == load_model(notes.model).fingerprint
     assert notes.parameters["auto_start"] is True

@@ -87,9 +87,8 @@ def _monitor_of_replay(chosen: Chosen) -> list[Node]:
     from fcnet_controller.replay.bag import STEPS, played_name  # these imports would keep other launches waiting
     from fcnet_core.remote import load_remote_map
     from fcnet_replay.bags.bag import open_bag
-    from fcnet_replay.recording_notes import read_notes
 
-    notes = read_notes(open_bag(chosen["bag"]).custom)
+    notes = open_bag(chosen["bag"]).notes
     robot, namespace = chosen["robot"] or notes.robot, chosen["namespace"].strip("/") or notes.namespace
     if not robot:
         raise ValueError(f"the bag {chosen['bag']} does not say which robot it is of; add robot:=aliengo, for example")

@@ -16,6 +16,7 @@ from fcnet_replay.bags.contents import Contents, MessageBatch, batch_of, damage
 from fcnet_replay.bags.mcap_file import mcap_metadata, read_mcap, unpacked_zstd
 from fcnet_replay.bags.sqlite_file import read_sqlite, sqlite_metadata
 from fcnet_replay.errors import ReplayError
+from fcnet_replay.recording_notes import read_notes
 
 READ = {".mcap": read_mcap, ".db3": read_sqlite}
 METADATA = {".mcap": mcap_metadata, ".db3": sqlite_metadata}
@@ -31,7 +32,7 @@ class Bag:
     """One recording. While `batches` runs, `contents` fills.
 
     path: what the user gave; files: in the order of recording; custom: the recorder's own entries, custom_data in
-    metadata.yaml or, where that is lost, in the files.
+    metadata.yaml or, where that is lost, in the files; notes: what they say about the run.
     """
 
     def __init__(self, path: Path, files: tuple[Path, ...], metadata: _Metadata) -> None:
@@ -39,6 +40,7 @@ class Bag:
         self.files = files
         self.custom = metadata.custom
         self.contents = Contents()
+        self.notes = read_notes(self.custom)
         self._compressed_messages = metadata.compression_mode.lower() == "message"
 
     def batches(self, topics: frozenset[str] | None = None) -> Iterator[MessageBatch]:

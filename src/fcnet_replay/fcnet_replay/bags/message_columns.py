@@ -35,6 +35,7 @@ MOST_FIELDS = 20_000  # of one message
 DEEPEST = 50  # types within types
 
 Fields = Mapping[str, Any]  # kind -> (constants, [(field, definition)]) as rosbags describes types
+Numbers = npt.NDArray[Any]
 
 
 class _Defined(dict[str, Any]):
@@ -49,17 +50,12 @@ def _known() -> Fields:
     return get_typestore(Stores.ROS2_JAZZY).fielddefs
 
 
-def fields_for(kind: str, definitions: Mapping[str, tuple[str, str]]) -> Fields:
-    """The fields of types, looked up by [], among which `kind` is if it is among the definitions (kind -> encoding and
-    text) or known.
+@lru_cache(maxsize=64)
+def fields_for(kind: str, encoding: str = "", text: str = "") -> Fields:
+    """The fields of types, looked up by []: those that the definition of `kind` in the bag holds, else ROS's own.
 
     They are not registered with rosbags, which would run code that it generates from the bag's text.
     """
-    return _defined(kind, *definitions.get(kind, ("", "")))
-
-
-@lru_cache(maxsize=64)
-def _defined(kind: str, encoding: str, text: str) -> Fields:
     if not text or len(text) > LARGEST_DEFINITION:
         return _Defined()
     try:
@@ -70,13 +66,25 @@ def _defined(kind: str, encoding: str, text: str) -> Fields:
 
 @dataclass(frozen=True)
 class Columns:
-    """Messages of one structure: `rows` (N,) are their places in what was given; numbers: field -> (N, count);
-    texts: field -> the strings, which all of them share. Fields are named as in `points[0].positions`.
+    """Messages (N, length) of one structure. rows (N,): their places in what was given. Fields are named as in
+    `points[0].positions`.
     """
 
     rows: Rows
-    numbers: Mapping[str, npt.NDArray[Any]]
-    texts: dict[str, list[str]]
+    messages: Bytes
+    layout: _Layout
+
+    @property
+    def texts(self) -> dict[str, list[str]]:
+        """Field -> its strings, which all of the messages share."""
+        return self.layout.texts
+
+    def numbers(self, field: str) -> Numbers | None:
+        """The numbers (N, count) of a field; None where the messages have no such field of numbers."""
+        if field not in self.layout.places:
+            return None
+        at, kind, count = self.layout.places[field]
+        return self.messages[:, at : at + count * np.dtype(kind).itemsize].view(kind)
 
 
 class ColumnDecoder:
@@ -85,7 +93,7 @@ class ColumnDecoder:
     def __init__(self, kind: str, types: Fields) -> None:
         self._kind = kind
         self._types = types
-        self._layouts: dict[int, list[_Layout]] = {}
+        self._layouts: dict[int, list[_Layout]] = {}  # by the length of messages
         self._structures = 0
 
     def decode(self, content: Bytes, size: Rows) -> Iterator[Columns | tuple[int, str]]:
@@ -116,9 +124,9 @@ class ColumnDecoder:
             tried += 1
             same = layout.shared_by(messages)
             if same.all():
-                yield Columns(rows, layout.numbers_of(messages), layout.texts)
+                yield Columns(rows, messages, layout)
                 return
-            yield Columns(rows[same], layout.numbers_of(messages[same]), layout.texts)
+            yield Columns(rows[same], messages[same], layout)
             rows, messages = rows[~same], messages[~same]
 
     def _learn(self, message: bytes) -> _Layout:
@@ -127,24 +135,27 @@ class ColumnDecoder:
             raise ReplayError(f"they have more than {MOST_STRUCTURES} different structures")
         if message[:2] != LITTLE_ENDIAN:
             raise ReplayError("they are not little-endian CDR")
-        cursor = _Cursor(message, self._types)
-        cursor.message("", self._kind)
-        return cursor.layout
+        return _Layout(message, self._kind, self._types)
 
 
 class _Layout:
-    """Where the numbers of `message` lie, and which of its bytes, its lengths and strings, are its structure."""
+    """Where the numbers of a message lie, and which of its bytes (lengths and strings) are its structure. It is found
+    by a walk through one message along its type.
 
-    def __init__(self, message: bytes) -> None:
-        self.numbers: dict[str, tuple[int, str, int]] = {}
+    places: field -> offset, NumPy's name of the number and their count; texts: field -> its strings. Raises ReplayError
+    where the message is not what the type says.
+    """
+
+    def __init__(self, message: bytes, kind: str, types: Fields) -> None:
+        self.places: dict[str, tuple[int, str, int]] = {}
         self.texts: dict[str, list[str]] = {}
         self._message = message
-        self._fixed = bytearray(len(message))
-        self.fix(0, len(LITTLE_ENDIAN))
-
-    def fix(self, start: int, end: int) -> None:
-        """Take these bytes for structure."""
-        self._fixed[start:end] = b"\xff" * (end - start)
+        self._types = types
+        self._structure = bytearray(len(message))
+        self._at = self._fields = 0
+        self._fix(len(LITTLE_ENDIAN))
+        self._at = ENCAPSULATION
+        self._walk_message("", kind)
 
     def shared_by(self, messages: Bytes) -> Mask:
         """Which messages (N, length) have this structure."""
@@ -157,122 +168,83 @@ class _Layout:
         return np.equal(np.bitwise_or.reduce(different, axis=1), 0)
 
     @cached_property
-    def _words(self) -> tuple[list[int], npt.NDArray[Any], npt.NDArray[Any]]:
+    def _words(self) -> tuple[list[int], Numbers, Numbers]:
         """The structure by words of eight bytes, so that few comparisons do: their places, their values, and which bits
         of them belong to the structure. What lies between strings belongs to nothing and may be anything.
         """
         kind = np.dtype("<u8" if len(self._message) >= 8 else "u1")
         last = len(self._message) - kind.itemsize
         places: list[int] = []
-        at = self._fixed.find(0xFF)
+        at = self._structure.find(0xFF)
         while at >= 0:
             places.append(min(at, last))
-            at = self._fixed.find(0xFF, places[-1] + kind.itemsize)
+            at = self._structure.find(0xFF, places[-1] + kind.itemsize)
         fixed, message = (
-            np.ndarray(last + 1, kind, content, strides=(1,))[places] for content in (self._fixed, self._message)
+            np.ndarray(last + 1, kind, content, strides=(1,))[places] for content in (self._structure, self._message)
         )
         return places, message & fixed, fixed
 
-    def numbers_of(self, messages: Bytes) -> Mapping[str, npt.NDArray[Any]]:
-        return _Numbers(self.numbers, messages)
-
-
-@dataclass(frozen=True)
-class _Numbers(Mapping[str, "npt.NDArray[Any]"]):
-    """The numbers of messages (N, length) by field, taken from them when they are asked for: most never are."""
-
-    places: dict[str, tuple[int, str, int]]
-    messages: Bytes
-
-    def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        at, kind, count = self.places[name]
-        return self.messages[:, at : at + count * np.dtype(kind).itemsize].view(kind)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.places
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.places)
-
-    def __len__(self) -> int:
-        return len(self.places)
-
-
-class _Cursor:
-    """Walks through one message along its type."""
-
-    def __init__(self, content: bytes, types: Fields) -> None:
-        self.content = content
-        self.types = types
-        self.at = ENCAPSULATION
-        self.layout = _Layout(content)
-        self.fields = 0
-
-    def align(self, size: int) -> None:
-        self.at += -(self.at - ENCAPSULATION) % size
-
-    def take(self, length: int) -> int:
-        start, self.at = self.at, self.at + length
-        if self.at > len(self.content):
-            raise ReplayError(f"one of {len(self.content)} bytes ends too early")
-        return start
-
-    def count(self) -> int:
-        self.align(4)
-        start = self.take(4)
-        self.layout.fix(start, self.at)
-        (value,) = struct.unpack_from("<I", self.content, start)
-        if value > len(self.content):
-            raise ReplayError(f"one of {len(self.content)} bytes claims {value} elements")
-        return int(value)
-
-    def text(self, name: str) -> None:
-        length = self.count()
-        start = self.take(length)
-        self.layout.fix(start, self.at)
-        text = self.content[start : self.at].rstrip(b"\0").decode(errors="replace")
-        self.layout.texts.setdefault(name, []).append(text)
-
-    def numbers(self, name: str, kind: str, count: int) -> None:
-        if kind not in NUMBERS:
-            raise ReplayError(f"they hold a {kind}, which cannot be read")
-        size = np.dtype(NUMBERS[kind]).itemsize
-        if count:
-            self.align(size)
-        self.layout.numbers[name] = (self.take(count * size), NUMBERS[kind], count)
-
-    def message(self, name: str, kind: str) -> None:
+    def _walk_message(self, name: str, kind: str) -> None:
         try:
-            fields = self.types[kind]
+            fields = self._types[kind]
         except KeyError:
             raise ReplayError(f"the type {kind} is not known") from None
         if name.count(".") > DEEPEST:
             raise ReplayError("their type is nested too deeply")
         for member, definition in fields[1]:
-            self.value(f"{name}.{member}" if name else member, definition)
+            self._walk(f"{name}.{member}" if name else member, definition)
 
-    def value(self, name: str, definition: Any) -> None:
+    def _walk(self, name: str, definition: Any) -> None:
+        self._fields += 1
+        if self._fields > MOST_FIELDS:
+            raise ReplayError(f"they have more than {MOST_FIELDS} fields")
         node, detail = definition
         if node is Nodetype.NAME:
-            self.message(name, detail)
+            self._walk_message(name, detail)
         elif node is Nodetype.BASE:
-            self.elements(name, definition, 1, plain=True)
+            self._walk_elements(name, definition, 1)
         else:
             element, size = detail
-            self.elements(name, element, self.count() if node is Nodetype.SEQUENCE else size)
-
-    def elements(self, name: str, definition: Any, count: int, plain: bool = False) -> None:
-        node, detail = definition
-        if node is Nodetype.BASE and detail[0] != "string":
-            self.numbers(name, detail[0], count)
-            return
-        self.fields += count
-        if self.fields > MOST_FIELDS:
-            raise ReplayError(f"they have more than {MOST_FIELDS} fields")
-        if node is Nodetype.BASE:
-            self.layout.texts.setdefault(name, [])
-        for index in range(count):
-            if node is Nodetype.BASE:
-                self.text(name)
+            count = self._count() if node is Nodetype.SEQUENCE else size
+            if element[0] is Nodetype.BASE:
+                self._walk_elements(name, element, count)
             else:
-                self.value(name if plain else f"{name}[{index}]", definition)
+                for index in range(count):
+                    self._walk(f"{name}[{index}]", element)
+
+    def _walk_elements(self, name: str, definition: Any, count: int) -> None:
+        """Take strings or numbers."""
+        kind = definition[1][0]
+        if kind == "string":
+            texts = self.texts.setdefault(name, [])
+            for _ in range(count):
+                start = self._fix(self._count())
+                texts.append(self._message[start : self._at].rstrip(b"\0").decode(errors="replace"))
+        elif kind not in NUMBERS:
+            raise ReplayError(f"they hold a {kind}, which cannot be read")
+        else:
+            size = np.dtype(NUMBERS[kind]).itemsize
+            self._align(size if count else 1)
+            self.places[name] = (self._take(count * size), NUMBERS[kind], count)
+
+    def _count(self) -> int:
+        self._align(4)
+        (value,) = struct.unpack_from("<I", self._message, self._fix(4))
+        if value > len(self._message):
+            raise ReplayError(f"one of {len(self._message)} bytes claims {value} elements")
+        return int(value)
+
+    def _align(self, size: int) -> None:
+        self._at += -(self._at - ENCAPSULATION) % size
+
+    def _take(self, length: int) -> int:
+        start, self._at = self._at, self._at + length
+        if self._at > len(self._message):
+            raise ReplayError(f"one of {len(self._message)} bytes ends too early")
+        return start
+
+    def _fix(self, length: int) -> int:
+        """Take bytes that belong to the structure."""
+        start = self._take(length)
+        self._structure[start : self._at] = b"\xff" * length
+        return start

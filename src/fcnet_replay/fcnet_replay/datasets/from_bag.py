@@ -20,7 +20,7 @@ from fcnet_core.robot import Robot, load_robot
 from fcnet_replay.bags.bag import Bag, open_bag
 from fcnet_replay.datasets.combine import new_folder
 from fcnet_replay.read_run import read_run
-from fcnet_replay.recording_notes import RecordingNotes, read_notes
+from fcnet_replay.recording_notes import RecordingNotes
 from fcnet_replay.run import Run
 from fcnet_replay.steps import Steps, extract_steps
 from fcnet_replay.topic_map import OWN, load_topic_map
@@ -183,9 +183,8 @@ def read_walk(path: Path, reading: BagReading) -> Walk:
     """Read one bag. Raises ReplayError, FcnetError with one sentence."""
     sources = load_topic_map(reading.topics) if reading.topics else OWN
     bag = open_bag(path)
-    notes = read_notes(bag.custom)
-    robot = _robot(path, notes, reading)
-    run = read_run(bag, notes.namespace if reading.namespace is None else reading.namespace, sources)
+    robot = _robot(path, bag.notes, reading)
+    run = read_run(bag, reading.namespace, sources)
     left_out: Counter[str] = Counter()
     steps, begins = _sound_steps(run, robot, reading.rate, path, left_out)
     episodes = _episodes(run, steps, begins, reading, left_out)

@@ -16,7 +16,7 @@ from fcnet_replay.evaluation import Evaluation
 from fcnet_replay.findings import findings
 from fcnet_replay.metrics import AXES, GAP, HIGH_FREQUENCY, LATE, spectrum, tilt
 from fcnet_replay.report.elements import Chart, Element, Grid, Series, Table, Text, Timeline
-from fcnet_replay.topic_reader import MODES
+from fcnet_replay.topic_map import MODES
 
 STYLE = Path(__file__).with_name("page.css")
 VERDICT = {"good": "fine", "note": "note", "bad": "problem"}

@@ -133,7 +133,7 @@ def test_what_is_no_bag_is_refused_in_a_sentence(tmp_path) -> None:
 
 def columns_of(kind, messages):
     size = np.array([len(message) for message in messages])
-    decoder = ColumnDecoder(kind, fields_for(kind, {}))
+    decoder = ColumnDecoder(kind, fields_for(kind))
     return list(decoder.decode(np.frombuffer(b"".join(messages), dtype=np.uint8), size))
 
 
@@ -157,9 +157,9 @@ def test_columns_hold_what_each_message_holds() -> None:
             message = made[row][0]
             assert group.texts["name"] == message.name
             assert group.texts["header.frame_id"] == ["base"]
-            assert group.numbers["header.stamp.nanosec"][place] == message.header.stamp.nanosec
+            assert group.numbers("header.stamp.nanosec")[place] == message.header.stamp.nanosec
             for field in ("position", "velocity", "effort"):
-                np.testing.assert_array_equal(group.numbers[field][place], getattr(message, field))
+                np.testing.assert_array_equal(group.numbers(field)[place], getattr(message, field))
             seen.add(row)
     assert seen == set(range(40))
 
@@ -176,17 +176,17 @@ def test_what_lies_between_strings_may_be_anything() -> None:
 def test_messages_shorter_than_a_number_of_eight_bytes_are_read() -> None:
     messages = [bytes([0, 1, 0, 0, value]) for value in (1, 0, 1)] + [b"\1\1\0\0\1"]
     groups = columns_of("std_msgs/msg/Bool", messages)
-    assert [group.numbers["data"][:, 0].tolist() for group in groups if isinstance(group, Columns)] == [[1, 0, 1]]
+    assert [group.numbers("data")[:, 0].tolist() for group in groups if isinstance(group, Columns)] == [[1, 0, 1]]
     assert [group for group in groups if not isinstance(group, Columns)] == [(3, "they are not little-endian CDR")]
 
 
 def test_a_type_is_what_the_bag_says_it_is() -> None:
     """Types change from distribution to distribution; a damaged definition is none."""
     kind = "std_msgs/msg/ColorRGBA"
-    own = fields_for(kind, {kind: ("ros2msg", "float64 r\nstd_msgs/String name")})
+    own = fields_for(kind, "ros2msg", "float64 r\nstd_msgs/String name")
     assert [field for field, _ in own[kind][1]] == ["r", "name"]
     assert [field for field, _ in own["std_msgs/msg/String"][1]] == ["data"]
-    damaged = fields_for(kind, {kind: ("ros2msg", "flo\0at64 [[r")})
+    damaged = fields_for(kind, "ros2msg", "flo\0at64 [[r")
     assert [field for field, _ in damaged[kind][1]] == ["r", "g", "b", "a"]
 
 

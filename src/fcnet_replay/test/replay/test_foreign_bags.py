@@ -72,7 +72,7 @@ def go2(tmp_path, request):
 
 
 def test_a_go2_bag_is_read_through_its_map(go2) -> None:
-    run = read_run(open_bag(go2), sources=load_topic_map(MAPS / "go2.yaml"))
+    run = read_run(open_bag(go2), topic_map=load_topic_map(MAPS / "go2.yaml"))
     assert run.joints.position.shape == (400, 12)
     np.testing.assert_allclose(run.joints.position[7], POSE, atol=1e-6)
     np.testing.assert_allclose(run.joints.velocity[7], 0.125 * np.arange(12))
@@ -104,14 +104,14 @@ def test_joints_of_other_names_and_orders_are_put_in_ours(write_bag, tmp_path) -
     (tmp_path / "map.yaml").write_text(f"joint_states:\n  topic: joint_states\n  joints:\n{swapped}\n")
     bag = write_bag(seconds=0.6)
     ours = read_run(open_bag(bag))
-    theirs = read_run(open_bag(bag), sources=load_topic_map(tmp_path / "map.yaml"))
+    theirs = read_run(open_bag(bag), topic_map=load_topic_map(tmp_path / "map.yaml"))
     np.testing.assert_array_equal(theirs.joints.position, ours.joints.position[:, ::-1])
     np.testing.assert_array_equal(theirs.imu.orientation, ours.imu.orientation)
 
 
 def test_every_map_that_is_shipped_can_be_read() -> None:
     for path in MAPS.glob("*.yaml"):
-        assert load_topic_map(path)["policy_step"].topic == "controller/policy_step"
+        assert load_topic_map(path).policy_step.topic == "controller/policy_step"
 
 
 def test_a_namespace_is_put_before_every_topic(write_bag) -> None:
@@ -121,12 +121,18 @@ def test_a_namespace_is_put_before_every_topic(write_bag) -> None:
         read_run(open_bag(bag))
 
 
+def test_a_field_that_the_messages_lack_is_named(write_bag, tmp_path) -> None:
+    (tmp_path / "map.yaml").write_text("joint_states: {topic: joint_states, position: q}")
+    with pytest.raises(ReplayError, match=r"150 messages of /joint_states .* field q "):
+        read_run(open_bag(write_bag(seconds=0.6)), topic_map=load_topic_map(tmp_path / "map.yaml"))
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("joint_state: {topic: /a}", "joint_state`"),
         ("joint_states: {}", "topic"),
-        ("joint_states: {topic: /a, position: q}", "velocity"),
+        ("joint_states: {topic: /a, stiffness: q}", "stiffness"),
         ("joint_states: {topic: /a, joints: [FR_hip_joint]}", "FR_thigh_joint"),
         ("imu/data: {topic: /a, quaternion: zyx}", "zyx.*imu/data.quaternion"),
         ("[1, 2]", "object"),
