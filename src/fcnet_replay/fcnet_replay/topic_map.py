@@ -241,12 +241,11 @@ def _numbers(columns: Columns, path: FieldPath) -> Array:
     field. A TwistStamped has those of a Twist under `twist`.
     """
     before, each, after = path.partition("[]")
-    found: list[npt.NDArray[Any]] = []
-    if each:
-        while (values := columns.numbers(f"{before}[{len(found)}]{after}")) is not None:
-            found.append(values)
-    else:
+    if not each:
         values = columns.numbers(path)
         values = columns.numbers(f"twist.{path}") if values is None else values
-        found += [] if values is None else [values]
-    return np.hstack(found).astype(np.float64) if found else np.empty((len(columns.rows), 0))
+        return np.empty((len(columns.rows), 0)) if values is None else values.astype(np.float64)
+    found: list[npt.NDArray[Any]] = [np.empty((len(columns.rows), 0))]
+    while (values := columns.numbers(f"{before}[{len(found) - 1}]{after}")) is not None:
+        found.append(values)
+    return np.hstack(found)
