@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from made_bag import MadeBag, stood_before, text
 
 from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.learning.dataset import Dataset
@@ -26,22 +25,11 @@ ROOT = Path(__file__).parents[3]
 Edit = Callable[[list[Any]], list[Any]]
 
 
-def made_bag_module() -> Any:
-    spec = spec_from_file_location("made_bag_for_data", ROOT / "benchmarks" / "made_bag.py")
-    assert spec and spec.loader
-    module = module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-made_bag = made_bag_module()
-stood_before = made_bag.stood_before
 AS_ALIENGO = {"fcnet.robot": "aliengo"}
 
 
 def fault_at(time: float) -> Edit:
-    return lambda messages: [*messages, (time, "controller/mode", made_bag.text("fault"))]
+    return lambda messages: [*messages, (time, "controller/mode", text("fault"))]
 
 
 def without(topic: str, begin: float, end: float) -> Edit:
@@ -56,7 +44,7 @@ def model() -> PolicyModel:
 @pytest.fixture
 def bag(model: PolicyModel, tmp_path: Path) -> Callable[..., Path]:
     def write(name: str = "walk", **settings: Any) -> Path:
-        made = made_bag.MadeBag(model, load_robot("aliengo"), **{"custom": AS_ALIENGO, "rate": 100.0, **settings})
+        made = MadeBag(model, load_robot("aliengo"), **{"custom": AS_ALIENGO, "rate": 100.0, **settings})
         return made.write(tmp_path / name)
 
     return write

@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
+from made_bag import MadeBag
 
 from fcnet_core.model_file import load_model
 from fcnet_core.robot import load_robot
 
 ROOT = Path(__file__).parents[4]
-
-
-def made_bag_module():
-    spec = spec_from_file_location("made_bag", ROOT / "benchmarks" / "made_bag.py")
-    module = module_from_spec(spec)
-    sys.modules["made_bag"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-MADE_BAG = made_bag_module()
-
-
-@pytest.fixture(scope="session")
-def made_bag():
-    return MADE_BAG
 
 
 @pytest.fixture(scope="session")
@@ -49,7 +32,7 @@ def write_bag(model, robot, tmp_path_factory):
         key = repr(sorted(settings.items()))
         if key not in written:
             folder = tmp_path_factory.mktemp("bags") / "walk"
-            written[key] = MADE_BAG.MadeBag(model, robot, **settings).write(folder), settings  # a key names functions
+            written[key] = MadeBag(model, robot, **settings).write(folder), settings  # a key names functions
         return written[key][0]
 
     return write

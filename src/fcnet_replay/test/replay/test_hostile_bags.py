@@ -6,12 +6,12 @@ import json
 import sqlite3
 import struct
 import time
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
 import yaml
 import zstandard
+from damaged_bags import damaged_copy
 from rosbags.rosbag2 import CompressionMode, StoragePlugin
 
 from fcnet_replay.bags.bag import open_bag
@@ -32,15 +32,6 @@ KINDS = {
 }
 
 
-@pytest.fixture(scope="module")
-def damaged_copy():
-    path = Path(__file__).parents[4] / "benchmarks" / "damage.py"
-    spec = spec_from_file_location("damage", path)
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.damaged_copy
-
-
 def report(bag: Path) -> str:
     """The whole report, or the sentence that refuses the bag."""
     try:
@@ -54,7 +45,7 @@ def report(bag: Path) -> str:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_damaged_bags_are_refused_or_reported_in_part(write_bag, damaged_copy, tmp_path, kind) -> None:
+def test_damaged_bags_are_refused_or_reported_in_part(write_bag, tmp_path, kind) -> None:
     bag = write_bag(seconds=0.6, **KINDS[kind])
     whole = report(bag)
     assert "refused" not in whole and "damaged" not in whole

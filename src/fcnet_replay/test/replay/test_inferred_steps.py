@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from made_bag import health, stood_before
 
 from fcnet_core.command import CommandShaper
 from fcnet_replay.bags.bag import open_bag
@@ -32,11 +33,6 @@ def infer(write_bag, model):
     return infer
 
 
-@pytest.fixture
-def stood_before(made_bag):
-    return made_bag.stood_before
-
-
 def late_and_caught_up(messages):
     """Every fourth target is received and stamped LATE, the next one is on time again."""
     targets = 0
@@ -49,13 +45,13 @@ def late_and_caught_up(messages):
     return messages
 
 
-def test_every_target_is_a_step_however_late_it_was(infer, stood_before) -> None:
+def test_every_target_is_a_step_however_late_it_was(infer) -> None:
     recorded, inferred = infer(edit=lambda messages: late_and_caught_up(stood_before(messages)))
     np.testing.assert_allclose(inferred.record.command, recorded.command, atol=1e-9)
     assert inferred.phase_known.all()
 
 
-def test_at_the_beginning_of_a_walk_the_policy_saw_the_target_before_it_as_sent_last(infer, stood_before) -> None:
+def test_at_the_beginning_of_a_walk_the_policy_saw_the_target_before_it_as_sent_last(infer) -> None:
     recorded, inferred = infer(edit=stood_before)
     np.testing.assert_allclose(inferred.record.target_stamp, recorded.target_stamp, rtol=0, atol=1e-6)
     np.testing.assert_allclose(inferred.record.previous_stamp, recorded.previous_stamp, rtol=0, atol=1e-6)
@@ -74,7 +70,7 @@ def held_four_times(messages):
     return [*messages, *held]
 
 
-def test_of_a_faster_controllers_targets_every_nth_is_a_step_though_the_bag_lacks_some(infer, stood_before) -> None:
+def test_of_a_faster_controllers_targets_every_nth_is_a_step_though_the_bag_lacks_some(infer) -> None:
     def edit(messages):
         messages = sorted(held_four_times(stood_before(messages)), key=lambda entry: entry[0])
         lacking = [place for place, entry in enumerate(messages) if entry[1] == "joint_trajectory"][11::31]
@@ -88,7 +84,7 @@ def test_of_a_faster_controllers_targets_every_nth_is_a_step_though_the_bag_lack
     assert (shift < 0.004).mean() > 0.95
 
 
-def test_the_walk_ends_where_a_controller_that_is_stopped_damps(infer, stood_before) -> None:
+def test_the_walk_ends_where_a_controller_that_is_stopped_damps(infer) -> None:
     def stopped(messages):
         for received, topic, message in messages:
             if topic == "joint_trajectory" and received > 3.0:
@@ -99,16 +95,16 @@ def test_the_walk_ends_where_a_controller_that_is_stopped_damps(infer, stood_bef
     assert len(inferred.record.cold) == (recorded.target_stamp - recorded.target_stamp[0] < 2.97).sum()
 
 
-def as_it_is(messages, _stood_before):
+def as_it_is(messages):
     return messages
 
 
-def without_modes(messages, _stood_before):
+def without_modes(messages):
     return [entry for entry in messages if entry[1] != "controller/mode"]
 
 
 def without_targets(begin, end):
-    def edit(messages, stood_before):
+    def edit(messages):
         messages = stood_before(messages)
         return [entry for entry in messages if entry[1] != "joint_trajectory" or not begin <= entry[0] < end]
 
@@ -120,16 +116,14 @@ def without_targets(begin, end):
     [(as_it_is, 200), (without_modes, 200), (without_targets(1.0, 2.0), 100), (without_targets(0.0, 1.0), 150)],
     ids=["it walked when the bag began", "no modes", "a second without targets", "no targets when it began"],
 )
-def test_where_nobody_can_know_the_phase_the_report_says_so(write_bag, stood_before, edit, unknown) -> None:
-    evaluation = evaluate_bag(write_bag(edit=lambda messages: edit(messages, stood_before), **WITHOUT_STEPS))
+def test_where_nobody_can_know_the_phase_the_report_says_so(write_bag, edit, unknown) -> None:
+    evaluation = evaluate_bag(write_bag(edit=edit, **WITHOUT_STEPS))
     assert evaluation.figures["policies"]["A"]["steps_of_unknown_phase"] == unknown
     assert any(f"phase may be wrong in {unknown} of the steps" in finding.sentence for finding in findings(evaluation))
 
 
 @pytest.mark.parametrize(("lacking", "unknown"), [(0, 0), (5, 150), (None, 150)])
-def test_cycles_that_the_controller_says_it_missed_leave_the_phase_known(
-    write_bag, made_bag, stood_before, lacking, unknown
-) -> None:
+def test_cycles_that_the_controller_says_it_missed_leave_the_phase_known(write_bag, lacking, unknown) -> None:
     """From 1 s on targets are 0.1 s late for good; `lacking`: how many more than there are the controller counted."""
 
     def edit(messages):
@@ -140,22 +134,22 @@ def test_cycles_that_the_controller_says_it_missed_leave_the_phase_known(
         sent = sorted(time for time, topic, _ in moved if topic == "joint_trajectory")
         times = [0.015, 0.995, 1.995, 2.995, 3.995, 4.2] if lacking is not None else []
         counts = [700 + sum(at < time for at in sent) + (lacking if time > 1.5 else 0) for time in times]
-        found = [(time, "diagnostics", made_bag.health(count)) for time, count in zip(times, counts, strict=True)]
-        another = [(time, "diagnostics", made_bag.health(round(10 * time), "dog/")) for time in times]
+        found = [(time, "diagnostics", health(count)) for time, count in zip(times, counts, strict=True)]
+        another = [(time, "diagnostics", health(round(10 * time), "dog/")) for time in times]
         return [*moved, *found, *another]
 
     evaluation = evaluate_bag(write_bag(edit=edit, **WITHOUT_STEPS))
     assert evaluation.figures["policies"]["A"]["steps_of_unknown_phase"] == unknown
 
 
-def test_with_a_known_phase_the_report_does_not_doubt_it(write_bag, stood_before) -> None:
+def test_with_a_known_phase_the_report_does_not_doubt_it(write_bag) -> None:
     evaluation = evaluate_bag(write_bag(edit=stood_before, **WITHOUT_STEPS))
     assert evaluation.figures["policies"]["A"]["steps_of_unknown_phase"] == 0
     assert not any("phase" in finding.sentence for finding in findings(evaluation))
     assert any("inferred" in finding.sentence for finding in findings(evaluation))
 
 
-def test_steps_without_a_state_from_shortly_before_are_not_replayed(write_bag, stood_before) -> None:
+def test_steps_without_a_state_from_shortly_before_are_not_replayed(write_bag) -> None:
     evaluation = evaluate_bag(write_bag(edit=stood_before, gap=(1.0, 1.5), **WITHOUT_STEPS))
     figures = evaluation.figures["policies"]["A"]
     assert figures["action_error_rad"]["lost_steps"] == pytest.approx(20, abs=1)  # of 25, in five a state is fresh
