@@ -44,9 +44,9 @@ bench-monitor: ## the monitor's share of a core, and the snapshots that a browse
 	@sh tools/setup.sh test
 	@$(ENTER) && python benchmarks/monitor_load.py
 
-fault-matrix: ## every fault in every mode against real processes, into docs/; about 20 minutes a robot
+fault-matrix: ## every fault in every mode against real processes, into docs/, or of one ROBOT; 20 minutes each
 	@sh tools/setup.sh
-	@$(ENTER) && python benchmarks/fault_matrix.py --robot $(or $(ROBOT),aliengo)
+	@$(ENTER) && python benchmarks/fault_matrix.py $(if $(ROBOT),--robot $(ROBOT),--markdown docs/fault_matrix.md)
 
 clean: ## removes everything that setup and the builds made
 	rm -rf .venv build install log .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -7,7 +7,7 @@ Run it in a shell after `. env.sh`, on an otherwise idle machine:
 from __future__ import annotations
 
 import argparse
-import json
+import sys
 import time
 
 import numpy as np
@@ -25,7 +25,7 @@ QUANTILES = [f"{what}_{quantile}_ms" for what in ("wake", "step", "response") fo
 
 def measure(robot: str, policy: str, duration: float) -> dict[str, float]:
     """Walk for `duration` [s] and return the figures."""
-    arguments = [f"policy:={policy}"] if policy else []
+    command = ["ros2", "launch", "fcnet_controller", f"{robot}.launch.py", *([f"policy:={policy}"] if policy else [])]
     factors: list[float] = []
     arrivals: list[float] = []
 
@@ -34,41 +34,35 @@ def measure(robot: str, policy: str, duration: float) -> dict[str, float]:
         if "real_time_factor" in values:
             factors.append(float(values["real_time_factor"]))
 
-    with own_domain() as domain:
-        launch = Process(["ros2", "launch", "fcnet_controller", f"{robot}.launch.py", *arguments], domain, echo=True)
-        client = Client(domain, "closed_loop_meter")
+    with own_domain() as domain, Client(domain, "meter") as client, Process(command, domain, echo=sys.stdout):
         client.subscribe(DiagnosticArray, "/diagnostics", take_factor, 10)
         client.node.create_subscription(
             JointTrajectory, "joint_trajectory", lambda _content: arrivals.append(time.monotonic()), 10, raw=True
         )
-        try:
-            client.until_mode("walking")
-            time.sleep(SETTLE)
-            missed_before = float(client.health["deadline_misses"])
-            factors.clear()
-            arrivals.clear()
-            end = time.monotonic() + duration
-            side = 1
-            while time.monotonic() < end:
-                client.drive(min(CURVE, end - time.monotonic()), vx=0.5, yaw_rate=0.5 * side)
-                side = -side
-            times = np.array(arrivals)
-            time.sleep(1.1)  # for the diagnostics of the last second
-            gaps = 1e3 * np.diff(times)
-            return {
-                "duration_s": float(times[-1] - times[0]),
-                "command_rate_hz": (len(times) - 1) / float(times[-1] - times[0]),
-                "deadline_misses": float(client.health["deadline_misses"]) - missed_before,
-                "command_gap_p50_ms": float(np.quantile(gaps, 0.5)),
-                "command_gap_p99_ms": float(np.quantile(gaps, 0.99)),
-                "command_gap_max_ms": float(gaps.max()),
-                "slowest_real_time_factor": min(factors),
-                **{name: float(client.health[name]) for name in QUANTILES},
-            }
-        finally:
-            launch.end()
-            launch.clean_up()
-            client.close()
+        client.until_mode("walking")
+        time.sleep(SETTLE)
+        missed_before = float(client.health["deadline_misses"])
+        factors.clear()
+        arrivals.clear()
+        end = time.monotonic() + duration
+        side = 1
+        while time.monotonic() < end:
+            client.drive(min(CURVE, end - time.monotonic()), vx=0.5, yaw_rate=0.5 * side)
+            side = -side
+        times = np.array(arrivals)
+        time.sleep(1.1)  # for the diagnostics of the last second
+        health = dict(client.health)
+    gaps = 1e3 * np.diff(times)
+    return {
+        "duration_s": float(times[-1] - times[0]),
+        "command_rate_hz": (len(times) - 1) / float(times[-1] - times[0]),
+        "deadline_misses": float(health["deadline_misses"]) - missed_before,
+        "command_gap_p50_ms": float(np.quantile(gaps, 0.5)),
+        "command_gap_p99_ms": float(np.quantile(gaps, 0.99)),
+        "command_gap_max_ms": float(gaps.max()),
+        "slowest_real_time_factor": min(factors),
+        **{name: float(health[name]) for name in QUANTILES},
+    }
 
 
 def main() -> None:
@@ -77,12 +71,8 @@ def main() -> None:
     parser.add_argument("--robot", default="aliengo", help="aliengo or a1")
     parser.add_argument("--policy", default="", help="model file; by default the one shipped for the robot")
     parser.add_argument("--duration", type=float, default=60.0, help="seconds to measure")
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     arguments = parser.parse_args()
     figures = measure(arguments.robot, arguments.policy, arguments.duration)
-    if arguments.json:
-        print(json.dumps(figures))
-        return
     print(f"{'figure':<26} {'measured':>10} {'at most':>8}")
     for name, value in figures.items():
         print(f"{name:<26} {value:>10.3f} {TARGETS.get(name, ''):>8}".rstrip())

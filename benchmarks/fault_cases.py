@@ -24,58 +24,54 @@ MODES = ("passive", "standing_up", "standing", "walking", "lying_down", "fault")
 TOLERATED = "tolerated"  # nothing at all
 DAMPED = "damped"  # damping that nothing has latched
 CONTROLLER_FAULT = "controller's fault"  # damped and latched by the controller, which saw it first
+NO_FAULTS = BoardFaults()
 RESTART_TIME = 5.0  # [s] for a bridge: its imports, a second of discovery, and a computer of two cores
+
+
+def nothing(_rig: FaultRig) -> None:
+    """Do nothing."""
 
 
 @dataclass(frozen=True)
 class FaultCase:
-    """A fault, how it begins and ends, and the outcomes allowed where joints follow targets and where they are soft.
+    """A fault, and the outcomes ("one | another") allowed where joints follow targets and where they are soft.
 
     deadline [s]: within which the joints must be damped where that is expected, from the thresholds in the robot's
-    file with room for a computer of two cores.
+    file with room for a computer of two cores. faults: of the board and its line; intruder: see FaultRig; begin and
+    end: what else happens.
     """
 
     name: str
-    following: tuple[str, ...]
-    soft: tuple[str, ...]
-    deadline: float
-    begin: Callable[[FaultRig], None]
-    end: Callable[[FaultRig], None]
+    following: str
+    soft: str
+    deadline: float = 0.3
+    faults: BoardFaults = NO_FAULTS
+    intruder: str = ""
+    begin: Callable[[FaultRig], Any] = nothing
+    end: Callable[[FaultRig], Any] = nothing
 
-    def expected(self, mode: str) -> tuple[str, ...]:
+    def expected(self, mode: str) -> list[str]:
         """The outcomes allowed in this mode."""
-        return self.soft if mode in SOFT_MODES else self.following
+        return (self.soft if mode in SOFT_MODES else self.following).split(" | ")
 
     def must_damp(self, mode: str) -> bool:
         """Whether the joints must be damped."""
         return not any(outcome == TOLERATED or outcome.startswith("warning") for outcome in self.expected(mode))
 
 
-def _case(
-    name: str,
-    following: str,
-    soft: str,
-    begin: Callable[[FaultRig], Any],
-    end: Callable[[FaultRig], Any] = lambda rig: None,
-    deadline: float = 0.3,
-) -> FaultCase:
-    return FaultCase(name, tuple(following.split(" | ")), tuple(soft.split(" | ")), deadline, begin, end)
-
-
 def _board(name: str, following: str, soft: str, deadline: float = 0.3, **faults: Any) -> FaultCase:
     """A fault of the board or of its line."""
-    wrong = BoardFaults(**faults)
-    clear = BoardFaults()
-    return _case(name, following, soft, lambda rig: rig.set_faults(wrong), lambda rig: rig.set_faults(clear), deadline)
+    return FaultCase(name, following, soft, deadline, BoardFaults(**faults))
 
 
 def _resume_controller(rig: FaultRig) -> None:
     """Let the controller go on, and see for a second that the robot does not."""
-    rig.controller.send(signal.SIGCONT)
+    rig.send("controller", signal.SIGCONT)
     time.sleep(1.0)
 
 
 _POSITION = "trip joint_position | trip joint_error | trip joint_velocity"
+_FROZEN = f"trip frozen_state | {CONTROLLER_FAULT}"
 # An error of less than max_joint_error is a leg that works hard; standing, there is none at all.
 _BLOCKED = f"trip joint_error | trip joint_torque | trip tilt | {CONTROLLER_FAULT} | {TOLERATED}"
 
@@ -95,13 +91,7 @@ CASES = (
     # The board.
     _board("silence", "trip stale_state", "warning stale_state", silence=True),
     _board("frozen tick", "trip frozen_state", "warning frozen_state", frozen_tick=True),
-    _board(
-        "frozen sensors",
-        f"trip frozen_state | {CONTROLLER_FAULT}",
-        "warning frozen_state",
-        deadline=0.5,
-        frozen_state=True,
-    ),
+    _board("frozen sensors", _FROZEN, "warning frozen_state", deadline=0.5, frozen_state=True),
     _board("NaN in a state", "trip not_finite", "warning not_finite", not_finite=True),
     _board("other generation", "trip stale_state", "warning stale_state", other_generation=True),
     _board("other robot", "trip identity", "trip identity", other_robot=True),
@@ -120,60 +110,47 @@ CASES = (
     _board("blocked FR_calf_joint", _BLOCKED, TOLERATED, 2.5, blocked_joint="FR_calf_joint"),
     # An operator.
     _board("B on the remote", "trip remote_stop", "trip remote_stop", remote=RemoteState(buttons=frozenset({"B"}))),
-    # Whole programs and ROS.
-    _case("board restarts", TOLERATED, TOLERATED, lambda rig: rig.board.restart()),
-    _case(
+    # Whole programs and ROS. What has ended is started again by the recovery.
+    FaultCase("board restarts", TOLERATED, TOLERATED, begin=lambda rig: rig.board.restart()),
+    FaultCase(
         "bridge's emergency_stop",
         "trip emergency_stop",
         "trip emergency_stop",
-        lambda rig: rig.client.emergency_stop(f"{rig.robot.name}_bridge"),
         deadline=0.5,
+        begin=lambda rig: rig.client.emergency_stop(f"{rig.robot.name}_bridge"),
     ),
-    _case(
+    FaultCase(
         "controller killed (-9)",
         DAMPED,
         TOLERATED,
-        lambda rig: rig.controller.send(signal.SIGKILL),
-        lambda rig: rig.controller.start(),
         deadline=0.1,
+        begin=lambda rig: rig.send("controller", signal.SIGKILL),
+        end=lambda rig: rig.end("controller"),
     ),
-    _case(
+    FaultCase(
         "controller stopped (SIGSTOP)",
         DAMPED,
         TOLERATED,
-        lambda rig: rig.controller.send(signal.SIGSTOP),
-        _resume_controller,
         deadline=0.1,
+        begin=lambda rig: rig.send("controller", signal.SIGSTOP),
+        end=_resume_controller,
     ),
-    _case(
-        "NaN in joint_trajectory",
-        # The bridge keeps the newest message alone: an intruder in step with the controller hides its targets.
-        f"{TOLERATED} | {DAMPED}",
-        TOLERATED,
-        lambda rig: rig.set_intruder("nan"),
-        lambda rig: rig.set_intruder(""),
-    ),
-    _case(
-        "jump in joint_trajectory",
-        "trip target_jump",
-        TOLERATED,
-        lambda rig: rig.set_intruder("jump"),
-        lambda rig: rig.set_intruder(""),
-    ),
-    _case(
+    # The bridge keeps the newest message alone: an intruder in step with the controller hides its targets.
+    FaultCase("NaN in joint_trajectory", f"{TOLERATED} | {DAMPED}", TOLERATED, intruder="nan"),
+    FaultCase("jump in joint_trajectory", "trip target_jump", TOLERATED, intruder="jump"),
+    FaultCase(
         "bridge ended (SIGTERM)",
         DAMPED,
         TOLERATED,
-        lambda rig: rig.bridge.send(signal.SIGTERM),
-        lambda rig: rig.restart_bridge(),
+        begin=lambda rig: rig.send("bridge", signal.SIGTERM),
+        end=lambda rig: rig.end("bridge"),
     ),
-    _case(
+    FaultCase(
         # The board holds the last command until the next bridge is there: the worst that a board can do.
         "bridge killed (-9), started again",
         f"{DAMPED} | {CONTROLLER_FAULT}",
         TOLERATED,
-        lambda rig: rig.replace_bridge(),
-        lambda rig: rig.bring_up(),
         deadline=RESTART_TIME,
+        begin=lambda rig: rig.replace_bridge(),
     ),
 )

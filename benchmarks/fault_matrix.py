@@ -14,18 +14,18 @@ import argparse
 import sys
 import tempfile
 import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from fault_cases import CASES, CONTROLLER_FAULT, DAMPED, MODES, SOFT_MODES, TOLERATED, FaultCase
-from fault_rig import FaultRig
+from fault_rig import Events, FaultRig
 
 from fcnet_core.model_file import load_model
 from fcnet_core.robot import Robot, load_robot
 from fcnet_ros.testing import own_domain
 from unitree_lowlevel.fake_board.board import PERIOD
-from unitree_lowlevel.fake_board.faults import BoardFaults
 from unitree_lowlevel.messages import POSITION_STOP, LowCommand
 
 FLOAT_TOLERANCE = 1e-5  # [rad], single precision on the wire
@@ -87,34 +87,35 @@ def run_cell(rig: FaultRig, case: FaultCase, mode: str) -> Cell:
             rig.prepare(mode)
             cell = _measured(rig, case, mode)
         except (TimeoutError, AssertionError) as error:  # of a program that does not start, respond or recover
-            rig.set_faults(BoardFaults())
             cell = Cell(case.name, mode, NOT_TRIED, problems=(str(error),))
         cell = replace(cell, attempts=attempt + 1)
-        if not cell.problems or (cell.violated and not cell.disturbed) or attempt == ATTEMPTS - 1:
+        if not cell.problems or (cell.violated and not cell.disturbed):
             break
-        print(f"{case.name:<30} {mode:<12} {cell.short}; again", file=sys.stderr, flush=True)
+        print(f"{case.name:<30} {mode:<12} {cell.short}; attempt {attempt + 1}", file=sys.stderr, flush=True)
     return cell
 
 
 def _measured(rig: FaultRig, case: FaultCase, mode: str) -> Cell:
     """Let the fault begin, observe, end the fault, recover."""
-    rig.events.clear()
+    rig.events = Events()
     rig.board.commands.reset()
     time.sleep(0.02)
     began = time.monotonic()
+    rig.board.faults, rig.intruder = case.faults, case.intruder
     case.begin(rig)
     cell = _observe(rig, case, mode, began)
     if mode == "passive" and case.must_damp("standing") and cell.outcome.startswith("warning"):
         rig.client.call("controller/stand_up")
         time.sleep(REFUSAL_TIME)
     case.end(rig)
+    rig.bring_up()
     try:
         recovered = rig.recover()
     except (TimeoutError, AssertionError):  # resets were refused for a minute
         recovered = None
     log, robot = rig.board.commands, rig.robot
-    damped_at = None if cell.detected is None or cell.goes_on else began + cell.detected
-    later = [command for arrival, command in log.recent if damped_at is not None and arrival > damped_at]
+    damped_at = np.inf if cell.detected is None or cell.goes_on else began + cell.detected
+    later = [command for arrival, command in log.recent if arrival > damped_at]
     beyond = np.fmax(robot.lower - log.lowest_position, log.highest_position - robot.upper)
     cell = replace(
         cell,
@@ -215,31 +216,34 @@ def allowed_stiffness(robot: Robot) -> float:
     return min(float(np.max(gains)), robot.safety.max_kp)
 
 
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    head, *lines = (f"| {' | '.join(row)} |" for row in (columns, *rows))
+    return "\n".join([head, "|---" * len(columns) + "|", *lines])
+
+
 def overview(cells: list[Cell]) -> str:
     """A table, one line a fault, one column a mode."""
+    found = {(cell.fault, cell.mode): cell.short for cell in cells}
     modes = [mode for mode in MODES if any(cell.mode == mode for cell in cells)]
-    lines = [f"| fault | {' | '.join(modes)} |", "|---" * (1 + len(modes)) + "|"]
-    for fault in dict.fromkeys(cell.fault for cell in cells):
-        found = {cell.mode: cell.short for cell in cells if cell.fault == fault}
-        lines.append(f"| {fault} | {' | '.join(found.get(mode, '') for mode in modes)} |")
-    return "\n".join(lines)
+    faults = dict.fromkeys(cell.fault for cell in cells)
+    return table(["fault", *modes], ([fault, *(found.get((fault, mode), "") for mode in modes)] for fault in faults))
 
 
 def details(cells: list[Cell]) -> str:
     """A table, one line a cell."""
-    lines = [
-        "| fault | mode | action | after [ms] | stiffness before, after [Nm/rad] | outside limits [rad] | slew [rad/s] "
-        "| recovered by reset |",
-        "|---" * 8 + "|",
-    ]
-    for cell in cells:
-        after = "" if cell.detected is None else f"{1e3 * cell.detected:.0f}"
-        stiffness = f"{cell.stiffness:.1f}, {cell.stiffness_after:.1f}"
-        extremes = f"{stiffness} | {cell.beyond:.4f} | {cell.slew:.1f}"
-        action = f"{cell.fault} | {cell.mode} | {cell.outcome} | {after}"
-        reset = "not needed" if cell.goes_on else f"yes, {cell.recovered:.1f} s"
-        lines.append(f"| {action} | {extremes} | {'NO' if cell.recovered is None else reset} |")
-    return "\n".join(lines)
+    columns = (
+        "fault", "mode", "action", "after [ms]", "stiffness before, after [Nm/rad]", "outside limits [rad]",
+        "slew [rad/s]", "recovered by reset",
+    )  # fmt: skip
+    return table(columns, map(_details, cells))
+
+
+def _details(cell: Cell) -> list[str]:
+    after = "" if cell.detected is None else f"{1e3 * cell.detected:.0f}"
+    reset = "NO" if cell.recovered is None else "not needed" if cell.goes_on else f"yes, {cell.recovered:.1f} s"
+    stiffness = f"{cell.stiffness:.1f}, {cell.stiffness_after:.1f}"
+    return [cell.fault, cell.mode, cell.outcome, after, stiffness, f"{cell.beyond:.4f}", f"{cell.slew:.1f}", reset]
 
 
 def report(robots: dict[str, list[Cell]]) -> str:
@@ -297,10 +301,10 @@ def run_robot(robot: Robot, options: argparse.Namespace, done: dict[str, list[Ce
     """All chosen cells of one robot; the page grows with each of them, after the robots that are done."""
     cases = [case for case in CASES if options.faults.lower() in case.name.lower()]
     chosen = [(case, mode) for case in cases for mode in MODES if mode in options.modes.split(",")]
-    logs = Path(tempfile.mkdtemp(prefix="fault_matrix_"))
-    print(f"{robot.name}: {len(chosen)} cells; the output of bridge and controller is in {logs}", file=sys.stderr)
-    cells = []
-    with own_domain() as domain, FaultRig(robot, domain, logs, allowed_stiffness(robot)) as rig:
+    path = Path(tempfile.gettempdir()) / f"fault_matrix_{robot.name}.log"
+    print(f"{robot.name}: {len(chosen)} cells; the output of bridge and controller is in {path}", file=sys.stderr)
+    cells: list[Cell] = []
+    with path.open("w") as log, own_domain() as domain, FaultRig(robot, domain, log, allowed_stiffness(robot)) as rig:
         for case, mode in chosen:
             cells.append(run_cell(rig, case, mode))
             if options.markdown:

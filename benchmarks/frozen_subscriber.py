@@ -12,6 +12,7 @@ import random
 import signal
 import sys
 import time
+from contextlib import ExitStack
 
 from fcnet_core.robot import load_robot
 from fcnet_ros.testing import Process, own_domain
@@ -42,25 +43,22 @@ def main() -> int:
     arguments = parser.parse_args()
     # The bridge leaves a choice of transports as it is.
     choice = {"FASTDDS_BUILTIN_TRANSPORTS": "DEFAULT"} if arguments.shared_memory else {}
-    with own_domain() as domain, FakeBoard(GEN33, JointPhysics(load_robot("aliengo"))) as board:
+    with ExitStack() as stack:
+        domain = stack.enter_context(own_domain())
+        board = stack.enter_context(FakeBoard(GEN33, JointPhysics(load_robot("aliengo"))))
         network = ["-p", "network.target:=127.0.0.1", "-p", f"network.port:={board.address[1]}"]
         parameters = ["--ros-args", *network, "-p", "network.local_port:=0", "-p", "auto_start:=true"]
-        bridge = Process(["ros2", "run", "aliengo_bridge", "bridge", *parameters], domain, choice)
-        subscribers = [Process([sys.executable, "-c", SUBSCRIBER], domain) for _ in range(2)]
-        try:
-            time.sleep(START_TIME)
-            board.commands.reset()
-            for _ in range(arguments.stops):
-                subscriber = random.choice(subscribers)
-                subscriber.send(signal.SIGSTOP)
-                time.sleep(STOPPED)
-                subscriber.send(signal.SIGCONT)
-                time.sleep(random.uniform(0.05, 0.15))
-            intervals = board.commands.intervals
-        finally:
-            for process in (*subscribers, bridge):
-                process.end()
-                process.clean_up()
+        stack.enter_context(Process(["ros2", "run", "aliengo_bridge", "bridge", *parameters], domain, choice))
+        subscribers = [stack.enter_context(Process([sys.executable, "-c", SUBSCRIBER], domain)) for _ in range(2)]
+        time.sleep(START_TIME)
+        board.commands.reset()
+        for _ in range(arguments.stops):
+            subscriber = random.choice(subscribers)
+            subscriber.send(signal.SIGSTOP)
+            time.sleep(STOPPED)
+            subscriber.send(signal.SIGCONT)
+            time.sleep(random.uniform(0.05, 0.15))
+        intervals = board.commands.intervals
     held_up = int((intervals > LONG).sum())
     print(
         f"{arguments.stops} stops of {STOPPED:g} s: {held_up} gaps over {LONG:g} s, the longest {intervals.max():.3f} s"

@@ -47,13 +47,12 @@ def main() -> int:
     arguments = parser.parse_args()
     reliability = ReliabilityPolicy.RELIABLE if arguments.reliable else ReliabilityPolicy.BEST_EFFORT
     topics = [f"topic_{number:02d}" for number in range(arguments.topics)]
-    with own_domain() as domain, tempfile.TemporaryDirectory() as folder:
-        client = Client(domain, "record_rate_source")
-        profile = QoSProfile(depth=10, reliability=reliability)
-        publishers = [client.node.create_publisher(JointState, topic, profile) for topic in topics]
+    with tempfile.TemporaryDirectory() as folder:
         bag = Path(folder) / "bag"
-        recorder = Process(["ros2", "bag", "record", "-o", str(bag), *(f"/{topic}" for topic in topics)], domain)
-        try:
+        command = ["ros2", "bag", "record", "-o", str(bag), *(f"/{topic}" for topic in topics)]
+        with own_domain() as domain, Client(domain, "source") as client, Process(command, domain) as recorder:
+            profile = QoSProfile(depth=10, reliability=reliability)
+            publishers = [client.node.create_publisher(JointState, topic, profile) for topic in topics]
             wait_until(lambda: all(one.get_subscription_count() for one in publishers), "a recorder of every topic")
             time.sleep(1.0)
             before, started = cpu_seconds(recorder.process.pid), time.monotonic()
@@ -61,10 +60,6 @@ def main() -> int:
             elapsed = time.monotonic() - started
             share = (cpu_seconds(recorder.process.pid) - before) / elapsed
             time.sleep(1.0)
-        finally:
-            recorder.end()
-            recorder.clean_up()
-            client.close()
         with Reader(bag) as reader:
             recorded = reader.message_count
         size = sum(file.stat().st_size for file in bag.iterdir())

@@ -1,7 +1,7 @@
 """How long one control step of a policy takes in each runtime, measured alternately in one run on one core.
 
-    python benchmarks/step_latency.py                         # random weights in the legged configuration
-    python benchmarks/step_latency.py models/aliengo.safetensors --paced 50
+    python benchmarks/step_latency.py
+    python benchmarks/step_latency.py models/a1.safetensors --paced 50
 
 Rounds of a few steps of every runtime in turn, so that whatever else the machine does meets all of them. Hot: one step
 after the other, weights stay in the cache. Paced: one step per period, as on a robot, between which caches go cold.
@@ -15,10 +15,9 @@ import os
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before NumPy starts its threads
 
 import argparse
-import json
-import platform
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -26,11 +25,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from fcnet_core.model_file import PolicyModel, card_for_robot, load_model
-from fcnet_core.policies.fcnet import FCNetConfig, spectral
+from fcnet_core.model_file import PolicyModel, load_model
+from fcnet_core.policies.fcnet import spectral
 from fcnet_core.policy import Policy, load_policy
-from fcnet_core.robot import load_robot
 
+SHIPPED = Path(__file__).resolve().parent.parent / "models" / "aliengo.safetensors"
 AGREEMENT = 1e-4  # rad; the eager form's float32 state drifts
 Array = npt.NDArray[np.float32]
 
@@ -104,7 +103,7 @@ def main() -> None:
     """Measure, print a table or JSON."""
     args = _arguments()
     torch.set_num_threads(1)
-    model = load_model(args.model) if args.model else random_model()
+    model = load_model(args.model)
     policies = {name: make(model) for name, make in RUNTIMES.items()}
     rng = np.random.default_rng(0)
     observations = rng.standard_normal((args.steps, model.card.config.observation)).astype(np.float32)
@@ -128,22 +127,12 @@ def measure(policy: Policy, observations: Array, period: float) -> list[float]:
     return times
 
 
-def random_model() -> PolicyModel:
-    """A model in the legged configuration with seeded random weights."""
-    config, rng = FCNetConfig(), np.random.default_rng(1)
-    weights = {name: rng.normal(0, 0.05, size).astype(np.float32) for name, size in config.weight_shapes().items()}
-    ones, zeros = np.ones(70, dtype=np.float32), np.zeros(70, dtype=np.float32)
-    scales = {"observation_mean": zeros, "observation_std": ones, "action_mean": zeros[:12], "action_scale": ones[:12]}
-    return PolicyModel(card_for_robot(load_robot("aliengo"), config), weights, scales)
-
-
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Time one control step of a policy in every runtime.")
-    parser.add_argument("model", nargs="?", help="a policy file (default: random weights, which take as long)")
+    parser.add_argument("model", nargs="?", type=Path, default=SHIPPED, help="a policy file (the shipped Aliengo's)")
     parser.add_argument("--rounds", type=int, default=40, metavar="N", help="rounds over all runtimes (40)")
     parser.add_argument("--steps", type=int, default=50, metavar="N", help="steps of a runtime in a round (50)")
     parser.add_argument("--paced", type=float, metavar="HZ", help="one step per period of this rate, such as 50")
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
     return parser.parse_args()
 
 
@@ -158,21 +147,14 @@ def _check_agreement(policies: dict[str, Policy], observations: Array) -> None:
 
 def _print(times: dict[str, npt.NDArray[np.float64]], args: argparse.Namespace) -> None:
     """times: [us] of each runtime (rounds, steps)."""
-    reference = np.median(times[REFERENCE], axis=1)
-    rows = []
-    for name, values in times.items():
-        low, middle, high = np.quantile(reference / np.median(values, axis=1), [0.1, 0.5, 0.9]).tolist()
-        p50, p99 = np.quantile(values, [0.5, 0.99]).tolist()
-        rows.append({"runtime": name, "p50_us": p50, "p99_us": p99, "times_faster": middle, "spread": [low, high]})
-    if args.json:
-        print(json.dumps({"machine": platform.machine(), "paced_hz": args.paced, "runtimes": rows}))
-        return
     pace = f"paced at {args.paced:g} Hz" if args.paced else "hot"
     print(f"one step, {pace}, {args.rounds} rounds of {args.steps} steps, one thread, times faster than {REFERENCE}")
     print(f"{'runtime':<14} {'p50 us':>8} {'p99 us':>8} {'faster':>7}   spread")
-    for row in rows:
-        spread = "{:.1f} to {:.1f}x".format(*row["spread"])
-        print(f"{row['runtime']:<14} {row['p50_us']:8.0f} {row['p99_us']:8.0f} {row['times_faster']:6.1f}x   {spread}")
+    reference = np.median(times[REFERENCE], axis=1)
+    for name, values in times.items():
+        p50, p99 = np.quantile(values, [0.5, 0.99])
+        low, middle, high = np.quantile(reference / np.median(values, axis=1), [0.1, 0.5, 0.9])
+        print(f"{name:<14} {p50:8.0f} {p99:8.0f} {middle:6.1f}x   {low:.1f} to {high:.1f}x")
 
 
 if __name__ == "__main__":

@@ -65,21 +65,17 @@ def walking(board: FakeBoard, robot: str, control_rate: float, params_file: str)
         f"control_rate:={control_rate}",
         *([f"params_file:={params_file}"] if params_file else []),
     ]  # fmt: skip
-    with own_domain() as domain, board:
-        launch, client = Process(command, domain), Client(domain, "wire_loop_client")
-        try:
-            client.until_mode("passive", START_TIMEOUT)
-            for request, mode in (("stand_up", "standing"), ("walk", "walking")):
-                client.until(lambda name=request: client.call(f"controller/{name}").success, request, START_TIMEOUT)  # type: ignore[misc]
-                client.until_mode(mode)
-            yield client
-        except AssertionError:
-            print(launch.output, file=sys.stderr)
-            raise
-        finally:
-            launch.end()
-            launch.clean_up()
-            client.close()
+    with (
+        own_domain() as domain,
+        board,
+        Client(domain, "wire_loop_client") as client,
+        Process(command, domain, echo=sys.stderr),
+    ):
+        client.until_mode("passive", START_TIMEOUT)
+        for request, mode in (("stand_up", "standing"), ("walk", "walking")):
+            client.until(lambda name=request: client.call(f"controller/{name}").success, request, START_TIMEOUT)  # type: ignore[misc]
+            client.until_mode(mode)
+        yield client
 
 
 def measure_rate(robot: Robot, duration: float, params_file: str) -> dict[str, float]:

@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
@@ -92,7 +92,8 @@ def marked_processes(mark: str) -> dict[int, str]:
 class Process:
     """A command in a process group of its own, in a ROS domain, with everything that it prints (stdout and stderr).
 
-    environment: further variables. prepare: called in the new process before the command. echo: print lines, too.
+    environment: further variables. prepare: called in the new process before the command. echo: takes the lines, too.
+    As a context manager it interrupts the command at the end, and kills what is left of it.
     """
 
     def __init__(
@@ -101,7 +102,7 @@ class Process:
         domain: int,
         environment: Mapping[str, str] | None = None,
         prepare: Callable[[], None] | None = None,
-        echo: bool = False,
+        echo: TextIO | None = None,
     ) -> None:
         self._mark = uuid.uuid4().hex
         variables = environment_of(domain, self._mark) | dict(environment or {})
@@ -119,6 +120,14 @@ class Process:
         self._echo = echo
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
+
+    def __enter__(self) -> Process:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        if self.alive:
+            self.end()
+        self.clean_up()
 
     @property
     def alive(self) -> bool:
@@ -180,8 +189,8 @@ class Process:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             self.lines.append(line)
-            if self._echo:
-                print(line, end="", flush=True)
+            if self._echo is not None:
+                print(line, end="", flush=True, file=self._echo)
 
 
 class Client:
@@ -210,6 +219,12 @@ class Client:
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._spin, daemon=True)
         self._thread.start()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
 
     def subscribe(
         self, kind: type, topic: str, take: Callable[[Any], None], quality: QoSProfile | int = qos_profile_sensor_data
