@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from unitree_lowlevel.codec import RemoteState
 from unitree_lowlevel.fake_board.faults import BoardFaults
-from unitree_lowlevel.messages import RemoteState
 
 if TYPE_CHECKING:
     from fault_rig import FaultRig

@@ -25,8 +25,7 @@ from fault_rig import Events, FaultRig
 from fcnet_core.model_file import load_model
 from fcnet_core.robot import Robot, load_robot
 from fcnet_ros.testing import own_domain
-from unitree_lowlevel.fake_board.board import PERIOD
-from unitree_lowlevel.messages import POSITION_STOP, LowCommand
+from unitree_lowlevel.codec import PERIOD, POSITION_STOP, LowCommand
 
 FLOAT_TOLERANCE = 1e-5  # [rad], single precision on the wire
 SLACK = 0.15  # [s] that this computer may add to a deadline when both its cores are taken

@@ -21,8 +21,8 @@ from fcnet_ros.testing import COMMAND_PERIOD, LATCHED, TIMEOUT, Client, Process
 from quadruped_sim.live_robot import MotorDrivenRobot
 from quadruped_sim.terrain import named_terrain
 from sim_bridge.mujoco_board import MujocoPhysics
-from unitree_lowlevel.codec import GEN33
-from unitree_lowlevel.fake_board.board import PERIOD, FakeBoard
+from unitree_lowlevel.codec import GEN33, PERIOD
+from unitree_lowlevel.fake_board.board import FakeBoard
 from unitree_lowlevel.fake_board.faults import BoardFaults
 
 WALKING_SPEED = 0.3  # [m/s]

@@ -23,7 +23,10 @@ from unitree_lowlevel.codec import (
     GEN33,
     GEN38,
     GENERATIONS,
+    SERVO,
     Generation,
+    LowCommand,
+    LowState,
     WireError,
     crc32_mpeg2,
     decode_command,
@@ -31,7 +34,6 @@ from unitree_lowlevel.codec import (
     encode_command,
     encode_state,
 )
-from unitree_lowlevel.messages import SERVO, LowCommand, LowState
 
 LIMIT_US = 150.0
 CYCLES = 50  # of one generation in a round

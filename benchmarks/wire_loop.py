@@ -23,10 +23,9 @@ from fcnet_ros.testing import Client, Process, own_domain
 from quadruped_sim.live_robot import MotorDrivenRobot
 from quadruped_sim.terrain import named_terrain
 from sim_bridge.mujoco_board import MujocoPhysics
-from unitree_lowlevel.codec import GEN33
+from unitree_lowlevel.codec import GEN33, LowState
 from unitree_lowlevel.fake_board.board import FakeBoard
 from unitree_lowlevel.fake_board.physics import JointPhysics
-from unitree_lowlevel.messages import LowState
 
 START_TIMEOUT = 90.0  # [s] until the robot walks; a first start compiles
 SETTLE = 2.0  # [s] for the policy's window to fill with a robot at rest

@@ -17,6 +17,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 from std_srvs.srv import Trigger
 
+from fcnet_core.arrays import Array
 from fcnet_core.robot import load_robot
 from fcnet_ros.hardware import OK, WARN
 from fcnet_ros.health import PERIOD as HEALTH_PERIOD
@@ -26,14 +27,12 @@ from fcnet_ros.program import run_program, spin_beside
 from fcnet_ros.recorder_gate import DESCRIPTION, LONGEST_TIMEOUT, RecorderGate
 from fcnet_ros.state import OdomPublisher
 from fcnet_ros.topics import ODOM
-from quadruped_sim.live_robot import GroundTruth, MotorDrivenRobot
+from quadruped_sim.live_robot import MotorDrivenRobot
 from quadruped_sim.terrain import named_terrain
 from sim_bridge.simulation import SimulationParameters, Viewer, push
-from unitree_lowlevel.codec import GENERATIONS
-from unitree_lowlevel.fake_board.board import PERIOD, FakeBoard
+from unitree_lowlevel.codec import GENERATIONS, PERIOD
+from unitree_lowlevel.fake_board.board import FakeBoard
 from unitree_lowlevel.fake_board.faults import BoardFaults, fault_fields
-from unitree_lowlevel.fake_board.physics import AMBIENT, MotorHeat, effective_command
-from unitree_lowlevel.messages import LowCommand, LowState
 
 MEANINGS = {fault.name: fault.metadata["help"] for fault in fault_fields()}
 FAULTS = ("delay", "jitter", "loss", "duplicates", "reordering", "corruption", "silence")  # parameters, at any time
@@ -71,66 +70,32 @@ class BoardParameters(SimulationParameters):
 class MujocoPhysics:
     """The simulated robot behind the board, see BoardPhysics. Foot forces are in N, whatever the vendor's unit is.
 
-    Any thread may push and reset.
+    Who uses the body beside the board holds the lock.
     """
 
     def __init__(self, body: MotorDrivenRobot) -> None:
         self.robot = body.robot
-        self._lock = threading.Lock()  # guards the body
-        self._body = body
-        self._heat = MotorHeat(self.robot.torque_limit)
-        self.apply(None)
+        self.body = body
+        self.lock = threading.Lock()
 
-    @property
-    def damped(self) -> bool:
-        """Whether no joint is stiff."""
-        return self._body.damped
-
-    def apply(self, command: LowCommand | None) -> None:
-        acting = effective_command(command)
-        self._mode = acting.mode
-        with self._lock:
-            self._body.drive(acting.position, acting.velocity, acting.torque, acting.stiffness, acting.damping)
+    def drive(self, position: Array, velocity: Array, torque: Array, stiffness: Array, damping: Array) -> None:
+        with self.lock:
+            self.body.drive(position, velocity, torque, stiffness, damping)
 
     def block(self, joint: int | None) -> None:
-        self._body.block(joint)
+        self.body.block(joint)
 
     def advance(self, duration: float) -> None:
-        with self._lock:
-            self._body.advance(round(duration / self._body.model.opt.timestep))
-        self._heat.advance(self._body.data.actuator_force, duration)
+        with self.lock:
+            self.body.advance(round(duration / self.body.model.opt.timestep))
 
-    def state(self, tick: int, remote: bytes, identity: tuple[int, ...]) -> LowState:
-        reading = self._body.read_sensors()
-        return LowState(
-            mode=self._mode,
-            position=reading.position,
-            velocity=reading.velocity,
-            torque=reading.torque,
-            temperature=self._heat.temperature,
-            orientation=reading.orientation,
-            angular_velocity=reading.angular_velocity,
-            linear_acceleration=reading.linear_acceleration,
-            imu_temperature=AMBIENT,
-            foot_force=self._body.foot_force(),
-            tick=tick,
-            remote=remote,
-            identity=identity,
-        )
-
-    def ground_truth(self) -> GroundTruth:
-        """Where the trunk really is."""
-        return self._body.ground_truth()
+    def sense(self) -> dict[str, Array]:
+        return {**vars(self.body.read_sensors()), "foot_force": self.body.foot_force()}
 
     def push(self, speed: float, direction: float | None) -> float:
         """See LiveRobot.push."""
-        with self._lock:
-            return self._body.push(speed, direction)
-
-    def reset(self) -> None:
-        """Put the robot back where it started, without torque until the next command."""
-        with self._lock:
-            self._body.reset()
+        with self.lock:
+            return self.body.push(speed, direction)
 
 
 class MujocoBoard(Node):
@@ -176,7 +141,7 @@ class MujocoBoard(Node):
             self._board.cycle()
             cycle += 1
             if cycle % self._cycles_per_odom == 0:
-                self._odom.publish(self._physics.ground_truth(), self.get_clock().now().to_msg())
+                self._odom.publish(self._physics.body.ground_truth(), self.get_clock().now().to_msg())
             if cycle % round(HEALTH_PERIOD / PERIOD) == 0:
                 self._report()
             if self._viewer is not None:
@@ -193,7 +158,7 @@ class MujocoBoard(Node):
         values = {
             "real_time_factor": f"{factor:.3f}",
             "wanted_real_time_factor": "1.000",
-            "joints": "damped" if self._physics.damped else "following",
+            "joints": "damped" if self._physics.body.damped else "following",
             "commands_refused": str(sum(self._board.commands.bad.values())),
         }
         slow = factor < SLOW
@@ -210,7 +175,8 @@ class MujocoBoard(Node):
         return response
 
     def _reset(self, _request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        self._physics.reset()
+        with self._physics.lock:
+            self._physics.body.reset()
         response.success, response.message = True, "the robot is lying where it started"
         return response
 

@@ -14,8 +14,7 @@ from rcl_interfaces.srv import SetParameters
 
 from fcnet_core.robot import load_robot
 from fcnet_core.rotation import projected_gravity
-from unitree_lowlevel.codec import GEN33, decode_state, encode_command
-from unitree_lowlevel.messages import SERVO, LowCommand
+from unitree_lowlevel.codec import GEN33, SERVO, LowCommand, decode_state, encode_command
 
 ALIENGO = load_robot("aliengo")
 ZERO = np.zeros(12)

@@ -8,8 +8,8 @@ from std_msgs.msg import String
 from std_srvs.srv import SetBool
 
 from fcnet_core.robot import JOINT_NAMES
+from unitree_lowlevel.codec import RemoteState
 from unitree_lowlevel.fake_board.faults import BoardFaults
-from unitree_lowlevel.messages import RemoteState
 
 
 def test_a_trip_is_told_once_and_lasts_until_a_reset_after_its_cause_has_gone(

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from fcnet_core.robot import JOINT_NAMES
+from unitree_lowlevel.codec import BUTTONS, RemoteState
 from unitree_lowlevel.fake_board.faults import BoardFaults
-from unitree_lowlevel.messages import BUTTONS, RemoteState
 
 WITHIN = 0.1  # [s] in which a robot whose controller has died is damped
 LATENESS = 0.1  # [s] granted to a loaded machine on top

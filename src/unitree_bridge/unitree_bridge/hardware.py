@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from array import array
@@ -16,21 +17,20 @@ from sensor_msgs.msg import Joy
 from fcnet_core.limiter import JointCommand
 from fcnet_core.remote import load_remote_map
 from fcnet_core.robot import JOINT_NAMES, Robot, load_robot
-from fcnet_ros.hardware import ERROR, OK, WARN, Event, HardwareInterface, RefusedRequestError, Status
+from fcnet_ros.hardware import ERROR, OK, WARN, Event, HardwareInterface, Status
 from fcnet_ros.hardware_node import HardwareParameters, run_hardware
 from fcnet_ros.parameters import ParameterError, parameter
 from fcnet_ros.topics import JOY
 from unitree_bridge.loop_thread import StatePhase, request_privileges
 from unitree_bridge.ownership import PERIOD as OWNERSHIP_PERIOD
 from unitree_bridge.ownership import RobotLock, RobotOwnership
-from unitree_lowlevel.codec import GENERATIONS
+from unitree_lowlevel.codec import BUTTONS, GENERATIONS, LowState, decode_remote
 from unitree_lowlevel.driver import DriverMode, MotorDriver
 from unitree_lowlevel.limiter import damping_command
-from unitree_lowlevel.messages import BUTTONS, LowState, decode_remote
+from unitree_lowlevel.network import resolve
 from unitree_lowlevel.transport import TRANSPORTS, Transport, make_transport
-from unitree_lowlevel.udp_transport import resolve
 
-WARNING = "warning: "  # how the driver's warnings begin
+LEVELS = {logging.INFO: OK, logging.WARNING: WARN, logging.ERROR: ERROR}
 REMOTE_FRAME = "unitree_remote"  # selects the layout of the joystick in config/remote.yaml
 REMOTE_PERIOD = 0.02  # [s]
 END_DAMPING = 0.12  # [s] of damping commands at the end, many times what a lossy network needs
@@ -205,24 +205,11 @@ class UnitreeHardware(HardwareInterface):
     def take_events(self) -> Iterable[Event]:
         """Return the driver's events."""
         events, self._events = self._events, []
-        for sentence in self._driver.take_events():
-            if self.fault and self.fault in sentence:
-                events.append(Event(ERROR, sentence))
-            elif sentence.startswith(WARNING):
-                events.append(Event(WARN, sentence.removeprefix(WARNING)))
-            else:
-                events.append(Event(OK, sentence))
-        return events
+        return events + [Event(LEVELS[level], sentence) for level, sentence in self._driver.take_events()]
 
     def requests(self) -> Mapping[str, Callable[[], str]]:
         """Return ~/reset."""
-        return {"reset": self._reset}
-
-    def _reset(self) -> str:
-        response = self._driver.reset(time.monotonic())
-        if not response.success:
-            raise RefusedRequestError(response.message)
-        return response.message
+        return {"reset": lambda: self._driver.reset(time.monotonic())}
 
     def emergency_stop(self, reason: str) -> None:
         """Damp until ~/reset."""

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import settings
 
 from fcnet_core.robot import Robot, load_robot
+from unitree_lowlevel.codec import SERVO, LowCommand, LowState, RemoteState, encode_remote
 from unitree_lowlevel.driver import DriverMode, MotorDriver
-from unitree_lowlevel.messages import SERVO, LowCommand, LowState, RemoteState, encode_remote
 from unitree_lowlevel.transport import Reception, TransportCounters
 
 settings.register_profile("busy_machine", deadline=None, max_examples=50)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from unitree_lowlevel.codec import SERVO
 from unitree_lowlevel.limiter import CommandLimiter, SoftStart, TargetRamp
-from unitree_lowlevel.messages import SERVO
 
 PERIOD = 0.002
 KP, KD = np.full(12, 40.0), np.full(12, 1.5)

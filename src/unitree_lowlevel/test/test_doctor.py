@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fcnet_core.robot import load_robot
-from unitree_lowlevel.codec import GEN33
+from unitree_lowlevel.codec import GEN33, OFF, RemoteState, encode_remote
 from unitree_lowlevel.doctor import Level, program
 from unitree_lowlevel.doctor.host_checks import check_address, check_computer, interface_to
 from unitree_lowlevel.doctor.recording import Recording, record, watch_joints
@@ -19,8 +19,7 @@ from unitree_lowlevel.doctor.robot_checks import check_joint_order, check_orient
 from unitree_lowlevel.fake_board.board import FakeBoard
 from unitree_lowlevel.fake_board.faults import BoardFaults
 from unitree_lowlevel.fake_board.physics import JointPhysics
-from unitree_lowlevel.messages import OFF, RemoteState, encode_remote
-from unitree_lowlevel.udp_transport import WireTransport
+from unitree_lowlevel.transport import WireTransport
 
 SECONDS = 0.5
 

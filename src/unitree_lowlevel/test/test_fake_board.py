@@ -14,12 +14,25 @@ import pytest
 
 from fcnet_core.robot import load_robot
 from fcnet_core.rotation import roll_pitch_yaw
-from unitree_lowlevel.codec import GEN33, GEN38, GENERATIONS, Generation, WireError, decode_state, encode_command
+from unitree_lowlevel.codec import (
+    GEN33,
+    GEN38,
+    GENERATIONS,
+    OFF,
+    SERVO,
+    Generation,
+    LowCommand,
+    LowState,
+    RemoteState,
+    WireError,
+    decode_remote,
+    decode_state,
+    encode_command,
+)
 from unitree_lowlevel.fake_board.board import FakeBoard
 from unitree_lowlevel.fake_board.faults import BoardFaults
 from unitree_lowlevel.fake_board.physics import JointPhysics
-from unitree_lowlevel.messages import OFF, SERVO, LowCommand, LowState, RemoteState, decode_remote
-from unitree_lowlevel.transport import TransportError
+from unitree_lowlevel.network import TransportError
 
 ALIENGO = load_robot("aliengo")
 PATIENCE = 20.0  # [s], for a loaded machine

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from unitree_lowlevel.codec import RemoteState
 from unitree_lowlevel.fake_board.faults import BoardFaults, changed_faults, fault_fields
-from unitree_lowlevel.messages import RemoteState
 
 
 def _after(*lines: str) -> BoardFaults:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from unitree_lowlevel.fake_board.physics import AMBIENT, STOP_MARGIN, JointPhysics
-from unitree_lowlevel.messages import OFF, POSITION_STOP, SERVO, VELOCITY_STOP, LowCommand
+from unitree_lowlevel.codec import OFF, POSITION_STOP, SERVO, VELOCITY_STOP, LowCommand
+from unitree_lowlevel.fake_board.board import AMBIENT, MotorHeat, motor_terms
+from unitree_lowlevel.fake_board.physics import STOP_MARGIN, JointPhysics
 
 PERIOD = 0.002
 NOTHING = LowCommand(np.full(12, SERVO, np.uint8), *np.zeros((5, 12)))
@@ -19,30 +21,29 @@ def physics(robot) -> JointPhysics:
     return JointPhysics(robot, noise=0.0)
 
 
-def _state(physics: JointPhysics, command: LowCommand | None, turns: int = 1):
-    physics.apply(command)
-    for _ in range(turns):
+def _sense(physics: JointPhysics, command: LowCommand, cycles: int = 1) -> SimpleNamespace:
+    physics.drive(*motor_terms(command))
+    for _ in range(cycles):
         physics.advance(PERIOD)
-    return physics.state(0, bytes(40), (0, 0))
+    return SimpleNamespace(**physics.sense())
 
 
 def test_it_rests_in_the_lying_pose_with_an_imu_at_rest(physics, robot):
-    state = _state(physics, None, 100)
+    state = _sense(physics, NOTHING, 100)
     np.testing.assert_array_equal(state.position, robot.lie_pose)
     np.testing.assert_array_equal(state.orientation, [0.0, 0.0, 0.0, 1.0])
     np.testing.assert_array_equal(state.linear_acceleration, [0.0, 0.0, 9.81])
-    assert (state.temperature == AMBIENT).all()
 
 
 def test_a_torque_alone_accelerates_and_is_what_the_motor_reports(physics):
-    state = _state(physics, replace(NOTHING, torque=np.full(12, 0.2)), 5)
+    state = _sense(physics, replace(NOTHING, torque=np.full(12, 0.2)), 5)
     np.testing.assert_allclose(state.torque, 0.2)
     assert (state.velocity > 0.0).all()
 
 
 def test_a_velocity_is_reached_by_damping_alone(physics):
     wanted = replace(NOTHING, velocity=np.full(12, 0.5), damping=np.full(12, 8.0))
-    np.testing.assert_allclose(_state(physics, wanted, 100).velocity, 0.5, atol=0.05)
+    np.testing.assert_allclose(_sense(physics, wanted, 100).velocity, 0.5, atol=0.05)
 
 
 @pytest.mark.parametrize(
@@ -55,32 +56,36 @@ def test_a_velocity_is_reached_by_damping_alone(physics):
     ids=["position stop", "velocity stop", "off"],
 )
 def test_the_vendors_special_values_switch_their_term_off(physics, command):
-    state = _state(physics, command)
+    state = _sense(physics, command)
     np.testing.assert_array_equal(state.torque, 0.0)
 
 
 def test_the_largest_gains_of_the_wire_stay_stable_and_within_torque_limits(physics, robot):
     wild = replace(NOTHING, position=robot.stand_pose, stiffness=np.full(12, 1023.9), damping=np.full(12, 2047.9))
     for _ in range(500):
-        state = _state(physics, wild)
+        state = _sense(physics, wild)
         assert (np.abs(state.torque) <= robot.torque_limit).all()
         assert (np.abs(state.velocity) < 50.0).all()
 
 
 def test_joints_end_at_mechanical_stops_outside_the_vendors_limits(physics, robot):
-    state = _state(physics, replace(NOTHING, torque=np.full(12, 30.0)), 1000)
+    state = _sense(physics, replace(NOTHING, torque=np.full(12, 30.0)), 1000)
     np.testing.assert_allclose(state.position, robot.upper + STOP_MARGIN)
     np.testing.assert_array_equal(state.velocity, 0.0)
 
 
-def test_a_working_motor_gets_warm_and_an_idle_one_cools(physics):
-    pushing = _state(physics, replace(NOTHING, torque=np.full(12, 15.0)), 2000).temperature
-    assert (pushing > AMBIENT + 0.1).all()
-    assert (_state(physics, None, 2000).temperature < pushing).all()
+def test_a_working_motor_gets_warm_and_an_idle_one_cools(robot):
+    heat = MotorHeat(robot.torque_limit)
+    assert (heat.temperature == AMBIENT).all()
+    heat.advance(np.full(12, 15.0), 4.0)
+    warm = heat.temperature
+    assert (warm > AMBIENT + 0.1).all()
+    heat.advance(np.zeros(12), 4.0)
+    assert (heat.temperature < warm).all()
 
 
-def test_sensors_never_say_the_same_twice(robot):
+def test_sensors_never_repeat_a_value(robot):
     physics = JointPhysics(robot)
-    first, second = _state(physics, None), _state(physics, None)
+    first, second = _sense(physics, NOTHING), _sense(physics, NOTHING)
     assert (first.position != second.position).all()
     assert (first.angular_velocity != second.angular_velocity).all()

@@ -7,10 +7,18 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from unitree_lowlevel.codec import GEN33, GEN38, WireError, decode_state, encode_command, encode_state
-from unitree_lowlevel.messages import LowCommand, LowState
+from unitree_lowlevel.codec import (
+    GEN33,
+    GEN38,
+    LowCommand,
+    LowState,
+    WireError,
+    decode_state,
+    encode_command,
+    encode_state,
+)
+from unitree_lowlevel.network import TransportError
 from unitree_lowlevel.sdk_transport import SdkTransport, find_sdk
-from unitree_lowlevel.transport import TransportError
 
 # What the vendor's module does to the process when a port is taken or there is no route, and the sentences that say so.
 STAND_IN = """
@@ -123,10 +131,7 @@ def test_a_module_that_does_not_load_says_why(installed, board):
 def test_a_module_of_the_other_generation_is_not_taken(installed, board, header, speaks, wanted):
     installed(STAND_IN.format(header=header))
     assert find_sdk().generation is speaks
-    sentence = refusal(wanted, board.getsockname(), 0)
-    assert sentence == (
-        f"the installed robot_interface speaks {speaks.name}, not this robot's {wanted.name}: set the transport to wire"
-    )
+    assert f"speaks {speaks.name}, not this robot's {wanted.name}" in refusal(wanted, board.getsockname(), 0)
 
 
 @pytest.mark.parametrize("target", ["192.168.123.300", "0.0.0.0"])

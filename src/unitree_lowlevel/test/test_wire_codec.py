@@ -18,6 +18,11 @@ from unitree_lowlevel.codec import (
     GEN33,
     GEN38,
     GENERATIONS,
+    POSITION_STOP,
+    SERVO,
+    VELOCITY_STOP,
+    LowCommand,
+    LowState,
     WireError,
     crc32_mpeg2,
     decode_command,
@@ -25,7 +30,6 @@ from unitree_lowlevel.codec import (
     encode_command,
     encode_state,
 )
-from unitree_lowlevel.messages import POSITION_STOP, SERVO, VELOCITY_STOP, LowCommand, LowState
 
 VECTORS = Path(__file__).parent / "data" / "wire_vectors.npz"
 COMMAND_SPANS = {  # lowest and highest that the wire can say

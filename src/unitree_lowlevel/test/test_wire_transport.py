@@ -9,10 +9,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from unitree_lowlevel.codec import GEN33, GEN38, GENERATIONS, WireError, decode_command, encode_command, encode_state
-from unitree_lowlevel.messages import SERVO, LowCommand, LowState
-from unitree_lowlevel.transport import RESTART_AFTER, TransportError, make_transport
-from unitree_lowlevel.udp_transport import WireTransport
+from unitree_lowlevel.codec import (
+    GEN33,
+    GEN38,
+    GENERATIONS,
+    SERVO,
+    LowCommand,
+    LowState,
+    WireError,
+    decode_command,
+    encode_command,
+    encode_state,
+)
+from unitree_lowlevel.network import TransportError
+from unitree_lowlevel.sdk_transport import SdkTransport
+from unitree_lowlevel.transport import RESTART_AFTER, WireTransport, make_transport
 
 ZEROS = np.zeros(12)
 COMMAND = LowCommand(np.full(12, SERVO, dtype=np.uint8), ZEROS + 0.5, ZEROS, ZEROS, ZEROS + 20.0, ZEROS + 0.5)
@@ -37,9 +48,8 @@ OWN_NETWORK = ["unshare", "-rn"]  # a program that starts so has a loopback inte
 NETWORK_GOES_AWAY = """
 import subprocess
 import numpy as np
-from unitree_lowlevel.codec import GEN33
-from unitree_lowlevel.messages import LowCommand
-from unitree_lowlevel.udp_transport import WireTransport
+from unitree_lowlevel.codec import GEN33, LowCommand
+from unitree_lowlevel.transport import WireTransport
 
 def address(change):
     subprocess.run(["ip", "address", change, "192.168.123.162/24", "dev", "lo"], check=True)
@@ -274,7 +284,7 @@ def test_what_is_not_open_says_so(board):
 
 
 def test_transports_are_made_by_name(board):
-    assert make_transport("wire", board.generation, board.address, 0).name == "wire"
-    assert make_transport("sdk", board.generation, board.address, 0).name == "sdk"
+    assert type(make_transport("wire", board.generation, board.address, 0)) is WireTransport
+    assert type(make_transport("sdk", board.generation, board.address, 0)) is SdkTransport
     with pytest.raises(TransportError, match='"serial": set it to wire or sdk'):
         make_transport("serial", board.generation, board.address)

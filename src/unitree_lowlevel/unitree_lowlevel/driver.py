@@ -8,22 +8,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from enum import Enum
+from logging import ERROR, INFO, WARNING
 
 import numpy as np
 import numpy.typing as npt
 
+from fcnet_core.arrays import Array
 from fcnet_core.robot import JOINT_NAMES, Robot
+from unitree_lowlevel.codec import PERIOD, LowCommand, LowState
 from unitree_lowlevel.limiter import CommandLimiter, SoftStart, TargetRamp, damping_command
-from unitree_lowlevel.messages import Array, LowCommand, LowState, RemoteState
-from unitree_lowlevel.safety.checks import Finding, Severity
-from unitree_lowlevel.safety.monitor import SafetyMonitor
-from unitree_lowlevel.safety.watches import GRACE_CYCLES, IDENTITY
+from unitree_lowlevel.safety import GRACE_CYCLES, IDENTITY, Finding, SafetyMonitor, Severity
 from unitree_lowlevel.transport import Reception, TransportCounters
 
-PERIOD = 0.002  # [s] of the motor board's own loop
-EMERGENCY_STOP = "emergency_stop"
 REFUSAL_MEMORY = 0.2  # [s] for which refused targets stay a warning
 WARNING_DELAY = 0.5  # [s] before a warning is logged: the first state always takes a while
 WARNING_PAUSE = 10.0  # [s] in which a warning that comes and goes is logged once
@@ -39,25 +36,21 @@ class DriverMode(str, Enum):
     TRIPPED = "tripped"
 
 
-@dataclass(frozen=True)
-class Response:
-    """Whether a request was accepted, and a sentence for its sender."""
-
-    success: bool
-    message: str
+class ResetRefusedError(ValueError):
+    """A trip cannot be left yet; the sentence says why."""
 
 
 class EventLog:
-    """Log lines until they are taken: every event, and a warning once."""
+    """Levels (as `logging` has them) and sentences until they are taken: every event, and a warning once."""
 
     def __init__(self) -> None:
-        self._lines: list[str] = []
+        self._events: list[tuple[int, str]] = []
         self._since: dict[str, float] = {}
         self._logged: dict[str, float] = {}
 
-    def add(self, line: str) -> None:
+    def add(self, level: int, sentence: str) -> None:
         """Log an event."""
-        self._lines.append(line)
+        self._events.append((level, sentence))
 
     def warn(self, now: float, findings: Iterable[Finding]) -> None:
         """Log, at time `now` [s], findings that have lasted WARNING_DELAY and are not logged yet."""
@@ -67,12 +60,12 @@ class EventLog:
             if now - since < WARNING_DELAY:
                 continue
             if now - self._logged.get(name, _NEVER) > WARNING_PAUSE:
-                self._lines.append(f"warning: {present[name]}")
+                self.add(WARNING, str(present[name]))
             self._logged[name] = now
 
-    def take(self) -> tuple[str, ...]:
-        """The lines since the last call."""
-        taken, self._lines = tuple(self._lines), []
+    def take(self) -> list[tuple[int, str]]:
+        """The events since the last call."""
+        taken, self._events = self._events, []
         return taken
 
 
@@ -121,27 +114,17 @@ class MotorDriver:
         self._lock = threading.Lock()
 
     @property
-    def active(self) -> bool:
-        """Whether targets may be followed at all."""
-        return self._active
-
-    @property
     def state(self) -> LowState | None:
         """The newest valid state of the robot."""
         return self._monitor.states.state
-
-    @property
-    def remote(self) -> RemoteState:
-        """The wireless remote in the newest state."""
-        return self._monitor.remote
 
     @property
     def packet_loss(self) -> float | None:
         """Share of the packets that were lost in the last second; None while that is not known."""
         return self._monitor.loss.share
 
-    def take_events(self) -> tuple[str, ...]:
-        """Log lines since the last call: trips, warnings, changes of mode."""
+    def take_events(self) -> list[tuple[int, str]]:
+        """Trips, warnings and changes of mode since the last call, each with its level (as `logging` has them)."""
         with self._lock:
             return self._events.take()
 
@@ -199,25 +182,26 @@ class MotorDriver:
     def emergency_stop(self, reason: str) -> None:
         """Damp from the next cycle on, until reset."""
         with self._lock:
-            self._trip(Finding(EMERGENCY_STOP, reason, Severity.TRIP))
+            self._trip(Finding("emergency_stop", reason, Severity.TRIP))
 
-    def reset(self, now: float) -> Response:
-        """Leave a trip whose cause has gone; the joints stay damped until a "damp" or a pause, then targets."""
+    def reset(self, now: float) -> str:
+        """Leave a trip whose cause has gone, else raise ResetRefusedError; returns a sentence for the user.
+
+        The joints stay damped until a "damp" or a pause, then targets.
+        """
         with self._lock:
             if self.trip is None:
-                return Response(True, "nothing to reset: the motors have not tripped")
+                return "nothing to reset: the motors have not tripped"
             for finding in self._findings:  # of the trip itself, or one that would trip again at once
                 if finding.name != IDENTITY and (finding.name == self.trip.name or finding.severity is Severity.TRIP):
-                    return Response(False, f"cannot reset: {finding.reason}")
+                    raise ResetRefusedError(f"cannot reset: {finding.reason}")
             if self.trip.name == IDENTITY:
                 self._monitor.accept_robot()
             self.trip, self.mode = None, DriverMode.DAMPING
             self._later_trips.clear()
             self._require_pause(now)
-            self._events.add("reset: the joints are damped")
-            return Response(
-                True, "reset: the joints are damped; targets are followed after a damp or a silence of them"
-            )
+            self._events.add(INFO, "reset: the joints are damped")
+            return "reset: the joints are damped; targets are followed after a damp or a silence of them"
 
     def cycle(self, now: float, reception: Reception | None, counters: TransportCounters) -> LowCommand:
         """The command to send at time `now` [s], after what has arrived since the last cycle.
@@ -273,19 +257,19 @@ class MotorDriver:
         self._ramp.aim(target, now)
         self._soft_start.begin(now)
         self._monitor.begin_following()
-        self._events.add("following targets")
+        self._events.add(INFO, "following targets")
         return None
 
     def _stop_following(self, reason: str) -> None:
         if self.mode is DriverMode.FOLLOWING:
             self.mode = DriverMode.DAMPING
-            self._events.add(reason)
+            self._events.add(INFO, reason)
 
     def _trip(self, finding: Finding) -> None:
         """Damp until reset; the first trip stays, later ones are warnings."""
         if self.trip is None:
             self.trip, self.mode = finding, DriverMode.TRIPPED
-            self._events.add(f"tripped: {finding}; the joints are damped until reset")
+            self._events.add(ERROR, f"tripped: {finding}; the joints are damped until reset")
         elif finding.name != self.trip.name:
             self._later_trips[finding.name] = finding
 

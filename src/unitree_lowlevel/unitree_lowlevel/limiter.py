@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
+from fcnet_core.arrays import Array
 from fcnet_core.robot import JOINT_NAMES, Robot
-from unitree_lowlevel.messages import POSITION_STOP, SERVO, Array, LowCommand
+from unitree_lowlevel.codec import POSITION_STOP, SERVO, LowCommand
 
 JOINTS = len(JOINT_NAMES)
 _ZERO: Array = np.zeros(JOINTS)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,15 +14,17 @@ from unitree_lowlevel.codec import (
     GEN38,
     LOW_LEVEL,
     MOTORS,
+    OFF,
     STEPS,
     Generation,
+    LowCommand,
+    LowState,
     WireError,
     finite_values,
     wire_values,
 )
-from unitree_lowlevel.messages import OFF, LowCommand, LowState
-from unitree_lowlevel.transport import LOCAL_PORT, Address, Reception, TransportCounters, TransportError
-from unitree_lowlevel.udp_transport import check_port_free, check_target
+from unitree_lowlevel.network import Address, TransportError, check_port_free, check_target
+from unitree_lowlevel.transport import LOCAL_PORT, Reception, TransportCounters
 
 _MODULES = ("unitree_legged_sdk.robot_interface", "robot_interface")  # the wheel's name, and that of own builds
 _NO_TIMEOUT = -1  # as in the vendor's examples for the Aliengo
@@ -34,42 +35,18 @@ _BAD_CHECKSUM = {GEN38.name: -3}  # gen33 says -3 to an empty queue as well
 _connections: dict[tuple[Address, int], Any] = {}
 
 
-@dataclass(frozen=True)
-class SdkModule:
+class SdkModule(NamedTuple):
     """An installed module of the vendor, and the generation of its datagrams."""
 
     module: ModuleType
     generation: Generation
 
-    def require(self, generation: Generation) -> None:
-        """Raise TransportError where the module speaks another generation."""
-        if self.generation is not generation:
-            raise TransportError(
-                f"the installed {self.module.__name__} speaks {self.generation.name}, not this robot's "
-                f"{generation.name}: set the transport to wire"
-            )
 
-    def connect(self, target: Address, local_port: int) -> Any:
-        """The module's UDP object; it ends the process where the port is in use or there is no route: check first."""
-        host, port = target
-        if self.generation is GEN38:
-            arguments: tuple[Any, ...] = (LOW_LEVEL, local_port, host, port)
-        else:
-            sizes = (GEN33.command.itemsize, GEN33.state.itemsize)
-            arguments = (local_port, host, port, *sizes, _NO_TIMEOUT)
-        try:
-            return self.module.UDP(*arguments)
-        except TypeError as error:
-            raise TransportError(
-                f"{self.module.__name__} is built for other arguments than those of the vendor's releases 3.8: "
-                "set the transport to wire"
-            ) from error
-
-
-def find_sdk() -> SdkModule:
+def find_sdk(wanted: Generation | None = None) -> SdkModule:
     """The vendor's module that is installed.
 
-    Raises TransportError where there is none, where it does not load, or where it is something else of that name.
+    Raises TransportError where there is none, where it does not load, where it is something else of that name, or where
+    it does not speak the generation that is wanted.
     """
     reasons = []
     for name in _MODULES:
@@ -80,9 +57,12 @@ def find_sdk() -> SdkModule:
         except ImportError as error:
             reasons.append(f"{name} does not load ({error})")
             continue
-        if (generation := _generation(module)) is not None:
+        if (generation := _generation(module)) is None:
+            reasons.append(f"{name} is another program's, without UDP and LowCmd of the vendor")
+        elif wanted not in (None, generation):
+            reasons.append(f"the installed {name} speaks {generation.name}, not this robot's {wanted.name}")
+        else:
             return SdkModule(module, generation)
-        reasons.append(f"{name} is another program's, without UDP and LowCmd of the vendor")
     found = "; ".join(reasons) or "no module of the vendor is installed"
     raise TransportError(
         f"{found}: set the transport to wire, or install one (pip install --no-deps unitree-legged-sdk)"
@@ -96,8 +76,6 @@ class SdkTransport:
     sent one: foreign is never counted here. close() keeps the module's port until the process ends.
     """
 
-    name = "sdk"
-
     def __init__(self, generation: Generation, target: Address, local_port: int = LOCAL_PORT) -> None:
         self.counters = TransportCounters()
         self._generation = generation
@@ -106,8 +84,7 @@ class SdkTransport:
         self._connection: Any = None
 
     def open(self) -> None:
-        sdk = find_sdk()
-        sdk.require(self._generation)
+        sdk = find_sdk(self._generation)
         self._connection = _connect(sdk, check_target(self._target, self._local_port), self._local_port)
         self._command, self._state = sdk.module.LowCmd(), sdk.module.LowState()
         self._connection.InitCmdData(self._command)
@@ -138,14 +115,11 @@ class SdkTransport:
                 self.counters.reject(WireError("checksum", "the vendor's library found a wrong checksum"))
             return None
         connection.GetRecv(self._state)
-        state = _low_state(self._generation, self._state)
-        imu = (state.orientation, state.angular_velocity, state.linear_acceleration)
         try:
-            finite_values("a state holds a joint or IMU value", state.position, state.velocity, *imu)
+            return self.counters.accept(_low_state(self._generation, self._state))
         except WireError as error:
             self.counters.reject(error)
             return None
-        return self.counters.accept(state)
 
     def close(self) -> None:
         self._connection = None
@@ -156,14 +130,6 @@ class SdkTransport:
         return self._connection
 
 
-def _connect(sdk: SdkModule, target: Address, local_port: int) -> Any:
-    endpoint = (target, local_port)
-    if endpoint not in _connections:
-        check_port_free(local_port)
-        _connections[endpoint] = sdk.connect(target, local_port)
-    return _connections[endpoint]
-
-
 def _generation(module: ModuleType) -> Generation | None:
     if not all(hasattr(module, name) for name in ("UDP", "LowCmd", "LowState")):
         return None
@@ -172,18 +138,42 @@ def _generation(module: ModuleType) -> Generation | None:
     return GEN38 if hasattr(module.LowCmd, "version") else None
 
 
+def _connect(sdk: SdkModule, target: Address, local_port: int) -> Any:
+    """The module's UDP object, made once; it ends the process where the port is in use or there is no route."""
+    endpoint = (target, local_port)
+    if endpoint in _connections:
+        return _connections[endpoint]
+    check_port_free(local_port)
+    host, port = target
+    if sdk.generation is GEN38:
+        arguments: tuple[Any, ...] = (LOW_LEVEL, local_port, host, port)
+    else:
+        arguments = (local_port, host, port, GEN33.command.itemsize, GEN33.state.itemsize, _NO_TIMEOUT)
+    try:
+        _connections[endpoint] = sdk.module.UDP(*arguments)
+    except TypeError as error:
+        raise TransportError(
+            f"{sdk.module.__name__} is built for other arguments than those of the vendor's releases 3.8: "
+            "set the transport to wire"
+        ) from error
+    return _connections[endpoint]
+
+
 def _low_state(generation: Generation, raw: Any) -> LowState:
+    """The module's state as ours; WireError for a joint or IMU value that is not finite."""
     rows = [(m.mode, m.q, m.dq, m.tauEst, m.temperature) for m in raw.motorState[:MOTORS]]
     mode, position, velocity, torque, temperature = np.array(rows, dtype=np.float64).T
+    imu = [np.array(part, dtype=np.float64) for part in (raw.imu.quaternion, raw.imu.gyroscope, raw.imu.accelerometer)]
+    finite_values("a state holds a joint or IMU value", position, velocity, *imu)
     return LowState(
         mode=mode.astype(np.uint8),
         position=position,
         velocity=velocity,
         torque=torque,
         temperature=temperature,
-        orientation=xyzw_from_wxyz(raw.imu.quaternion),
-        angular_velocity=np.array(raw.imu.gyroscope, dtype=np.float64),
-        linear_acceleration=np.array(raw.imu.accelerometer, dtype=np.float64),
+        orientation=xyzw_from_wxyz(imu[0]),
+        angular_velocity=imu[1],
+        linear_acceleration=imu[2],
         imu_temperature=float(raw.imu.temperature),
         foot_force=np.array(raw.footForce, dtype=np.float64),
         tick=int(raw.tick),

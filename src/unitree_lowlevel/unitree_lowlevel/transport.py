@@ -1,24 +1,22 @@
-"""The interface that carries commands to a robot and states back, and the order of states by the board's tick."""
+"""Carries commands to a robot and states back: over one UDP socket, or by another means of the same interface."""
 
 from __future__ import annotations
 
+import socket
 import time
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
-from unitree_lowlevel.codec import Generation, WireError
-from unitree_lowlevel.messages import LowCommand, LowState
+from unitree_lowlevel.codec import Generation, LowCommand, LowState, WireError, decode_state, encode_command
+from unitree_lowlevel.network import Address, TransportError, bound_socket, check_target
 
-Address = tuple[str, int]  # host and UDP port
 TRANSPORTS = ("wire", "sdk")
 LOCAL_PORT = 8080  # where the vendor's programs listen
+LONGEST_DATAGRAM = 2048  # bytes; a longer datagram is cut here and refused for its size
 RESTART_AFTER = 5  # early ticks in a row
 _TICK_RANGE = 2**32
-
-
-class TransportError(OSError):
-    """A robot cannot be reached from here, or a port not be opened; one sentence says why and what to do."""
+_MOST_PER_CALL = 256  # more than a socket's buffer holds of states; a flood must not keep the caller
 
 
 @dataclass(frozen=True)
@@ -66,6 +64,10 @@ class TickOrder:
         return age
 
 
+def _is_later(tick: int, other: int) -> bool:
+    return 0 < (tick - other) % _TICK_RANGE < _TICK_RANGE // 2
+
+
 @dataclass
 class TransportCounters:
     """Datagrams since the transport was opened.
@@ -108,7 +110,6 @@ class TransportCounters:
 class Transport(Protocol):
     """Carries commands and states; neither send nor receive waits, and neither raises for errors of the network."""
 
-    name: str
     counters: TransportCounters
 
     def open(self) -> None:
@@ -128,18 +129,79 @@ class Transport(Protocol):
         """Release what open acquired; may be called twice."""
 
 
+class WireTransport:
+    """Sends commands to target and takes states from there only, from the very port that commands go to.
+
+    target: host and port of the robot; local_port: where states arrive, 0 for any free port.
+    """
+
+    def __init__(self, generation: Generation, target: Address, local_port: int = LOCAL_PORT) -> None:
+        self.counters = TransportCounters()
+        self._generation = generation
+        self._target = target
+        self._requested_port = local_port
+        self._socket: socket.socket | None = None
+
+    def open(self) -> None:
+        self.close()
+        self._target = check_target(self._target, self._requested_port)
+        self._socket = bound_socket(self._requested_port)
+        self.counters = TransportCounters()
+
+    @property
+    def local_port(self) -> int:
+        """The UDP port at which states arrive."""
+        return int(self._open_socket().getsockname()[1])
+
+    def send(self, command: LowCommand) -> None:
+        datagram, endpoint = encode_command(self._generation, command), self._open_socket()
+        try:
+            endpoint.sendto(datagram, self._target)
+            self.counters.sent += 1
+        except OSError:
+            self.counters.send_errors += 1
+
+    def receive(self) -> Reception | None:
+        newest, endpoint = None, self._open_socket()
+        for _ in range(_MOST_PER_CALL):
+            try:
+                datagram, source = endpoint.recvfrom(LONGEST_DATAGRAM)
+            except BlockingIOError:
+                break
+            except OSError:
+                self.counters.receive_errors += 1
+                continue
+            newest = self._accept(datagram, source) or newest
+        return newest
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _accept(self, datagram: bytes, source: Address) -> Reception | None:
+        if source != self._target:
+            self.counters.foreign += 1
+            self.counters.last_foreign = source
+            return None
+        try:
+            return self.counters.accept(decode_state(self._generation, datagram))
+        except WireError as error:
+            self.counters.reject(error)
+            return None
+
+    def _open_socket(self) -> socket.socket:
+        if self._socket is None:
+            raise TransportError("the transport is not open: open it first")
+        return self._socket
+
+
 def make_transport(kind: str, generation: Generation, target: Address, local_port: int = LOCAL_PORT) -> Transport:
     """The transport of this kind, one of TRANSPORTS, not yet opened; TransportError for another kind."""
     if kind == "wire":
-        from unitree_lowlevel.udp_transport import WireTransport
-
         return WireTransport(generation, target, local_port)
     if kind == "sdk":
         from unitree_lowlevel.sdk_transport import SdkTransport
 
         return SdkTransport(generation, target, local_port)
     raise TransportError(f'there is no transport called "{kind}": set it to {" or ".join(TRANSPORTS)}')
-
-
-def _is_later(tick: int, other: int) -> bool:
-    return 0 < (tick - other) % _TICK_RANGE < _TICK_RANGE // 2

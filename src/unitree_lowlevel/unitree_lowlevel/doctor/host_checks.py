@@ -14,12 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-from unitree_lowlevel.codec import Generation
+from unitree_lowlevel.codec import PERIOD, Generation
 from unitree_lowlevel.doctor import Outcome, failed, ok, warning
-from unitree_lowlevel.doctor.recording import PERIOD, Recording
+from unitree_lowlevel.doctor.recording import Recording
+from unitree_lowlevel.network import Address, TransportError, check_port_free, check_route, check_target
 from unitree_lowlevel.sdk_transport import find_sdk
-from unitree_lowlevel.transport import Address, TransportError
-from unitree_lowlevel.udp_transport import check_port_free, check_route, check_target
 
 ROBOT_NETWORK = ipaddress.IPv4Network("192.168.123.0/24")
 _CPU = Path("/sys/devices/system/cpu")
@@ -73,9 +72,7 @@ def check_sdk(transport: str, generation: Generation) -> Outcome:
     """Whether the vendor's module speaks this robot's generation, where the transport "sdk" needs it."""
     needed = transport == "sdk"
     try:
-        sdk = find_sdk()
-        if needed:
-            sdk.require(generation)
+        sdk = find_sdk(generation if needed else None)
     except TransportError as error:
         return failed(str(error)) if needed else ok("none installed, and none needed for wire")
     found = f"{sdk.module.__name__} speaks {sdk.generation.name}"

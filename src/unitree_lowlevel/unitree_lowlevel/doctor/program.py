@@ -16,7 +16,8 @@ from unitree_lowlevel.doctor import Level, Outcome, failed
 from unitree_lowlevel.doctor.host_checks import check_computer, check_network, check_sdk
 from unitree_lowlevel.doctor.recording import record, watch_joints
 from unitree_lowlevel.doctor.robot_checks import check_robot
-from unitree_lowlevel.transport import LOCAL_PORT, TRANSPORTS, TransportError, make_transport
+from unitree_lowlevel.network import TransportError
+from unitree_lowlevel.transport import LOCAL_PORT, TRANSPORTS, make_transport
 
 _ADVICE = (
     "Run it with the robot lying on the ground or hung up: its motors are off meanwhile, a standing robot would fall."

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fcnet_core.arrays import Array
 from fcnet_core.robot import JOINT_NAMES
-from unitree_lowlevel.messages import OFF, POSITION_STOP, Array, LowCommand, LowState
+from unitree_lowlevel.codec import OFF, POSITION_STOP, LowCommand, LowState
 from unitree_lowlevel.transport import Transport, TransportCounters
 
 PERIOD = 0.002  # [s] of commands, as the vendor's examples send them

@@ -8,12 +8,11 @@ import numpy as np
 
 from fcnet_core.robot import JOINT_NAMES, ROBOT_FOLDER, Robot, load_robot
 from fcnet_core.rotation import projected_gravity
-from unitree_lowlevel.codec import GENERATIONS, Generation
+from unitree_lowlevel.codec import GENERATIONS, PERIOD, REMOTE_BYTES, Generation, decode_remote
 from unitree_lowlevel.doctor import Outcome, failed, ok, warning
-from unitree_lowlevel.doctor.recording import PERIOD, Recording
-from unitree_lowlevel.messages import REMOTE_BYTES, decode_remote
-from unitree_lowlevel.safety.checks import RobotChecks, Severity
-from unitree_lowlevel.transport import Address
+from unitree_lowlevel.doctor.recording import Recording
+from unitree_lowlevel.network import Address
+from unitree_lowlevel.safety import RobotChecks, Severity
 
 GRAVITY = 9.81
 _GOOD_RATE, _LOWEST_RATE = 0.9 / PERIOD, 0.4 / PERIOD  # [Hz] of states; a policy at 50 Hz lives with the lower one

@@ -7,70 +7,71 @@ import select
 import socket
 import threading
 import time
+from dataclasses import replace
 from types import TracebackType
 
 import numpy as np
 
+from fcnet_core.arrays import Array
 from fcnet_core.control_clock import Pacer
 from fcnet_core.robot import JOINT_NAMES
-from unitree_lowlevel.codec import GENERATIONS, Generation, WireError, decode_command, encode_state
-from unitree_lowlevel.fake_board.command_log import CommandLog
-from unitree_lowlevel.fake_board.faults import (
-    NONE,
-    BoardFaults,
-    Channel,
-    StateDistortion,
-    foreign_state,
-    with_dead_motor,
+from unitree_lowlevel.codec import (
+    GENERATIONS,
+    OFF,
+    PERIOD,
+    POSITION_STOP,
+    SERVO,
+    VELOCITY_STOP,
+    Generation,
+    LowCommand,
+    LowState,
+    WireError,
+    decode_command,
+    encode_remote,
+    encode_state,
 )
+from unitree_lowlevel.fake_board.command_log import CommandLog
+from unitree_lowlevel.fake_board.faults import NONE, BoardFaults, Channel, StateDistortion
 from unitree_lowlevel.fake_board.physics import BoardPhysics
-from unitree_lowlevel.messages import LowCommand, LowState, encode_remote
-from unitree_lowlevel.transport import Address
-from unitree_lowlevel.udp_transport import LONGEST_DATAGRAM, bound_socket
+from unitree_lowlevel.network import Address, bound_socket
+from unitree_lowlevel.transport import LONGEST_DATAGRAM
 
-PERIOD = 0.002  # [s]
 MILLISECONDS = 1000.0  # ticks per second; whether real boards count milliseconds or microseconds is not known
+# A simple model of motor temperatures, measured on no motor: holding half of the largest torque ends HEATING above
+# ambient, approached with this time constant [s].
+AMBIENT = 30.0  # [deg C]
+HEATING = 30.0  # [deg C]
+TIME_CONSTANT = 300.0
+_WITHOUT_TORQUE = LowCommand(np.full(12, OFF, dtype=np.uint8), *np.zeros((5, 12)))
 
 
-class StateSender:
-    """Sends states from the board's socket, over the line with its faults; foreign ones from a port of their own."""
+def motor_terms(command: LowCommand) -> tuple[Array, Array, Array, Array, Array]:
+    """Position, velocity, torque, stiffness and damping, each (12,), that give the torques of a command by these
+    numbers alone: what the vendor's special values, or another mode than SERVO, switch off is zero.
+    """
+    servo = command.mode == SERVO
+    holds = servo & (np.abs(command.position) < POSITION_STOP)
+    damps = servo & (np.abs(command.velocity) < VELOCITY_STOP)
+    return (
+        np.where(holds, command.position, 0.0),
+        np.where(damps, command.velocity, 0.0),
+        np.where(servo, command.torque, 0.0),
+        np.where(holds, command.stiffness, 0.0),
+        np.where(damps, command.damping, 0.0),
+    )
 
-    def __init__(self, endpoint: socket.socket, generation: Generation, seed: int) -> None:
-        self.count = 0
-        self._socket = endpoint
-        self._generation = generation
-        self._other = next(other for other in GENERATIONS.values() if other is not generation)
-        self._rng = np.random.default_rng(seed)
-        self._line: Channel[tuple[bytes, Address]] = Channel(seed + 1)
-        self._foreign = bound_socket(0, endpoint.getsockname()[0])
 
-    @property
-    def next_due(self) -> float:
-        """When the next state comes out of the line."""
-        return self._line.next_due
+class MotorHeat:
+    """Temperatures (n,) [deg C] of the motors whose largest torques are `torque_limit` (n,) [Nm]."""
 
-    def send(self, state: LowState, client: Address, now: float, faults: BoardFaults) -> None:
-        """Put a state on the line; it leaves with `deliver`."""
-        if faults.silence:
-            return
-        datagram = bytearray(encode_state(self._other if faults.other_generation else self._generation, state))
-        if faults.corruption and self._rng.random() < faults.corruption:
-            datagram[self._rng.integers(len(datagram))] ^= 1 << int(self._rng.integers(8))
-        self._line.put((bytes(datagram), client), now, faults)
-        self.count += 1
+    def __init__(self, torque_limit: Array) -> None:
+        self.temperature = np.full_like(torque_limit, AMBIENT)
+        self._gain = HEATING / (0.5 * torque_limit) ** 2
 
-    def send_foreign(self, state: LowState, client: Address) -> None:
-        """Send a state that is not the board's own."""
-        _send(self._foreign, encode_state(self._generation, state), client)
-
-    def deliver(self, now: float) -> None:
-        """Send the states that have come out of the line by `now`."""
-        for datagram, client in self._line.take(now):
-            _send(self._socket, datagram, client)
-
-    def close(self) -> None:
-        """Close the foreign port; the board's socket is the board's."""
-        self._foreign.close()
+    def advance(self, torque: Array, duration: float) -> None:
+        """Let `torque` (n,) [Nm] act for `duration` [s]."""
+        rise = self.temperature - AMBIENT
+        self.temperature = AMBIENT + rise + (self._gain * torque**2 - rise) * (duration / TIME_CONSTANT)
 
 
 class FakeBoard:
@@ -82,7 +83,8 @@ class FakeBoard:
 
     The socket is bound at once, or TransportError raised. `start` runs the board in a thread of its own, `run` in the
     caller's, `cycle` is one cycle of it. `faults` may be set at any time and act from the next packet on; `commands` is
-    the log of everything that has arrived.
+    the log of everything that has arrived; `states_sent` counts the states that left the board, before the line lost
+    any; `client` is where they go.
     """
 
     def __init__(
@@ -95,46 +97,40 @@ class FakeBoard:
         free_running: bool = True,
         command_timeout: float | None = None,
         ticks_per_second: float = MILLISECONDS,
-        identity: tuple[int, int] = (0, 0),
         seed: int = 0,
     ) -> None:
         self.generation = generation
         self.faults = faults
         self.commands = CommandLog()
         self.client: Address | None = None
+        self.states_sent = 0
         self._physics = physics
+        self._heat = MotorHeat(physics.robot.torque_limit)
         self._free_running = free_running
         self._command_timeout = command_timeout
         self._ticks_per_second = ticks_per_second
-        self._identity = identity
+        self._other_generation = next(other for other in GENERATIONS.values() if other is not generation)
         self._cycles = 0
         self._command_time = 0.0
         self._blocked: str | None = None
+        self._rng = np.random.default_rng(seed + 2)
         self._distortion = StateDistortion(physics.robot, seed)
         self._arriving: Channel[tuple[LowCommand, Address]] = Channel(seed + 1)
+        self._departing: Channel[tuple[bytes, Address]] = Channel(seed + 3)
         self._socket = bound_socket(address[1], address[0])
-        self._sender = StateSender(self._socket, generation, seed + 2)
+        self._foreign = bound_socket(0, address[0])  # from where another program seems to send
         self._pacer: Pacer | None = None  # time begins with the first cycle
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
         self._restart = False
+        self._release()
 
     @property
     def address(self) -> Address:
         """Where it listens."""
         host, port = self._socket.getsockname()
         return host, port
-
-    @property
-    def states_sent(self) -> int:
-        """States that left the board, before the line lost any."""
-        return self._sender.count
-
-    @property
-    def tick(self) -> int:
-        """The board's own time."""
-        return int(self._cycles * PERIOD * self._ticks_per_second) % 2**32
 
     @property
     def time_lost(self) -> float:
@@ -159,7 +155,7 @@ class FakeBoard:
         self.request_stop()
         if self._thread is not None:
             self._thread.join()
-        self._sender.close()
+        self._foreign.close()
         self._socket.close()
         if self._failure is not None:
             raise self._failure
@@ -181,14 +177,15 @@ class FakeBoard:
         self._receive(time.monotonic())
         if self._restart:
             self._restart, self._cycles, self.client = False, 0, None
-            self._physics.apply(None)
+            self._release()
         self._apply_faults()
         self._physics.advance(PERIOD)
         self._cycles += 1
         now = time.monotonic()
         if self._free_running:
             self._send_state(now)
-        self._sender.deliver(now)
+        self._heat.advance(self._torque, PERIOD)
+        self._deliver(now)
 
     def __enter__(self) -> FakeBoard:
         self.start()
@@ -209,10 +206,10 @@ class FakeBoard:
         """Sleep for `duration` [s], receiving and delivering whatever is due meanwhile."""
         end = time.monotonic() + duration
         while (now := time.monotonic()) < end:
-            due = min(end, self._arriving.next_due, self._sender.next_due)
+            due = min(end, self._arriving.next_due, self._departing.next_due)
             if select.select([self._socket], [], [], max(0.0, due - now))[0] or now >= due:
                 self._receive(time.monotonic())
-                self._sender.deliver(time.monotonic())
+                self._deliver(time.monotonic())
 
     def _receive(self, now: float) -> None:
         """Take what has arrived at the socket through the line to the motors."""
@@ -231,28 +228,64 @@ class FakeBoard:
             self.commands.record(command, now)
             self._arriving.put((command, client), now, self.faults)
         for command, client in self._arriving.take(now):
-            self._physics.apply(with_dead_motor(command, self.faults.dead_motor))
+            self._drive(command)
             self.client, self._command_time = client, now
             if not self._free_running:
                 self._send_state(now)
 
+    def _drive(self, command: LowCommand) -> None:
+        if dead := self.faults.dead_motor:
+            command = replace(command, mode=command.mode.copy())
+            command.mode[JOINT_NAMES.index(dead)] = OFF
+        self._mode = command.mode
+        self._physics.drive(*motor_terms(command))
+
+    def _release(self) -> None:
+        """Take the torque from all motors."""
+        self._torque: Array = np.zeros(12)
+        self._drive(_WITHOUT_TORQUE)
+
     def _apply_faults(self) -> None:
-        faults = self.faults
-        if faults.blocked_joint != self._blocked:
-            self._blocked = faults.blocked_joint
-            self._physics.block(None if self._blocked is None else JOINT_NAMES.index(self._blocked))
+        blocked = self.faults.blocked_joint
+        if blocked != self._blocked:
+            self._blocked = blocked
+            self._physics.block(None if blocked is None else JOINT_NAMES.index(blocked))
         timeout = self._command_timeout
         if timeout is not None and time.monotonic() - self._command_time > timeout:
-            self._physics.apply(None)
+            self._release()
 
     def _send_state(self, now: float) -> None:
+        """Put a state on the line, from which it leaves with `_deliver`, and a foreign one beside it."""
         if self.client is None:
             return
-        faults = self.faults
-        true = self._physics.state(self.tick, encode_remote(faults.remote), self._identity)
-        self._sender.send(self._distortion.distort(true, faults), self.client, now, faults)
-        if faults.foreign_source:
-            self._sender.send_foreign(foreign_state(true), self.client)
+        faults, sensors = self.faults, self._physics.sense()
+        self._torque = sensors["torque"]  # warms the motors
+        state = LowState(
+            mode=self._mode,
+            temperature=self._heat.temperature,
+            imu_temperature=AMBIENT,
+            tick=int(self._cycles * PERIOD * self._ticks_per_second) % 2**32,
+            remote=encode_remote(faults.remote),
+            identity=(0, 0),
+            **sensors,
+        )
+        if faults.foreign_source:  # plausible: other joint positions, and later than the board's own
+            foreign = replace(state, position=state.position + 0.1, tick=(state.tick + 1000) % 2**32)
+            _send(self._foreign, encode_state(self.generation, foreign), self.client)
+        distorted = self._distortion.distort(state, faults)
+        if faults.silence:
+            return
+        generation = self._other_generation if faults.other_generation else self.generation
+        datagram = bytearray(encode_state(generation, distorted))
+        if faults.corruption and self._rng.random() < faults.corruption:
+            datagram[self._rng.integers(len(datagram))] ^= 1 << int(self._rng.integers(8))
+        self._departing.put((bytes(datagram), self.client), now, faults)
+        self.states_sent += 1
+
+    def _deliver(self, now: float) -> None:
+        """Send the states that have come out of the line by `now`."""
+        for datagram, client in self._departing.take(now):
+            _send(self._socket, datagram, client)
 
 
 def _send(endpoint: socket.socket, datagram: bytes, client: Address) -> None:

@@ -7,7 +7,8 @@ from collections import Counter, deque
 
 import numpy as np
 
-from unitree_lowlevel.messages import POSITION_STOP, SERVO, Array, LowCommand
+from fcnet_core.arrays import Array
+from unitree_lowlevel.codec import POSITION_STOP, SERVO, LowCommand
 
 HISTORY = 300_000  # commands whose arrival is remembered, ten minutes at 500 Hz
 SHORTEST_INTERVAL = 0.002  # [s] between two commands; that they arrive in a bunch does not make their targets faster

@@ -7,13 +7,13 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import Field, dataclass, field, fields, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from fcnet_core.robot import JOINT_NAMES, Robot
 from fcnet_core.rotation import matrix_from_xyzw, product, xyzw_from_roll_pitch
-from unitree_lowlevel.messages import BUTTONS, OFF, STICKS, LowCommand, LowState, RemoteState
+from unitree_lowlevel.codec import BUTTONS, STICKS, LowState, RemoteState
 
 OVERTAKEN = 0.005  # [s] by which a packet is held back for later ones to overtake it
 OUTSIDE = 0.3  # [rad] beyond its upper limit where `outside_limits` puts every calf
@@ -23,8 +23,7 @@ BROKEN_JOINT = 7  # RR_thigh_joint, whose position is not a number
 Packet = TypeVar("Packet")
 
 
-@dataclass(frozen=True)
-class ValueKind:
+class ValueKind(NamedTuple):
     """A kind of value: which words give it, and the rule that it must keep, both as texts and as functions."""
 
     takes: str
@@ -32,13 +31,6 @@ class ValueKind:
     is_valid: Callable[[Any], bool]
     convert: Callable[[str], Any] = float
     words: int = 1
-
-    def read(self, words: list[str]) -> Any:
-        """The value of these words; raises KeyError or ValueError."""
-        if len(words) != self.words:
-            raise ValueError
-        values = tuple(map(self.convert, words))
-        return values if self.words > 1 else values[0]
 
 
 _NUMBER = "a number, or off"
@@ -102,11 +94,6 @@ class BoardFaults:
                 given = " ".join(str(number) if isinstance(number, str) else f"{number:g}" for number in numbers)
                 raise ValueError(f"{fault.name} is {given}; {kind.rule}")
 
-    @property
-    def line_is_good(self) -> bool:
-        """Whether packets arrive at once, once and in order."""
-        return not (self.delay or self.jitter or self.loss or self.duplicates or self.reordering)
-
     def active(self) -> dict[str, Any]:
         """The faults that differ from none, by name."""
         values = {one.name: getattr(self, one.name) for one in fields(self)}
@@ -137,14 +124,17 @@ def changed_faults(faults: BoardFaults, words: list[str]) -> BoardFaults:
 
 
 def _read_value(fault: Field[Any], words: list[str]) -> Any:
-    kind = fault.metadata["kind"]
+    kind: ValueKind = fault.metadata["kind"]
     if words == ["off"]:
         return fault.default
     try:
-        return kind.read(words)
+        if len(words) != kind.words:
+            raise ValueError
+        values = tuple(map(kind.convert, words))
     except (KeyError, ValueError) as error:
         given = " ".join([fault.name, *words])
         raise ValueError(f"{given} is not understood; {fault.name} takes {kind.takes}") from error
+    return values if kind.words > 1 else values[0]
 
 
 def _changed_remote(remote: RemoteState, verb: str, words: list[str]) -> RemoteState:
@@ -184,7 +174,7 @@ class Channel(Generic[Packet]):
 
     def put(self, packet: Packet, now: float, faults: BoardFaults) -> None:
         """Send `packet` at the time `now` [s]."""
-        if faults.line_is_good:
+        if not (faults.delay or faults.jitter or faults.loss or faults.duplicates or faults.reordering):
             self._hold(packet, now)
             return
         lost, doubled, overtaken = self._rng.random(3) < (faults.loss, faults.duplicates, faults.reordering)
@@ -245,20 +235,6 @@ class StateDistortion:
             velocity = velocity.copy()
             velocity[SPIKE_JOINT] += faults.velocity_spike
         return replace(state, position=position, velocity=velocity, torque=torque)
-
-
-def with_dead_motor(command: LowCommand, joint: str | None) -> LowCommand:
-    """The command without the motor of one joint, which has cut itself out; None is no joint."""
-    if joint is None:
-        return command
-    mode = command.mode.copy()
-    mode[JOINT_NAMES.index(joint)] = OFF
-    return replace(command, mode=mode)
-
-
-def foreign_state(state: LowState) -> LowState:
-    """A plausible state that another sender might send: other joint positions, and later than the board's own."""
-    return replace(state, position=state.position + 0.1, tick=(state.tick + 1000) % 2**32)
 
 
 def _tilted(state: LowState, roll: float, pitch: float) -> LowState:

@@ -1,4 +1,4 @@
-"""The body behind a fake motor board: the interface, motors and their heat, and twelve joints that weigh nothing."""
+"""The body behind a fake motor board: its interface, and twelve joints that weigh nothing."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Protocol
 
 import numpy as np
 
+from fcnet_core.arrays import Array
 from fcnet_core.robot import Robot
-from unitree_lowlevel.messages import OFF, POSITION_STOP, SERVO, VELOCITY_STOP, Array, LowCommand, LowState
 
 INERTIA = 0.05  # [kg m^2] of a joint with what hangs on it
 FRICTION = 0.1  # [Nms/rad]
@@ -17,22 +17,15 @@ GRAVITY = (0.0, 0.0, 9.81)  # [m/s^2] as an accelerometer measures it at rest
 # Standard deviations of the sensors at noise 1: no real sensor repeats a value. Joints [rad, rad/s], angular
 # velocity [rad/s], acceleration [m/s^2].
 NOISE = np.repeat([1e-4, 0.01, 0.005, 0.02], [12, 12, 3, 3])
-# A simple model of motor temperatures, measured on no motor: holding half of the largest torque ends HEATING above
-# ambient, approached with this time constant [s].
-AMBIENT = 30.0  # [deg C]
-HEATING = 30.0  # [deg C]
-TIME_CONSTANT = 300.0
-_ZERO = np.zeros(12)
-_WITHOUT_TORQUE = LowCommand(np.full(12, OFF, dtype=np.uint8), _ZERO, _ZERO, _ZERO, _ZERO, _ZERO)
 
 
 class BoardPhysics(Protocol):
-    """The body behind a board, used from the board's thread alone."""
+    """The body behind a board, without torque at first; used from the board's thread alone."""
 
     robot: Robot
 
-    def apply(self, command: LowCommand | None) -> None:
-        """Follow `command`, all of it finite, from now on; None takes the torque from all motors."""
+    def drive(self, position: Array, velocity: Array, torque: Array, stiffness: Array, damping: Array) -> None:
+        """Follow a command from now on: arrays (12,), all of them finite, in the units of LowCommand."""
         ...
 
     def block(self, joint: int | None) -> None:
@@ -43,45 +36,11 @@ class BoardPhysics(Protocol):
         """Let `duration` [s] pass."""
         ...
 
-    def state(self, tick: int, remote: bytes, identity: tuple[int, ...]) -> LowState:
-        """The sensors' state; the arguments, which are the board's own, go into it as they are."""
+    def sense(self) -> dict[str, Array]:
+        """The sensors' values: position, velocity, torque, orientation, angular_velocity, linear_acceleration and
+        foot_force, as in a LowState.
+        """
         ...
-
-
-def effective_command(command: LowCommand | None) -> LowCommand:
-    """The command that has the same torques by its numbers alone: terms that the vendor's special values or another
-    mode than SERVO switch off are zero. None is no command.
-    """
-    if command is None:
-        return _WITHOUT_TORQUE
-    servo = command.mode == SERVO
-    holds = servo & (np.abs(command.position) < POSITION_STOP)
-    damps = servo & (np.abs(command.velocity) < VELOCITY_STOP)
-    return LowCommand(
-        mode=command.mode,
-        position=np.where(holds, command.position, 0.0),
-        velocity=np.where(damps, command.velocity, 0.0),
-        torque=np.where(servo, command.torque, 0.0),
-        stiffness=np.where(holds, command.stiffness, 0.0),
-        damping=np.where(damps, command.damping, 0.0),
-    )
-
-
-class MotorHeat:
-    """Temperatures of the motors whose largest torques are `torque_limit` (n,) [Nm]."""
-
-    def __init__(self, torque_limit: Array) -> None:
-        self._gain = HEATING / (0.5 * torque_limit) ** 2
-        self._rise = np.zeros_like(torque_limit)
-
-    @property
-    def temperature(self) -> Array:
-        """Temperatures (n,) [deg C]."""
-        return AMBIENT + self._rise
-
-    def advance(self, torque: Array, duration: float) -> None:
-        """Let `torque` (n,) [Nm] act for `duration` [s]."""
-        self._rise += (self._gain * torque**2 - self._rise) * (duration / TIME_CONSTANT)
 
 
 class JointPhysics:
@@ -98,14 +57,12 @@ class JointPhysics:
         self._velocity, self._torque = np.zeros(12), np.zeros(12)
         self._limit = robot.torque_limit
         self._lowest, self._highest = robot.lower - STOP_MARGIN, robot.upper + STOP_MARGIN
-        self._heat = MotorHeat(self._limit)
         self._blocked: int | None = None
-        self.apply(None)
+        self.drive(*np.zeros((5, 12)))
 
-    def apply(self, command: LowCommand | None) -> None:
-        effective = effective_command(command)
-        self._mode, self._stiffness, self._damping = effective.mode, effective.stiffness, effective.damping
-        self._push = effective.torque + self._stiffness * effective.position + self._damping * effective.velocity
+    def drive(self, position: Array, velocity: Array, torque: Array, stiffness: Array, damping: Array) -> None:
+        self._stiffness, self._damping = stiffness, damping
+        self._push = torque + stiffness * position + damping * velocity
 
     def block(self, joint: int | None) -> None:
         self._blocked = joint
@@ -124,22 +81,15 @@ class JointPhysics:
         reached = self._position + duration * velocity
         self._position = np.clip(reached, self._lowest, self._highest)
         self._velocity = np.where(reached == self._position, velocity, 0.0)
-        self._heat.advance(self._torque, duration)
 
-    def state(self, tick: int, remote: bytes, identity: tuple[int, ...]) -> LowState:
+    def sense(self) -> dict[str, Array]:
         noise = self._noise * self._rng.standard_normal(len(NOISE))
-        return LowState(
-            mode=self._mode,
-            position=self._position + noise[:12],
-            velocity=self._velocity + noise[12:24],
-            torque=self._torque,
-            temperature=self._heat.temperature,
-            orientation=np.array(UPRIGHT),
-            angular_velocity=noise[24:27],
-            linear_acceleration=GRAVITY + noise[27:],
-            imu_temperature=AMBIENT,
-            foot_force=np.zeros(4),
-            tick=tick,
-            remote=remote,
-            identity=identity,
-        )
+        return {
+            "position": self._position + noise[:12],
+            "velocity": self._velocity + noise[12:24],
+            "torque": self._torque,
+            "orientation": np.array(UPRIGHT),
+            "angular_velocity": noise[24:27],
+            "linear_acceleration": GRAVITY + noise[27:],
+            "foot_force": np.zeros(4),
+        }

@@ -16,12 +16,11 @@ import numpy as np
 
 from fcnet_core import FcnetError
 from fcnet_core.robot import load_robot
-from unitree_lowlevel.codec import GENERATIONS
+from unitree_lowlevel.codec import GENERATIONS, STICKS, RemoteState
 from unitree_lowlevel.fake_board.board import FakeBoard
-from unitree_lowlevel.fake_board.faults import SWITCH, BoardFaults, changed_faults, fault_fields
+from unitree_lowlevel.fake_board.faults import NONE, BoardFaults, changed_faults, fault_fields
 from unitree_lowlevel.fake_board.physics import JointPhysics
-from unitree_lowlevel.messages import STICKS, RemoteState
-from unitree_lowlevel.transport import TransportError
+from unitree_lowlevel.network import TransportError
 
 DESCRIPTION = """A simulated motor board in place of {robot}'s: Unitree's low-level protocol over UDP, with 12 joints
 that weigh nothing behind it. Faults are given as options, or typed while it runs: `help` shows them."""
@@ -86,21 +85,18 @@ def _parser(robot: str) -> argparse.ArgumentParser:
     parser.add_argument("--ticks-per-second", type=float, default=1000.0, help="the board's clock (%(default)g)")
     parser.add_argument("--seed", type=int, default=0, help="of what happens by chance")
     for fault in fault_fields():
-        name, kind, meaning = "--" + fault.name.replace("_", "-"), fault.metadata["kind"], fault.metadata["help"]
-        if kind is SWITCH:
-            parser.add_argument(name, action="store_true", help=meaning)
-        else:
-            parser.add_argument(name, type=kind.convert, nargs=None if kind.words == 1 else kind.words, help=meaning)
+        name, kind = "--" + fault.name.replace("_", "-"), fault.metadata["kind"]
+        parser.add_argument(name, nargs="*", metavar="VALUE", help=f"{fault.metadata['help']}; {kind.takes}")
     return parser
 
 
 def _faults(options: argparse.Namespace) -> BoardFaults:
-    given: dict[str, Any] = {
-        fault.name: value for fault in fault_fields() if (value := getattr(options, fault.name)) is not None
-    }
-    if options.tilt is not None:
-        given["tilt"] = tuple(options.tilt)
-    return BoardFaults(**given)
+    """The faults given as options, as if they had been typed; an option without a value switches its fault on."""
+    faults = NONE
+    for fault in fault_fields():
+        if (words := getattr(options, fault.name)) is not None:
+            faults = changed_faults(faults, [fault.name, *(words or ["on"])])
+    return faults
 
 
 def _execute_lines(board: FakeBoard, lines: TextIO) -> None:

@@ -1,4 +1,4 @@
-"""The transport in pure Python, one UDP socket and the codec, and the checks of address, route and port before it."""
+"""Addresses, routes and UDP ports: what can be checked before a datagram is sent, in one sentence each."""
 
 from __future__ import annotations
 
@@ -6,82 +6,12 @@ import errno
 import ipaddress
 import socket
 
-from unitree_lowlevel.codec import Generation, WireError, decode_state, encode_command
-from unitree_lowlevel.messages import LowCommand
-from unitree_lowlevel.transport import LOCAL_PORT, Address, Reception, TransportCounters, TransportError
-
-LONGEST_DATAGRAM = 2048  # bytes; a longer datagram is cut here and refused for its size
-_MOST_PER_CALL = 256  # more than a socket's buffer holds of states; a flood must not keep the caller
+Address = tuple[str, int]  # host and UDP port
 _HIGHEST_PORT = 65535
 
 
-class WireTransport:
-    """Sends commands to target and takes states from there only, from the very port that commands go to.
-
-    target: host and port of the robot; local_port: where states arrive, 0 for any free port.
-    """
-
-    name = "wire"
-
-    def __init__(self, generation: Generation, target: Address, local_port: int = LOCAL_PORT) -> None:
-        self.counters = TransportCounters()
-        self._generation = generation
-        self._target = target
-        self._requested_port = local_port
-        self._socket: socket.socket | None = None
-
-    def open(self) -> None:
-        self.close()
-        self._target = check_target(self._target, self._requested_port)
-        self._socket = bound_socket(self._requested_port)
-        self.counters = TransportCounters()
-
-    @property
-    def local_port(self) -> int:
-        """The UDP port at which states arrive."""
-        return int(self._open_socket().getsockname()[1])
-
-    def send(self, command: LowCommand) -> None:
-        datagram, endpoint = encode_command(self._generation, command), self._open_socket()
-        try:
-            endpoint.sendto(datagram, self._target)
-            self.counters.sent += 1
-        except OSError:
-            self.counters.send_errors += 1
-
-    def receive(self) -> Reception | None:
-        newest, endpoint = None, self._open_socket()
-        for _ in range(_MOST_PER_CALL):
-            try:
-                datagram, source = endpoint.recvfrom(LONGEST_DATAGRAM)
-            except BlockingIOError:
-                break
-            except OSError:
-                self.counters.receive_errors += 1
-                continue
-            newest = self._accept(datagram, source) or newest
-        return newest
-
-    def close(self) -> None:
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
-
-    def _accept(self, datagram: bytes, source: Address) -> Reception | None:
-        if source != self._target:
-            self.counters.foreign += 1
-            self.counters.last_foreign = source
-            return None
-        try:
-            return self.counters.accept(decode_state(self._generation, datagram))
-        except WireError as error:
-            self.counters.reject(error)
-            return None
-
-    def _open_socket(self) -> socket.socket:
-        if self._socket is None:
-            raise TransportError("the transport is not open: open it first")
-        return self._socket
+class TransportError(OSError):
+    """A robot cannot be reached from here, or a port not be opened; one sentence says why and what to do."""
 
 
 def resolve(host: str) -> str:
