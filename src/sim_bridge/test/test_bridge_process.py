@@ -1,4 +1,4 @@
-"""The bridge as a process of its own: what it publishes, obeys and refuses."""
+"""The bridge as a process of its own: what it publishes, follows and refuses."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_it_publishes_the_state_of_a_robot_that_lies_at_rest(start, client):
     assert client.position[2] < 0.15
 
 
-def test_it_obeys_targets_and_lets_go_when_they_stop(standing_robot, client):
+def test_it_follows_targets_and_damps_when_they_stop(standing_robot, client):
     client.send_targets(STAND, duration=1.0)
     assert client.position[2] > 0.3
     assert np.abs(client.joints.effort).max() > STIFF

@@ -25,14 +25,11 @@ class BridgeClient(Client):
         self.gains = JOINT_GAINS.publisher(self.node)
         self.observe(Joy, "joy")
 
-    def watch_states(self, seconds):
-        """Return the joint states and IMU messages that arrive in so many seconds."""
+    def watch_states(self, count):
+        """Wait for so many new joint states and IMU messages and return them."""
         seen = {JointState: [], Imu: []}
         subscriptions = [topic.subscribe(self.node, seen[topic.kind].append) for topic in (JOINT_STATES, IMU)]
-        self.until(lambda: all(seen.values()), "states")
-        for messages in seen.values():
-            messages.clear()
-        time.sleep(seconds)
+        self.until(lambda: all(len(messages) >= count for messages in seen.values()), f"{count} states")
         received = [list(messages) for messages in seen.values()]
         for subscription in subscriptions:
             self.node.destroy_subscription(subscription)
@@ -136,7 +133,7 @@ def bridge(running_bridge, client, board, robot):
 
 @pytest.fixture
 def following(bridge, client, board, robot):
-    """A bridge whose joints follow targets near the lying pose; somebody must keep sending."""
+    """A bridge whose joints follow targets near the lying pose as long as a test keeps sending them."""
     client.begin(board, robot.lie_pose)
     client.send_targets(robot.lie_pose, 0.6)
     assert board.commands.last.stiffness.max() > 0.0, bridge.output

@@ -1,4 +1,4 @@
-"""What a bridge publishes, what it obeys, and when it lets go."""
+"""What a bridge publishes, which commands it follows, and when it damps."""
 
 import os
 import signal
@@ -34,9 +34,8 @@ for cycle in range(3000):
 """
 
 
-def test_it_publishes_what_the_board_says_by_name_and_in_si_units(bridge, client, robot):
-    joints, imus = client.watch_states(2.0)
-    assert min(len(joints), len(imus)) > 2.0 * 100  # of 500 Hz, on a machine with other things to do
+def test_it_publishes_the_boards_states_by_name_and_in_si_units(bridge, client, robot):
+    joints, imus = client.watch_states(200)
     state, imu = joints[-1], imus[-1]
     assert tuple(state.name) == JOINT_NAMES
     np.testing.assert_allclose(state.position, robot.lie_pose, atol=0.02)
@@ -54,7 +53,7 @@ def test_targets_are_followed_gently_smoothly_and_within_the_robots_limits(follo
     risen = robot.lie_pose + 0.4 * (robot.stand_pose - robot.lie_pose)
     client.move(robot.lie_pose, risen, 0.5)
     client.send_targets(risen, 0.4)
-    joints, _ = client.watch_states(0.1)  # damped by now, these weightless legs stay where they are
+    joints, _ = client.watch_states(10)  # damped by now, these weightless legs stay where they are
     np.testing.assert_allclose(joints[-1].position, risen, atol=0.05)
     log = board.commands
     assert log.largest_stiffness == robot.gains.kp
@@ -75,9 +74,9 @@ def test_stiffness_comes_gently(following, board, robot):
     assert stiffness[-1] == robot.gains.kp
 
 
-def test_damping_is_obeyed_at_once(following, client, board, is_damping):
+def test_a_damp_ends_stiffness_at_once(following, client, board, is_damping):
     client.send_targets(None, 0.2)
-    assert is_damping(board.commands.last)
+    client.until(lambda: is_damping(board.commands.last), "damping")
 
 
 def test_a_robot_whose_controller_is_killed_is_damped_within_a_tenth_of_a_second(bridge, client, board, domain):
@@ -105,7 +104,7 @@ def test_the_wireless_remote_is_a_joystick(bridge, client, board):
     assert pressed == {"L1", "A"}
 
 
-def test_commands_that_no_robot_should_follow_move_nothing_and_are_told(bridge, client, board, robot):
+def test_commands_that_no_robot_should_follow_move_nothing_and_are_counted(bridge, client, board, robot):
     bad = robot.lie_pose.copy()
     bad[0] = np.nan
     client.send_targets(None, 0.1)

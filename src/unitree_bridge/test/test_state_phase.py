@@ -1,4 +1,4 @@
-"""The loop's turns and the arrival of states."""
+"""The loop's cycles and the arrival of states."""
 
 import numpy as np
 import pytest
@@ -8,8 +8,8 @@ from unitree_bridge.loop_thread import StatePhase
 PERIOD = 0.002
 
 
-def turns_with_a_state(first_arrival, jitter, seconds=10.0, aligned=True):
-    """Share of the last second's turns that find a state, and turns per second, for states PERIOD apart."""
+def cycles_with_a_state(first_arrival, jitter, seconds=10.0, aligned=True):
+    """Share of the last second's cycles that find a state, and cycles per second, for states PERIOD apart."""
     rng = np.random.default_rng(0)
     states = int(seconds / PERIOD) + 100
     arrivals = np.sort(first_arrival + PERIOD * np.arange(states) + jitter * rng.random(states))
@@ -24,15 +24,15 @@ def turns_with_a_state(first_arrival, jitter, seconds=10.0, aligned=True):
     return np.mean(found[-500:]), len(found) / seconds
 
 
-def test_states_that_come_at_about_the_time_of_a_turn_are_all_found_after_a_while():
-    found, _ = turns_with_a_state(PERIOD - 0.0001, jitter=0.0003, aligned=False)
+def test_states_that_come_at_about_the_time_of_a_cycle_are_all_found_after_a_while():
+    found, _ = cycles_with_a_state(PERIOD - 0.0001, jitter=0.0003, aligned=False)
     assert found < 0.9
-    found, rate = turns_with_a_state(PERIOD - 0.0001, jitter=0.0003)
+    found, rate = cycles_with_a_state(PERIOD - 0.0001, jitter=0.0003)
     assert found == 1.0
     assert rate > 499.0
 
 
 @pytest.mark.parametrize("jitter", [0.0, 0.002, 0.01])
 def test_no_jitter_makes_the_loop_slow(jitter):
-    _, rate = turns_with_a_state(0.0005, jitter)
+    _, rate = cycles_with_a_state(0.0005, jitter)
     assert rate > 499.0

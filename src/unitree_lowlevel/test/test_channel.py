@@ -68,7 +68,7 @@ def test_chance_is_the_same_for_the_same_seed():
     assert _carried(faults, seed=3) != _carried(faults, seed=4)
 
 
-def test_next_due_tells_when_to_look_again():
+def test_next_due_is_the_time_of_the_next_packet():
     line: Channel[str] = Channel(0)
     assert line.next_due == math.inf
     line.put("late", 1.0, BoardFaults(delay=0.5))

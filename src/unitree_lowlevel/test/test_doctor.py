@@ -107,7 +107,7 @@ def test_a_board_that_only_answers_is_distinguished_from_one_that_runs_free():
     ],
     ids=lambda value: "" if isinstance(value, str) else "+".join(value.active()),
 )
-def test_a_sick_robot_fails_with_a_sentence_that_says_what_to_do(board, examine, faults, check, words):
+def test_a_faulty_robot_fails_the_check_of_its_fault(board, examine, faults, check, words):
     board.faults = faults
     code, lines = examine()
     assert code == 1

@@ -50,7 +50,7 @@ events = st.lists(
 )
 
 
-class Play:
+class EventPlayer:
     """Plays events to a driver and looks at every command."""
 
     def __init__(self, name, state_of):
@@ -129,9 +129,9 @@ class Play:
 @given(name=st.sampled_from(["aliengo", "a1"]), events=events)
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_input_makes_the_driver_raise_or_send_what_it_must_not(state_of, name, events):
-    play = Play(name, state_of)
+    player = EventPlayer(name, state_of)
     for kind, value in events:
-        play.act(kind, value)
+        player.act(kind, value)
 
 
 @given(
@@ -141,12 +141,12 @@ def test_no_input_makes_the_driver_raise_or_send_what_it_must_not(state_of, name
 )
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_targets_make_it_send_what_it_must_not(state_of, name, steps, every):
-    play = Play(name, state_of)
-    goal = play.robot.lie_pose
-    play.act("target", 0.0)
-    play.act("run", 1)
+    player = EventPlayer(name, state_of)
+    goal = player.robot.lie_pose
+    player.act("target", 0.0)
+    player.act("run", 1)
     for step in steps:
         goal = goal + np.array(step)
-        play.act("target", goal.tolist())
-        play.act("run", every)
-    assert play.stiff > 0
+        player.act("target", goal.tolist())
+        player.act("run", every)
+    assert player.stiff > 0

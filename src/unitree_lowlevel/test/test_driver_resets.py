@@ -67,7 +67,7 @@ def test_without_a_trip_there_is_nothing_to_reset(bench):
     assert "nothing to reset" in bench.driver.reset(bench.now)
 
 
-def test_a_robot_that_restarts_while_damped_is_welcome_again(bench):
+def test_a_robot_that_restarts_while_damped_can_be_followed_again(bench):
     bench.awake()
     bench.silent = True
     bench.run(3.0)

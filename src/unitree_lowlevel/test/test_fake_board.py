@@ -142,7 +142,7 @@ def test_a_board_that_only_answers_sends_one_state_for_each_command(rig):
     assert rig.board.states_sent == 20
 
 
-def test_states_go_to_whoever_sent_the_last_good_command(rig):
+def test_states_go_to_the_sender_of_the_last_good_command(rig):
     rig = rig()
     rig.send()
     rig.state()
@@ -323,7 +323,7 @@ def test_a_blocked_joint_does_not_follow_and_does_again_when_freed(rig):
     rig.until(lambda state: bool(np.allclose(state.position, target, atol=0.01)))
 
 
-def test_a_dead_motor_says_so_and_has_no_torque_while_the_others_follow(rig):
+def test_a_dead_motor_leaves_servo_mode_and_has_no_torque_while_the_others_follow(rig):
     rig = rig(faults=BoardFaults(dead_motor="FL_thigh_joint"))
     rig.send(HOLD)
     others = [joint for joint in range(12) if joint != 4]

@@ -54,7 +54,7 @@ def start() -> Iterator[type]:
         each.close()
 
 
-def test_it_says_where_it_listens_obeys_what_is_typed_and_ends(start):
+def test_it_prints_its_address_executes_typed_commands_and_ends(start):
     program = start("--port", "0")
     program.until(r"aliengo, gen33, listens at 127\.0\.0\.1:\d+")
     program.until(r"commands 0/s.*client none; no faults")

@@ -68,6 +68,6 @@ def test_clear_leaves_only_the_remote():
         ("tilt inf 0", "tilt is inf 0; it must be two finite numbers"),
     ],
 )
-def test_what_is_not_understood_is_told_in_a_sentence(line, sentence):
+def test_words_that_are_not_understood_are_refused_with_a_sentence(line, sentence):
     with pytest.raises(ValueError, match=sentence):
         _after(line)

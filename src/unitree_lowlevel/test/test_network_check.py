@@ -33,12 +33,12 @@ def without_network(script):
 
 
 @pytest.mark.parametrize("host", ["192.168.123.300", "192.168.123", "192.168.123.10.1", "10", "..", "1.2.3.04"])
-def test_a_wrong_address_is_told_from_a_name(host):
+def test_a_wrong_address_is_distinguished_from_a_name(host):
     assert refusal(resolve, host).startswith(f'"{host}" is not an IPv4 address')
 
 
 @pytest.mark.parametrize("host", ["", "no-such-robot.invalid", "192.168.123.10:8007", "a" * 300, "::1", "ä..b"])
-def test_an_unknown_host_is_told(host):
+def test_an_unknown_host_is_refused(host):
     assert refusal(resolve, host).startswith(f'no host called "{host}" is known')
 
 
@@ -51,7 +51,7 @@ def test_names_and_numbers_are_resolved():
     assert resolve("localhost") == resolve("127.0.0.1") == "127.0.0.1"
 
 
-def test_the_route_tells_from_which_address_commands_leave():
+def test_the_route_is_the_address_from_which_commands_leave():
     assert check_route(("127.0.0.1", 8007)) == "127.0.0.1"
 
 

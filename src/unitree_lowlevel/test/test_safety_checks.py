@@ -198,7 +198,7 @@ def test_a_slow_board_is_no_lossy_line():
 
 
 def test_a_board_that_sends_unasked_is_measured_by_its_own_clock():
-    """Half as many cycles as states: whoever is late himself still knows what was lost."""
+    """Half as many cycles as states: a late reader still measures the loss."""
     assert Line(0).run(3.0, lost=0.15, step=2) == pytest.approx(0.15, abs=0.05)
 
 

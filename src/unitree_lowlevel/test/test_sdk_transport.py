@@ -122,7 +122,7 @@ def test_a_module_of_that_name_with_another_interface_is_not_taken(installed, bo
     assert "robot_interface is another program's" in refusal(GEN33, board.getsockname(), 0)
 
 
-def test_a_module_that_does_not_load_says_why(installed, board):
+def test_a_module_that_does_not_load_is_refused_with_its_error(installed, board):
     installed("raise ImportError('liblcm.so.1: cannot open shared object file')")
     assert "robot_interface does not load (liblcm.so.1: cannot open" in refusal(GEN33, board.getsockname(), 0)
 

@@ -28,7 +28,7 @@ def test_the_tick_may_wrap_round():
 
 @pytest.mark.parametrize("up_for", [200, 900_000, 2_000_000_000])
 @pytest.mark.parametrize("step", [1, 2, 2000])
-def test_a_board_that_started_anew_is_believed_after_a_few_states(up_for, step):
+def test_a_board_that_started_anew_is_accepted_after_a_few_states(up_for, step):
     order = TickOrder()
     order.classify(up_for * step % 2**31)
     early = [order.classify(step * count) for count in range(1, RESTART_AFTER + 2)]

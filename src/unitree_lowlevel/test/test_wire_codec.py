@@ -109,7 +109,7 @@ def refusal(decode, generation, datagram):
     return caught.value
 
 
-def test_the_checksum_is_the_polynomial_division_that_its_name_says():
+def test_the_checksum_is_the_polynomial_division_of_its_name():
     def by_definition(words):
         rest = 0xFFFFFFFF
         for word in np.frombuffer(words, dtype="<u4").tolist():
@@ -197,7 +197,7 @@ def test_a_command_is_read_back_within_one_step_of_the_wire(generation):
         ("velocity", VELOCITY_STOP, VELOCITY_STOP),
     ],
 )
-def test_what_the_wire_cannot_say_becomes_the_nearest_that_it_can(generation, name, value, expected):
+def test_values_beyond_the_wires_range_become_the_nearest_within_it(generation, name, value, expected):
     assert sent(generation, **{name: value})[name] == expected
 
 

@@ -175,7 +175,7 @@ def test_a_duplicate_comes_back_and_is_counted(transport, board):
     assert transport.counters.duplicates == 2
 
 
-def test_a_restarted_board_is_believed(transport, board):
+def test_a_restarted_board_is_accepted(transport, board):
     board.send(1_000_000)
     assert received_tick(transport) == 1_000_000
     board.send(*range(1, RESTART_AFTER + 1))
@@ -183,13 +183,13 @@ def test_a_restarted_board_is_believed(transport, board):
     assert transport.counters.restarts == 1
 
 
-def test_somebody_else_is_not_listened_to(transport, board):
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
-        stranger.bind(("127.0.0.1", 0))
-        stranger.sendto(encode_state(board.generation, replace(STATE, tick=99)), board.client)
+def test_datagrams_of_another_sender_are_ignored_and_counted(transport, board):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        other.bind(("127.0.0.1", 0))
+        other.sendto(encode_state(board.generation, replace(STATE, tick=99)), board.client)
         assert transport.receive() is None
         assert transport.counters.foreign == 1
-        assert transport.counters.last_foreign == stranger.getsockname()
+        assert transport.counters.last_foreign == other.getsockname()
     board.send(5)
     assert received_tick(transport) == 5
 
@@ -202,7 +202,7 @@ def test_a_longer_shorter_or_empty_datagram_is_not_taken(transport, board):
     assert transport.counters.rejected == {"size": 4}
 
 
-def test_the_other_generation_is_told_in_words(transport, board):
+def test_the_other_generation_is_rejected_by_name(transport, board):
     other = GEN38 if board.generation is GEN33 else GEN33
     board.send_bytes(encode_state(other, STATE))
     assert transport.receive() is None
@@ -212,9 +212,9 @@ def test_the_other_generation_is_told_in_words(transport, board):
 
 def test_a_flood_does_not_keep_the_caller(transport, board):
     transport._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**20)  # as much as the system allows
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
         for _ in range(2000):
-            stranger.sendto(b"", board.client)
+            other.sendto(b"", board.client)
     assert transport.receive() is None
     assert 0 < transport.counters.foreign <= 256
 
@@ -276,7 +276,7 @@ def test_it_can_be_opened_again_and_counts_anew(transport, board):
     assert received_tick(transport) == 5
 
 
-def test_what_is_not_open_says_so(board):
+def test_a_closed_transport_refuses_to_send_and_receive(board):
     closed = WireTransport(board.generation, board.address, local_port=0)
     for use in (closed.receive, lambda: closed.send(COMMAND)):
         with pytest.raises(TransportError, match="open it first"):

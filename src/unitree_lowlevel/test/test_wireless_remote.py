@@ -20,7 +20,7 @@ def test_every_bit_is_a_button(bit, name):
     assert decode_remote(layout(bits=1 << bit)).buttons == {name}
 
 
-def test_buttons_are_told_in_the_vendors_order():
+def test_buttons_are_in_the_vendors_order():
     assert decode_remote(layout(bits=0b0000_0010_0010_0000)).buttons == {"L2", "B"}
 
 
@@ -29,13 +29,13 @@ def test_axes_lie_where_the_vendor_puts_them():
     assert (remote.lx, remote.rx, remote.ry, remote.L2, remote.ly) == pytest.approx((0.1, 0.2, 0.3, 0.4, 0.5))
 
 
-def test_zeros_and_nothing_are_a_remote_that_nobody_touches():
+def test_zeros_and_nothing_are_a_remote_at_rest():
     for untouched in (bytes(40), b"", bytes(39), b"\xff" * 41):
         assert decode_remote(untouched) == RemoteState()
 
 
 @pytest.mark.parametrize(("sent", "read"), [("nan", 0.0), ("inf", 0.0), ("-inf", 0.0), ("1e30", 1.0), ("-2", -1.0)])
-def test_an_axis_never_says_more_than_a_stick_can(sent, read):
+def test_an_axis_stays_within_the_range_of_a_stick(sent, read):
     assert decode_remote(layout(ly=float(sent))).ly == read
 
 

@@ -37,7 +37,13 @@ def check_network(target: Address, local_port: int) -> dict[str, Outcome]:
         local = check_route((host, port))
     except TransportError as error:
         return {"network": failed(str(error))}
-    return {"address": check_address(host, local), "interface": _check_interface(host), "port": _check_port(local_port)}
+    outcomes = {"address": check_address(host, local), "interface": _check_interface(host)}
+    try:
+        check_port_free(local_port)
+        outcomes["port"] = ok(f"UDP port {local_port} of this computer is free")
+    except TransportError as error:
+        outcomes["port"] = failed(str(error))
+    return outcomes
 
 
 def check_address(host: str, local: str) -> Outcome:
@@ -62,10 +68,15 @@ def interface_to(host: str, routes: Path = _ROUTES) -> str | None:
     matching = []
     for line in routes.read_text().splitlines()[1:]:
         name, destination, *_, mask = line.split()[:8]
-        network, bits = _native(destination), _native(mask)
+        network, bits = (_address(number) for number in (destination, mask))
         if int(ipaddress.IPv4Address(host)) & bits == network:
             matching.append((bits, name))
     return max(matching)[1] if matching else None
+
+
+def _address(number: str) -> int:
+    """An address as the kernel prints it: the network's bytes as a number of this machine."""
+    return int.from_bytes(int(number, 16).to_bytes(4, sys.byteorder), "big")
 
 
 def check_sdk(transport: str, generation: Generation) -> Outcome:
@@ -82,8 +93,8 @@ def check_sdk(transport: str, generation: Generation) -> Outcome:
 def check_computer(recording: Recording | None) -> dict[str, Outcome]:
     """All checks of the computer; `recording` holds how late it woke up, where there is one."""
     outcomes = {
-        "priority": _check_priority(),
-        "memory": _check_memory_lock(),
+        "priority": _check_limit("rtprio", resource.RLIMIT_RTPRIO, _PRIORITY, "run at a real-time priority"),
+        "memory": _check_limit("memlock", resource.RLIMIT_MEMLOCK, _LOCKED_BYTES, "lock memory"),
         "governor": _check_governor(),
         "cores": _check_cores(),
         "clock": _check_clock(),
@@ -104,27 +115,11 @@ def _check_interface(host: str) -> Outcome:
     return ok(f"{name}, {speed} Mbit/s" if speed.isdigit() else name)
 
 
-def _check_port(local_port: int) -> Outcome:
-    """One program commands a robot, not two."""
-    try:
-        check_port_free(local_port)
-    except TransportError as error:
-        return failed(str(error))
-    return ok(f"UDP port {local_port} of this computer is free")
-
-
-def _check_priority() -> Outcome:
-    limit = resource.getrlimit(resource.RLIMIT_RTPRIO)[0]
-    if os.geteuid() == 0 or limit == resource.RLIM_INFINITY or limit >= _PRIORITY:
-        return ok("this user may run at a real-time priority")
-    return warning(f"real-time priority is limited to {limit}, {_PRIORITY} is wanted: raise rtprio, {_HELP}")
-
-
-def _check_memory_lock() -> Outcome:
-    limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
-    if os.geteuid() == 0 or limit == resource.RLIM_INFINITY or limit >= _LOCKED_BYTES:
-        return ok("this user may lock memory")
-    return warning(f"memory lock is limited to {limit >> 20} MiB, 1024 is wanted: raise memlock, {_HELP}")
+def _check_limit(name: str, number: int, wanted: int, purpose: str) -> Outcome:
+    limit = resource.getrlimit(number)[0]
+    if os.geteuid() == 0 or limit == resource.RLIM_INFINITY or limit >= wanted:
+        return ok(f"this user may {purpose}")
+    return warning(f"{name} is limited to {limit}, {wanted} is wanted: raise it, {_HELP}")
 
 
 def _check_governor() -> Outcome:
@@ -162,8 +157,3 @@ def _check_wake_up(recording: Recording) -> Outcome:
     if late[1] > 2e3 * PERIOD:
         return warning(f"{found}: this computer is busy, end what it does not need, {_HELP}")
     return ok(found)
-
-
-def _native(number: str) -> int:
-    """An address as the kernel prints it: the network's bytes as a number of this machine."""
-    return int.from_bytes(int(number, 16).to_bytes(4, sys.byteorder), "big")

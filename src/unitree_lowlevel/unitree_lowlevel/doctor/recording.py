@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,14 +26,13 @@ MOTORS_OFF = LowCommand(np.full(12, OFF, dtype=np.uint8), np.full(12, POSITION_S
 class Recording:
     """Everything received within `duration` [s] of commands every 2 ms.
 
-    states: the newest good one of each reception; ticks: theirs (n,); lateness [s] of every command (m,), this
-    computer's; unasked: states that came in a pause without commands; answer_times [s] from single commands to their
-    answers, where none came unasked; counters: the transport's, at the end of the commands.
+    states: the newest good one of each reception; lateness [s] of every command (m,), this computer's; unasked: states
+    that came in a pause without commands; answer_times [s] from single commands to their answers, where none came
+    unasked; counters: the transport's, at the end of the commands.
     """
 
     duration: float
     states: list[LowState]
-    ticks: Array
     lateness: Array
     unasked: int
     answer_times: Array
@@ -45,6 +44,11 @@ class Recording:
         return self.states[-1]
 
     @property
+    def ticks(self) -> Array:
+        """The boards' times of the states (n,)."""
+        return np.array([state.tick for state in self.states], dtype=np.float64)
+
+    @property
     def runs_free(self) -> bool:
         """Whether states come without commands."""
         return self.unasked > 0
@@ -52,18 +56,22 @@ class Recording:
 
 def record(transport: Transport, seconds: float) -> Recording:
     """Exchange packets with the robot through an open transport; takes about one second more than `seconds`."""
-    states, lateness, duration = _exchange(transport, seconds)
-    counters = TransportCounters(**vars(transport.counters) | {"rejected": dict(transport.counters.rejected)})
+    states: list[LowState] = []
+    lateness: list[float] = []
+    start = due = time.monotonic()
+    while (now := time.monotonic()) < start + seconds:
+        if now >= due:
+            lateness.append(now - due)
+            transport.send(MOTORS_OFF)
+            due = max(due + PERIOD, now)
+        if (reception := transport.receive()) is not None:
+            states.append(reception.state)
+        time.sleep(_POLL)
+    duration = time.monotonic() - start
+    counters = replace(transport.counters, rejected=dict(transport.counters.rejected))
     unasked = _unasked(transport) if states else 0
-    return Recording(
-        duration=duration,
-        states=states,
-        ticks=np.array([state.tick for state in states], dtype=np.float64),
-        lateness=np.array(lateness),
-        unasked=unasked,
-        answer_times=_answer_times(transport) if states and not unasked else np.zeros(0),
-        counters=counters,
-    )
+    answer_times = _answer_times(transport) if states and not unasked else np.zeros(0)
+    return Recording(duration, states, np.array(lateness), unasked, answer_times, counters)
 
 
 def watch_joints(transport: Transport, seconds: float) -> list[str]:
@@ -87,21 +95,6 @@ def watch_joints(transport: Transport, seconds: float) -> list[str]:
             named.append(JOINT_NAMES[joint])
             print(f"  {JOINT_NAMES[joint]:<16} {position[joint]:+.2f} rad", flush=True)
     return named
-
-
-def _exchange(transport: Transport, seconds: float) -> tuple[list[LowState], list[float], float]:
-    states: list[LowState] = []
-    lateness: list[float] = []
-    start = due = time.monotonic()
-    while (now := time.monotonic()) < start + seconds:
-        if now >= due:
-            lateness.append(now - due)
-            transport.send(MOTORS_OFF)
-            due = max(due + PERIOD, now)
-        if (reception := transport.receive()) is not None:
-            states.append(reception.state)
-        time.sleep(_POLL)
-    return states, lateness, time.monotonic() - start
 
 
 def _unasked(transport: Transport) -> int:

@@ -10,9 +10,7 @@ import time
 import pytest
 from sensor_msgs.msg import JointState
 
-ELSEWHERE = {"network.target": "127.0.0.2"}  # a robot that is off: this bridge is heard by its claim alone
-
-
+ELSEWHERE = {"network.target": "127.0.0.2"}  # a robot that is off: only ownership messages come from this bridge
 SIMULATOR = """
 import rclpy
 from sensor_msgs.msg import JointState
@@ -100,7 +98,7 @@ def test_a_simulator_that_publishes_joint_states_is_not_joined(start, simulator,
     assert_refused(start(auto_start=True), "simulator moves this robot already", "/joint_states", "stop it")
 
 
-def test_a_publisher_of_joint_states_that_is_never_heard_keeps_nobody_away(start, client, board):
+def test_a_publisher_of_joint_states_without_messages_keeps_no_bridge_away(start, client, board):
     publisher = client.node.create_publisher(JointState, "joint_states", 1)
     program = start(auto_start=True)
     wait_for_commands(client, board)
