@@ -23,11 +23,11 @@ setup(
     license="Apache-2.0",
     entry_points={
         "console_scripts": [
-            "controller = fcnet_controller.program:controller",
+            "controller = fcnet_controller:run_controller",
             "teleop_keyboard = fcnet_teleop.program:teleop_keyboard",
             "teleop_joy = fcnet_teleop.program:teleop_joy",
             "demo_course = fcnet_teleop.program:demo_course",
-            "replay = fcnet_controller.program:replay",
+            "replay = fcnet_controller:run_replay",
             "monitor = fcnet_teleop.program:monitor",
         ],
     },

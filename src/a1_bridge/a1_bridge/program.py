@@ -1,6 +1,6 @@
 """The console scripts of this package: those that all of Unitree's quadrupeds share, for the A1."""
 
-from fcnet_ros.entry_point import entry_point
+from fcnet_ros import entry_point
 
 ROBOT = "a1"
 

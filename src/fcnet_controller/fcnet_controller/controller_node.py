@@ -2,42 +2,42 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 import threading
 import time
+from contextlib import ExitStack
 from typing import Any, Protocol
 
-from diagnostic_msgs.msg import DiagnosticArray
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.clock import Clock, ClockType
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
 from std_msgs.msg import String
 
-from fcnet_controller.control_core import ControlCore, load_core
-from fcnet_controller.control_loop import ControlLoop
-from fcnet_controller.health import Health
-from fcnet_controller.interface import (
-    CommandReceiver,
-    TargetPublisher,
-    create_mode_services,
-    publish_gains,
-    subscribe_to_bridge,
-)
+from fcnet_controller.control_core import ControlCore, ControlLoop, load_core
+from fcnet_controller.interface import CommandReceiver, create_mode_services
 from fcnet_controller.parameters import ControllerParameters
 from fcnet_controller.posture import Mode
 from fcnet_replay.recording_notes import STYLE
+from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher, Rate, milliseconds
+from fcnet_ros.messages import Gains, StateReceiver, TargetPublisher
 from fcnet_ros.parameters import declare_parameters, default_parameters, read_parameters
-from fcnet_ros.program import run_program, spin
+from fcnet_ros.program import SUCCESS, freeze, run_program, spin, transition
 from fcnet_ros.recorder_gate import RecorderGate
-from fcnet_ros.state import StateReceiver
-from fcnet_ros.topics import CONTROLLER, DIAGNOSTICS, JOINT_GAINS, JOINT_TRAJECTORY, MODE, POLICY_STEP
+from fcnet_ros.topics import (
+    CONTROLLER,
+    JOINT_GAINS,
+    JOINT_TRAJECTORY,
+    MODE,
+    POLICY_STEP,
+    ROBOT_FAULT,
+    TARGET_REFUSAL,
+    LatchedText,
+    temporary_entities,
+)
 
-HEALTH_PERIOD = 1.0  # [s]
 AUTO_START_PERIOD = 0.1  # [s]
 SWITCH_INTERVAL = 0.0005  # [s] that the executor's thread may keep the control thread from the interpreter
-SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 
 
 class AutoStart:
@@ -86,75 +86,53 @@ class ControllerNode(LifecycleNode):
         self.failed = False
         self._core: ControlCore | None = None
         self._loop: Loop | None = None
-        self._mode = ""
-        self._health_publisher = DIAGNOSTICS.publisher(self)
-        self._mode_publisher = MODE.publisher(self)
+        self._configured, self._active = ExitStack(), ExitStack()  # what is undone, the latest first
+        self._mode = LatchedText(self, MODE)
+        self._health = HealthPublisher(self, "control")
         self._changed = self.create_guard_condition(self._publish_mode)
         create_mode_services(self, lambda: self._core if self._loop else None)
         self.add_on_set_parameters_callback(self._check_change)
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Load robot and policy; FAILURE, with a sentence in the log, when they do not fit."""
-        try:
-            self._settings = read_parameters(self, self.parameters)
-            self._core = self._load()
-        except (ValueError, OSError) as error:
-            self.get_logger().error(str(error))
-            return FAILURE
-        self._connect(self._core)
-        return SUCCESS
+        return transition(self, self._configure, ValueError, OSError)
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Start the control loop, in passive mode: the joints are damped."""
-        assert self._core is not None
-        self._loop = self._make_loop(self._core)
-        self._health = Health(self._core, self._rate, f"{self.get_fully_qualified_name().lstrip('/')}: control")
-        self._auto_start = AutoStart(self._core)
-        steady = Clock(clock_type=ClockType.STEADY_TIME)  # /clock may be slow, or stand still
-        self._health_timer = self.create_timer(HEALTH_PERIOD, self._publish_health, clock=steady)
-        self._auto_start_timer = self.create_timer(AUTO_START_PERIOD, self._advance_auto_start, clock=steady)
-        if self._settings.auto_activate or not self._settings.auto_start:
-            self._auto_start_timer.cancel()
-        gc.collect()
-        gc.freeze()  # what lives now lives on: later collections need not look at it and stay short
-        self._loop.start()
-        self._publish_mode()
-        return SUCCESS
+        return transition(self, self._activate)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop commanding; the last command is damping, and the next activation begins in passive mode."""
-        self.stop_commanding()
-        return SUCCESS
+        return transition(self, self.stop_commanding)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Forget robot and policy, so that parameters may change."""
-        self._receiver.destroy(self)
-        for subscription in self._connected_subscriptions:
-            self.destroy_subscription(subscription)
-        for publisher in self._connected_publishers:
-            self.destroy_publisher(publisher)
-        self._core = None
-        return SUCCESS
+        return transition(self, self._configured.close)
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop commanding for good."""
-        self.stop_commanding()
-        return SUCCESS
+        return transition(self, self.stop_commanding)
 
     def stop_commanding(self) -> None:
         """Damp the robot and end the control loop, if it runs."""
-        if self._loop is None or self._core is None:
-            return
-        self._loop.stop()
-        self._loop = None
-        self._core.make_passive()
-        self.destroy_timer(self._health_timer)
-        self.destroy_timer(self._auto_start_timer)
+        self._active.close()
 
     @property
     def _rate(self) -> float:
         """Control cycles per second of real time."""
         return self._settings.control_rate * self._settings.real_time_factor
+
+    def _configure(self) -> None:
+        with ExitStack() as configured:
+            self._settings = read_parameters(self, self.parameters)
+            self._core = self._load()
+            configured.callback(self._forget_core)
+            configured.enter_context(temporary_entities(self))
+            self._connect(self._core)
+            self._configured = configured.pop_all()
+
+    def _forget_core(self) -> None:
+        self._core = None
 
     def _load(self) -> ControlCore:
         return load_core(self._settings, ControlCore)
@@ -163,12 +141,44 @@ class ControllerNode(LifecycleNode):
         """Create the topics of robot and people; nothing is sent to the joints before the loop starts."""
         self._receiver = StateReceiver(self, core.state)
         self._publisher = TargetPublisher(self)
-        commands = CommandReceiver(self, core.commands, self._settings.use_stamped_cmd_vel)
-        self._connected_subscriptions = [*commands.subscriptions, *subscribe_to_bridge(self, core)]
-        self._connected_publishers = [*self._publisher.publishers, publish_gains(self, core.model.card)]
+        CommandReceiver(self, core.commands, self._settings.use_stamped_cmd_vel)
+        # Of a real robot's bridge; a simulated robot publishes neither.
+        ROBOT_FAULT.subscribe(self, lambda message: core.set_bridge_fault(message.data))
+        TARGET_REFUSAL.subscribe(self, lambda message: core.set_target_refusal(message.data))
+        # The gains that the policy was trained with; the bridge bounds them, a simulated robot keeps its own.
+        card = core.model.card
+        gains = Gains.of_joints(card.joint_names, card.kp, card.kd)
+        JOINT_GAINS.publisher(self).publish(String(data=gains.text()))
 
     def _make_loop(self, core: ControlCore) -> Loop:
         return ControlLoop(core, self._receiver, self._publisher, self._rate, self._changed.trigger)
+
+    def _activate(self) -> None:
+        assert self._core is not None
+        self._loop = loop = self._make_loop(self._core)
+        self._cycle_rate, self._misses = Rate(), 0
+        self._active.enter_context(temporary_entities(self))
+        steady = Clock(clock_type=ClockType.STEADY_TIME)  # /clock may be slow, or stand still
+        self.create_timer(PERIOD, self._publish_health, clock=steady)
+        if self._settings.auto_start and not self._settings.auto_activate:
+            auto_start = AutoStart(self._core)
+            self._auto_start_timer = self.create_timer(
+                AUTO_START_PERIOD, lambda: self._advance_auto_start(auto_start), clock=steady
+            )
+        freeze()
+        self._active.callback(self._end_loop, loop, self._core)
+        loop.start()
+        self._publish_mode()
+
+    def _end_loop(self, loop: Loop, core: ControlCore) -> None:
+        loop.stop()
+        self._loop = None
+        core.make_passive()
+
+    def _advance_auto_start(self, auto_start: AutoStart) -> None:
+        auto_start.advance(time.monotonic())
+        if auto_start.done:
+            self._auto_start_timer.cancel()
 
     def _publish_mode(self) -> None:
         if self._core is None:
@@ -177,24 +187,40 @@ class ControllerNode(LifecycleNode):
             self.failed = True
             self.get_logger().fatal("the control loop has ended by an error, see above; the joints are damped")
         mode, fault = self._core.mode.value, self._core.fault
-        if mode == self._mode:
+        if not self._mode.publish(mode):
             return
-        self._mode = mode
-        self._mode_publisher.publish(String(data=mode))
         if fault:
             self.get_logger().error(f"fault: {fault}; the joints are damped until ~/reset")
         else:
             self.get_logger().info(f"mode: {mode}")
 
     def _publish_health(self) -> None:
-        message = DiagnosticArray(status=[self._health.status()])
-        message.header.stamp = self.get_clock().now().to_msg()
-        self._health_publisher.publish(message)
-
-    def _advance_auto_start(self) -> None:
-        self._auto_start.advance(time.monotonic())
-        if self._auto_start.done:
-            self._auto_start_timer.cancel()
+        if self._core is None:
+            return
+        core, statistics, now = self._core, self._core.statistics, time.monotonic()
+        rate, wanted = self._cycle_rate.measure(statistics.cycles), self._rate
+        missed, self._misses = statistics.misses - self._misses, statistics.misses
+        if core.mode is Mode.FAULT:
+            level, sentence = ERROR, f"fault: {core.fault}"
+        elif problem := core.state.problem(now):
+            level, sentence = WARN, problem
+        elif missed or rate < SLOW * wanted:
+            level, sentence = WARN, f"slow: {rate:.1f} Hz of {wanted:g} Hz, {missed} cycles missed"
+        else:
+            level, sentence = OK, core.mode.value
+        values = {
+            "mode": core.mode.value,
+            "fault": core.fault,
+            "rate_hz": f"{rate:.2f}",
+            "wanted_rate_hz": f"{wanted:g}",
+            "cycles": str(statistics.cycles),
+            "deadline_misses": str(statistics.misses),
+            "state_age_ms": f"{1e3 * (now - core.state.received):.2f}",
+            **milliseconds("wake", statistics.wake.quantiles()),
+            **milliseconds("step", statistics.step.quantiles()),
+            **milliseconds("response", statistics.response.quantiles()),
+        }
+        self._health.publish(level, sentence, values)
 
     def _check_change(self, changes: list[Parameter]) -> SetParametersResult:
         """Only the style of walking may change while the policy is loaded."""

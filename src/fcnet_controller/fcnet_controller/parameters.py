@@ -9,14 +9,14 @@ from typing import get_args
 import fcnet_core
 from fcnet_core.policy import RuntimeName
 from fcnet_ros.parameters import parameter
-from fcnet_ros.recorder_gate import DESCRIPTION, LONGEST_TIMEOUT
+from fcnet_ros.recorder_gate import RecorderParameters
 
 MODEL_FOLDER = Path(fcnet_core.__file__).parent / "models"
 
 
 @dataclass(frozen=True)
-class ControllerParameters:
-    """What the controller node is told by ROS parameters of the same names."""
+class ControllerParameters(RecorderParameters):
+    """The ROS parameters of the controller node."""
 
     robot: str = parameter("aliengo", "robot to control: the name of a file in config/robots")
     policy: str = parameter("", "model file of the policy; empty for the one that comes with the suite for this robot")
@@ -30,9 +30,6 @@ class ControllerParameters:
     auto_start: bool = parameter(False, "configure, activate, stand up and walk without being asked; for simulation")
     auto_activate: bool = parameter(
         False, "configure and activate without being asked, and stay passive even with auto_start; for a robot"
-    )
-    recorder_timeout: float = parameter(
-        0.0, f"{DESCRIPTION}; with auto_start and auto_activate", (0.0, LONGEST_TIMEOUT)
     )
     real_time_factor: float = parameter(
         1.0, "robot's seconds per second: the rate is multiplied by it, to keep pace with a simulator", (0.05, 20.0)

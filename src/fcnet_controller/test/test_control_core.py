@@ -2,6 +2,7 @@ import math
 
 import numpy as np
 import pytest
+from sensor_msgs.msg import Imu, JointState
 
 from fcnet_controller.control_core import ControlCore
 from fcnet_controller.controller_node import AutoStart
@@ -11,6 +12,16 @@ from fcnet_core.policy import load_policy
 from fcnet_core.robot import JOINT_NAMES
 
 UPRIGHT = np.array([0.0, 0.0, 0.0, 1.0])
+
+
+def store(state, bench, joints_stamp=0, imu_stamp=0):
+    """Store the state of a bench's robot as messages received now; stamps [s]."""
+    joints, imu = JointState(name=bench.names, position=bench.position, velocity=bench.velocity), Imu()
+    joints.header.stamp.sec, imu.header.stamp.sec = joints_stamp, imu_stamp
+    attitude = imu.orientation
+    attitude.x, attitude.y, attitude.z, attitude.w = bench.orientation.tolist()
+    state.store_joints(joints, bench.now)
+    state.store_imu(imu, bench.now)
 
 
 class RecordingPolicy:
@@ -51,8 +62,7 @@ class Bench:
         for _ in range(round(seconds / self.period)):
             self.now += self.period
             if not self.silent:
-                self.core.state.store_joints(self.names, self.position, self.velocity, self.now)
-                self.core.state.store_imu(self.orientation, np.zeros(3), self.now)
+                store(self.core.state, self)
             if command:
                 self.person.set_velocity(command["vx"], 0.0, 0.0, self.now)
             self.core.prepare(self.now)
@@ -233,15 +243,14 @@ def test_a_robot_whose_bridge_would_not_follow_is_not_asked_to_stand_up(bench):
     bench.walk()
 
 
-def test_each_step_of_the_policy_tells_what_it_saw(bench):
+def test_each_step_of_the_policy_says_what_it_saw(bench):
     bench.walk()
     bench.now += bench.period
-    bench.core.state.store_joints(bench.names, bench.position, bench.velocity, bench.now, stamp=12.5)
-    bench.core.state.store_imu(bench.orientation, np.zeros(3), bench.now, stamp=12.75)
+    store(bench.core.state, bench, joints_stamp=12, imu_stamp=13)
     bench.core.prepare(bench.now)
     bench.core.cycle(bench.now)
     step = bench.core.policy_step
-    assert (step.cold, step.joints_stamp, step.imu_stamp) == (False, 12.5, 12.75)
+    assert (step.cold, step.joints_stamp, step.imu_stamp) == (False, 12.0, 13.0)
     np.testing.assert_allclose(step.command, bench.policy.observations[-1][54:70], atol=1e-6)
 
 

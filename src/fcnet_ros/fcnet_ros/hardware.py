@@ -1,7 +1,8 @@
-"""The hardware interface: what a real or a simulated robot is to its node, and the loop that exchanges data with it.
+"""Robots behind one hardware interface, real or simulated: what a robot is to its node, the loop that exchanges data
+with it, and the node, whose topics and services are the same for all.
 
-As in ros2_control a robot is configured, activated, written to, read from and closed. Nothing here needs ROS, so that
-loop and hardware may also run in a process beside the node.
+As in ros2_control a robot is configured, activated, written to, read from and closed. Configuring the node connects:
+from then on the robot is damped and its states are published. While active the joints follow joint_trajectory.
 """
 
 from __future__ import annotations
@@ -11,55 +12,46 @@ import time
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 import numpy.typing as npt
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from std_msgs.msg import String
+from std_srvs.srv import SetBool, Trigger
 
-from fcnet_core.arrays import Array
 from fcnet_core.control_clock import LatencyRing
 from fcnet_core.limiter import JointCommand, RefusedCommandError
+from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher, Rate, milliseconds
+from fcnet_ros.messages import Gains, OdomPublisher, SensorReading, StatePublisher, TargetReceiver, TrunkPose
+from fcnet_ros.parameters import declare_parameters, parameter, read_parameters
+from fcnet_ros.program import SUCCESS, freeze, run_program, spin, transition
+from fcnet_ros.recorder_gate import CHECK_PERIOD, RecorderGate, RecorderParameters
+from fcnet_ros.topics import (
+    IMU,
+    JOINT_GAINS,
+    JOINT_STATES,
+    ODOM,
+    ROBOT_FAULT,
+    TARGET_REFUSAL,
+    LatchedText,
+    temporary_entities,
+)
 
-OK, WARN, ERROR = b"\x00", b"\x01", b"\x02"  # levels, as diagnostic_msgs numbers them
-
-
-class SensorReading(Protocol):
-    """A measurement: joint position [rad], velocity [rad/s] and torque [Nm], (12,) in JOINT_NAMES order or empty;
-    orientation (4,) x, y, z, w; angular velocity (3,) [rad/s] and acceleration (3,) [m/s^2] in the body frame, the
-    latter with gravity as an accelerometer measures it: (0, 0, 9.81) at rest.
-    """
-
-    @property
-    def position(self) -> Array: ...
-    @property
-    def velocity(self) -> Array: ...
-    @property
-    def torque(self) -> Array: ...
-    @property
-    def orientation(self) -> Array: ...
-    @property
-    def angular_velocity(self) -> Array: ...
-    @property
-    def linear_acceleration(self) -> Array: ...
+REFUSAL_PERIOD = 2.0  # [s] between two warnings about commands that are not followed
+UNCONFIGURED = "the bridge is not configured and moves nothing; configure it, or start it with auto_start"
+STILL_STOPPED = "a stop is not lifted like this: remove its cause, then call ~/reset"
 
 
-class TrunkPose(Protocol):
-    """Where the trunk is: position (3,) [m] and orientation (4,) x, y, z, w in the world, velocities (3,) [m/s] and
-    (3,) [rad/s] in the body frame.
-    """
+@dataclass(frozen=True)
+class HardwareParameters(RecorderParameters):
+    """Of every hardware."""
 
-    @property
-    def position(self) -> Array: ...
-    @property
-    def orientation(self) -> Array: ...
-    @property
-    def linear_velocity(self) -> Array: ...
-    @property
-    def angular_velocity(self) -> Array: ...
-
-
-class RefusedRequestError(RuntimeError):
-    """A service's request cannot be granted; the sentence says why."""
+    auto_start: bool = parameter(
+        False, "configure and activate without being asked; the joints stay damped until targets come"
+    )
 
 
 @dataclass(frozen=True)
@@ -85,13 +77,13 @@ class HardwareInterface(ABC):
     `write`, `read`, `on_published` and `damp_at_end` are called by the loop's thread, everything else by the node's
     executor. `error` and `closed_by_user` may be read at any time.
 
-    parameters: the dataclass of its parameters (hardware_node.HardwareParameters). part: its name in the diagnostics.
+    parameters: the dataclass of its parameters. part: its name in the diagnostics.
     period: seconds between two reads. catch_up: seconds by which the loop may be late before it leaves periods out.
     cycles_per_state: reads for each published state. phase_shift: seconds by which the next reads should be later.
     can_wait: time stands still between two reads, so that nothing need happen before a recorder is ready.
     """
 
-    parameters: type[Any]
+    parameters: type[HardwareParameters]
     part = "motors"
     can_wait = False
     has_trunk_pose = False
@@ -170,7 +162,7 @@ class HardwareInterface(ABC):
         return self.error
 
     def requests(self) -> Mapping[str, Callable[[], str]]:
-        """Return the requests by service: each returns a sentence or raises RefusedRequestError."""
+        """Return the requests by service: each returns a sentence, or raises ValueError with one."""
         return {}
 
     def emergency_stop(self, reason: str) -> None:
@@ -295,3 +287,200 @@ class HardwareLoop:
             self._unpublished = None
         statistics.cycles += 1
         statistics.work.add(time.monotonic() - began)
+
+
+class HardwareNode(LifecycleNode):
+    """The node of one robot. `ended`: it cannot or need not go on; `failed`: because of an error."""
+
+    def __init__(self, name: str, hardware: HardwareInterface) -> None:
+        super().__init__(name)
+        declare_parameters(self, hardware.parameters)
+        self.failed = False
+        self._hardware = hardware
+        self._loop: HardwareLoop | None = None
+        self._gate: RecorderGate | None = None
+        self._configured = ExitStack()  # what is undone, the latest first, when the robot is left
+        self._gains = "of the robot file"
+        self._refused = 0
+        self._health = HealthPublisher(self, hardware.part)
+        self._fault, self._target_refusal = LatchedText(self, ROBOT_FAULT), LatchedText(self, TARGET_REFUSAL)
+        self._changed = self.create_guard_condition(self._report)
+        for service, request in hardware.requests().items():
+            self.create_service(Trigger, f"~/{service}", partial(self._grant, request))
+        if hardware.has_emergency_stop:
+            self.create_service(SetBool, "~/emergency_stop", self._stop)
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is nothing left to do."""
+        return self.failed or self._hardware.closed_by_user
+
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Connect to the robot; FAILURE, with a sentence in the log, when that cannot be."""
+        return transition(self, self._configure, ValueError, OSError)
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Let the joints follow targets."""
+        return transition(self, self._hardware.activate)
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Damp the joints; states go on."""
+        return transition(self, self._hardware.deactivate)
+
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Leave the robot, damped."""
+        return transition(self, self.leave_robot)
+
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Leave the robot for good, damped."""
+        return transition(self, self.leave_robot)
+
+    def leave_robot(self) -> None:
+        """Damp the robot, end the loop and close the connection, if there is one."""
+        self._configured.close()
+
+    def _configure(self) -> None:
+        with ExitStack() as configured:
+            parameters = read_parameters(self, self._hardware.parameters)
+            configured.callback(self._hardware.close)
+            configured.enter_context(temporary_entities(self))
+            self._hardware.configure(self, parameters)
+            self._loop = self._make_loop(parameters.recorder_timeout)
+            configured.callback(self._end_loop, self._loop)
+            freeze()
+            self._loop.start()
+            self._report()
+            self._configured = configured.pop_all()
+
+    def _make_loop(self, recorder_timeout: float) -> HardwareLoop:
+        hardware, targets = self._hardware, TargetReceiver(self)
+        self._states = StatePublisher(self)
+        self._odom = OdomPublisher(self) if hardware.has_trunk_pose else None
+        if hardware.takes_gains:
+            JOINT_GAINS.subscribe(self, self._take_gains)
+        recorded = [JOINT_STATES.name, IMU.name, *([ODOM.name] if self._odom else [])]
+        self._gate = gate = self._gate or RecorderGate(self, recorded, recorder_timeout)
+        self._cycle_rate, self._state_rate, self._misses = Rate(), Rate(), 0
+        self.create_timer(PERIOD, self._report_health)
+        self._gate_timer = self.create_timer(CHECK_PERIOD, self._check_gate)
+        waits = (lambda: not gate.is_open) if hardware.can_wait else lambda: False
+        return HardwareLoop(hardware, targets.take, self._publish, self._changed.trigger, waits)
+
+    def _check_gate(self) -> None:
+        if self._gate is not None and self._gate.check():
+            self._gate_timer.cancel()
+
+    def _end_loop(self, loop: HardwareLoop) -> None:
+        loop.stop()
+        self._report()
+        self._loop = None
+
+    def _publish(self, reading: SensorReading) -> None:
+        """Publish a state; none while a recorder is awaited: a robot without states is not moved."""
+        if self._gate is None or not self._gate.is_open:
+            return
+        stamp = self.get_clock().now().to_msg()
+        if self._odom is not None and (pose := self._hardware.trunk_pose()) is not None:
+            self._odom.publish(pose, stamp)
+        self._states.publish(reading, stamp)
+
+    def _take_gains(self, message: String) -> None:
+        try:
+            problem = self._hardware.set_gains(*Gains.parse(message.data).arrays())
+        except ValueError as error:
+            self._hardware.set_gains(float("nan"), float("nan"))  # refused: no targets without the gains meant for them
+            problem = str(error)
+        self._gains = f"refused: {problem}" if problem else "as offered on joint_gains"
+        if problem:
+            self.get_logger().error(f"gains refused: {problem}")
+
+    def _grant(
+        self, request: Callable[[], str], _request: Trigger.Request, response: Trigger.Response
+    ) -> Trigger.Response:
+        if self._loop is None:
+            response.message = UNCONFIGURED
+            return response
+        try:
+            response.message, response.success = request(), True
+        except ValueError as refusal:
+            response.message = str(refusal)
+        self.get_logger().info(response.message)
+        return response
+
+    def _stop(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+        if self._loop is None:
+            response.message = UNCONFIGURED
+        elif not request.data:
+            response.message = STILL_STOPPED
+        else:
+            self._hardware.emergency_stop("requested by ~/emergency_stop")
+            response.success, response.message = True, "stopped: the joints are damped until ~/reset"
+        return response
+
+    def _report(self) -> None:
+        """Log and publish what has happened; called when the loop or the hardware has seen something new."""
+        if self._loop is None:
+            return
+        while self._loop.warnings:
+            self._log(Event(WARN, self._loop.warnings.pop()))
+        for event in self._hardware.take_events():
+            self._log(event)
+        error = self._loop.error and f"the loop to the robot has ended by an error; it is damped\n{self._loop.error}"
+        if (error := error or self._hardware.error) and not self.failed:
+            self.failed = True
+            self.get_logger().fatal(error)
+        self._fault.publish(self._hardware.fault)
+        self._target_refusal.publish(self._hardware.target_refusal)
+
+    def _log(self, event: Event) -> None:
+        """Log an event; rclpy refuses another level at the same line."""
+        if event.level == ERROR:
+            self.get_logger().error(event.sentence)
+        elif event.level == WARN:
+            self.get_logger().warning(event.sentence)
+        else:
+            self.get_logger().info(event.sentence)
+
+    def _report_health(self) -> None:
+        if self._loop is None:
+            return
+        loop, statistics = self._loop, self._loop.statistics
+        status = self._hardware.status()
+        self._report()
+        if loop.refused != self._refused:
+            self._refused = loop.refused
+            self.get_logger().warning(loop.refusal, throttle_duration_sec=REFUSAL_PERIOD)
+        rate, wanted = self._cycle_rate.measure(statistics.cycles), 1.0 / self._hardware.period
+        missed, self._misses = statistics.misses - self._misses, statistics.misses
+        values = {
+            "io_rate_hz": f"{rate:.2f}",
+            "io_wanted_rate_hz": f"{wanted:g}",
+            "io_cycles": str(statistics.cycles),
+            "io_misses": str(statistics.misses),
+            **milliseconds("io_period", statistics.period.quantiles()),
+            **milliseconds("io_work", statistics.work.quantiles()),
+            "state_rate_hz": f"{self._state_rate.measure(statistics.states):.2f}",
+            "commands_refused": str(loop.refused),
+            **({"gains": self._gains} if self._hardware.takes_gains else {}),
+            **status.values,
+        }
+        level, sentence = status.level, status.sentence
+        if level == OK and rate < SLOW * wanted:
+            level, sentence = WARN, f"slow: {rate:.0f} Hz of {wanted:g} Hz, {missed} cycles missed"
+        self._health.publish(level, sentence, values)
+
+
+def run_hardware(name: str, hardware: HardwareInterface, *, udp_only: bool = False) -> int:
+    """Run a robot's node until a signal or an error ends it; 0 after a signal. udp_only: see run_program."""
+    return run_program(name, lambda: HardwareNode(name, hardware), _run, udp_only=udp_only)
+
+
+def _run(node: HardwareNode, stop: threading.Event) -> int:
+    try:
+        starts = node.get_parameter("auto_start").value
+        if starts and not (node.trigger_configure() == SUCCESS and node.trigger_activate() == SUCCESS):
+            return 1
+        spin(node, stop, lambda: node.ended)
+    finally:
+        node.leave_robot()
+    return 1 if node.failed else 0

@@ -11,6 +11,7 @@ from rclpy.node import Node
 from fcnet_core.control_clock import Quantiles
 from fcnet_ros.topics import DIAGNOSTICS
 
+OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
 PERIOD = 1.0  # [s] between two statuses
 SLOW = 0.95  # of the wanted rate, below which a loop is called slow
 
@@ -19,18 +20,18 @@ class HealthPublisher:
     """Publishes the status `<node>: <part>`."""
 
     def __init__(self, node: Node, part: str = "") -> None:
-        self._publisher = DIAGNOSTICS.publisher(node)
+        self.publisher = DIAGNOSTICS.publisher(node)
         self._clock = node.get_clock()
         name = node.get_fully_qualified_name().lstrip("/")
         self._name = f"{name}: {part}" if part else name
 
     def publish(self, level: bytes, message: str, values: Mapping[str, str]) -> None:
-        """Publish a level of fcnet_ros.hardware with a sentence, and values by key."""
+        """Publish a level with a sentence, and values by key."""
         pairs = [KeyValue(key=key, value=value) for key, value in values.items()]
         status = DiagnosticStatus(name=self._name, level=level, message=message, values=pairs)
         array = DiagnosticArray(status=[status])
         array.header.stamp = self._clock.now().to_msg()
-        self._publisher.publish(array)
+        self.publisher.publish(array)
 
 
 class Rate:

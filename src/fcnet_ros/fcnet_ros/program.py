@@ -19,6 +19,7 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -28,11 +29,13 @@ from typing import TypeVar
 import rclpy
 from rclpy.exceptions import ParameterException
 from rclpy.executors import SingleThreadedExecutor
+from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 REFUSED = 2  # exit code
+SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 SPIN_TIMEOUT = 0.1  # [s] after which a stop is noticed
 FOLDER = Path(__file__).parent
 DISCOVERY_RANGE, LOCALHOST_ONLY = "ROS_AUTOMATIC_DISCOVERY_RANGE", "ROS_LOCALHOST_ONLY"
@@ -101,13 +104,33 @@ def spin_beside(node: Node, stop: threading.Event, work: Callable[[threading.Eve
     """
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="spin") as threads:
         spinning = threads.submit(spin, node, stop)
-        gc.collect()
-        gc.freeze()  # what lives now lives on: later collections need not look at it and stay short
+        freeze()
         try:
             work(stop, spinning)
         finally:
             stop.set()
     spinning.result()
+
+
+def freeze() -> None:
+    """Take what lives now for living on: later garbage collections need not look at it and stay short."""
+    gc.collect()
+    gc.freeze()
+
+
+def transition(node: Node, work: Callable[[], None], *refusals: type[Exception]) -> TransitionCallbackReturn:
+    """Return whether a transition's `work` succeeds. An exception is logged: of `refusals` as one sentence, any other
+    with its traceback; rclpy would drop it.
+    """
+    try:
+        work()
+    except refusals as refusal:
+        node.get_logger().error(" ".join(str(refusal).split()))  # YAML's errors have several lines
+        return FAILURE
+    except Exception:  # noqa: BLE001 whatever it is, it is logged
+        node.get_logger().fatal(f"a transition has failed by an error\n{traceback.format_exc()}")
+        return FAILURE
+    return SUCCESS
 
 
 @contextlib.contextmanager

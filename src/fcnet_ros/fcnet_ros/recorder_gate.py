@@ -8,14 +8,24 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rclpy.node import Node
 
+from fcnet_ros.parameters import parameter
+
 RECORDER = "rosbag2_recorder"  # the node of `ros2 bag record`
 LAUNCH_TIMEOUT = 10.0  # [s] that launch files give as recorder_timeout where they record
-LONGEST_TIMEOUT = 60.0  # [s]
-DESCRIPTION = "longest time [s] for which the start waits until `ros2 bag record` subscribes; 0 does not wait"
 CHECK_PERIOD = 0.05  # [s]
+
+
+@dataclass(frozen=True)
+class RecorderParameters:
+    """Of every node that waits for a recorder."""
+
+    recorder_timeout: float = parameter(
+        0.0, "longest time [s] for which an automatic start waits until `ros2 bag record` subscribes", (0.0, 60.0)
+    )
 
 
 class RecorderGate:

@@ -6,7 +6,8 @@ Names are relative, so that a namespace works; "~" stands for the name of the no
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -74,29 +75,46 @@ CMD_POSE = Topic("cmd_pose", Pose, RELIABLE_NEWEST, RELIABLE_NEWEST)
 DIAGNOSTICS = Topic("/diagnostics", DiagnosticArray, RELIABLE, RELIABLE)
 ROSOUT = Topic("/rosout", Log, RELIABLE, RELIABLE)
 
-TOPICS = (
-    JOINT_STATES,
-    IMU,
-    ODOM,
-    JOINT_TRAJECTORY,
-    JOINT_GAINS,
-    ROBOT_FAULT,
-    TARGET_REFUSAL,
-    ROBOT_OWNERSHIP,
-    JOY,
-    MODE.of(CONTROLLER),
-    POLICY_STEP.of(CONTROLLER),
-    CMD_VEL,
-    CMD_POSE,
-    DIAGNOSTICS,
-    ROSOUT,
-)
+# Every topic above, those of a node with the controller's usual name.
+TOPICS = tuple(topic.of(CONTROLLER) for topic in list(globals().values()) if isinstance(topic, Topic))
 
 
 def full_name(name: str, namespace: str) -> str:
     """Return the absolute name of a topic of a robot in `namespace`, which may be empty."""
     space = namespace.strip("/")
     return name if name.startswith("/") else f"/{space}/{name}" if space else f"/{name}"
+
+
+class LatchedText:
+    """A text on a latched topic."""
+
+    def __init__(self, node: Node, topic: Topic) -> None:
+        self.publisher = topic.publisher(node)
+        self._text: str | None = None
+
+    def publish(self, text: str) -> bool:
+        """Publish the text if it is another than the last one; return whether it is."""
+        if text == self._text:
+            return False
+        self._text = text
+        self.publisher.publish(String(data=text))
+        return True
+
+
+@contextmanager
+def temporary_entities(node: Node) -> Iterator[None]:
+    """Destroy, at the end of this context, the publishers, subscriptions and timers that the node created in it."""
+    before = {*node.publishers, *node.subscriptions, *node.timers}
+    try:
+        yield
+    finally:
+        for timer in set(node.timers) - before:
+            node.destroy_timer(timer)
+        for subscription in set(node.subscriptions) - before:
+            if subscription.topic_name != "/clock":  # rclpy's own, for use_sim_time
+                node.destroy_subscription(subscription)
+        for publisher in set(node.publishers) - before:
+            node.destroy_publisher(publisher)
 
 
 class PolledSubscription:

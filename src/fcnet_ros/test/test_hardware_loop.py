@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import pytest
 
 from fcnet_core.limiter import DAMP, RefusedCommandError
-from fcnet_ros.hardware import OK, HardwareInterface, HardwareLoop, Status
+from fcnet_ros.hardware import HardwareInterface, HardwareLoop, Status
+from fcnet_ros.health import OK
 from fcnet_ros.testing import wait_until
 
 

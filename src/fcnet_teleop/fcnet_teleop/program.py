@@ -1,6 +1,6 @@
 """The console scripts of this package."""
 
-from fcnet_ros.entry_point import entry_point
+from fcnet_ros import entry_point
 
 demo_course = entry_point("fcnet_teleop.demo_course")
 teleop_keyboard = entry_point("fcnet_teleop.teleop_keyboard")

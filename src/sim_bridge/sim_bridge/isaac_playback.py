@@ -33,12 +33,10 @@ from fcnet_core.robot import SETPOINT_FIELDS, load_robot
 from fcnet_core.rotation import xyzw_from_roll_pitch
 from fcnet_replay.isaac import read_recording
 from fcnet_replay.run import Run
-from fcnet_ros.hardware import OK, WARN
-from fcnet_ros.health import PERIOD, HealthPublisher
+from fcnet_ros.health import OK, PERIOD, WARN, HealthPublisher
+from fcnet_ros.messages import OdomPublisher, StatePublisher, fill_quaternion, read_trajectory
 from fcnet_ros.parameters import declare_fixed_parameters, parameter
 from fcnet_ros.program import run_program, spin_beside
-from fcnet_ros.state import OdomPublisher, StatePublisher, fill_quaternion
-from fcnet_ros.targets import read_trajectory
 from fcnet_ros.topics import CMD_POSE, CMD_VEL, CONTROLLER, JOINT_TRAJECTORY, MODE
 from quadruped_sim.live_robot import GroundTruth, SensorReading
 from sim_bridge.isaac_source import LiveSource, PlaybackComparison, still_run, summary_text

@@ -19,13 +19,12 @@ from std_srvs.srv import Trigger
 
 from fcnet_core.arrays import Array
 from fcnet_core.robot import load_robot
-from fcnet_ros.hardware import OK, WARN
+from fcnet_ros.health import OK, SLOW, WARN, HealthPublisher
 from fcnet_ros.health import PERIOD as HEALTH_PERIOD
-from fcnet_ros.health import SLOW, HealthPublisher
+from fcnet_ros.messages import OdomPublisher
 from fcnet_ros.parameters import ParameterError, declare_fixed_parameters, parameter
 from fcnet_ros.program import run_program, spin_beside
-from fcnet_ros.recorder_gate import DESCRIPTION, LONGEST_TIMEOUT, RecorderGate
-from fcnet_ros.state import OdomPublisher
+from fcnet_ros.recorder_gate import RecorderGate, RecorderParameters
 from fcnet_ros.topics import ODOM
 from quadruped_sim.live_robot import MotorDrivenRobot
 from quadruped_sim.terrain import named_terrain
@@ -43,7 +42,7 @@ def _line_fault(name: str) -> float:
 
 
 @dataclass(frozen=True)
-class BoardParameters(SimulationParameters):
+class BoardParameters(SimulationParameters, RecorderParameters):
     """What the board simulates, where it listens, and the faults of its line."""
 
     address: str = parameter("127.0.0.1", "where to listen")
@@ -51,7 +50,6 @@ class BoardParameters(SimulationParameters):
     generation: str = parameter("gen33", "wire format", choices=tuple(GENERATIONS))
     free_running: bool = parameter(True, "500 states a second; else one for each command")
     command_timeout: float = parameter(0.0, "[s] after which the motors let go, 0 for never", (0.0, 10.0))
-    recorder_timeout: float = parameter(0.0, DESCRIPTION, (0.0, LONGEST_TIMEOUT))
     odom_rate: float = parameter(50.0, "places on odom per second [Hz]", (1.0, 500.0))
     delay: float = _line_fault("delay")
     jitter: float = _line_fault("jitter")

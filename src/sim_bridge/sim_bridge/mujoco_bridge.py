@@ -16,8 +16,8 @@ from rclpy.node import Node
 from fcnet_core.control_clock import LATEST
 from fcnet_core.limiter import JointCommand
 from fcnet_core.robot import load_robot
-from fcnet_ros.hardware import OK, WARN, Event, HardwareInterface, Status
-from fcnet_ros.hardware_node import HardwareParameters, run_hardware
+from fcnet_ros.hardware import Event, HardwareInterface, HardwareParameters, Status, run_hardware
+from fcnet_ros.health import OK, WARN
 from fcnet_ros.parameters import ParameterError, parameter
 from quadruped_sim.live_robot import GroundTruth, LiveRobot, SensorReading
 from quadruped_sim.terrain import named_terrain

@@ -1,6 +1,6 @@
 """The console scripts of this package."""
 
-from fcnet_ros.entry_point import entry_point
+from fcnet_ros import entry_point
 
 mujoco_bridge = entry_point("sim_bridge.mujoco_bridge")
 mujoco_board = entry_point("sim_bridge.mujoco_board")

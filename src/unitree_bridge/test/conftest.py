@@ -8,7 +8,7 @@ from sensor_msgs.msg import Imu, JointState, Joy
 from std_msgs.msg import String
 
 from fcnet_core.robot import JOINT_NAMES, load_robot
-from fcnet_ros.targets import write_gains
+from fcnet_ros.messages import Gains
 from fcnet_ros.testing import COMMAND_PERIOD, Client, Process, own_domain
 from fcnet_ros.topics import IMU, JOINT_GAINS, JOINT_STATES
 from unitree_lowlevel.codec import GEN33
@@ -58,7 +58,7 @@ class BridgeClient(Client):
 
     def offer_gains(self, kp, kd):
         """Publish the same gains for all joints."""
-        self.gains.publish(String(data=write_gains(JOINT_NAMES, [kp] * 12, [kd] * 12)))
+        self.gains.publish(String(data=Gains(dict.fromkeys(JOINT_NAMES, kp), dict.fromkeys(JOINT_NAMES, kd)).text()))
 
 
 @pytest.fixture(scope="session")

@@ -23,7 +23,7 @@ def broken(self, *arguments, **named):
 {part}.{method} = broken
 """
 DRIVER = "unitree_lowlevel.driver"
-HARDWARE, STATES = "unitree_bridge.hardware", "fcnet_ros.state"
+HARDWARE, STATES = "unitree_bridge.hardware", "fcnet_ros.messages"
 PR_CAPBSET_DROP, CAP_IPC_LOCK, CAP_SYS_NICE = 24, 14, 23
 
 

@@ -14,11 +14,12 @@ import numpy.typing as npt
 from rclpy.node import Node
 from sensor_msgs.msg import Joy
 
+from fcnet_core import FcnetError
 from fcnet_core.limiter import JointCommand
 from fcnet_core.remote import load_remote_map
 from fcnet_core.robot import JOINT_NAMES, Robot, load_robot
-from fcnet_ros.hardware import ERROR, OK, WARN, Event, HardwareInterface, Status
-from fcnet_ros.hardware_node import HardwareParameters, run_hardware
+from fcnet_ros.hardware import Event, HardwareInterface, HardwareParameters, Status, run_hardware
+from fcnet_ros.health import ERROR, OK, WARN
 from fcnet_ros.parameters import ParameterError, parameter
 from fcnet_ros.topics import JOY
 from unitree_bridge.loop_thread import StatePhase, request_privileges

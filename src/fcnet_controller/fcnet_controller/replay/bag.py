@@ -22,8 +22,8 @@ from fcnet_replay.errors import ReplayError
 from fcnet_replay.read_run import read_run
 from fcnet_replay.recording_notes import STYLE
 from fcnet_replay.run import Run
+from fcnet_ros.messages import seconds
 from fcnet_ros.parameters import parameter
-from fcnet_ros.state import seconds
 from fcnet_ros.topics import CONTROLLER, IMU, JOINT_STATES, JOINT_TRAJECTORY, MODE, ODOM, POLICY_STEP
 
 NEEDED = (JOINT_STATES.name, IMU.name)

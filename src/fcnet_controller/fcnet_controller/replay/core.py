@@ -21,7 +21,6 @@ from fcnet_core.model_file import PolicyModel
 from fcnet_replay.policy_replay import state_rows
 from fcnet_replay.run import STALE, ImuRecord, JointRecord, Rows, TargetRecord
 from fcnet_replay.steps import Steps, extract_steps
-from fcnet_ros.state import store_imu, store_joints
 from fcnet_ros.topics import IMU, JOINT_STATES, JOINT_TRAJECTORY
 
 REFUSED = Response(False, "this is a replay: the recording decides what the robot does")
@@ -59,8 +58,8 @@ class ReplayCore(ControlCore):
     def see(self, joints: bytes, imu: bytes) -> None:
         """Take serialised joint_states and imu/data as received just now."""
         now = time.monotonic()
-        store_joints(self.state, deserialize_message(joints, JointState), now)
-        store_imu(self.state, deserialize_message(imu, Imu), now)
+        self.state.store_joints(deserialize_message(joints, JointState), now)
+        self.state.store_imu(deserialize_message(imu, Imu), now)
 
     def begin(self) -> None:
         """Start cold, as ~/walk does, from the pose just seen."""

@@ -23,16 +23,16 @@ from rclpy.time import Time
 from rosgraph_msgs.msg import Clock as ClockMessage
 
 from fcnet_controller.control_core import ControlCore, load_core
-from fcnet_controller.controller_node import FAILURE, SUCCESS, ControllerNode
-from fcnet_controller.interface import TargetPublisher
+from fcnet_controller.controller_node import ControllerNode
 from fcnet_controller.replay.bag import MODES, NEEDED, ReplayBag, ReplayParameters, read_replay_bag
 from fcnet_controller.replay.core import ReplayCore, ReplayedStep, StepReplay
 from fcnet_core.files import write_whole
 from fcnet_core.model_file import load_model
 from fcnet_replay.errors import ReplayError
 from fcnet_replay.metrics import AGREEMENT
+from fcnet_ros.messages import TargetPublisher
 from fcnet_ros.parameters import declare_parameters, read_parameters
-from fcnet_ros.program import REFUSED, refused, run_program
+from fcnet_ros.program import FAILURE, REFUSED, SUCCESS, refused, run_program
 from fcnet_ros.topics import JOINT_TRAJECTORY, LATCHED, POLICY_STEP
 
 NAME = "replay"
@@ -239,7 +239,7 @@ class ReplayNode(ControllerNode):
             write_whole(Path(self._given.summary), self.result.as_json().encode())
         if self._loop is not None:
             self._publish_health()
-        for publisher in (*self._publisher.publishers, self._mode_publisher, self._health_publisher):
+        for publisher in (*self._publisher.publishers, self._mode.publisher, self._health.publisher):
             publisher.wait_for_all_acked(LAST_MESSAGES)
         return 0 if self.result.passed or stop.is_set() else 1
 

@@ -20,7 +20,7 @@ from fcnet_core.limiter import DAMP, RefusedCommandError, joint_command
 from fcnet_core.observation import SCALARS, SIZE
 from fcnet_core.robot import JOINT_NAMES, LEGS, Robot, leg_points, standing_height
 from fcnet_core.rotation import matrix_from_xyzw
-from fcnet_ros.state import NEVER, NewestMessage, StateBuffer, StateReceiver
+from fcnet_ros.messages import NEVER, NewestMessage, StateBuffer, StateReceiver
 from fcnet_ros.topics import CMD_POSE, CMD_VEL, JOINT_TRAJECTORY, ODOM, POLICY_STEP
 from fcnet_teleop.remote import POSE, VELOCITY, RemoteControl
 

@@ -1,12 +1,17 @@
+"""The newest state received: joints by name, and why it must not be used."""
+
 import math
 
 import numpy as np
 import pytest
+from geometry_msgs.msg import Quaternion, Vector3
+from sensor_msgs.msg import Imu, JointState
 
 from fcnet_core.robot import JOINT_NAMES
-from fcnet_ros.state import StateBuffer
+from fcnet_ros.messages import StateBuffer
 
 UPRIGHT = (0.0, 0.0, 0.0, 1.0)
+STILL = JointState(name=list(JOINT_NAMES), position=np.zeros(12), velocity=np.zeros(12))
 
 
 @pytest.fixture
@@ -17,8 +22,10 @@ def buffer():
 def store(buffer, names=JOINT_NAMES, now=1.0, position=None, velocity=None, orientation=UPRIGHT, rate=(0, 0, 0)):
     position = np.arange(len(names)) * 0.1 if position is None else position
     velocity = np.arange(len(names)) * 1.0 if velocity is None else velocity
-    buffer.store_joints(list(names), position, velocity, now)
-    buffer.store_imu(orientation, rate, now)
+    buffer.store_joints(JointState(name=list(names), position=position, velocity=velocity), now)
+    (qx, qy, qz, qw), (x, y, z) = map(float, orientation), map(float, rate)
+    imu = Imu(orientation=Quaternion(x=qx, y=qy, z=qz, w=qw), angular_velocity=Vector3(x=x, y=y, z=z))
+    buffer.store_imu(imu, now)
 
 
 def test_joints_are_matched_by_name_in_any_order_among_others(buffer):
@@ -50,7 +57,7 @@ def test_joints_without_velocities_are_a_problem(buffer):
 
 def test_nothing_received_is_a_problem_that_names_the_topic(buffer):
     assert "joint_states" in buffer.problem(1.0)
-    buffer.store_joints(list(JOINT_NAMES), np.zeros(12), np.zeros(12), 1.0)
+    buffer.store_joints(STILL, 1.0)
     assert "imu/data" in buffer.problem(1.0)
 
 
@@ -58,7 +65,7 @@ def test_either_part_grows_stale(buffer):
     store(buffer)
     assert buffer.problem(1.09) is None
     assert "0.12 s old" in buffer.problem(1.12)
-    buffer.store_joints(list(JOINT_NAMES), np.zeros(12), np.zeros(12), 1.12)
+    buffer.store_joints(STILL, 1.12)
     assert "imu/data" in buffer.problem(1.12)
 
 
