@@ -6,18 +6,25 @@ import json
 
 import pytest
 
+from fcnet_controller.descriptions.arguments import SuiteLaunch
 from fcnet_controller.descriptions.recording import controller_section, recorded_topics, recording, recording_notes
-from fcnet_controller.descriptions.robot import ARGUMENTS
+from fcnet_controller.descriptions.robot import ARGUMENTS, END
 from fcnet_core.model_file import load_model
 
 
 @pytest.fixture
-def chosen(model_path):
-    return {argument.name: argument.default for argument in ARGUMENTS} | {"policy": str(model_path), "record": "true"}
+def launch(model_path):
+    """A launch that records, with these arguments."""
+
+    def launch(**texts):
+        defaults = {argument.name: argument.default for argument in ARGUMENTS}
+        return SuiteLaunch(ARGUMENTS, {**defaults, "policy": str(model_path), "record": "true", **texts}, END)
+
+    return launch
 
 
-def command(robot, chosen):
-    _, process = recording(robot, chosen, {"policy": chosen["policy"]})
+def command(robot, launch):
+    _, process = recording(robot, launch, {"policy": launch["policy"]})
     return [part if isinstance(part, str) else "".join(text.text for text in part) for part in process.cmd]
 
 
@@ -28,11 +35,11 @@ def test_every_source_of_commands_is_recorded_in_the_robots_namespace():
     assert "/cmd_pose" in recorded_topics("")
 
 
-def test_the_notes_name_the_policy_and_the_parameters_in_force(chosen, model_path, tmp_path):
+def test_the_notes_name_the_policy_and_the_parameters_in_force(launch, model_path, tmp_path):
     file = tmp_path / "nodes.yaml"
     file.write_text("dog:\n  controller:\n    ros__parameters: {control_rate: 200.0}\n")
-    launched = {"policy": chosen["policy"], "auto_start": True}
-    notes = recording_notes("aliengo", chosen | {"params_file": str(file)}, launched)
+    launched = {"policy": str(model_path), "auto_start": True}
+    notes = recording_notes("aliengo", launch(params_file=str(file)), launched)
     parameters = json.loads(notes["fcnet.parameters"])
     assert notes["fcnet.model_fingerprint"] == load_model(model_path).fingerprint
     assert (parameters["control_rate"], parameters["auto_start"], parameters["runtime"]) == (200.0, True, "auto")
@@ -45,17 +52,17 @@ def test_parameters_are_found_by_the_nodes_name(key):
     assert controller_section(content) == {"control_rate": 100.0}
 
 
-def test_a_compressed_bag_is_asked_for_by_the_storages_preset(chosen):
-    assert "--storage-preset-profile" not in command("aliengo", chosen)
-    compressed = command("aliengo", chosen | {"bag_compression": "zstd_small"})
+def test_a_compressed_bag_is_asked_for_by_the_storages_preset(launch):
+    assert "--storage-preset-profile" not in command("aliengo", launch())
+    compressed = command("aliengo", launch(bag_compression="zstd_small"))
     assert compressed[compressed.index("--storage-preset-profile") + 1] == "zstd_small"
 
 
-def test_what_an_older_distribution_does_not_know_is_left_out(chosen, monkeypatch):
+def test_what_an_older_distribution_does_not_know_is_left_out(launch, monkeypatch):
     monkeypatch.setenv("ROS_DISTRO", "jazzy")
-    assert "--custom-data" in command("aliengo", chosen)
+    assert "--custom-data" in command("aliengo", launch())
     monkeypatch.setenv("ROS_DISTRO", "humble")
-    left = command("aliengo", chosen)
+    left = command("aliengo", launch())
     assert "--custom-data" not in left
     assert "--disable-keyboard-controls" not in left
     assert left[:3] == ["ros2", "bag", "record"]

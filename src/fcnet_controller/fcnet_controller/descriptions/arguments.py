@@ -1,88 +1,149 @@
-"""What the launch files share: arguments as data, the suite's nodes, how a launch ends, and the monitor."""
+"""Launch arguments as a table, which says what each may be and whose parameter it is, and the nodes of a launch."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal, get_args, get_origin
 
+import msgspec
 from launch import Action, LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, LogInfo, OpaqueFunction, Shutdown
 from launch.events.process import ProcessExited
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
+from msgspec import Meta
 
-BOOLEANS = ("true", "false")
-LOG_LEVELS = ("debug", "info", "warn", "error", "fatal")
+LogLevel = Literal["debug", "info", "warn", "error", "fatal"]
 
-Chosen = Mapping[str, str]  # arguments by name
 OnExit = Callable[[ProcessExited, LaunchContext], Action | None]
+
+
+Positive = Annotated[float, Meta(gt=0.0, le=1e6, description="must be a positive number")]
+Share = Annotated[float, Meta(ge=0.0, le=1.0, description="must be a number from 0 to 1")]
+Port = Annotated[int, Meta(ge=0, le=65535, description="is no port; give a number up to 65535")]
 
 
 @dataclass(frozen=True)
 class Argument:
-    """A launch argument. What differs from the default must be one of `choices`, if there are any, and pass `check`,
-    which returns what is wrong with it, or nothing. backends: those of a robot's launch file that know it; empty: all.
+    """A launch argument.
+
+    kind: the type of its value: str, bool, a Literal of words, or one annotated by what is wrong with another text.
+    nodes: executables that have a parameter of this name. backends: those of a robot's launch file that know it;
+    empty: all.
     """
 
     name: str
     default: str
     description: str
-    choices: tuple[str, ...] = ()
-    check: Callable[[str], str] = lambda _text: ""
+    kind: Any = str
+    nodes: tuple[str, ...] = ()
     backends: tuple[str, ...] = ()
 
-    def is_default(self, text: str) -> bool:
-        """Whether the text is the default, or the same number."""
-        return text == self.default or number(text) == number(self.default)
+    def value(self, text: str) -> Any:
+        """Return the value of a text; "" for an empty one where that is the default, which leaves it to the node.
 
-    def refuse_wrong(self, text: str) -> None:
-        """Raise ValueError with a sentence where the text cannot be its value."""
-        if self.is_default(text):
-            return
-        if self.choices and text not in self.choices:
-            raise ValueError(f"launch argument {self.name}:={text} is not known; choose {' or '.join(self.choices)}")
-        if problem := self.check(text):
-            raise ValueError(f"launch argument {self.name}:={text} {problem}")
-
-
-def number(text: str) -> float:
-    """The finite number that the text is, or NaN."""
-    try:
-        found = float(text)
-    except ValueError:
-        return float("nan")
-    return found if abs(found) < float("inf") else float("nan")
-
-
-def positive(text: str) -> str:
-    """Check for a finite number above zero."""
-    return "" if number(text) > 0.0 else "must be a positive number"
-
-
-def up_to_one(text: str) -> str:
-    """Check for a number from 0 to 1."""
-    return "" if 0.0 <= number(text) <= 1.0 else "must be a number from 0 to 1"
-
-
-def port_of(protocol: str) -> Callable[[str], str]:
-    """Make a check for a port of UDP or TCP."""
-    return lambda text: (
-        "" if text.isdecimal() and int(text) < 65536 else f"is no {protocol} port; give a number up to 65535"
-    )
+        Raises ValueError with a sentence where the text cannot be its value.
+        """
+        if text == self.default == "":
+            return ""
+        try:
+            return msgspec.convert(text, self.kind, strict=False)
+        except msgspec.ValidationError as error:
+            words = ("true", "false") if self.kind is bool else get_args(self.kind)
+            problem = f"is not known; choose {' or '.join(words)}"
+            if get_origin(self.kind) is Annotated:
+                problem = self.kind.__metadata__[0].description
+            raise ValueError(f"launch argument {self.name}:={text} {problem}") from error
 
 
 NAMESPACE = Argument("namespace", "", "namespace of all nodes")
-LOG_LEVEL = Argument("log_level", "info", f"verbosity of the nodes: {', '.join(LOG_LEVELS)}", LOG_LEVELS)
+LOG_LEVEL = Argument("log_level", "info", f"verbosity of the nodes: {', '.join(get_args(LogLevel))}", LogLevel)
 MONITOR = (
-    Argument("monitor", "false", "true shows the robot at http://127.0.0.1:8088 (docs/monitor.md)", BOOLEANS),
-    Argument("monitor_port", "", "monitor: TCP port; empty for 8088, 0 for one that is free", (), port_of("TCP")),
+    Argument("monitor", "false", "true shows the robot at http://127.0.0.1:8088 (docs/monitor.md)", bool),
+    Argument("monitor_port", "", "monitor: TCP port; empty for 8088, 0 for one that is free", Port),
 )
 
 
-def describe(arguments: Sequence[Argument], start: Callable[..., list[Any]], *more: str) -> LaunchDescription:
-    """The launch description with these arguments, which starts what `start(context, *more)` returns."""
+class SuiteLaunch:
+    """One launch: the texts of its arguments, their values, and nodes that are started with them.
+
+    on_exit: what follows when a node ends, where that node is not given another.
+    """
+
+    def __init__(self, arguments: Sequence[Argument], texts: Mapping[str, str], on_exit: OnExit) -> None:
+        """Raises ValueError with a sentence for a text that cannot be the value of its argument."""
+        self.texts = texts
+        self._values = {argument.name: argument.value(texts[argument.name]) for argument in arguments}
+        if self["monitor_port"] != "" and not self["monitor"]:
+            raise ValueError(
+                f"launch argument monitor_port:={texts['monitor_port']} is for a monitor, and there is none; add "
+                "monitor:=true"
+            )
+        self._arguments = arguments
+        self._on_exit = on_exit
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def parameters(self, executable: str) -> dict[str, Any]:
+        """Return the parameters of a node that are arguments; not those that are left to it."""
+        values = {one.name: self[one.name] for one in self._arguments if executable in one.nodes}
+        return {name: value for name, value in values.items() if value != ""}
+
+    def node(
+        self,
+        package: str,
+        executable: str,
+        parameters: Mapping[str, Any],
+        *,
+        namespace: str | None = None,
+        remappings: Mapping[str, str] | None = None,
+        on_exit: OnExit | None = None,
+    ) -> Node:
+        """Return a node with the arguments that are its parameters, and with `parameters`.
+
+        namespace: None for the launch's.
+        """
+        file = self._values.get("params_file", "")
+        known = {**self.parameters(executable), **parameters}
+        return Node(
+            package=package,
+            executable=executable,
+            namespace=self["namespace"] if namespace is None else namespace,
+            parameters=[known, file] if file else [known],
+            remappings=list((remappings or {}).items()),
+            arguments=["--ros-args", "--log-level", self["log_level"]],
+            output="screen",
+            on_exit=on_exit or self._on_exit,
+        )
+
+    def monitor(
+        self, robot: str, bridge: str = "", recorded: Mapping[str, str] | None = None, namespace: str | None = None
+    ) -> list[Node]:
+        """Return the monitor, where one is wanted.
+
+        bridge: of a real robot; recorded: names of topics in a replay, which can only be watched.
+        """
+        if not self["monitor"]:
+            return []
+        parameters = {"robot": robot, "bridge": bridge, "watch_only": recorded is not None}
+        parameters |= {} if self["monitor_port"] == "" else {"port": self["monitor_port"]}
+        report = go_on_without("the monitor", "the others go on")
+        return [
+            self.node("fcnet_teleop", "monitor", parameters, namespace=namespace, remappings=recorded, on_exit=report)
+        ]
+
+
+def describe(
+    arguments: Sequence[Argument], file: str, on_exit: OnExit, start: Callable[[SuiteLaunch], list[Any]]
+) -> LaunchDescription:
+    """Return the description of the launch file called `file`, which starts what `start` returns."""
+
+    def function(context: LaunchContext) -> list[Any]:
+        return start(SuiteLaunch(arguments, _texts(context, arguments, file), on_exit))
+
     declared = [
         DeclareLaunchArgument(
             argument.name,
@@ -91,51 +152,21 @@ def describe(arguments: Sequence[Argument], start: Callable[..., list[Any]], *mo
         )
         for argument in arguments
     ]
-    return LaunchDescription([*declared, OpaqueFunction(function=start, args=more)])
+    return LaunchDescription([*declared, OpaqueFunction(function=function)])
 
 
-def chosen_arguments(context: LaunchContext, arguments: Sequence[Argument], launch_file: str) -> dict[str, str]:
-    """The arguments as given to this launch file. Raises ValueError with a sentence for one that cannot be.
+def _texts(context: LaunchContext, arguments: Sequence[Argument], file: str) -> dict[str, str]:
+    """Return the arguments as given to this launch file. Raises ValueError with a sentence for an unknown one.
 
     Upstream's `ros2 launch` takes any argument; a misspelt one must not pass unnoticed. Arguments of a launch file
     that includes this one are that file's business.
     """
     names = [argument.name for argument in arguments]
-    if any(argument.endswith(launch_file) for argument in sys.argv):
+    if any(argument.endswith(file) for argument in sys.argv):
         written = {argument.split(":=")[0] for argument in sys.argv if ":=" in argument}
         if unknown := sorted((written & set(context.launch_configurations)) - set(names)):
             raise ValueError(f"unknown launch argument {', '.join(unknown)}; known are {', '.join(names)}")
-    chosen = {name: LaunchConfiguration(name).perform(context) for name in names}
-    for argument in arguments:
-        argument.refuse_wrong(chosen[argument.name])
-    if chosen["monitor_port"] and chosen["monitor"] == "false":
-        raise ValueError(
-            f"launch argument monitor_port:={chosen['monitor_port']} is for a monitor, and there is none; add "
-            "monitor:=true"
-        )
-    return chosen
-
-
-def suite_node(
-    package: str,
-    executable: str,
-    parameters: Mapping[str, Any],
-    chosen: Chosen,
-    on_exit: OnExit,
-    remappings: Mapping[str, str] | None = None,
-) -> Node:
-    """A node with these parameters; of the launch's arguments namespace, log_level and params_file count."""
-    file = chosen.get("params_file", "")
-    return Node(
-        package=package,
-        executable=executable,
-        namespace=chosen["namespace"],
-        parameters=[parameters, file] if file else [parameters],
-        remappings=list((remappings or {}).items()),
-        arguments=["--ros-args", "--log-level", chosen["log_level"]],
-        output="screen",
-        on_exit=on_exit,
-    )
+    return {name: LaunchConfiguration(name).perform(context) for name in names}
 
 
 def end_after(executable: str, reason: str) -> OnExit:
@@ -161,16 +192,3 @@ def go_on_without(what: str, others: str) -> OnExit:
         return LogInfo(msg=f"{what} has ended (exit code {event.returncode}); {others} without it")
 
     return report
-
-
-def monitor(robot: str, chosen: Chosen, bridge: str = "", recorded: Mapping[str, str] | None = None) -> list[Node]:
-    """The monitor, where one is wanted. bridge: of a real robot; recorded: names of topics in a replay, which can only
-    be watched.
-    """
-    if chosen["monitor"] == "false":
-        return []
-    parameters: dict[str, Any] = {"robot": robot, "bridge": bridge, "watch_only": recorded is not None}
-    if chosen["monitor_port"]:
-        parameters["port"] = int(chosen["monitor_port"])
-    report = go_on_without("the monitor", "the others go on")
-    return [suite_node("fcnet_teleop", "monitor", parameters, chosen, report, recorded)]

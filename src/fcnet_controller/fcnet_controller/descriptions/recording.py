@@ -13,7 +13,7 @@ import yaml
 from launch import Action
 from launch.actions import ExecuteProcess, LogInfo
 
-from fcnet_controller.descriptions.arguments import Chosen, go_on_without
+from fcnet_controller.descriptions.arguments import SuiteLaunch, go_on_without
 from fcnet_controller.parameters import ControllerParameters, policy_path
 from fcnet_core.model_file import load_model
 from fcnet_core.remote import load_remote_map
@@ -29,60 +29,55 @@ FOR_A_TERMINAL = "--disable-keyboard-controls"  # ... this
 ON_EXIT = go_on_without("the recording", "the robot goes on")
 
 
-def recording(robot: str, chosen: Chosen, controller: dict[str, Any]) -> list[Action]:
-    """What to start for arguments as `chosen_arguments` returns them; controller: the parameters it is launched with.
+def recording(robot: str, launch: SuiteLaunch, controller: dict[str, Any]) -> list[Action]:
+    """Return what records a launch; controller: the parameters with which the controller is started.
 
     Raises ValueError with one sentence when the policy cannot be read.
     """
-    folder = chosen["bag"] or default_folder(robot)
-    command = ["ros2", "bag", "record", *recorded_topics(chosen["namespace"])]
+    folder = launch["bag"] or f"fcnet_{robot}_{datetime.now():%Y%m%d_%H%M%S}"
+    command = ["ros2", "bag", "record", *recorded_topics(launch["namespace"])]
     command += ["--storage", "mcap", "--output", folder, "--max-bag-duration", str(FILE_DURATION)]
-    if chosen["bag_compression"] != "none":
-        command += ["--storage-preset-profile", chosen["bag_compression"]]
+    if launch["bag_compression"] != "none":
+        command += ["--storage-preset-profile", launch["bag_compression"]]
     begun = LogInfo(msg=f"recording to {folder}")
     if os.environ.get("ROS_DISTRO") in WITHOUT_CUSTOM_DATA:
         begun = LogInfo(
             msg=f"recording to {folder}; this ROS distribution cannot note the policy and its parameters in it"
         )
     else:
-        notes = recording_notes(robot, chosen, controller)
+        notes = recording_notes(robot, launch, controller)
         command += [FOR_A_TERMINAL, "--custom-data", *(f"{name}={text}" for name, text in notes.items())]
     process = ExecuteProcess(cmd=command, name="recorder", output="screen", sigterm_timeout=PATIENCE, on_exit=ON_EXIT)
     return [begun, process]
 
 
-def default_folder(robot: str) -> str:
-    """In the current folder, named by the time."""
-    return f"fcnet_{robot}_{datetime.now():%Y%m%d_%H%M%S}"
-
-
 def recorded_topics(namespace: str) -> list[str]:
-    """The full names of what is recorded."""
+    """Return the full names of what is recorded."""
     names = [topic.name for topic in TOPICS if topic.recorded]
     names += [topic for source in load_remote_map().sources for topic in (source.velocity, source.pose)]
     return [full_name(name, namespace) for name in dict.fromkeys(names)]
 
 
-def recording_notes(robot: str, chosen: Chosen, controller: dict[str, Any]) -> dict[str, str]:
-    """What the bag says about itself. Raises FcnetError."""
+def recording_notes(robot: str, launch: SuiteLaunch, controller: dict[str, Any]) -> dict[str, str]:
+    """Return what the bag says about itself. Raises FcnetError."""
     parameters = default_parameters(ControllerParameters) | controller
-    if chosen["params_file"]:
-        parameters |= controller_section(yaml.safe_load(Path(chosen["params_file"]).read_text(encoding="utf-8")))
+    if launch["params_file"]:
+        parameters |= controller_section(yaml.safe_load(Path(launch["params_file"]).read_text(encoding="utf-8")))
     model = policy_path(robot, str(parameters["policy"]))
     notes = RecordingNotes(
         robot=robot,
         model=str(model.absolute()),
         model_fingerprint=load_model(model).fingerprint,
         git_revision=git_revision(),
-        namespace=chosen["namespace"].strip("/"),
+        namespace=launch["namespace"].strip("/"),
         parameters=parameters,
     )
-    given = {name: text for name, text in chosen.items() if text}
+    given = {name: text for name, text in launch.texts.items() if text}
     return notes.custom_data() | {f"{PREFIX}launch": json.dumps(given)}
 
 
 def controller_section(content: Any, name: str = "") -> dict[str, Any]:
-    """The controller's parameters in a file for several nodes, whatever namespaces they stand in."""
+    """Return the controller's parameters in a file for several nodes, whatever namespaces they stand in."""
     if not isinstance(content, dict):
         return {}
     found: dict[str, Any] = {}
@@ -95,7 +90,7 @@ def controller_section(content: Any, name: str = "") -> dict[str, Any]:
 
 
 def git_revision() -> str:
-    """The commit of this suite, with "-dirty" after changes; empty where it is not in a repository."""
+    """Return the commit of this suite, with "-dirty" after changes; empty where it is not in a repository."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
         described = subprocess.run(
