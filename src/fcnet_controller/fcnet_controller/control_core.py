@@ -6,6 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -14,12 +15,12 @@ from fcnet_controller.parameters import ControllerParameters, policy_path
 from fcnet_controller.posture import Mode, Posture, Response
 from fcnet_core.arrays import Array
 from fcnet_core.command import CommandArbiter
-from fcnet_core.control_clock import LatencyRing
 from fcnet_core.limiter import JointLimiter
 from fcnet_core.model_file import PolicyModel, check_robot, load_model
 from fcnet_core.observation import NonFiniteObservation, PolicyStep
 from fcnet_core.policy import Policy, Walking, load_policy
 from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS, Robot, Safety, load_robot
+from fcnet_ros.health import LoopStatistics
 from fcnet_ros.messages import StateBuffer, StateReceiver, TargetPublisher
 
 EMERGENCY_STOP = "emergency stop"
@@ -77,40 +78,26 @@ class JointErrorWatchdog:
         )
 
 
-class LoopStatistics:
-    """Figures of a control loop since it was started.
-
-    cycles: cycles run. misses: cycles that never ran because an earlier one came a whole period late. wake: from the
-    deadline to the loop's awakening. step: one step of the policy. response: while walking, from the reception of the
-    older part of the state that was used to the return of the publish call.
-    """
-
-    def __init__(self) -> None:
-        self.cycles = 0
-        self.misses = 0
-        self.wake = LatencyRing()
-        self.step = LatencyRing()
-        self.response = LatencyRing()
-
-
 class ControlCore:
     """Decides, once per control period, what the joints shall do.
 
     One thread calls `prepare`, fills `state`, and calls `cycle`, once per control period; any thread may write to
     `commands` and make requests. `policy_step` is what the policy saw in the last cycle, its targets' stamps 0, or None
-    where it took no step. Raises ValueError when the control rate does not suit the model.
+    where it took no step. statistics: `wake` is from a deadline to the loop's awakening, `step` one step of the policy,
+    `response`, while walking, from the reception of the older part of the state to the return of the publish call.
+    Raises ValueError when the control rate does not suit the model.
     """
 
     def __init__(self, robot: Robot, model: PolicyModel, policy: Policy, parameters: ControllerParameters) -> None:
         self._period = 1.0 / parameters.control_rate
         self.model = model
-        self.statistics = LoopStatistics()
+        self.statistics = LoopStatistics("wake", "step", "response")
         self.state = StateBuffer(parameters.state_timeout)
         self.commands = CommandArbiter(parameters.cmd_vel_timeout)
         self.commands.set_style(*parameters.style)
         self.policy_step: PolicyStep | None = None
         self._posture = Posture(robot, parameters.stand_up_time, parameters.lie_down_time)
-        self._walking = Walking(policy, model, parameters.control_rate, self.statistics.step.add)
+        self._walking = Walking(policy, model, parameters.control_rate, partial(self.statistics.add, "step"))
         self._limiter = JointLimiter(robot, self._period)
         self._tilt = TiltWatchdog(robot.safety)
         self._joint_error = JointErrorWatchdog(robot.safety, self._period)
@@ -307,7 +294,7 @@ class ControlLoop:
             if core.policy_step is not None:
                 self._publisher.publish_step(core.policy_step)
             if core.mode is Mode.WALKING:
-                core.statistics.response.add(time.monotonic() - core.state.received)
+                core.statistics.add("response", time.monotonic() - core.state.received)
             core.statistics.cycles += 1
             if (core.mode, core.fault) != reported:
                 reported = (core.mode, core.fault)
@@ -319,7 +306,7 @@ class ControlLoop:
         if remaining > 0:
             time.sleep(remaining)
         late = time.monotonic() - deadline
-        self._core.statistics.wake.add(late)
+        self._core.statistics.add("wake", late)
         if late > STALLED_PERIODS * self._period:
             self._core.stop_after_stall(late)
         missed = int(late / self._period)

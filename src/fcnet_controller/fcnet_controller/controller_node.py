@@ -19,7 +19,7 @@ from fcnet_controller.interface import CommandReceiver, create_mode_services
 from fcnet_controller.parameters import ControllerParameters
 from fcnet_controller.posture import Mode
 from fcnet_replay.recording_notes import STYLE
-from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher, Rate, milliseconds
+from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher
 from fcnet_ros.messages import Gains, StateReceiver, TargetPublisher
 from fcnet_ros.parameters import declare_parameters, default_parameters, read_parameters
 from fcnet_ros.program import SUCCESS, freeze, run_program, spin, transition
@@ -156,7 +156,6 @@ class ControllerNode(LifecycleNode):
     def _activate(self) -> None:
         assert self._core is not None
         self._loop = loop = self._make_loop(self._core)
-        self._cycle_rate, self._misses = Rate(), 0
         self._active.enter_context(temporary_entities(self))
         steady = Clock(clock_type=ClockType.STEADY_TIME)  # /clock may be slow, or stand still
         self.create_timer(PERIOD, self._publish_health, clock=steady)
@@ -198,8 +197,7 @@ class ControllerNode(LifecycleNode):
         if self._core is None:
             return
         core, statistics, now = self._core, self._core.statistics, time.monotonic()
-        rate, wanted = self._cycle_rate.measure(statistics.cycles), self._rate
-        missed, self._misses = statistics.misses - self._misses, statistics.misses
+        (rate, missed), wanted = statistics.measure(), self._rate
         if core.mode is Mode.FAULT:
             level, sentence = ERROR, f"fault: {core.fault}"
         elif problem := core.state.problem(now):
@@ -216,9 +214,7 @@ class ControllerNode(LifecycleNode):
             "cycles": str(statistics.cycles),
             "deadline_misses": str(statistics.misses),
             "state_age_ms": f"{1e3 * (now - core.state.received):.2f}",
-            **milliseconds("wake", statistics.wake.quantiles()),
-            **milliseconds("step", statistics.step.quantiles()),
-            **milliseconds("response", statistics.response.quantiles()),
+            **statistics.milliseconds(),
         }
         self._health.publish(level, sentence, values)
 

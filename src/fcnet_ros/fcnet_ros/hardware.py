@@ -22,9 +22,8 @@ from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackRet
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 
-from fcnet_core.control_clock import LatencyRing
 from fcnet_core.limiter import JointCommand, RefusedCommandError
-from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher, Rate, milliseconds
+from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher, LoopStatistics, Rate
 from fcnet_ros.messages import Gains, OdomPublisher, SensorReading, StatePublisher, TargetReceiver, TrunkPose
 from fcnet_ros.parameters import declare_parameters, parameter, read_parameters
 from fcnet_ros.program import SUCCESS, freeze, run_program, spin, transition
@@ -174,28 +173,13 @@ class HardwareInterface(ABC):
         raise NotImplementedError
 
 
-class LoopStatistics:
-    """What the loop has done; written by it, read by others.
-
-    cycles: cycles run. misses: cycles left out because an earlier one came a whole period late. states: states read.
-    period: from the end of one read to the next [s]. work: of one cycle, from its awakening to its end [s].
-    """
-
-    def __init__(self) -> None:
-        self.cycles = 0
-        self.misses = 0
-        self.states = 0
-        self.period = LatencyRing()
-        self.work = LatencyRing()
-
-
 class HardwareLoop:
     """Runs cycles in its own thread, at absolute deadlines: command in, exchange with the robot, and then publishing.
 
     take: returns the newest command, None without one, and raises RefusedCommandError. publish: of each state to be
     published. on_change: called when the hardware's condition has changed. waits: whether to leave the hardware alone.
-    refused: how many commands were not followed; refusal: why the latest of them was not. error: the traceback of what
-    has ended the loop; warnings: wishes of the thread that the system has not granted.
+    states: how many were read. refused: how many commands were not followed; refusal: why the latest of them was not.
+    error: the traceback of what has ended the loop; warnings: wishes of the thread that the system has not granted.
     """
 
     def __init__(
@@ -206,7 +190,8 @@ class HardwareLoop:
         on_change: Callable[[], None],
         waits: Callable[[], bool],
     ) -> None:
-        self.statistics = LoopStatistics()
+        self.statistics = LoopStatistics("io_period", "io_work")  # read to read; from awakening to the cycle's end
+        self.states = 0
         self.error = ""
         self.refused, self.refusal = 0, ""
         self.warnings: list[str] = []
@@ -275,10 +260,10 @@ class HardwareLoop:
             self.refused, self.refusal = self.refused + 1, refusal
         reading = self._hardware.read()
         exchanged = time.monotonic()
-        statistics.period.add(exchanged - self._exchanged)
+        statistics.add("io_period", exchanged - self._exchanged)
         self._exchanged = exchanged
         if reading is not None:
-            statistics.states += 1
+            self.states += 1
             self._unpublished = reading
         # Only what is new: a state that is repeated would look fresh.
         if self._unpublished is not None and statistics.cycles % self._hardware.cycles_per_state == 0:
@@ -286,7 +271,7 @@ class HardwareLoop:
             self._hardware.on_published(self._unpublished)
             self._unpublished = None
         statistics.cycles += 1
-        statistics.work.add(time.monotonic() - began)
+        statistics.add("io_work", time.monotonic() - began)
 
 
 class HardwareNode(LifecycleNode):
@@ -360,7 +345,7 @@ class HardwareNode(LifecycleNode):
             JOINT_GAINS.subscribe(self, self._take_gains)
         recorded = [JOINT_STATES.name, IMU.name, *([ODOM.name] if self._odom else [])]
         self._gate = gate = self._gate or RecorderGate(self, recorded, recorder_timeout)
-        self._cycle_rate, self._state_rate, self._misses = Rate(), Rate(), 0
+        self._state_rate = Rate()
         self.create_timer(PERIOD, self._report_health)
         self._gate_timer = self.create_timer(CHECK_PERIOD, self._check_gate)
         waits = (lambda: not gate.is_open) if hardware.can_wait else lambda: False
@@ -450,16 +435,14 @@ class HardwareNode(LifecycleNode):
         if loop.refused != self._refused:
             self._refused = loop.refused
             self.get_logger().warning(loop.refusal, throttle_duration_sec=REFUSAL_PERIOD)
-        rate, wanted = self._cycle_rate.measure(statistics.cycles), 1.0 / self._hardware.period
-        missed, self._misses = statistics.misses - self._misses, statistics.misses
+        (rate, missed), wanted = statistics.measure(), 1.0 / self._hardware.period
         values = {
             "io_rate_hz": f"{rate:.2f}",
             "io_wanted_rate_hz": f"{wanted:g}",
             "io_cycles": str(statistics.cycles),
             "io_misses": str(statistics.misses),
-            **milliseconds("io_period", statistics.period.quantiles()),
-            **milliseconds("io_work", statistics.work.quantiles()),
-            "state_rate_hz": f"{self._state_rate.measure(statistics.states):.2f}",
+            **statistics.milliseconds(),
+            "state_rate_hz": f"{self._state_rate.measure(loop.states):.2f}",
             "commands_refused": str(loop.refused),
             **({"gains": self._gains} if self._hardware.takes_gains else {}),
             **status.values,

@@ -1,4 +1,4 @@
-"""One status of /diagnostics: level, sentence and values."""
+"""The health of a node as a status of /diagnostics, and the figures of its loop."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.node import Node
 
-from fcnet_core.control_clock import Quantiles
+from fcnet_core.control_clock import LatencyRing
 from fcnet_ros.topics import DIAGNOSTICS
 
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
@@ -48,10 +48,32 @@ class Rate:
         return rate
 
 
-def milliseconds(what: str, quantiles: Quantiles) -> dict[str, str]:
-    """Return the values of a latency's quantiles."""
-    return {
-        f"{what}_p50_ms": f"{1e3 * quantiles.p50:.3f}",
-        f"{what}_p99_ms": f"{1e3 * quantiles.p99:.3f}",
-        f"{what}_max_ms": f"{1e3 * quantiles.largest:.3f}",
-    }
+class LoopStatistics:
+    """Figures of a periodic loop, which it writes and another thread reads.
+
+    cycles: cycles run. misses: cycles left out because an earlier one came a whole period late.
+    """
+
+    def __init__(self, *durations: str) -> None:
+        """durations: names of what is measured in a cycle."""
+        self.cycles = self.misses = 0
+        self._durations = {name: LatencyRing() for name in durations}
+        self._rate, self._reported = Rate(), 0
+
+    def add(self, name: str, duration: float) -> None:
+        """Take one more duration [s]."""
+        self._durations[name].add(duration)
+
+    def measure(self) -> tuple[float, int]:
+        """Return cycles per second and misses since the last call."""
+        missed, self._reported = self.misses - self._reported, self.misses
+        return self._rate.measure(self.cycles), missed
+
+    def milliseconds(self) -> dict[str, str]:
+        """Return the quantiles of all durations by key."""
+        values = {}
+        for name, ring in self._durations.items():
+            quantiles = ring.quantiles()
+            for key, duration in (("p50", quantiles.p50), ("p99", quantiles.p99), ("max", quantiles.largest)):
+                values[f"{name}_{key}_ms"] = f"{1e3 * duration:.3f}"
+        return values

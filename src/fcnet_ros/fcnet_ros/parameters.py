@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from copy import copy
+from dataclasses import Field, field, fields
 from typing import Any, TypeVar
 
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
@@ -27,25 +28,6 @@ T = TypeVar("T")
 
 class ParameterError(ValueError):
     """A parameter cannot be used; the message is one sentence that says what to do."""
-
-
-@dataclass(frozen=True)
-class _Parameter:
-    name: str
-    default: Any
-    description: str
-    limits: tuple[float, float] | None
-    choices: tuple[str, ...]
-    changeable: bool
-
-    def descriptor(self, read_only: bool) -> ParameterDescriptor:
-        descriptor = ParameterDescriptor(description=self.description, read_only=read_only and not self.changeable)
-        if self.limits is not None and isinstance(self.default, int):
-            lowest, highest = map(int, self.limits)
-            descriptor.integer_range = [IntegerRange(from_value=lowest, to_value=highest, step=1)]
-        elif self.limits is not None:
-            descriptor.floating_point_range = [FloatingPointRange(from_value=self.limits[0], to_value=self.limits[1])]
-        return descriptor
 
 
 def parameter(
@@ -63,19 +45,22 @@ def parameter(
     ROS knows it, such as "network.port"; empty for the field's own. changeable: may be set while the node runs even
     where `declare_fixed_parameters` fixes the others.
     """
-    facts = {
-        "description": f"{description}: {', '.join(choices)}" if choices else description,
-        "limits": limits,
-        "choices": tuple(choices),
-        "changeable": changeable,
-    }
-    declared: T = field(default=default, metadata={"name": name, "facts": facts})
+    descriptor = ParameterDescriptor(
+        name=name, description=f"{description}: {', '.join(choices)}" if choices else description
+    )
+    if limits is not None and isinstance(default, int):
+        lowest, highest = map(int, limits)
+        descriptor.integer_range = [IntegerRange(from_value=lowest, to_value=highest, step=1)]
+    elif limits is not None:
+        descriptor.floating_point_range = [FloatingPointRange(from_value=limits[0], to_value=limits[1])]
+    facts = {"descriptor": descriptor, "limits": limits, "choices": choices, "changeable": changeable}
+    declared: T = field(default=default, metadata=facts)
     return declared
 
 
 def default_parameters(kind: type[Any]) -> dict[str, Any]:
     """Return the default of every parameter of dataclass `kind` by its ROS name."""
-    return {one.name: one.default for one in _parameters(kind).values()}
+    return {name: one.default for name, one in _parameters(kind).items()}
 
 
 def declare_parameters(node: Node, kind: type[Any], *, read_only: bool = False) -> None:
@@ -84,28 +69,28 @@ def declare_parameters(node: Node, kind: type[Any], *, read_only: bool = False) 
     Raises ParameterError for a value of the wrong type, one out of range, and a name that `kind` does not have.
     """
     parameters = _parameters(kind)
-    _refuse_unknown(node, [one.name for one in parameters.values()])
-    for one in parameters.values():
+    _refuse_unknown(node, list(parameters))
+    for name, one in parameters.items():
+        descriptor = copy(one.metadata["descriptor"])
+        descriptor.read_only = read_only and not one.metadata["changeable"]
         try:
-            node.declare_parameter(one.name, one.default, one.descriptor(read_only))
+            node.declare_parameter(name, one.default, descriptor)
         except InvalidParameterTypeException as error:
             raise ParameterError(
-                f"parameter {one.name} must be of the type of {one.default!r}; write it like that ({error})"
+                f"parameter {name} must be of the type of {one.default!r}; write it like that ({error})"
             ) from error
         except InvalidParameterValueException as error:
-            lowest, highest = one.limits or (-math.inf, math.inf)
-            raise ParameterError(
-                f"parameter {one.name} must lie between {lowest:g} and {highest:g} ({error})"
-            ) from error
+            lowest, highest = one.metadata["limits"] or (-math.inf, math.inf)
+            raise ParameterError(f"parameter {name} must lie between {lowest:g} and {highest:g} ({error})") from error
 
 
 def read_parameters(node: Node, kind: type[T]) -> T:
     """Return the present values. Raises ParameterError for those that do not exist or do not fit together."""
     values = {}
-    for key, one in _parameters(kind).items():
-        value = values[key] = node.get_parameter(one.name).value
-        if one.choices and value not in one.choices:
-            raise ParameterError(f"parameter {one.name} is {value!r}; choose {' or '.join(one.choices)}")
+    for name, one in _parameters(kind).items():
+        value = values[one.name] = node.get_parameter(name).value
+        if one.metadata["choices"] and value not in one.metadata["choices"]:
+            raise ParameterError(f"parameter {name} is {value!r}; choose {' or '.join(one.metadata['choices'])}")
     return kind(**values)
 
 
@@ -118,11 +103,9 @@ def declare_fixed_parameters(node: Node, kind: type[T]) -> T:
     return read_parameters(node, kind)
 
 
-def _parameters(kind: type[Any]) -> dict[str, _Parameter]:
-    return {
-        one.name: _Parameter(name=one.metadata["name"] or one.name, default=one.default, **one.metadata["facts"])
-        for one in fields(kind)
-    }
+def _parameters(kind: type[Any]) -> dict[str, Field[Any]]:
+    """Return the fields of dataclass `kind` by the ROS names of their parameters."""
+    return {one.metadata["descriptor"].name or one.name: one for one in fields(kind)}
 
 
 def _refuse_unknown(node: Node, known: Sequence[str]) -> None:
