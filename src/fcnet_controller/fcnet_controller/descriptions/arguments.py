@@ -51,10 +51,11 @@ class Argument:
         try:
             return msgspec.convert(text, self.kind, strict=False)
         except msgspec.ValidationError as error:
-            words = ("true", "false") if self.kind is bool else get_args(self.kind)
-            problem = f"is not known; choose {' or '.join(words)}"
             if get_origin(self.kind) is Annotated:
                 problem = self.kind.__metadata__[0].description
+            else:
+                words = ("true", "false") if self.kind is bool else get_args(self.kind)
+                problem = f"is not known; choose {' or '.join(words)}"
             raise ValueError(f"launch argument {self.name}:={text} {problem}") from error
 
 
