@@ -62,7 +62,7 @@ class JointErrorWatchdog:
         self._exceeded = 0.0
 
     def reset(self) -> None:
-        """Forget how long a joint has been away."""
+        """Begin anew to measure how long a joint has been away."""
         self._exceeded = 0.0
 
     def check(self, target: Array, measured: Array) -> str | None:
@@ -118,7 +118,7 @@ class ControlCore:
         return self._posture.fault
 
     def stand_up(self, now: float) -> Response:
-        """Ask to stand up (from passive), or to come to rest and stand (from walking)."""
+        """Request to stand up (from passive), or to come to rest and stand (from walking)."""
         with self._lock:
             if self._posture.mode is Mode.PASSIVE:
                 problem = self.state.problem(now) or self._tilt.check(self.state.orientation) or self._target_refusal
@@ -129,14 +129,14 @@ class ControlCore:
             return self._posture.stand_up(self._limiter.last)
 
     def walk(self) -> Response:
-        """Ask to walk, from standing; the policy starts with no memory."""
+        """Request to walk, from standing; the policy starts cold."""
         with self._lock:
             if self._posture.mode is Mode.STANDING:
                 self._walking.begin()
             return self._posture.walk()
 
     def lie_down(self) -> Response:
-        """Ask to lie down; a walking robot comes to rest first."""
+        """Request to lie down; a walking robot comes to rest first."""
         with self._lock:
             return self._posture.lie_down(self._limiter.last)
 
@@ -147,7 +147,7 @@ class ControlCore:
         return Response(True, "stopped: the joints are damped until ~/reset")
 
     def reset(self) -> Response:
-        """Leave fault for passive, unless the robot's bridge is in fault; commands given before are forgotten."""
+        """Leave fault for passive, unless the robot's bridge is in fault; commands given before are dropped."""
         with self._lock:
             if self._bridge_fault:
                 return Response(

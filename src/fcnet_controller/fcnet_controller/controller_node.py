@@ -106,7 +106,7 @@ class ControllerNode(LifecycleNode):
         return transition(self, self.stop_commanding)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Forget robot and policy, so that parameters may change."""
+        """Unload robot and policy, so that parameters may change."""
         return transition(self, self._configured.close)
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -138,7 +138,7 @@ class ControllerNode(LifecycleNode):
         return load_core(self._settings, ControlCore)
 
     def _connect(self, core: ControlCore) -> None:
-        """Create the topics of robot and people; nothing is sent to the joints before the loop starts."""
+        """Create the topics of robot and operators; nothing is sent to the joints before the loop starts."""
         self._receiver = StateReceiver(self, core.state)
         self._publisher = TargetPublisher(self)
         CommandReceiver(self, core.commands, self._settings.use_stamped_cmd_vel)

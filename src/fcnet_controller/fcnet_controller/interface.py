@@ -1,4 +1,4 @@
-"""What people and programs ask of the controller: velocities and poses on topics, changes of mode by services."""
+"""The controller's inputs from operators and programs: velocities and poses on topics, changes of mode by services."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class CommandReceiver:
         self._log(source.set_velocity(message.linear.x, message.linear.y, message.angular.z, now - age), now)
 
     def _receive_stamped(self, source: CommandSource, message: TwistStamped) -> None:
-        """A stamp makes a command as old as it says; a stamp of zero says nothing."""
+        """The command's age is that of its stamp; a stamp of zero counts as now."""
         stamp = Time.from_msg(message.header.stamp, clock_type=self._node.get_clock().clock_type)
         age = (self._node.get_clock().now() - stamp).nanoseconds * 1e-9 if stamp.nanoseconds else 0.0
         self._receive(source, message.twist, max(age, 0.0))

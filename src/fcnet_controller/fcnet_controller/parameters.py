@@ -27,9 +27,9 @@ class ControllerParameters(RecorderParameters):
         0.2, "age [s] from which a state is a fault; a control loop later than this is one, too", (0.01, 1.0)
     )
     use_stamped_cmd_vel: bool = parameter(False, "cmd_vel is a TwistStamped instead of a Twist")
-    auto_start: bool = parameter(False, "configure, activate, stand up and walk without being asked; for simulation")
+    auto_start: bool = parameter(False, "configure, activate, stand up and walk at the start; for simulation")
     auto_activate: bool = parameter(
-        False, "configure and activate without being asked, and stay passive even with auto_start; for a robot"
+        False, "configure and activate at the start, and stay passive even with auto_start; for a robot"
     )
     real_time_factor: float = parameter(
         1.0, "robot's seconds per second: the rate is multiplied by it, to keep pace with a simulator", (0.05, 20.0)

@@ -39,7 +39,7 @@ class Mode(str, Enum):
 
 @dataclass(frozen=True)
 class Response:
-    """Whether a mode request was accepted, and a sentence for the person who made it; as std_srvs has them."""
+    """Whether a mode request was accepted, and a sentence for its sender; as in std_srvs."""
 
     success: bool
     message: str
@@ -86,7 +86,7 @@ class Posture:
         return self.mode not in (Mode.PASSIVE, Mode.FAULT)
 
     def stand_up(self, pose: Array) -> Response:
-        """Ask to stand, starting at the pose (12,) [rad] that the joints have now."""
+        """Request to stand, starting at the pose (12,) [rad] that the joints have now."""
         if self.mode in (Mode.PASSIVE, Mode.LYING_DOWN):
             self._begin(Mode.STANDING_UP, self._rise(pose))
             return Response(True, f"standing up, which takes {self._ramp.duration:.1f} s")
@@ -98,7 +98,7 @@ class Posture:
         return Response(True, "already standing" if self.mode is Mode.STANDING else "already standing up")
 
     def walk(self) -> Response:
-        """Ask to hand the joints to the policy, which only a standing robot does."""
+        """Request to let the policy move the joints, which only a standing robot does."""
         if self.mode is Mode.FAULT:
             return self._refuse()
         if self.mode is Mode.WALKING:
@@ -111,7 +111,7 @@ class Posture:
         return Response(True, "walking; send cmd_vel")
 
     def lie_down(self, pose: Array) -> Response:
-        """Ask to lie down, starting at the pose (12,) [rad] that the joints have now."""
+        """Request to lie down, starting at the pose (12,) [rad] that the joints have now."""
         if self.mode in (Mode.STANDING, Mode.STANDING_UP):
             self._begin(Mode.LYING_DOWN, PoseRamp([pose, self._robot.lie_pose], [self._lie_down_time]))
             return Response(True, f"lying down, which takes {self._lie_down_time:.1f} s")

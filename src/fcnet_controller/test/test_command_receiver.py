@@ -1,4 +1,4 @@
-"""Joystick, keyboard and planner all speak to one controller process; the most important one is obeyed alone."""
+"""Joystick, keyboard and planner publish to one controller process, which follows the most important one alone."""
 
 import threading
 import time
@@ -16,16 +16,16 @@ PERIOD = 0.05  # [s]
 TOPICS = {"joystick": "joystick/cmd_vel", "keyboard": "keyboard/cmd_vel", "cmd_vel": "cmd_vel"}
 
 
-class Speakers:
-    """Each source says a forward speed over and over; None is silence."""
+class Sources:
+    """Each source publishes a forward speed every PERIOD; None is silence."""
 
     def __init__(self, bench):
         self.speeds = dict.fromkeys(TOPICS)
         self._publishers = {name: bench.node.create_publisher(Twist, topic, 1) for name, topic in TOPICS.items()}
         self._end = threading.Event()
-        threading.Thread(target=self._speak, daemon=True).start()
+        threading.Thread(target=self._publish, daemon=True).start()
 
-    def _speak(self):
+    def _publish(self):
         while not self._end.wait(PERIOD):
             for name, speed in self.speeds.items():
                 if speed is not None:
@@ -38,10 +38,10 @@ class Speakers:
 
 
 @pytest.fixture
-def speakers(bench):
-    speakers = Speakers(bench)
-    yield speakers
-    speakers.close()
+def sources(bench):
+    sources = Sources(bench)
+    yield sources
+    sources.close()
 
 
 @pytest.fixture
@@ -61,19 +61,19 @@ def rests(bench):
     return len(newest) == 25 and np.ptp(newest, axis=0).max() < 1e-6
 
 
-def test_a_person_takes_the_robot_from_a_planner_and_gives_it_back_by_silence(bench, controller, speakers):
-    def say(name, speed, result, what):
-        speakers.speeds[name] = speed
+def test_an_operator_overrides_a_planner_until_silent(bench, controller, sources):
+    def publish(name, speed, result, what):
+        sources.speeds[name] = speed
         bench.trajectories.clear()
         bench.until(lambda: result(bench), what)
 
     bench.until(lambda: rests(bench), "standing at the beginning")
-    say("cmd_vel", 0.5, moves, "a planner's walk")
-    say("keyboard", 0.0, rests, "standing, as the keyboard says, though the planner goes on")
-    say("joystick", 0.3, moves, "a walk, as the joystick says, though the keyboard goes on")
-    say("joystick", None, rests, "standing, as the keyboard says, once the joystick is silent")
-    say("keyboard", None, moves, "the planner's walk, once both are silent")
-    say("cmd_vel", None, rests, "standing, once nobody speaks")
+    publish("cmd_vel", 0.5, moves, "a planner's walk")
+    publish("keyboard", 0.0, rests, "standing, as the keyboard commands, though the planner goes on")
+    publish("joystick", 0.3, moves, "a walk, as the joystick commands, though the keyboard goes on")
+    publish("joystick", None, rests, "standing, as the keyboard commands, once the joystick is silent")
+    publish("keyboard", None, moves, "the planner's walk, once both are silent")
+    publish("cmd_vel", None, rests, "standing, without any source")
 
     assert controller.end() == 0, controller.output
     lines = controller.output.splitlines()
@@ -93,7 +93,7 @@ def source_under(topics):
 
 
 @pytest.mark.parametrize("stamped", [False, True])
-def test_what_a_person_sends_arrives_as_it_was_meant(bench, stamped):
+def test_velocity_and_pose_arrive_as_published(bench, stamped):
     arbiter, source = CommandArbiter(timeout=30.0), source_under("stamped" if stamped else "plain")
     CommandReceiver(bench.node, arbiter, stamped, [source])
     publisher = CommandPublisher(bench.node, source, stamped)
@@ -109,7 +109,7 @@ def test_what_a_person_sends_arrives_as_it_was_meant(bench, stamped):
     assert arbiter.source(time.monotonic()) == "mine"
 
 
-def test_a_stamped_velocity_is_as_old_as_its_stamp_says(bench):
+def test_a_stamped_velocity_is_as_old_as_its_stamp(bench):
     arbiter = CommandArbiter(timeout=5.0)
     CommandReceiver(bench.node, arbiter, stamped=True, sources=[source_under("aged")])
     publisher = bench.node.create_publisher(TwistStamped, "aged/cmd_vel", 1)

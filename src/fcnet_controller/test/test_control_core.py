@@ -25,13 +25,13 @@ def store(state, bench, joints_stamp=0, imu_stamp=0):
 
 
 class RecordingPolicy:
-    """The real policy, which also writes down what it is asked."""
+    """The real policy, which also records its observations."""
 
     def __init__(self, model):
         self._policy = load_policy(model, "numpy")
         self.observations = []
         self.resets = 0
-        self.answer = None
+        self.fixed_action = None
 
     def reset(self):
         self.resets += 1
@@ -40,7 +40,7 @@ class RecordingPolicy:
     def step(self, observation):
         self.observations.append(observation)
         action = self._policy.step(observation)
-        return action if self.answer is None else self.answer
+        return action if self.fixed_action is None else self.fixed_action
 
 
 class Bench:
@@ -50,7 +50,7 @@ class Bench:
         self.robot, self.period, self.now = robot, 1 / rate, 100.0
         self.policy = RecordingPolicy(model)
         self.core = ControlCore(robot, model, self.policy, ControllerParameters(control_rate=rate, stand_up_time=1.0))
-        self.person = self.core.commands.add_source("person")
+        self.source = self.core.commands.add_source("operator")
         self.position = robot.lie_pose.copy()
         self.velocity = np.zeros(12)
         self.orientation = UPRIGHT
@@ -64,7 +64,7 @@ class Bench:
             if not self.silent:
                 store(self.core.state, self)
             if command:
-                self.person.set_velocity(command["vx"], 0.0, 0.0, self.now)
+                self.source.set_velocity(command["vx"], 0.0, 0.0, self.now)
             self.core.prepare(self.now)
             target = self.core.cycle(self.now)
             self.sent.append(target)
@@ -151,7 +151,7 @@ def test_every_walk_starts_cold_with_the_clock_at_rest(bench):
 
 def test_commands_from_before_a_reset_are_forgotten(bench):
     bench.walk().run(0.5, vx=0.5)
-    bench.person.set_pose(-0.05, (0, 0, 0, 1), bench.now)
+    bench.source.set_pose(-0.05, (0, 0, 0, 1), bench.now)
     bench.core.emergency_stop()
     bench.core.reset()
     np.testing.assert_allclose(bench.core.commands.wanted(bench.now), 0.0)
@@ -174,7 +174,7 @@ def fail_silence(bench):
 
 
 def fail_policy(bench):
-    bench.policy.answer = np.full(12, math.nan, np.float32)
+    bench.policy.fixed_action = np.full(12, math.nan, np.float32)
 
 
 def fail_emergency(bench):
@@ -200,7 +200,7 @@ def test_a_failure_while_walking_damps_and_latches(bench, failure, words):
     assert words in bench.core.fault
     assert bench.sent[-1] is None
     bench.orientation, bench.names, bench.velocity = UPRIGHT, list(JOINT_NAMES), np.zeros(12)
-    bench.silent, bench.policy.answer = False, None
+    bench.silent, bench.policy.fixed_action = False, None
     bench.run(1.0, vx=0.5)
     assert bench.core.mode is Mode.FAULT
     assert bench.sent[-1] is None
@@ -233,7 +233,7 @@ def test_a_loop_that_stood_still_for_longer_than_a_state_may_be_old_is_a_fault(b
     assert "stood still for 0.21 s" in bench.core.fault
 
 
-def test_a_robot_whose_bridge_would_not_follow_is_not_asked_to_stand_up(bench):
+def test_a_robot_whose_bridge_would_not_follow_is_not_seen_to_stand_up(bench):
     bench.run(0.1)
     bench.core.set_target_refusal("12 % of the packets are lost")
     refused = bench.core.stand_up(bench.now)
@@ -290,9 +290,9 @@ def test_a_walking_robot_comes_to_rest_and_then_lies_down(bench, robot):
 
 def test_a_faster_loop_asks_the_policy_at_its_own_rate_and_holds_its_targets(robot, model):
     bench = Bench(robot, model, rate=200.0).walk()
-    asked = len(bench.policy.observations)
+    seen = len(bench.policy.observations)
     bench.run(1.0, vx=0.5)
-    assert len(bench.policy.observations) - asked == 50
+    assert len(bench.policy.observations) - seen == 50
     sent = np.array(bench.sent[-200:])
     assert (np.diff(sent, axis=0) == 0).all(axis=1).sum() >= 140
 

@@ -40,8 +40,8 @@ def walking(lying):
 
 
 def stand_up(bench):
-    answer = bench.call("controller/stand_up")
-    assert answer.success, answer.message
+    response = bench.call("controller/stand_up")
+    assert response.success, response.message
     bench.until_mode("standing")
 
 
@@ -57,7 +57,7 @@ def test_a_robot_goes_through_all_modes_and_is_damped_before_and_after(lying):
     lying.until(lambda: lying.damped, "damping")
 
 
-def test_a_controller_that_stood_still_does_not_go_on_as_if_nothing_had_been(controller, walking):
+def test_a_controller_that_stood_still_is_in_fault_and_damps(controller, walking):
     controller.process.send_signal(signal.SIGSTOP)
     time.sleep(1.5)
     walking.trajectories.clear()
@@ -150,12 +150,12 @@ def test_an_emergency_stop_is_latched_until_reset(walking):
 
 
 def test_walking_from_lying_is_refused_with_a_hint(lying):
-    answer = lying.call("controller/walk")
-    assert not answer.success
-    assert "~/stand_up" in answer.message
+    response = lying.call("controller/walk")
+    assert not response.success
+    assert "~/stand_up" in response.message
 
 
-def test_diagnostics_tell_rate_misses_and_latencies(walking):
+def test_diagnostics_give_rate_misses_and_latencies(walking):
     walking.driven(0.3, vx=0.2)
     walking.health = {}
     walking.until(lambda: "rate_hz" in walking.health, "diagnostics")

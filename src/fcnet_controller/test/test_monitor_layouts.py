@@ -99,7 +99,7 @@ def test_rvizs_displays_exist_and_listen_to_topics_of_their_kind(rviz, types):
     assert layout["Global Options"]["Fixed Frame"] == BASE_FRAME
 
 
-def test_rviz_hears_a_description_that_was_published_before_it_began(rviz):
+def test_rviz_receives_a_description_that_was_published_before_it_began(rviz):
     displays = {display["Class"].rpartition("/")[2]: display for display in rviz["Visualization Manager"]["Displays"]}
     assert displays["RobotModel"]["Description Source"] == "Topic"
     assert displays["RobotModel"]["Description Topic"]["Durability Policy"] == "Transient Local"

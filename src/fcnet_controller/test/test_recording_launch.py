@@ -1,4 +1,4 @@
-"""What the launch asks of `ros2 bag record`, and what it notes in the bag."""
+"""The command line of `ros2 bag record` in a launch, and the notes in the bag."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_parameters_are_found_by_the_nodes_name(key):
     assert controller_section(content) == {"control_rate": 100.0}
 
 
-def test_a_compressed_bag_is_asked_for_by_the_storages_preset(launch):
+def test_compression_is_a_preset_of_the_storage(launch):
     assert "--storage-preset-profile" not in command("aliengo", launch())
     compressed = command("aliengo", launch(bag_compression="zstd_small"))
     assert compressed[compressed.index("--storage-preset-profile") + 1] == "zstd_small"

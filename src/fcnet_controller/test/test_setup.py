@@ -66,7 +66,7 @@ def test_ros_stays_on_this_computer_also_where_it_is_humble(workspace, given, lo
     for name in STUBS:
         (workspace / name).parent.mkdir(parents=True, exist_ok=True)
         (workspace / name).touch()
-    told = subprocess.run(
+    shown = subprocess.run(
         ["sh", "-c", '. ./env.sh && echo "$ROS_AUTOMATIC_DISCOVERY_RANGE $ROS_LOCALHOST_ONLY"'],
         cwd=workspace,
         capture_output=True,
@@ -74,4 +74,4 @@ def test_ros_stays_on_this_computer_also_where_it_is_humble(workspace, given, lo
         timeout=PATIENCE,
         env={"PATH": os.environ["PATH"], **given},
     )
-    assert told.stdout == f"{given.get('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')} {localhost_only}\n", told.stderr
+    assert shown.stdout == f"{given.get('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')} {localhost_only}\n", shown.stderr

@@ -49,7 +49,7 @@ class HardwareParameters(RecorderParameters):
     """Of every hardware."""
 
     auto_start: bool = parameter(
-        False, "configure and activate without being asked; the joints stay damped until targets come"
+        False, "configure and activate at the start; the joints stay damped until targets come"
     )
 
 
@@ -137,7 +137,7 @@ class HardwareInterface(ABC):
         """Return how it is; called once a second."""
 
     def prepare_thread(self) -> Iterable[str]:
-        """Prepare the loop's thread before its first `read`; return a sentence for each wish that is not granted."""
+        """Prepare the loop's thread before its first `read`; return a warning for each setting that is refused."""
         return ()
 
     @abstractmethod
@@ -179,7 +179,7 @@ class HardwareLoop:
     take: returns the newest command, None without one, and raises RefusedCommandError. publish: of each state to be
     published. on_change: called when the hardware's condition has changed. waits: whether to leave the hardware alone.
     states: how many were read. refused: how many commands were not followed; refusal: why the latest of them was not.
-    error: the traceback of what has ended the loop; warnings: wishes of the thread that the system has not granted.
+    error: the traceback of what has ended the loop; warnings: settings of the thread that the system has refused.
     """
 
     def __init__(

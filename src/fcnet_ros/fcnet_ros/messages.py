@@ -257,7 +257,7 @@ class OdomPublisher:
 
 
 class TargetPublisher:
-    """Publishes joint_trajectory with one point: positions, or velocities of zero alone, which ask for damping.
+    """Publishes joint_trajectory with one point: positions, or velocities of zero alone, which mean damping.
 
     Besides, for recordings, ~/policy_step: what went into a step of the policy (fcnet_core/observation.py). A message
     is made once and filled again, by one thread at a time.

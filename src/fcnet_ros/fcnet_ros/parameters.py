@@ -42,7 +42,7 @@ def parameter(
     """Return the dataclass field of one parameter, whose type is that of `default`.
 
     limits: lowest and highest number. choices: the words that it may be; they are added to the description. name: as
-    ROS knows it, such as "network.port"; empty for the field's own. changeable: may be set while the node runs even
+    in ROS, such as "network.port"; empty for the field's own. changeable: may be set while the node runs even
     where `declare_fixed_parameters` fixes the others.
     """
     descriptor = ParameterDescriptor(

@@ -113,7 +113,7 @@ def spin_beside(node: Node, stop: threading.Event, work: Callable[[threading.Eve
 
 
 def freeze() -> None:
-    """Take what lives now for living on: later garbage collections need not look at it and stay short."""
+    """Exempt all present objects from later garbage collections, which then stay short."""
     gc.collect()
     gc.freeze()
 

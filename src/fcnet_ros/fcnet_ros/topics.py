@@ -60,7 +60,7 @@ class Topic:
 
 JOINT_STATES = Topic("joint_states", JointState, qos_profile_sensor_data, NEWEST)
 IMU = Topic("imu/data", Imu, qos_profile_sensor_data, NEWEST)
-ODOM = Topic("odom", Odometry, RELIABLE, qos_profile_sensor_data)  # ground truth; reliable, as RViz wants it
+ODOM = Topic("odom", Odometry, RELIABLE, qos_profile_sensor_data)  # ground truth; reliable for RViz
 JOINT_TRAJECTORY = Topic("joint_trajectory", JointTrajectory, RELIABLE_NEWEST, NEWEST)
 JOINT_GAINS = Topic("joint_gains", String, LATCHED, LATCHED)
 ROBOT_FAULT = Topic("robot_fault", String, LATCHED, LATCHED)  # why the robot has tripped; empty while it has not
@@ -118,7 +118,7 @@ def temporary_entities(node: Node) -> Iterator[None]:
 
 
 class PolledSubscription:
-    """The messages of one topic, taken by one thread when it wants them.
+    """The messages of one topic, polled by one thread.
 
     A callback for each message would run in an executor's thread and compete for the interpreter with a loop that must
     not be late; 500 states a second would cost a third of a core. So no executor handles this subscription: the

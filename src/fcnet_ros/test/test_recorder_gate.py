@@ -1,4 +1,4 @@
-"""A robot's start waits for `ros2 bag record`, and for nobody else, and not for ever."""
+"""A robot's start waits for `ros2 bag record`, for no other subscriber, and for a limited time."""
 
 from __future__ import annotations
 

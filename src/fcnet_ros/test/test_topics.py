@@ -1,4 +1,4 @@
-"""The table of topics, and subscriptions that are read when their owner wants to."""
+"""The table of topics, and subscriptions that are polled by their owner."""
 
 from __future__ import annotations
 

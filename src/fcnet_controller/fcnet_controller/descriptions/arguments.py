@@ -1,4 +1,4 @@
-"""Launch arguments as a table, which says what each may be and whose parameter it is, and the nodes of a launch."""
+"""Launch arguments as a table of kinds, defaults and the nodes whose parameters they are; the nodes of a launch."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What replay.launch.py and isaac_playback.launch.py start.
 
 replay.launch.py: a bag and the policy over it; nothing moves. The launch ends with exit code 0 when the bag has been
-replayed or Ctrl-C was pressed, with another when the recorded policy did not answer the same again, or when the bag
+replayed or Ctrl-C was pressed, with another when the recorded policy gave other targets than recorded, or when the bag
 cannot be replayed.
 
 isaac_playback.launch.py: a recording in place of a robot, and the controller with its policy. The launch ends with exit
@@ -37,7 +37,7 @@ REPLAY_ARGUMENTS = (
     Argument("bag", "", "the recorded bag: its folder, or one file", nodes=REPLAY),
     Argument("rate", "1.0", RATE, Positive, REPLAY),
     Argument("policy", "", "model file; empty for the recorded one", nodes=REPLAY),
-    Argument("robot", "", "robot of the recording; empty where the bag says it", nodes=REPLAY),
+    Argument("robot", "", "robot of the recording; empty for that in the bag", nodes=REPLAY),
     Argument("namespace", "", "namespace of the robot in the bag; empty for the only one", nodes=REPLAY),
     Argument("loop", "false", REPEAT, bool, REPLAY),
     Argument("summary", "", "JSON file to write the result to", nodes=REPLAY),

@@ -23,7 +23,7 @@ from fcnet_ros.topics import TOPICS, full_name
 
 FILE_DURATION = 600  # [s] of one file of a bag
 PATIENCE = "20"  # [s] for the last messages to reach a slow disk
-WITHOUT_CUSTOM_DATA = ("humble",)  # distributions whose `ros2 bag record` knows neither --custom-data nor ...
+WITHOUT_CUSTOM_DATA = ("humble",)  # distributions whose `ros2 bag record` has neither --custom-data nor ...
 FOR_A_TERMINAL = "--disable-keyboard-controls"  # ... this
 
 ON_EXIT = go_on_without("the recording", "the robot goes on")
@@ -59,7 +59,7 @@ def recorded_topics(namespace: str) -> list[str]:
 
 
 def recording_notes(robot: str, launch: SuiteLaunch, controller: dict[str, Any]) -> dict[str, str]:
-    """Return what the bag says about itself. Raises FcnetError."""
+    """Return the bag's custom data. Raises FcnetError."""
     parameters = default_parameters(ControllerParameters) | controller
     if launch["params_file"]:
         parameters |= controller_section(yaml.safe_load(Path(launch["params_file"]).read_text(encoding="utf-8")))

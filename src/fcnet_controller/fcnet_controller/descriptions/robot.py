@@ -1,4 +1,4 @@
-"""What a robot's launch file starts: a robot (real or simulated), its controller and, where asked for, the demo.
+"""What a robot's launch file starts: a robot (real or simulated), its controller and, where requested, the demo.
 
 Nothing goes on without any one of them, but everything without the recorder and the monitor: the launch ends with exit
 code 0 when the demo has passed or Ctrl-C was pressed, with another when a program ended by itself or the demo failed.
@@ -150,7 +150,7 @@ def _simulated(robot: str, launch: SuiteLaunch, waiting: dict[str, float]) -> li
 
 
 def _on_desk(robot: str, launch: SuiteLaunch, waiting: dict[str, float]) -> list[Action]:
-    """Return a robot in MuJoCo behind a motor board, and the bridge of a real robot, which talks to it over UDP."""
+    """Return a robot in MuJoCo behind a motor board, and the bridge of a real robot, which reaches it over UDP."""
     ports = {name: launch[name] or _free_port() for name in ("network.port", "network.local_port")}
     board = {"robot": robot, "address": THIS_COMPUTER, "port": ports["network.port"], **waiting}
     bridge = {"network.target": THIS_COMPUTER, **ports, **waiting}
