@@ -14,7 +14,6 @@ import numpy.typing as npt
 from rclpy.node import Node
 from sensor_msgs.msg import Joy
 
-from fcnet_core import FcnetError
 from fcnet_core.limiter import JointCommand
 from fcnet_core.remote import load_remote_map
 from fcnet_core.robot import JOINT_NAMES, Robot, load_robot
