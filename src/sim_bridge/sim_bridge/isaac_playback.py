@@ -19,17 +19,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from geometry_msgs.msg import Pose, Twist
+from geometry_msgs.msg import Point, Pose, Twist, Vector3
 from rclpy.node import Node
 from rclpy.time import Time
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
-from fcnet_core.arrays import Array
 from fcnet_core.control_clock import Pacer
 from fcnet_core.files import write_whole
 from fcnet_core.limiter import RefusedCommandError
-from fcnet_core.robot import SETPOINT_FIELDS, load_robot
+from fcnet_core.robot import load_robot
 from fcnet_core.rotation import xyzw_from_roll_pitch
 from fcnet_replay.isaac import read_recording
 from fcnet_replay.run import Run
@@ -48,8 +47,6 @@ LONGEST_WAIT = 1.0  # [s] for a response, after which the recording goes on with
 PAUSE = 0.4
 SAME_RATE = 1e-3  # relative difference within which a recording has the controller's rate
 WALKING, FAULT = "walking", "fault"
-VELOCITY = [SETPOINT_FIELDS.index(field) for field in ("vx", "vy", "yaw_rate")]
-POSE = [SETPOINT_FIELDS.index(field) for field in ("height", "roll", "pitch")]
 NO_TORQUE = np.empty(0)
 
 
@@ -87,7 +84,7 @@ class IsaacPlayback(Node):
         self._live = LiveSource(self.parameters.live) if self.parameters.live else None
         self._comparison = PlaybackComparison()
         self._mode = ""
-        self._pose: Array = np.zeros(3)
+        self._pose = (0.0, 0.0, 0.0)
         self._states, self._odom = StatePublisher(self), OdomPublisher(self)
         self._cmd_vel, self._cmd_pose = CMD_VEL.publisher(self), CMD_POSE.publisher(self)
         self._health = HealthPublisher(self, "playback")
@@ -217,14 +214,11 @@ class IsaacPlayback(Node):
     def _command(self, run: Run, row: int) -> None:
         if not self.parameters.publish_commands:
             return
-        setpoint, twist = run.setpoints.value[row], Twist()
-        twist.linear.x, twist.linear.y, twist.angular.z = setpoint[VELOCITY].tolist()
-        self._cmd_vel.publish(twist)
-        if not np.array_equal(setpoint[POSE], self._pose):
-            self._pose = setpoint[POSE]
-            height, roll, pitch = self._pose.tolist()
-            pose = Pose()
-            pose.position.z = height
+        vx, vy, yaw_rate, height, roll, pitch = run.setpoints.value[row, :6].tolist()  # as in SETPOINT_FIELDS
+        self._cmd_vel.publish(Twist(linear=Vector3(x=vx, y=vy), angular=Vector3(z=yaw_rate)))
+        if (height, roll, pitch) != self._pose:
+            self._pose = (height, roll, pitch)
+            pose = Pose(position=Point(z=height))
             fill_quaternion(pose.orientation, xyzw_from_roll_pitch(roll, pitch))
             self._cmd_pose.publish(pose)
 

@@ -16,16 +16,8 @@ from fcnet_core.arrays import Array
 from fcnet_core.robot import JOINT_NAMES, Robot
 from fcnet_core.rotation import projected_gravity
 from fcnet_replay.errors import ReplayError
-from fcnet_replay.isaac.recording import Recording, run_of_recording
-from fcnet_replay.isaac.rollout import (
-    HEADER,
-    Header,
-    States,
-    parse_datagram,
-    parse_header,
-    parse_state,
-    recording_of_states,
-)
+from fcnet_replay.isaac.recording import Header, Rows, run_of_rows
+from fcnet_replay.isaac.rollout import HEADER, STATE, frame_at, parse_header, parse_state
 from fcnet_replay.run import Run
 from quadruped_sim.simulation import stand_height
 
@@ -48,20 +40,11 @@ def still_run(robot: Robot, recording: Run | None = None) -> Run:
         near = np.abs(first.joint_position - robot.stand_pose).max() <= NEARLY_STANDING
         if near and projected_gravity(first.orientation)[2] <= NEARLY_LEVEL:
             joints, orientation, position = first.joint_position, first.orientation, recording.odometry.position[0]
-    still = Recording(
-        robot=robot.name,
-        joint_names=JOINT_NAMES,
-        command_names=(),
-        period=0.02,
-        time=np.zeros(1),
-        first=np.ones(1, dtype=np.bool_),
-        joint_position=joints[None],
-        joint_velocity=np.zeros((1, len(joints))),
-        root_state=np.concatenate([position, orientation, np.zeros(6)])[None],
-        target=np.full((1, len(joints)), np.nan),
-        command=np.empty((1, 0)),
-    )
-    return run_of_recording(still, "the standing robot")
+    header = Header(robot=robot.name, period=0.02, joint_names=JOINT_NAMES, commands=())
+    still = np.zeros(1, header.row_type("<f8"))
+    still["joint_position"], still["target"] = joints, np.nan
+    still["root_state"][0, :7] = [*position, *orientation]
+    return run_of_rows(header, still, "the standing robot")
 
 
 @dataclass
@@ -88,7 +71,7 @@ class LiveSource:
         self._sender: tuple[str, int] | None = None
         self._received = float("-inf")
         self._header: Header | None = None
-        self._previous: States | None = None
+        self._previous: Rows | None = None
         host, _, port = address.rpartition(":")
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
@@ -100,11 +83,11 @@ class LiveSource:
                 "such as 127.0.0.1:9870"
             ) from error
         self._socket.setblocking(False)
+        self.port = int(self._socket.getsockname()[1])  # for an address that left the choice to the system
 
-    @property
-    def port(self) -> int:
-        """The port in use, for an address that left the choice to the system."""
-        return int(self._socket.getsockname()[1])
+    def close(self) -> None:
+        """Stop receiving."""
+        self._socket.close()
 
     def receive(self, patience: float) -> Run | None:
         """The next state as the last row of a run, which holds the state before as well where the new one follows it;
@@ -122,35 +105,42 @@ class LiveSource:
                 self.counters.bad += 1
         return None
 
-    def close(self) -> None:
-        """Stop receiving."""
-        self._socket.close()
-
     def _take(self, datagram: bytes, sender: tuple[str, int]) -> Run | None:
         now, name = time.monotonic(), "a live state"
         if sender != self._sender and now - self._received < SILENCE:
             self.counters.foreign += 1
             return None
-        magic, payload = parse_datagram(datagram, name)
+        magic, payload = frame_at(datagram, 0)
+        if magic not in (HEADER, STATE):
+            raise ReplayError(f"{name} is no frame of a rollout")
         if sender != self._sender:
-            self._sender, self._header, self._previous = sender, None, None
+            self._sender, self._header = sender, None
         self._received = now
         if magic == HEADER:
             if (header := parse_header(payload, name)) != self._header:
                 self._header, self._previous = header, None
-            return None
-        if self._header is None:
+        elif self._header is None:
             self.counters.early += 1
-            return None
-        state, before = parse_state(payload, self._header, name), self._previous
+        else:
+            return self._follow(parse_state(payload, self._header, name), self._header, name)
+        return None
+
+    def _follow(self, state: Rows, header: Header, name: str) -> Run:
+        before = self._previous
         follows = before is not None and before["time"][0] < state["time"][0]
-        states = np.concatenate([before, state]) if before is not None and follows else state
-        run = run_of_recording(recording_of_states(self._header, states), name)
+        run = run_of_rows(header, np.concatenate([before, state]) if follows else state, name)
         if before is not None:
             self.counters.lost += max(int(state["step"][0]) - int(before["step"][0]) - 1, 0)
         self.counters.states += 1
         self._previous = state
         return run
+
+
+@dataclass
+class _Step:
+    target: Array
+    stamp: int
+    response: Array | None = None
 
 
 class PlaybackComparison:
@@ -161,33 +151,32 @@ class PlaybackComparison:
     """
 
     def __init__(self) -> None:
+        self.responses = 0  # position targets that have come
         self._changed = threading.Condition()
         self._awaited: deque[_Step] = deque()
+        self._counts = dict.fromkeys(("steps", "compared", "repeated_responses", "damping_responses"), 0)
         self._squares: Array = np.zeros(len(JOINT_NAMES))
         self._largest: Array = np.zeros(len(JOINT_NAMES))
-        self._compared = self._played = self._repeated = self._damped = 0
-        self.responses = 0  # position targets that have come
 
     def played(self, target: Array, stamp: int) -> None:
         """A step with the recorded targets (12,) [rad], NaN where unknown, was published at `stamp`."""
         with self._changed:
             self._settle(MEMORY - 1)
             self._awaited.append(_Step(target, stamp))
-            self._played += 1
+            self._counts["steps"] += 1
 
     def received(self, target: Array | None, stamp: int) -> None:
         """The controller sent position targets (12,) [rad], or None for damping, at `stamp`."""
         with self._changed:
             if target is None:
-                self._damped += 1
+                self._counts["damping_responses"] += 1
                 return
             self.responses += 1
-            for step in reversed(self._awaited):
-                if step.stamp <= stamp - REACTION_TIME:
-                    self._repeated += step.response is not None
-                    step.response = target
-                    self._changed.notify_all()
-                    return
+            seen = (step for step in reversed(self._awaited) if step.stamp <= stamp - REACTION_TIME)
+            if step := next(seen, None):
+                self._counts["repeated_responses"] += step.response is not None
+                step.response = target
+                self._changed.notify_all()
 
     def wait_for_response(self, patience: float) -> bool:
         """Wait for the response to the step played last, but not longer than `patience` [s]; whether it came."""
@@ -203,17 +192,14 @@ class PlaybackComparison:
     def summary(self) -> dict[str, Any]:
         """Figures so far, numbers and names alone: of the steps played, how many had a response and how good it was."""
         with self._changed:
-            known = self._compared > 0
-            rmse = np.sqrt(self._squares / max(self._compared, 1))
-            return {
-                "steps": self._played,
-                "compared": self._compared,
-                "repeated_responses": self._repeated,
-                "damping_responses": self._damped,
-                "rmse_rad": dict(zip(JOINT_NAMES, rmse.tolist(), strict=True)) if known else None,
-                "largest_rad": dict(zip(JOINT_NAMES, self._largest.tolist(), strict=True)) if known else None,
-                "rmse_all_rad": float(np.sqrt(np.mean(rmse**2))) if known else None,
+            compared = self._counts["compared"]
+            rmse = np.sqrt(self._squares / max(compared, 1))
+            figures = {
+                "rmse_rad": dict(zip(JOINT_NAMES, rmse.tolist(), strict=True)),
+                "largest_rad": dict(zip(JOINT_NAMES, self._largest.tolist(), strict=True)),
+                "rmse_all_rad": float(np.sqrt(np.mean(rmse**2))),
             }
+            return self._counts | (figures if compared else dict.fromkeys(figures))
 
     def _settle(self, keep: int) -> None:
         """Compare all awaited steps but the newest `keep`."""
@@ -223,14 +209,7 @@ class PlaybackComparison:
                 error = np.abs(step.response - step.target)
                 self._squares += error**2
                 self._largest = np.maximum(self._largest, error)
-                self._compared += 1
-
-
-@dataclass
-class _Step:
-    target: Array
-    stamp: int
-    response: Array | None = None
+                self._counts["compared"] += 1
 
 
 def summary_text(summary: dict[str, Any]) -> str:

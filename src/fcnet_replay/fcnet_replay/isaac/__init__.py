@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fcnet_replay.errors import ReplayError
-from fcnet_replay.isaac.arrays import RolloutMapping, load_mapping, read_array_file
-from fcnet_replay.isaac.recording import run_of_recording
+from fcnet_replay.isaac.arrays import read_array_file
 from fcnet_replay.isaac.rollout import read_rollout
 from fcnet_replay.run import Run
 
@@ -23,10 +22,6 @@ def read_recording(path: str | Path, mapping: str | Path | None = None) -> Run:
     if not path.is_file():
         raise ReplayError(f"there is no recording {path}; check the path")
     try:
-        if path.suffix == ".rollout":
-            recording = read_rollout(path)
-        else:
-            recording = read_array_file(path, load_mapping(Path(mapping)) if mapping else RolloutMapping())
+        return read_rollout(path) if path.suffix == ".rollout" else read_array_file(path, mapping)
     except OSError as error:
         raise ReplayError(f"recording {path} cannot be read: {error.strerror or error}") from error
-    return run_of_recording(recording, f"recording {path}")

@@ -16,17 +16,18 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_core.arrays import Array, Mask
 from fcnet_core.files import read_settings
 from fcnet_core.rotation import matrix_from_xyzw, xyzw_from_wxyz
 from fcnet_replay.errors import ReplayError
-from fcnet_replay.isaac.recording import Recording, joint_order
+from fcnet_replay.isaac.recording import FIRST, Header, Rows, run_of_rows
+from fcnet_replay.run import Run
 
-LARGEST = 1 << 30  # [B] of all arrays together, and of one as float64
+LARGEST = 1 << 30  # [B] of all arrays in the file together, and of the rows made of them
 LARGEST_MAPPING = 1 << 18  # [B]
 MOST_NAMES = 100
 
-Arrays = dict[str, npt.NDArray[Any]]
+Numbers = npt.NDArray[Any]
+Arrays = dict[str, Numbers]
 
 
 class Keys(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -71,25 +72,26 @@ class RolloutMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     velocity_frame: Literal["world", "body"] = "body"
 
 
-def load_mapping(path: Path) -> RolloutMapping:
-    """Read a mapping from YAML; what it leaves out is as in legged_gym. Raises ReplayError or FcnetError."""
-    if path.is_file() and path.stat().st_size > LARGEST_MAPPING:
-        raise ReplayError(f"mapping {path} has more than {LARGEST_MAPPING} bytes; give the path of a mapping")
-    return read_settings(path, RolloutMapping, "mapping")
+def read_array_file(path: Path, mapping: str | Path | None = None) -> Run:
+    """Read one environment; mapping: a YAML file, what it leaves out is as in legged_gym.
 
-
-def read_array_file(path: Path, mapping: RolloutMapping) -> Recording:
-    """Read environment mapping.env. Raises ReplayError for a file that is damaged, too large, or of no known kind."""
+    Raises ReplayError for a file that is damaged, too large, or of no known kind, FcnetError for a bad mapping.
+    """
+    if mapping and Path(mapping).is_file() and Path(mapping).stat().st_size > LARGEST_MAPPING:
+        raise ReplayError(f"mapping {mapping} has more than {LARGEST_MAPPING} bytes; give the path of a mapping")
+    chosen = read_settings(mapping, RolloutMapping, "mapping") if mapping else RolloutMapping()
     name, reader = f"recording {path}", READERS.get(path.suffix)
     if reader is None:
         raise ReplayError(f"{name} ends in {path.suffix!r}; expected .rollout or {', '.join(READERS)}")
     try:
-        arrays = reader(path, set(msgspec.structs.astuple(mapping.keys)))
+        arrays = reader(path, set(msgspec.structs.astuple(chosen.keys)))
     except ReplayError:
         raise
-    except Exception as error:  # three libraries, each with errors of its own
+    except Exception as error:  # zipfile, NumPy, torch and h5py meet damage with dozens of exception types
         raise ReplayError(f"{name} is damaged or not what its name says ({error!s:.120}); record again") from error
-    return _recording(_Source(arrays, mapping, name))
+    source = _Source(arrays, chosen, name)
+    header = _header(source)
+    return run_of_rows(header, _rows(source, header), name)
 
 
 def _read_npz(path: Path, wanted: set[str]) -> Arrays:
@@ -116,9 +118,8 @@ def _read_pt(path: Path, wanted: set[str]) -> Arrays:
         raise ReplayError(f"recording {path} holds a {type(entries).__name__}, expected a dict of tensors by name")
     chosen = {str(name): value for name, value in entries.items() if name in wanted}
     # A tensor may claim to be larger than what it is stored in.
-    _refuse_large(
-        f"recording {path}", sum(value.nbytes for value in chosen.values() if isinstance(value, torch.Tensor))
-    )
+    claimed = sum(value.nbytes for value in chosen.values() if isinstance(value, torch.Tensor))
+    _refuse_large(f"recording {path}", claimed)
     return {
         name: value.detach().numpy() if isinstance(value, torch.Tensor) else np.asarray(value)
         for name, value in chosen.items()
@@ -134,9 +135,8 @@ def _read_hdf5(path: Path, wanted: set[str]) -> Arrays:
         arrays = {name: np.asarray(file.attrs[name]) for name in wanted if name in file.attrs}
         inside = [name for name in wanted if isinstance(file.get(name, getlink=True), h5py.HardLink)]
         chosen = {name: file[name] for name in inside if isinstance(file[name], h5py.Dataset)}
-        _refuse_large(
-            f"recording {path}", sum(dataset.size * max(dataset.dtype.itemsize, 16) for dataset in chosen.values())
-        )
+        claimed = sum(dataset.size * max(dataset.dtype.itemsize, 16) for dataset in chosen.values())
+        _refuse_large(f"recording {path}", claimed)
         for name, dataset in chosen.items():
             if dataset.is_virtual or dataset.external:
                 raise ReplayError(f"recording {path} has its {name} in another file; save it as one file")
@@ -159,7 +159,7 @@ def _refuse_large(name: str, size: int) -> None:
 
 
 class _Source:
-    """The arrays of one environment, by the names in Keys."""
+    """The arrays of a file by the names in Keys, of one environment, checked when they are taken."""
 
     def __init__(self, arrays: Arrays, mapping: RolloutMapping, name: str) -> None:
         self.arrays = arrays
@@ -169,118 +169,96 @@ class _Source:
     def __contains__(self, entry: str) -> bool:
         return getattr(self.mapping.keys, entry) in self.arrays
 
-    def raw(self, entry: str) -> npt.NDArray[Any]:
-        """An entry as it is in the file."""
-        key = getattr(self.mapping.keys, entry)
+    def take(self, entry: str, *shape: int) -> Numbers:
+        """An entry, which must have this shape if one is given."""
+        key, mapping = getattr(self.mapping.keys, entry), self.mapping
         if key not in self.arrays:
             raise ReplayError(
                 f"{self.name} has no {key!r} ({entry.replace('_', ' ')}); say in a mapping what it is called there"
             )
-        return self.arrays[key]
-
-    def numbers(self, entry: str, environments: int | None = None) -> Array:
-        """An entry as float64; that of one environment where its axes are as many as `environments`."""
-        raw, mapping = self.raw(entry), self.mapping
-        if raw.ndim == environments:
+        values = self.arrays[key]
+        if values.ndim == 3 or (entry == "done" and values.ndim == 2):
             axis = 1 if mapping.axes == "time_env" else 0
-            if mapping.env >= raw.shape[axis]:
+            if mapping.env >= values.shape[axis]:
                 raise ReplayError(
-                    f"{self.name} holds {raw.shape[axis]} environments, and env {mapping.env} is none of them; "
+                    f"{self.name} holds {values.shape[axis]} environments, and env {mapping.env} is none of them; "
                     "they count from 0"
                 )
-            raw = raw.take(mapping.env, axis=axis)
-        _refuse_large(self.name, 8 * raw.size)
-        if raw.dtype.kind not in "biuf":
-            raise ReplayError(f"{getattr(mapping.keys, entry)!r} of {self.name} is {raw.dtype}; expected numbers")
-        return raw.astype(np.float64)
-
-    def rows(self, entry: str, width: int | None = None) -> Array:
-        """An entry as (T, n), or (T, width)."""
-        rows = self.numbers(entry, environments=3)
-        if rows.ndim != 2 or rows.shape[1] != (width or rows.shape[1]):
+            values = values.take(mapping.env, axis=axis)
+        if entry in ("done", "default_position"):
+            values = values.ravel()
+        if values.dtype.kind not in "biuf" or (shape and values.shape != shape):
             raise ReplayError(
-                f"{getattr(self.mapping.keys, entry)!r} of {self.name} has shape {rows.shape}; "
-                f"expected (steps, {width or 'values'}), or three axes with the environments"
+                f"{key!r} of {self.name} has the type {values.dtype} and the shape {values.shape}; expected numbers"
+                f"{f' of shape {shape}' if shape else ''}, or one more axis for the environments"
             )
-        return rows
+        return values
 
     def scalar(self, entry: str) -> float:
-        """What the mapping says, else the first number in the file."""
+        """What the mapping says, else the first number in the file, NaN without one."""
         given: float | None = getattr(self.mapping, entry)
-        if given is not None:
-            return given
-        return next(iter(self.numbers(entry).ravel().tolist()), math.nan)
+        return float(next(iter(self.take(entry).flat), math.nan)) if given is None else given
 
 
-def _recording(source: _Source) -> Recording:
-    mapping, joint_position = source.mapping, source.rows("joint_position")
-    steps, joint_names = len(joint_position), mapping.joint_names
+def _header(source: _Source) -> Header:
+    mapping, joint_names, width = source.mapping, source.mapping.joint_names, 0
     if not joint_names and "joint_names" in source:
-        names = source.raw("joint_names").ravel()[:MOST_NAMES].tolist()
-        joint_names = tuple(
-            joint.decode(errors="replace") if isinstance(joint, bytes) else str(joint) for joint in names
-        )
-    joint_order(joint_names, source.name)
-    period = source.scalar("period")
-    command = source.rows("command") if "command" in source else np.zeros((steps, 0))
-    fields = [*mapping.commands, *(f"command {column}" for column in range(len(mapping.commands), command.shape[1]))]
-    kept = [column for column, field in enumerate(fields[: command.shape[1]]) if field]
-    return Recording(
-        robot=mapping.robot,
-        joint_names=joint_names,
-        command_names=tuple(str(fields[column]) for column in kept),
-        period=period,
-        time=period * np.arange(steps, dtype=np.float64),
-        first=_first(source, steps),
-        joint_position=joint_position,
-        joint_velocity=source.rows("joint_velocity"),
-        root_state=_root_state(source),
-        target=_target(source, joint_names, joint_position.shape),
-        command=command[:, kept],
-    )
+        names = source.arrays[mapping.keys.joint_names].ravel()[:MOST_NAMES].tolist()
+        joint_names = tuple(name.decode(errors="replace") if isinstance(name, bytes) else str(name) for name in names)
+    if "command" in source:
+        width = min(np.atleast_1d(source.take("command")).shape[-1], MOST_NAMES)
+    unnamed = (f"command {column}" for column in range(len(mapping.commands), width))
+    commands = [name or "" for name in (*mapping.commands, *unnamed)][:width]
+    facts = {"robot": mapping.robot, "period": source.scalar("period")}
+    try:
+        return msgspec.convert({**facts, "joint_names": joint_names, "commands": commands}, Header)
+    except ValueError as error:
+        raise ReplayError(f"{source.name} cannot be used: {error}; say in a mapping what it should be") from error
 
 
-def _root_state(source: _Source) -> Array:
+def _rows(source: _Source, header: Header) -> Rows:
+    """The arrays in the columns that they have in a .rollout file; an episode begins after each row that is done."""
+    steps, joints = len(np.atleast_1d(source.take("joint_position"))), len(header.joint_names)
+    _refuse_large(source.name, steps * header.row_type("<f8").itemsize)
+    rows = np.zeros(steps, header.row_type("<f8"))
+    rows["time"] = header.period * np.arange(steps)
+    rows["joint_position"] = source.take("joint_position", steps, joints)
+    rows["joint_velocity"] = source.take("joint_velocity", steps, joints)
+    rows["target"] = _target(source, steps, header.joint_names)
+    if "command" in source:
+        rows["command"] = source.take("command", steps, len(header.commands))
     if "root_state" in source:
-        parts = np.split(source.rows("root_state", 13), (3, 7), axis=1)
+        rows["root_state"] = source.take("root_state", steps, 13)
     else:
-        widths = {"position": 3, "orientation": 4, "linear_velocity": 3, "angular_velocity": 3}
-        parts = [source.rows(entry, width) for entry, width in widths.items()]
-        if len({len(part) for part in parts}) > 1:
-            raise ReplayError(f"position, orientation and velocities of {source.name} do not have the same rows")
-    if source.mapping.quaternion == "wxyz":
-        parts[1] = xyzw_from_wxyz(parts[1])
-    if "root_state" not in source and source.mapping.velocity_frame == "body":
-        world_from_body = matrix_from_xyzw(parts[1])
-        parts[2:] = [np.einsum("...ij,...j->...i", world_from_body, part) for part in parts[2:]]
-    return np.concatenate(parts, axis=1)
+        parts = {"position": 3, "orientation": 4, "linear_velocity": 3, "angular_velocity": 3}
+        rows["root_state"] = np.hstack([source.take(entry, steps, width) for entry, width in parts.items()])
+    _turn(rows["root_state"], source.mapping, "root_state" not in source)
+    rows["flags"][:1] = FIRST
+    if "done" in source:
+        rows["flags"][1:] = FIRST * (source.take("done", steps)[:-1] != 0)
+    return rows
 
 
-def _target(source: _Source, joint_names: tuple[str, ...], shape: tuple[int, ...]) -> Array:
-    """The targets there are, or what the actions ask for, or NaN."""
+def _turn(root_state: Numbers, mapping: RolloutMapping, in_parts: bool) -> None:
+    """Bring root states (T, 13) into the order x, y, z, w and, where they came in parts, into the world frame."""
+    if mapping.quaternion == "wxyz":
+        root_state[:, 3:7] = xyzw_from_wxyz(root_state[:, 3:7])
+    if in_parts and mapping.velocity_frame == "body":
+        world_from_body = matrix_from_xyzw(root_state[:, 3:7])
+        for columns in (slice(7, 10), slice(10, 13)):
+            root_state[:, columns] = np.einsum("...ij,...j->...i", world_from_body, root_state[:, columns])
+
+
+def _target(source: _Source, steps: int, joint_names: tuple[str, ...]) -> npt.ArrayLike:
+    """The targets (T, n) there are, or what the actions ask for, or NaN."""
     if "target" in source:
-        return source.rows("target")
-    scaled = "action_scale" in source and source.numbers("action_scale").size == 1
+        return source.take("target", steps, len(joint_names))
+    scaled = "action_scale" in source and source.take("action_scale").size == 1
     if "action" not in source or not (scaled or source.mapping.action_scale is not None):
-        return np.full(shape, np.nan)
+        return math.nan
     default = source.mapping.default_position
     if missing := [joint for joint in joint_names if default and joint not in default]:
         raise ReplayError(f"the mapping's default_position lacks {', '.join(missing)}")
-    position = np.array([default[joint] for joint in joint_names]) if default else source.numbers("default_position")
-    if position.size != len(joint_names):
-        raise ReplayError(f"{source.name} has {position.size} default positions for {len(joint_names)} joints")
-    return source.scalar("action_scale") * source.rows("action") + position.ravel()
-
-
-def _first(source: _Source, steps: int) -> Mask:
-    """An episode begins with the first row and with each row after one that is done."""
-    first = np.arange(steps) == 0
-    if "done" in source:
-        done = source.numbers("done", environments=2 if source.raw("done").ndim == 2 else 3)
-        if done.ndim > 2 or done.size != steps:
-            raise ReplayError(
-                f"{source.mapping.keys.done!r} of {source.name} has shape {done.shape}; expected one flag for each of "
-                f"{steps} steps"
-            )
-        first[1:] = done.ravel()[:-1] != 0
-    return first
+    known = np.array([default[joint] for joint in joint_names]) if default else None
+    position = source.take("default_position", len(joint_names)) if known is None else known
+    return source.scalar("action_scale") * source.take("action", steps, len(joint_names)) + position

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Annotated, Any, Literal
 
 import numpy as np
+import numpy.typing as npt
+from msgspec import Meta, Struct
 
-from fcnet_core.arrays import Array, Mask
+from fcnet_core.arrays import Array
 from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS
 from fcnet_core.rotation import matrix_from_xyzw
 from fcnet_replay.errors import ReplayError
@@ -19,88 +20,101 @@ GRAVITY = 9.81  # [m/s^2]
 UNIT_TOLERANCE = 0.1  # a quaternion whose length is further from 1 is no orientation
 LONGEST_PERIOD = 0.1  # [s] a slower controller than 10 Hz does not hold a legged robot
 LONGEST_GAP = 0.2  # [s] or one and a half periods; after a longer one the past is unknown, as in the controller
+FIRST = 1  # bit of the flags: an episode begins
+
+Names = Annotated[tuple[Annotated[str, Meta(max_length=100)], ...], Meta(max_length=64)]
+Rows = npt.NDArray[Any]  # (T,) of Header.row_type
 
 
-@dataclass(frozen=True)
-class Recording:
-    """T control periods of one robot with n joints, in Isaac Gym's conventions.
-
-    joint_names (n,) and command_names (c,) name the columns of joint_position, joint_velocity, target (T, n) [rad,
-    rad/s, rad] and command (T, c). Row k is the state in which target k was decided; a target that is not known is
-    NaN. root_state (T, 13): position [m], orientation x, y, z, w, linear [m/s] and angular velocity [rad/s], all in
-    the world frame. time (T,) [s] grows by `period`; first (T,) marks rows with which an episode begins.
+class Header(Struct, frozen=True, kw_only=True):
+    """What holds for every row: the robot's name or "", the control period [s], and what the columns of joint arrays
+    and of commands are; a command "" is left out.
     """
 
-    robot: str
-    joint_names: tuple[str, ...]
-    command_names: tuple[str, ...]
-    period: float
-    time: Array
-    first: Mask
-    joint_position: Array
-    joint_velocity: Array
-    root_state: Array
-    target: Array
-    command: Array
-    notes: tuple[str, ...] = ()
+    robot: str = ""
+    period: Annotated[float, Meta(gt=0, le=LONGEST_PERIOD)]
+    joint_names: Names
+    commands: Names
+    format: Literal["fcnet rollout"] = "fcnet rollout"
+    version: Literal[1] = 1
+
+    def __post_init__(self) -> None:
+        if twice := sorted({joint for joint in self.joint_names if self.joint_names.count(joint) > 1}):
+            raise ValueError(f"{', '.join(twice)} is named twice; each joint needs a name of its own")
+        if missing := [joint for joint in JOINT_NAMES if joint not in self.joint_names]:
+            raise ValueError(
+                f"the joints {', '.join(missing)} are missing; named are {', '.join(self.joint_names) or 'none'}, "
+                "which must be all joints in the recording's order (docs/isaac_gym.md)"
+            )
+
+    def row_type(self, number: str = "<f4") -> np.dtype[Any]:
+        """One control period in Isaac Gym's conventions, as the payload of a state frame has it.
+
+        Joint arrays [rad, rad/s, -, rad] and commands have the columns of the header. A row is the state in which its
+        action and target were decided, NaN where they are unknown. root_state: position [m], orientation x, y, z, w,
+        linear [m/s] and angular velocity [rad/s], all in the world frame. time [s] grows by `period`.
+        """
+        joints, commands = (len(self.joint_names),), (len(self.commands),)
+        return np.dtype(
+            [
+                ("step", "<u8"),
+                ("time", "<f8"),
+                ("episode", "<u4"),
+                ("flags", "<u4"),
+                ("joint_position", number, joints),
+                ("joint_velocity", number, joints),
+                ("root_state", number, (13,)),
+                ("action", number, joints),
+                ("target", number, joints),
+                ("command", number, commands),
+            ]
+        )
 
 
-def run_of_recording(recording: Recording, name: str) -> Run:
+def run_of_rows(header: Header, rows: Rows, name: str, notes: tuple[str, ...] = ()) -> Run:
     """The run that was recorded; `name` is what error sentences call it.
 
     Joints are matched by name. The IMU's linear acceleration is what an accelerometer would have felt: the change of
     the trunk's velocity, plus gravity. Raises ReplayError for anything that no robot can have done.
     """
-    _check(recording, name)
-    order = joint_order(recording.joint_names, name)
-    notes = list(recording.notes)
-    if extra := [joint for joint in recording.joint_names if joint not in JOINT_NAMES]:
-        notes.append(f"{name} has joints that the suite does not know and that are left out: {', '.join(extra)}")
-    setpoint = np.zeros((len(recording.time), len(SETPOINT_FIELDS)))
-    for column, command in enumerate(recording.command_names):
+    order = [header.joint_names.index(joint) for joint in JOINT_NAMES]
+    _check(rows, name)
+    problems = list(notes)
+    if extra := [joint for joint in header.joint_names if joint not in JOINT_NAMES]:
+        problems.append(f"{name} has joints that the suite does not know and that are left out: {', '.join(extra)}")
+    setpoint = np.zeros((len(rows), len(SETPOINT_FIELDS)))
+    for column, command in enumerate(header.commands):
         if command in SETPOINT_FIELDS:
-            setpoint[:, SETPOINT_FIELDS.index(command)] = recording.command[:, column]
-        else:
-            notes.append(f"{name} has a command that the suite does not know and that is left out: {command}")
-    gaps = np.diff(recording.time) > max(LONGEST_GAP, 1.5 * recording.period)
+            setpoint[:, SETPOINT_FIELDS.index(command)] = rows["command"][:, column]
+        elif command:
+            problems.append(f"{name} has a command that the suite does not know and that is left out: {command}")
+    time = rows["time"].astype(np.float64)
+    gaps = np.diff(time) > max(LONGEST_GAP, 1.5 * header.period)
     if gaps.any():
-        notes.append(f"{name} has {int(gaps.sum())} gaps in time; memory starts cold after each")
-    starts = recording.first | np.append(False, gaps)
-    position, orientation, velocity, angular_velocity = np.split(recording.root_state, (3, 7, 10), axis=1)
+        problems.append(f"{name} has {int(gaps.sum())} gaps in time; memory starts cold after each")
+    starts = (rows["flags"] & FIRST).astype(bool) | np.append(False, gaps)
+    position, velocity, target = (
+        rows[field].astype(np.float64)[:, order] for field in ("joint_position", "joint_velocity", "target")
+    )
+    root = rows["root_state"].astype(np.float64)
+    place, orientation, linear, angular = np.split(root, (3, 7, 10), axis=1)
     orientation = orientation / np.linalg.norm(orientation, axis=1, keepdims=True)
-    elapsed = np.diff(recording.time, prepend=recording.time[0] - recording.period)
-    acceleration = np.diff(velocity, axis=0, prepend=velocity[:1]) / elapsed[:, None]
+    elapsed = np.diff(time, prepend=time[0] - header.period)
+    acceleration = np.diff(linear, axis=0, prepend=linear[:1]) / elapsed[:, None]
     run = run_of_states(
-        recording.time,
-        RobotState(
-            recording.joint_position[:, order],
-            recording.joint_velocity[:, order],
-            orientation,
-            into_body(orientation, angular_velocity),
-        ),
+        time,
+        RobotState(position, velocity, orientation, into_body(orientation, angular)),
         setpoint,
-        recording.target[:, order],
+        target,
         starts,
-        position,
-        into_body(orientation, velocity),
-        recording.period,
-        RecordingNotes(robot=recording.robot),
-        tuple(notes),
+        place,
+        into_body(orientation, linear),
+        header.period,
+        RecordingNotes(robot=header.robot),
+        tuple(problems),
     )
     felt = specific_force(orientation, np.where(starts[:, None], 0.0, acceleration))
     return replace(run, imu=replace(run.imu, linear_acceleration=felt))
-
-
-def joint_order(names: Sequence[str], name: str) -> list[int]:
-    """Where each of JOINT_NAMES stands in `names`. Raises ReplayError when one is missing or named twice."""
-    if twice := sorted({joint for joint in names if list(names).count(joint) > 1}):
-        raise ReplayError(f"{name} names {', '.join(twice)} twice; each joint needs a name of its own")
-    if missing := [joint for joint in JOINT_NAMES if joint not in names]:
-        raise ReplayError(
-            f"{name} lacks the joints {', '.join(missing)}; it names {', '.join(names) or 'none'}: "
-            "give their names in the recording's order in a mapping (docs/isaac_gym.md)"
-        )
-    return [list(names).index(joint) for joint in JOINT_NAMES]
 
 
 def into_body(orientation: Array, vectors: Array) -> Array:
@@ -115,31 +129,20 @@ def specific_force(orientation: Array, acceleration: Array) -> Array:
     return into_body(orientation, acceleration + np.array([0.0, 0.0, GRAVITY]))
 
 
-def _check(recording: Recording, name: str) -> None:
-    if not (math.isfinite(recording.period) and 0.0 < recording.period <= LONGEST_PERIOD):
-        raise ReplayError(
-            f"{name} says that a control period lasts {recording.period:g} s; it must be positive and at most "
-            f"{LONGEST_PERIOD:g} s"
-        )
-    rows, joints = len(recording.time), len(recording.joint_names)
-    if rows == 0:
+def _check(rows: Rows, name: str) -> None:
+    if not len(rows):
         raise ReplayError(f"{name} holds no complete step; record again")
-    widths = {"joint_position": joints, "joint_velocity": joints, "root_state": 13}
-    widths |= {"command": len(recording.command_names), "target": joints}
-    for field, width in widths.items():
-        if (shape := getattr(recording, field).shape) != (rows, width):
-            raise ReplayError(f"{name} has {field} of shape {shape}, expected {(rows, width)}; all need the same rows")
     for field in ("time", "joint_position", "joint_velocity", "root_state", "command"):
-        finite = np.isfinite(getattr(recording, field)).reshape(rows, -1).all(axis=1)
+        finite = np.isfinite(rows[field]).reshape(len(rows), -1).all(axis=1)
         if not finite.all():
             raise ReplayError(
                 f"{name} has a {field.replace('_', ' ')} that is not finite in row {int(finite.argmin())}; "
                 "the simulation had failed there: record again, or cut the file before that row"
             )
-    if not (advances := np.diff(recording.time) > 0).all():
+    if not (advances := np.diff(rows["time"]) > 0).all():
         row = int(advances.argmin()) + 1
         raise ReplayError(f"the time of {name} does not advance at row {row}; one file holds one recording")
-    length = np.linalg.norm(recording.root_state[:, 3:7], axis=1)
+    length = np.linalg.norm(rows["root_state"][:, 3:7], axis=1)
     if (wrong := np.abs(length - 1.0) > UNIT_TOLERANCE).any():
         row = int(wrong.argmax())
         raise ReplayError(

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import numpy as np
@@ -139,17 +138,17 @@ GOOD = {"format": "fcnet rollout", "version": 1, "period": 0.02, "joint_names": 
 @pytest.mark.parametrize(
     ("facts", "sentence"),
     [
-        ({**GOOD, "version": 2}, "version 2, this fcnet reads 1; update fcnet"),
-        ({**GOOD, "format": "bag"}, "expected 'fcnet rollout'"),
-        ({**GOOD, "joint_names": ["a"] * 2_000}, "at most 64 names"),
-        ({**GOOD, "joint_names": [["a"]]}, "at most 64 names"),
-        ({**GOOD, "period": "soon"}, "cannot be read"),
-        ({**GOOD, "period": float("inf")}, "lasts inf s"),
-        ({**GOOD, "period": 3600.0}, "a control period lasts 3600 s"),
+        ({**GOOD, "version": 2}, "$.version"),
+        ({**GOOD, "format": "bag"}, "$.format"),
+        ({**GOOD, "joint_names": ["a"] * 2_000}, "$.joint_names"),
+        ({**GOOD, "joint_names": [["a"]]}, "$.joint_names"),
+        ({**GOOD, "period": "soon"}, "$.period"),
+        ({**GOOD, "period": float("inf")}, "malformed"),
+        ({**GOOD, "period": 3600.0}, "$.period"),
         (GOOD, "holds no complete step"),
-        (b"[" * 60_000, "cannot be read"),
-        (b"\xff\xfe", "cannot be read"),
-        (b"7", "cannot be read"),
+        (b"[" * 60_000, "cannot be used"),
+        (b"\xff\xfe", "cannot be used"),
+        (b"7", "cannot be used"),
     ],
 )
 def test_a_header_that_cannot_be_is_refused_with_a_sentence(tmp_path, rollout_writer, facts, sentence):
@@ -160,13 +159,19 @@ def test_a_header_that_cannot_be_is_refused_with_a_sentence(tmp_path, rollout_wr
     assert sentence in str(refusal.value)
 
 
-def test_a_file_made_to_be_searched_for_ever_is_given_up(tmp_path):
+def test_a_file_made_to_be_searched_for_ever_gives_the_rows_it_holds(tmp_path, rollout_writer):
     path = tmp_path / "hostile.rollout"
+    writer = rollout_writer.RolloutWriter(0.02, JOINT_NAMES, str(path))
+    for _ in range(2):
+        writer.write(np.zeros(12), np.zeros(12), [0] * 6 + [1] + [0] * 6, command=(0, 0, 0))
+    writer.close()
+    content = path.read_bytes()
+    row = content.rindex(b"FCRS")
+    path.write_bytes(content[:row] + content[row : row + 8] * 200_000 + content[row:])
+    assert len(read_recording(path).joints.stamp) == 2
     path.write_bytes(b"FCRH\xff\xff\x00\x00" * 400_000)
-    started = time.monotonic()
-    with pytest.raises(ReplayError, match="damaged all over"):
+    with pytest.raises(ReplayError, match="does not begin with the header"):
         read_recording(path)
-    assert time.monotonic() - started < 30.0
 
 
 def test_a_missing_a_foreign_and_a_huge_file_are_refused(tmp_path):
@@ -174,7 +179,7 @@ def test_a_missing_a_foreign_and_a_huge_file_are_refused(tmp_path):
         read_recording(tmp_path / "none.rollout")
     foreign, huge = tmp_path / "picture.rollout", tmp_path / "huge.rollout"
     foreign.write_bytes(os.urandom(5_000))
-    with pytest.raises(ReplayError, match="no header of a rollout"):
+    with pytest.raises(ReplayError, match="does not begin with the header"):
         read_recording(foreign)
     with huge.open("wb") as file:
         file.truncate(1 << 33)
@@ -210,9 +215,8 @@ def test_a_writer_that_is_killed_has_lost_nothing_it_was_given(tmp_path, rollout
 
 def test_a_full_disk_ends_the_recording_and_not_the_simulation(rollout_writer, capsys, tmp_path):
     writer = rollout_writer.RolloutWriter(0.02, JOINT_NAMES, str(tmp_path / "a.rollout"))
-    sink = writer._sinks[0]
-    sink._file.close()
-    sink._file = Path("/dev/full").open("wb", buffering=0)  # noqa: SIM115 - the writer closes it
+    writer._file.close()
+    writer._file = Path("/dev/full").open("wb", buffering=0)  # noqa: SIM115 - the writer closes it
     for _ in range(3):
         writer.write([0] * 12, [0] * 12, [0] * 6 + [1] + [0] * 6, command=(0, 0, 0))
     assert capsys.readouterr().err.count("takes no more") == 1
