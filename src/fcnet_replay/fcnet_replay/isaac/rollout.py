@@ -25,6 +25,7 @@ HEADER, STATE = b"FCRH", b"FCRS"
 PREFIX, CHECKSUM = struct.Struct("<4sI"), struct.Struct("<I")
 LARGEST = 1 << 27  # [B] of a file, 128 MiB: two and a half hours of a robot at 50 Hz
 LONGEST_PAYLOAD = 65536
+MOST_BROKEN = 10_000  # frames, so that no file takes for ever
 
 
 def read_rollout(path: Path) -> Run:
@@ -42,7 +43,7 @@ def read_rollout(path: Path) -> Run:
             "another kind of file by its suffix"
         )
     header, place = parse_header(payload, name), PREFIX.size + len(payload) + CHECKSUM.size
-    rows, lost = bytearray(), len(content) - place
+    rows, lost, broken = bytearray(), len(content) - place, 0
     begin = PREFIX.pack(STATE, header.row_type().itemsize)  # states have one size: no other is looked at
     while (place := content.find(begin, place)) >= 0:
         _, payload = frame_at(content, place)
@@ -50,6 +51,9 @@ def read_rollout(path: Path) -> Run:
         rows += payload
         lost -= frame_size
         place += frame_size or 1
+        broken += not frame_size
+        if broken > MOST_BROKEN:
+            raise ReplayError(f"{name} is damaged all over; restore it from another copy or record again")
     note = f"{lost} bytes of {path} are damaged or cut off and were left out; the rest is whole"
     return run_of_rows(header, np.frombuffer(rows, header.row_type()), name, (note,) if lost else ())
 
