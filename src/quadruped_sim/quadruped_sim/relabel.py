@@ -107,20 +107,15 @@ class Advice:
     left_out: Counter[str]
 
 
-def advise(run: Run, steps: Steps, episodes: Sequence[slice], robot: Robot) -> Advice:
-    """Ask the expert about every step of every episode, in order; it forgets the past at each start and after each
-    step on which it has no advice.
+def advise(run: Run, steps: Steps, first: Mask, robot: Robot) -> Advice:
+    """Ask the expert about every step, in order; it forgets the past at each `first` (K,) step of an episode and after
+    each step on which it has no advice.
     """
     states, by_odometry = recorded_states(run, steps, robot)
     reasons = beyond_the_expert(states, robot)
-    chosen = np.zeros(len(steps), dtype=np.bool_)
-    for part in episodes:
-        chosen[part] = True
-    left_out = Counter({reason: int((mask & chosen).sum()) for reason, mask in reasons.items()})
-    able = chosen & ~np.logical_or.reduce(list(reasons.values()))
-    first, target = np.zeros(len(steps), dtype=np.bool_), np.full((len(steps), 12), np.nan)
-    for part in episodes:
-        first[part] = able[part] & np.append(True, ~able[part][:-1])
+    left_out = Counter({reason: int(mask.sum()) for reason, mask in reasons.items()})
+    able = ~np.logical_or.reduce(list(reasons.values()))
+    first, target = able & (first | np.append(True, ~able)[: len(able)]), np.full((len(steps), 12), np.nan)
     expert, shaper = TrotExpert(robot, 1), CommandShaper(robot.commands, robot.gait, CONTROL_PERIOD)
     for step in np.flatnonzero(able):
         if first[step]:
@@ -133,7 +128,7 @@ def advise(run: Run, steps: Steps, episodes: Sequence[slice], robot: Robot) -> A
 
 def expert_labels(walk: Walk) -> Labels:
     """The targets that the expert would have sent in the steps of a walk."""
-    advice = advise(walk.run, walk.steps, walk.episodes, walk.robot)
+    advice = advise(walk.run, walk.steps, walk.first, walk.robot)
     walk.left_out.update(advice.left_out)
     error = advice.target[advice.known] - walk.target[advice.known]
     rms = round(float(np.sqrt(np.square(error).mean())), 4) if error.size else None

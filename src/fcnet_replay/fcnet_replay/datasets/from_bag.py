@@ -60,8 +60,8 @@ class BagReading:
 
 @dataclass(frozen=True)
 class Walk:
-    """What of a bag can be learnt from. steps: sound ones, in order; episodes: parts of them that are one motion, long
-    enough and not followed by a fault; left_out: reason -> number of steps.
+    """What of a bag can be learnt from. steps: sound ones, of episodes that are one motion, long enough and followed by
+    no fault; first (K,): those with which episodes begin; left_out: reason -> number of steps.
     """
 
     path: Path
@@ -69,7 +69,7 @@ class Walk:
     robot: Robot
     run: Run
     steps: Steps
-    episodes: list[slice]
+    first: Mask
     left_out: Counter[str]
 
     @property
@@ -86,8 +86,8 @@ class Walk:
             "fingerprint": self.fingerprint,
             "begin": float(received.min()),
             "end": float(received.max()),
-            "steps": sum(part.stop - part.start for part in self.episodes),
-            "episodes": len(self.episodes),
+            "steps": len(self.steps),
+            "episodes": int(self.first.sum()),
             "alignment": self.steps.basis,
             "model_fingerprint": self.run.notes.model_fingerprint,
             "git_revision": self.run.notes.git_revision,
@@ -110,12 +110,8 @@ class Labels:
 
 
 def sent_targets(walk: Walk) -> Labels:
-    """The targets that were sent, in every episode."""
-    known, first = np.zeros((2, len(walk.steps)), dtype=np.bool_)
-    for part in walk.episodes:
-        known[part] = True
-        first[part.start] = True
-    return Labels(walk.target, known, first)
+    """The targets that were sent, in every step."""
+    return Labels(walk.target, np.ones(len(walk.steps), dtype=np.bool_), walk.first)
 
 
 def dataset_from_bags(
@@ -187,17 +183,17 @@ def read_walk(path: Path, reading: BagReading) -> Walk:
     run = read_run(bag, reading.namespace, sources)
     left_out: Counter[str] = Counter()
     steps, begins = _sound_steps(run, robot, reading.rate, path, left_out)
-    episodes = _episodes(run, steps, begins, reading, left_out)
-    return Walk(path, _fingerprint(bag), robot, run, steps, episodes, left_out)
+    kept, first = _episodes(run, steps, begins, reading, left_out)
+    return Walk(path, _fingerprint(bag), robot, run, steps.chosen(kept), first[kept], left_out)
 
 
 def account(walk: Walk) -> Iterator[str]:
     """What a bag gives, what was left out and why."""
-    steps, inferred = sum(part.stop - part.start for part in walk.episodes), walk.steps.basis == "inferred"
+    inferred = walk.steps.basis == "inferred"
     how = ", inferred from targets, commands and modes: the gait's phase is good to some 40 ms" if inferred else ""
-    yield f"{walk.path}: {steps:,} steps in {len(walk.episodes)} episodes of {walk.robot.name}{how}"
+    yield f"{walk.path}: {len(walk.steps):,} steps in {walk.first.sum()} episodes of {walk.robot.name}{how}"
     if not len(walk.steps):
-        yield f"  no walking found{'' if walk.run.mode.modes else ', and the bag has no controller/mode to find it by'}"
+        yield f"  no walking kept{'' if walk.run.mode.modes else ', and the bag has no controller/mode to find it by'}"
     elif inferred and walk.run.silent:
         topics = " and no ".join(walk.run.silent)
         yield f"  no {topics} in the bag, taken as zero: if one was sent, these data are wrong"
@@ -257,20 +253,21 @@ def _sound_steps(run: Run, robot: Robot, rate: float, path: Path, left_out: Coun
     return steps.chosen(within), begins[within]
 
 
-def _episodes(run: Run, steps: Steps, begins: Mask, reading: BagReading, left_out: Counter[str]) -> list[slice]:
-    """Unbroken parts of the steps, without those that led to a fault and those that are too short."""
+def _episodes(run: Run, steps: Steps, begins: Mask, reading: BagReading, left_out: Counter[str]) -> tuple[Mask, Mask]:
+    """Which steps to keep (K,), without those that led to a fault and those of too short an episode; and which of all
+    (K,) begin an episode.
+    """
     keep, received = np.ones(len(steps), dtype=np.bool_), run.targets.received[steps.target]
     for mode, time in zip(run.mode.modes, run.mode.received, strict=True):
         if mode == "fault":
             keep &= (received < time - reading.before_fault) | (received > time)
     left_out[f"a fault followed within {reading.before_fault:g} s"] += int((~keep).sum())
-    starts = np.flatnonzero(keep & (begins | np.append(True, ~keep[:-1])[: len(keep)]))
-    ends = np.flatnonzero(keep & np.append(begins[1:] | ~keep[1:], True)[: len(keep)]) + 1
-    parts = [slice(*bounds) for bounds in zip(starts.tolist(), ends.tolist(), strict=True)]
-    whole = [part for part in parts if part.stop - part.start >= reading.shortest * reading.rate]
-    lost = int(keep.sum()) - sum(part.stop - part.start for part in whole)
-    left_out[f"their episode is shorter than {reading.shortest:g} s"] += lost
-    return whole
+    first = keep & (begins | np.append(True, ~keep)[: len(keep)])
+    episode = np.cumsum(first) - 1
+    lengths = np.bincount(episode[keep], minlength=1)
+    short = keep & (lengths[episode] < reading.shortest * reading.rate)
+    left_out[f"their episode is shorter than {reading.shortest:g} s"] += int(short.sum())
+    return keep & ~short, first
 
 
 def _fingerprint(bag: Bag) -> str:
