@@ -17,9 +17,15 @@ WORKSPACE = Path(__file__).resolve().parents[3]
 DOCKER = WORKSPACE / "docker"
 
 
+def instructions(name: str) -> list[list[str]]:
+    """The words of every instruction of this name in the Dockerfile."""
+    lines = [line.split() for line in (DOCKER / "Dockerfile").read_text().splitlines()]
+    return [words for words in lines if words[:1] == [name]]
+
+
 def copied() -> list[str]:
     """The sources of every COPY from the workspace."""
-    lines = [line.split() for line in (DOCKER / "Dockerfile").read_text().splitlines() if line.startswith("COPY ")]
+    lines = instructions("COPY")
     return [word for line in lines if "--from=" not in " ".join(line) for word in line[1:-1] if word[:2] != "--"]
 
 
@@ -61,6 +67,13 @@ def test_compose_mounts_folders_that_exist():
     for service in compose()["services"].values():
         for volume in service.get("volumes", ()):
             assert (DOCKER / volume.split(":")[0]).is_dir()
+
+
+def test_the_targets_that_compose_builds_are_stages_of_the_dockerfile():
+    stages = {words[-1] for words in instructions("FROM") if words[-2] == "AS"}
+    targets = {service["build"]["target"] for service in compose()["services"].values()}
+    assert targets == {"robot", "development"}
+    assert targets <= stages
 
 
 @pytest.mark.parametrize("name", commands())
