@@ -1,4 +1,4 @@
-"""The monitor as a process, between a real controller and a client that speaks HTTP."""
+"""The monitor as a process, between a real controller and an HTTP client."""
 
 import http.client
 import json
@@ -7,6 +7,7 @@ import signal
 import socket
 import threading
 import time
+from contextlib import closing, suppress
 
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
@@ -25,7 +26,6 @@ class Page:
         self._host = host
         self._number = 0
         self.snapshot, self.status, self.snapshots = {}, {}, 0
-        self._watching = None
 
     def post(self, path, content=None, status=200):
         connection = http.client.HTTPConnection(self._host, timeout=TIMEOUT)
@@ -37,22 +37,23 @@ class Page:
         return json.loads(body)["message"] if body.startswith(b"{") else ""
 
     def watch(self):
-        """Receive snapshots and status from now on."""
-        self._watching = http.client.HTTPConnection(self._host, timeout=TIMEOUT)
-        self._watching.request("GET", "/events")
-        threading.Thread(target=self._read, args=(self._watching.getresponse(),), daemon=True).start()
+        """Receive snapshots and status from now on, until the monitor ends the stream."""
+        threading.Thread(target=self._read, daemon=True).start()
 
-    def _read(self, stream):
-        try:
-            while line := stream.readline():
-                if line.startswith(b"event: "):
-                    content = json.loads(stream.readline()[6:])
-                    if b"snapshot" in line:
-                        self.snapshot, self.snapshots = content, self.snapshots + 1
-                    else:
-                        self.status = content
-        except (OSError, ValueError):
-            return
+    def _read(self):
+        with (
+            closing(http.client.HTTPConnection(self._host, timeout=TIMEOUT)) as connection,
+            suppress(OSError, ValueError, http.client.HTTPException),
+        ):
+            connection.request("GET", "/events")
+            with connection.getresponse() as stream:
+                while line := stream.readline():
+                    if line.startswith(b"event: "):
+                        content = json.loads(stream.readline()[6:])
+                        if b"snapshot" in line:
+                            self.snapshot, self.snapshots = content, self.snapshots + 1
+                        else:
+                            self.status = content
 
     def command(self, vx, pose=None, seen=None):
         self._number += 1
