@@ -11,6 +11,7 @@ from fcnet_controller.interface import CommandReceiver
 from fcnet_core.command import CommandArbiter
 from fcnet_core.remote import Source
 from fcnet_teleop.commands import CommandPublisher
+from fcnet_teleop.remote import Command
 
 PERIOD = 0.05  # [s]
 TOPICS = {"joystick": "joystick/cmd_vel", "keyboard": "keyboard/cmd_vel", "cmd_vel": "cmd_vel"}
@@ -99,8 +100,8 @@ def test_velocity_and_pose_arrive_as_published(bench, stamped):
     publisher = CommandPublisher(bench.node, source, stamped)
 
     def arrives():
-        publisher.publish_velocity({"vx": 0.3, "vy": -0.1, "yaw_rate": 0.2})
-        publisher.publish_pose({"height": -0.05, "roll": 0.1, "pitch": -0.15})
+        velocity, pose = {"vx": 0.3, "vy": -0.1, "yaw_rate": 0.2}, {"height": -0.05, "roll": 0.1, "pitch": -0.15}
+        publisher.publish(Command(velocity, pose))
         time.sleep(0.05)
         wanted = arbiter.wanted(time.monotonic())[:6]
         return np.allclose(wanted, [0.3, -0.1, 0.2, -0.05, 0.1, -0.15], atol=1e-6)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from geometry_msgs.msg import Pose, Twist, TwistStamped
@@ -13,11 +12,15 @@ from rclpy.clock import Clock, ClockType
 from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.task import Future
+from rclpy.timer import Timer
 from std_srvs.srv import SetBool, Trigger
 
 from fcnet_core.remote import REMOTE_FILE, Source
+from fcnet_core.rotation import xyzw_from_roll_pitch
 from fcnet_ros.parameters import parameter
-from fcnet_teleop.remote import VELOCITY, Request
+from fcnet_ros.messages import TRUNK_FRAME, fill_quaternion
+from fcnet_ros.topics import CMD_POSE, CMD_VEL
+from fcnet_teleop.remote import VELOCITY, Command, Request
 
 REPEAT_PERIOD = 0.2  # [s] between two emergency stops while one is not confirmed
 STOP_TIMEOUT = 5.0  # [s] for which an emergency stop is repeated
@@ -36,40 +39,44 @@ class TeleopParameters:
     remote_file: str = parameter(str(REMOTE_FILE), "YAML file of buttons, keys and the priority of command sources")
 
 
+def steady_timer(node: Node, period: float, callback: Callable[[], None]) -> Timer:
+    """A timer [s] that goes on where simulated time stands still."""
+    return node.create_timer(period, callback, clock=Clock(clock_type=ClockType.STEADY_TIME))
+
+
 class CommandPublisher:
-    """Publishes setpoints by field, as velocity and as pose, on the topics of a source."""
+    """Publishes commands on the topics of a source."""
 
     def __init__(self, node: Node, source: Source, stamped: bool) -> None:
-        self._node = node
+        self._clock = node.get_clock()
         self._stamped = stamped
-        self._velocity = node.create_publisher(TwistStamped if stamped else Twist, source.velocity, 1)
-        self._pose = node.create_publisher(Pose, source.pose, 1)
+        self._velocity = CMD_VEL.named(source.velocity, TwistStamped if stamped else Twist).publisher(node)
+        self._pose = CMD_POSE.named(source.pose).publisher(node)
 
-    def publish_velocity(self, setpoint: dict[str, float]) -> None:
-        """Publish vx, vy [m/s] and yaw_rate [rad/s]."""
+    def publish(self, command: Command) -> None:
+        """Publish those parts that the command has."""
+        if command.velocity is not None:
+            self._publish_velocity(command.velocity)
+        if command.pose is not None:
+            pose = Pose()
+            pose.position.z = command.pose["height"]
+            fill_quaternion(pose.orientation, xyzw_from_roll_pitch(command.pose["roll"], command.pose["pitch"]))
+            self._pose.publish(pose)
+
+    def stop(self) -> None:
+        """Publish a velocity of zero and wait until it has arrived: the end of a node drops what is under way."""
+        self._publish_velocity(dict.fromkeys(VELOCITY, 0.0))
+        self._velocity.wait_for_all_acked(Duration(seconds=FLUSH_TIMEOUT))
+
+    def _publish_velocity(self, setpoint: dict[str, float]) -> None:
         velocity = Twist()
         velocity.linear.x, velocity.linear.y = setpoint["vx"], setpoint["vy"]
         velocity.angular.z = setpoint["yaw_rate"]
         if self._stamped:
             velocity = TwistStamped(twist=velocity)
-            velocity.header.stamp = self._node.get_clock().now().to_msg()
-            velocity.header.frame_id = "base_link"
+            velocity.header.stamp = self._clock.now().to_msg()
+            velocity.header.frame_id = TRUNK_FRAME
         self._velocity.publish(velocity)
-
-    def stop(self) -> None:
-        """Publish a velocity of zero and wait until it has arrived: the end of a node drops what is under way."""
-        self.publish_velocity(dict.fromkeys(VELOCITY, 0.0))
-        self._velocity.wait_for_all_acked(Duration(seconds=FLUSH_TIMEOUT))
-
-    def publish_pose(self, setpoint: dict[str, float]) -> None:
-        """Publish height [m], roll and pitch [rad]."""
-        pose, half_roll, half_pitch = Pose(), setpoint["roll"] / 2, setpoint["pitch"] / 2
-        pose.position.z = setpoint["height"]
-        pose.orientation.x = math.sin(half_roll) * math.cos(half_pitch)
-        pose.orientation.y = math.cos(half_roll) * math.sin(half_pitch)
-        pose.orientation.z = -math.sin(half_roll) * math.sin(half_pitch)
-        pose.orientation.w = math.cos(half_roll) * math.cos(half_pitch)
-        self._pose.publish(pose)
 
 
 class ModeClient:
@@ -81,19 +88,19 @@ class ModeClient:
 
     def __init__(self, node: Node, controller: str, bridge: str, report: Callable[[str], None]) -> None:
         self._report = report
-        stop = Request.EMERGENCY_STOP
+        stop, reset = Request.EMERGENCY_STOP, Request.RESET
+        self._stops = [node.create_client(SetBool, f"{name}/{stop.value}") for name in (controller, bridge) if name]
         self._services = {
-            request: node.create_client(Trigger, f"{controller}/{request.value}")
+            request: [node.create_client(Trigger, f"{controller}/{request.value}")]
             for request in Request
             if request is not stop
         }
-        self._stops = [node.create_client(SetBool, f"{name}/{stop.value}") for name in (controller, bridge) if name]
-        self._bridge_reset = node.create_client(Trigger, f"{bridge}/{Request.RESET.value}") if bridge else None
+        if bridge:
+            self._services[reset].insert(0, node.create_client(Trigger, f"{bridge}/{reset.value}"))
         self._unconfirmed: dict[Client, float] = {}  # until when to repeat the stop [s]
         self._refusals: dict[Client, str] = {}
-        steady = Clock(clock_type=ClockType.STEADY_TIME)  # goes on where simulated time stands still
-        self._stop_timer = node.create_timer(REPEAT_PERIOD, self._repeat_stops, clock=steady)
-        self._reset_timer = node.create_timer(RESET_DELAY, self._reset_controller, clock=steady)
+        self._stop_timer = steady_timer(node, REPEAT_PERIOD, self._repeat_stops)
+        self._reset_timer = steady_timer(node, RESET_DELAY, self._reset_controller)
         self._stop_timer.cancel()
         self._reset_timer.cancel()
 
@@ -101,26 +108,26 @@ class ModeClient:
         """Send a request once; an emergency stop until it is confirmed."""
         if request is Request.EMERGENCY_STOP:
             self._stop()
-        elif request is Request.RESET and self._bridge_reset is not None:
-            self._call(self._bridge_reset, self._reset_timer.reset)
         else:
             self._call(self._services[request])
 
-    def _call(self, service: Client, then: Callable[[], None] | None = None) -> None:
+    def _call(self, services: Sequence[Client]) -> None:
+        """Call the first; after its response the timer calls the other one, the controller's reset."""
+        service, *others = services
         if not service.service_is_ready():
             self._report(f"{service.srv_name} is not there; is its node running?")
             return
 
         def take(future: Future) -> None:
             self._report(future.result().message)
-            if then is not None:
-                then()
+            if others:
+                self._reset_timer.reset()
 
         service.call_async(Trigger.Request()).add_done_callback(take)
 
     def _reset_controller(self) -> None:
         self._reset_timer.cancel()
-        self._call(self._services[Request.RESET])
+        self._call(self._services[Request.RESET][-1:])
 
     def _stop(self) -> None:
         for service in self._stops:

@@ -7,16 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
+from nav_msgs.msg import Odometry
 
+from fcnet_core.arrays import Array
 from fcnet_core.rotation import projected_gravity
 
 SETTLING_TIME = 1.5  # [s] at the start of each section in which errors do not count
 STRIDE = 0.5  # [s] over which velocities are averaged, so that the sway of a step is no error
 FALLEN_UPRIGHT = 0.5  # cosine of the tilt
 SLOW = 0.95  # of the requested real-time factor
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -33,6 +32,7 @@ class Section:
     pitch: float = 0.0
 
 
+STANDSTILL = Section("standstill", 0.0)  # before and after the course
 COURSE = (
     Section("forward", 6.0, vx=0.6),
     Section("turn", 5.0, vx=0.2, yaw_rate=0.7),
@@ -56,56 +56,45 @@ def section_at(elapsed: float) -> tuple[Section, float] | None:
     return None
 
 
-@dataclass(frozen=True)
-class Sample:
-    """Ground truth at `time` [s].
-
-    position (3,) [m], orientation (4,) x, y, z, w, velocity (3,): vx, vy [m/s] and yaw rate [rad/s] in the body frame.
-    """
-
-    time: float
-    position: Array
-    orientation: Array
-    velocity: Array
-
-
 class CourseScore:
-    """Distance, falls and tracking error, updated by samples."""
+    """Distance [m], falls and tracking errors, updated by odometry; height [m] and speed [m/s] of the trunk in it."""
 
     def __init__(self) -> None:
-        self.distance = 0.0
+        self.distance = self.height = self.speed = 0.0
         self.falls = 0
-        self._last: Sample | None = None
+        self._place: tuple[float, float] | None = None
         self._fallen = False
-        self._stride: list[Array] = []  # velocities
+        self._stride: list[tuple[float, float, float]] = []  # velocities
         self._stride_start = 0.0
         self._stride_section: Section | None = None
         self._errors: list[Array] = []
-
-    @property
-    def speed(self) -> float:
-        """Horizontal speed [m/s] in the newest sample."""
-        return math.hypot(*self._last.velocity[:2]) if self._last else 0.0
-
-    @property
-    def height(self) -> float:
-        """Height [m] of the trunk in the newest sample."""
-        return float(self._last.position[2]) if self._last else 0.0
 
     @property
     def tracking_error(self) -> Array:
         """Mean absolute error of vx, vy [m/s] and yaw rate [rad/s] (3,), averaged over a stride; NaN without any."""
         return np.mean(self._errors, axis=0) if self._errors else np.full(3, np.nan)
 
-    def update(self, sample: Sample, section: Section | None, in_section: float) -> None:
-        """Take a sample `in_section` seconds after the start of `section`, or outside the course where that is None."""
-        if self._last is not None:
-            self.distance += math.hypot(*(sample.position - self._last.position)[:2])
-        self._last = sample
-        fallen = -projected_gravity(sample.orientation)[2] < FALLEN_UPRIGHT
+    def update(self, odometry: Odometry, time: float, section: Section, in_section: float) -> None:
+        """Take the ground truth at `time` [s], `in_section` seconds after the start of `section`."""
+        pose, motion = odometry.pose.pose, odometry.twist.twist
+        place = pose.position.x, pose.position.y
+        self.distance += math.dist(place, self._place or place)
+        self._place, self.height = place, pose.position.z
+        self.speed = math.hypot(motion.linear.x, motion.linear.y)
+        attitude = pose.orientation
+        fallen = -projected_gravity([attitude.x, attitude.y, attitude.z, attitude.w])[2] < FALLEN_UPRIGHT
         self.falls += fallen and not self._fallen
         self._fallen = fallen
-        self._track(sample, section if in_section >= SETTLING_TIME else None)
+        settled = None if section is STANDSTILL or in_section < SETTLING_TIME else section
+        if settled is not self._stride_section:
+            self._stride, self._stride_section, self._stride_start = [], settled, time
+        if settled is None:
+            return
+        self._stride.append((motion.linear.x, motion.linear.y, motion.angular.z))
+        if time - self._stride_start >= STRIDE:
+            commanded = np.array([settled.vx, settled.vy, settled.yaw_rate])
+            self._errors.append(np.abs(np.mean(self._stride, axis=0) - commanded))
+            self._stride, self._stride_start = [], time
 
     def report(self, elapsed: float, health: Mapping[str, str]) -> str:
         """Return a table after `elapsed` [s], with the controller's and the simulator's figures in `health`."""
@@ -121,17 +110,6 @@ class CourseScore:
         }
         return "\n".join(f"  {name:<15}  {value}" for name, value in rows.items())
 
-    def _track(self, sample: Sample, section: Section | None) -> None:
-        if section is not self._stride_section:
-            self._stride, self._stride_section, self._stride_start = [], section, sample.time
-        if section is None:
-            return
-        self._stride.append(sample.velocity)
-        if sample.time - self._stride_start >= STRIDE:
-            commanded = np.array([section.vx, section.vy, section.yaw_rate])
-            self._errors.append(np.abs(np.mean(self._stride, axis=0) - commanded))
-            self._stride, self._stride_start = [], sample.time
-
 
 def slow_simulation(health: Mapping[str, str]) -> str | None:
     """Return a sentence where the simulation was slower than its real-time factor requests."""
@@ -140,5 +118,5 @@ def slow_simulation(health: Mapping[str, str]) -> str | None:
         return None
     return (
         f"The simulation ran at {slowest:.2f} instead of {factor:.2f} times real time at its slowest: this machine is "
-        "busy. Close other programs and try again before you judge the figures."
+        "busy. Close other programs and try again before you rely on the figures."
     )

@@ -7,28 +7,27 @@ import threading
 import time
 from dataclasses import asdict, dataclass
 
-import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
 from std_msgs.msg import String
-from std_srvs.srv import Trigger
 
 from fcnet_core.remote import Source
 from fcnet_ros.parameters import declare_fixed_parameters, parameter
 from fcnet_ros.program import run_program
-from fcnet_teleop.commands import CommandPublisher
+from fcnet_ros.topics import CMD_POSE, CMD_VEL, DIAGNOSTICS, MODE, ODOM
+from fcnet_teleop.commands import CommandPublisher, ModeClient
 from fcnet_teleop.course import (
     COURSE_DISTANCE,
     COURSE_DURATION,
+    STANDSTILL,
     CourseScore,
-    Sample,
     Section,
     section_at,
     slow_simulation,
 )
+from fcnet_teleop.remote import Command, Request
 from fcnet_teleop.terminal import StatusDisplay
 
 START_TIMEOUT = 120.0  # [s] until the robot must walk; a first start compiles
@@ -36,7 +35,6 @@ COMMAND_PERIOD = 0.05  # [s]
 REQUEST_PERIOD = 1.0  # [s] between two requests for the same
 HEALTH_TIMEOUT = 2.0  # [s] for two diagnostics of the controller
 MIN_PROGRESS = 0.7  # of the course's distance, below which the robot did not follow its commands
-STANDSTILL = Section("standstill", 0.0)
 
 
 @dataclass(frozen=True)
@@ -67,14 +65,11 @@ class DemoCourse(Node):
         self._health: dict[str, str] = {}
         self._executor = SingleThreadedExecutor()
         self._executor.add_node(self)
-        self._commands = CommandPublisher(self, Source("demo", "cmd_vel", "cmd_pose"), stamped=False)
-        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        self.create_subscription(String, f"{chosen.controller}/mode", self._set_mode, latched)
-        self.create_subscription(Odometry, "odom", self._update_score, qos_profile_sensor_data)
-        self.create_subscription(DiagnosticArray, "/diagnostics", self._update_health, 10)
-        self._mode_services = {
-            name: self.create_client(Trigger, f"{chosen.controller}/{name}") for name in ("stand_up", "walk")
-        }
+        self._commands = CommandPublisher(self, Source("demo", CMD_VEL.name, CMD_POSE.name), stamped=False)
+        self._modes = ModeClient(self, chosen.controller, bridge="", report=lambda _response: None)
+        MODE.of(chosen.controller).subscribe(self, self._set_mode)
+        ODOM.subscribe(self, self._update_score)
+        DIAGNOSTICS.subscribe(self, self._update_health)
 
     def drive(self, stop: threading.Event) -> None:
         """Stand up, walk the course, print the table. Raises DemoFailedError, or KeyboardInterrupt after `stop`."""
@@ -107,9 +102,9 @@ class DemoCourse(Node):
                     if self._mode
                     else f"no controller has published its mode for {START_TIMEOUT:g} s; start one with ros2 launch"
                 )
-            request = {"passive": "stand_up", "standing": "walk"}.get(self._mode)
-            if request and self._now() - requested > REQUEST_PERIOD and self._mode_services[request].service_is_ready():
-                self._mode_services[request].call_async(Trigger.Request())
+            request = {"passive": Request.STAND_UP, "standing": Request.WALK}.get(self._mode)
+            if request and self._now() - requested > REQUEST_PERIOD:
+                self._modes.request(request)
                 requested = self._now()
 
     def _walk(self, start: float) -> None:
@@ -141,8 +136,8 @@ class DemoCourse(Node):
             raise KeyboardInterrupt
 
     def _publish(self, section: Section) -> None:
-        self._commands.publish_velocity(asdict(section))
-        self._commands.publish_pose(asdict(section))
+        setpoint = asdict(section)
+        self._commands.publish(Command(velocity=setpoint, pose=setpoint))
 
     def _show(self, progress: str) -> None:
         section = self._section
@@ -156,14 +151,7 @@ class DemoCourse(Node):
         self._mode = message.data
 
     def _update_score(self, odometry: Odometry) -> None:
-        place, motion = odometry.pose.pose, odometry.twist.twist
-        sample = Sample(
-            time=self._now(),
-            position=np.array([place.position.x, place.position.y, place.position.z]),
-            orientation=np.array([getattr(place.orientation, axis) for axis in "xyzw"]),
-            velocity=np.array([motion.linear.x, motion.linear.y, motion.angular.z]),
-        )
-        self._score.update(sample, None if self._section is STANDSTILL else self._section, self._in_section)
+        self._score.update(odometry, self._now(), self._section, self._in_section)
 
     def _update_health(self, message: DiagnosticArray) -> None:
         namespace = self.get_namespace().strip("/")

@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from fcnet_core.robot import CommandRange
-from fcnet_teleop.remote import POSE, VELOCITY, Controls, JoyLayout, Joystick, RemoteControl, Request
+from fcnet_teleop.remote import POSE, VELOCITY, Command, Controls, JoyLayout, Joystick, RemoteControl, Request
 
 MAX_STEP = 0.1  # [s] between two messages, for which a held button changes the pose
 
 
 @dataclass(frozen=True)
-class JoyCommand:
-    """What one message commands.
+class JoyCommand(Command):
+    """What one message commands. driving: the deadman button is held. problem: why the message cannot be right."""
 
-    velocity, pose: setpoints by field; None where the message has none. driving: the deadman button is held. problem:
-    why the message cannot be right; empty where it can.
-    """
-
-    velocity: dict[str, float] | None = None
-    pose: dict[str, float] | None = None
     requests: tuple[Request, ...] = ()
     driving: bool = False
     problem: str = ""
 
 
 class JoyReader:
-    """Reads one joystick's messages; keeps what was held, so that a press counts once and a release stops once."""
+    """Reads one joystick's messages; keeps what was held, so that a press counts once and a release stops once.
+
+    silence: seconds without a message. is_released: it was released after the last message.
+    """
 
     def __init__(self, joystick: Joystick, layout: JoyLayout, ranges: dict[str, CommandRange]) -> None:
+        self.silence, self.is_released = 0.0, False
         self._joystick = joystick
         self._layout = layout
         self._ranges = ranges
@@ -53,22 +51,24 @@ class JoyReader:
         else:
             command = self._command(controls, now)
         self._stops, self._time = stops, now
+        self.silence, self.is_released = 0.0, False
         return command
 
     def release(self) -> JoyCommand:
         """Release everything, as when the joystick falls silent; a driven robot gets a velocity of zero once."""
         command = JoyCommand(velocity=self._last_velocity())
         self._driving, self._held, self._stops = False, None, frozenset()
+        self.is_released = True
         return command
 
     def _command(self, controls: Controls, now: float) -> JoyCommand:
         held = {name: chord for name, chord in self._joystick.meanings if chord <= controls.pressed}
         largest = {name for name, chord in held.items() if not any(chord < other for other in held.values())}
         new = largest - self._held if self._held is not None else set()
-        requests = tuple(Request(name) for name, _ in self._joystick.requests.items() if name in new)
-        driving = self._joystick.deadman <= controls.pressed
+        requests = tuple(Request(name) for name in self._joystick.requests if name in new)
+        driving = "deadman" in held
         pose = self._change_pose(largest, new, min(now - self._time, MAX_STEP)) if driving else None
-        velocity = self._velocity(controls) if driving else self._last_velocity()
+        velocity = self._velocity(controls, held) if driving else self._last_velocity()
         if Request.RESET in requests:
             self._pose = dict.fromkeys(POSE, 0.0)  # as the controller does
         self._driving, self._held = driving, frozenset(held)
@@ -78,20 +78,15 @@ class JoyReader:
         """Zero for a robot that has been driven so far."""
         return dict.fromkeys(VELOCITY, 0.0) if self._driving else None
 
-    def _velocity(self, controls: Controls) -> dict[str, float]:
-        fraction = self._fraction(controls.pressed)
+    def _velocity(self, controls: Controls, held: Collection[str]) -> dict[str, float]:
+        speed = self._joystick.speed
+        fraction = speed.slow if "slow" in held else speed.fast if "fast" in held else speed.normal
         velocity = {}
         for field, axis in self._joystick.velocity.items():
             value = fraction * self._shape(controls.value(axis))
             limits = self._ranges[field]
             velocity[field] = value * (limits.highest if value > 0 else -limits.lowest)
         return velocity
-
-    def _fraction(self, pressed: frozenset[str]) -> float:
-        speed = self._joystick.speed
-        if self._joystick.slow <= pressed:
-            return speed.slow
-        return speed.fast if self._joystick.fast <= pressed else speed.normal
 
     def _shape(self, value: float) -> float:
         """Leave a dead zone out and make the middle finer; -1..1 stays -1..1."""
@@ -114,15 +109,8 @@ class JoyReader:
         return dict(self._pose)
 
 
-@dataclass
-class _Device:
-    reader: JoyReader
-    silence: float = 0.0  # [s]
-    is_released: bool = False
-
-
 class Joysticks:
-    """Tells joysticks apart by the frame_id of their messages. Whose deadman button was held first drives alone.
+    """Distinguishes joysticks by the frame_id of their messages. Whose deadman button was held first drives alone.
 
     `layout` is for joysticks whose frame_id no layout has. A joystick without a message in `timeout` [s] counts as
     released. Raises ValueError for an unknown layout.
@@ -130,29 +118,26 @@ class Joysticks:
 
     def __init__(self, remote: RemoteControl, layout: str, ranges: dict[str, CommandRange], timeout: float) -> None:
         self._remote = remote
-        self._layout = remote.layout(layout).name
+        self._layout = remote.layout("", layout).name
         self._ranges = ranges
         self._timeout = timeout
-        self._devices: dict[str, _Device] = {}
+        self._readers: dict[str, JoyReader] = {}
         self._driver: str | None = None
 
     def take(self, frame_id: str, axes: Sequence[float], buttons: Sequence[int], now: float) -> JoyCommand:
         """Read a message received at time `now` [s]; only the driver's command has a velocity or a pose."""
-        device = self._devices.get(frame_id)
-        if device is None:
-            layout = self._remote.layout_of(frame_id, self._layout)
-            device = self._devices[frame_id] = _Device(JoyReader(self._remote.joystick, layout, self._ranges))
-        device.silence, device.is_released = 0.0, False
-        return self._of_driver(frame_id, device.reader.take(axes, buttons, now))
+        if frame_id not in self._readers:
+            layout = self._remote.layout(frame_id, self._layout)
+            self._readers[frame_id] = JoyReader(self._remote.joystick, layout, self._ranges)
+        return self._of_driver(frame_id, self._readers[frame_id].take(axes, buttons, now))
 
     def release_silent(self, elapsed: float) -> list[tuple[str, JoyCommand]]:
         """After `elapsed` [s] more, release joysticks that have reached the timeout: frame_ids and what follows."""
         released = []
-        for frame_id, device in self._devices.items():
-            device.silence += elapsed
-            if device.silence > self._timeout and not device.is_released:
-                device.is_released = True
-                released.append((frame_id, self._of_driver(frame_id, device.reader.release())))
+        for frame_id, reader in self._readers.items():
+            reader.silence += elapsed
+            if reader.silence > self._timeout and not reader.is_released:
+                released.append((frame_id, self._of_driver(frame_id, reader.release())))
         return released
 
     def _of_driver(self, frame_id: str, command: JoyCommand) -> JoyCommand:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -48,12 +48,15 @@ class Request(str, Enum):
     EMERGENCY_STOP = "emergency_stop"
 
 
-class _Section(Struct, frozen=True, forbid_unknown_fields=True):
-    """A section of the file; unknown entries are refused."""
+REQUESTS = [request.value for request in Request]
 
-    def items(self) -> Iterator[tuple[str, Any]]:
-        """Its entries by name."""
-        return iter(msgspec.structs.asdict(self).items())
+
+@dataclass(frozen=True)
+class Command:
+    """Setpoints by field: velocity [m/s, m/s, rad/s] and pose [m, rad, rad]; None where nothing is to be published."""
+
+    velocity: dict[str, float] | None = None
+    pose: dict[str, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -69,26 +72,25 @@ class Controls:
         return _sign(axis) * self.axes.get(axis.lstrip("-"), 0.0)
 
 
-class JoyLayout(_Section, frozen=True, forbid_unknown_fields=True):
-    """The controls of one kind of joystick, in the order of its messages."""
+class JoyLayout(Struct, frozen=True, forbid_unknown_fields=True):
+    """The controls of one kind of joystick, in the order of its messages. pressed: buttons made of axes."""
 
     axes: Annotated[tuple[LayoutAxis, ...], Meta(min_length=1)]
     buttons: Annotated[tuple[Button | Unused, ...], Meta(min_length=1)]
-    pressed: dict[Button, Axis] = {}  # buttons made of axes
+    pressed: dict[Button, Axis] = {}
     frame_id: str = ""
     name: str = ""
 
     def __post_init__(self) -> None:
-        axes = [axis.lstrip("-") for axis in self.axes]
-        repeated([axis for axis in axes if axis != "unused"], "axes has")
+        repeated([axis for axis in _unsigned(self.axes) if axis != "unused"], "axes has")
         repeated([button for button in (*self.buttons, *self.pressed) if button != "unused"], "buttons has")
-        if missing := {axis.lstrip("-") for axis in self.pressed.values()} - set(axes):
+        if missing := set(_unsigned(self.pressed.values())) - set(_unsigned(self.axes)):
             raise ValueError(f"pressed names {', '.join(sorted(missing))}, which its axes lack")
 
     @property
     def controls(self) -> frozenset[str]:
         """Names of all its buttons and axes."""
-        return frozenset((*self.buttons, *self.pressed, *(axis.lstrip("-") for axis in self.axes))) - {"unused"}
+        return frozenset((*self.buttons, *self.pressed, *_unsigned(self.axes))) - {"unused"}
 
     def read(self, axes: Sequence[float], buttons: Sequence[int]) -> Controls:
         """Read one message; what cannot be read counts as centred and not pressed, with `problem` saying why."""
@@ -100,35 +102,18 @@ class JoyLayout(_Section, frozen=True, forbid_unknown_fields=True):
         held = Controls(values, frozenset())
         pressed = {name for name, value in zip(self.buttons, buttons) if value and name != "unused"}  # noqa: B905
         pressed |= {name for name, axis in self.pressed.items() if held.value(axis) > PRESSED}
-        return Controls(values, frozenset(pressed), self._problem(axes, buttons))
-
-    def _problem(self, axes: Sequence[float], buttons: Sequence[int]) -> str:
+        problem = ""
         if len(axes) < len(self.axes) or len(buttons) < len(self.buttons):
-            return (
+            problem = (
                 f"the joystick has {len(axes)} axes and {len(buttons)} buttons, layout {self.name} needs "
                 f"{len(self.axes)} and {len(self.buttons)}; choose another layout or write one into config/remote.yaml"
             )
-        return "" if all(map(math.isfinite, axes)) else "an axis of the joystick is not a finite number"
+        elif not all(map(math.isfinite, axes)):
+            problem = "an axis of the joystick is not a finite number"
+        return Controls(values, frozenset(pressed), problem)
 
 
-class Requests(_Section, frozen=True, forbid_unknown_fields=True):
-    """Chords of the requests."""
-
-    stand_up: Chord
-    walk: Chord
-    lie_down: Chord
-    reset: Chord
-
-
-class VelocityAxes(_Section, frozen=True, forbid_unknown_fields=True):
-    """Axes of the velocity's fields."""
-
-    vx: Axis
-    vy: Axis
-    yaw_rate: Axis
-
-
-class Speed(_Section, frozen=True, forbid_unknown_fields=True):
+class Speed(Struct, frozen=True, forbid_unknown_fields=True):
     """Fractions of a robot's command ranges."""
 
     normal: Fraction
@@ -136,31 +121,29 @@ class Speed(_Section, frozen=True, forbid_unknown_fields=True):
     fast: Fraction
 
 
-class PoseChords(_Section, frozen=True, forbid_unknown_fields=True):
-    """Chords that lower and raise each field of the pose."""
+class Joystick(Struct, frozen=True, forbid_unknown_fields=True):
+    """Meanings of chords and axes. Raises ValueError where two meanings exclude each other.
 
-    height: tuple[Chord, Chord]
-    roll: tuple[Chord, Chord]
-    pitch: tuple[Chord, Chord]
-
-
-class Joystick(_Section, frozen=True, forbid_unknown_fields=True):
-    """Meanings of chords and axes. Raises ValueError where two meanings exclude each other."""
+    velocity: the axis of each field. pose: the chords that lower and raise each field.
+    """
 
     deadman: Chord
     emergency_stop: Annotated[tuple[Chord, ...], Meta(min_length=1)]
-    requests: Requests
-    velocity: VelocityAxes
+    requests: dict[str, Chord]
+    velocity: dict[str, Axis]
     dead_zone: Annotated[float, Meta(ge=0.0, le=0.5)]
     expo: Fraction
     speed: Speed
     slow: Chord
     fast: Chord
-    pose: PoseChords
+    pose: dict[str, tuple[Chord, Chord]]
     pose_speed: Fraction
     level: Chord
 
     def __post_init__(self) -> None:
+        _check_names("requests", self.requests, [name for name in REQUESTS if name != Request.EMERGENCY_STOP])
+        _check_names("velocity", self.velocity, VELOCITY)
+        _check_names("pose", self.pose, POSE)
         for (one, chord), (other, same) in combinations(self.meanings, 2):
             if chord == same:
                 raise ValueError(f"{_name(chord)} means {one} and {other}; give each a chord of its own")
@@ -181,8 +164,8 @@ class Joystick(_Section, frozen=True, forbid_unknown_fields=True):
             *self.requests.items(),
             ("slow", self.slow),
             ("fast", self.fast),
-            *((f"lower {field}", chords[0]) for field, chords in self.pose.items()),
-            *((f"raise {field}", chords[1]) for field, chords in self.pose.items()),
+            *((f"lower {field}", lower) for field, (lower, _) in self.pose.items()),
+            *((f"raise {field}", higher) for field, (_, higher) in self.pose.items()),
             ("level", self.level),
         ]
 
@@ -195,28 +178,17 @@ class KeyStep(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     size: Annotated[float, Meta(gt=0.0)]
 
 
-class KeySteps(_Section, frozen=True, forbid_unknown_fields=True):
-    """Steps of the velocity's and the pose's fields."""
-
-    vx: KeyStep
-    vy: KeyStep
-    yaw_rate: KeyStep
-    height: KeyStep
-    roll: KeyStep
-    pitch: KeyStep
-
-
-class Keyboard(_Section, frozen=True, forbid_unknown_fields=True):
+class Keyboard(Struct, frozen=True, forbid_unknown_fields=True):
     """Meanings of keys: a lower-case character, or space, escape, up, down, left, right."""
 
-    steps: KeySteps
+    steps: dict[str, KeyStep]
     halt: Keys
     level: Keys
-    requests: dict[Request, Keys]
+    requests: dict[str, Keys]
 
     def __post_init__(self) -> None:
-        if missing := [request.value for request in Request if request not in self.requests]:
-            raise ValueError(f"requests lacks {', '.join(missing)}")
+        _check_names("steps", self.steps, (*VELOCITY, *POSE))
+        _check_names("requests", self.requests, REQUESTS)
         meaning: dict[str, str] = {}
         for name, keys in self.meanings:
             for key in keys:
@@ -227,13 +199,12 @@ class Keyboard(_Section, frozen=True, forbid_unknown_fields=True):
     @property
     def meanings(self) -> list[tuple[str, tuple[str, ...]]]:
         """Every meaning with its keys."""
-        steps: dict[str, KeyStep] = msgspec.structs.asdict(self.steps)
         return [
-            *((f"lower {field}", step.lower) for field, step in steps.items()),
-            *((f"raise {field}", step.higher) for field, step in steps.items()),
+            *((f"lower {field}", step.lower) for field, step in self.steps.items()),
+            *((f"raise {field}", step.higher) for field, step in self.steps.items()),
             ("halt", self.halt),
             ("level", self.level),
-            *((request.value, keys) for request, keys in self.requests.items()),
+            *self.requests.items(),
         ]
 
 
@@ -247,7 +218,7 @@ class RemoteControl(Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         check_sources(self.sources)
-        needed = {axis.lstrip("-") for axis in msgspec.structs.astuple(self.joystick.velocity)}
+        needed = {*_unsigned(self.joystick.velocity.values())}
         needed = needed.union(*(chord for _, chord in self.joystick.meanings))
         for name in ("unitree", DEFAULT_LAYOUT):
             if name not in self.layouts:
@@ -265,21 +236,31 @@ class RemoteControl(Struct, frozen=True, forbid_unknown_fields=True):
                 return source
         raise ValueError(f"the remote control file lists no source {name}; add it to `sources`")
 
-    def layout(self, name: str) -> JoyLayout:
-        """The layout of that name. Raises ValueError where there is none."""
-        if name not in self.layouts:
-            raise ValueError(f"there is no joystick layout {name!r}; known are {', '.join(self.layouts)}")
-        return self.layouts[name]
+    def layout(self, frame_id: str, otherwise: str = DEFAULT_LAYOUT) -> JoyLayout:
+        """The layout of the device whose messages have that frame_id; where no layout has it, the one of that name.
 
-    def layout_of(self, frame_id: str, otherwise: str = DEFAULT_LAYOUT) -> JoyLayout:
-        """The layout of the device whose messages have that frame_id; `otherwise` if no layout has it."""
-        same = (layout for layout in self.layouts.values() if layout.frame_id and layout.frame_id == frame_id)
-        return next(same, self.layout(otherwise))
+        Raises ValueError where there is none of that name, either.
+        """
+        for layout in self.layouts.values():
+            if layout.frame_id and layout.frame_id == frame_id:
+                return layout
+        if otherwise not in self.layouts:
+            raise ValueError(f"there is no joystick layout {otherwise!r}; known are {', '.join(self.layouts)}")
+        return self.layouts[otherwise]
 
 
 def load_remote_control(path: str | Path = REMOTE_FILE) -> RemoteControl:
     """Read the file at `path`, by default the suite's own. Raises FcnetError with one sentence."""
     return read_settings(path, RemoteControl, "remote control file")
+
+
+def _check_names(entry: str, given: Collection[str], wanted: Sequence[str]) -> None:
+    if odd := sorted(set(given) ^ set(wanted)):
+        raise ValueError(f"{entry} must be given for {', '.join(wanted)}, and for nothing else; see {odd[0]}")
+
+
+def _unsigned(axes: Iterable[str]) -> list[str]:
+    return [axis.lstrip("-") for axis in axes]
 
 
 def _sign(axis: str) -> float:

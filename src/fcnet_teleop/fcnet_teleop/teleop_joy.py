@@ -7,15 +7,14 @@ import threading
 import time
 from dataclasses import dataclass
 
-from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import Joy
 
 from fcnet_core.robot import load_robot
 from fcnet_ros.parameters import declare_fixed_parameters, parameter
 from fcnet_ros.program import run_program, spin
-from fcnet_teleop.commands import CommandPublisher, ModeClient, TeleopParameters
+from fcnet_ros.topics import JOY
+from fcnet_teleop.commands import CommandPublisher, ModeClient, TeleopParameters, steady_timer
 from fcnet_teleop.joystick import JoyCommand, Joysticks
 from fcnet_teleop.remote import DEFAULT_LAYOUT, load_remote_control
 
@@ -23,8 +22,6 @@ SOURCE = "joystick"
 AUTO = "auto"
 CHECK_PERIOD = 0.05  # [s] between two checks of joy_timeout
 WARNING_PERIOD = 2.0  # [s] between two warnings about the same
-# Best effort accepts every kind of publisher; the depth keeps a press that is released at once.
-JOY_QUALITY = QoSProfile(depth=20, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 
 @dataclass(frozen=True)
@@ -49,10 +46,9 @@ class TeleopJoy(Node):
         self._joysticks = Joysticks(remote, layout, load_robot(chosen.robot).commands, self._timeout)
         self._commands = CommandPublisher(self, remote.source(SOURCE), chosen.use_stamped_cmd_vel)
         self._modes = ModeClient(self, chosen.controller, chosen.bridge, self.get_logger().info)
-        self.create_subscription(Joy, "joy", self._take, JOY_QUALITY)
+        JOY.subscribe(self, self._take)
         self._checked = time.monotonic()
-        steady = Clock(clock_type=ClockType.STEADY_TIME)  # goes on where simulated time stands still
-        self.create_timer(CHECK_PERIOD, self._check_timeout, clock=steady)
+        steady_timer(self, CHECK_PERIOD, self._check_timeout)
 
     def release(self) -> None:
         """Release every joystick: a robot that is being driven gets a velocity of zero."""
@@ -87,10 +83,7 @@ class TeleopJoy(Node):
         for request in command.requests:
             self.get_logger().info(f"{request.value} requested by joystick")
             self._modes.request(request)
-        if command.velocity is not None:
-            self._commands.publish_velocity(command.velocity)
-        if command.pose is not None:
-            self._commands.publish_pose(command.pose)
+        self._commands.publish(command)
 
 
 def main() -> int:

@@ -10,20 +10,101 @@ from collections.abc import Callable
 
 import rclpy
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import String
 
-from fcnet_core.robot import load_robot
+from fcnet_core.robot import CommandRange, load_robot
 from fcnet_ros.parameters import declare_fixed_parameters
 from fcnet_ros.program import SIGNALS, refused, run_program
+from fcnet_ros.topics import MODE
 from fcnet_teleop.commands import CommandPublisher, ModeClient, TeleopParameters
-from fcnet_teleop.keyboard import KeyboardCommand, describe
-from fcnet_teleop.remote import load_remote_control
+from fcnet_teleop.remote import POSE, REQUESTS, VELOCITY, Command, Keyboard, Request, load_remote_control
 from fcnet_teleop.terminal import StatusDisplay, open_keyboard
 
 NAME = "teleop_keyboard"
 SOURCE = "keyboard"
 PUBLISH_PERIOD = 0.1  # [s]
+LINGER = 1.0  # [s] for which a velocity of zero is still published
+FIELDS = {  # name and unit
+    "vx": ("forward", "m/s"),
+    "vy": ("left", "m/s"),
+    "yaw_rate": ("turn left", "rad/s"),
+    "height": ("body higher", "m"),
+    "roll": ("lean right", "rad"),
+    "pitch": ("nose down", "rad"),
+}
+
+
+class KeyboardCommand:
+    """The command built up by key presses, within a robot's command ranges.
+
+    A velocity is published from a press that changes the command until it has been zero for a while, so that a
+    keyboard that nobody touches leaves the robot to other sources; a pose for a while after it has changed.
+    """
+
+    def __init__(self, keys: Keyboard, ranges: dict[str, CommandRange]) -> None:
+        self._ranges = ranges
+        self._meanings = {key: meaning for meaning, names in keys.meanings for key in names}
+        self._sizes = {field: step.size for field, step in keys.steps.items()}
+        self._pressed = self._posed = float("-inf")
+        self.setpoint = dict.fromkeys((*VELOCITY, *POSE), 0.0)
+
+    def press(self, key: str, now: float) -> Request | None:
+        """Take a key, named as in the remote control file, at time `now` [s]; return its request."""
+        meaning = self._meanings.get(key, "")
+        way, _, field = meaning.partition(" ")
+        if field:
+            self._add(field, self._sizes[field] if way == "raise" else -self._sizes[field])
+        elif meaning == "halt":
+            self._clear(VELOCITY)
+        elif meaning == "level":
+            self._clear(POSE)
+        if field or meaning in ("halt", "level"):
+            self._pressed = now
+        if field in POSE or meaning == "level":
+            self._posed = now
+        if meaning not in REQUESTS:
+            return None
+        if meaning != Request.WALK:
+            self._clear(VELOCITY)
+        if meaning == Request.RESET:
+            self._clear(POSE)  # as the controller does
+        return Request(meaning)
+
+    def command(self, now: float) -> Command:
+        """What to publish at time `now` [s]."""
+        if any(self.setpoint[field] for field in VELOCITY):
+            self._pressed = now
+        velocity, pose = ({field: self.setpoint[field] for field in fields} for fields in (VELOCITY, POSE))
+        return Command(
+            velocity if now - self._pressed <= LINGER else None, pose if now - self._posed <= LINGER else None
+        )
+
+    def __str__(self) -> str:
+        vx, vy, yaw_rate, height, roll, pitch = self.setpoint.values()
+        return (
+            f"{vx:+.2f} {vy:+.2f} m/s {yaw_rate:+.2f} rad/s  "
+            f"height {height:+.2f} m  roll {roll:+.2f} pitch {pitch:+.2f} rad"
+        )
+
+    def _clear(self, fields: tuple[str, ...]) -> None:
+        self.setpoint.update(dict.fromkeys(fields, 0.0))
+
+    def _add(self, field: str, step: float) -> None:
+        limits = self._ranges[field]
+        self.setpoint[field] = min(max(round(self.setpoint[field] + step, 6), limits.lowest), limits.highest)
+
+
+def describe(keys: Keyboard) -> str:
+    """Return what every key does, a line each."""
+    lines = []
+    for field, step in keys.steps.items():
+        name, unit = FIELDS[field]
+        lines.append((" ".join((*step.higher, "/", *step.lower)), f"{name} / back by {step.size:g} {unit}"))
+    lines += [(" ".join(keys.halt), "no velocity"), (" ".join(keys.level), "level, nominal height")]
+    for request, names in keys.requests.items():
+        words = request.replace("_", " ")
+        lines.append((" ".join(names), words.upper() if request == Request.EMERGENCY_STOP else words))
+    return "\n".join(f"  {left:<24}{right}" for left, right in [*lines, ("Ctrl-C", "quit")])
 
 
 class TeleopKeyboard(Node):
@@ -39,8 +120,7 @@ class TeleopKeyboard(Node):
         self._display = StatusDisplay()
         self._publisher = CommandPublisher(self, remote.source(SOURCE), chosen.use_stamped_cmd_vel)
         self._modes = ModeClient(self, chosen.controller, chosen.bridge, self._display.print)
-        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        self.create_subscription(String, f"{chosen.controller}/mode", self._set_mode, latched)
+        MODE.of(chosen.controller).subscribe(self, self._set_mode)
 
     def drive(self, keys: Callable[[float], list[str]], stop: threading.Event) -> None:
         """Read keys and publish at 10 Hz until `stop` is set; a robot being driven gets a velocity of zero then."""
@@ -54,18 +134,11 @@ class TeleopKeyboard(Node):
                 rclpy.spin_once(self, timeout_sec=0.0)
                 if time.monotonic() >= due:
                     due += PUBLISH_PERIOD
-                    self._publish()
+                    self._publisher.publish(self._command.command(time.monotonic()))
                 self._display.show(f"{self._mode:<13}  {self._command}")
         finally:
-            if self._command.has_velocity(time.monotonic()):
+            if self._command.command(time.monotonic()).velocity is not None:
                 self._publisher.stop()
-
-    def _publish(self) -> None:
-        """Publish nothing where no key has been pressed for a while."""
-        if self._command.has_velocity(time.monotonic()):
-            self._publisher.publish_velocity(self._command.setpoint)
-        if self._command.has_pose(time.monotonic()):
-            self._publisher.publish_pose(self._command.setpoint)
 
     def _set_mode(self, message: String) -> None:
         self._mode = message.data

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 KEY = re.compile("\x1b\\[[0-9;]*[A-Za-z~]|.", re.DOTALL)
+NAMES = {" ": "space", "\x1b": "escape", "\x1b[A": "up", "\x1b[B": "down", "\x1b[C": "right", "\x1b[D": "left"}
 PLAIN_PERIOD = 1.0  # [s] between two lines where there is no terminal
 LIVE_PERIOD = 0.1  # [s]
 DEFAULT_WIDTH = 80
@@ -23,8 +24,8 @@ CLEAR_LINE = "\r\x1b[2K"
 def open_keyboard() -> Iterator[Callable[[float], list[str]]]:
     """Within this context keys come without Enter and without echo.
 
-    The function that it gives returns the keys pressed within a time [s]: characters, or whole escape sequences such
-    as an arrow's. Raises OSError where standard input is no terminal.
+    The function that it gives returns the keys pressed within a time [s], named as in config/remote.yaml: lower-case
+    characters and NAMES. Raises OSError where standard input is no terminal.
     """
     if not sys.stdin.isatty():
         raise OSError("standard input is no terminal; run it by itself in a terminal, not in a launch file")
@@ -32,7 +33,8 @@ def open_keyboard() -> Iterator[Callable[[float], list[str]]]:
 
     def keys(timeout: float) -> list[str]:
         ready, _, _ = select.select([file], [], [], timeout)
-        return KEY.findall(os.read(file, 64).decode(errors="ignore")) if ready else []
+        pressed = KEY.findall(os.read(file, 64).decode(errors="ignore")) if ready else []
+        return [NAMES.get(key, key.lower()) for key in pressed]
 
     before = termios.tcgetattr(file)
     tty.setcbreak(file)
@@ -49,7 +51,12 @@ class StatusDisplay:
     """
 
     def __init__(self, terminal: str = "") -> None:
-        self._terminal = _open_terminal(terminal)
+        self._terminal: int | None = None  # file descriptor, where there is a terminal
+        if terminal:
+            with suppress(OSError):
+                self._terminal = os.open(terminal, os.O_WRONLY | os.O_NOCTTY)
+        elif sys.stdout.isatty():
+            self._terminal = sys.stdout.fileno()
         self._shown_at = float("-inf")
 
     def show(self, status: str) -> None:
@@ -70,12 +77,3 @@ class StatusDisplay:
         if self._terminal is not None:
             os.write(self._terminal, CLEAR_LINE.encode())
         print(text, flush=True)
-
-
-def _open_terminal(path: str) -> int | None:
-    """File descriptor of the terminal, if there is one."""
-    if not path:
-        return sys.stdout.fileno() if sys.stdout.isatty() else None
-    with suppress(OSError):
-        return os.open(path, os.O_WRONLY | os.O_NOCTTY)
-    return None

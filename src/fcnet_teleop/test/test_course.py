@@ -6,25 +6,30 @@ import math
 
 import numpy as np
 import pytest
+from geometry_msgs.msg import Quaternion
+from nav_msgs.msg import Odometry
 
 from fcnet_core.robot import load_robot
 from fcnet_teleop.course import (
     COURSE,
     COURSE_DURATION,
+    STANDSTILL,
     CourseScore,
-    Sample,
     Section,
     section_at,
     slow_simulation,
 )
 
-UPRIGHT = np.array([0.0, 0.0, 0.0, 1.0])
-ON_ITS_SIDE = np.array([math.sin(math.pi / 4), 0.0, 0.0, math.cos(math.pi / 4)])
+UPRIGHT = Quaternion(w=1.0)
+ON_ITS_SIDE = Quaternion(x=math.sin(math.pi / 4), w=math.cos(math.pi / 4))
 FORWARD = Section("forward", 10.0, vx=0.5)
 
 
-def _sample(time, x=0.0, orientation=UPRIGHT, velocity=(0.0, 0.0, 0.0)):
-    return Sample(time, np.array([x, 0.0, 0.3]), orientation, np.array(velocity))
+def odometry(x=0.0, orientation=UPRIGHT, vx=0.0, yaw_rate=0.0):
+    message = Odometry()
+    message.pose.pose.position.x, message.pose.pose.orientation = x, orientation
+    message.twist.twist.linear.x, message.twist.twist.angular.z = vx, yaw_rate
+    return message
 
 
 @pytest.mark.parametrize("robot", ["aliengo", "a1"])
@@ -45,30 +50,30 @@ def test_sections_follow_one_another_and_then_the_course_ends():
 def test_distance_is_the_length_of_the_way():
     score = CourseScore()
     for time, x in enumerate((0.0, 1.0, 0.0)):
-        score.update(_sample(time, x), FORWARD, float(time))
+        score.update(odometry(x), float(time), FORWARD, float(time))
     assert score.distance == pytest.approx(2.0)
 
 
 def test_sway_within_a_stride_is_no_tracking_error_but_a_bias_is():
     score = CourseScore()
     for tick in range(1000):
-        velocity = (0.45 + 0.2 * math.sin(2 * math.pi * tick / 50), 0.0, 0.1)
-        score.update(_sample(0.01 * tick, velocity=velocity), FORWARD, 0.01 * tick)
+        vx = 0.45 + 0.2 * math.sin(2 * math.pi * tick / 50)
+        score.update(odometry(vx=vx, yaw_rate=0.1), 0.01 * tick, FORWARD, 0.01 * tick)
     np.testing.assert_allclose(score.tracking_error, [0.05, 0.0, 0.1], atol=0.01)
 
 
 def test_errors_do_not_count_while_a_new_command_settles_or_outside_the_course():
     score = CourseScore()
     for tick in range(100):
-        score.update(_sample(0.01 * tick), FORWARD, 0.01 * tick)
-        score.update(_sample(0.01 * tick), None, 0.0)
+        score.update(odometry(), 0.01 * tick, FORWARD, 0.01 * tick)
+        score.update(odometry(), 0.01 * tick, STANDSTILL, 0.0)
     assert np.isnan(score.tracking_error).all()
 
 
 def test_a_fall_counts_once_until_the_robot_is_up_again():
     score = CourseScore()
     for time, orientation in enumerate((UPRIGHT, ON_ITS_SIDE, ON_ITS_SIDE, UPRIGHT, ON_ITS_SIDE)):
-        score.update(_sample(time, orientation=orientation), FORWARD, float(time))
+        score.update(odometry(orientation=orientation), float(time), FORWARD, float(time))
     assert score.falls == 2
 
 

@@ -84,7 +84,7 @@ def test_a_request_button_held_from_the_beginning_requests_nothing(remote):
 
 
 @pytest.mark.parametrize("held", [[], ["L1"], ["L1", "A"], ["L2"], list(UNITREE_BUTTONS)])
-def test_the_emergency_stop_needs_nothing_and_minds_nothing_even_in_the_first_message(remote, held):
+def test_the_emergency_stop_needs_no_other_button_and_counts_even_in_the_first_message(remote, held):
     command = remote.hold(*held, "B", ly=1.0)
     assert command.requests == (Request.EMERGENCY_STOP,)
     assert not command.driving
@@ -102,7 +102,7 @@ def test_the_emergency_stop_also_stops_the_velocity(remote):
 @pytest.mark.parametrize(
     ("axes", "buttons"), [([], []), ([0.0] * 4, [1] * 8 + [0] * 8), ([math.nan] * 5, [0, 1] + [0] * 14)]
 )
-def test_a_message_that_cannot_be_right_counts_as_released_and_is_told(remote, axes, buttons):
+def test_a_message_that_cannot_be_right_counts_as_released_and_is_reported(remote, axes, buttons):
     remote.hold("L1", ly=1.0)
     command = remote.reader.take(axes, buttons, remote.now)
     assert command.problem
@@ -111,7 +111,7 @@ def test_a_message_that_cannot_be_right_counts_as_released_and_is_told(remote, a
     assert remote.reader.take(axes, buttons, remote.now).velocity is None
 
 
-def test_an_emergency_stop_is_heard_in_a_message_that_cannot_be_right(remote):
+def test_an_emergency_stop_counts_in_a_message_that_cannot_be_right(remote):
     buttons = [name == "B" for name in UNITREE_BUTTONS]
     command = remote.reader.take([math.nan], buttons, remote.now)
     assert command.requests == (Request.EMERGENCY_STOP,)

@@ -61,7 +61,7 @@ def test_a_joystick_that_falls_silent_is_released_once_and_the_other_may_drive(p
     assert [name for name, _ in pair.joysticks.release_silent(0.6)] == [UNITREE]
 
 
-def test_a_joystick_that_speaks_again_drives_again(pair):
+def test_a_joystick_that_publishes_again_drives_again(pair):
     pair.pad("L1", ly=1.0)
     pair.joysticks.release_silent(0.6)
     assert pair.pad("L1", ly=1.0).velocity["vx"] > 0.5

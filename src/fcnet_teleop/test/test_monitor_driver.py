@@ -35,27 +35,27 @@ def page(driver):
 
 
 def forward(driver, now):
-    velocity = driver.velocity(now)
+    velocity = driver.command(now).velocity
     return None if velocity is None else velocity["vx"]
 
 
 def test_nothing_is_published_before_a_page_drives(driver, page):
-    assert driver.velocity(0.0) is None
+    assert driver.command(0.0).velocity is None
     page.sends(ZERO, 0.0)
-    assert driver.velocity(0.1) is None
-    assert driver.pose(0.1) is None
+    assert driver.command(0.1).velocity is None
+    assert driver.command(0.1).pose is None
 
 
 def test_a_page_that_has_sent_zero_drives_within_the_robots_ranges(driver, page, robot):
     page.sends(ZERO, 0.0)
     assert page.sends((99.0, -99.0, 0.1), 0.1) == ""
     ranges = robot.commands
-    assert driver.velocity(0.2) == {"vx": ranges["vx"].highest, "vy": ranges["vy"].lowest, "yaw_rate": 0.1}
+    assert driver.command(0.2).velocity == {"vx": ranges["vx"].highest, "vy": ranges["vy"].lowest, "yaw_rate": 0.1}
 
 
 def test_a_page_that_comes_with_a_velocity_has_to_let_go_first(driver, page):
     assert "let go" in page.sends(AHEAD, 0.0)
-    assert driver.velocity(0.0) is None
+    assert driver.command(0.0).velocity is None
 
 
 def test_letting_go_gives_zero_for_a_while_and_then_silence(driver, page):
@@ -63,7 +63,7 @@ def test_letting_go_gives_zero_for_a_while_and_then_silence(driver, page):
     page.sends(AHEAD, 0.1)
     page.sends(ZERO, 0.2)
     assert forward(driver, 0.3) == 0.0
-    assert driver.velocity(0.2 + LINGER + 0.1) is None
+    assert driver.command(0.2 + LINGER + 0.1).velocity is None
     assert page.sends(AHEAD, 5.0) == ""
     assert forward(driver, 5.1) == 0.5
 
@@ -126,9 +126,9 @@ def test_a_change_of_mode_takes_the_velocity_back_from_all(driver, page):
 
 def test_a_pose_is_published_for_a_while_and_stays_within_the_ranges(driver, page, robot):
     page.sends(ZERO, 0.0, pose=(-9.0, 0.1, 0.0))
-    assert driver.pose(0.1) == {"height": robot.commands["height"].lowest, "roll": 0.1, "pitch": 0.0}
-    assert driver.velocity(0.1) is None
-    assert driver.pose(LINGER + 0.1) is None
+    assert driver.command(0.1).pose == {"height": robot.commands["height"].lowest, "roll": 0.1, "pitch": 0.0}
+    assert driver.command(0.1).velocity is None
+    assert driver.command(LINGER + 0.1).pose is None
 
 
 def test_pages_without_number_do_not_fill_the_memory(driver):

@@ -1,4 +1,4 @@
-"""The monitor's server as a browser, and as somebody hostile, meets it; without ROS."""
+"""The monitor's server as a browser and an attacker use it; without ROS."""
 
 import http.client
 import json
@@ -126,7 +126,7 @@ def test_a_stop_arrives_although_its_sender_does_not_wait_for_the_response(serve
     ],
 )
 @pytest.mark.parametrize("path", ["/stop", "/command", "/request/walk"])
-def test_a_page_of_somebody_else_cannot_reach_the_robot(served, headers, path):
+def test_another_sites_page_cannot_reach_the_robot(served, headers, path):
     status, _, content = served.send("POST", path, json.dumps(COMMAND), **headers)
     assert status == 403
     assert json.loads(content)["message"]

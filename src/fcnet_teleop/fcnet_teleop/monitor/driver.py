@@ -6,10 +6,9 @@ import threading
 from typing import Annotated
 
 import msgspec
-import numpy as np
 
 from fcnet_core.robot import CommandRange
-from fcnet_teleop.remote import POSE, VELOCITY
+from fcnet_teleop.remote import POSE, VELOCITY, Command
 
 COMMAND_TIMEOUT = 0.5  # [s] without a command after which a page no longer drives
 SNAPSHOT_TIMEOUT = 0.5  # [s] age of the snapshot that a person sees, up to which a page may drive
@@ -18,6 +17,7 @@ MAX_NUMBER = 1e9  # of a command
 MAX_PAGES = 32  # that are remembered
 NEVER = float("-inf")
 ZERO = (0.0, 0.0, 0.0)
+STANDSTILL = dict.fromkeys(VELOCITY, 0.0)
 
 Number = Annotated[float, msgspec.Meta(gt=-MAX_NUMBER, lt=MAX_NUMBER)]
 Triple = tuple[Number, Number, Number]
@@ -51,7 +51,7 @@ class PageDriver:
         self._numbers: dict[str, int] = {}  # of the last command of every page, oldest page first
         self._ready: set[str] = set()  # pages that may drive
         self._driver = ""
-        self._velocity = self._pose = ZERO
+        self._velocity, self._pose = STANDSTILL, dict.fromkeys(POSE, 0.0)
         self._commanded = self._moved = self._posed = NEVER
 
     def update(self, command: PageCommand, now: float) -> str:
@@ -76,18 +76,12 @@ class PageDriver:
             self._stop(now)
             self._ready.clear()
 
-    def velocity(self, now: float) -> dict[str, float] | None:
-        """Return the velocity to publish at time `now`; None while no page drives."""
+    def command(self, now: float) -> Command:
+        """Return what to publish at time `now`: a velocity while a page drives, a pose for a while after it."""
         with self._lock:
             self._check_timeout(now)
-            if not self._driver and now - self._moved > LINGER:
-                return None
-            return dict(zip(VELOCITY, self._velocity, strict=True))
-
-    def pose(self, now: float) -> dict[str, float] | None:
-        """Return the pose to publish at time `now`; None while none has been sent for a while."""
-        with self._lock:
-            return dict(zip(POSE, self._pose, strict=True)) if now - self._posed <= LINGER else None
+            moves = bool(self._driver) or now - self._moved <= LINGER
+            return Command(self._velocity if moves else None, self._pose if now - self._posed <= LINGER else None)
 
     def _drive(self, command: PageCommand, now: float) -> str:
         if self._driver and self._driver != command.page:
@@ -107,17 +101,19 @@ class PageDriver:
 
     def _stop(self, now: float) -> None:
         if self._driver:
-            self._driver, self._velocity, self._moved = "", ZERO, now
+            self._driver, self._velocity, self._moved = "", STANDSTILL, now
 
     def _check_timeout(self, now: float) -> None:
         if self._driver and now - self._commanded > COMMAND_TIMEOUT:
             self._ready.discard(self._driver)
             self._stop(now)
 
-    def _clip(self, fields: tuple[str, ...], values: tuple[float, float, float]) -> tuple[float, float, float]:
-        ranges = [self._ranges[field] for field in fields]
-        first, second, third = np.clip(values, [r.lowest for r in ranges], [r.highest for r in ranges]).tolist()
-        return first, second, third
+    def _clip(self, fields: tuple[str, ...], values: Triple) -> dict[str, float]:
+        limits = {field: self._ranges[field] for field in fields}
+        return {
+            field: min(max(value, limits[field].lowest), limits[field].highest)
+            for field, value in zip(fields, values, strict=True)
+        }
 
     def _remember(self, command: PageCommand) -> None:
         self._numbers.pop(command.page, None)

@@ -7,20 +7,17 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
-from typing import Any
 
-from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 
 from fcnet_core.robot import load_robot
 from fcnet_ros.parameters import declare_fixed_parameters, parameter
 from fcnet_ros.program import run_program, spin
-from fcnet_teleop.commands import CommandPublisher, ModeClient, TeleopParameters
+from fcnet_teleop.commands import CommandPublisher, ModeClient, TeleopParameters, steady_timer
 from fcnet_teleop.monitor.driver import PageDriver
-from fcnet_teleop.monitor.robot_view import RobotView, robot_facts
 from fcnet_teleop.monitor.server import Controls, MonitorServer, is_loopback
-from fcnet_teleop.monitor.status import RobotStatus
-from fcnet_teleop.remote import RemoteControl, Request, load_remote_control
+from fcnet_teleop.monitor.view import RobotStatus, RobotView, page_facts
+from fcnet_teleop.remote import Request, load_remote_control
 
 SOURCE = "monitor"
 STATUS_PERIOD = 0.2  # [s]
@@ -52,23 +49,28 @@ class Monitor(Node):
         self._view = RobotView(self, robot, chosen.controller, remote, chosen.use_stamped_cmd_vel)
         self._requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
         self._requested = self.create_guard_condition(self._forward_requests)
-        steady = Clock(clock_type=ClockType.STEADY_TIME)  # goes on where simulated time stands still
         controls = None
         if not chosen.watch_only:
             self._commands = CommandPublisher(self, remote.source(SOURCE), chosen.use_stamped_cmd_vel)
             self._modes = ModeClient(self, chosen.controller, chosen.bridge, self._status.add_response)
-            self.create_timer(COMMAND_PERIOD, self._publish_command, clock=steady)
+            steady_timer(self, COMMAND_PERIOD, self._publish_command)
             controls = Controls(lambda command: self._driver.update(command, time.monotonic()), self._request)
-        facts = {**robot_facts(robot), **_key_facts(remote), "watch_only": chosen.watch_only}
-        self._server = _serve(chosen, facts, controls)
-        self.create_timer(1 / chosen.frame_rate, self._send_snapshot, clock=steady)
-        self.create_timer(STATUS_PERIOD, self._send_status, clock=steady)
+        facts = {**page_facts(robot, remote), "watch_only": chosen.watch_only}
+        try:
+            self._server = MonitorServer(chosen.host, chosen.port, facts, controls)
+        except (OSError, UnicodeError) as error:
+            raise ValueError(
+                f"cannot listen at {chosen.host} port {chosen.port} ({error}); stop the other monitor, or choose "
+                "another port, or an address of this computer as host"
+            ) from error
+        steady_timer(self, 1 / chosen.frame_rate, self._send_snapshot)
+        steady_timer(self, STATUS_PERIOD, self._send_status)
         self._log_address(chosen)
 
     def close(self) -> None:
         """End the server; a robot that is being driven gets a velocity of zero."""
         self._server.close()
-        if self._driver.velocity(time.monotonic()) is not None:
+        if self._driver.command(time.monotonic()).velocity is not None:
             self._commands.stop()
 
     def _release(self) -> None:
@@ -88,11 +90,7 @@ class Monitor(Node):
             self._modes.request(request)
 
     def _publish_command(self) -> None:
-        now = time.monotonic()
-        if (velocity := self._driver.velocity(now)) is not None:
-            self._commands.publish_velocity(velocity)
-        if (pose := self._driver.pose(now)) is not None:
-            self._commands.publish_pose(pose)
+        self._commands.publish(self._driver.command(time.monotonic()))
 
     def _send_snapshot(self) -> None:
         if self._server.watchers:
@@ -109,26 +107,6 @@ class Monitor(Node):
                 f"host is {chosen.host}: everybody who can reach this computer can move the robot, there is no "
                 "password; use a network of your own, or host 127.0.0.1 and an ssh tunnel"
             )
-
-
-def _key_facts(remote: RemoteControl) -> dict[str, Any]:
-    keys = remote.keyboard
-    return {
-        "steps": {field: [step.lower, step.higher, step.size] for field, step in keys.steps.items()},
-        "halt": keys.halt,
-        "level": keys.level,
-        "requests": {request.value: names for request, names in keys.requests.items()},
-    }
-
-
-def _serve(chosen: MonitorParameters, facts: dict[str, Any], controls: Controls | None) -> MonitorServer:
-    try:
-        return MonitorServer(chosen.host, chosen.port, facts, controls)
-    except (OSError, UnicodeError) as error:
-        raise ValueError(
-            f"cannot listen at {chosen.host} port {chosen.port} ({error}); stop the other monitor, or choose another "
-            "port, or an address of this computer as host"
-        ) from error
 
 
 def main() -> int:

@@ -200,7 +200,7 @@ class MonitorServer:
 def reason_to_refuse(headers: Mapping[str, str]) -> str:
     """Return one sentence why a request with these headers is refused, or nothing.
 
-    A page of somebody else that is open in the same browser must not move the robot. Host must be an address, localhost
+    Another site's page that is open in the same browser must not move the robot. Host must be an address, localhost
     or this computer's name: a foreign name that was made to lead here (DNS rebinding) is none of them. Origin, which
     browsers send with whatever could have an effect, must be that of our page. Other programs send none.
     """

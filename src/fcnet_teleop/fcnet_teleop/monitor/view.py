@@ -1,33 +1,41 @@
-"""What a page draws: the robot's shape, joints, targets and commands, received and sent as snapshots."""
+"""What a page shows of a robot: shape, joints, targets and commands as snapshots; mode, faults and health as status."""
 
 from __future__ import annotations
 
 import math
 import time
+from collections import deque
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from geometry_msgs.msg import Pose, Twist, TwistStamped
+from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import Pose, Quaternion, Twist, TwistStamped
 from nav_msgs.msg import Odometry
 from rclpy.node import Node
-from std_msgs.msg import Float64MultiArray
+from std_msgs.msg import Float64MultiArray, String
 from trajectory_msgs.msg import JointTrajectory
 
+from fcnet_core.arrays import Array
 from fcnet_core.command import CommandArbiter, CommandSource
 from fcnet_core.limiter import DAMP, RefusedCommandError, joint_command
 from fcnet_core.observation import SCALARS, SIZE
 from fcnet_core.robot import JOINT_NAMES, LEGS, Robot, leg_points, standing_height
 from fcnet_core.rotation import matrix_from_xyzw
 from fcnet_ros.messages import NEVER, NewestMessage, StateBuffer, StateReceiver
-from fcnet_ros.topics import CMD_POSE, CMD_VEL, JOINT_TRAJECTORY, ODOM, POLICY_STEP
+from fcnet_ros.topics import CMD_POSE, CMD_VEL, DIAGNOSTICS, JOINT_TRAJECTORY, MODE, ODOM, POLICY_STEP, ROBOT_FAULT
 from fcnet_teleop.remote import POSE, VELOCITY, RemoteControl
 
 TIMEOUT = 0.5  # [s] for which commands, targets and odometry count
-STEP_SETPOINT = slice(len(SCALARS), len(SCALARS) + len(VELOCITY) + len(POSE))  # in ~/policy_step
-
-Array = npt.NDArray[np.float64]
+SETPOINT_SIZE = len(VELOCITY) + len(POSE)
+STEP_SETPOINT = slice(len(SCALARS), len(SCALARS) + SETPOINT_SIZE)  # in ~/policy_step
+OUTDATED = 3.0  # [s] after which a status that is published every second no longer holds
+REMOVED = 60.0  # [s] after which it is no longer shown
+MAX_RESPONSES = 8
+FAULT = "fault"  # a mode of the controller
+LEVELS = ("ok", "warning", "error", "stale")
 
 
 class RobotView:
@@ -39,9 +47,9 @@ class RobotView:
     def __init__(self, node: Node, robot: Robot, controller: str, remote: RemoteControl, stamped: bool) -> None:
         self._robot = robot
         self._state, self._commands = StateBuffer(TIMEOUT), CommandArbiter(TIMEOUT)
-        self._place: tuple[Array, Array] | None = None  # position (3,) [m], orientation (4,) x, y, z, w
+        self._position, self._orientation = np.zeros(3), np.zeros(4)  # of odometry [m], x, y, z, w
         self._measured = (0.0, 0.0, 0.0)  # velocity: forward, left [m/s], yaw rate [rad/s] in the trunk's frame
-        self._target, self._setpoint = DAMP, np.zeros(len(VELOCITY) + len(POSE))
+        self._target, self._setpoint = DAMP, np.zeros(SETPOINT_SIZE)
         self._odometry_time = self._target_time = self._setpoint_time = NEVER  # of reception
         self._states = StateReceiver(node, self._state)
         self._messages = [
@@ -49,11 +57,11 @@ class RobotView:
             NewestMessage(node, JOINT_TRAJECTORY, self._store_target),
             NewestMessage(node, POLICY_STEP.of(controller), self._store_step),
         ]
-        kind, store = (TwistStamped, _store_stamped) if stamped else (Twist, _store_velocity)
+        kind = TwistStamped if stamped else Twist
         for topics in remote.sources:
             source = self._commands.add_source(topics.name)
             velocity, pose = CMD_VEL.named(topics.velocity, kind), CMD_POSE.named(topics.pose)
-            self._messages.append(NewestMessage(node, velocity, partial(store, source)))
+            self._messages.append(NewestMessage(node, velocity, partial(_store_velocity, source)))
             self._messages.append(NewestMessage(node, pose, partial(_store_pose, source)))
 
     def snapshot(self) -> dict[str, Any]:
@@ -61,41 +69,37 @@ class RobotView:
 
         t: monotonic time [s]. Points and places in metres, angles in radians, ages in seconds. trunk: x, y, z and the
         rotation's 9 numbers, row by row; legs: 4 legs of 4 points in the trunk's frame; ghost: the same for the
-        targets; each null where there is none.
+        targets; each null where there is none. commanded: of the policy while it walks, else of the source in control.
         """
         self._states.receive(NEVER, time.monotonic())
         for message in self._messages:
             message.store(NEVER)
         now, state = time.monotonic(), self._state
-        target = self._target.targets if now - self._target_time <= TIMEOUT else None
+        has_target, has_odometry, walks = (
+            now - received <= TIMEOUT for received in (self._target_time, self._odometry_time, self._setpoint_time)
+        )
+        target = self._target.targets if has_target else None
         has_joints = bool(np.isfinite(state.joint_position).all() and state.joints_received > NEVER)
         points = leg_points(self._robot, state.joint_position) if has_joints else None
         return {
             "t": now,
             "problem": state.problem(now) or "",
-            "trunk": None if points is None else self._trunk(points, now),
+            "trunk": None if points is None else self._trunk(points, has_odometry),
             "legs": _rounded(points),
             "ghost": None if target is None else _rounded(leg_points(self._robot, target)),
             "joints": _rounded(state.joint_position) if has_joints else None,
             "targets": _rounded(target),
-            "damped": now - self._target_time <= TIMEOUT and self._target.targets is None,
+            "damped": has_target and target is None,
             "age": None if state.received == NEVER else round(now - state.received, 4),
             "source": self._commands.source(now),
-            "commanded": _rounded(self._commanded(now)),
-            "measured": _rounded(self._measured) if now - self._odometry_time <= TIMEOUT else None,
+            "commanded": _rounded(self._setpoint if walks else self._commands.wanted(now)[:SETPOINT_SIZE]),
+            "measured": _rounded(self._measured) if has_odometry else None,
         }
 
-    def _commanded(self, now: float) -> Array:
-        """Velocity and pose: of the controller's policy while it walks, else of the source in control."""
-        if now - self._setpoint_time <= TIMEOUT:
-            return self._setpoint
-        return self._commands.wanted(now)[: len(VELOCITY) + len(POSE)]
-
-    def _trunk(self, points: Array, now: float) -> list[float] | None:
+    def _trunk(self, points: Array, has_odometry: bool) -> list[float] | None:
         """Without odometry, the attitude is the IMU's and the robot stands at the origin."""
-        if self._place is not None and now - self._odometry_time <= TIMEOUT:
-            position, orientation = self._place
-            return [*_rounded(position), *_rounded(matrix_from_xyzw(orientation).ravel())]
+        if has_odometry:
+            return [*_rounded(self._position), *_rounded(matrix_from_xyzw(self._orientation).ravel())]
         length = np.linalg.norm(self._state.orientation)
         if not 0.5 < length < 2.0:  # false for NaN
             return None
@@ -104,12 +108,12 @@ class RobotView:
         return [0.0, 0.0, round(height, 4), *_rounded(rotation.ravel())]
 
     def _store_odometry(self, odometry: Odometry, received: float) -> None:
-        position, orientation = odometry.pose.pose.position, odometry.pose.pose.orientation
-        linear, yaw_rate = odometry.twist.twist.linear, odometry.twist.twist.angular.z
-        place = np.array([position.x, position.y, position.z]), _xyzw(orientation)
-        velocity = linear.x, linear.y, yaw_rate
-        if np.isfinite([*place[0], *place[1], *velocity]).all():
-            self._place, self._measured, self._odometry_time = place, velocity, received
+        pose, twist = odometry.pose.pose, odometry.twist.twist
+        place = np.array([pose.position.x, pose.position.y, pose.position.z, *_xyzw(pose.orientation)])
+        velocity = twist.linear.x, twist.linear.y, twist.angular.z
+        if np.isfinite([*place, *velocity]).all():
+            self._position, self._orientation = place[:3], place[3:]
+            self._measured, self._odometry_time = velocity, received
 
     def _store_target(self, trajectory: JointTrajectory, received: float) -> None:
         if not trajectory.points:
@@ -126,9 +130,82 @@ class RobotView:
             self._setpoint, self._setpoint_time = np.array(step.data[STEP_SETPOINT]), received
 
 
-def robot_facts(robot: Robot) -> dict[str, Any]:
-    """Return what a page has to know of the robot beforehand, as JSON's types."""
-    size = robot.geometry
+class RobotStatus:
+    """The newest mode, robot fault, diagnostics and responses; used by the node's thread.
+
+    on_fault: called when the controller enters fault.
+    """
+
+    def __init__(self, node: Node, controller: str, on_fault: Callable[[], None]) -> None:
+        self._mode, self._on_fault = "", on_fault
+        self._namespaces = ("", node.get_namespace().strip("/"))  # a driver's diagnostics have no namespace
+        self._robot_fault = ""
+        self._statuses: dict[str, tuple[float, dict[str, Any]]] = {}  # when received [s], and as JSON's types
+        self._responses: deque[str] = deque(maxlen=MAX_RESPONSES)
+        self._count = 0
+        MODE.of(controller).subscribe(node, self._set_mode)
+        ROBOT_FAULT.subscribe(node, self._set_robot_fault)
+        DIAGNOSTICS.subscribe(node, self._set_diagnostics)
+
+    def add_response(self, message: str) -> None:
+        """Take a response to what a page has requested."""
+        self._count += 1
+        self._responses.append(message)
+
+    def as_json(self, now: float) -> dict[str, Any]:
+        """Return all of it as JSON's types; now in monotonic seconds.
+
+        faults: why the robot cannot be used. statuses: one for each of this robot's diagnostics, `old` where outdated.
+        response_count: of all responses so far; `responses` has the last few.
+        """
+        self._statuses = {name: entry for name, entry in self._statuses.items() if now - entry[0] <= REMOVED}
+        statuses = [{**status, "old": now - since > OUTDATED} for since, status in self._statuses.values()]
+        return {
+            "mode": self._mode,
+            "faults": self._faults(statuses),
+            "statuses": sorted(statuses, key=lambda status: status["name"]),
+            "responses": list(self._responses),
+            "response_count": self._count,
+        }
+
+    def _faults(self, statuses: list[dict[str, Any]]) -> list[str]:
+        faults = [f"robot: {self._robot_fault}"] if self._robot_fault else []
+        for status in statuses:
+            node = status["name"].partition(":")[0]
+            if status["old"]:
+                faults.append(f"{node} has been silent for more than {OUTDATED:g} s")
+            elif status["level"] == "error" and status["message"] != self._robot_fault:
+                faults.append(f"{node}: {status['message']}")
+        return faults
+
+    def _set_mode(self, message: String) -> None:
+        self._mode = message.data
+        if self._mode == FAULT:
+            self._on_fault()
+
+    def _set_robot_fault(self, message: String) -> None:
+        self._robot_fault = message.data
+
+    def _set_diagnostics(self, message: DiagnosticArray) -> None:
+        now = time.monotonic()
+        for status in message.status:
+            if status.name.partition(":")[0].strip("/").rpartition("/")[0] not in self._namespaces:
+                continue  # of another robot
+            level = status.level[0] if isinstance(status.level, bytes) else int(status.level)
+            self._statuses[status.name] = (
+                now,
+                {
+                    "name": status.name,
+                    "level": LEVELS[min(level, len(LEVELS) - 1)],
+                    "message": status.message,
+                    "values": {pair.key: pair.value for pair in status.values},
+                },
+            )
+
+
+def page_facts(robot: Robot, remote: RemoteControl) -> dict[str, Any]:
+    """Return what a page has to know of the robot and of the keys beforehand, as JSON's types."""
+    size, keys = robot.geometry, remote.keyboard
     return {
         "robot": robot.name,
         "trunk": list(size.trunk),
@@ -142,24 +219,24 @@ def robot_facts(robot: Robot) -> dict[str, Any]:
         "ranges": {
             field: [robot.commands[field].lowest, robot.commands[field].highest] for field in (*VELOCITY, *POSE)
         },
+        "steps": keys.steps,
+        "halt": keys.halt,
+        "level": keys.level,
+        "requests": keys.requests,
     }
 
 
-def _store_velocity(source: CommandSource, twist: Twist, received: float) -> None:
+def _store_velocity(source: CommandSource, message: Twist | TwistStamped, received: float) -> None:
+    twist = message.twist if isinstance(message, TwistStamped) else message
     source.set_velocity(twist.linear.x, twist.linear.y, twist.angular.z, received)
 
 
-def _store_stamped(source: CommandSource, message: TwistStamped, received: float) -> None:
-    _store_velocity(source, message.twist, received)
-
-
 def _store_pose(source: CommandSource, pose: Pose, received: float) -> None:
-    turn = pose.orientation
-    source.set_pose(pose.position.z, (turn.x, turn.y, turn.z, turn.w), received)
+    source.set_pose(pose.position.z, _xyzw(pose.orientation), received)
 
 
-def _xyzw(quaternion: Any) -> Array:
-    return np.array([quaternion.x, quaternion.y, quaternion.z, quaternion.w])
+def _xyzw(quaternion: Quaternion) -> tuple[float, float, float, float]:
+    return quaternion.x, quaternion.y, quaternion.z, quaternion.w
 
 
 def _rounded(values: npt.ArrayLike | None) -> Any:
