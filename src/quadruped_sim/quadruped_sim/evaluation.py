@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.model_file import PolicyModel
-from fcnet_core.policy import LoadedPolicy, load_policy
+from fcnet_core.policy import load_policy
 from fcnet_core.robot import SETPOINT_FIELDS, Robot, load_robot
 from fcnet_core.rotation import roll_pitch_yaw
-from quadruped_sim.rollout import Rollout, Situation, reward
+from quadruped_sim.rollout import Rollout, reward
 from quadruped_sim.scenarios import Limits, Scenario
 from quadruped_sim.simulation import CONTROL_PERIOD, TIMESTEP, BodyState, Simulation, noisy
 from quadruped_sim.terrain import Terrain
@@ -44,8 +47,10 @@ class EpisodeRecorder:
     """Records one batch from the first control period to the last."""
 
     def __init__(self, robot: Robot, terrain: Terrain, batch: int) -> None:
-        self._robot = robot
-        self._ground = _GroundBelow(robot, terrain)
+        self._robot, self._terrain = robot, terrain
+        size = robot.geometry
+        x, y = np.meshgrid([-size.hip_x, 0.0, size.hip_x], [-size.hip_y, 0.0, size.hip_y])
+        self._below = np.stack([x.ravel(), y.ravel()], axis=-1)  # spots under the trunk (9, 2) [m]
         self._window = round(1.0 / (robot.gait.frequency * CONTROL_PERIOD))
         self._returned: Array = np.zeros(batch)
         self._last_targets: Array | None = None
@@ -55,7 +60,9 @@ class EpisodeRecorder:
 
     def record(self, state: BodyState, setpoint: Array, upright: Mask) -> None:
         """Note the true state and the shaped setpoints (B, 9) of the robots that are still `upright` (B,)."""
-        height = state.position[:, 2:3] - self._ground.height(state.position)
+        spots = state.position[:, None, :2] + self._below
+        ground = self._terrain.height(spots[..., 0], spots[..., 1]).mean(axis=1, keepdims=True)
+        height = state.position[:, 2:3] - ground
         attitude = roll_pitch_yaw(state.orientation)
         actual = np.concatenate([heading_velocity(state, attitude[:, 2]), height, attitude[:, :2]], axis=1)
         wanted = setpoint[:, WANTED]
@@ -86,21 +93,6 @@ class EpisodeRecorder:
         )
 
 
-class _GroundBelow:
-    """Mean height of the ground under the trunk."""
-
-    def __init__(self, robot: Robot, terrain: Terrain) -> None:
-        self._terrain = terrain
-        size = robot.geometry
-        x, y = np.meshgrid([-size.hip_x, 0.0, size.hip_x], [-size.hip_y, 0.0, size.hip_y])
-        self._offsets = np.stack([x.ravel(), y.ravel()], axis=-1)
-
-    def height(self, position: Array) -> Array:
-        """Mean height (B, 1) [m] around positions (B, 3) [m]."""
-        spots = position[:, None, :2] + self._offsets
-        return self._terrain.height(spots[..., 0], spots[..., 1]).mean(axis=1, keepdims=True)
-
-
 def heading_velocity(state: BodyState, yaw: Array) -> Array:
     """Forward and leftward velocity [m/s] in the level frame that heads along `yaw` (B,), and yaw rate [rad/s]."""
     cosine, sine = np.cos(yaw), np.sin(yaw)
@@ -117,42 +109,56 @@ def _moving_average(values: Array, window: int) -> Array:
 CONFIDENCE = 1.96  # standard normal quantile of a two-sided 95 % interval
 
 
-@dataclass(frozen=True)
-class Score:
+if TYPE_CHECKING:
+    Error = float
+else:
+    Error = float | None  # a result file has null for NaN, where every robot fell before its first stride
+
+
+class Score(Struct, frozen=True):
     """Falls of `episodes`, and means over all strides: absolute errors of velocity (vx, vy [m/s], yaw rate [rad/s]),
     height [m] and attitude (roll, pitch [rad], None where the ground is not level). `bias` is the mean over the robots
-    of |mean error| of vx, vy, yaw rate: what is left when a robot's errors in both directions cancel.
+    of |mean error| of vx, vy, yaw rate: what is left when a robot's errors in both directions cancel. `fall_bound` is
+    the upper end of the 95 % confidence interval (Wilson) of the share of episodes that end in a fall.
     """
 
     episodes: int
     falls: int
-    velocity: tuple[float, float, float]
-    bias: tuple[float, float, float]
-    height: float
-    attitude: tuple[float, float] | None
+    velocity: tuple[Error, Error, Error]
+    bias: tuple[Error, Error, Error]
+    height: Error
+    attitude: tuple[Error, Error] | None
     mean_return: float
+    fall_bound: float
 
-    @property
-    def fall_bound(self) -> float:
-        """Upper end of the 95 % confidence interval (Wilson) of the share of episodes that end in a fall."""
-        return wilson_upper(self.falls, self.episodes)
+    def __post_init__(self) -> None:
+        force_setattr(self, "height", _number(self.height))
+        for name in ("velocity", "bias", "attitude"):
+            if (errors := getattr(self, name)) is not None:
+                force_setattr(self, name, tuple(map(_number, errors)))
+
+
+def _number(error: float | None) -> float:
+    return np.nan if error is None else error
 
 
 def score_of(scenario: Scenario, episodes: Episodes) -> Score:
     """The result of a scenario; errors are NaN if every robot fell before its first stride."""
     strides = float(episodes.strides.sum()) or np.nan
-    error = [float(value) for value in episodes.absolute.sum(0) / strides]
+    vx, vy, yaw_rate, height, roll, pitch = (episodes.absolute.sum(0) / strides).tolist()
     walked = episodes.strides > 0
     means = np.abs(episodes.signed[walked] / episodes.strides[walked, None])
-    bias = [float(value) for value in means.sum(0) / (walked.sum() or np.nan)]
+    bias = (means.sum(0) / (walked.sum() or np.nan)).tolist()
+    count, falls = len(episodes.fell), int(episodes.fell.sum())
     return Score(
-        episodes=len(episodes.fell),
-        falls=int(episodes.fell.sum()),
-        velocity=(error[0], error[1], error[2]),
+        episodes=count,
+        falls=falls,
+        velocity=(vx, vy, yaw_rate),
         bias=(bias[0], bias[1], bias[2]),
-        height=error[3],
-        attitude=(error[4], error[5]) if scenario.level else None,
+        height=height,
+        attitude=(roll, pitch) if scenario.level else None,
         mean_return=float(episodes.returned.mean()),
+        fall_bound=wilson_upper(falls, count),
     )
 
 
@@ -205,35 +211,32 @@ class Trial:
         return round(self.scenario.seconds / CONTROL_PERIOD)
 
     def run(self) -> Episodes:
-        """Run the episodes."""
-        scenario = self.scenario
+        """Run the episodes. The expert sees the true state, a policy what noisy sensors measure and nothing else."""
+        scenario, size = self.scenario, self.size
+        entropy = np.random.SeedSequence([self.seed, zlib.crc32(scenario.name.encode()), self.number])
+        seed = int(entropy.generate_state(1)[0])
         robot, terrain = load_robot(self.robot), scenario.build_terrain(self.number)
-        rollout = Rollout(robot, self.size, terrain, scenario.commands, scenario.randomization, self._entropy())
-        recorder = EpisodeRecorder(robot, terrain, self.size)
-        driver = self._driver(rollout)
-        simulation, upright = rollout.simulation, np.ones(self.size, dtype=bool)
+        rollout = Rollout(robot, size, terrain, scenario.commands, scenario.randomization, seed)
+        recorder = EpisodeRecorder(robot, terrain, size)
+        policy = load_policy(self.model, batch=size) if self.model else None
+        rng, push_period = np.random.default_rng([seed, 2]), round(PUSH_INTERVAL / CONTROL_PERIOD)
+        simulation, upright = rollout.simulation, np.ones(size, dtype=bool)
         for step in range(self.periods):
             seen = rollout.observe()
             upright &= ~seen.fallen
             simulation.active &= upright
             recorder.record(seen.state, rollout.shaper.setpoint, upright)
-            targets = driver.targets(seen, upright)
-            if step % round(PUSH_INTERVAL / CONTROL_PERIOD) == round(PUSH_INTERVAL / CONTROL_PERIOD) // 2:
-                simulation.push(np.ones(self.size, dtype=bool), scenario.push)
+            if policy is None:
+                targets = np.where(upright[:, None], rollout.advise(seen), seen.state.joint_position)
+            else:
+                sensed = noisy(seen.observation, scenario.randomization.noise, rng)
+                targets = policy.step(np.where(upright[:, None], sensed, np.float32(0.0))).astype(np.float64)
+            if step % push_period == push_period // 2:
+                simulation.push(np.ones(size, dtype=bool), scenario.push)
             rollout.send(targets)
             recorder.add_reward(np.stack([data.actuator_force for data in simulation.data]), targets)
         fell = ~upright | simulation.fallen(simulation.state()) | _diverged(simulation, self.periods)
         return recorder.episodes(fell)
-
-    def _entropy(self) -> int:
-        parts = [self.seed, zlib.crc32(self.scenario.name.encode()), self.number]
-        return int(np.random.SeedSequence(parts).generate_state(1)[0])
-
-    def _driver(self, rollout: Rollout) -> _Expert | _Student:
-        if self.model is None:
-            return _Expert(rollout)
-        rng = np.random.default_rng([self._entropy(), 2])
-        return _Student(load_policy(self.model, batch=self.size), self.scenario.randomization.noise, rng)
 
 
 def trials(robot: str, scenario: Scenario, episodes: int, seed: int, model: PolicyModel | None = None) -> list[Trial]:
@@ -241,27 +244,6 @@ def trials(robot: str, scenario: Scenario, episodes: int, seed: int, model: Poli
     total = max(1, round(episodes * scenario.share))
     starts = range(0, total, BATCH)
     return [Trial(robot, scenario, seed, i, min(BATCH, total - start), model) for i, start in enumerate(starts)]
-
-
-class _Expert:
-    """The expert drives: it sees the true state."""
-
-    def __init__(self, rollout: Rollout) -> None:
-        self._rollout = rollout
-
-    def targets(self, seen: Situation, upright: Mask) -> Array:
-        return np.where(upright[:, None], self._rollout.advise(seen), seen.state.joint_position)
-
-
-class _Student:
-    """A policy drives: it sees what noisy sensors measure, and nothing else."""
-
-    def __init__(self, policy: LoadedPolicy, noise: float, rng: np.random.Generator) -> None:
-        self._policy, self._noise, self._rng = policy, noise, rng
-
-    def targets(self, seen: Situation, upright: Mask) -> Array:
-        sensed = noisy(seen.observation, self._noise, self._rng)
-        return self._policy.step(np.where(upright[:, None], sensed, np.float32(0.0))).astype(np.float64)
 
 
 def _diverged(simulation: Simulation, periods: int) -> Mask:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
 
 from fcnet_core.files import write_whole
 from quadruped_sim import SimulationError
 from quadruped_sim.evaluation import Score, shortfalls
 from quadruped_sim.scenarios import Scenario
 
-FORMAT_VERSION = 1
 
-
-@dataclass(frozen=True)
-class Subject:
+class Subject(Struct, frozen=True):
     """Who was evaluated and how. `policy` is the model file's fingerprint, None for the expert."""
 
     robot: str
@@ -27,77 +24,40 @@ class Subject:
     episodes: int
 
 
-@dataclass
-class EvaluationFile:
-    """Scores by scenario; `path` None keeps them in memory only."""
+class Evaluation(Struct, kw_only=True):
+    """The content of a result file: scores by scenario."""
 
+    format_version: Literal[1] = 1
     subject: Subject
-    path: Path | None = None
-    scores: dict[str, Score] = field(default_factory=dict)
+    scenarios: dict[str, Score] = {}
 
-    def add(self, scenario: str, score: Score) -> None:
-        """Keep a score, on disk at once."""
-        self.scores[scenario] = score
-        if self.path is not None:
-            facts = {
-                "format_version": FORMAT_VERSION,
-                "subject": asdict(self.subject),
-                "scenarios": {name: _to_json(entry) for name, entry in sorted(self.scores.items())},
-            }
-            write_whole(self.path, (json.dumps(facts, indent=1, allow_nan=False) + "\n").encode())
+    def write(self, path: Path) -> None:
+        """Write the file whole or not at all; errors that are not numbers become null."""
+        content = msgspec.json.encode(self, order="deterministic")
+        write_whole(path, msgspec.json.format(content, indent=1) + b"\n")
 
 
-def continue_file(path: Path | None, subject: Subject) -> EvaluationFile:
-    """The results at `path` so far, or none yet. Raises SimulationError when they are of another subject."""
-    if path is None or not path.exists():
-        return EvaluationFile(subject, path)
-    found = read_evaluation(path)
-    if found.subject != subject:
-        names = [name for name, value in vars(subject).items() if getattr(found.subject, name) != value]
-        raise SimulationError(
-            f"{path} holds an evaluation with another {', '.join(names)}; choose another file, or delete this one"
-        )
-    return found
-
-
-def read_evaluation(path: Path) -> EvaluationFile:
+def read_evaluation(path: Path) -> Evaluation:
     """Read a result file. Raises SimulationError when it is missing or damaged."""
     if not path.is_file():
         raise SimulationError(f"there is no result file {path}; make one with `fcnet evaluate --json {path}`")
     try:
-        facts = json.loads(path.read_text())
-        if facts["format_version"] != FORMAT_VERSION:
-            raise SimulationError(
-                f"{path} has format {facts['format_version']}, expected {FORMAT_VERSION}; run it again"
-            )
-        scores = {name: _from_json(**entry) for name, entry in facts["scenarios"].items()}
-        return EvaluationFile(Subject(**facts["subject"]), path, scores)
-    except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+        return msgspec.json.decode(path.read_bytes(), type=Evaluation)
+    except ValueError as error:
         raise SimulationError(f"result file {path} is damaged ({error}); delete it and evaluate again") from error
 
 
-def _to_json(score: Score) -> dict[str, Any]:
-    def plain(value: Any) -> Any:
-        if isinstance(value, tuple):
-            return [plain(entry) for entry in value]
-        return None if isinstance(value, float) and not math.isfinite(value) else value
-
-    return {name: plain(value) for name, value in vars(score).items()} | {"fall_bound": score.fall_bound}
-
-
-def _from_json(
-    velocity: list[float | None], bias: list[float | None], attitude: list[float | None] | None, **rest: Any
-) -> Score:
-    del rest["fall_bound"]
-    vx, vy, yaw_rate = (_number(value) for value in velocity)
-    bias_x, bias_y, bias_yaw = (_number(value) for value in bias)
-    tilt = None if attitude is None else (_number(attitude[0]), _number(attitude[1]))
-    rest["height"] = _number(rest["height"])
-    return Score(velocity=(vx, vy, yaw_rate), bias=(bias_x, bias_y, bias_yaw), attitude=tilt, **rest)
-
-
-def _number(value: float | None) -> float:
-    return math.nan if value is None else float(value)
+def continue_evaluation(path: Path | None, subject: Subject) -> Evaluation:
+    """The results at `path` so far, or none yet. Raises SimulationError when they are of another subject."""
+    if path is None or not path.exists():
+        return Evaluation(subject=subject)
+    found = read_evaluation(path)
+    names = [name for name in subject.__struct_fields__ if getattr(found.subject, name) != getattr(subject, name)]
+    if names:
+        raise SimulationError(
+            f"{path} holds an evaluation with another {', '.join(names)}; choose another file, or delete this one"
+        )
+    return found
 
 
 COLUMNS = {
@@ -129,21 +89,15 @@ def row(scenario: Scenario, policy: Score | None, expert: Score | None) -> list[
     found += shortfalls(policy, scenario.limits, expert=False) if policy else []
     return [
         scenario.name,
-        _falls(expert),
-        _falls(policy),
+        *("-" if score is None else f"{score.falls} of {score.episodes}" for score in (expert, policy)),
         f"< {shown.fall_bound:.1%}",
-        " ".join(f"{error:.3f}" for error in shown.velocity),
-        " ".join(f"{error:.3f}" for error in shown.bias),
-        f"{shown.height:.3f}",
-        "-" if shown.attitude is None else " ".join(f"{error:.3f}" for error in shown.attitude),
+        *(
+            "-" if errors is None else " ".join(f"{error:.3f}" for error in errors)
+            for errors in (shown.velocity, shown.bias, (shown.height,), shown.attitude)
+        ),
         "-" if policy is None or expert is None else f"{policy.mean_return / expert.mean_return:.1%}",
         "missed: " + ", ".join(found) if found else "met",
     ]
-
-
-def heading() -> str:
-    """The first line of the table in a terminal."""
-    return text_line(list(COLUMNS))
 
 
 def text_line(cells: list[str]) -> str:
@@ -165,7 +119,3 @@ def markdown(rows: list[list[str]], notes: str) -> str:
     """The whole table as Markdown, with `notes` below it."""
     lines = [f"| {' | '.join(cells)} |" for cells in [list(COLUMNS), ["---"] * len(COLUMNS), *rows]]
     return "\n".join([*lines, "", LEGEND, "", notes, ""])
-
-
-def _falls(score: Score | None) -> str:
-    return "-" if score is None else f"{score.falls} of {score.episodes}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import signal
 import time
 
@@ -10,6 +11,8 @@ import pytest
 
 from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.model_file import save_model
+from quadruped_sim.evaluation import Score
+from quadruped_sim.evaluation_file import Evaluation, Subject, read_evaluation
 
 FEW = ["--scenarios", "stand,flat", "--episodes", "2"]
 
@@ -63,10 +66,10 @@ def test_interrupted_it_continues(fcnet, tmp_path):
         assert process.poll() is None and time.monotonic() < end
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "the same command line goes on from there" in told.splitlines()[-1]
-    assert "Traceback" not in told
+    assert "the same command line goes on from there" in errors.splitlines()[-1]
+    assert "Traceback" not in errors
     before = json.loads(results.read_text())["scenarios"]
     assert 0 < len(before) < 3
     process = fcnet("evaluate", *arguments, "--json", results)
@@ -77,6 +80,17 @@ def test_interrupted_it_continues(fcnet, tmp_path):
     assert sum(line.startswith(("stand", "crawl", "tilt")) for line in printed.splitlines()) == 3
 
 
+def test_errors_of_robots_that_fell_at_once_are_null_in_the_file_and_no_number_when_read(tmp_path):
+    none = (math.nan,) * 3
+    score = Score(3, 3, none, none, math.nan, (math.nan, math.nan), 0.1, 1.0)
+    subject = Subject("aliengo", None, 0, 3)
+    Evaluation(subject=subject, scenarios={"flat": score}).write(tmp_path / "expert.json")
+    assert json.loads((tmp_path / "expert.json").read_text())["scenarios"]["flat"]["velocity"] == [None] * 3
+    found = read_evaluation(tmp_path / "expert.json")
+    assert found.subject == subject
+    assert all(map(math.isnan, (*found.scenarios["flat"].velocity, found.scenarios["flat"].height)))
+
+
 def test_the_list_names_every_scenario_and_what_it_asks(capsys):
     assert main(["evaluate", "--list"]) == 0
     printed = capsys.readouterr().out
@@ -84,7 +98,7 @@ def test_the_list_names_every_scenario_and_what_it_asks(capsys):
     assert "stairs_10cm_down" in printed and "policy falls <= 5.0%" in printed
 
 
-def test_wrong_use_is_told_in_a_sentence(policy, tmp_path, capsys):
+def test_wrong_use_is_refused_in_a_sentence(policy, tmp_path, capsys):
     (tmp_path / "broken.json").write_text('{"format_version": 1, "subject"')
     (tmp_path / "other.json").write_text(
         '{"format_version": 1, "subject": {"robot": "a1", "policy": null, "seed": 1, "episodes": 3}, "scenarios": {}}'

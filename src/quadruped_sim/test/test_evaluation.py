@@ -150,13 +150,14 @@ def test_confidence_bounds_are_wilsons():
 
 def test_every_shortfall_is_named(known, standing_policy):
     episodes = Trial("aliengo", known["flat"], 0, 0, 2).run()
-    score = replace(score_of(known["tilt"], join([episodes, episodes])), falls=1, height=0.03, attitude=(0.06, 0.01))
+    both = score_of(known["tilt"], join([episodes, episodes]))
+    score = structs.replace(both, falls=1, height=0.03, attitude=(0.06, 0.01))
     assert score.episodes == 4
     limits = Limits(0.0, 0.01, (9.0, 9.0, 1e-6), height=0.02, attitude=0.05)
     found = shortfalls(score, limits, expert=False)
     assert [entry.split()[0] for entry in found] == ["falls", "yaw", "height", "roll"]
     assert shortfalls(score, limits, expert=True) == ["falls 1/4 > 0.0%"]
-    assert shortfalls(replace(score, velocity=(np.nan,) * 3), limits, expert=False)[1:4] == [
+    assert shortfalls(structs.replace(score, velocity=(np.nan,) * 3), limits, expert=False)[1:4] == [
         "vx nan > 9",
         "vy nan > 9",
         "yaw rate nan > 1e-06",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
-from concurrent.futures import Future, as_completed
+from concurrent.futures import as_completed
 from pathlib import Path
 
 from tqdm import tqdm
@@ -14,13 +14,13 @@ from fcnet_core.files import write_whole
 from fcnet_core.model_file import PolicyModel, check_robot, load_model
 from fcnet_core.robot import load_robot
 from quadruped_sim import SimulationError
-from quadruped_sim.evaluation import Episodes, Score, join, score_of, trials
+from quadruped_sim.evaluation import Episodes, join, score_of, trials
 from quadruped_sim.evaluation_file import (
+    COLUMNS,
     LEGEND,
-    EvaluationFile,
+    Evaluation,
     Subject,
-    continue_file,
-    heading,
+    continue_evaluation,
     markdown,
     read_evaluation,
     row,
@@ -76,34 +76,35 @@ def run(args: argparse.Namespace) -> int:
     if min(args.episodes, args.processes) < 1:
         raise SimulationError("--episodes and --processes must be at least 1")
     subject = Subject(robot.name, model.fingerprint if model else None, args.seed, args.episodes)
-    results = continue_file(args.json, subject)
-    baseline = _baseline(args.baseline, subject).scores if args.baseline else {}
+    results = continue_evaluation(args.json, subject)
+    baseline = _baseline(args.baseline, subject).scenarios if args.baseline else {}
+
+    def cells(scenario: Scenario) -> list[str]:
+        score = results.scenarios[scenario.name]
+        return row(scenario, score, baseline.get(scenario.name)) if model else row(scenario, None, score)
+
+    print(text_line(list(COLUMNS)))
+    for scenario in chosen:
+        if scenario.name in results.scenarios:
+            print(text_line(cells(scenario)), flush=True)
+    missing = [scenario for scenario in chosen if scenario.name not in results.scenarios]
     try:
-        _evaluate(chosen, results, baseline, model, args.processes)
+        for scenario, episodes in _finished(missing, subject, model, args.processes):
+            results.scenarios[scenario.name] = score_of(scenario, episodes)
+            if args.json:
+                results.write(args.json)
+            tqdm.write(text_line(cells(scenario)))
     except KeyboardInterrupt:
         advice = "the same command line goes on from there" if args.json else "with --json FILE it could be continued"
-        print(f"fcnet: stopped after {len(results.scores)} scenarios; {advice}", file=sys.stderr)
+        print(f"fcnet: stopped after {len(results.scenarios)} scenarios; {advice}", file=sys.stderr)
         return 130
-    _conclude(chosen, results, baseline, args)
+    rows = [cells(scenario) for scenario in chosen]
+    overall = summary(results.scenarios, baseline) if model else ""
+    met = f"{sum(line[-1] == 'met' for line in rows)} of {len(rows)} scenarios meet their target. {overall}".strip()
+    print(met, LEGEND, sep="\n")
+    if args.markdown:
+        write_whole(args.markdown, markdown(rows, met).encode())
     return 0
-
-
-def _evaluate(
-    chosen: list[Scenario],
-    results: EvaluationFile,
-    baseline: dict[str, Score],
-    model: PolicyModel | None,
-    processes: int,
-) -> None:
-    """Score the chosen scenarios that have no score yet, printing each as soon as it is known."""
-    print(heading())
-    for scenario in chosen:
-        if scenario.name in results.scores:
-            print(text_line(_cells(scenario, results, baseline)), flush=True)
-    missing = [scenario for scenario in chosen if scenario.name not in results.scores]
-    for scenario, episodes in _finished(missing, results.subject, model, processes):
-        results.add(scenario.name, score_of(scenario, episodes))
-        tqdm.write(text_line(_cells(scenario, results, baseline)))
 
 
 def _finished(
@@ -113,37 +114,15 @@ def _finished(
     work = {s.name: trials(subject.robot, s, subject.episodes, subject.seed, model) for s in missing}
     steps = sum(trial.size * trial.periods for parts in work.values() for trial in parts)
     with worker_pool(processes) as pool, tqdm(total=steps, unit="step", unit_scale=True, disable=not missing) as bar:
-        futures: dict[str, list[Future[Episodes]]] = {
-            name: [pool.submit(trial.run) for trial in parts] for name, parts in work.items()
-        }
-        waiting = {
-            future: trial for name, parts in work.items() for future, trial in zip(futures[name], parts, strict=True)
-        }
+        waiting = {pool.submit(trial.run): trial for parts in work.values() for trial in parts}
+        done: dict[str, dict[int, Episodes]] = {name: {} for name in work}
         for future in as_completed(waiting):
-            future.result()
             trial = waiting[future]
+            done[trial.scenario.name][trial.number] = future.result()
             bar.update(trial.size * trial.periods)
-            scenario = trial.scenario
-            if scenario.name in futures and all(part.done() for part in futures[scenario.name]):
-                yield scenario, join([part.result() for part in futures.pop(scenario.name)])
-
-
-def _conclude(
-    chosen: list[Scenario], results: EvaluationFile, baseline: dict[str, Score], args: argparse.Namespace
-) -> None:
-    rows = [_cells(scenario, results, baseline) for scenario in chosen]
-    overall = summary(results.scores, baseline) if results.subject.policy else ""
-    met = f"{sum(cells[-1] == 'met' for cells in rows)} of {len(rows)} scenarios meet their target. {overall}".strip()
-    print(met, LEGEND, sep="\n")
-    if args.markdown:
-        write_whole(args.markdown, markdown(rows, met).encode())
-
-
-def _cells(scenario: Scenario, results: EvaluationFile, baseline: dict[str, Score]) -> list[str]:
-    score = results.scores[scenario.name]
-    if results.subject.policy is None:
-        return row(scenario, None, score)
-    return row(scenario, score, baseline.get(scenario.name))
+            parts = done[trial.scenario.name]
+            if len(parts) == len(work[trial.scenario.name]):
+                yield trial.scenario, join([parts[number] for number in sorted(parts)])
 
 
 def _chosen(known: dict[str, Scenario], names: str) -> list[Scenario]:
@@ -153,7 +132,7 @@ def _chosen(known: dict[str, Scenario], names: str) -> list[Scenario]:
     return [known[name] for name in known if name in wanted]
 
 
-def _baseline(path: Path, subject: Subject) -> EvaluationFile:
+def _baseline(path: Path, subject: Subject) -> Evaluation:
     found = read_evaluation(path)
     if found.subject != Subject(subject.robot, None, subject.seed, subject.episodes):
         raise SimulationError(
