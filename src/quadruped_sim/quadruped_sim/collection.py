@@ -11,13 +11,12 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta
 
-from fcnet_core.arrays import Array, Mask
 from fcnet_core.files import read_settings
 from fcnet_core.learning.dataset import DatasetWriter, Manifest
 from fcnet_core.model_file import check_robot, load_model
 from fcnet_core.policy import LoadedPolicy, load_policy
 from fcnet_core.robot import Robot, load_robot
-from quadruped_sim.rollout import Rollout, SetpointRanges, Situation
+from quadruped_sim.rollout import Rollout, SetpointRanges
 from quadruped_sim.simulation import CONTROL_PERIOD, TYPICAL, Randomization, noisy
 from quadruped_sim.terrain import Terrain, terrain_from_facts
 
@@ -64,10 +63,7 @@ class Job:
 
     def build_terrain(self) -> Terrain:
         """The shard's terrain; random ones differ from shard to shard."""
-        facts = dict(self.terrain)
-        if facts["kind"] in ("rough", "obstacles"):
-            facts["seed"] = self.seed
-        return terrain_from_facts(**facts)
+        return terrain_from_facts(**(self.terrain | {"seed": self.seed}))
 
 
 def load_plan(path: Path) -> CollectionPlan:
@@ -119,66 +115,38 @@ class Collector:
 
     def collect(self, job: Job, writer: DatasetWriter) -> int:
         """Make and write one shard; returns how often a robot fell."""
-        recorder = _Recorder(self, job, load_robot(self.plan.robot))
+        robot, batch, part = load_robot(self.plan.robot), self.plan.robots, job.part
+        rollout = Rollout(robot, batch, job.build_terrain(), part.setpoints, part.randomization, job.seed)
+        simulation, rng = rollout.simulation, np.random.default_rng([job.seed, 2])
+        student = _student(self.student, robot, batch)
+        driven = rng.random(batch) < (self.student_share if student else 0.0)
+        noise, noise_scale = np.zeros((batch, 12)), rng.random((batch, 1)) * part.action_noise
+        fallen, falls = np.ones(batch, dtype=bool), 0
+        recorded: dict[str, list[npt.NDArray[Any]]] = {"observation": [], "action": [], "first": []}
         for _ in range(round(self.plan.seconds / CONTROL_PERIOD)):
-            recorder.step()
-        made = {"part": job.name, "terrain": job.terrain, "seed": job.seed, "falls": recorder.falls}
-        observation, action, first = recorder.arrays()
-        writer.write_shard(job.index, made, observation=observation, action=action, first=first)
-        return recorder.falls
-
-
-class _Recorder:
-    """One shard in the making."""
-
-    def __init__(self, collector: Collector, job: Job, robot: Robot) -> None:
-        batch = collector.plan.robots
-        self.falls = 0
-        self._part = job.part
-        self._rollout = Rollout(robot, batch, job.build_terrain(), job.part.setpoints, job.part.randomization, job.seed)
-        self._rng = np.random.default_rng([job.seed, 2])
-        self._student = _student(collector.student, robot, batch)
-        self._driven = self._rng.random(batch) < (collector.student_share if self._student else 0.0)
-        self._noise: Array = np.zeros((batch, 12))
-        self._noise_scale = self._rng.random((batch, 1)) * job.part.action_noise
-        self._first = np.ones(batch, dtype=bool)
-        self._observations: list[npt.NDArray[np.float32]] = []
-        self._actions: list[npt.NDArray[np.float32]] = []
-        self._firsts: list[Mask] = []
-
-    def step(self) -> None:
-        seen = self._rollout.observe()
-        self._observations.append(seen.observation)
-        advice = self._rollout.advise(seen)
-        self._actions.append(advice.astype(np.float32))
-        self._firsts.append(self._first)
-        self._rollout.send(self._targets(seen, advice))
-        self._rollout.simulation.push(self._rng.random(len(self._first)) < PUSH_PROBABILITY, self._part.push)
-        self._restart_fallen()
-
-    def arrays(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], Mask]:
-        """Observations (S, T, 70), labels (S, T, 12) and episode starts (S, T)."""
-        return np.stack(self._observations, 1), np.stack(self._actions, 1), np.stack(self._firsts, 1)
-
-    def _targets(self, seen: Situation, advice: Array) -> Array:
-        fresh = self._rng.standard_normal(self._noise.shape) * self._noise_scale
-        self._noise = NOISE_MEMORY * self._noise + np.sqrt(1 - NOISE_MEMORY**2) * fresh
-        targets = advice + self._noise
-        if self._student is None:
-            return targets
-        sensed = noisy(seen.observation, self._part.randomization.noise, self._rng)
-        own = self._student.step(sensed) + STUDENT_NOISE * self._noise
-        return np.where(self._driven[:, None], own, targets)
-
-    def _restart_fallen(self) -> None:
-        fallen = self._rollout.simulation.fallen(self._rollout.simulation.state())
-        self._first = fallen
-        if fallen.any():
-            self.falls += int(fallen.sum())
-            self._rollout.restart(fallen)
-            self._noise[fallen] = 0.0
-            if self._student is not None:
-                self._student.reset(fallen)
+            seen = rollout.observe()
+            advice = rollout.advise(seen)
+            recorded["observation"].append(seen.observation)
+            recorded["action"].append(advice.astype(np.float32))
+            recorded["first"].append(fallen)
+            fresh = rng.standard_normal(noise.shape) * noise_scale
+            noise = NOISE_MEMORY * noise + np.sqrt(1 - NOISE_MEMORY**2) * fresh
+            targets = advice + noise
+            if student is not None:
+                sensed = noisy(seen.observation, part.randomization.noise, rng)
+                targets = np.where(driven[:, None], student.step(sensed) + STUDENT_NOISE * noise, targets)
+            rollout.send(targets)
+            simulation.push(rng.random(batch) < PUSH_PROBABILITY, part.push)
+            fallen = simulation.fallen(simulation.state())
+            if fallen.any():
+                falls += int(fallen.sum())
+                rollout.restart(fallen)
+                noise[fallen] = 0.0
+                if student is not None:
+                    student.reset(fallen)
+        made = {"part": job.name, "terrain": job.terrain, "seed": job.seed, "falls": falls}
+        writer.write_shard(job.index, made, **{name: np.stack(steps, axis=1) for name, steps in recorded.items()})
+        return falls
 
 
 def _student(path: Path | None, robot: Robot, batch: int) -> LoadedPolicy | None:

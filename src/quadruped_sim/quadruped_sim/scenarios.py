@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,109 +55,68 @@ class Scenario:
 
     def build_terrain(self, number: int) -> Terrain:
         """The terrain; a random one differs from `number` to `number`, and is not one that `fcnet collect` builds."""
-        facts = dict(self.terrain)
-        if facts["kind"] in ("rough", "obstacles"):
-            facts["seed"] = 2**31 + number
-        return terrain_from_facts(**facts)
+        return terrain_from_facts(**(self.terrain | {"seed": 2**31 + number}))
 
 
 def scenarios(robot: Robot) -> dict[str, Scenario]:
     """Every test of a robot by its name."""
-    chosen = [*_walks(), *_runs(), *_postures(robot), *_rough(), *_inclines(), *_steps(), *_disturbed(), _endurance()]
+    chosen = [*_on_level_ground(robot), *_on_rough_ground(), *_on_slopes_and_steps(), *_disturbed()]
     return {scenario.name: scenario for scenario in chosen}
-
-
-def _resampled(commands: Commands) -> SetpointRanges:
-    return SetpointRanges(always=commands)
 
 
 def _held(commands: Commands) -> SetpointRanges:
     return SetpointRanges(always=commands, hold=FOR_EVER)
 
 
-def _walks() -> list[Scenario]:
-    return [
-        Scenario("flat", Limits(0.0, 1 / 300, (0.05, 0.03, 0.05)), _resampled(WALK)),
-        Scenario("pushes", Limits(0.01, 0.02), _resampled(WALK), push=0.8),
-    ]
-
-
-def _runs() -> list[Scenario]:
-    limits = Limits(0.01, 0.02, (0.15, 0.15, 0.15))
-    return [Scenario(f"run_{vx:.1f}", limits, _held({"vx": (vx, vx)})) for vx in (1.5, 2.0)]
-
-
-def _postures(robot: Robot) -> list[Scenario]:
-    low = 0.85 * robot.commands["height"].lowest
-    commands: dict[str, Commands] = {
-        "crawl": {**POSE_WALK, "height": (low, low)},
-        "tilt": {**POSE_WALK, "roll": (-0.25, 0.25), "pitch": (-0.18, 0.18)},
-        "squeeze": {**POSE_WALK, "width": (-0.35, -0.35)},
-        "stand": {"height": (low, 0.0), "roll": (-0.25, 0.25), "pitch": (-0.18, 0.18)},
-    }
+def _on_level_ground(robot: Robot) -> Iterator[Scenario]:
+    walk = SetpointRanges(always=WALK)
+    yield Scenario("flat", Limits(0.0, 1 / 300, (0.05, 0.03, 0.05)), walk)
+    yield Scenario("pushes", Limits(0.01, 0.02), walk, push=0.8)
+    for vx in (1.5, 2.0):
+        yield Scenario(f"run_{vx:.1f}", Limits(0.01, 0.02, (0.15, 0.15, 0.15)), _held({"vx": (vx, vx)}))
+    low, tilt = 0.85 * robot.commands["height"].lowest, {"roll": (-0.25, 0.25), "pitch": (-0.18, 0.18)}
     limits = Limits(0.0, 0.01, (0.05, 0.05, 0.05), height=0.02, attitude=0.05)
-    return [Scenario(name, limits, _resampled(ranges)) for name, ranges in commands.items()]
+    postures: dict[str, Commands] = {
+        "crawl": {**POSE_WALK, "height": (low, low)},
+        "tilt": {**POSE_WALK, **tilt},
+        "squeeze": {**POSE_WALK, "width": (-0.35, -0.35)},
+        "stand": {"height": (low, 0.0), **tilt},
+    }
+    for name, commands in postures.items():
+        yield Scenario(name, limits, SetpointRanges(always=commands))
 
 
-def _rough() -> list[Scenario]:
-    return [
-        Scenario(
-            f"rough_{amplitude * 100:.0f}cm",
-            Limits(0.01, falls, (0.06, 0.06, 0.06)),
-            _resampled(ROUGH_WALK),
-            {"kind": "rough", "amplitude": amplitude},
-        )
-        for amplitude, falls in ((0.04, 0.01), (0.06, 0.03))
-    ]
+def _on_rough_ground() -> Iterator[Scenario]:
+    for amplitude, falls in ((0.04, 0.01), (0.06, 0.03)):
+        limits, terrain = Limits(0.01, falls, (0.06, 0.06, 0.06)), {"kind": "rough", "amplitude": amplitude}
+        yield Scenario(f"rough_{amplitude * 100:.0f}cm", limits, SetpointRanges(always=ROUGH_WALK), terrain)
 
 
-def _inclines() -> list[Scenario]:
-    return [
-        Scenario(
-            f"slope_{degrees}deg_{way}",
-            Limits(0.02, falls, (0.1, 0.1, 0.1)),
-            _held(AHEAD),
-            {"kind": kind, "degrees": sign * degrees},
-        )
-        for degrees, falls in ((10, 0.02), (15, 0.05))
-        for way, kind, sign in (("up", "slope", 1), ("down", "slope", -1), ("across", "side_slope", 1))
-    ]
+def _on_slopes_and_steps() -> Iterator[Scenario]:
+    def ahead(name: str, falls: float, terrain: dict[str, Any], clearance: float = 0.0) -> Scenario:
+        lifted = {"clearance": (clearance, clearance)} if clearance else {}
+        return Scenario(name, Limits(0.02, falls, (0.1, 0.1, 0.1)), _held({**AHEAD, **lifted}), terrain)
+
+    for degrees, falls in ((10, 0.02), (15, 0.05)):
+        for way, kind, sign in (("up", "slope", 1), ("down", "slope", -1), ("across", "side_slope", 1)):
+            yield ahead(f"slope_{degrees}deg_{way}", falls, {"kind": kind, "degrees": sign * degrees})
+    for rise, falls, clearance in ((0.06, 0.02, 0.04), (0.10, 0.05, 0.06)):
+        for way, sign in (("up", 1), ("down", -1)):
+            name, terrain = f"stairs_{rise * 100:.0f}cm_{way}", {"kind": "stairs", "rise": sign * rise}
+            yield ahead(name, falls, terrain, clearance)
+    yield ahead("obstacles_6cm", 0.02, {"kind": "obstacles", "tallest": 0.06}, clearance=0.04)
 
 
-def _steps() -> list[Scenario]:
-    stairs = [
-        Scenario(
-            f"stairs_{rise * 100:.0f}cm_{way}",
-            Limits(0.02, falls, (0.1, 0.1, 0.1)),
-            _held({**AHEAD, "clearance": (clearance, clearance)}),
-            {"kind": "stairs", "rise": sign * rise},
-        )
-        for rise, falls, clearance in ((0.06, 0.02, 0.04), (0.10, 0.05, 0.06))
-        for way, sign in (("up", 1), ("down", -1))
-    ]
-    obstacles = Scenario(
-        "obstacles_6cm",
-        Limits(0.02, 0.02, (0.1, 0.1, 0.1)),
-        _held({**AHEAD, "clearance": (0.04, 0.04)}),
-        {"kind": "obstacles", "tallest": 0.06},
-    )
-    return [*stairs, obstacles]
-
-
-def _disturbed() -> list[Scenario]:
-    def on_flat(name: str, limits: Limits, **changes: Any) -> Scenario:
-        return Scenario(name, limits, _resampled(WALK), randomization=replace(TYPICAL, **changes))
-
-    any_expert = Limits(None, 0.03)
-    return [
-        on_flat("friction_0.5", Limits(0.02, 0.03), friction=(0.5, 0.5)),
-        on_flat("friction_0.35", Limits(0.10, 0.15), friction=(0.35, 0.35)),
-        on_flat("payload_5kg", any_expert, payload=(5.0, 5.0)),
-        on_flat("weak_motors", any_expert, strength=(0.8, 0.8)),
-        on_flat("delay_20ms", any_expert, delay=(0.02, 0.04)),
-        on_flat("double_noise", any_expert, noise=2.0),
-    ]
-
-
-def _endurance() -> Scenario:
-    return Scenario("endurance", Limits(0.0, 0.03), _resampled(WALK), push=0.4, seconds=60.0, share=1 / 3)
+def _disturbed() -> Iterator[Scenario]:
+    walk, any_expert = SetpointRanges(always=WALK), Limits(None, 0.03)
+    disturbances: dict[str, tuple[Limits, dict[str, Any]]] = {
+        "friction_0.5": (Limits(0.02, 0.03), {"friction": (0.5, 0.5)}),
+        "friction_0.35": (Limits(0.10, 0.15), {"friction": (0.35, 0.35)}),
+        "payload_5kg": (any_expert, {"payload": (5.0, 5.0)}),
+        "weak_motors": (any_expert, {"strength": (0.8, 0.8)}),
+        "delay_20ms": (any_expert, {"delay": (0.02, 0.04)}),
+        "double_noise": (any_expert, {"noise": 2.0}),
+    }
+    for name, (limits, changes) in disturbances.items():
+        yield Scenario(name, limits, walk, randomization=replace(TYPICAL, **changes))
+    yield Scenario("endurance", Limits(0.0, 0.03), walk, push=0.4, seconds=60.0, share=1 / 3)

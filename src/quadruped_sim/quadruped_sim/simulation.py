@@ -119,6 +119,9 @@ SENSOR_NOISE: dict[str, float] = {
     "cos_joint_position": 0.01,
     "angular_velocity": 0.1,
 }
+NOISE_LEVELS = np.zeros(OBSERVATION_SIZE, dtype=np.float32)
+for _part, _deviation in SENSOR_NOISE.items():
+    NOISE_LEVELS[LAYOUT[_part]] = _deviation
 
 
 def pair(value: Range | float) -> Range:
@@ -150,7 +153,10 @@ NOMINAL = Randomization((1.0, 1.0), (0.0, 0.0), (1.0, 1.0), (1.0, 1.0), (0.0, 0.
 def randomize(model: mujoco.MjModel, drawn: Randomization, rng: np.random.Generator) -> None:
     """Draw a robot: change friction, trunk mass, gains and motor strength of `model` in place."""
     model.geom_friction[:, 0] = rng.uniform(*drawn.friction)
-    _load(model, rng.uniform(*drawn.payload))
+    trunk = model.body("trunk").id
+    loaded = 1 + rng.uniform(*drawn.payload) / model.body_mass[trunk]
+    model.body_mass[trunk] *= loaded
+    model.body_inertia[trunk] *= loaded
     strength = rng.uniform(*drawn.strength)
     factor = strength * rng.uniform(*drawn.gain, size=model.nu)
     model.actuator_gainprm[:, 0] *= factor
@@ -164,23 +170,6 @@ def noisy(observation: npt.NDArray[np.float32], scale: float, rng: np.random.Gen
     if scale == 0.0:
         return observation
     return observation + scale * NOISE_LEVELS * rng.standard_normal(observation.shape, dtype=np.float32)
-
-
-def _load(model: mujoco.MjModel, payload: float) -> None:
-    trunk = model.body("trunk").id
-    factor = 1 + payload / model.body_mass[trunk]
-    model.body_mass[trunk] *= factor
-    model.body_inertia[trunk] *= factor
-
-
-def _noise_levels() -> npt.NDArray[np.float32]:
-    levels = np.zeros(OBSERVATION_SIZE, dtype=np.float32)
-    for part, deviation in SENSOR_NOISE.items():
-        levels[LAYOUT[part]] = deviation
-    return levels
-
-
-NOISE_LEVELS = _noise_levels()
 
 
 TIMESTEP = 0.004  # [s]

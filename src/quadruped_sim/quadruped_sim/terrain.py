@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Protocol
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -16,30 +17,22 @@ HALF_WIDTH = 8.0  # [m] of slopes and stairs
 GROUND = 'contype="1" conaffinity="0" material="ground"'
 
 
-class Terrain(Protocol):
-    """The ground; a subclass says what is not level."""
+class Terrain(ABC):
+    """The ground. Robots may start within `spawn_radius` [m] of the origin, along x and along y."""
 
-    @property
-    def name(self) -> str:
-        """Its name in reports."""
-        raise NotImplementedError
-
-    @property
-    def spawn_radius(self) -> float:
-        """Robots may start at any place within this distance [m] of the origin, along x and along y."""
-        raise NotImplementedError
+    spawn_radius: ClassVar[float] = 0.0
 
     def assets(self) -> str:
         """MJCF for the <asset> section."""
         return ""
 
+    @abstractmethod
     def geoms(self) -> str:
         """MJCF for the <worldbody> section."""
-        raise NotImplementedError
 
+    @abstractmethod
     def height(self, x: Array, y: Array) -> Array:
         """Height of the ground [m] at world positions x, y [m]."""
-        raise NotImplementedError
 
     def height_field(self) -> Array | None:
         """Samples in [0, 1] of the height field named `ground`, where there is one."""
@@ -61,9 +54,6 @@ def plane(z: float = 0.0, roll: float = 0.0) -> str:
 class Flat(Terrain):
     """An endless plane."""
 
-    name: str = "flat"
-    spawn_radius: float = 0.0
-
     def geoms(self) -> str:
         return plane()
 
@@ -76,11 +66,6 @@ class Slope(Terrain):
     """An incline that begins at START: up or down (negative `degrees`)."""
 
     degrees: float
-    spawn_radius: float = 0.0
-
-    @property
-    def name(self) -> str:
-        return f"slope {abs(self.degrees):g} deg {'up' if self.degrees > 0 else 'down'}"
 
     def geoms(self) -> str:
         angle, half_length, half_depth = np.deg2rad(self.degrees), 15.0, 0.5
@@ -98,11 +83,6 @@ class SideSlope(Terrain):
     """An endless incline that rises towards +y, walked across along x."""
 
     degrees: float
-    spawn_radius: float = 0.0
-
-    @property
-    def name(self) -> str:
-        return f"slope {self.degrees:g} deg across"
 
     def geoms(self) -> str:
         return plane(roll=float(np.deg2rad(self.degrees)))
@@ -118,11 +98,6 @@ class Stairs(Terrain):
     rise: float
     run: float = 0.30
     steps: int = 12
-    spawn_radius: float = 0.0
-
-    @property
-    def name(self) -> str:
-        return f"stairs {abs(self.rise) * 100:g} cm {'up' if self.rise > 0 else 'down'}"
 
     def geoms(self) -> str:
         depth = 0.5
@@ -143,19 +118,14 @@ class Rough(Terrain):
 
     amplitude: float
     seed: int = 0
-    spawn_radius: float = 3.0
     half_size: float = 15.0
-    _samples: Array = field(init=False, repr=False, compare=False)
+    spawn_radius: ClassVar[float] = 3.0
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def _samples(self) -> Array:
         cells = int(self.half_size / 0.2)
-        field_ = np.kron(np.random.default_rng(self.seed).random((2 * cells, 2 * cells)), np.ones((2, 2)))
-        field_ = (field_ + np.roll(field_, 1, 0) + np.roll(field_, 1, 1) + np.roll(field_, (1, 1), (0, 1))) / 4
-        object.__setattr__(self, "_samples", field_)
-
-    @property
-    def name(self) -> str:
-        return f"rough {self.amplitude * 100:g} cm"
+        steps = np.kron(np.random.default_rng(self.seed).random((2 * cells, 2 * cells)), np.ones((2, 2)))
+        return (steps + np.roll(steps, 1, 0) + np.roll(steps, 1, 1) + np.roll(steps, (1, 1), (0, 1))) / 4
 
     def assets(self) -> str:
         rows = len(self._samples)
@@ -187,17 +157,12 @@ class Obstacles(Terrain):
     tallest: float
     seed: int = 0
     count: int = 60
-    spawn_radius: float = 0.0
-    _boxes: Array = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        rng = np.random.default_rng(self.seed)
+    @cached_property
+    def _boxes(self) -> Array:
+        """Centre x, y, half sizes x, y and height [m] of each (count, 5)."""
         low, high = (0.9, -1.6, 0.1, 0.1, self.tallest / 3), (7.5, 1.6, 0.4, 0.4, self.tallest)
-        object.__setattr__(self, "_boxes", rng.uniform(low, high, (self.count, 5)))
-
-    @property
-    def name(self) -> str:
-        return f"obstacles {self.tallest * 100:g} cm"
+        return np.random.default_rng(self.seed).uniform(low, high, (self.count, 5))
 
     def geoms(self) -> str:
         boxes = (box(x, y, h / 2, (half_x, half_y, h / 2)) for x, y, half_x, half_y, h in self._boxes)
@@ -209,24 +174,7 @@ class Obstacles(Terrain):
         return np.max(np.where(inside, tall, 0.0), axis=-1)
 
 
-def terrain_from_facts(kind: str, **facts: float) -> Terrain:
-    """A terrain from its kind (one of KINDS) and that kind's facts; SimulationError says what is wrong."""
-    if kind not in KINDS:
-        raise SimulationError(f"there is no terrain of kind {kind!r}; choose one of {', '.join(KINDS)}")
-    try:
-        return KINDS[kind](**facts)
-    except TypeError as error:
-        raise SimulationError(f"terrain {kind}: {error}") from error
-
-
-def named_terrain(name: str) -> Terrain:
-    """The terrain called `name`, one of TERRAINS. Raises SimulationError that lists them."""
-    if name not in TERRAINS:
-        raise SimulationError(f"there is no terrain {name!r}; choose one of {', '.join(TERRAINS)}")
-    return TERRAINS[name]
-
-
-KINDS: dict[str, Callable[..., Terrain]] = {
+KINDS: dict[str, type[Terrain]] = {
     "flat": Flat,
     "rough": Rough,
     "slope": Slope,
@@ -234,7 +182,7 @@ KINDS: dict[str, Callable[..., Terrain]] = {
     "stairs": Stairs,
     "obstacles": Obstacles,
 }
-
+RANDOM = ("rough", "obstacles")  # kinds that differ from seed to seed
 TERRAINS: dict[str, Terrain] = {
     "flat": Flat(),
     "rough": Rough(0.04),
@@ -245,3 +193,23 @@ TERRAINS: dict[str, Terrain] = {
     "stairs_down": Stairs(-0.06),
     "obstacles": Obstacles(0.06),
 }
+
+
+def terrain_from_facts(kind: str, *, seed: int = 0, **facts: float) -> Terrain:
+    """A terrain from its kind (one of KINDS), that kind's facts, and the seed of a random one.
+
+    Raises SimulationError for an unknown kind or fact.
+    """
+    if kind not in KINDS:
+        raise SimulationError(f"there is no terrain of kind {kind!r}; choose one of {', '.join(KINDS)}")
+    try:
+        return KINDS[kind](**facts, **({"seed": seed} if kind in RANDOM else {}))
+    except TypeError as error:
+        raise SimulationError(f"terrain {kind}: {error}") from error
+
+
+def named_terrain(name: str) -> Terrain:
+    """The terrain called `name`, one of TERRAINS. Raises SimulationError that lists them."""
+    if name not in TERRAINS:
+        raise SimulationError(f"there is no terrain {name!r}; choose one of {', '.join(TERRAINS)}")
+    return TERRAINS[name]

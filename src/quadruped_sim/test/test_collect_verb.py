@@ -69,10 +69,10 @@ def test_interrupted_and_killed_it_continues_to_the_same_bytes(fcnet, config, tm
     _wait_for_a_shard(cut, process)
     children = _children(process)
     process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=TIMEOUT)
+    _, errors = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 130
-    assert told.splitlines()[-1].startswith("fcnet: stopped; what is written stays")
-    assert "Traceback" not in told
+    assert errors.splitlines()[-1].startswith("fcnet: stopped; what is written stays")
+    assert "Traceback" not in errors
     _wait_until_gone(children)
     kept = _content(cut)
 
@@ -100,7 +100,7 @@ def test_interrupted_and_killed_it_continues_to_the_same_bytes(fcnet, config, tm
     assert len(_shards(cut)) == 10
 
 
-def test_a_full_disk_is_told_in_a_sentence_and_costs_no_finished_shard(fcnet, config, tmp_path):
+def test_a_full_disk_is_reported_in_a_sentence_and_costs_no_finished_shard(fcnet, config, tmp_path):
     folder = tmp_path / "data"
     process = fcnet("collect", "--config", config, "--out", folder)
     _wait_for_a_shard(folder, process)
@@ -113,11 +113,11 @@ def test_a_full_disk_is_told_in_a_sentence_and_costs_no_finished_shard(fcnet, co
         resource.setrlimit(resource.RLIMIT_FSIZE, (SHARD_BYTES // 2, SHARD_BYTES // 2))
 
     process = fcnet("collect", "--config", config, "--out", folder, preexec_fn=shrink_the_disk)
-    _, told = process.communicate(timeout=TIMEOUT)
+    _, errors = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 2
-    assert told.splitlines()[-1].startswith("fcnet: shard ")
-    assert "make room and run the same command again" in told
-    assert "Traceback" not in told
+    assert errors.splitlines()[-1].startswith("fcnet: shard ")
+    assert "make room and run the same command again" in errors
+    assert "Traceback" not in errors
     assert _shards(folder) == shards
     process = fcnet("collect", "--config", config, "--out", folder)
     process.communicate(timeout=TIMEOUT)
@@ -125,14 +125,14 @@ def test_a_full_disk_is_told_in_a_sentence_and_costs_no_finished_shard(fcnet, co
     assert len(_shards(folder)) == 10
 
 
-def test_wrong_use_is_told_in_one_line(fcnet, config, tmp_path):
+def test_wrong_use_is_refused_in_one_line(fcnet, config, tmp_path):
     for arguments, sentence in (
         (["--config", tmp_path / "none.yaml", "--out", tmp_path / "data"], "cannot be read"),
         (["--config", config, "--out", "/proc/data"], "choose another folder"),
         (["--config", config, "--out", tmp_path / "data", "--student", tmp_path / "none"], "there is no model file"),
     ):
         process = fcnet("collect", *arguments)
-        _, told = process.communicate(timeout=TIMEOUT)
+        _, errors = process.communicate(timeout=TIMEOUT)
         assert process.returncode == 2
-        assert sentence in told
-        assert "Traceback" not in told
+        assert sentence in errors
+        assert "Traceback" not in errors

@@ -1,4 +1,4 @@
-"""What a terrain says about its height is what MuJoCo's rays find."""
+"""The height of a terrain is where MuJoCo's rays hit it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _ray_heights(robot, terrain, spots):
     return 20.0 - np.array(distances)
 
 
-@pytest.mark.parametrize("terrain", EXACT, ids=lambda terrain: terrain.name)
+@pytest.mark.parametrize("terrain", EXACT, ids=repr)
 def test_height_is_where_a_ray_hits(aliengo, terrain):
     np.testing.assert_allclose(terrain.height(*SPOTS.T), _ray_heights(aliengo, terrain, SPOTS), atol=2e-4)
 
@@ -56,7 +56,7 @@ def test_random_terrains_are_the_same_for_the_same_seed_only():
         assert not np.array_equal(kind(1).height(x, y), kind(2).height(x, y))
 
 
-def test_unknown_terrains_are_told_in_a_sentence():
+def test_unknown_terrains_are_refused_with_the_known_ones():
     with pytest.raises(ValueError, match="no terrain 'lava'; choose one of flat"):
         named_terrain("lava")
     with pytest.raises(ValueError, match="no terrain of kind 'lava'"):
