@@ -2,8 +2,8 @@ import math
 
 import pytest
 
-from fcnet_teleop.joystick import JoyReader
 from fcnet_teleop.remote import UNITREE_BUTTONS, Request, load_remote_control
+from fcnet_teleop.teleop_joy import JoyReader
 
 STANDSTILL = {"vx": 0.0, "vy": 0.0, "yaw_rate": 0.0}
 PERIOD = 0.02

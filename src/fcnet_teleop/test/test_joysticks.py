@@ -1,7 +1,7 @@
 import pytest
 
-from fcnet_teleop.joystick import Joysticks
 from fcnet_teleop.remote import UNITREE_BUTTONS, Request, load_remote_control
+from fcnet_teleop.teleop_joy import Joysticks
 
 UNITREE, PAD = "unitree_remote", "joy"
 STANDSTILL = {"vx": 0.0, "vy": 0.0, "yaw_rate": 0.0}
