@@ -26,9 +26,9 @@ from fcnet_core.rotation import matrix_from_xyzw, projected_gravity
 from fcnet_replay.datasets.from_bag import BagReading, Labels, Report, Walk, dataset_from_bags
 from fcnet_replay.run import Run, newest
 from fcnet_replay.steps import Steps
-from quadruped_sim.expert.leg_kinematics import LegKinematics
-from quadruped_sim.expert.trot import TrotExpert
+from quadruped_sim.leg_kinematics import LegKinematics
 from quadruped_sim.simulation import CONTROL_PERIOD, FALLEN_HEIGHT, FALLEN_UPRIGHT, BodyState
+from quadruped_sim.trot_expert import TrotExpert
 
 ON_GROUND = 0.015  # [m] a foot that is higher than the lowest by less stands on the ground
 OLD = 0.1  # [s] older odometry is not used

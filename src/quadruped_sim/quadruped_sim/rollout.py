@@ -12,9 +12,9 @@ from fcnet_core.arrays import Array, Mask
 from fcnet_core.command import CommandShaper
 from fcnet_core.observation import assemble_observation
 from fcnet_core.robot import SETPOINT_FIELDS, Robot
-from quadruped_sim.expert.trot import TrotExpert
 from quadruped_sim.simulation import CONTROL_PERIOD, BodyState, Randomization, Range, Simulation, pair
 from quadruped_sim.terrain import Terrain
+from quadruped_sim.trot_expert import TrotExpert
 
 
 class SetpointRanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 
 from fcnet_core.robot import LEGS
-from quadruped_sim.expert.leg_kinematics import LegKinematics
+from quadruped_sim.leg_kinematics import LegKinematics
 from quadruped_sim.simulation import build_model
 from quadruped_sim.terrain import Flat
 

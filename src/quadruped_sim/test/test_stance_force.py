@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from quadruped_sim.expert.leg_kinematics import LegKinematics
-from quadruped_sim.expert.trot import share_forces
+from quadruped_sim.leg_kinematics import LegKinematics
+from quadruped_sim.trot_expert import share_forces
 
 GRAVITY = 9.81
 FRICTION = 0.3

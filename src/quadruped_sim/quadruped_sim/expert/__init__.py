@@ -1,1 +1,0 @@
-"""Model-based experts that the policies imitate."""
