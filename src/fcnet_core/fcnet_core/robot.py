@@ -82,6 +82,10 @@ class CommandRange(Struct, frozen=True, array_like=True):
     highest: float
     rate: float
 
+    def clip(self, value: float) -> float:
+        """The value, or the end of the range that it is beyond."""
+        return min(max(value, self.lowest), self.highest)
+
 
 class Safety(Struct, frozen=True, forbid_unknown_fields=True):
     """Thresholds at which controller and bridge give up; the robot files say why they are what they are.

@@ -130,7 +130,7 @@ class JoyReader:
         for field, direction in directions.items():
             limits = self._ranges[field]
             moved = self._pose[field] + direction * self._joystick.pose_speed * limits.rate * duration
-            self._pose[field] = min(max(moved, limits.lowest), limits.highest)
+            self._pose[field] = limits.clip(moved)
         return dict(self._pose)
 
 

@@ -53,7 +53,8 @@ class KeyboardCommand:
         meaning = self._meanings.get(key, "")
         way, _, field = meaning.partition(" ")
         if field:
-            self._add(field, self._sizes[field] if way == "raise" else -self._sizes[field])
+            step = self._sizes[field] if way == "raise" else -self._sizes[field]
+            self.setpoint[field] = self._ranges[field].clip(round(self.setpoint[field] + step, 6))
         elif meaning == "halt":
             self._clear(VELOCITY)
         elif meaning == "level":
@@ -88,10 +89,6 @@ class KeyboardCommand:
 
     def _clear(self, fields: tuple[str, ...]) -> None:
         self.setpoint.update(dict.fromkeys(fields, 0.0))
-
-    def _add(self, field: str, step: float) -> None:
-        limits = self._ranges[field]
-        self.setpoint[field] = min(max(round(self.setpoint[field] + step, 6), limits.lowest), limits.highest)
 
 
 def describe(keys: Keyboard) -> str:

@@ -216,9 +216,7 @@ def test_a_slow_watcher_misses_snapshots_instead_of_receiving_old_ones(served):
 def test_the_end_of_the_server_ends_streams(served):
     stream = served.watch()
     wait_until(lambda: served.server.watchers, "the watcher")
-    began = time.monotonic()
     served.server.close()
-    assert time.monotonic() - began < 1.0
     assert stream.read() == b""
 
 

@@ -76,10 +76,16 @@ def released(remote, teleop, requests, module_services):
     """The remote, held by nobody, and nothing on its way."""
     remote.hold()
     module_services.refused.clear()
-    time.sleep(0.3)
+    wait_until(lambda: is_silent(remote.velocities), "silence")
     for record in (remote.velocities, remote.poses, requests):
         record.clear()
     return remote
+
+
+def is_silent(messages):
+    before = len(messages)
+    time.sleep(0.5)
+    return len(messages) == before
 
 
 def test_the_stick_drives_while_the_deadman_is_held_and_letting_go_stops_the_robot_and_is_silent(released):

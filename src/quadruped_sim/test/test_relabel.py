@@ -1,4 +1,4 @@
-"""A recorded run relabelled by the expert: where the expert drove, it says again what it said then."""
+"""A recorded run relabelled by the expert: where the expert drove, the labels are what was sent."""
 
 from __future__ import annotations
 

@@ -109,11 +109,7 @@ class PageDriver:
             self._stop(now)
 
     def _clip(self, fields: tuple[str, ...], values: Triple) -> dict[str, float]:
-        limits = {field: self._ranges[field] for field in fields}
-        return {
-            field: min(max(value, limits[field].lowest), limits[field].highest)
-            for field, value in zip(fields, values, strict=True)
-        }
+        return {field: self._ranges[field].clip(value) for field, value in zip(fields, values, strict=True)}
 
     def _remember(self, command: PageCommand) -> None:
         self._numbers.pop(command.page, None)
