@@ -17,8 +17,8 @@ from std_srvs.srv import SetBool, Trigger
 
 from fcnet_core.remote import REMOTE_FILE, Source
 from fcnet_core.rotation import xyzw_from_roll_pitch
-from fcnet_ros.parameters import parameter
 from fcnet_ros.messages import TRUNK_FRAME, fill_quaternion
+from fcnet_ros.parameters import parameter
 from fcnet_ros.topics import CMD_POSE, CMD_VEL
 from fcnet_teleop.remote import VELOCITY, Command, Request
 

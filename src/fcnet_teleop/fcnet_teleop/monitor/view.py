@@ -20,11 +20,11 @@ from trajectory_msgs.msg import JointTrajectory
 
 from fcnet_core.arrays import Array
 from fcnet_core.command import CommandArbiter, CommandSource
-from fcnet_core.limiter import DAMP, RefusedCommandError, joint_command
+from fcnet_core.limiter import DAMP, RefusedCommandError
 from fcnet_core.observation import SCALARS, SIZE
 from fcnet_core.robot import JOINT_NAMES, LEGS, Robot, leg_points, standing_height
 from fcnet_core.rotation import matrix_from_xyzw
-from fcnet_ros.messages import NEVER, NewestMessage, StateBuffer, StateReceiver
+from fcnet_ros.messages import NEVER, NewestMessage, StateBuffer, StateReceiver, read_trajectory
 from fcnet_ros.topics import CMD_POSE, CMD_VEL, DIAGNOSTICS, JOINT_TRAJECTORY, MODE, ODOM, POLICY_STEP, ROBOT_FAULT
 from fcnet_teleop.remote import POSE, VELOCITY, RemoteControl
 
@@ -116,11 +116,8 @@ class RobotView:
             self._measured, self._odometry_time = velocity, received
 
     def _store_target(self, trajectory: JointTrajectory, received: float) -> None:
-        if not trajectory.points:
-            return
-        point = trajectory.points[0]
         try:
-            self._target = joint_command(trajectory.joint_names, point.positions, point.velocities, point.effort)
+            self._target = read_trajectory(trajectory)
         except RefusedCommandError:
             return  # the robot's bridge reports it
         self._target_time = received
