@@ -45,20 +45,20 @@ class PolicyCard(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     "reset_every_n" forgets everything after each reset interval (as the published evaluation does). control_rate [Hz];
     observation_clip in standard deviations; kp [Nm/rad], kd [Nms/rad], default_pose [rad]; gait: the fields of
     robot.Gait; command_ranges: field -> (lowest, highest, rate); training: a free summary; created: ISO 8601 in UTC.
-    A policy for something else than a robot has no joints, gains, gait and command ranges.
+    A policy for something else than a robot, such as a Gymnasium task, has no joints, gains, gait and command ranges.
     """
 
     robot: str
-    joint_names: tuple[str, ...]
+    joint_names: tuple[str, ...] = ()
     config: Any = field(name="shape")  # a PolicyConfig; msgspec would refuse its subclasses
     window_policy: WindowPolicy
     control_rate: Number
     observation_clip: Number
-    kp: tuple[Number, ...]
-    kd: tuple[Number, ...]
-    default_pose: tuple[Number, ...]
-    gait: dict[str, Number]
-    command_ranges: dict[str, tuple[Number, Number, Number]]
+    kp: tuple[Number, ...] = ()
+    kd: tuple[Number, ...] = ()
+    default_pose: tuple[Number, ...] = ()
+    gait: dict[str, Number] = {}
+    command_ranges: dict[str, tuple[Number, Number, Number]] = {}
     training: dict[str, Any] = {}
     created: str = field(default_factory=lambda: datetime.now(timezone.utc).isoformat(timespec="seconds"))
     policy_type: str = "fcnet"
@@ -119,13 +119,6 @@ def card_for_robot(
         command_ranges={name: (r.lowest, r.highest, r.rate) for name, r in robot.commands.items()},
         training=training or {},
     )
-
-
-def card_for_task(task: str, config: PolicyConfig, **facts: Any) -> PolicyCard:
-    """A card for something else than a robot of config/robots, such as a Gymnasium task."""
-    nothing: dict[str, Any] = dict.fromkeys(("joint_names", "kp", "kd", "default_pose"), ())
-    kind = policy_type_of(config)
-    return PolicyCard(robot=task, policy_type=kind, config=config, gait={}, command_ranges={}, **nothing, **facts)
 
 
 def card_to_json(card: PolicyCard) -> str:

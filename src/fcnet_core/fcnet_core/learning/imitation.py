@@ -2,103 +2,110 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+import math
 from typing import Any
 
 import msgspec
 import numpy as np
 import torch
 from torch import nn
-from tqdm import tqdm
 
 from fcnet_core import FcnetError
 from fcnet_core.arrays import Single
 from fcnet_core.learning.config import TrainConfig
 from fcnet_core.learning.dataset import Dataset
 from fcnet_core.learning.sampler import CropSampler
-from fcnet_core.learning.trainer import Progress, Trainer
-from fcnet_core.model_file import PolicyModel, card_for_robot, card_for_task, check_robot
+from fcnet_core.learning.trainer import Trainer
+from fcnet_core.model_file import PolicyCard, PolicyModel, card_for_robot, check_robot
 from fcnet_core.policies import policy_type
 from fcnet_core.policies.normalisation import Normalisation, observation_scales
 from fcnet_core.robot import JOINT_NAMES, Robot, load_robot
 
 
-@dataclass(frozen=True)
 class Imitation:
-    """Everything of a run that is ready to start."""
-
-    config: TrainConfig
-    data: Dataset
-    weights: list[float]
-    robot: Robot | None
-    trainer: Trainer
-    init: PolicyModel | None
-
-
-def prepare(config: TrainConfig, init: PolicyModel | None = None) -> Imitation:
-    """Open the data of `config` and build the trainer, from random weights or from those of `init`.
+    """A run that is ready to start: the data of `config`, opened, and the trainer, from random weights or from `init`.
 
     Weights and normalisation of `init` are kept, so that a further round of DAgger continues with the same units.
     Raises FcnetError when the parts do not fit each other.
     """
-    folders, weights = _folders_and_weights(config.data)
-    data = Dataset(folders)
-    robot = _robot(data)
-    _check_arrays(config, data)
-    torch.manual_seed(config.seed)
-    kind = policy_type(config.policy_type)
-    network: nn.Module = kind.part(kind.network)(config.policy_config)
-    if init is None:
-        scales = observation_scales(data.statistics, config.policy_config.observation_spec, data.manifest.arrays)
-        normalisation = Normalisation(scales | _action_scales(config, data, robot), config.observation_clip)
-    else:
-        _check_init(init, config, robot)
-        network.load_state_dict({name: torch.tensor(weight) for name, weight in init.weights.items()})
-        normalisation = init.normalisation
-    names = (*config.policy_config.observation_spec, "action")
-    crops = CropSampler(
-        data, names, weights, config.crop, config.held_out_share, config.episode_start_share, seed=config.seed
-    )
-    trainer = Trainer(network, config, crops, normalisation, data.manifest.arrays)
-    return Imitation(config, data, weights, robot, trainer, init)
 
+    def __init__(self, config: TrainConfig, init: PolicyModel | None = None) -> None:
+        folders, self.weights = _folders_and_weights(config.data)
+        self.config, self.init = config, init
+        self.data = data = Dataset(folders)
+        self.robot = _robot(data)
+        spec, arrays = config.policy_config.observation_spec, data.manifest.arrays
+        _check_arrays(config, data)
+        torch.manual_seed(config.seed)
+        kind = policy_type(config.policy_type)
+        network: nn.Module = kind.part(kind.network)(config.policy_config)
+        if init is None:
+            scales = observation_scales(data.statistics, spec, arrays) | self._action_scales()
+            normalisation = Normalisation(scales, config.observation_clip)
+        else:
+            self._check_init(init)
+            network.load_state_dict({name: torch.tensor(weight) for name, weight in init.weights.items()})
+            normalisation = init.normalisation
+        shares = (config.held_out_share, config.episode_start_share)
+        crops = CropSampler(data, (*spec, "action"), self.weights, config.crop, *shares, seed=config.seed)
+        self.trainer = Trainer(network, config, crops, normalisation, arrays)
 
-def trained_policy(run: Imitation, command_line: str) -> PolicyModel:
-    """The policy as it is now, with a card that tells how it came about."""
-    normalisation = run.trainer.normalisation
-    config = run.config.policy_config
-    facts: dict[str, Any] = {
-        "window_policy": run.config.window_policy,
-        "control_rate": run.data.manifest.control_rate,
-        "observation_clip": normalisation.clip,
-        "training": _summary(run, command_line),
-    }
-    robot = run.robot
-    card = card_for_robot(robot, config, **facts) if robot else card_for_task(run.data.manifest.robot, config, **facts)
-    weights = {name: weight.detach().numpy().copy() for name, weight in run.trainer.network.state_dict().items()}
-    return PolicyModel(card, weights, dict(normalisation.scales))
+    def policy(self, command_line: str) -> PolicyModel:
+        """The policy as it is now, with a card that says how it came about."""
+        normalisation = self.trainer.normalisation
+        facts: dict[str, Any] = {
+            "window_policy": self.config.window_policy,
+            "control_rate": self.data.manifest.control_rate,
+            "observation_clip": normalisation.clip,
+            "training": self._summary(command_line),
+        }
+        if self.robot:
+            card = card_for_robot(self.robot, self.config.policy_config, **facts)
+        else:
+            kind, config = self.config.policy_type, self.config.policy_config
+            card = PolicyCard(robot=self.data.manifest.robot, policy_type=kind, config=config, **facts)
+        weights = {name: weight.detach().numpy().copy() for name, weight in self.trainer.network.state_dict().items()}
+        return PolicyModel(card, weights, dict(normalisation.scales))
 
+    def _summary(self, command_line: str) -> dict[str, Any]:
+        progress = self.trainer.progress
+        steps = dict.fromkeys(self.data.folders, 0)
+        for shard in self.data.shards:
+            steps[shard.path.parent] += shard.steps
+        return {
+            "command_line": command_line,
+            "steps": progress.step,
+            "seconds": round(progress.seconds, 1),
+            "loss": progress.loss,
+            "held_out_error": progress.held_out_error,
+            "data": [
+                {"folder": str(folder), "weight": weight, "steps": steps[folder], "description": manifest.description}
+                for folder, weight, manifest in zip(self.data.folders, self.weights, self.data.manifests, strict=True)
+            ],
+            "started_from": None if self.init is None else self.init.fingerprint,
+            "settings": {name: value for name, value in msgspec.to_builtins(self.config).items() if name != "data"},
+        }
 
-def _summary(run: Imitation, command_line: str) -> dict[str, Any]:
-    trainer = run.trainer
-    settings = {name: value for name, value in msgspec.to_builtins(run.config).items() if name != "data"}
-    steps = dict.fromkeys(run.data.folders, 0)
-    for shard in run.data.shards:
-        steps[shard.path.parent] += shard.steps
-    return {
-        "command_line": command_line,
-        "steps": trainer.step,
-        "seconds": round(trainer.seconds, 1),
-        "loss": trainer.loss,
-        "held_out_error": trainer.held_out_error,
-        "data": [
-            {"folder": str(folder), "weight": weight, "steps": steps[folder], "description": manifest.description}
-            for folder, weight, manifest in zip(run.data.folders, run.weights, run.data.manifests, strict=True)
-        ],
-        "started_from": None if run.init is None else run.init.fingerprint,
-        "settings": settings,
-    }
+    def _action_scales(self) -> dict[str, Single]:
+        """Actions are in units of action_scale around the robot's stand pose, or around the data's mean."""
+        mean = self.data.statistics["action"].mean if self.robot is None else self.robot.stand_pose
+        scale = np.full(len(mean), self.config.action_scale, np.float32)
+        return {"action_mean": mean.astype(np.float32), "action_scale": scale}
+
+    def _check_init(self, init: PolicyModel) -> None:
+        if self.robot is not None:
+            check_robot(init, self.robot)
+        asked = {
+            "policy type": (init.card.policy_type, self.config.policy_type),
+            "configuration": (init.card.config, self.config.policy_config),
+            "window policy": (init.card.window_policy, self.config.window_policy),
+        }
+        for what, (has, wanted) in asked.items():
+            if has != wanted:
+                raise FcnetError(
+                    f"the model to start from has the {what} {has}, the training configuration asks for {wanted};"
+                    " make them equal or leave out --init"
+                )
 
 
 def _folders_and_weights(data: tuple[str, ...]) -> tuple[list[str], list[float]]:
@@ -109,11 +116,9 @@ def _folders_and_weights(data: tuple[str, ...]) -> tuple[list[str], list[float]]
         try:
             weights.append(float(weight) if colon else 1.0)
         except ValueError as error:
-            raise FcnetError(
-                f"data {entry!r}: after the colon expected a weight such as 2, not {weight!r}"
-            ) from error
+            raise FcnetError(f"data {entry!r}: after the colon expected a weight such as 2, not {weight!r}") from error
         folders.append(folder if colon else entry)
-        if not 0 < weights[-1] < float("inf"):
+        if not 0 < weights[-1] < math.inf:
             raise FcnetError(f"data {entry!r}: the weight must be above 0")
     return folders, weights
 
@@ -140,51 +145,3 @@ def _check_arrays(config: TrainConfig, data: Dataset) -> None:
                 f"the network's {name} is {kind[1]} of shape {kind[0]}, but {data.folders[0]} has {has};"
                 " change config, or take other data"
             )
-
-
-def _action_scales(config: TrainConfig, data: Dataset, robot: Robot | None) -> dict[str, Single]:
-    """Actions are in units of action_scale around the robot's stand pose, or around the data's mean."""
-    mean = data.statistics["action"].mean if robot is None else robot.stand_pose
-    return {"action_mean": mean.astype(np.float32), "action_scale": np.full(len(mean), config.action_scale, np.float32)}
-
-
-def _check_init(init: PolicyModel, config: TrainConfig, robot: Robot | None) -> None:
-    if robot is not None:
-        check_robot(init, robot)
-    asked = {
-        "policy type": (init.card.policy_type, config.policy_type),
-        "configuration": (init.card.config, config.policy_config),
-        "window policy": (init.card.window_policy, config.window_policy),
-    }
-    for what, (has, wanted) in asked.items():
-        if has != wanted:
-            raise FcnetError(
-                f"the model to start from has the {what} {has}, the training configuration asks for {wanted};"
-                " make them equal or leave out --init"
-            )
-
-
-class ProgressBar:
-    """A live line with loss and held-out error."""
-
-    def __init__(self, step: int, steps: int) -> None:
-        self._bar = tqdm(initial=step, total=steps, unit="step", desc="training", dynamic_ncols=True, mininterval=0.5)
-
-    def __call__(self, progress: Progress) -> None:
-        held_out = "" if progress.held_out_error is None else f", held-out error {progress.held_out_error:.4f} rad"
-        self._bar.set_postfix_str(f"loss {progress.loss:.4f}{held_out}", refresh=False)
-        self._bar.update(progress.step - self._bar.n)
-
-    def close(self) -> None:
-        """Leave the last line on the screen."""
-        self._bar.close()
-
-
-class JsonLines:
-    """One object per report, with the names of Progress."""
-
-    def __call__(self, progress: Progress) -> None:
-        print(json.dumps(asdict(progress)), flush=True)
-
-    def close(self) -> None:
-        """Nothing is left open."""

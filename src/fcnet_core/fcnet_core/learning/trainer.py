@@ -8,23 +8,24 @@ import math
 import pickle
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from fcnet_core import FcnetError
-from fcnet_core.arrays import Spec
+from fcnet_core.arrays import Single, Spec
 from fcnet_core.files import write_whole
 from fcnet_core.learning.config import TrainConfig
 from fcnet_core.learning.sampler import Batch, CropSampler
 from fcnet_core.policies.normalisation import Normalisation
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
@@ -42,20 +43,14 @@ def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
 def load_checkpoint(path: Path) -> dict[str, Any]:
     """Read a checkpoint without running any code it may hold; FcnetError if there is none or it is damaged."""
     if not path.is_file():
-        raise FcnetError(
-            f"there is no checkpoint {path} to resume; leave out --resume to start from the beginning"
-        )
+        raise FcnetError(f"there is no checkpoint {path} to resume; leave out --resume to start from the beginning")
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
         version = content.pop("format_version")
     except (OSError, RuntimeError, EOFError, KeyError, AttributeError, pickle.UnpicklingError) as error:
-        raise FcnetError(
-            f"checkpoint {path} is damaged ({type(error).__name__}); delete it and start again"
-        ) from error
+        raise FcnetError(f"checkpoint {path} is damaged ({type(error).__name__}); delete it and start again") from error
     if version != FORMAT_VERSION:
-        raise FcnetError(
-            f"checkpoint {path} has format {version}, expected {FORMAT_VERSION}; start again without it"
-        )
+        raise FcnetError(f"checkpoint {path} has format {version}, expected {FORMAT_VERSION}; start again without it")
     return content
 
 
@@ -63,22 +58,22 @@ HELD_OUT_CROPS = 256
 HELD_OUT_BATCH = 32
 
 
-@dataclass(frozen=True)
+@dataclass
 class Progress:
     """Where a run is: loss is the mean since the report before, in the network's unit; held_out_error the latest root
     mean square error on held-out data [rad], None before the first; seconds the time spent training, without pauses.
     """
 
-    step: int
     steps: int
-    loss: float
-    held_out_error: float | None
-    learning_rate: float
-    seconds: float
+    step: int = 0
+    loss: float = math.nan
+    held_out_error: float | None = None
+    learning_rate: float = 0.0
+    seconds: float = 0.0
 
 
 class Trainer:
-    """Trains `network` in place. The run is defined by config, data and normalisation; `step` says how far it is.
+    """Trains `network` in place. The run is defined by config, data and normalisation; `progress` says how far it is.
 
     arrays: what a step of the data has, of which the network sees those that its configuration names.
     """
@@ -96,12 +91,8 @@ class Trainer:
         self.config = config
         self.crops = crops
         self.normalisation = normalisation
-        self.steps = config.total_steps(crops.training_steps)
-        self.step = 0
-        self.seconds = 0.0
-        self.held_out_error: float | None = None
-        self.loss = math.nan
-        self._losses: list[float] = []
+        self.progress = Progress(config.total_steps(crops.training_steps))
+        self._losses: list[float] = []  # since the last report
         self._rng = np.random.default_rng([config.seed, 0])
         self._seen = config.policy_config.observation_spec
         self._noise = noise_by_entry(config.observation_noise, {name: arrays[name] for name in self._seen})
@@ -111,24 +102,23 @@ class Trainer:
 
     def run(self, report: Callable[[Progress], None], stop: Callable[[], bool], checkpoint: Path | None = None) -> bool:
         """Train to the end, or until `stop` says so after a step; then the checkpoint is written. Whether it ended."""
-        config = self.config
-        while self.step < self.steps:
+        config, progress = self.config, self.progress
+        stopped = False
+        while progress.step < progress.steps and not stopped:
             began = time.perf_counter()
-            loss = self.optimise()
-            if self.step % config.validation_interval == 0 or self.step == self.steps:
-                self.held_out_error = self.validate()
-            self.seconds += time.perf_counter() - began
-            self._losses.append(loss)
-            if self.step % config.log_interval == 0 or self.step == self.steps:
-                self.loss = float(np.mean(self._losses))
+            self._losses.append(self.optimise())
+            last = progress.step == progress.steps
+            if last or progress.step % config.validation_interval == 0:
+                progress.held_out_error = self.validate()
+            progress.seconds += time.perf_counter() - began
+            if last or progress.step % config.log_interval == 0:
+                progress.loss = float(np.mean(self._losses))
                 self._losses.clear()
-                report(self.progress())
-            stopped = stop() and self.step < self.steps
-            if checkpoint and (stopped or self.step % config.checkpoint_interval == 0 or self.step == self.steps):
+                report(replace(progress))
+            stopped = stop() and not last
+            if checkpoint and (stopped or last or progress.step % config.checkpoint_interval == 0):
                 self.save(checkpoint)
-            if stopped:
-                return False
-        return True
+        return not stopped
 
     def optimise(self) -> float:
         """One optimiser step on freshly drawn crops; returns its loss."""
@@ -139,18 +129,20 @@ class Trainer:
         loss.backward()
         if self.config.gradient_clip:
             nn.utils.clip_grad_norm_(self.network.parameters(), self.config.gradient_clip)
+        self.progress.learning_rate = self.learning_rate(self.progress.step)
         for group in self._optimiser.param_groups:
-            group["lr"] = self.learning_rate(self.step)
+            group["lr"] = self.progress.learning_rate
         self._optimiser.step()
-        self.step += 1
+        self.progress.step += 1
         return loss.item()
 
     def learning_rate(self, step: int) -> float:
         """Linear warm-up, then half a cosine to zero, as get_cosine_schedule_with_warmup."""
-        warm = self.config.warmup * self.steps
+        steps, highest = self.progress.steps, self.config.learning_rate
+        warm = self.config.warmup * steps
         if step < warm:
-            return self.config.learning_rate * (step + 1) / (warm + 1)
-        return self.config.learning_rate * 0.5 * (1 + math.cos(math.pi * (step - warm) / (self.steps - warm)))
+            return highest * (step + 1) / (warm + 1)
+        return highest * 0.5 * (1 + math.cos(math.pi * (step - warm) / (steps - warm)))
 
     def validate(self) -> float | None:
         """Root mean square error [rad] on held-out crops without noise; None when nothing is held out."""
@@ -164,19 +156,11 @@ class Trainer:
                 count += counts.sum().item()
         return math.sqrt(error / count) if count else None
 
-    def progress(self) -> Progress:
-        """Where the run is now."""
-        rate = self.learning_rate(max(self.step - 1, 0))
-        return Progress(self.step, self.steps, self.loss, self.held_out_error, rate, self.seconds)
-
     def save(self, path: Path) -> None:
         """Write a checkpoint."""
         content = {
             "run": self._run(),
-            "step": self.step,
-            "seconds": self.seconds,
-            "held_out_error": self.held_out_error,
-            "loss": self.loss,
+            "progress": asdict(self.progress),
             "losses": self._losses,
             "rng": json.dumps(self._rng.bit_generator.state),
             "network": self.network.state_dict(),
@@ -187,12 +171,17 @@ class Trainer:
     def restore(self, path: Path) -> None:
         """Continue from a checkpoint; FcnetError if it belongs to a run that differs in anything."""
         content = load_checkpoint(path)
-        refuse_another_run(json.loads(content["run"]), json.loads(self._run()), path)
+        saved = json.loads(content["run"])
+        for name, value in json.loads(self._run()).items():
+            if saved.get(name) != value:
+                raise FcnetError(
+                    f"checkpoint {path} was made with another {name}; resume with the settings and data of its run,"
+                    " or start again without --resume"
+                )
         self.network.load_state_dict(content["network"])
         self._optimiser.load_state_dict(content["optimiser"])
         self._rng.bit_generator.state = json.loads(content["rng"])
-        self.step, self.seconds = content["step"], content["seconds"]
-        self.held_out_error, self.loss, self._losses = content["held_out_error"], content["loss"], content["losses"]
+        self.progress, self._losses = Progress(**content["progress"]), content["losses"]
 
     def _tensors(self, batch: Batch, noisy: bool) -> tuple[Any, Tensor, Tensor]:
         """What the network sees (a tensor, or tensors by name), the wanted outputs, and the counts."""
@@ -201,10 +190,8 @@ class Trainer:
         seen = next(iter(inputs.values())) if len(inputs) == 1 else inputs
         return seen, wanted, torch.from_numpy(batch.counts)
 
-    def _input(self, name: str, raw: np.ndarray[Any, Any], noisy: bool) -> np.ndarray[Any, Any]:
+    def _input(self, name: str, raw: npt.NDArray[Any], noisy: bool) -> npt.NDArray[Any]:
         """The array as the network sees it; noise is added where sensors have it, before the normalisation."""
-        if self._seen[name].dtype != "float32":
-            return raw
         if noisy and name in self._noise:
             strength = self._rng.random((len(raw), *[1] * (raw.ndim - 1)), dtype=np.float32)
             noise = self._noise[name] * self._rng.standard_normal(raw.shape, dtype=np.float32)
@@ -230,9 +217,9 @@ def masked_loss(output: Tensor, wanted: Tensor, counts: Tensor, kind: str) -> Te
     return (error.mean(-1) * counts).sum() / counts.sum()
 
 
-def noise_by_entry(noise: dict[str, float], arrays: Spec) -> dict[str, np.ndarray[Any, np.dtype[np.float32]]]:
+def noise_by_entry(noise: dict[str, float], arrays: Spec) -> dict[str, Single]:
     """Standard deviations of the entries of each array that has any, from those of its named parts."""
-    deviations: dict[str, np.ndarray[Any, np.dtype[np.float32]]] = {}
+    deviations: dict[str, Single] = {}
     for part, value in noise.items():
         having = [name for name, spec in arrays.items() if part in spec.parts]
         if not having:
@@ -242,13 +229,3 @@ def noise_by_entry(noise: dict[str, float], arrays: Spec) -> dict[str, np.ndarra
             deviation = deviations.setdefault(name, np.zeros(arrays[name].shape, dtype=np.float32))
             deviation[arrays[name].slices()[part]] = value
     return deviations
-
-
-def refuse_another_run(saved: dict[str, Any], present: dict[str, Any], path: Path) -> None:
-    """Raise FcnetError that names the first difference between two runs."""
-    for name, value in present.items():
-        if saved.get(name) != value:
-            raise FcnetError(
-                f"checkpoint {path} was made with another {name}; resume with the settings and data of its run,"
-                " or start again without --resume"
-            )

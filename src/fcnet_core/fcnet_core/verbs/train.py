@@ -7,15 +7,20 @@ import json
 import shlex
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tqdm import tqdm
+
 from fcnet_core import FcnetError
+from fcnet_core.model_file import load_model, save_model
 
 if TYPE_CHECKING:
     from fcnet_core.learning.config import TrainConfig
+    from fcnet_core.learning.trainer import Progress
 
 SUMMARY = "train a policy to imitate recorded behaviour"
 EPILOG = """
@@ -35,8 +40,6 @@ another round, in which newer data count three times as much:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
-    parser.epilog = EPILOG
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--config", required=True, type=Path, metavar="YAML", help="settings, see config/train/")
     parser.add_argument(
         "--data",
@@ -63,11 +66,10 @@ def run(args: argparse.Namespace) -> int:
     """Train; 0 when the policy is written, 130 when interrupted with a checkpoint to resume from."""
     try:
         from fcnet_core.learning.config import load_train_config
-        from fcnet_core.learning.imitation import JsonLines, ProgressBar, prepare, trained_policy
+        from fcnet_core.learning.imitation import Imitation
     except ModuleNotFoundError as error:
         print(f"fcnet: training needs the Python package {error.name}; install requirements/train.txt", file=sys.stderr)
         return 2
-    from fcnet_core.model_file import load_model, save_model
 
     if args.out.suffix != ".safetensors":
         raise FcnetError(f"the name of the policy, {args.out}, must end in .safetensors")
@@ -77,23 +79,24 @@ def run(args: argparse.Namespace) -> int:
         raise FcnetError(
             f"{checkpoint} holds an unfinished run; continue it with --resume, or delete it to start from the beginning"
         )
-    imitation = prepare(config, load_model(args.init) if args.init else None)
+    imitation = Imitation(config, load_model(args.init) if args.init else None)
     trainer = imitation.trainer
     if args.resume:
         trainer.restore(checkpoint)
-    reporter = JsonLines() if args.json else ProgressBar(trainer.step, trainer.steps)
-    with closing(reporter), _stop_on_signal() as stop:
-        finished = trainer.run(reporter, stop, checkpoint)
+    with _reports(trainer.progress, args.json) as report, _stop_on_signal() as stop:
+        finished = trainer.run(report, stop, checkpoint)
     if not finished:
-        print(
-            f"fcnet: stopped after step {trainer.step}; {checkpoint} is written, add --resume to continue",
-            file=sys.stderr,
-        )
+        step = trainer.progress.step
+        print(f"fcnet: stopped after step {step}; {checkpoint} is written, add --resume to continue", file=sys.stderr)
         return 130
-    model = trained_policy(imitation, _command_line())
+    model = imitation.policy(shlex.join(["fcnet", *sys.argv[1:]]))
     save_model(model, args.out)
     checkpoint.unlink(missing_ok=True)
-    _report(args, model.fingerprint, trainer.held_out_error)
+    held_out = trainer.progress.held_out_error
+    if args.json:
+        print(json.dumps({"model": str(args.out), "fingerprint": model.fingerprint, "held_out_error": held_out}))
+    else:
+        print(f"wrote {args.out}" + ("" if held_out is None else f", held-out error {held_out:.4f} rad"))
     return 0
 
 
@@ -112,28 +115,30 @@ def _overridden(config: TrainConfig, args: argparse.Namespace) -> TrainConfig:
 
 
 @contextmanager
-def _stop_on_signal() -> Iterator[Any]:
+def _reports(begin: Progress, as_json: bool) -> Iterator[Callable[[Progress], None]]:
+    """Yield a function that shows progress: as lines of JSON, or as a bar with loss and held-out error."""
+    with tqdm(
+        initial=begin.step, total=begin.steps, unit="step", desc="training", dynamic_ncols=True, disable=as_json
+    ) as bar:
+
+        def report(progress: Progress) -> None:
+            if as_json:
+                print(json.dumps(asdict(progress)), flush=True)
+            held_out = "" if progress.held_out_error is None else f", held-out error {progress.held_out_error:.4f} rad"
+            bar.set_postfix_str(f"loss {progress.loss:.4f}{held_out}", refresh=False)
+            bar.update(progress.step - bar.n)
+
+        yield report
+
+
+@contextmanager
+def _stop_on_signal() -> Iterator[Callable[[], bool]]:
     """Yield a function that says whether Ctrl-C or a request to terminate has come since."""
     received: list[int] = []
-    previous = {
-        number: signal.signal(number, lambda number, frame: received.append(number))
-        for number in (signal.SIGINT, signal.SIGTERM)
-    }
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    previous = [signal.signal(number, lambda number, frame: received.append(number)) for number in numbers]
     try:
         yield lambda: bool(received)
     finally:
-        for number, handler in previous.items():
+        for number, handler in zip(numbers, previous, strict=True):
             signal.signal(number, handler)
-
-
-def _command_line() -> str:
-    return shlex.join(["fcnet", *sys.argv[1:]])
-
-
-def _report(args: argparse.Namespace, fingerprint: str, held_out_error: float | None) -> None:
-    if args.json:
-        facts = {"model": str(args.out), "fingerprint": fingerprint, "held_out_error": held_out_error}
-        print(json.dumps(facts), flush=True)
-    else:
-        error = "" if held_out_error is None else f", held-out error {held_out_error:.4f} rad"
-        print(f"wrote {args.out}{error}")

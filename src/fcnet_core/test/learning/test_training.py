@@ -13,9 +13,10 @@ import torch
 
 from fcnet_core import FcnetError
 from fcnet_core.arrays import ArraySpec
+from fcnet_core.cli import main
 from fcnet_core.learning.config import TrainConfig, with_settings
 from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest
-from fcnet_core.learning.imitation import Imitation, prepare, trained_policy
+from fcnet_core.learning.imitation import Imitation
 from fcnet_core.learning.trainer import Progress, load_checkpoint, masked_loss
 from fcnet_core.model_file import load_model, save_model
 from fcnet_core.policy import load_policy
@@ -52,7 +53,7 @@ def assert_equal(one: dict[str, torch.Tensor], two: dict[str, torch.Tensor]) -> 
 
 def test_a_learnable_behaviour_is_learnt(tiny_config: TrainConfig) -> None:
     reports: list[Progress] = []
-    run = prepare(with_settings(tiny_config, steps=300, observation_noise={}, validation_interval=300))
+    run = Imitation(with_settings(tiny_config, steps=300, observation_noise={}, validation_interval=300))
     assert run.trainer.run(reports.append, never)
     assert reports[-1].step == reports[-1].steps == 300
     assert reports[-1].loss < 0.15 * reports[0].loss
@@ -62,12 +63,12 @@ def test_a_learnable_behaviour_is_learnt(tiny_config: TrainConfig) -> None:
 
 def test_huber_loss_learns_too(tiny_config: TrainConfig) -> None:
     reports: list[Progress] = []
-    prepare(with_settings(tiny_config, loss="huber", steps=200)).trainer.run(reports.append, never)
+    Imitation(with_settings(tiny_config, loss="huber", steps=200)).trainer.run(reports.append, never)
     assert reports[-1].loss < 0.5 * reports[0].loss
 
 
 def test_the_same_seed_gives_the_same_policy_and_another_seed_another(tiny_config: TrainConfig) -> None:
-    runs = [prepare(with_settings(tiny_config, seed=seed)) for seed in (3, 3, 4)]
+    runs = [Imitation(with_settings(tiny_config, seed=seed)) for seed in (3, 3, 4)]
     for run in runs:
         run.trainer.run(ignore, never)
     assert_equal(weights(runs[0]), weights(runs[1]))
@@ -76,14 +77,14 @@ def test_the_same_seed_gives_the_same_policy_and_another_seed_another(tiny_confi
 
 @pytest.mark.parametrize("stopped_at", [1, 20, 27])
 def test_an_interrupted_run_continues_bit_for_bit(tiny_config: TrainConfig, tmp_path: Path, stopped_at: int) -> None:
-    whole = prepare(tiny_config)
+    whole = Imitation(tiny_config)
     whole_reports: list[Progress] = []
     assert whole.trainer.run(whole_reports.append, never)
     checkpoint, reports = tmp_path / "run.ckpt", []
-    first = prepare(tiny_config)
+    first = Imitation(tiny_config)
     assert not first.trainer.run(reports.append, after(stopped_at), checkpoint)
-    assert first.trainer.step == stopped_at
-    second = prepare(tiny_config)
+    assert first.trainer.progress.step == stopped_at
+    second = Imitation(tiny_config)
     second.trainer.restore(checkpoint)
     assert second.trainer.run(reports.append, never, checkpoint)
     assert_equal(weights(whole), weights(second))
@@ -93,11 +94,11 @@ def test_an_interrupted_run_continues_bit_for_bit(tiny_config: TrainConfig, tmp_
 
 
 def test_a_run_killed_between_checkpoints_continues_from_the_last_one(tiny_config: TrainConfig, tmp_path: Path) -> None:
-    killed = prepare(tiny_config)
+    killed = Imitation(tiny_config)
     killed.trainer.run(ignore, after(20), tmp_path / "run.ckpt")
     for _ in range(7):  # lost
         killed.trainer.optimise()
-    again, whole = prepare(tiny_config), prepare(tiny_config)
+    again, whole = Imitation(tiny_config), Imitation(tiny_config)
     again.trainer.restore(tmp_path / "run.ckpt")
     again.trainer.run(ignore, never)
     whole.trainer.run(ignore, never)
@@ -107,7 +108,7 @@ def test_a_run_killed_between_checkpoints_continues_from_the_last_one(tiny_confi
 def test_what_comes_after_a_reset_does_not_train(tiny_config: TrainConfig) -> None:
     """Crops as long as a sequence end their count at step 50: nothing later may have an influence."""
     config = with_settings(tiny_config, crop=120, observation_noise={}, steps=5)
-    (one, two) = (prepare(config), prepare(config))
+    (one, two) = (Imitation(config), Imitation(config))
     draw = two.trainer.crops.draw
 
     def tampered(rng: np.random.Generator, batch: int) -> Any:
@@ -132,7 +133,7 @@ def test_only_counted_steps_enter_the_loss() -> None:
 
 
 def test_the_learning_rate_warms_up_and_falls_to_zero(tiny_config: TrainConfig) -> None:
-    trainer = prepare(with_settings(tiny_config, steps=100, warmup=0.2, learning_rate=1.0)).trainer
+    trainer = Imitation(with_settings(tiny_config, steps=100, warmup=0.2, learning_rate=1.0)).trainer
     rates = [trainer.learning_rate(step) for step in range(101)]
     assert rates[20] == 1.0 == max(rates)
     assert all(np.diff(rates[:21]) > 0) and all(np.diff(rates[20:]) < 0)
@@ -143,28 +144,28 @@ def test_the_learning_rate_warms_up_and_falls_to_zero(tiny_config: TrainConfig) 
 def test_a_checkpoint_of_another_run_is_refused(
     tiny_config: TrainConfig, tmp_path: Path, change: dict[str, Any]
 ) -> None:
-    prepare(tiny_config).trainer.save(tmp_path / "run.ckpt")
+    Imitation(tiny_config).trainer.save(tmp_path / "run.ckpt")
     with pytest.raises(FcnetError, match=f"another {next(iter(change))}"):
-        prepare(with_settings(tiny_config, **change)).trainer.restore(tmp_path / "run.ckpt")
+        Imitation(with_settings(tiny_config, **change)).trainer.restore(tmp_path / "run.ckpt")
 
 
 def test_a_checkpoint_is_refused_when_the_data_have_grown(
     tiny_config: TrainConfig, tiny_data: Path, tmp_path: Path
 ) -> None:
-    prepare(tiny_config).trainer.save(tmp_path / "run.ckpt")
+    Imitation(tiny_config).trainer.save(tmp_path / "run.ckpt")
     writer = DatasetWriter(tiny_data, Manifest("aliengo", 50.0, {"expert": "made up"}))
     writer.write_shard(
         2, {}, observation=np.ones((1, 120, 70)), action=np.ones((1, 120, 12)), first=np.zeros((1, 120), dtype=bool)
     )
     with pytest.raises(FcnetError, match=r"another (normalisation|recorded steps)"):
-        prepare(tiny_config).trainer.restore(tmp_path / "run.ckpt")
+        Imitation(tiny_config).trainer.restore(tmp_path / "run.ckpt")
 
 
 def test_a_missing_or_damaged_checkpoint_is_named(tiny_config: TrainConfig, tmp_path: Path) -> None:
     path = tmp_path / "run.ckpt"
     with pytest.raises(FcnetError, match=r"no checkpoint .*leave out --resume"):
         load_checkpoint(path)
-    prepare(tiny_config).trainer.save(path)
+    Imitation(tiny_config).trainer.save(path)
     content = path.read_bytes()
     for damaged in (content[: len(content) // 2], b"", b"not a checkpoint"):
         path.write_bytes(damaged)
@@ -173,7 +174,7 @@ def test_a_missing_or_damaged_checkpoint_is_named(tiny_config: TrainConfig, tmp_
 
 
 def test_a_checkpoint_that_cannot_be_written_leaves_the_last_one(tiny_config: TrainConfig, tmp_path: Path) -> None:
-    run, path = prepare(tiny_config), tmp_path / "run.ckpt"
+    run, path = Imitation(tiny_config), tmp_path / "run.ckpt"
     run.trainer.save(path)
     before, unlimited = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, unlimited[1]))  # as a full disk
@@ -186,29 +187,29 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_last_one(tiny_config: Tr
     assert not list(tmp_path.glob(".*"))
 
 
-def test_the_policy_tells_how_it_came_about_and_starts_the_next_round(
+def test_the_card_says_how_the_policy_came_about_and_the_policy_starts_the_next_round(
     tiny_config: TrainConfig, tiny_data: Path, tmp_path: Path
 ) -> None:
-    run = prepare(tiny_config)
+    run = Imitation(tiny_config)
     run.trainer.run(ignore, never)
-    save_model(trained_policy(run, "fcnet train ..."), tmp_path / "policy.safetensors")
+    save_model(run.policy("fcnet train ..."), tmp_path / "policy.safetensors")
     policy = load_model(tmp_path / "policy.safetensors")
     training = policy.card.training
     assert policy.card.robot == "aliengo" and policy.card.control_rate == 50.0
     assert training["steps"] == 40 and training["settings"]["seed"] == 0
     assert training["data"][0]["steps"] == 2 * 6 * 120 and training["data"][0]["weight"] == 1.0
-    assert training["held_out_error"] == run.trainer.held_out_error
-    following = prepare(with_settings(tiny_config, data=(f"{tiny_data}:3",)), init=policy)
+    assert training["held_out_error"] == run.trainer.progress.held_out_error
+    following = Imitation(with_settings(tiny_config, data=(f"{tiny_data}:3",)), init=policy)
     assert_equal(weights(run), weights(following))
     assert following.trainer.normalisation is policy.normalisation
-    assert trained_policy(following, "").card.training["started_from"] == policy.fingerprint
+    assert following.policy("").card.training["started_from"] == policy.fingerprint
 
 
 def test_a_model_of_another_shape_is_no_start(tiny_config: TrainConfig) -> None:
-    policy = trained_policy(prepare(tiny_config), "")
+    policy = Imitation(tiny_config).policy("")
     other = with_settings(tiny_config, config={**tiny_config.config, "modes": 2})
     with pytest.raises(FcnetError, match="leave out --init"):
-        prepare(other, init=policy)
+        Imitation(other, init=policy)
 
 
 def test_data_of_two_robots_are_refused(tiny_config: TrainConfig, tiny_data: Path, tmp_path: Path) -> None:
@@ -216,20 +217,20 @@ def test_data_of_two_robots_are_refused(tiny_config: TrainConfig, tiny_data: Pat
     writer = DatasetWriter(tmp_path / "a1", Manifest("a1", 50.0))
     writer.write_shard(0, {}, observation=zeros, action=zeros[..., :12], first=zeros[..., 0] > 0)
     with pytest.raises(FcnetError, match="their robot differs"):
-        prepare(with_settings(tiny_config, data=(str(tiny_data), str(tmp_path / "a1"))))
+        Imitation(with_settings(tiny_config, data=(str(tiny_data), str(tmp_path / "a1"))))
 
 
 @pytest.mark.parametrize(("weight", "message"), [("much", "expected a weight"), ("0", "above 0"), ("nan", "above 0")])
 def test_a_bad_weight_is_named(tiny_config: TrainConfig, weight: str, message: str) -> None:
     with pytest.raises(FcnetError, match=message):
-        prepare(with_settings(tiny_config, data=(f"{tiny_config.data[0]}:{weight}",)))
+        Imitation(with_settings(tiny_config, data=(f"{tiny_config.data[0]}:{weight}",)))
 
 
 def test_the_policy_acts_on_the_robot_as_it_did_in_training(tiny_config: TrainConfig) -> None:
-    run = prepare(with_settings(tiny_config, observation_clip=1.5))
+    run = Imitation(with_settings(tiny_config, observation_clip=1.5))
     run.trainer.run(ignore, never)
     observation = np.array(run.data.shards[0].observation[0])  # much longer than the window
-    policy, normalisation = load_policy(trained_policy(run, ""), "numpy"), run.trainer.normalisation
+    policy, normalisation = load_policy(run.policy(""), "numpy"), run.trainer.normalisation
     with torch.no_grad():
         output = run.trainer.network(torch.from_numpy(normalisation.input(observation[None])))[0].numpy()
     expected = normalisation.action(output)
@@ -245,15 +246,16 @@ def test_another_policy_type_trains_on_other_arrays_of_another_task(tiny_config:
     content = {"observation": seen, "action": np.tanh(seen[..., :2]), "return": seen.sum(-1)}
     writer.write_shard(0, {}, **content, first=np.zeros((4, 100), dtype=bool))
     config = {**tiny_config.config, "observation": 5, "action": 2}
-    run = prepare(with_settings(tiny_config, data=[str(tmp_path / "task")], config=config, observation_noise={}))
+    run = Imitation(with_settings(tiny_config, data=[str(tmp_path / "task")], config=config, observation_noise={}))
     run.trainer.run(ignore, never)
-    save_model(trained_policy(run, ""), tmp_path / "policy.safetensors")
+    save_model(run.policy(""), tmp_path / "policy.safetensors")
     policy = load_policy(tmp_path / "policy.safetensors")
     assert policy.model.card.robot == "pendulum" and policy.step(np.zeros(5)).shape == (2,)
+    assert main(["info", str(tmp_path / "policy.safetensors")]) == 0
     with pytest.raises(FcnetError, match=r"network's observation is float32 of shape \(70,\)"):
-        prepare(with_settings(tiny_config, data=[str(tmp_path / "task")]))
+        Imitation(with_settings(tiny_config, data=[str(tmp_path / "task")]))
 
 
 def test_noise_for_a_part_that_the_data_do_not_have_is_refused(tiny_config: TrainConfig) -> None:
     with pytest.raises(FcnetError, match="smell"):
-        prepare(with_settings(tiny_config, observation_noise={"smell": 1.0}))
+        Imitation(with_settings(tiny_config, observation_noise={"smell": 1.0}))
