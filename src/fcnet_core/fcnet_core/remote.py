@@ -27,7 +27,7 @@ Sources = Annotated[tuple[Source, ...], Meta(min_length=1)]
 
 
 class StopChords(Struct, frozen=True):
-    """The part of the entry `joystick` that a bridge acts on without ROS."""
+    """The part of the entry `joystick` that a bridge acts on without ROS: each chord, held, is an emergency stop."""
 
     emergency_stop: Annotated[tuple[Chord, ...], Meta(min_length=1)]
 
@@ -40,11 +40,6 @@ class RemoteMap(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         check_sources(self.sources)
-
-    @property
-    def emergency_stop(self) -> tuple[frozenset[str], ...]:
-        """Chords, each of which is an emergency stop when all of its buttons are held."""
-        return self.joystick.emergency_stop
 
 
 def load_remote_map(path: str | Path = REMOTE_FILE) -> RemoteMap:

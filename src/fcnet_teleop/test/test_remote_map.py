@@ -38,7 +38,7 @@ def test_the_shipped_file_ranks_people_above_programs() -> None:
 
 def test_every_stop_of_the_shipped_file_is_on_unitrees_remote() -> None:
     remote = load_remote_control()
-    assert frozenset("B") in remote.joystick.emergency_stop == load_remote_map().emergency_stop
+    assert frozenset("B") in remote.joystick.emergency_stop == load_remote_map().joystick.emergency_stop
     assert all(chord <= set(UNITREE_BUTTONS) for chord in remote.joystick.emergency_stop)
 
 

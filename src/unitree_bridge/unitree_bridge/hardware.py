@@ -110,7 +110,7 @@ class UnitreeHardware(HardwareInterface):
             robot,
             self.period,
             interpolation_time=parameters.interpolation_time,
-            stop_chords=load_remote_map().emergency_stop,
+            stop_chords=load_remote_map().joystick.emergency_stop,
         )
         self._transport = self._open_transport(parameters)
         self._acquire_robot(node, parameters)

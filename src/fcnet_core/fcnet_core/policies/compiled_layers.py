@@ -52,13 +52,10 @@ def linear(x: Single, weight: Single, bias: Single, y: Single) -> None:
 
 
 @njit(**COMPILE)
-def add_linear(x: Single, weight: Single, bias: Single, y: Single) -> None:
-    """Add weight x + bias to y."""
-    for row in range(bias.size):
-        total = ZERO
-        for column in range(x.size):
-            total += weight[row, column] * x[column]
-        y[row] += total + bias[row]
+def add(x: Single, y: Single) -> None:
+    """Add x to y."""
+    for i in range(y.size):
+        y[i] += x[i]
 
 
 @njit(**COMPILE)
@@ -79,23 +76,10 @@ def layer_norm(x: Single, weight: Single, bias: Single, y: Single) -> None:
 
 @njit(**COMPILE)
 def gelu(x: Single) -> None:
-    """Replace every entry by its GELU."""
-    for c in range(x.size):
-        x[c] = gelu_of(x[c])
-
-
-@njit(**COMPILE)
-def add_gelu(x: Single, y: Single) -> None:
-    """Add the GELU of x to y."""
-    for c in range(y.size):
-        y[c] += gelu_of(x[c])
-
-
-@njit(**COMPILE)
-def gelu_of(x: np.float32) -> np.float32:
-    """GELU of one number, see layers.py."""
-    clipped = min(max(x, -LIMIT), LIMIT)
-    z = clipped * clipped
-    numerator = P0 + z * (P1 + z * (P2 + z * (P3 + z * (P4 + z * P5))))
-    denominator = Q0 + z * (Q1 + z * (Q2 + z * (Q3 + z * (Q4 + z * Q5))))
-    return x * (HALF + clipped * (numerator / denominator))
+    """Replace every entry by its GELU, see layers.py."""
+    for i in range(x.size):
+        clipped = min(max(x[i], -LIMIT), LIMIT)
+        z = clipped * clipped
+        numerator = P0 + z * (P1 + z * (P2 + z * (P3 + z * (P4 + z * P5))))
+        denominator = Q0 + z * (Q1 + z * (Q2 + z * (Q3 + z * (Q4 + z * Q5))))
+        x[i] *= HALF + clipped * (numerator / denominator)

@@ -46,7 +46,7 @@ class SlidingDft:
         spectrum += (x - oldest)[:, None]
         spectrum *= self._rotation
         oldest[:] = x
-        return np.einsum("kd,bkd->bd", self._weight[layer], spectrum).real
+        return (self._weight[layer] * spectrum).sum(axis=1).real
 
     def advance(self) -> None:
         """See CausalFilter."""

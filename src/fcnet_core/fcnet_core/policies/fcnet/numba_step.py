@@ -13,17 +13,7 @@ from numba import njit
 
 from fcnet_core.arrays import Array, Single
 from fcnet_core.model_file import PolicyModel
-from fcnet_core.policies.compiled_layers import (
-    COMPILE,
-    ZERO,
-    add_gelu,
-    add_linear,
-    denormalise,
-    gelu,
-    layer_norm,
-    linear,
-    normalise,
-)
+from fcnet_core.policies.compiled_layers import COMPILE, ZERO, add, denormalise, gelu, layer_norm, linear, normalise
 from fcnet_core.policies.fcnet.step import Weights, fold
 from fcnet_core.policies.normalisation import Units
 
@@ -49,11 +39,13 @@ def step(observation: Single, action: Single, count: int, units: Units, weights:
         layer_norm(hidden, norm[0], norm[1], normed)
         oldest = memory.inputs[layer, slot]
         slide_spectrum(normed, oldest, memory.spectrum[layer], w.rotation, w.spectral_weight[layer], inner)
-        add_gelu(inner, hidden)
+        gelu(inner)
+        add(inner, hidden)
         layer_norm(hidden, norm[2], norm[3], normed)
         linear(normed, w.ffn_weight[layer, 0], w.ffn_bias[layer, 0], inner)
         gelu(inner)
-        add_linear(inner, w.ffn_weight[layer, 1], w.ffn_bias[layer, 1], hidden)
+        linear(inner, w.ffn_weight[layer, 1], w.ffn_bias[layer, 1], normed)
+        add(normed, hidden)
     decoded = scratch[2, : w.decoder_bias.size]
     linear(hidden, w.decoder_weight, w.decoder_bias, decoded)
     gelu(decoded)
