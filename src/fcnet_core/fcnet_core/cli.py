@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from importlib.metadata import entry_points
 from types import ModuleType
 
-VERB_GROUP = "fcnet.verbs"
+VERB_GROUP = "fcnet.verbs"  # modules with SUMMARY, EPILOG, add_arguments(parser) and run(args)
 USAGE_ERROR = 2
 INTERRUPTED = 130
 WORKFLOW = """
 A policy comes about in three steps: `collect` lets an expert walk in simulation and records it, `train` imitates the
 recording, `evaluate` measures the policy in closed loop. `info` shows what a policy file holds, `export` turns it
-into ONNX for other programs. `replay` judges policies on the bags of a robot, `dataset` and `relabel` make training
-data of them. `fcnet VERB --help` tells more about each.
+into ONNX for other programs. `replay` measures policies on the bags of a robot, `dataset` and `relabel` make training
+data of them. `fcnet VERB --help` explains each.
 """
 
 
@@ -58,8 +58,13 @@ def _parser(verbs: dict[str, ModuleType]) -> argparse.ArgumentParser:
     )
     choices = parser.add_subparsers(title="verbs", metavar="VERB")
     for name, verb in verbs.items():
-        summary: str = verb.SUMMARY
-        verb_parser = choices.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
+        verb_parser = choices.add_parser(
+            name,
+            help=verb.SUMMARY,
+            description=f"{verb.SUMMARY[0].upper()}{verb.SUMMARY[1:]}.",
+            epilog=verb.EPILOG,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
         verb.add_arguments(verb_parser)
         verb_parser.set_defaults(run=verb.run)
     return parser

@@ -30,8 +30,6 @@ STEPS = 200
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
-    parser.epilog = EPILOG
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("model", type=Path, metavar="MODEL", help="a policy file (.safetensors)")
     parser.add_argument("--onnx", required=True, type=Path, metavar="FILE", help="the ONNX file to write")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from fcnet_core.model_file import PolicyCard, PolicyModel, brief, card_to_json, load_model
+from fcnet_core.model_file import PolicyModel, brief, card_to_json, load_model
 from fcnet_core.robot import SETPOINT_FIELDS
 
 SUMMARY = "show what a policy file holds: robot, network, gains, command ranges, training"
@@ -26,8 +26,6 @@ WINDOW_POLICIES = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
-    parser.epilog = EPILOG
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("model", type=Path, metavar="MODEL", help="a policy file (.safetensors)")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
 
@@ -47,41 +45,32 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _lines(path: Path, size: int, model: PolicyModel) -> list[str]:
-    card = model.card
+    card, memory = model.card, model.card.config.memory_steps
+    sizes = ", ".join(f"{name} {value}" for name, value in msgspec.to_builtins(card.config).items())
     facts = {
         "robot": card.robot,
-        "network": _network(card),
+        "network": f"{card.policy_type}: {sizes}",
         "parameters": f"{card.config.parameters:,}",
         "window policy": WINDOW_POLICIES[card.window_policy],
         "control rate": f"{card.control_rate:g} Hz",
-        "memory": _memory(card),
+        "memory": "without end" if math.isinf(memory) else f"{memory} steps ({memory / card.control_rate:.2f} s)",
         "observation": f"{card.config.observation} values, clipped at {card.observation_clip:g} standard deviations",
-        "gains": f"kp {brief(card.kp)} Nm/rad, kd {brief(card.kd)} Nms/rad",
-        "gait": ", ".join(f"{name} {value:g}" for name, value in card.gait.items()),
         "created": card.created,
         "file": f"{size / 1e6:.2f} MB, format {card.format_version}",
         "fingerprint": model.fingerprint,
     }
+    if card.joint_names:
+        facts["gains"] = f"kp {brief(card.kp)} Nm/rad, kd {brief(card.kd)} Nms/rad"
+        facts["gait"] = ", ".join(f"{name} {value:g}" for name, value in card.gait.items())
     lines = [str(path), *(f"  {name:<14} {value}" for name, value in facts.items())]
-    lines += ["  joints, in order, with the default pose [rad]"]
-    lines += [f"    {name:<16} {angle:8.3f}" for name, angle in zip(card.joint_names, card.default_pose, strict=True)]
-    lines += ["  command ranges: lowest, highest, change per second"]
-    for name in SETPOINT_FIELDS:
-        lines.append("    {:<16} {:8.3g} {:8.3g} {:8.3g}".format(name, *card.command_ranges[name]))
-    lines += ["  training", *_tree(card.training, indent="    ")] if card.training else []
-    return lines
-
-
-def _network(card: PolicyCard) -> str:
-    sizes = ", ".join(f"{name} {value}" for name, value in msgspec.to_builtins(card.config).items())
-    return f"{card.policy_type}: {sizes}"
-
-
-def _memory(card: PolicyCard) -> str:
-    steps = card.config.memory_steps
-    if math.isinf(steps):
-        return "without end"
-    return f"{steps} steps ({steps / card.control_rate:.2f} s)"
+    if card.joint_names:
+        poses = zip(card.joint_names, card.default_pose, strict=True)
+        ranges = [(name, card.command_ranges[name]) for name in SETPOINT_FIELDS]
+        lines += ["  joints, in order, with the default pose [rad]"]
+        lines += [f"    {name:<16} {angle:8.3f}" for name, angle in poses]
+        lines += ["  command ranges: lowest, highest, change per second"]
+        lines += ["    {:<16} {:8.3g} {:8.3g} {:8.3g}".format(name, *limits) for name, limits in ranges]
+    return lines + (["  training", *_tree(card.training, indent="    ")] if card.training else [])
 
 
 def _tree(facts: dict[str, Any], indent: str) -> list[str]:
@@ -98,5 +87,5 @@ def _tree(facts: dict[str, Any], indent: str) -> list[str]:
 
 
 def _folder(facts: dict[str, Any]) -> str:
-    """A data folder in a line; --json tells the whole recipe."""
+    """A data folder in a line; --json shows the whole recipe."""
     return f"{facts['folder']}: {facts['steps']:,} steps, weight {facts['weight']:g}"

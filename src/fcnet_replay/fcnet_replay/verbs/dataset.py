@@ -28,8 +28,6 @@ MOST_FAULTS = 50  # printed of one folder
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
-    parser.epilog = EPILOG
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
 
     def action(

@@ -32,8 +32,6 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
-    parser.epilog = EPILOG
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("bag", type=Path, metavar="BAG", help="a bag's folder, or one .mcap or .db3 file")
     parser.add_argument(
         "--policy",

@@ -28,8 +28,6 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
-    parser.epilog = EPILOG
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--config", required=True, type=Path, metavar="YAML", help="what to collect: config/collect/")
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="the data folder to write or continue")
     parser.add_argument("--student", type=Path, metavar="FILE", help="let this policy drive, label with the expert")

@@ -45,8 +45,6 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
-    parser.epilog = EPILOG
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     who = parser.add_mutually_exclusive_group()
     who.add_argument("--policy", type=Path, metavar="FILE", help="evaluate this policy file")
     who.add_argument("--expert", action="store_true", help="evaluate the expert that policies imitate")
