@@ -26,10 +26,10 @@ from made_bag import MadeBag
 from rosbags.rosbag2 import CompressionMode, StoragePlugin
 
 from fcnet_core import FcnetError
-from fcnet_core.model_file import load_model
+from fcnet_core.model_file import load_model, shipped_model
 from fcnet_core.robot import load_robot
 from fcnet_replay.errors import ReplayError
-from fcnet_replay.evaluation import SHIPPED, evaluate_bag
+from fcnet_replay.evaluation import evaluate_bag
 from fcnet_replay.findings import summary
 from fcnet_replay.recording_notes import RecordingNotes
 from fcnet_replay.report.page import page
@@ -83,7 +83,7 @@ def main() -> int:
 
 
 def _whole_bags(folder: Path) -> dict[str, Path]:
-    model, robot = load_model(SHIPPED / "aliengo.safetensors"), load_robot("aliengo")
+    model, robot = load_model(shipped_model("aliengo")), load_robot("aliengo")
     noted = RecordingNotes("aliengo", model_fingerprint=model.fingerprint).custom_data()
     bags = {
         kind: MadeBag(model, robot, seconds=1.5, custom=noted, **settings).write(folder / str(index))  # type: ignore[arg-type]

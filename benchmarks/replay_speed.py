@@ -27,10 +27,10 @@ from pathlib import Path  # noqa: E402
 from made_bag import MadeBag  # noqa: E402
 from rosbags.rosbag2 import CompressionMode  # noqa: E402
 
-from fcnet_core.model_file import load_model  # noqa: E402
+from fcnet_core.model_file import load_model, shipped_model  # noqa: E402
 from fcnet_core.robot import load_robot  # noqa: E402
 from fcnet_replay.bags.bag import open_bag  # noqa: E402
-from fcnet_replay.evaluation import SHIPPED, evaluate_bag  # noqa: E402
+from fcnet_replay.evaluation import evaluate_bag  # noqa: E402
 from fcnet_replay.read_run import read_run  # noqa: E402
 from fcnet_replay.report.page import page  # noqa: E402
 
@@ -72,7 +72,7 @@ def main() -> None:
 
 
 def _bags(folder: Path, seconds: float) -> dict[str, Path]:
-    model, robot = load_model(SHIPPED / "aliengo.safetensors"), load_robot("aliengo")
+    model, robot = load_model(shipped_model("aliengo")), load_robot("aliengo")
     return {
         kind: MadeBag(
             model, robot, seconds=seconds, rate=rate, compression=compression, custom={"fcnet.robot": "aliengo"}

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-import fcnet_core
+from fcnet_core.model_file import shipped_model
 from fcnet_core.policy import RuntimeName
 from fcnet_ros.parameters import parameter
 from fcnet_ros.recorder_gate import RecorderParameters
-
-MODEL_FOLDER = Path(fcnet_core.__file__).parent / "models"
 
 
 @dataclass(frozen=True)
@@ -51,4 +49,4 @@ class ControllerParameters(RecorderParameters):
 
 def policy_path(robot: str, policy: str) -> Path:
     """The model file called `policy`; empty for the one that comes with the suite for the robot of that name."""
-    return Path(policy) if policy else MODEL_FOLDER / f"{robot}.safetensors"
+    return Path(policy) if policy else shipped_model(robot)

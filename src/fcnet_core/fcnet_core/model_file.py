@@ -33,6 +33,7 @@ from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS, CommandRange, Gait, R
 
 FORMAT_VERSION: Literal[1] = 1
 METADATA_ENTRY = "fcnet"
+MODEL_FOLDER = Path(__file__).parent / "models"  # the policies that come with the suite
 ROBOT_OBSERVATION = {"observation": (OBSERVATION_SIZE,)}
 WindowPolicy = Literal["sliding", "reset_every_n"]
 Number = float | int  # as written: 60 and 60.0 are other texts, and the fingerprint is made of the text
@@ -194,6 +195,11 @@ def save_model(model: PolicyModel, path: str | Path) -> None:
     tensors = {name: np.ascontiguousarray(tensor) for name, tensor in model.tensors.items()}
     content = safetensors.numpy.save(tensors, metadata={METADATA_ENTRY: card_to_json(model.card)})
     write_whole(path, content)
+
+
+def shipped_model(robot: str) -> Path:
+    """The file of the policy that comes with the suite for the robot of that name; it may not exist."""
+    return MODEL_FOLDER / f"{robot}.safetensors"
 
 
 def load_model(path: str | Path) -> PolicyModel:

@@ -11,14 +11,11 @@ from typing import Any
 
 import numpy as np
 
-import fcnet_core
-from fcnet_core import FcnetError
-from fcnet_core.model_file import PolicyModel, check_robot, load_model
+from fcnet_core.model_file import PolicyModel, check_robot, load_model, shipped_model
 from fcnet_core.robot import Robot, load_robot
 from fcnet_replay.bags.bag import open_bag
 from fcnet_replay.errors import ReplayError
 from fcnet_replay.metrics import (
-    Velocities,
     action_error,
     body_motion,
     command_tracking,
@@ -35,22 +32,17 @@ from fcnet_replay.run import Run
 from fcnet_replay.topic_map import OWN, load_topic_map
 
 FORMAT = 1
-SHIPPED = Path(fcnet_core.__file__).parent / "models"
 SECTIONS = ("modes_s", "timing", "motion", "tracking", "policies", "differences")  # that thresholds can be set in
 SHOWN = 12  # metrics in an error
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """bag: its path, as given; replays: one of each policy, the first of which the run is evaluated by; figures: see
-    docs/replay.md.
-    """
+    """replays: one of each policy, the first of which the run is evaluated by; figures: see docs/replay.md."""
 
-    bag: str
     run: Run
     robot: Robot
     replays: tuple[PolicyReplay, ...]
-    velocity: Velocities
     figures: dict[str, Any]
 
 
@@ -67,44 +59,37 @@ def evaluate_bag(
     """
     if len(policies) > len(string.ascii_uppercase):
         raise ReplayError(f"{len(policies)} policies are too many for one report; compare at most 26")
-    sources = load_topic_map(topics) if topics else OWN
+    topic_map = load_topic_map(topics) if topics else OWN
     bag = open_bag(path)
-    notes = bag.notes
     models = [(str(file), load_model(file)) for file in policies]
-    robot_name = robot_name or notes.robot or (models[0][1].card.robot if models else "")
+    robot_name = robot_name or bag.notes.robot or (models[0][1].card.robot if models else "")
     if not robot_name:
         raise ReplayError(f"the bag {path} does not say which robot it is of; add --robot, for example --robot aliengo")
     robot = load_robot(robot_name)
-    models = models or _default_policy(notes, robot.name)
+    models = models or _default_policy(bag.notes, robot.name)
     for _, model in models:
         check_robot(model, robot)
-    run = read_run(bag, namespace, sources)
-    replays = [
+    run = read_run(bag, namespace, topic_map)
+    replays = tuple(
         replay_policy(run, model, robot, label, name)
         for label, (name, model) in zip(string.ascii_uppercase, models, strict=False)
-    ]
-    return evaluate(str(path), run, robot, replays)
+    )
+    return Evaluation(run, robot, replays, _figures(path, run, robot, replays))
 
 
 def _default_policy(notes: RecordingNotes, robot: str) -> list[tuple[str, PolicyModel]]:
-    """The recorded policy where its file still is the one; else the one that the suite ships for this robot, if any."""
-    shipped = SHIPPED / f"{robot}.safetensors"
-    for file in (Path(notes.model), shipped) if notes.model else (shipped,):
-        try:
-            model = load_model(file)
-        except FcnetError:
-            continue
-        if file == shipped or not notes.model_fingerprint or model.fingerprint == notes.model_fingerprint:
-            return [(str(file if file != shipped else f"models/{file.name}"), model)]
-    return []
+    """Name and model of the recorded policy, else of the one that the suite ships for this robot, if any."""
+    if recorded := notes.recorded_model():
+        return [(notes.model, recorded)]
+    shipped = shipped_model(robot)
+    return [(f"models/{shipped.name}", load_model(shipped))] if shipped.is_file() else []
 
 
-def evaluate(bag: str, run: Run, robot: Robot, replays: Sequence[PolicyReplay]) -> Evaluation:
-    """All figures of a run and of what policies do in it."""
-    velocity, notes = velocities(run), run.notes
-    figures = {
+def _figures(path: Path, run: Run, robot: Robot, replays: Sequence[PolicyReplay]) -> dict[str, Any]:
+    notes = run.notes
+    return {
         "format": FORMAT,
-        "bag": bag,
+        "bag": str(path),
         "robot": robot.name,
         "duration_s": float(np.ptp(np.concatenate([run.joints.received, run.imu.received]))),
         "recorded_with": {
@@ -117,13 +102,12 @@ def evaluate(bag: str, run: Run, robot: Robot, replays: Sequence[PolicyReplay]) 
         "modes_s": mode_times(run),
         "timing": timing(run),
         "motion": body_motion(run, robot),
-        "tracking": command_tracking(velocity),
+        "tracking": command_tracking(velocities(run)),
         "policies": {replay.label: _policy(replay, notes.model_fingerprint) for replay in replays},
         "differences": {
             f"{replay.label}-{replays[0].label}": policy_difference(replays[0], replay) for replay in replays[1:]
         },
     }
-    return Evaluation(bag, run, robot, tuple(replays), velocity, figures)
 
 
 def _policy(replay: PolicyReplay, recorded: str) -> dict[str, Any]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -12,8 +11,7 @@ from fcnet_replay.evaluation import Evaluation
 from fcnet_replay.metrics import AGREEMENT
 from fcnet_replay.policy_replay import PolicyReplay
 
-Level = Literal["good", "note", "bad"]
-MARKS = {"good": "  ok   ", "note": "  note ", "bad": "  BAD  "}
+LEVELS = {"bad": "  BAD  ", "note": "  note ", "good": "  ok   "}  # the gravest first, and how a terminal shows them
 MUCH_TIME = 0.05  # share of time at a limit that deserves a word
 ROUGH = 0.2  # share of high frequencies above which targets shake the legs
 LATE_START = 0.5  # [s] from the start of a robot to the first message of a topic
@@ -21,18 +19,17 @@ SLOW = 0.02  # [s] from state to target, beyond which a cycle of 50 Hz acts on t
 MOST_PROBLEMS = 8  # in the verdict
 
 
-@dataclass(frozen=True)
-class Finding:
-    """A sentence of the verdict and whether it is good news."""
+class Finding(NamedTuple):
+    """A sentence of the verdict and whether it is a good one."""
 
-    level: Level
+    level: Literal["good", "note", "bad"]
     sentence: str
 
 
 def findings(evaluation: Evaluation) -> list[Finding]:
     """The verdict, the gravest first."""
     found = [*_bag(evaluation), *_policies(evaluation), *_robot(evaluation), *_timing(evaluation.figures["timing"])]
-    return sorted(dict.fromkeys(found), key=lambda finding: ("bad", "note", "good").index(finding.level))
+    return sorted(dict.fromkeys(found), key=lambda finding: list(LEVELS).index(finding.level))
 
 
 def _bag(evaluation: Evaluation) -> Iterator[Finding]:
@@ -47,42 +44,32 @@ def _policies(evaluation: Evaluation) -> Iterator[Finding]:
     if not evaluation.replays:
         yield Finding("note", f"No policy was replayed: none is known for {evaluation.robot.name}; name one.")
     for replay in evaluation.replays:
-        figures = evaluation.figures["policies"][replay.label]
-        yield _error(replay.label, figures)
+        label, figures = replay.label, evaluation.figures["policies"][replay.label]
+        yield _error(label, figures)
         if figures["is_the_recorded_one"] is False:
-            yield Finding("note", f"Policy {replay.label} is not the one that the bag was recorded with.")
+            yield Finding("note", f"Policy {label} is not the one that the bag was recorded with.")
         yield from _doubts(replay)
-        share = figures["smoothness"]["high_frequency_share"]
+        share, limit = (figures["smoothness"][name] for name in ("high_frequency_share", "high_frequency_hz"))
         if share is not None and share > ROUGH:
-            limit = figures["smoothness"]["high_frequency_hz"]
-            yield Finding(
-                "note",
-                f"{share:.0%} of the motion that policy {replay.label} asks for is above {limit:g} Hz: the targets are "
-                "rough.",
-            )
+            motion = f"{share:.0%} of the motion that policy {label} asks for"
+            yield Finding("note", f"{motion} is above {limit:g} Hz: the targets are rough.")
 
 
 def _error(label: str, figures: dict[str, Any]) -> Finding:
-    error = figures["action_error_rad"]
+    error, steps = figures["action_error_rad"], figures["action_error_rad"]["steps"]
     if figures["basis"] == "alone":
-        return Finding(
-            "note",
-            "The bag holds no targets at the policy's rate: there is nothing to compare policy "
-            f"{label} with, it was replayed by itself.",
-        )
-    if not error["steps"]:
+        consequence = f"there is nothing to compare policy {label} with, it was replayed by itself"
+        return Finding("note", f"The bag holds no targets at the policy's rate: {consequence}.")
+    if not steps:
         what = "compared with what was sent" if error["uncompared_steps"] else "replayed"
         return Finding("bad", f"Not one step of policy {label} can be {what}.")
     if error["agrees"]:
-        which = "comparable" if error["uncompared_steps"] else "recorded"
-        return Finding(
-            "good",
-            f"Policy {label} reproduces every one of the {error['steps']} {which} targets: the "
-            f"largest difference is {error['max']:.1e} rad.",
-        )
+        targets = f"{steps} {'comparable' if error['uncompared_steps'] else 'recorded'} targets"
+        largest = f"the largest difference is {error['max']:.1e} rad"
+        return Finding("good", f"Policy {label} reproduces every one of the {targets}: {largest}.")
     sentence = (
         f"Policy {label} differs from the recorded targets by {error['rmse']:.3g} rad (root mean square), at most "
-        f"{error['max']:.3g} rad, over {error['steps']} steps"
+        f"{error['max']:.3g} rad, over {steps} steps"
     )
     if figures["is_the_recorded_one"] and figures["basis"] == "recorded":
         return Finding("bad", f"{sentence}, although it is the recorded one: up to {AGREEMENT:g} rad would be right.")
@@ -91,46 +78,31 @@ def _error(label: str, figures: dict[str, Any]) -> Finding:
 
 def _doubts(replay: PolicyReplay) -> Iterator[Finding]:
     """Why differences may not be the policy's."""
+    uncompared = 0 if replay.basis == "alone" else int((~replay.comparable).sum())
     if replay.basis == "inferred":
-        yield Finding(
-            "note",
-            "The bag does not hold the policy's steps: they were inferred by counting targets. A part of the "
-            "differences is due to that.",
-        )
+        why = "The bag does not hold the policy's steps: they were inferred by counting targets."
+        yield Finding("note", f"{why} A part of the differences is due to that.")
     if replay.unknown_phase:
-        yield Finding(
-            "note",
-            f"The gait's phase may be wrong in {replay.unknown_phase} of the steps: the bag lacks the beginning of "
-            "their walk, or targets in it. Differences may say little there.",
-        )
+        where = "the bag lacks the beginning of their walk, or targets in it. Differences may say little there."
+        yield Finding("note", f"The gait's phase may be wrong in {replay.unknown_phase} of the steps: {where}")
     if replay.lost:
-        yield Finding(
-            "note",
-            f"{replay.lost} steps cannot be replayed by policy {replay.label}: "
-            "messages that they saw are missing or unusable.",
-        )
+        why = "messages that they saw are missing or unusable"
+        yield Finding("note", f"{replay.lost} steps cannot be replayed by policy {replay.label}: {why}.")
     if replay.missing:
         yield Finding("bad", f"The bag lacks {replay.missing} steps between those that it holds.")
-    if replay.basis != "alone" and not replay.comparable.all():
-        yield Finding(
-            "note",
-            f"{int((~replay.comparable).sum())} steps are not compared: after missing messages, and where a bag begins "
-            "in the middle of a walk, nobody knows what the recorded policy remembered. The replay starts cold there.",
-        )
+    if uncompared:
+        where = "after missing messages, and where a bag begins in the middle of a walk, the recorded memory is unknown"
+        yield Finding("note", f"{uncompared} steps are not compared: {where}. The replay starts cold there.")
 
 
 def _robot(evaluation: Evaluation) -> Iterator[Finding]:
     motion, limit = evaluation.figures["motion"], evaluation.robot.safety.max_tilt
-    largest = motion["tilt_rad"]["max"]
+    largest, share = motion["tilt_rad"]["max"], motion["share_of_time_at_torque_limit"]
     if largest is not None:
-        yield Finding(
-            "bad" if largest > limit else "good",
-            f"The trunk tilted by at most {np.degrees(largest):.0f}°, the limit is {np.degrees(limit):.0f}°.",
-        )
-    fault = evaluation.figures["modes_s"].get("fault")
-    if fault is not None:
-        yield Finding("bad", f"The controller was in fault for {fault:.1f} s.")
-    share = motion["share_of_time_at_torque_limit"]
+        tilt = f"The trunk tilted by at most {np.degrees(largest):.0f}°, the limit is {np.degrees(limit):.0f}°."
+        yield Finding("bad" if largest > limit else "good", tilt)
+    if "fault" in evaluation.figures["modes_s"]:
+        yield Finding("bad", f"The controller was in fault for {evaluation.figures['modes_s']['fault']:.1f} s.")
     if share is not None and share > MUCH_TIME:
         yield Finding("note", f"A joint was at its torque limit {share:.0%} of the time.")
     if evaluation.figures["tracking"] is None:
@@ -140,37 +112,26 @@ def _robot(evaluation: Evaluation) -> Iterator[Finding]:
 def _timing(timing: dict[str, Any]) -> Iterator[Finding]:
     for topic, delay in timing["start_delay_s"].items():
         if delay is not None and delay > LATE_START:
-            yield Finding(
-                "note",
-                f"The bag lacks the first {delay:.1f} s of {topic}: other messages show that the robot was already "
-                "running. The recorder subscribed late.",
-            )
+            why = "other messages show that the robot was already running. The recorder subscribed late."
+            yield Finding("note", f"The bag lacks the first {delay:.1f} s of {topic}: {why}")
     for topic, figures in timing["topics"].items():
         if figures.get("gaps"):
-            yield Finding(
-                "note",
-                f"{topic} has {figures['gaps']} interval(s) of more than three times the usual one, the longest "
-                f"{1e3 * figures['largest_gap_s']:.0f} ms.",
-            )
-        if figures.get("out_of_order"):
-            yield Finding(
-                "bad",
-                f"The stamps of {topic} step back, in {figures['out_of_order']} places: messages came out of order.",
-            )
+            gaps = f"{figures['gaps']} interval(s) of more than three times the usual one"
+            yield Finding("note", f"{topic} has {gaps}, the longest {1e3 * figures['largest_gap_s']:.0f} ms.")
+        if count := figures.get("out_of_order"):
+            yield Finding("bad", f"The stamps of {topic} step back, in {count} places: messages came out of order.")
     latency = timing["state_to_target_s"]["p99"]
     if latency is not None:
-        yield Finding(
-            "note" if latency > SLOW else "good",
-            f"99 % of the targets left within {1e3 * latency:.1f} ms of the state that they answer to.",
-        )
+        sentence = f"99 % of the targets left within {1e3 * latency:.1f} ms of the state that they answer to."
+        yield Finding("note" if latency > SLOW else "good", sentence)
 
 
 def summary(evaluation: Evaluation) -> str:
     """The verdict and the most important figures, for a terminal."""
     figures = evaluation.figures
     modes = ", ".join(f"{mode} {seconds:.1f} s" for mode, seconds in figures["modes_s"].items()) or "not recorded"
-    lines = [f"{evaluation.bag}: {figures['duration_s']:.1f} s of {figures['robot']}; modes: {modes}"]
-    lines += [f"{MARKS[finding.level]}{finding.sentence}" for finding in findings(evaluation)]
+    lines = [f"{figures['bag']}: {figures['duration_s']:.1f} s of {figures['robot']}; modes: {modes}"]
+    lines += [f"{LEVELS[finding.level]}{finding.sentence}" for finding in findings(evaluation)]
     if evaluation.replays:
         lines.append("  policy   steps  error rms      p99      max [rad]   jerk rms [rad/s^3]  above 8 Hz  file")
     for replay in evaluation.replays:

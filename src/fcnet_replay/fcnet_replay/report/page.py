@@ -1,27 +1,29 @@
-"""The report of a replay as one HTML page: the verdict, and the sections that it rests on."""
+"""The report of a replay as one HTML page that loads nothing: the verdict, and the sections that it rests on.
+
+Every section is a list of elements in HTML; every text in them is escaped where its element is made.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from html import escape
 from pathlib import Path
 
 import numpy as np
 
-from fcnet_core.arrays import Array
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_replay.evaluation import Evaluation
 from fcnet_replay.findings import findings
-from fcnet_replay.metrics import AXES, GAP, HIGH_FREQUENCY, LATE, spectrum, tilt
-from fcnet_replay.report.elements import Chart, Element, Grid, Series, Table, Text, Timeline
+from fcnet_replay.metrics import AXES, GAP, HIGH_FREQUENCY, LATE, spectrum, tilt, velocities
+from fcnet_replay.report.charts import Series, chart, timeline
 from fcnet_replay.topic_map import MODES
 
 STYLE = Path(__file__).with_name("page.css")
 VERDICT = {"good": "fine", "note": "note", "bad": "problem"}
 EXCERPT = 3.0  # [s] shown joint by joint
 MOST_MODES = 2000  # changes of mode shown
+TIME = "time [s]"
 
 QUANTILES = {"p50": "median", "p95": "95 %", "p99": "99 %", "max": "largest"}
 VELOCITIES = dict(
@@ -46,28 +48,24 @@ was received more than {1e3 * LATE:g} ms after its stamp. Latency counts from th
 step saw to that of its targets. Gaps and latency beyond one control cycle disturb a walk."""
 
 
-@dataclass(frozen=True)
-class Section:
-    """A heading and what stands under it."""
-
-    title: str
-    elements: Sequence[Element]
-
-
 def page(evaluation: Evaluation) -> str:
-    """The report as one HTML document that loads nothing."""
-    title = escape(f"Replay of {Path(evaluation.bag).name}")
+    """The report as one HTML document."""
+    figures = evaluation.figures
+    title = escape(f"Replay of {Path(figures['bag']).name}")
     policies = ", ".join(f"{replay.label}: {replay.name}" for replay in evaluation.replays) or "none"
-    robot, duration = evaluation.figures["robot"], evaluation.figures["duration_s"]
-    lead = f"{robot}, {duration:.1f} s from {_start_utc(evaluation)}. Policies: {policies}"
+    lead = f"{figures['robot']}, {figures['duration_s']:.1f} s from {_start_utc(evaluation)}. Policies: {policies}"
     verdict = "".join(
         f'<li class="{finding.level}"><b>{VERDICT[finding.level]}</b><span>{escape(finding.sentence)}</span></li>'
         for finding in findings(evaluation)
     )
-    body = "".join(
-        f"<h2>{escape(section.title)}</h2>{''.join(element.html() for element in section.elements)}"
-        for section in _sections(evaluation)
-    )
+    sections = {"Recording": _recording(evaluation)}
+    if evaluation.replays:
+        sections["Targets: policy against recording"] = _targets(evaluation)
+        sections["Smoothness"] = _smoothness(evaluation)
+    sections["Commands"] = _commands(evaluation)
+    sections["Body and joints"] = _body(evaluation)
+    sections["Messages and latency"] = _timing(evaluation)
+    body = "".join(f"<h2>{escape(heading)}</h2>{''.join(elements)}" for heading, elements in sections.items())
     return (
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -78,47 +76,32 @@ def page(evaluation: Evaluation) -> str:
     )
 
 
-def _sections(evaluation: Evaluation) -> Iterator[Section]:
-    yield _recording(evaluation)
-    if evaluation.replays:
-        yield _targets(evaluation)
-        yield _smoothness(evaluation)
-    yield _commands(evaluation)
-    yield _body(evaluation)
-    yield _timing(evaluation)
-
-
-def _recording(evaluation: Evaluation) -> Section:
+def _recording(evaluation: Evaluation) -> Iterator[str]:
     notes = evaluation.run.notes
     policy = notes.model_fingerprint[:16] + "…" if notes.model_fingerprint else "not noted in the bag"
     facts = [
-        ("bag", evaluation.bag),
+        ("bag", evaluation.figures["bag"]),
         ("begins", _start_utc(evaluation)),
         ("robot", evaluation.figures["robot"]),
         ("recorded policy", f"{notes.model} {policy}".strip()),
         ("revision of the suite", notes.git_revision or "not noted in the bag"),
     ]
-    return Section("Recording", [Table([], facts), *_modes(evaluation)])
-
-
-def _modes(evaluation: Evaluation) -> Iterator[Element]:
+    yield _table([], facts)
     mode, seconds = evaluation.run.mode, evaluation.figures["modes_s"]
     if not seconds:
-        yield Text("The controller's modes were not recorded.")
+        yield _text("The controller's modes were not recorded.")
         return
     duration = max(evaluation.figures["duration_s"], 1e-9)
     begins = np.clip((mode.received - _start(evaluation)) / duration, 0.0, 1.0).tolist()
     spans = list(zip(mode.modes, begins, [*begins[1:], 1.0], strict=True))[:MOST_MODES]
-    yield Text("Modes of the controller", "h3")
-    yield Timeline("modes over time", spans, {name: MODES.index(name) for name in seconds})
-    yield Table(
-        ["mode", "time [s]", "share"],
-        [[name, f"{time:.2f}", f"{time / duration:.1%}"] for name, time in seconds.items()],
-    )
+    rows = [[name, f"{time:.2f}", f"{time / duration:.1%}"] for name, time in seconds.items()]
+    yield _text("Modes of the controller", "h3")
+    yield timeline("modes over time", spans, {name: MODES.index(name) for name in seconds})
+    yield _table(["mode", TIME, "share"], rows)
 
 
-def _targets(evaluation: Evaluation) -> Section:
-    policies, figures = evaluation.figures["policies"], evaluation.figures
+def _targets(evaluation: Evaluation) -> Iterator[str]:
+    policies, start = evaluation.figures["policies"], _start(evaluation)
     errors = {label: policy["action_error_rad"] for label, policy in policies.items()}
     left_out = ("uncompared_steps", "lost_steps", "missing_steps")
     sizes, heads = ("rmse", *QUANTILES), ["RMS", *QUANTILES.values()]
@@ -129,56 +112,48 @@ def _targets(evaluation: Evaluation) -> Section:
     ]
     differences = [
         [pair.replace("-", " less "), str(difference["steps"]), *_numbers(difference, sizes)]
-        for pair, difference in figures["differences"].items()
+        for pair, difference in evaluation.figures["differences"].items()
     ]
-    joints = [[joint] for joint in JOINT_NAMES]
-    for error in errors.values():
-        for row in joints:
-            row += _numbers(error["joints"][row[0]], ("rmse", "p99", "max"))
+    joints = [
+        [name, *(cell for error in errors.values() for cell in _numbers(error["joints"][name], ("rmse", "p99", "max")))]
+        for name in JOINT_NAMES
+    ]
     lines = [
-        Series(replay.label, _time(evaluation, replay.time), np.abs(replay.error).max(axis=1), index)
+        Series(replay.label, replay.time - start, np.abs(replay.error).max(axis=1), index)
         for index, replay in enumerate(evaluation.replays, start=1)
         if np.isfinite(replay.error).any()
     ]
-    return Section(
-        "Targets: policy against recording",
-        [
-            Text(TARGETS),
-            Table(["policy", "steps", "left out", *heads], rows),
-            Chart("Largest error of any joint", "time [s]", "error [rad]", lines, logarithmic=True),
-            Table(["policies", "steps", *heads], differences),
-            Text("Error of each joint [rad]", "h3"),
-            Table(["joint", *(f"{label} {name}" for label in errors for name in ("RMS", "99 %", "largest"))], joints),
-            *_excerpt(evaluation),
-        ],
-    )
+    yield _text(TARGETS)
+    yield _table(["policy", "steps", "left out", *heads], rows)
+    yield chart("Largest error of any joint", TIME, "error [rad]", lines, logarithmic=True)
+    yield _table(["policies", "steps", *heads], differences)
+    yield _text("Error of each joint [rad]", "h3")
+    yield _table(["joint", *(f"{label} {name}" for label in errors for name in ("RMS", "99 %", "largest"))], joints)
+    if len(evaluation.replays[0].time):
+        yield from _excerpt(evaluation)
 
 
-def _excerpt(evaluation: Evaluation) -> Iterator[Element]:
+def _excerpt(evaluation: Evaluation) -> Iterator[str]:
     """Every joint's targets around the time of the first policy's largest error."""
-    first = evaluation.replays[0]
-    if not len(first.time):
-        return
+    first, start = evaluation.replays[0], _start(evaluation)
     middle = first.time[int(np.nan_to_num(np.abs(first.error)).max(axis=1).argmax())]
+    targets = [("sent", first.time, first.recorded)]
+    targets += [(replay.label, replay.time, replay.action) for replay in evaluation.replays]
     lines: list[list[Series]] = [[] for _ in JOINT_NAMES]
-    for index, replay in enumerate(evaluation.replays):
-        rows = np.abs(replay.time - middle) <= EXCERPT / 2
-        time = _time(evaluation, replay.time[rows])
+    for colour, (label, time, target) in enumerate(targets):
+        near = np.abs(time - middle) <= EXCERPT / 2
         for joint, series in enumerate(lines):
-            if index == 0 and np.isfinite(first.recorded[rows]).any():
-                series.append(Series("sent", time, first.recorded[rows, joint], 0))
-            series.append(Series(replay.label, time, replay.action[rows, joint], index + 1))
-    begin = middle - _start(evaluation)
-    yield Text(f"Targets of each joint around {begin:.1f} s, where policy A differs most", "h3")
-    yield Grid(
-        [
-            Chart(joint.removesuffix("_joint"), "time [s]", "[rad]", series, width=340, height=170)
-            for joint, series in zip(JOINT_NAMES, lines, strict=True)
-        ]
-    )
+            if label != "sent" or np.isfinite(target[near]).any():
+                series.append(Series(label, time[near] - start, target[near, joint], colour))
+    charts = [
+        chart(joint.removesuffix("_joint"), TIME, "[rad]", series, width=340, height=170)
+        for joint, series in zip(JOINT_NAMES, lines, strict=True)
+    ]
+    yield _text(f"Targets of each joint around {middle - start:.1f} s, where policy A differs most", "h3")
+    yield f'<div class="grid">{"".join(charts)}</div>'
 
 
-def _smoothness(evaluation: Evaluation) -> Section:
+def _smoothness(evaluation: Evaluation) -> Iterator[str]:
     policies, first = evaluation.figures["policies"], evaluation.replays[0]
     measured = {"sent": policies[first.label]["recorded_smoothness"]}
     measured |= {label: figures["smoothness"] for label, figures in policies.items()}
@@ -193,40 +168,34 @@ def _smoothness(evaluation: Evaluation) -> Section:
         frequency, power = spectrum(target, replay.cold, replay.period)
         if np.nansum(power[1:]) > 0:
             lines.append(Series(label, frequency[1:], power[1:].mean(axis=1), colour))
-    return Section(
-        "Smoothness",
-        [
-            Text(SMOOTHNESS),
-            Table(["targets", "jerk, RMS [rad/s³]", f"power above {HIGH_FREQUENCY:g} Hz"], rows),
-            Chart("Spectrum, mean of all joints", "frequency [Hz]", "power [rad²]", lines, logarithmic=True),
-        ],
-    )
+    yield _text(SMOOTHNESS)
+    yield _table(["targets", "jerk, RMS [rad/s³]", f"power above {HIGH_FREQUENCY:g} Hz"], rows)
+    yield chart("Spectrum, mean of all joints", "frequency [Hz]", "power [rad²]", lines, logarithmic=True)
 
 
-def _commands(evaluation: Evaluation) -> Section:
-    velocity, tracking = evaluation.velocity, evaluation.figures["tracking"]
-    time = _time(evaluation, velocity.time)
-    charts = []
-    for index, (title, unit) in enumerate(VELOCITIES.values()):
-        lines = [Series("commanded", time, velocity.commanded[:, index], 1)]
-        if velocity.measured is not None:
-            lines.insert(0, Series("measured", time, velocity.measured[:, index], 0))
-        charts.append(Chart(title, "time [s]", unit, lines, height=150))
+def _commands(evaluation: Evaluation) -> Iterator[str]:
+    velocity, tracking = velocities(evaluation.run), evaluation.figures["tracking"]
     if tracking is None:
-        unknown = Text("How well commands were followed is not known: the bag has no odom.")
-        return Section("Commands", [unknown, *charts])
-    rows = [
-        [" ".join(VELOCITIES[axis]), _number(figures["rmse"], ".3f"), _number(figures["mean"], "+.3f")]
-        for axis, figures in tracking.items()
-    ]
-    return Section("Commands", [Text(TRACKING), Table(["measured less commanded", "RMS", "mean"], rows), *charts])
+        yield _text("How well commands were followed is not known: the bag has no odom.")
+    else:
+        rows = [
+            [" ".join(VELOCITIES[axis]), _number(figures["rmse"], ".3f"), _number(figures["mean"], "+.3f")]
+            for axis, figures in tracking.items()
+        ]
+        yield _text(TRACKING)
+        yield _table(["measured less commanded", "RMS", "mean"], rows)
+    time = velocity.time - _start(evaluation)
+    for index, (title, unit) in enumerate(VELOCITIES.values()):
+        measured = [] if velocity.measured is None else [Series("measured", time, velocity.measured[:, index], 0)]
+        commanded = Series("commanded", time, velocity.commanded[:, index], 1)
+        yield chart(title, TIME, unit, [*measured, commanded], height=150)
 
 
-def _body(evaluation: Evaluation) -> Section:
-    run, robot, motion = evaluation.run, evaluation.robot, evaluation.figures["motion"]
-    tilted = Series("tilt", _time(evaluation, run.imu.stamp), np.degrees(tilt(run.imu.orientation)), 1)
+def _body(evaluation: Evaluation) -> Iterator[str]:
+    run, robot, motion, start = evaluation.run, evaluation.robot, evaluation.figures["motion"], _start(evaluation)
+    tilted = Series("tilt", run.imu.stamp - start, np.degrees(tilt(run.imu.orientation)), 1)
     effort = (np.abs(run.joints.effort) / robot.torque_limit).max(axis=1)
-    hardest = Series("torque", _time(evaluation, run.joints.stamp), effort, 1)
+    hardest = Series("torque", run.joints.stamp - start, effort, 1)
     max_tilt = ("limit of the safety layer", float(np.degrees(robot.safety.max_tilt)))
     facts = [
         ["a joint at its torque limit, share of time", _number(motion["share_of_time_at_torque_limit"], ".1%")],
@@ -238,22 +207,16 @@ def _body(evaluation: Evaluation) -> Section:
         ["tilt, 99 % of the time below", _number(motion["tilt_rad"]["p99"], ".1f", "°", float(np.degrees(1.0)))],
     ]
     torque = [[joint, *_numbers(motion["torque_of_limit"][joint], QUANTILES, ".0%")] for joint in JOINT_NAMES]
-    torque_title = "Torque of the hardest working joint"
-    return Section(
-        "Body and joints",
-        [
-            Text(BODY),
-            Chart("Tilt of the trunk", "time [s]", "[°]", [tilted], max_tilt, zero=True),
-            Chart(torque_title, "time [s]", "share of limit", [hardest], ("limit", 1.0), zero=True),
-            Table(["figure", "value"], facts),
-            Text("Torque as a share of the limit", "h3"),
-            Table(["joint", *QUANTILES.values()], torque),
-        ],
-    )
+    yield _text(BODY)
+    yield chart("Tilt of the trunk", TIME, "[°]", [tilted], max_tilt, zero=True)
+    yield chart("Torque of the hardest working joint", TIME, "share of limit", [hardest], ("limit", 1.0), zero=True)
+    yield _table(["figure", "value"], facts)
+    yield _text("Torque as a share of the limit", "h3")
+    yield _table(["joint", *QUANTILES.values()], torque)
 
 
-def _timing(evaluation: Evaluation) -> Section:
-    run, figures = evaluation.run, evaluation.figures["timing"]
+def _timing(evaluation: Evaluation) -> Iterator[str]:
+    run, figures, start = evaluation.run, evaluation.figures["timing"], _start(evaluation)
     rows = [
         [
             topic,
@@ -271,18 +234,31 @@ def _timing(evaluation: Evaluation) -> Section:
     quantiles = _numbers(figures["state_to_target_s"], QUANTILES, ".2f", scale=1e3)
     latency = 1e3 * (run.steps.target_stamp - run.steps.joints_stamp)
     stamp = np.sort(run.joints.stamp)
-    delay = Series("A", _time(evaluation, run.steps.target_stamp), latency, 1)
-    interval = Series("joint_states", _time(evaluation, stamp[1:]), 1e3 * np.diff(stamp), 1)
-    return Section(
-        "Messages and latency",
-        [
-            Text(TIMING),
-            Table([*heads, "delay, median [ms]", "delay, 99 % [ms]"], rows),
-            Table(["latency", *QUANTILES.values()], [["state to target [ms]", *quantiles]]),
-            Chart("Latency from state to target", "time [s]", "[ms]", [delay], zero=True),
-            Chart("Interval between joint states", "time [s]", "[ms]", [interval], zero=True),
-        ],
+    delay = Series("A", run.steps.target_stamp - start, latency, 1)
+    interval = Series("joint_states", stamp[1:] - start, 1e3 * np.diff(stamp), 1)
+    yield _text(TIMING)
+    yield _table([*heads, "delay, median [ms]", "delay, 99 % [ms]"], rows)
+    yield _table(["latency", *QUANTILES.values()], [["state to target [ms]", *quantiles]])
+    yield chart("Latency from state to target", TIME, "[ms]", [delay], zero=True)
+    yield chart("Interval between joint states", TIME, "[ms]", [interval], zero=True)
+
+
+def _text(text: str, tag: str = "p") -> str:
+    """A paragraph, or with tag h3 a heading within a section."""
+    return f"<{tag}>{escape(text)}</{tag}>"
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table whose first column names its rows; without heads a list of facts; nothing where there are no rows."""
+    if not rows:
+        return ""
+    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
+    body = "".join(
+        f"<tr><th>{escape(name)}</th>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
+        for name, *cells in rows
     )
+    begin = f"<table><thead><tr>{head}</tr></thead>" if heads else '<table class="facts">'
+    return f'<div class="scroll">{begin}<tbody>{body}</tbody></table></div>'
 
 
 def _start(evaluation: Evaluation) -> float:
@@ -296,10 +272,6 @@ def _start_utc(evaluation: Evaluation) -> str:
     if not 0 <= start < 4e9:
         return "an unknown time"
     return datetime.fromtimestamp(start, tz=timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
-def _time(evaluation: Evaluation, stamps: Array) -> Array:
-    return stamps - _start(evaluation)
 
 
 def _number(value: float | None, form: str = ".3g", unit: str = "", scale: float = 1.0) -> str:

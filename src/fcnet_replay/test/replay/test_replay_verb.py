@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 import pytest
 
 from fcnet_core.cli import USAGE_ERROR, main
+from fcnet_core.model_file import shipped_model
 
 WITHOUT_END = {"meta", "path", "rect", "br"}
 
@@ -105,9 +106,7 @@ def test_a_figure_that_is_not_known_breaks_its_threshold(write_bag, capsys) -> N
     ],
 )
 def test_what_cannot_be_used_is_reported_in_a_sentence(bag, capsys, arguments, said) -> None:
-    from fcnet_replay.evaluation import SHIPPED
-
-    places = {"BAG": bag, "ALIENGO": str(SHIPPED / "aliengo.safetensors")}
+    places = {"BAG": bag, "ALIENGO": str(shipped_model("aliengo"))}
     assert main(["replay", *(places.get(argument, argument) for argument in arguments)]) == USAGE_ERROR
     assert said in capsys.readouterr().err
 
