@@ -13,16 +13,11 @@ from fcnet_core.limiter import JointLimiter
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.policy import Policy, SequencePolicy, Walking, load_policy
 from fcnet_core.robot import JOINT_NAMES, Robot
-from fcnet_replay.run import NO_TARGETS, STALE, Rows, Run, newest, same
-from fcnet_replay.steps import Steps, extract_steps
+from fcnet_replay.run import NO_TARGETS, Run
+from fcnet_replay.steps import Basis, Steps, extract_steps, steps_over_states
 
 MOST_STARTS = 2000  # cold starts; each costs as much as many steps
 SLOWEST = 0.8  # share of the policy's rate at which targets must come to be compared with its own
-SIMULTANEOUS = 1e-6  # [s] two times nearer than this are the same
-
-# "recorded": every step as the controller took it; "inferred": steps inferred from targets, see steps.py; "alone":
-# states only, over which the policy walked at its own rate.
-Basis = Literal["recorded", "inferred", "alone"]
 # Which targets a policy that walks over states is given as the last ones sent: the recorded ones ("in this very
 # situation, what would it do?") or its own ("left to itself with these states", which is what a live controller does).
 Feedback = Literal["recorded", "own"]
@@ -66,7 +61,7 @@ class PolicyReplay:
 
 def replay_policy(run: Run, model: PolicyModel, robot: Robot, label: str = "A", name: str = "") -> PolicyReplay:
     """Replay one policy by the steps of the run, or by its states where targets did not come at the policy's rate."""
-    steps = extract_steps(run, CommandShaper(model.command_ranges, model.gait, 1.0 / model.card.control_rate))
+    steps = extract_steps(run, shaper_of(model))
     time = steps.record.target_stamp
     slow = len(time) < 2 or np.median(np.diff(time)) * model.card.control_rate > 1.0 / SLOWEST
     if steps.basis == "inferred" and slow:
@@ -115,58 +110,36 @@ def replay_steps(run: Run, steps: Steps, model: PolicyModel, robot: Robot) -> Po
 def walk_over_states(
     run: Run, policy: Policy, model: PolicyModel, robot: Robot, feedback: Feedback = "own"
 ) -> PolicyReplay:
-    """Let `policy` walk over the states of a run with the controller's own code (closed loop).
+    """Let `policy` walk over the states of a run with the controller's own code (closed loop), see steps_over_states.
 
-    It is asked at its own rate, with the newest state of each of its periods, and starts cold with every episode; the
-    clock and the shaping of commands run along. The first target that it is given as sent is the measured position, as
-    in simulation. Recorded targets are those with the stamps of the states.
+    The first target that it is given as sent is the measured position, as in simulation. Recorded targets are those
+    with the stamps of the states.
     """
-    rate = model.card.control_rate
-    joints, imu, first = state_rows(run, rate)
+    rate, steps = model.card.control_rate, steps_over_states(run, shaper_of(model))
     target = np.append(run.targets.position, np.full((1, len(JOINT_NAMES)), np.nan), axis=0)
-    recorded = target[same(run.targets.stamp, run.joints.stamp[joints])]  # -1 is the row of the unknown
-    setpoints = run.setpoints.at(run.joints.received[joints])
+    recorded = target[steps.target]  # -1 is the row of the unknown
     walking, limiter = Walking(policy, model, rate), JointLimiter(robot, 1.0 / rate)
     action = np.empty_like(recorded)
-    for step, (joint_row, imu_row) in enumerate(zip(joints.tolist(), imu.tolist(), strict=True)):
-        if first[step]:
+    for step, (joints, imu) in enumerate(zip(steps.joints.tolist(), steps.imu.tolist(), strict=True)):
+        if steps.record.cold[step]:
             walking.begin()
-            limiter.start(run.joints.position[joint_row])
+            limiter.start(run.joints.position[joints])
         elif feedback == "recorded" and np.isfinite(recorded[step - 1]).all():
             limiter.start(recorded[step - 1])
-        walking.take_command(setpoints[step])
-        action[step] = limiter.limit(walking.targets(run.state(joint_row, imu_row), limiter.last))
+        walking.repeat_command(steps.record.command[step])
+        action[step] = limiter.limit(walking.targets(run.state(joints, imu), limiter.last))
     return PolicyReplay(
         model,
         "alone",
-        time=run.joints.stamp[joints],
+        time=steps.record.target_stamp,
         action=action,
         recorded=recorded,
-        cold=first,
+        cold=steps.record.cold,
         comparable=np.isfinite(recorded).all(axis=1),
-        lost=0 if len(joints) else len(run.joints.stamp),
+        lost=0 if len(steps) else len(run.joints.stamp),
     )
 
 
-def state_rows(run: Run, rate: float) -> tuple[Rows, Rows, Mask]:
-    """Rows of joints and imu (K,) that a controller of `rate` [Hz] would have used: at each of its cycles the newest
-    state that can be one, with the newest IMU; and those with which an episode begins. Cycles count from there.
-    """
-    imu = newest(run.imu.stamp, run.joints.stamp)
-    seen = (run.joints.position, run.joints.velocity, run.imu.orientation[imu], run.imu.angular_velocity[imu])
-    measured = np.logical_and.reduce([np.isfinite(values).all(axis=1) for values in seen])
-    later = run.joints.stamp > np.maximum.accumulate(np.append(-np.inf, run.joints.stamp[:-1]))
-    rows = np.flatnonzero(measured & later & (imu >= 0))
-    if not len(rows):
-        return rows, rows, np.zeros(0, dtype=np.bool_)
-    time = run.joints.stamp[rows]
-    begins = np.diff(time) > STALE if run.starts is None else same(run.starts, time[1:]) >= 0
-    parts = []
-    for part in np.split(rows, np.flatnonzero(begins) + 1):
-        since = run.joints.stamp[part] - run.joints.stamp[part[0]]
-        cycles = np.arange(int(np.floor((since[-1] + SIMULTANEOUS) * rate)) + 1) / rate
-        parts.append(part[np.searchsorted(since, cycles + SIMULTANEOUS, side="right") - 1])
-    chosen = np.concatenate(parts)
-    first = np.zeros(len(chosen), dtype=np.bool_)
-    first[np.cumsum([0, *map(len, parts[:-1])])] = True
-    return chosen, imu[chosen], first
+def shaper_of(model: PolicyModel) -> CommandShaper:
+    """What shapes the commands of a policy, at its rate."""
+    return CommandShaper(model.command_ranges, model.gait, 1.0 / model.card.control_rate)

@@ -1,4 +1,4 @@
-"""The steps that a policy took in a run: as its controller recorded them, or inferred from its targets.
+"""The steps of a policy in a run: as its controller recorded them, inferred from its targets, or over states alone.
 
 controller/policy_step says of each step which messages the policy saw and which command it was given. Other bags hold
 targets only. Then every target that was sent while walking is a step, and its command follows from the recorded
@@ -24,12 +24,17 @@ LARGEST = 1e6  # [rad, rad/s] no sensor says more; a larger number is damage
 LATE = 1.5  # usual periods between two steps; in a longer time there may have been another one
 SLIP = 2.5  # periods by which targets may be fewer than time allows: as much as the gait's phase may be wrong
 MISCOUNT = 1.5  # periods; a controller counts its cycles while a target is on its way
+SIMULTANEOUS = 1e-6  # [s] two times nearer than this are the same
 PAUSE = 5.0  # periods without a target, after which the policy starts cold
+
+
+Basis = Literal["recorded", "inferred", "alone"]
 
 
 @dataclass(frozen=True)
 class Steps:
-    """K steps, in order. record: stamps, cold starts and commands; joints, imu, target, previous (K,): rows in the
+    """K steps, in order. basis: as the controller recorded them, inferred from targets, or of a policy that is left
+    alone with the states. record: stamps, cold starts and commands; joints, imu, target, previous (K,): rows in the
     run's records of what each step saw, of the target that it sent and of the one sent before, -1 where the run lacks
     the message; missing (K,): how many steps the run lacks before each.
 
@@ -38,7 +43,7 @@ class Steps:
     the recorded one where both are so; elsewhere it is counted from the first target that there is.
     """
 
-    basis: Literal["recorded", "inferred"]
+    basis: Basis
     record: StepRecord
     joints: Rows
     imu: Rows
@@ -109,6 +114,44 @@ def extract_steps(run: Run, shaper: CommandShaper) -> Steps:
         begun,
         whole,
     )
+
+
+def steps_over_states(run: Run, shaper: CommandShaper) -> Steps:
+    """Steps over all states of a run, for a policy that is left to itself and shapes its commands as `shaper` does.
+
+    It is asked at its own rate, with the newest state of each of its periods that can be one, and starts cold with
+    every episode. The stamps of its targets are those of the joint states; a target of the run with the same stamp is
+    its recorded one.
+    """
+    joints, imu, first = _state_rows(run, shaper.clock.period)
+    time = run.joints.stamp[joints]
+    command = _commands(run.setpoints.at(run.joints.received[joints]), first, shaper)
+    record = StepRecord(time, np.full(len(time), np.nan), time, run.imu.stamp[imu], first, command)
+    none, every = np.full(len(time), -1), np.ones(len(time), dtype=np.bool_)
+    target = same(run.targets.stamp, time)
+    return Steps("alone", record, joints, imu, target, none, np.zeros_like(none), every, every, every, every)
+
+
+def _state_rows(run: Run, period: float) -> tuple[Rows, Rows, Mask]:
+    """Rows of joints and imu (K,) that a controller would have used that runs every `period` [s], and those with which
+    an episode begins. Cycles count from there.
+    """
+    time, imu = run.joints.stamp, newest(run.imu.stamp, run.joints.stamp)
+    seen = (run.joints.position, run.joints.velocity, run.imu.orientation[imu], run.imu.angular_velocity[imu])
+    measured = np.logical_and.reduce([np.isfinite(values).all(axis=1) for values in seen])
+    later = time > np.maximum.accumulate(np.append(-np.inf, time[:-1]))
+    rows = np.flatnonzero(measured & later & (imu >= 0) & (time - run.imu.stamp[imu] <= STALE))
+    if not len(rows):
+        return rows, rows, np.zeros(0, dtype=np.bool_)
+    begins = np.diff(time[rows]) > STALE if run.starts is None else same(run.starts, time[rows[1:]]) >= 0
+    chosen, first = [], []
+    for part in np.split(rows, np.flatnonzero(begins) + 1):
+        since = time[part] - time[part[0]]
+        cycles = period * np.arange(int(np.floor((since[-1] + SIMULTANEOUS) / period)) + 1)
+        chosen.append(part[np.searchsorted(since, cycles + SIMULTANEOUS, side="right") - 1])
+        first.append(np.arange(len(cycles)) == 0)
+    joints = np.concatenate(chosen)
+    return joints, imu[joints], np.concatenate(first)
 
 
 def missing_before(steps: StepRecord, target: Rows, previous: Rows) -> Rows:

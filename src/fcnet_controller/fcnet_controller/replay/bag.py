@@ -13,7 +13,6 @@ from typing import Any
 from builtin_interfaces.msg import Time
 
 from fcnet_controller.parameters import ControllerParameters, policy_path
-from fcnet_core import FcnetError
 from fcnet_core.model_file import load_model
 from fcnet_core.remote import load_remote_map
 from fcnet_core.robot import load_robot
@@ -22,20 +21,18 @@ from fcnet_replay.errors import ReplayError
 from fcnet_replay.read_run import read_run
 from fcnet_replay.recording_notes import STYLE
 from fcnet_replay.run import Run
-from fcnet_ros.messages import seconds
 from fcnet_ros.parameters import parameter
-from fcnet_ros.topics import CONTROLLER, IMU, JOINT_STATES, JOINT_TRAJECTORY, MODE, ODOM, POLICY_STEP
+from fcnet_ros.topics import CONTROLLER, IMU, JOINT_STATES, JOINT_TRAJECTORY, MODE, ODOM, POLICY_STEP, full_name
 
-NEEDED = (JOINT_STATES.name, IMU.name)
 MODES = MODE.of(CONTROLLER).name
 STEPS = POLICY_STEP.of(CONTROLLER).name
-UNCHANGED = (*NEEDED, ODOM.name, MODES)  # topics that are played under their own names: none of them moves a robot
+UNCHANGED = (JOINT_STATES.name, IMU.name, ODOM.name, MODES)  # played under their own names: none of them moves a robot
 DISORDER = 5_000_000_000  # [ns] by which a message may be in the bag after one that was received later
 
 
 @dataclass(frozen=True)
 class ReplayParameters(ControllerParameters):
-    """What the replay node is told by ROS parameters; those of the controller are the recorded ones, see `settings`."""
+    """ROS parameters of the replay node; those of the controller are the recorded ones, see ReplayBag.settings."""
 
     robot: str = parameter("", "robot of the recording; empty where the bag says it")
     policy: str = parameter("", "model file; empty for the recorded one")
@@ -52,71 +49,53 @@ class ReplayParameters(ControllerParameters):
 
 @dataclass(frozen=True)
 class ReplayBag:
-    """namespace: of the robot, with a slash before and after; kinds: types by relative names of the robot's topics."""
+    """namespace: of the robot, without slashes at its ends; kinds: the types of all topics by their names."""
 
     path: Path
     namespace: str
     kinds: dict[str, str]
     run: Run
 
-    @property
-    def has_steps(self) -> bool:
-        """Whether the controller recorded the steps of its policy."""
-        return len(self.run.steps.target_stamp) > 0
+    def name(self, topic: str) -> str:
+        """The absolute name of a topic of the robot."""
+        return full_name(topic, self.namespace)
 
     def settings(self, given: ReplayParameters) -> dict[str, Any]:
         """The controller's parameters as they were when the bag was recorded, but for the robot and policy given.
 
-        Raises ReplayError, or ValueError of another kind with one sentence.
+        Raises ReplayError, FcnetError.
         """
         notes = self.run.notes
         robot = given.robot or notes.robot
         if not robot:
             raise ReplayError(f"the bag {self.path} does not say which robot it is of; add robot:=aliengo, for example")
-        policy = given.policy or str(self._policy(load_robot(robot).name))
+        recorded = notes.model if notes.recorded_model() else ""
+        policy = policy_path(load_robot(robot).name, given.policy or recorded)
+        recorded_rate = notes.control_rate if len(self.run.steps.target_stamp) else None
         return {
             "robot": robot,
-            "policy": policy,
-            "control_rate": notes.control_rate or load_model(policy).card.control_rate,
+            "policy": str(policy),
+            "control_rate": recorded_rate or load_model(policy).card.control_rate,
             "cmd_vel_timeout": notes.command_timeout,
             **dict(zip(STYLE, notes.style, strict=True)),
             "follows_targets": False,  # these are the targets' recorded consequences, or of another policy's
             "auto_start": False,
         }
 
-    def _policy(self, robot: str) -> Path:
-        """The recorded policy where its file still is the one; else the one that the suite ships for this robot."""
-        recorded = Path(self.run.notes.model)
-        try:
-            if self.run.notes.model and load_model(recorded).fingerprint == self.run.notes.model_fingerprint:
-                return recorded
-        except FcnetError:
-            pass
-        return policy_path(robot, "")
-
-    def serialised(self, topic: str, stamps: set[float]) -> dict[float, bytes]:
-        """The messages of a topic with a header, by their stamps [s], as far as these are among `stamps`."""
-        found = {}
-        for batch in open_bag(self.path).batches(frozenset({self.namespace + topic})):
-            for received, message in zip(batch.received.tolist(), batch.messages(), strict=True):
-                if (stamp := seconds(stamp_of(message)) or received * 1e-9) in stamps:
-                    found[stamp] = message
-        return found
-
     def played(self) -> dict[str, str]:
         """Of what is played of the bag, the relative name in it and the relative name under which it is played."""
         commands = [topic for source in load_remote_map().sources for topic in (source.velocity, source.pose)]
         topics = (*UNCHANGED, JOINT_TRAJECTORY.name, STEPS, *commands)
-        return {topic: played_name(topic) for topic in topics if topic in self.kinds}
+        return {topic: played_name(topic) for topic in topics if self.name(topic) in self.kinds}
 
     def messages(self) -> Iterator[tuple[float, str, bytes]]:
         """When each message that is played was received [s], its relative name and its content, in that order."""
+        topics = {self.name(topic): topic for topic in self.played()}
         waiting: list[tuple[int, int, str, bytes]] = []
         numbers = count()
-        for batch in open_bag(self.path).batches(frozenset(self.namespace + topic for topic in self.played())):
-            topic = batch.topic.removeprefix(self.namespace)
+        for batch in open_bag(self.path).batches(frozenset(topics)):
             for received, message in zip(batch.received.tolist(), batch.messages(), strict=True):
-                heappush(waiting, (received, next(numbers), topic, message))
+                heappush(waiting, (received, next(numbers), topics[batch.topic], message))
             while waiting and waiting[0][0] < batch.received.max() - DISORDER:
                 yield _timed(heappop(waiting))
         while waiting:
@@ -149,26 +128,18 @@ def read_replay_bag(path: str, namespace: str = "") -> ReplayBag:
     bag = open_bag(path)
     for _ in bag.batches(frozenset()):
         pass
-    space = f"/{namespace.strip('/')}/".replace("//", "/") if namespace else _namespace(bag)
-    kinds = {topic.removeprefix(space): kind for topic, kind in bag.contents.topics.items() if topic.startswith(space)}
+    namespace, kinds = (namespace or _namespace(bag)).strip("/"), bag.contents.topics
     for topic in (JOINT_STATES, IMU):
-        kind = f"sensor_msgs/msg/{topic.kind.__name__}"
-        if kinds.get(topic.name, kind) != kind:
-            raise ReplayError(f"{path} holds {space}{topic.name} as {kinds[topic.name]}; a controller takes {kind}")
-        if topic.name not in kinds:
-            raise _lacks(bag, space + topic.name)
-    return ReplayBag(Path(path), space, kinds, read_run(open_bag(path), space))
+        name, kind = full_name(topic.name, namespace), f"sensor_msgs/msg/{topic.kind.__name__}"
+        if kinds.get(name, kind) != kind:
+            raise ReplayError(f"{path} holds {name} as {kinds[name]}; a controller takes {kind}")
+    return ReplayBag(Path(path), namespace, kinds, read_run(open_bag(path), namespace))
 
 
 def _namespace(bag: Bag) -> str:
-    found = sorted(topic.removesuffix(NEEDED[0]) for topic in bag.contents.topics if topic.endswith(f"/{NEEDED[0]}"))
+    """The only one with joint states; empty where there is none."""
+    states = JOINT_STATES.name
+    found = sorted(topic.removesuffix(states) for topic in bag.contents.topics if topic.endswith(f"/{states}"))
     if len(found) > 1:
         raise ReplayError(f"{bag.path} holds several robots; choose namespace:={' or namespace:='.join(found)}")
-    if not found:
-        raise _lacks(bag, NEEDED[0])
-    return found[0]
-
-
-def _lacks(bag: Bag, topic: str) -> ReplayError:
-    present = ", ".join(sorted(bag.contents.topics)[:12]) or "no topics at all"
-    return ReplayError(f"{bag.path} holds no {topic}, without which nothing can be replayed; it has {present}")
+    return found[0] if found else ""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 from builtin_interfaces.msg import Time
@@ -14,19 +15,16 @@ from sensor_msgs.msg import Imu, JointState
 
 from fcnet_controller.control_core import EMERGENCY_STOP, ControlCore
 from fcnet_controller.posture import Mode, Response
-from fcnet_controller.replay.bag import ReplayBag, stamp_of
+from fcnet_controller.replay.bag import stamp_of
 from fcnet_core.arrays import Array
-from fcnet_core.command import CommandShaper
-from fcnet_core.model_file import PolicyModel
-from fcnet_replay.policy_replay import state_rows
-from fcnet_replay.run import STALE, ImuRecord, JointRecord, Rows, TargetRecord
-from fcnet_replay.steps import Steps, extract_steps
+from fcnet_replay.metrics import AGREEMENT
+from fcnet_replay.policy_replay import shaper_of
+from fcnet_replay.run import ImuRecord, JointRecord, Rows, Run, TargetRecord
+from fcnet_replay.steps import extract_steps, steps_over_states
+from fcnet_ros.messages import seconds
 from fcnet_ros.topics import IMU, JOINT_STATES, JOINT_TRAJECTORY
 
 REFUSED = Response(False, "this is a replay: the recording decides what the robot does")
-
-
-Record = JointRecord | ImuRecord | TargetRecord
 
 
 class LostStep(Exception):
@@ -38,7 +36,7 @@ class LostStep(Exception):
 
 
 class ReplayCore(ControlCore):
-    """A control core for recorded states: give it one by `see`, then call `repeat` or `follow`; from one thread.
+    """A control core for recorded states, which takes one step at a time; from one thread.
 
     It walks without having stood up. A fault of its watchdogs lasts for one cycle, an emergency stop until ~/reset.
     """
@@ -55,39 +53,25 @@ class ReplayCore(ControlCore):
         """Refuse to."""
         return REFUSED
 
-    def see(self, joints: bytes, imu: bytes) -> None:
-        """Take serialised joint_states and imu/data as received just now."""
+    def take_step(self, joints: bytes, imu: bytes, command: Array, last: Array | None, cold: bool) -> Array:
+        """Targets (12,) [rad] of a cycle with serialised joint_states and imu/data, as if received just now, in which
+        the policy takes a step with a command (16,).
+
+        last (12,) [rad]: the targets sent before, None for the core's own. cold: the policy starts without a memory, in
+        the pose just seen. Raises LostStep.
+        """
         now = time.monotonic()
         self.state.store_joints(deserialize_message(joints, JointState), now)
         self.state.store_imu(deserialize_message(imu, Imu), now)
-
-    def begin(self) -> None:
-        """Start cold, as ~/walk does, from the pose just seen."""
         with self._lock:
             self._resume()
-            self._walking.begin()
-            self._limiter.start(self.state.joint_position)
-
-    def repeat(self, command: Array, last: Array) -> Array:
-        """Targets (12,) [rad] of a cycle in which the policy takes a step with a recorded command (16,).
-
-        last: the targets sent before (12,) [rad]. Raises LostStep.
-        """
-        with self._lock:
+            if cold:
+                self._walking.begin()
+                self._limiter.start(self.state.joint_position)
             self._walking.repeat_command(command)
-            self._limiter.start(last)
-        return self._one_cycle()
-
-    def follow(self, setpoint: Array) -> Array:
-        """Targets (12,) [rad] of a cycle of the controller's own with recorded setpoints (9,). Raises LostStep."""
-        with self._lock:
-            self._walking.take_command(setpoint)
-        return self._one_cycle()
-
-    def _one_cycle(self) -> Array:
-        with self._lock:
-            self._resume()
-        targets = self.cycle(self.state.received)
+            if last is not None:
+                self._limiter.start(last)
+        targets = self.cycle(now)
         if targets is None:
             fault = self.fault
             with self._lock:
@@ -103,8 +87,8 @@ class ReplayCore(ControlCore):
 
 @dataclass(frozen=True)
 class ReplayedStep:
-    """stamp: of the recorded target; targets (12,) [rad]: what the policy answers now; difference [rad]: the largest
-    from what was sent; comparable: whether its memory held what the recorded policy's did.
+    """stamp: of the recorded target; targets (12,) [rad]: the policy's now; difference [rad]: the largest from what was
+    sent; comparable: whether its memory held what the recorded policy's did.
     """
 
     stamp: Time
@@ -113,106 +97,143 @@ class ReplayedStep:
     comparable: bool
 
 
-class StepReplay:
-    """Takes the recorded steps of a bag, each with the very messages and the command that it had.
+@dataclass
+class ReplayResult:
+    """What has come out of a replay.
 
-    A bag without them is walked over at the controller's rate, from the first state on, with the recorded setpoints.
-    `on_cold_start` is given a sentence whenever the policy has to start cold where the recorded one did not: after a
-    step that is missing or lost, and when time runs backwards. lost: steps that could not be taken; faults: those among
-    them with which the controller was in fault.
+    steps: that were taken; lost: that could not be; faults: lost ones with which the controller was in fault;
+    restarts: cold starts that the recorded policy did not have; compared: steps whose memory held what the recorded
+    policy's did; largest_difference [rad] among those. same_policy: whether the policy is the recorded one.
     """
 
-    def __init__(self, core: ReplayCore, bag: ReplayBag, rate: float, on_cold_start: Callable[[str], None]) -> None:
-        self.lost = self.faults = 0
+    same_policy: bool
+    steps: int = 0
+    lost: int = 0
+    faults: int = 0
+    restarts: int = 0
+    compared: int = 0
+    largest_difference: float = 0.0
+
+    def add(self, step: ReplayedStep) -> None:
+        """Count a step."""
+        self.steps += 1
+        if step.comparable:
+            self.compared += 1
+            self.largest_difference = max(self.largest_difference, step.difference)
+
+    @property
+    def passed(self) -> bool:
+        """Whether steps were taken, and the recorded policy, if it was replayed, gave the same targets again."""
+        return self.steps > 0 and not (self.same_policy and self.largest_difference > AGREEMENT)
+
+    def sentence(self) -> str:
+        """For people."""
+        lost = f"{self.lost} lost, {self.faults} of them by a fault" if self.faults else f"{self.lost} lost"
+        counts = f"{self.steps} steps replayed, {lost}, {self.restarts} cold starts that were not recorded"
+        if not self.steps:
+            why = "the bag holds no steps of a policy, or not what they saw"
+            return f"nothing replayed ({self.lost} steps lost): {why}"
+        if not self.compared:
+            return f"{counts}; none can be compared with what was sent"
+        found = f"largest difference from what was sent: {self.largest_difference:.2g} rad in {self.compared} steps"
+        if not self.same_policy:
+            return f"{counts}; {found}, of another policy"
+        return f"{counts}; {found}, {'as it should be' if self.passed else f'more than {AGREEMENT:g} rad'}"
+
+    def as_json(self) -> str:
+        """For programs."""
+        return json.dumps(asdict(self) | {"passed": self.passed}, indent=2)
+
+
+class StepReplay:
+    """Takes the recorded steps of a run, each with the very messages and the command that it had; counts in `result`.
+
+    A run without them is walked over at the policy's rate, from the first state on, with the recorded setpoints.
+    `on_cold_start` is given a sentence whenever the policy has to start cold where the recorded one did not: after a
+    step that is missing or lost, and when time runs backwards.
+    """
+
+    def __init__(self, core: ReplayCore, run: Run, on_cold_start: Callable[[str], None]) -> None:
+        self.result = ReplayResult(core.model.fingerprint == run.notes.model_fingerprint)
         self._core = core
-        self._run = run = bag.run
+        self._run = run
         self._on_cold_start = on_cold_start
         self._next = 0
         self._time = -math.inf  # stamp of the newest step, lost ones included
-        self._before: float | None = None  # stamp of the step that the memory ends with
         self._known = 0.0  # steps before the next one that the memory holds; infinite since a recorded cold start
-        self._begins = False  # the next step is taken without a memory, and that has been reported
-        self._steps = extract_steps(run, _shaper(core.model)) if bag.has_steps else None
-        if self._steps is not None:
-            joints, imu, target = self._steps.joints, self._steps.imu, self._steps.target
-            self._rows: dict[str, tuple[Record, Rows]] = {JOINT_TRAJECTORY.name: (run.targets, target)}
-        else:
-            joints, imu, self._first = state_rows(run, rate)
-            self._rows = {}
-        self._rows |= {JOINT_STATES.name: (run.joints, joints), IMU.name: (run.imu, imu)}
-        self._messages = {
-            topic: bag.serialised(topic, set(record.stamp[rows[rows >= 0]].tolist()))
-            for topic, (record, rows) in self._rows.items()
+        recorded = len(run.steps.target_stamp) > 0
+        self._steps = (extract_steps if recorded else steps_over_states)(run, shaper_of(core.model))
+        # What a step needs, by topic; the last one has the stamp of its targets.
+        self._records: dict[str, tuple[JointRecord | ImuRecord | TargetRecord, Rows]] = {
+            IMU.name: (run.imu, self._steps.imu),
+            JOINT_STATES.name: (run.joints, self._steps.joints),
+        }
+        if recorded:
+            self._records[JOINT_TRAJECTORY.name] = (run.targets, self._steps.target)
+        self._messages: dict[str, dict[float, bytes | None]] = {  # by their stamps, None until they are received
+            topic: dict.fromkeys(record.stamp[rows[rows >= 0]].tolist())
+            for topic, (record, rows) in self._records.items()
         }
         # A step is due when everything that it needs has been received; row -1 is not in the recording.
-        received = [np.append(record.received, -np.inf)[rows] for record, rows in self._rows.values()]
+        received = [np.append(record.received, -np.inf)[rows] for record, rows in self._records.values()]
         self._due = np.maximum.accumulate(np.max(received, axis=0))
 
-    def advance(self, time: float) -> Iterator[ReplayedStep]:
-        """Take every step that is due at a time of reception [s]."""
-        while self._next < len(self._due) and self._due[self._next] <= time:
+    def receive(self, received: float, topic: str, message: bytes) -> None:
+        """Take a serialised message of the bag, which was received then [s]."""
+        if wanted := self._messages.get(topic):
+            stamp = seconds(stamp_of(message)) or received
+            if stamp in wanted:
+                wanted[stamp] = message
+
+    def advance(self, received: float) -> Iterator[ReplayedStep]:
+        """Take every step of which everything has been received by then [s]."""
+        while self._next < len(self._due) and self._due[self._next] <= received:
             row, self._next = self._next, self._next + 1
             try:
-                yield self._follow(row) if self._steps is None else self._repeat(self._steps, row)
+                step = self._take(row)
             except LostStep as lost:
-                self.lost += 1
-                self.faults += lost.fault
+                self.result.lost += 1
+                self.result.faults += lost.fault
                 self._start_cold(str(lost))
+            else:
+                self.result.add(step)
+                yield step
 
     def rewind(self) -> None:
         """Begin again with the first step."""
         self._next = 0
 
-    def _repeat(self, steps: Steps, row: int) -> ReplayedStep:
-        """Take a recorded step."""
-        stamp, command = float(steps.record.target_stamp[row]), steps.record.command[row]
-        self._watch_time(stamp)
-        joints, imu, target = (self._message(topic.name, row) for topic in (JOINT_STATES, IMU, JOINT_TRAJECTORY))
-        if steps.previous[row] < 0:
-            raise self._lost_without(JOINT_TRAJECTORY.name)
-        sent, last = (self._run.targets.position[rows[row]] for rows in (steps.target, steps.previous))
-        if not np.isfinite([*sent, *last, *command]).all():
-            raise LostStep(
-                f"the step at {stamp:.3f} s had a command or a target that is not finite, or asked for damping"
-            )
-        self._core.see(joints, imu)
-        if steps.record.cold[row]:
-            self._begins, self._known = True, math.inf
-        elif self._before is None and not self._begins:
-            self._start_cold("the recording begins in the middle of a walk")
-        elif self._before is not None and steps.missing[row]:
-            self._start_cold(f"steps between {self._before:.3f} s and {stamp:.3f} s are missing")
-        self._begin_if_cold()
-        targets = self._core.repeat(command, last)
-        comparable = self._known >= self._core.model.card.memory
-        self._before = stamp
-        self._known += 1
-        return ReplayedStep(stamp_of(target), targets, float(np.abs(targets - sent).max()), comparable)
-
-    def _follow(self, row: int) -> ReplayedStep:
-        """Do a cycle of the controller's own with recorded states."""
-        (_, joint_rows), (_, imu_rows) = self._rows[JOINT_STATES.name], self._rows[IMU.name]
-        stamp, before = float(self._run.joints.stamp[joint_rows[row]]), self._time
-        self._watch_time(stamp)
-        if self._first[row] and stamp > before > -math.inf:
-            self._start_cold(f"there are no joint_states for {stamp - before:.3f} s")
-        self._begins |= bool(self._first[row])
-        if stamp - self._run.imu.stamp[imu_rows[row]] > STALE:
-            raise LostStep("there is no imu/data at the time of a joint_states")
-        joints, imu = self._message(JOINT_STATES.name, row), self._message(IMU.name, row)
-        self._core.see(joints, imu)
-        self._begin_if_cold()
-        targets = self._core.follow(self._run.setpoints.at(self._run.joints.received[joint_rows[row]]))
-        return ReplayedStep(stamp_of(joints), targets, math.nan, comparable=False)
-
-    def _watch_time(self, stamp: float) -> None:
-        before, self._time = self._time, stamp
+    def _take(self, row: int) -> ReplayedStep:
+        """Take a step. Raises LostStep."""
+        steps, before, command = self._steps, self._time, self._steps.record.command[row]
+        self._time = stamp = float(steps.record.target_stamp[row])
         if stamp <= before:
             self._start_cold(f"time has jumped back by {before - stamp:.3f} s")
+        messages = {topic: self._message(topic, row) for topic in self._records}
+        sent = last = None
+        if steps.basis == "recorded":
+            if steps.previous[row] < 0:
+                raise self._lost_without(JOINT_TRAJECTORY.name)
+            sent, last = (self._run.targets.position[rows[row]] for rows in (steps.target, steps.previous))
+            if not np.isfinite([*sent, *last, *command]).all():
+                why = "had a command or a target that is not finite, or asked for damping"
+                raise LostStep(f"the step at {stamp:.3f} s {why}")
+        if steps.record.cold[row]:
+            self._known = math.inf
+        elif before == -math.inf:
+            self._start_cold("the recording begins in the middle of a walk")
+        elif self._known and steps.missing[row]:
+            self._start_cold(f"steps between {before:.3f} s and {stamp:.3f} s are missing")
+        cold = bool(steps.record.cold[row]) or not self._known
+        targets = self._core.take_step(messages[JOINT_STATES.name], messages[IMU.name], command, last, cold)
+        comparable = sent is not None and self._known >= self._core.model.card.memory
+        difference = math.nan if sent is None else float(np.abs(targets - sent).max())
+        self._known += 1
+        return ReplayedStep(stamp_of(list(messages.values())[-1]), targets, difference, comparable)
 
     def _message(self, topic: str, row: int) -> bytes:
         """What a step saw or sent of a topic. Raises LostStep where that is not in the recording."""
-        record, rows = self._rows[topic]
+        record, rows = self._records[topic]
         message = self._messages[topic].get(float(record.stamp[rows[row]])) if rows[row] >= 0 else None
         if message is None:
             raise self._lost_without(topic)
@@ -221,15 +242,7 @@ class StepReplay:
     def _lost_without(self, topic: str) -> LostStep:
         return LostStep(f"the step at {self._time:.3f} s saw a {topic} that is not in the recording")
 
-    def _begin_if_cold(self) -> None:
-        if self._begins:
-            self._core.begin()
-        self._begins = False
-
     def _start_cold(self, reason: str) -> None:
-        self._before, self._known, self._begins = None, 0.0, True
+        self._known = 0.0
+        self.result.restarts += 1
         self._on_cold_start(reason)
-
-
-def _shaper(model: PolicyModel) -> CommandShaper:
-    return CommandShaper(model.command_ranges, model.gait, 1.0 / model.card.control_rate)

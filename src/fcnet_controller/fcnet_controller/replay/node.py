@@ -1,15 +1,14 @@
-"""The controller over a bag: its states are played, and its policy takes the recorded steps; no robot listens."""
+"""The controller over a bag: its states are played, and its policy takes the recorded steps; nothing moves."""
 
 from __future__ import annotations
 
 import importlib
-import json
 import math
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from rclpy.clock import Clock, ClockType
@@ -24,16 +23,14 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 
 from fcnet_controller.control_core import ControlCore, load_core
 from fcnet_controller.controller_node import ControllerNode
-from fcnet_controller.replay.bag import MODES, NEEDED, ReplayBag, ReplayParameters, read_replay_bag
+from fcnet_controller.replay.bag import MODES, ReplayBag, ReplayParameters, read_replay_bag
 from fcnet_controller.replay.core import ReplayCore, ReplayedStep, StepReplay
 from fcnet_core.files import write_whole
-from fcnet_core.model_file import load_model
 from fcnet_replay.errors import ReplayError
-from fcnet_replay.metrics import AGREEMENT
 from fcnet_ros.messages import TargetPublisher
 from fcnet_ros.parameters import declare_parameters, read_parameters
 from fcnet_ros.program import FAILURE, REFUSED, SUCCESS, refused, run_program
-from fcnet_ros.topics import JOINT_TRAJECTORY, LATCHED, POLICY_STEP
+from fcnet_ros.topics import IMU, JOINT_STATES, JOINT_TRAJECTORY, LATCHED, POLICY_STEP
 
 NAME = "replay"
 DISCOVERY_TIME = 4.0  # [s] in which other nodes are discovered: Fast DDS repeats a lost announcement after 3 s
@@ -41,58 +38,9 @@ MATCHING_TIME = 1.0  # [s] in which the listeners' subscriptions are matched wit
 TICK = 0.005  # [s] between two looks at what is due
 LONGEST_TICK = 0.05  # [s] of playing at a time; what a busy computer does not manage in it is played later
 CLOCK_PERIOD = 0.025  # [s] between two messages on /clock
-DEPTH = 50_000  # messages that are kept for a slow listener
+STREAMED = QoSProfile(depth=50_000)  # messages that are kept for a slow listener
 LAST_MESSAGES = Duration(seconds=10)  # for the last ones to be received
 REPORTED = 20  # cold starts that are logged one by one
-
-
-@dataclass
-class ReplayResult:
-    """What has come out of a replay.
-
-    steps: that were taken; lost: that could not be; faults: lost ones with which the controller was in fault;
-    restarts: cold starts that the recorded policy did not have; compared: steps whose memory held what the recorded
-    policy's did; largest_difference [rad] among those. same_policy: whether the policy is the recorded one.
-    """
-
-    same_policy: bool
-    steps: int = 0
-    lost: int = 0
-    faults: int = 0
-    restarts: int = 0
-    compared: int = 0
-    largest_difference: float = 0.0
-
-    def add(self, step: ReplayedStep) -> None:
-        """Count a step."""
-        self.steps += 1
-        if step.comparable:
-            self.compared += 1
-            self.largest_difference = max(self.largest_difference, step.difference)
-
-    @property
-    def passed(self) -> bool:
-        """Whether steps were taken, and the recorded policy, if it was replayed, answered the same again."""
-        return self.steps > 0 and not (self.same_policy and self.largest_difference > AGREEMENT)
-
-    def sentence(self) -> str:
-        """For people."""
-        lost = f"{self.lost} lost, {self.faults} of them by a fault" if self.faults else f"{self.lost} lost"
-        counts = f"{self.steps} steps replayed, {lost}, {self.restarts} cold starts that were not recorded"
-        if not self.steps:
-            return (
-                f"nothing replayed ({self.lost} steps lost): the bag holds no steps of a policy, or not what they saw"
-            )
-        if not self.compared:
-            return f"{counts}; none can be compared with what was sent"
-        found = f"largest difference from what was sent: {self.largest_difference:.2g} rad in {self.compared} steps"
-        if not self.same_policy:
-            return f"{counts}; {found}, of another policy"
-        return f"{counts}; {found}, {'as it should be' if self.passed else f'more than {AGREEMENT:g} rad'}"
-
-    def as_json(self) -> str:
-        """For programs."""
-        return json.dumps(asdict(self) | {"passed": self.passed}, indent=2)
 
 
 class ReplayLoop:
@@ -118,10 +66,9 @@ class ReplayLoop:
         self._rate = rate
         self._repeats = repeats
         self._publish = publish
-        streamed = QoSProfile(depth=DEPTH)
         self._publishers = {
             topic: node.create_publisher(
-                _message_type(bag.kinds[topic]), bag.namespace + name, LATCHED if topic == MODES else streamed
+                _message_type(bag.kinds[bag.name(topic)]), bag.name(name), LATCHED if topic == MODES else STREAMED
             )
             for topic, name in bag.played().items()
         }
@@ -166,6 +113,7 @@ class ReplayLoop:
         while self._next is not None and self._next[0] <= due and time.monotonic() < end:
             self._time, topic, content = self._next
             self._publishers[topic].publish(content)
+            self._steps.receive(*self._next)
             self._next = next(self._messages, None)
         if self._next is not None and self._next[0] > due:
             self._time = due
@@ -201,24 +149,19 @@ class ReplayNode(ControllerNode):
         settings = bag.settings(given)
         super().__init__(
             NAME,
-            cli_args=["--ros-args", "--remap", f"__ns:=/{bag.namespace.strip('/')}"],  # whatever the launch says
+            cli_args=["--ros-args", "--remap", f"__ns:=/{bag.namespace}"],  # whatever the launch says
             parameter_overrides=[Parameter(name, value=value) for name, value in settings.items()],
         )
-        policy, log = settings["policy"], self.get_logger()
-        same_policy = load_model(policy).fingerprint == bag.run.notes.model_fingerprint
-        self.result = ReplayResult(same_policy)
-        log.info(f"{'recorded' if same_policy else 'other'} policy {policy} over {bag.path}")
-        if not bag.has_steps:
-            log.warning("the bag holds no steps of a policy: it walks at its own pace instead")
 
     def refuse_company(self) -> None:
         """Raise ReplayError where a robot lives: recorded states among its own would be nonsense, and two who send
         targets a danger.
         """
-        for topic in (*NEEDED, JOINT_TRAJECTORY.name):
-            for info in self.get_publishers_info_by_topic(self._bag.namespace + topic):
+        for topic in (JOINT_STATES, IMU, JOINT_TRAJECTORY):
+            name = self._bag.name(topic.name)
+            for info in self.get_publishers_info_by_topic(name):
                 raise ReplayError(
-                    f"{info.node_name} publishes {self._bag.namespace}{topic}: a robot, a simulator or a controller is "
+                    f"{info.node_name} publishes {name}: a robot, a simulator or a controller is "
                     "running; end it first, or replay in another ROS_DOMAIN_ID"
                 )
 
@@ -233,15 +176,16 @@ class ReplayNode(ControllerNode):
                 executor.spin_once(timeout_sec=0.1)
         finally:
             executor.shutdown()
-        log = self.get_logger().info if self.result.passed else self.get_logger().error
-        log(self.result.sentence())
+        result = self._steps.result
+        log = self.get_logger().info if result.passed else self.get_logger().error
+        log(result.sentence())
         if self._given.summary:
-            write_whole(Path(self._given.summary), self.result.as_json().encode())
+            write_whole(Path(self._given.summary), result.as_json().encode())
         if self._loop is not None:
             self._publish_health()
         for publisher in (*self._publisher.publishers, self._mode.publisher, self._health.publisher):
             publisher.wait_for_all_acked(LAST_MESSAGES)
-        return 0 if self.result.passed or stop.is_set() else 1
+        return 0 if result.passed or stop.is_set() else 1
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Refuse: robot and policy are those of the bag."""
@@ -257,35 +201,34 @@ class ReplayNode(ControllerNode):
         return self._replay_core
 
     def _connect(self, core: ControlCore) -> None:
-        deep = QoSProfile(depth=DEPTH)
-        targets = replace(JOINT_TRAJECTORY, name=f"~/{JOINT_TRAJECTORY.name}", offered=deep)
-        self._publisher = TargetPublisher(self, targets, replace(POLICY_STEP, offered=deep))
+        targets = replace(JOINT_TRAJECTORY, name=f"~/{JOINT_TRAJECTORY.name}", offered=STREAMED)
+        self._publisher = TargetPublisher(self, targets, replace(POLICY_STEP, offered=STREAMED))
 
     def _make_loop(self, core: ControlCore) -> ReplayLoop:
-        rate = self._settings.control_rate
-        self._steps = StepReplay(self._replay_core, self._bag, rate, self._count_cold_start)
+        self._steps = StepReplay(self._replay_core, self._bag.run, self._log_cold_start)
+        which = "recorded" if self._steps.result.same_policy else "other"
+        self.get_logger().info(f"{which} policy {self._settings.policy} over {self._bag.path}")
+        if not len(self._bag.run.steps.target_stamp):
+            self.get_logger().warning("the bag holds no steps of a policy: it walks at its own pace instead")
         return ReplayLoop(self, self._bag, self._steps, self._given.rate, self._given.loop, self._publish_steps)
 
     def _publish_steps(self, steps: Iterator[ReplayedStep]) -> None:
         for step in steps:
             self._replay_core.statistics.cycles += 1
-            self.result.add(step)
             self._publisher.publish(step.targets, step.stamp)
             if self._replay_core.policy_step is not None:
                 self._publisher.publish_step(self._replay_core.policy_step)
-        self.result.lost, self.result.faults = self._steps.lost, self._steps.faults
         self._publish_mode()
 
-    def _count_cold_start(self, reason: str) -> None:
-        self.result.restarts += 1
-        if self.result.restarts <= REPORTED:
+    def _log_cold_start(self, reason: str) -> None:
+        if self._steps.result.restarts <= REPORTED:
             self.get_logger().warning(f"{reason}; the policy starts cold")
-        if self.result.restarts == REPORTED:
+        if self._steps.result.restarts == REPORTED:
             self.get_logger().warning("further cold starts are counted only")
 
 
 def main() -> int:
-    """Replay a bag; the exit code is 0 after a signal, and when the recorded policy has answered the same again."""
+    """Replay a bag; the exit code is 0 after a signal, and when the recorded policy gives the same targets again."""
     return run_program(NAME, _make_node, _run)
 
 
