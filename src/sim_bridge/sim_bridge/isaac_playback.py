@@ -142,39 +142,32 @@ class IsaacPlayback(Node):
                 self._live.receive(HOLD_PERIOD)
 
     def _play_recording(self, run: Run, ended: Callable[[], bool]) -> None:
-        period = run.period or HOLD_PERIOD
-        in_step = abs(period * self.parameters.control_rate - 1.0) < SAME_RATE
+        """Play one row for each response of a controller that walks at the recording's rate, else by the clock.
+
+        A controller that has responded twice between two rows has gone on by two steps: so does the recording.
+        """
+        period, rows = run.period or HOLD_PERIOD, len(run.joints.stamp)
+        same_rate = abs(period * self.parameters.control_rate - 1.0) < SAME_RATE
         period /= self.parameters.rate
-        self.get_logger().info("playing, in step with the controller" if in_step else "playing at its own pace")
+        self.get_logger().info("playing, in step with the controller" if same_rate else "playing at its own pace")
         while not ended():
-            first, pacer = self._play_in_step(run, period, ended) if in_step else 0, Pacer(period)
-            for row in range(first, len(run.joints.stamp)):
-                if ended():
-                    return
-                self._command(run, row)
+            row, before, in_step, pacer = 0, self._comparison.responses, same_rate, Pacer(period)
+            while row < rows and not ended():
                 self._show(run, row)
-                pacer.wait()
+                in_step = in_step and self._await_response(run, row, period)
+                self._command(run, min(row + 1, rows - 1))
+                if in_step:
+                    time.sleep(PAUSE * period)
+                    row = max(row + 1, self._comparison.responses - before)
+                else:
+                    pacer.wait()
+                    row += 1
             if not self.parameters.loop:
                 return
             self.get_logger().info("beginning again: the states jump, and the controller does not know it")
 
-    def _play_in_step(self, run: Run, period: float, ended: Callable[[], bool]) -> int:
-        """Show one row for each response of a controller that walks; return the row at which that came to an end.
-
-        A controller that has responded twice between two rows has gone on by two steps: so does the recording.
-        """
-        row, before, rows = 0, self._comparison.responses, len(run.joints.stamp)
-        while row < rows and self._mode == WALKING and not ended():
-            self._show(run, row)
-            if not self._await_response(run, row, period):
-                return row + 1
-            self._command(run, min(row + 1, rows - 1))
-            time.sleep(PAUSE * period)
-            row = max(row + 1, self._comparison.responses - before)
-        return row
-
     def _await_response(self, run: Run, row: int, period: float) -> bool:
-        """Whether the row shown last has a response within LONGEST_WAIT; until then it is shown again and again."""
+        """Whether the row shown last has a response within LONGEST_WAIT; until then it is published again and again."""
         give_up = time.monotonic() + LONGEST_WAIT
         while self._mode == WALKING and time.monotonic() < give_up:
             if self._comparison.wait_for_response(2 * period):
@@ -195,18 +188,13 @@ class IsaacPlayback(Node):
 
     def _publish(self, run: Run, row: int) -> int:
         """Publish one row of a run; return its stamp [ns]."""
-        joints, imu, odometry, now = run.joints, run.imu, run.odometry, self.get_clock().now()
-        truth = GroundTruth(
-            odometry.position[row], odometry.orientation[row], odometry.velocity[row], odometry.angular_velocity[row]
-        )
+        joints, imu, odom, now = run.joints, run.imu, run.odometry, self.get_clock().now()
+        measured = (imu.orientation, imu.angular_velocity, imu.linear_acceleration)
         reading = SensorReading(
-            joints.position[row],
-            joints.velocity[row],
-            NO_TORQUE,
-            imu.orientation[row],
-            imu.angular_velocity[row],
-            imu.linear_acceleration[row],
+            joints.position[row], joints.velocity[row], NO_TORQUE, *(values[row] for values in measured)
         )
+        pose = (odom.position, odom.orientation, odom.velocity, odom.angular_velocity)
+        truth = GroundTruth(*(values[row] for values in pose))
         self._odom.publish(truth, now.to_msg())
         self._states.publish(reading, now.to_msg())
         return now.nanoseconds
