@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.command import COMMAND_SIZE
-from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS
+from fcnet_core.robot import JOINT_NAMES
 from fcnet_replay.recording_notes import RecordingNotes
 
 Rows = npt.NDArray[np.int64]
@@ -176,45 +176,6 @@ class Run:
             self.imu.orientation[imu],
             self.imu.angular_velocity[imu],
         )
-
-
-def run_of_states(
-    time: Array,
-    state: RobotState,
-    setpoint: Array,
-    target: Array,
-    starts: Mask,
-    position: Array | None = None,
-    velocity: Array | None = None,
-    period: float | None = None,
-    notes: RecordingNotes | None = None,
-    problems: tuple[str, ...] = (),
-) -> Run:
-    """A run of which all records have the same T rows and times (T,) [s], as simulators write them.
-
-    state: arrays (T, ...); setpoint (T, 9); target (T, 12) [rad], decided in each state; starts (T,): rows with which
-    an episode begins; position (T, 3) [m] in the world frame and velocity (T, 3) [m/s] in the body frame of the trunk.
-    """
-    unknown = np.full((len(time), 3), np.nan)
-    assert setpoint.shape == (len(time), len(SETPOINT_FIELDS)), setpoint.shape
-    return Run(
-        JointRecord(time, time, state.joint_position, state.joint_velocity, np.full((len(time), JOINTS), np.nan)),
-        ImuRecord(time, time, state.orientation, state.angular_velocity, unknown),
-        TargetRecord(time, time, target),
-        SetpointRecord(lambda: (time, setpoint)),
-        OdometryRecord(
-            time,
-            time,
-            unknown if position is None else position,
-            state.orientation,
-            unknown if velocity is None else velocity,
-            state.angular_velocity,
-        ),
-        period=period,
-        starts=time[starts],
-        notes=notes or RecordingNotes(),
-        problems=problems,
-    )
 
 
 def newest(stamps: Array, time: Array) -> Rows:

@@ -15,10 +15,11 @@ from fcnet_core.cli import main
 from fcnet_core.learning.dataset import Dataset
 from fcnet_core.model_file import load_model
 from fcnet_core.observation import LAYOUT
-from fcnet_core.robot import SETPOINT_FIELDS, Robot
+from fcnet_core.robot import JOINT_NAMES, Robot
 from fcnet_core.rotation import matrix_from_xyzw
 from fcnet_replay.datasets.validation import faults
-from fcnet_replay.run import OdometryRecord, RobotState, StepRecord, run_of_states
+from fcnet_replay.isaac.recording import FIRST, Header, run_of_rows
+from fcnet_replay.run import OdometryRecord, StepRecord
 from fcnet_replay.steps import Steps
 from quadruped_sim.relabel import Advice, advise, recorded_states
 from quadruped_sim.rollout import Rollout, SetpointRanges
@@ -46,15 +47,17 @@ class Walk:
         self.truth = BodyState(**{name: np.concatenate([vars(s)[name] for s in states]) for name in vars(states[0])})
         time, row = 1000.0 + CONTROL_PERIOD * np.arange(STEPS), np.arange(STEPS)
         truth, first, certain = self.truth, row == 0, np.ones(STEPS, dtype=bool)
-        rotation = matrix_from_xyzw(truth.orientation)
-        in_body = (truth.linear_velocity[:, None] @ rotation)[:, 0]
-        state = RobotState(truth.joint_position, truth.joint_velocity, truth.orientation, truth.angular_velocity)
-        setpoint = np.zeros((STEPS, len(SETPOINT_FIELDS)))  # the recorded commands are used
-        self.run = run_of_states(time, state, setpoint, np.array(targets), first, truth.position, in_body)
+        header = Header(period=CONTROL_PERIOD, joint_names=JOINT_NAMES, commands=())  # the recorded commands are used
+        rows = np.zeros(STEPS, header.row_type("<f8"))
+        rows["time"], rows["flags"][0], rows["target"] = time, FIRST, np.array(targets)
+        rows["joint_position"], rows["joint_velocity"] = truth.joint_position, truth.joint_velocity
+        turning = (matrix_from_xyzw(truth.orientation) @ truth.angular_velocity[..., None])[..., 0]
+        rows["root_state"] = np.hstack([truth.position, truth.orientation, truth.linear_velocity, turning])
+        self.run = run_of_rows(header, rows, "the walk")
         command = np.array(observations, dtype=np.float64)[:, LAYOUT["command"]]
         record = StepRecord(time, np.append(time[:1], time[:-1]), time, time, first, command)
-        none, rows = np.zeros(STEPS, dtype=np.int64), (row, row, row, np.maximum(row - 1, 0))
-        self.steps = Steps("recorded", record, *rows, none, certain, certain, certain, certain)
+        none, seen = np.zeros(STEPS, dtype=np.int64), (row, row, row, np.maximum(row - 1, 0))
+        self.steps = Steps("recorded", record, *seen, none, certain, certain, certain, certain)
 
     def advice(self, robot: Robot, **records: Any) -> Advice:
         """The expert's, with some of the run's records replaced."""

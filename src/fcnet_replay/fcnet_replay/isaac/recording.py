@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -14,7 +13,7 @@ from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS
 from fcnet_core.rotation import matrix_from_xyzw
 from fcnet_replay.errors import ReplayError
 from fcnet_replay.recording_notes import RecordingNotes
-from fcnet_replay.run import RobotState, Run, run_of_states
+from fcnet_replay.run import ImuRecord, JointRecord, OdometryRecord, Run, SetpointRecord, TargetRecord
 
 GRAVITY = 9.81  # [m/s^2]
 UNIT_TOLERANCE = 0.1  # a quaternion whose length is further from 1 is no orientation
@@ -101,20 +100,19 @@ def run_of_rows(header: Header, rows: Rows, name: str, notes: tuple[str, ...] = 
     orientation = orientation / np.linalg.norm(orientation, axis=1, keepdims=True)
     elapsed = np.diff(time, prepend=time[0] - header.period)
     acceleration = np.diff(linear, axis=0, prepend=linear[:1]) / elapsed[:, None]
-    run = run_of_states(
-        time,
-        RobotState(position, velocity, orientation, into_body(orientation, angular)),
-        setpoint,
-        target,
-        starts,
-        place,
-        into_body(orientation, linear),
-        header.period,
-        RecordingNotes(robot=header.robot),
-        tuple(problems),
-    )
     felt = specific_force(orientation, np.where(starts[:, None], 0.0, acceleration))
-    return replace(run, imu=replace(run.imu, linear_acceleration=felt))
+    rate = into_body(orientation, angular)
+    return Run(
+        JointRecord(time, time, position, velocity, np.full_like(position, np.nan)),
+        ImuRecord(time, time, orientation, rate, felt),
+        TargetRecord(time, time, target),
+        SetpointRecord(lambda: (time, setpoint)),
+        OdometryRecord(time, time, place, orientation, into_body(orientation, linear), rate),
+        period=header.period,
+        starts=time[starts],
+        notes=RecordingNotes(robot=header.robot),
+        problems=tuple(problems),
+    )
 
 
 def into_body(orientation: Array, vectors: Array) -> Array:
