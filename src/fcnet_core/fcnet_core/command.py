@@ -11,7 +11,7 @@ from fcnet_core.arrays import Array, Mask
 from fcnet_core.robot import SETPOINT_FIELDS, CommandRange, Gait
 from fcnet_core.rotation import roll_pitch_yaw
 
-VX, VY, YAW_RATE = (SETPOINT_FIELDS.index(field) for field in ("vx", "vy", "yaw_rate"))
+VELOCITY, POSE, STYLE = slice(0, 3), slice(3, 6), slice(6, 9)  # of SETPOINT_FIELDS
 FREQUENCY = SETPOINT_FIELDS.index("frequency")
 
 
@@ -39,14 +39,14 @@ class GaitClock:
 
     def frequency(self, setpoint: Array) -> Array:
         """Strides per second (batch,) for setpoints (batch, 9)."""
-        speed = np.hypot(setpoint[:, VX], setpoint[:, VY])
-        above = np.maximum(speed - self.gait.speed_knee, 0.0)
+        vx, vy, _ = setpoint[:, VELOCITY].T
+        above = np.maximum(np.hypot(vx, vy) - self.gait.speed_knee, 0.0)
         return self.gait.frequency + self.gait.frequency_gain * above + setpoint[:, FREQUENCY]
 
     def advance(self, setpoint: Array) -> None:
         """Move on by one period under setpoints (batch, 9)."""
-        motion = np.abs(setpoint[:, VX]) + np.abs(setpoint[:, VY]) + 0.3 * np.abs(setpoint[:, YAW_RATE])
-        commanded = motion > self.gait.threshold
+        vx, vy, yaw_rate = np.abs(setpoint[:, VELOCITY]).T
+        commanded = vx + vy + 0.3 * yaw_rate > self.gait.threshold
         self._linger = np.where(commanded, self.gait.linger, np.maximum(self._linger - self.period, 0.0))
         wanted = commanded | (self._linger > 0)
         moved = self.phase + self.frequency(setpoint) * self.period
@@ -124,7 +124,10 @@ class CommandSource:
     def clear(self) -> None:
         """Forget its commands."""
         self._velocity = (*STILL, NEVER)
-        self._pose = (*STILL, NEVER)
+        self.pose = (
+            *STILL,
+            NEVER,
+        )  # height [m], roll, pitch [rad] of the last pose, and the time [s] of it
 
     def set_velocity(self, vx: float, vy: float, yaw_rate: float, now: float) -> str | None:
         """Take a velocity [m/s, m/s, rad/s] given at time `now` [s].
@@ -147,27 +150,17 @@ class CommandSource:
             return f"the pose of {self.name} is ignored: height must be finite and orientation a unit quaternion"
         if not any(source.is_active(now) for source in self._higher):
             roll, pitch, _ = roll_pitch_yaw(np.array(orientation) / length)
-            self._pose = (height, float(roll), float(pitch), now)
+            self.pose = (height, float(roll), float(pitch), now)
         return None
 
     def is_active(self, now: float) -> bool:
         """Whether it has given a command that still counts at time `now` [s]."""
-        return now - max(self._velocity[3], self._pose[3]) <= self._timeout
+        return now - max(self._velocity[3], self.pose[3]) <= self._timeout
 
     def velocity(self, now: float) -> tuple[float, float, float]:
         """Vx [m/s], vy [m/s], yaw rate [rad/s] that count at time `now` [s]: zero where they are stale."""
         vx, vy, yaw_rate, given = self._velocity
         return (vx, vy, yaw_rate) if now - given <= self._timeout else STILL
-
-    @property
-    def pose(self) -> tuple[float, float, float, float]:
-        """Height [m], roll, pitch [rad] of its last pose and the time [s] when it was given."""
-        return self._pose
-
-
-VELOCITY = [SETPOINT_FIELDS.index(field) for field in ("vx", "vy", "yaw_rate")]
-POSE = [SETPOINT_FIELDS.index(field) for field in ("height", "roll", "pitch")]
-STYLE = [SETPOINT_FIELDS.index(field) for field in ("width", "clearance", "frequency")]
 
 
 class CommandArbiter:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 import yaml
+from msgspec import Meta
 
 from fcnet_core import FcnetError
 
 SettingsT = TypeVar("SettingsT")
+FINITE = sys.float_info.max
+Positive = Annotated[float, Meta(gt=0, le=FINITE)]
 
 
 class _UniqueKeyLoader(yaml.CSafeLoader):

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
-from fcnet_core.files import read_settings
+from fcnet_core.files import Positive, read_settings
 
 ROBOT_FOLDER = Path(__file__).parent / "config" / "robots"
 LEGS = ("FR", "FL", "RR", "RL")
@@ -22,7 +20,6 @@ LEG_JOINTS = ("hip", "thigh", "calf")
 JOINT_NAMES = tuple(f"{leg}_{joint}_joint" for leg in LEGS for joint in LEG_JOINTS)
 SETPOINT_FIELDS = ("vx", "vy", "yaw_rate", "height", "roll", "pitch", "width", "clearance", "frequency")
 Vector = tuple[float, float, float]
-Positive = Annotated[float, Meta(gt=0)]
 
 
 class Joint(Struct, frozen=True, forbid_unknown_fields=True):
@@ -126,9 +123,6 @@ class Safety(Struct, frozen=True, forbid_unknown_fields=True):
     soft_start: Positive
 
     def __post_init__(self) -> None:
-        for name in self.__struct_fields__:
-            if not math.isfinite(getattr(self, name)):
-                raise ValueError(f"safety.{name} must be finite")
         if self.temperature_warning >= self.max_temperature or self.packet_loss_warning >= self.max_packet_loss:
             raise ValueError("safety must warn of temperature and packet loss below their limits")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -10,12 +9,11 @@ import msgspec
 from msgspec import Meta, Struct
 
 from fcnet_core import FcnetError
-from fcnet_core.files import read_settings
+from fcnet_core.files import FINITE, Positive, read_settings
 from fcnet_core.model_file import WindowPolicy
 from fcnet_core.policies import PolicyConfig, policy_type
 
 Count = Annotated[int, Meta(ge=1)]
-Positive = Annotated[float, Meta(gt=0)]
 Share = Annotated[float, Meta(ge=0, lt=1)]
 
 
@@ -45,9 +43,9 @@ class TrainConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     betas: tuple[Share, Share] = (0.9, 0.98)
     eps: Positive = 1e-8
     warmup: Share = 0.1
-    gradient_clip: Annotated[float, Meta(ge=0)] = 1.0
+    gradient_clip: Annotated[float, Meta(ge=0, le=FINITE)] = 1.0
     loss: Literal["mse", "huber"] = "mse"
-    observation_noise: dict[str, Annotated[float, Meta(ge=0)]] = {}
+    observation_noise: dict[str, Annotated[float, Meta(ge=0, le=FINITE)]] = {}
     episode_start_share: Share = 0.08
     held_out_share: Share = 0.05
     action_scale: Positive = 0.3
@@ -67,9 +65,6 @@ class TrainConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
                 f"with window_policy reset_every_n the crop ({self.crop}) must not exceed the window ({interval}),"
                 " or the policy would be run otherwise than it was trained"
             )
-        for name in ("learning_rate", "eps", "gradient_clip", "action_scale", "observation_clip"):
-            if not math.isfinite(getattr(self, name)):
-                raise FcnetError(f"{name} must be finite")
 
     @property
     def policy_config(self) -> PolicyConfig:

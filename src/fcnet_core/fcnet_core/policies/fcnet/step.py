@@ -9,8 +9,16 @@ import numpy.typing as npt
 
 from fcnet_core.arrays import Array, Floats, Mask, Single
 from fcnet_core.model_file import PolicyModel
-from fcnet_core.policies.fcnet.filters import BlockFilter, CausalFilter, SequenceFilter, SlidingDft
-from fcnet_core.policies.fcnet.spectral import Complex, folded_weights, kernel, phase_table
+from fcnet_core.policies.fcnet.spectral import (
+    BlockFilter,
+    CausalFilter,
+    Complex,
+    SequenceFilter,
+    SlidingDft,
+    folded_weights,
+    kernel,
+    phase_table,
+)
 from fcnet_core.policies.layers import gelu, layer_norm, linear
 
 if TYPE_CHECKING:
