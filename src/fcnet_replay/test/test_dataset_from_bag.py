@@ -1,4 +1,4 @@
-"""Bags become data that say what the policy saw and sent, cut where that is not one motion, and that train accepts."""
+"""Bags become data of what the policy saw and sent, cut where that is not one motion, and accepted by training."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_several_bags_train_together_with_collected_data(bag, tmp_path, capsys) 
     assert [entry["bag"] for entry in trained_on[0]["description"]["bags"]] == ["one", "two"]
 
 
-def test_a_damaged_bag_gives_what_it_holds_and_says_so(bag, tmp_path, capsys) -> None:
+def test_a_damaged_bag_gives_what_it_holds_and_the_damage_is_reported(bag, tmp_path, capsys) -> None:
     path = bag(rate=250.0)  # two chunks
     (file,) = path.glob("*.mcap")
     file.write_bytes(file.read_bytes()[: file.stat().st_size * 3 // 4])

@@ -56,7 +56,7 @@ class PlaybackParameters:
 
     robot: str = parameter("aliengo", "robot that is played, a file in config/robots")
     recording: str = parameter("", "file to play: .rollout, .npz, .pt, .h5")
-    mapping: str = parameter("", "YAML file that says what the recording's arrays are called")
+    mapping: str = parameter("", "YAML file with the names of the recording's arrays")
     live: str = parameter("", "host:port at which a running simulation's states are received instead")
     rate: float = parameter(1.0, "recorded seconds per second", (0.05, 20.0))
     loop: bool = parameter(False, "begin again at the end")
@@ -73,7 +73,7 @@ class PlaybackParameters:
 
 
 class IsaacPlayback(Node):
-    """The node; `passed` says after its end whether the controller stayed out of fault."""
+    """The node. passed: whether the controller has stayed out of fault."""
 
     def __init__(self) -> None:
         super().__init__("isaac_playback")

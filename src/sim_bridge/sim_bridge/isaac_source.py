@@ -49,8 +49,8 @@ def still_run(robot: Robot, recording: Run | None = None) -> Run:
 
 @dataclass
 class LiveCounters:
-    """What became of the datagrams received. bad: no frame, or one that says impossible things; early: states that
-    came before their header; foreign: of a second sender; lost: states that never came, by their numbers.
+    """Datagrams by what they were. bad: no frame, or one with impossible values; early: states that came before their
+    header; foreign: of a second sender; lost: states that never came, by their numbers.
     """
 
     states: int = 0

@@ -46,7 +46,7 @@ REPLAY_ARGUMENTS = (
 )
 PLAYBACK_ARGUMENTS = (
     Argument("recording", "", "file to play: .rollout, .npz, .pt, .h5 (docs/isaac_gym.md)", nodes=PLAYBACK),
-    Argument("mapping", "", "YAML file that says what the recording's arrays are called", nodes=PLAYBACK),
+    Argument("mapping", "", "YAML file with the names of the recording's arrays", nodes=PLAYBACK),
     Argument("live", "", "host:port at which a running simulation's states are received", nodes=PLAYBACK),
     Argument("robot", "aliengo", "robot of the recording and of the policy", nodes=BOTH),
     Argument("policy", "", "model file; empty for the one shipped for this robot", nodes=("controller",)),

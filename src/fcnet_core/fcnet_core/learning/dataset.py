@@ -5,7 +5,7 @@
     FOLDER/shard-00000/first.npy        (S, T) bool, True at the first step of an episode
     FOLDER/shard-00000/job.json         how the shard was made
 
-Which arrays a step has, the manifest says (ArraySpec by name). Every dataset has `action`, the labels; a quadruped's
+The manifest names the arrays of a step (ArraySpec by name). Every dataset has `action`, the labels; a quadruped's
 has `observation` (70,) of observation.py beside it, and others may have `reward`, `return`, `terminal` or images.
 Folders of format 1 are a quadruped's.
 
@@ -240,7 +240,7 @@ def _write_folder(path: Path, arrays: dict[str, npt.NDArray[Any]], job: dict[str
 
 
 def _write_array(path: Path, array: npt.NDArray[Any]) -> None:
-    """Like np.save, which on a full disk would not say why it failed."""
+    """Write as np.save does, which hides the reason when the disk is full."""
     with path.open("wb") as file:
         np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
         file.write(array.data)
@@ -289,8 +289,8 @@ def _open_shards(folder: Path, arrays: Mapping[str, ArraySpec]) -> list[Shard]:
 def open_shard(path: Path, specs: Mapping[str, ArraySpec]) -> Shard:
     """Map the arrays of a shard into memory.
 
-    Raises FcnetError that names the file that is missing, damaged, longer than it says, in another order or of
-    another shape or type.
+    Raises FcnetError that names the file that is missing, damaged, longer than its header promises, in another
+    order or of another shape or type.
     """
     try:
         arrays = {name: _open_array(path / f"{name}.npy") for name in ("first", *specs)}

@@ -118,7 +118,7 @@ def _bags(description: Any) -> Iterator[tuple[str, str]]:
 
 
 def _begins(shard: Shard) -> Mask:
-    """The steps (S, T) with which episodes begin: a sequence begins one, whatever `first` says."""
+    """The steps (S, T) with which episodes begin: the first of a sequence always does."""
     first = shard.first.copy()
     first[:, 0] = True
     return first

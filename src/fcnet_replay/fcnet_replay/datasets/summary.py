@@ -165,9 +165,7 @@ def _comparison(data: Dataset, against: Path) -> Comparison:
 
 
 def _reference(path: Path, manifest: Manifest) -> tuple[Mapping[str, Single], float]:
-    """Normalisation.scales of a policy or of other data, and beyond how many standard deviations a policy sees
-    nothing, infinite for data.
-    """
+    """Normalisation.scales and clip [standard deviations] of a policy or of other data, which clip nothing."""
     found: PolicyCard | Manifest
     if path.suffix == ".safetensors":
         model = load_model(path)

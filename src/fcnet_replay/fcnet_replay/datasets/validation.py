@@ -1,4 +1,4 @@
-"""Every way in which a dataset can be broken, each a sentence that names the file and the place."""
+"""Checks of a data folder: each fault is one sentence that names the file and the place."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def faults(folder: Path, robot_name: str | None = None) -> Iterator[str]:
         return
     path, robot = folder / "manifest.json", None
     if robot_name and manifest.robot != robot_name:
-        yield f"{path} says that the robot is {manifest.robot!r}, not {robot_name}: the data are another robot's"
+        yield f"{path} names the robot {manifest.robot!r}, not {robot_name}: the data are another robot's"
     if manifest.arrays == ARRAYS:  # a quadruped's
         if manifest.joint_names != JOINT_NAMES:
             yield f"{path} has the joints in another order than {', '.join(JOINT_NAMES)}; make the data again"

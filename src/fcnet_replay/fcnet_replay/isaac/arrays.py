@@ -1,7 +1,7 @@
 """Rollouts as files of named arrays (npz, pt, HDF5), read in legged_gym's terms or in those of a mapping.
 
-Nobody vouches for these files: nothing is unpickled beyond what torch's weights_only admits, no link leaves the file,
-and nothing is read that would fill more than LARGEST bytes.
+The files are not trusted: nothing is unpickled beyond what torch's weights_only admits, no link leaves the file, and
+nothing is read that would fill more than LARGEST bytes.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import zipfile
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -53,7 +54,7 @@ class Keys(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class RolloutMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How to read arrays that are (T, n) or, with several environments, (T, E, n) or (E, T, n).
 
-    joint_names, period [s], robot and action_scale stand in for what the file does not say. commands: setpoint fields
+    joint_names, period [s], robot and action_scale replace or add to those of the file. commands: setpoint fields
     by column, "" for a column to leave out. Targets that the file lacks are default_position + action_scale * action.
     velocity_frame is that of linear_velocity and angular_velocity where they are arrays of their own; those inside a
     root state are always the world's.
@@ -88,7 +89,7 @@ def read_array_file(path: Path, mapping: str | Path | None = None) -> Run:
     except ReplayError:
         raise
     except Exception as error:  # zipfile, NumPy, torch and h5py meet damage with dozens of exception types
-        raise ReplayError(f"{name} is damaged or not what its name says ({error!s:.120}); record again") from error
+        raise ReplayError(f"{name} is damaged or no {path.suffix} file ({error!s:.120}); record again") from error
     source = _Source(arrays, chosen, name)
     header = _header(source)
     return run_of_rows(header, _rows(source, header), name)
@@ -106,11 +107,15 @@ def _read_npz(path: Path, wanted: set[str]) -> Arrays:
         return arrays
 
 
-def _read_pt(path: Path, wanted: set[str]) -> Arrays:
+def _library(name: str, path: Path) -> Any:
     try:
-        import torch
+        return import_module(name)
     except ImportError as error:
-        raise ReplayError(f"reading {path} needs torch; install it, or save the rollout as npz") from error
+        raise ReplayError(f"reading {path} needs {name}; install it, or save the rollout as npz") from error
+
+
+def _read_pt(path: Path, wanted: set[str]) -> Arrays:
+    torch = _library("torch", path)
     with zipfile.ZipFile(path) as archive:  # what torch 1.6 and later write
         _refuse_large(f"recording {path}", sum(info.file_size for info in archive.infolist()))
     entries = torch.load(path, map_location="cpu", weights_only=True)
@@ -127,10 +132,7 @@ def _read_pt(path: Path, wanted: set[str]) -> Arrays:
 
 
 def _read_hdf5(path: Path, wanted: set[str]) -> Arrays:
-    try:
-        import h5py
-    except ImportError as error:
-        raise ReplayError(f"reading {path} needs h5py; install it, or save the rollout as npz") from error
+    h5py = _library("h5py", path)
     with h5py.File(path, "r") as file:
         arrays = {name: np.asarray(file.attrs[name]) for name in wanted if name in file.attrs}
         inside = [name for name in wanted if isinstance(file.get(name, getlink=True), h5py.HardLink)]
@@ -174,7 +176,7 @@ class _Source:
         key, mapping = getattr(self.mapping.keys, entry), self.mapping
         if key not in self.arrays:
             raise ReplayError(
-                f"{self.name} has no {key!r} ({entry.replace('_', ' ')}); say in a mapping what it is called there"
+                f"{self.name} has no {key!r} ({entry.replace('_', ' ')}); give its name in a mapping"
             )
         values = self.arrays[key]
         if values.ndim == 3 or (entry == "done" and values.ndim == 2):
@@ -195,7 +197,7 @@ class _Source:
         return values
 
     def scalar(self, entry: str) -> float:
-        """What the mapping says, else the first number in the file, NaN without one."""
+        """The mapping's value, else the first number of the file's entry, NaN where that is empty."""
         given: float | None = getattr(self.mapping, entry)
         return float(next(iter(self.take(entry).flat), math.nan)) if given is None else given
 
@@ -213,7 +215,7 @@ def _header(source: _Source) -> Header:
     try:
         return msgspec.convert({**facts, "joint_names": joint_names, "commands": commands}, Header)
     except ValueError as error:
-        raise ReplayError(f"{source.name} cannot be used: {error}; say in a mapping what it should be") from error
+        raise ReplayError(f"{source.name} cannot be used: {error}; correct that in a mapping") from error
 
 
 def _rows(source: _Source, header: Header) -> Rows:

@@ -73,8 +73,8 @@ class Header(Struct, frozen=True, kw_only=True):
 def run_of_rows(header: Header, rows: Rows, name: str, notes: tuple[str, ...] = ()) -> Run:
     """The run that was recorded; `name` is what error sentences call it.
 
-    Joints are matched by name. The IMU's linear acceleration is what an accelerometer would have felt: the change of
-    the trunk's velocity, plus gravity. Raises ReplayError for anything that no robot can have done.
+    Joints are matched by name. The IMU's linear acceleration is that of an accelerometer: the change of the
+    trunk's velocity, plus gravity. Raises ReplayError for anything that no robot can have done.
     """
     order = [header.joint_names.index(joint) for joint in JOINT_NAMES]
     _check(rows, name)
@@ -100,11 +100,11 @@ def run_of_rows(header: Header, rows: Rows, name: str, notes: tuple[str, ...] = 
     orientation = orientation / np.linalg.norm(orientation, axis=1, keepdims=True)
     elapsed = np.diff(time, prepend=time[0] - header.period)
     acceleration = np.diff(linear, axis=0, prepend=linear[:1]) / elapsed[:, None]
-    felt = specific_force(orientation, np.where(starts[:, None], 0.0, acceleration))
+    force = specific_force(orientation, np.where(starts[:, None], 0.0, acceleration))
     rate = into_body(orientation, angular)
     return Run(
         JointRecord(time, time, position, velocity, np.full_like(position, np.nan)),
-        ImuRecord(time, time, orientation, rate, felt),
+        ImuRecord(time, time, orientation, rate, force),
         TargetRecord(time, time, target),
         SetpointRecord(lambda: (time, setpoint)),
         OdometryRecord(time, time, place, orientation, into_body(orientation, linear), rate),
@@ -121,8 +121,8 @@ def into_body(orientation: Array, vectors: Array) -> Array:
 
 
 def specific_force(orientation: Array, acceleration: Array) -> Array:
-    """What an accelerometer feels (..., 3) [m/s^2] in the body frame, for the trunk's orientation (..., 4) x, y, z, w
-    and its acceleration (..., 3) in the world: (0, 0, 9.81) at rest.
+    """The reading (..., 3) [m/s^2] of an accelerometer in the body frame, for the trunk's orientation (..., 4) x, y, z,
+    w and its acceleration (..., 3) in the world: (0, 0, 9.81) at rest.
     """
     return into_body(orientation, acceleration + np.array([0.0, 0.0, GRAVITY]))
 

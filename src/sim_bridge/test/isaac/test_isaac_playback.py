@@ -193,7 +193,7 @@ def test_bad_packets_are_counted_and_change_nothing(source, writer, rollout_writ
             sender.sendto(datagram, ("127.0.0.1", source.port))
         assert source.receive(0.2) is None
         assert source.counters.bad + source.counters.early + source.counters.foreign == len(hostile)
-        time.sleep(1.1)  # the stranger falls silent
+        time.sleep(1.1)  # longer than SILENCE
         write(writer)
         assert source.receive(1.0) is not None
         sender.sendto(good, ("127.0.0.1", source.port))
