@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("rclpy", reason="the stand-in alone, without ROS from wheels, has no bags")
 
-from ros2_standin.program import main, make_parser
+from ros2_standin.program import main
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,10 @@ def test_what_cannot_be_done_ends_with_a_sentence(
         (("record", "-a", "--services", "/x"), "unrecognized arguments: --services"),
     ],
 )
-def test_what_is_unknown_is_refused(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], sentence: str):
+def test_what_is_unknown_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], sentence: str
+):
+    monkeypatch.setattr(sys, "argv", ["ros2", "bag", *arguments])
     with pytest.raises(SystemExit):
-        make_parser().parse_args(["bag", *arguments])
+        main()
     assert sentence in capsys.readouterr().err

@@ -1,1 +1,26 @@
 """The few verbs of `ros2` that fcnet uses, where ROS 2 came as wheels."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+
+class VerbError(Exception):
+    """What the user asked for cannot be done; the text says why and what to do."""
+
+
+def add_command(commands: Any, name: str) -> Any:
+    """Add a command that has verbs, such as "topic", and return where they are added."""
+    helped = commands.add_parser(name, help=f"verbs about a {name}", allow_abbrev=False)
+    return helped.add_subparsers(metavar="verb", required=True)
+
+
+def add_verb(
+    verbs: Any, name: str, run: Callable[[argparse.Namespace], int], summary: str
+) -> argparse.ArgumentParser:
+    """Add a verb, such as "list", and return its parser; `run` returns the exit code."""
+    parser: argparse.ArgumentParser = verbs.add_parser(name, help=summary, description=summary, allow_abbrev=False)
+    parser.set_defaults(run=run)
+    return parser

@@ -13,10 +13,10 @@ from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.qos import QoSCompatibility, QoSProfile, qos_check_compatible
 
+from . import VerbError
 from .bag_writer import BagWriter, Received, RecordedTopic
 from .graph import receiving_profile
 from .interfaces import load_interface, message_definition
-from .verb import VerbError
 
 TAKE_INTERVAL = 0.02  # [s]; the middleware stamps the reception
 DISCOVERY_INTERVAL = 0.1  # [s]

@@ -7,11 +7,12 @@ import datetime
 import signal
 import threading
 from pathlib import Path
+from typing import Any
 
+from . import VerbError, add_command, add_verb
 from .bag_recorder import SECOND, Recorder, WriterThread
 from .bag_writer import COMPRESSIONS, BagWriter
 from .graph import LONG_QUEUE, absolute, graph_node
-from .verb import Verb, VerbError, argument
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -64,20 +65,14 @@ def _create(arguments: argparse.Namespace) -> BagWriter:
         raise VerbError(f"cannot create the bag '{folder}': {error.strerror}") from error
 
 
-VERBS = (
-    Verb(
-        "bag record",
-        "Record topics to a bag.",
-        _record,
-        (
-            argument("-o", "--output", help="the bag's folder, which must not exist (rosbag2_<date and time>)"),
-            argument("-s", "--storage", choices=("mcap",), default="mcap", help="the kind of file: mcap"),
-            argument("topics", nargs="*", default=[], metavar="topic", help="topics to record"),
-            argument("-a", "--all", action="store_true", help="record all topics"),
-            argument("-d", "--max-bag-duration", type=int, default=0, metavar="S", help="begin a new file then"),
-            argument("--custom-data", type=_pair, nargs="*", default=[], metavar="KEY=VALUE", help="to metadata.yaml"),
-            argument("--storage-preset-profile", choices=tuple(COMPRESSIONS), default="none", help="compression"),
-            argument("--disable-keyboard-controls", action="store_true", help="no change: keys do nothing here"),
-        ),
-    ),
-)
+def add_commands(commands: Any) -> None:
+    """Add `bag`."""
+    verb = add_verb(add_command(commands, "bag"), "record", _record, "Record topics to a bag.")
+    verb.add_argument("-o", "--output", help="the bag's folder, which must not exist (rosbag2_<date and time>)")
+    verb.add_argument("-s", "--storage", choices=("mcap",), default="mcap", help="the kind of file: mcap")
+    verb.add_argument("topics", nargs="*", default=[], metavar="topic", help="topics to record")
+    verb.add_argument("-a", "--all", action="store_true", help="record all topics")
+    verb.add_argument("-d", "--max-bag-duration", type=int, default=0, metavar="S", help="begin a new file then")
+    verb.add_argument("--custom-data", type=_pair, nargs="*", default=[], metavar="KEY=VALUE", help="to metadata.yaml")
+    verb.add_argument("--storage-preset-profile", choices=tuple(COMPRESSIONS), default="none", help="compression")
+    verb.add_argument("--disable-keyboard-controls", action="store_true", help="no change: keys do nothing here")

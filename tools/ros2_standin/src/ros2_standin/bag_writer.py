@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -36,34 +36,20 @@ class RecordedTopic:
     definition: str  # the message's fields and those of its parts; empty if unknown
 
 
-@dataclass(frozen=True)
-class BagFile:
-    """One of a bag's files."""
-
-    name: str
-    start: int = 0  # [ns], the earliest message
-    end: int = 0  # [ns], the latest message
-    counts: Counter[str] = field(default_factory=Counter)  # messages of each topic
-
-    def with_messages(self, messages: Sequence[Received]) -> BagFile:
-        """Return the file with more messages, which are in the order of their reception."""
-        if not messages:
-            return self
-        start, end = messages[0][1], messages[-1][1]
-        counts = self.counts + Counter(message[0] for message in messages)
-        return BagFile(self.name, min(self.start, start) if self.counts else start, max(self.end, end), counts)
-
-
 class McapFile:
-    """An mcap file that is complete after every `commit`.
+    """One of a bag's mcap files, complete after every `commit`.
 
     The library's writer ends a file with a summary. Here it does so at every commit, into memory, and the next commit
     overwrites that end, in one write with the messages before it: whoever kills the recorder leaves a whole file. This
     counts on `Writer.finish` changing nothing but the summary's offsets, which are not written.
     """
 
-    def __init__(self, path: Path, information: Mapping[str, Any], compression: CompressionType) -> None:
-        """Create the file; it begins with rosbag2's `information` about the bag."""
+    def __init__(self, path: Path, compression: CompressionType) -> None:
+        """Create the file, which has nothing in it before the first commit."""
+        self.name = path.name
+        self.counts: Counter[str] = Counter()  # committed messages of each topic
+        self.start = self.end = 0  # [ns], the earliest and the latest of them
+        self._path = path
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         self._waiting = bytearray()
         self._data_end, self._summary = 0, b""
@@ -71,13 +57,6 @@ class McapFile:
         self._schemas: dict[str, int] = {}
         self._writer = Writer(cast(IO[bytes], self), compression=compression, use_summary_offsets=False)
         self._writer.start("ros2", "fcnet ros2_standin")
-        try:
-            self.describe(information)
-            self.commit()
-        except OSError:
-            self.close()
-            path.unlink()
-            raise
 
     def write(self, data: bytes) -> None:
         """Take what the library's writer writes."""
@@ -104,10 +83,14 @@ class McapFile:
         schema = self._schemas[topic.type]
         self._channels[topic.name] = self._writer.register_channel(topic.name, SERIALIZATION_FORMAT, schema, facts)
 
-    def add(self, messages: Iterable[Received]) -> None:
-        """Take messages for the next commit."""
+    def add(self, messages: Sequence[Received]) -> None:
+        """Take messages, in the order of their reception, for the next commit."""
         for topic, received, sent, data in messages:
             self._writer.add_message(self._channels[topic], received, data, sent)
+        if messages:
+            first, last = messages[0][1], messages[-1][1]
+            self.start, self.end = (min(self.start, first), max(self.end, last)) if self.counts else (first, last)
+            self.counts.update(message[0] for message in messages)
 
     def commit(self) -> None:
         """Write what was taken; OSError leaves the file as it was, and nothing more can be written to it."""
@@ -122,6 +105,8 @@ class McapFile:
             with contextlib.suppress(OSError):
                 self._write_at_data_end(self._summary)
                 os.ftruncate(self._file, self._data_end + len(self._summary))
+            if not self._summary:
+                self._path.unlink()
             raise
         self._data_end, self._summary = self._data_end + size, content[size:]
 
@@ -153,27 +138,22 @@ class BagWriter:
         """Create the folder; a new file begins after `max_duration` nanoseconds, unless 0."""
         self.folder = folder
         self.topics: list[RecordedTopic] = []
+        self.count = 0  # messages that have been written
         self._compression = compression
         self._max_duration = max_duration
         self._custom_data = dict(custom_data or {})
-        self._finished: list[BagFile] = []
         self._pending: list[Received] = []
         self._pending_size = 0
         self._file_start: int | None = None  # [ns], the first message of the current file
         self._failed = False
         folder.mkdir(parents=True)
-        self._current, self._file = self._next_file(0)
+        self._files = [self._next_file(0)]  # the last one is open
         self._write_metadata()
-
-    @property
-    def count(self) -> int:
-        """How many messages have been written."""
-        return sum(file.counts.total() for file in (*self._finished, self._current))
 
     def add_topic(self, topic: RecordedTopic) -> None:
         """Make a topic known; before its first message."""
         self.topics.append(topic)
-        self._file.add_topic(topic)
+        self._files[-1].add_topic(topic)
 
     def add(self, messages: Iterable[Received]) -> None:
         """Take messages in the order of their reception; they are written with the next `flush`, or before."""
@@ -201,42 +181,46 @@ class BagWriter:
                 self._commit(last=True)
                 self._write_metadata()
         finally:
-            self._file.close()
+            self._files[-1].close()
 
     def _commit(self, last: bool) -> None:
         """Write what was taken to the current file; the last time with what the bag then holds."""
-        messages = sorted(self._pending, key=lambda message: message[1])
+        file, messages = self._files[-1], sorted(self._pending, key=lambda message: message[1])
         self._pending, self._pending_size = [], 0
-        grown = self._current.with_messages(messages)
-        self._file.add(messages)
+        file.add(messages)
         if last:
-            self._file.describe(self._describe([*self._finished, grown]))
+            file.describe(self._describe(self._files))
         try:
-            self._file.commit()
+            file.commit()
         except OSError:
             self._failed = True
             raise
-        self._current = grown
+        self.count += len(messages)
 
     def _split(self) -> None:
         self._commit(last=True)
-        following = self._next_file(len(self._finished) + 1)  # first: a full disk leaves the current file as it is
-        self._file.close()
-        self._finished.append(self._current)
-        self._current, self._file = following
+        following = self._next_file(len(self._files))  # first: a full disk leaves the current file as it is
+        self._files[-1].close()
+        self._files.append(following)
         self._write_metadata()
 
-    def _next_file(self, number: int) -> tuple[BagFile, McapFile]:
-        described = BagFile(f"{self.folder.resolve().name}_{number}.mcap")
-        file = McapFile(self.folder / described.name, self._describe([described]), self._compression)
+    def _next_file(self, number: int) -> McapFile:
+        """Create a file, which begins with what it is and with all topics."""
+        file = McapFile(self.folder / f"{self.folder.resolve().name}_{number}.mcap", self._compression)
+        try:
+            file.describe(self._describe([file]))
+            file.commit()
+        except OSError:
+            file.close()
+            raise
         for topic in self.topics:
             file.add_topic(topic)
-        return described, file
+        return file
 
     def _write_metadata(self) -> None:
         """Replace metadata.yaml in one step."""
         draft = self.folder / f"{METADATA_FILE}.tmp"
-        information = self._describe([*self._finished, self._current])
+        information = self._describe(self._files)
         try:
             draft.write_text(_as_yaml({"rosbag2_bagfile_information": information}), encoding="utf-8")
             draft.replace(self.folder / METADATA_FILE)
@@ -244,7 +228,7 @@ class BagWriter:
             draft.unlink(missing_ok=True)
             raise
 
-    def _describe(self, files: Sequence[BagFile]) -> dict[str, Any]:
+    def _describe(self, files: Sequence[McapFile]) -> dict[str, Any]:
         """Return rosbag2's information about a bag of these files."""
         filled = [file for file in files if file.counts]
         start = min((file.start for file in filled), default=0)

@@ -22,7 +22,7 @@ import rclpy
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
-from .verb import VerbError
+from . import VerbError
 
 DISCOVERY_SECONDS = 5.0
 RESPONSE_SECONDS = 30.0

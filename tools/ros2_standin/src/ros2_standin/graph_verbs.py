@@ -11,9 +11,9 @@ import rclpy
 import yaml
 from rclpy.node import Node
 
+from . import VerbError, add_command, add_verb
 from .graph import DISCOVERY_SECONDS, absolute, call_service, graph_node, receiving_profile, wait_for_discovery
 from .interfaces import as_plain, fill_message, load_interface
-from .verb import Verb, VerbError, argument, positive
 
 TRANSITIONS = ("configure", "activate", "deactivate", "cleanup", "shutdown")
 
@@ -107,59 +107,41 @@ def _transition(arguments: argparse.Namespace) -> int:
     return 0 if response.success else 1
 
 
-TOPIC = argument("topic_name", help="the topic")
-VALUES = argument("values", nargs="?", default="{}", help='the fields in YAML, for example "{linear: {x: 0.5}}"')
-VERBS = (
-    Verb(
-        "topic list",
-        "List the topics.",
-        _list,
-        (argument("-t", "--show-types", action="store_true", help="show the types too"),),
-    ),
-    Verb(
-        "topic info",
-        "Print a topic's type and the number of its publishers and subscriptions.",
-        _info,
-        (TOPIC, argument("-v", "--verbose", action="store_true", help="name the nodes that publish and subscribe")),
-    ),
-    Verb(
-        "topic echo",
-        "Print the messages of a topic.",
-        _echo,
-        (
-            TOPIC,
-            argument("message_type", nargs="?", help="its type, unless it is known already"),
-            argument("--once", action="store_true", help="print one message and end"),
-        ),
-    ),
-    Verb(
-        "topic pub",
-        "Publish a message again and again.",
-        _publish,
-        (
-            TOPIC,
-            argument("message_type", help="its type, for example geometry_msgs/msg/Twist"),
-            VALUES,
-            argument("-r", "--rate", type=positive, default=1.0, metavar="HZ", help="messages a second (1)"),
-        ),
-    ),
-    Verb(
-        "service call",
-        "Call a service and print its response.",
-        _call,
-        (
-            argument("service_name", help="the service"),
-            argument("service_type", help="its type, for example std_srvs/srv/Trigger"),
-            VALUES,
-        ),
-    ),
-    Verb(
-        "lifecycle set",
-        "Let a managed node change its state.",
-        _transition,
-        (
-            argument("node_name", help="the managed node"),
-            argument("transition", choices=TRANSITIONS, help="the transition"),
-        ),
-    ),
-)
+def add_commands(commands: Any) -> None:
+    """Add `topic`, `service` and `lifecycle`."""
+    topic = add_command(commands, "topic")
+    verb = add_verb(topic, "list", _list, "List the topics.")
+    verb.add_argument("-t", "--show-types", action="store_true", help="show the types too")
+
+    verb = add_verb(topic, "info", _info, "Print a topic's type and the number of its publishers and subscriptions.")
+    verb.add_argument("topic_name", help="the topic")
+    verb.add_argument("-v", "--verbose", action="store_true", help="name the nodes that publish and subscribe")
+
+    verb = add_verb(topic, "echo", _echo, "Print the messages of a topic.")
+    verb.add_argument("topic_name", help="the topic")
+    verb.add_argument("message_type", nargs="?", help="its type, unless it is known already")
+    verb.add_argument("--once", action="store_true", help="print one message and end")
+
+    values_help = 'the fields in YAML, for example "{linear: {x: 0.5}}"'
+    verb = add_verb(topic, "pub", _publish, "Publish a message again and again.")
+    verb.add_argument("topic_name", help="the topic")
+    verb.add_argument("message_type", help="its type, for example geometry_msgs/msg/Twist")
+    verb.add_argument("values", nargs="?", default="{}", help=values_help)
+    verb.add_argument("-r", "--rate", type=positive, default=1.0, metavar="HZ", help="messages a second (1)")
+
+    verb = add_verb(add_command(commands, "service"), "call", _call, "Call a service and print its response.")
+    verb.add_argument("service_name", help="the service")
+    verb.add_argument("service_type", help="its type, for example std_srvs/srv/Trigger")
+    verb.add_argument("values", nargs="?", default="{}", help=values_help)
+
+    verb = add_verb(add_command(commands, "lifecycle"), "set", _transition, "Let a managed node change its state.")
+    verb.add_argument("node_name", help="the managed node")
+    verb.add_argument("transition", choices=TRANSITIONS, help="the transition")
+
+
+def positive(text: str) -> float:
+    """Return the finite number above zero that an argument of the command line is."""
+    value = float(text)
+    if not 0.0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return value

@@ -12,7 +12,7 @@ import numpy as np
 import yaml
 from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
 
-from .verb import VerbError
+from . import VerbError
 
 SEPARATOR = "=" * 80
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
+from typing import Any
 
 from launch import LaunchContext, LaunchDescription, LaunchService
 from launch.actions import IncludeLaunchDescription, declared_arguments
 from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch_ros.substitutions import find_executable, find_prefix
 
-from .verb import Verb, VerbError, argument
+from . import VerbError, add_verb
 
 
 def _launch(arguments: argparse.Namespace) -> int:
@@ -62,26 +63,15 @@ def _run(arguments: argparse.Namespace) -> int:
     os.execv(program, [program, *arguments.argv])
 
 
-VERBS = (
-    Verb(
-        "launch",
-        "Run a launch file.",
-        _launch,
-        (
-            argument("-s", "--show-args", "--show-arguments", action="store_true", help="show the file's arguments"),
-            argument("package", help="the package that has the launch file, or the path of a launch file"),
-            argument("launch_file", nargs="?", help="the launch file's name"),
-            argument("launch_arguments", nargs="*", metavar="name:=value", help="arguments of the launch file"),
-        ),
-    ),
-    Verb(
-        "run",
-        "Run an executable of a package.",
-        _run,
-        (
-            argument("package", help="the package"),
-            argument("executable", help="its executable"),
-            argument("argv", nargs=argparse.REMAINDER, help="the executable's arguments"),
-        ),
-    ),
-)
+def add_commands(commands: Any) -> None:
+    """Add `launch` and `run`."""
+    verb = add_verb(commands, "launch", _launch, "Run a launch file.")
+    verb.add_argument("-s", "--show-args", "--show-arguments", action="store_true", help="show the file's arguments")
+    verb.add_argument("package", help="the package that has the launch file, or the path of a launch file")
+    verb.add_argument("launch_file", nargs="?", help="the launch file's name")
+    verb.add_argument("launch_arguments", nargs="*", metavar="name:=value", help="arguments of the launch file")
+
+    verb = add_verb(commands, "run", _run, "Run an executable of a package.")
+    verb.add_argument("package", help="the package")
+    verb.add_argument("executable", help="its executable")
+    verb.add_argument("argv", nargs=argparse.REMAINDER, help="the executable's arguments")
