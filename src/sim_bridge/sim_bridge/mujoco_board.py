@@ -34,7 +34,7 @@ from unitree_lowlevel.fake_board.board import FakeBoard
 from unitree_lowlevel.fake_board.faults import BoardFaults, fault_fields
 
 MEANINGS = {fault.name: fault.metadata["help"] for fault in fault_fields()}
-FAULTS = ("delay", "jitter", "loss", "duplicates", "reordering", "corruption", "silence")  # parameters, at any time
+LINE = ("delay", "jitter", "loss", "duplicates", "reordering", "corruption", "silence")  # faults set by parameters
 
 
 def _line_fault(name: str) -> float:
@@ -62,7 +62,7 @@ class BoardParameters(SimulationParameters, RecorderParameters):
     @property
     def faults(self) -> BoardFaults:
         """The faults at the start."""
-        return BoardFaults(**{name: getattr(self, name) for name in FAULTS})
+        return BoardFaults(**{name: getattr(self, name) for name in LINE})
 
 
 class MujocoPhysics:
@@ -73,27 +73,22 @@ class MujocoPhysics:
 
     def __init__(self, body: MotorDrivenRobot) -> None:
         self.robot = body.robot
-        self.body = body
         self.lock = threading.Lock()
+        self._body = body
 
     def drive(self, position: Array, velocity: Array, torque: Array, stiffness: Array, damping: Array) -> None:
         with self.lock:
-            self.body.drive(position, velocity, torque, stiffness, damping)
+            self._body.drive(position, velocity, torque, stiffness, damping)
 
     def block(self, joint: int | None) -> None:
-        self.body.block(joint)
+        self._body.block(joint)
 
     def advance(self, duration: float) -> None:
         with self.lock:
-            self.body.advance(round(duration / self.body.model.opt.timestep))
+            self._body.advance(round(duration / self._body.model.opt.timestep))
 
     def sense(self) -> dict[str, Array]:
-        return {**vars(self.body.read_sensors()), "foot_force": self.body.foot_force()}
-
-    def push(self, speed: float, direction: float | None) -> float:
-        """See LiveRobot.push."""
-        with self.lock:
-            return self.body.push(speed, direction)
+        return {**vars(self._body.read_sensors()), "foot_force": self._body.foot_force()}
 
 
 class MujocoBoard(Node):
@@ -102,14 +97,14 @@ class MujocoBoard(Node):
     def __init__(self) -> None:
         super().__init__("mujoco_board")
         settings = declare_fixed_parameters(self, BoardParameters)
-        body = MotorDrivenRobot(
+        self._body = MotorDrivenRobot(
             load_robot(settings.robot),
             named_terrain(settings.terrain),
             timestep=PERIOD,
             noise=settings.sensor_noise,
             seed=settings.seed,
         )
-        self._physics = MujocoPhysics(body)
+        self._physics = MujocoPhysics(self._body)
         self._board = FakeBoard(
             GENERATIONS[settings.generation],
             self._physics,
@@ -124,7 +119,7 @@ class MujocoBoard(Node):
         self._cycles_per_odom = max(1, round(1.0 / (settings.odom_rate * PERIOD)))
         self._health = HealthPublisher(self, "simulation")
         self._gate = RecorderGate(self, [ODOM.name], settings.recorder_timeout)
-        self._viewer = Viewer(body.model, body.data) if settings.viewer else None
+        self._viewer = Viewer(self._body.model, self._body.data) if settings.viewer else None
         self.create_service(Trigger, "~/push", self._push)
         self.create_service(Trigger, "~/reset", self._reset)
         self.add_on_set_parameters_callback(self._set_faults)
@@ -139,7 +134,7 @@ class MujocoBoard(Node):
             self._board.cycle()
             cycle += 1
             if cycle % self._cycles_per_odom == 0:
-                self._odom.publish(self._physics.body.ground_truth(), self.get_clock().now().to_msg())
+                self._odom.publish(self._body.ground_truth(), self.get_clock().now().to_msg())
             if cycle % round(HEALTH_PERIOD / PERIOD) == 0:
                 self._report()
             if self._viewer is not None:
@@ -156,7 +151,7 @@ class MujocoBoard(Node):
         values = {
             "real_time_factor": f"{factor:.3f}",
             "wanted_real_time_factor": "1.000",
-            "joints": "damped" if self._physics.body.damped else "following",
+            "joints": "damped" if self._body.damped else "following",
             "commands_refused": str(sum(self._board.commands.bad.values())),
         }
         slow = factor < SLOW
@@ -167,19 +162,19 @@ class MujocoBoard(Node):
 
     def _push(self, _request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         try:
-            response.message, response.success = push(self, self._physics, BoardParameters), True
+            response.message, response.success = push(self, BoardParameters, self._body, self._physics.lock), True
         except ParameterError as error:
             response.message = str(error)
         return response
 
     def _reset(self, _request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         with self._physics.lock:
-            self._physics.body.reset()
+            self._body.reset()
         response.success, response.message = True, "the robot is lying where it started"
         return response
 
     def _set_faults(self, parameters: Sequence[Parameter]) -> SetParametersResult:
-        changes = {one.name: one.value for one in parameters if one.name in FAULTS}
+        changes = {one.name: one.value for one in parameters if one.name in LINE}
         try:
             self._board.faults = replace(self._board.faults, **changes)
         except ValueError as error:

@@ -167,12 +167,7 @@ class MujocoHardware(HardwareInterface):
 
     def requests(self) -> Mapping[str, Callable[[], str]]:
         """Return ~/push and ~/reset."""
-        return {"push": lambda: push(self._node, self, BridgeParameters), "reset": self._reset}
-
-    def push(self, speed: float, direction: float | None) -> float:
-        """See LiveRobot.push."""
-        with self._lock:
-            return self._robot.push(speed, direction)
+        return {"push": lambda: push(self._node, BridgeParameters, self._robot, self._lock), "reset": self._reset}
 
     def _reset(self) -> str:
         with self._lock:

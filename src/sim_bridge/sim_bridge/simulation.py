@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import threading
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import mujoco
 from rclpy.node import Node
 
 from fcnet_ros.parameters import parameter, read_parameters
+from quadruped_sim.live_robot import LiveRobot
 
 PUSH_DIRECTIONS = {"random": None, "forward": 0.0, "left": 1.5707963, "backward": 3.1415927, "right": -1.5707963}
 VIEWER_PERIOD = 0.02  # [s] between two pictures
@@ -28,18 +30,11 @@ class SimulationParameters:
     push_direction: str = parameter("random", "where ~/push pushes", choices=tuple(PUSH_DIRECTIONS), changeable=True)
 
 
-class Pushable(Protocol):
-    """A robot that can be pushed; see LiveRobot.push."""
-
-    def push(self, speed: float, direction: float | None) -> float:
-        """Push and return the direction."""
-        ...
-
-
-def push(node: Node, robot: Pushable, kind: type[SimulationParameters]) -> str:
-    """Push as the node's parameters say; return a sentence. Raises ParameterError."""
+def push(node: Node, kind: type[SimulationParameters], robot: LiveRobot, lock: threading.Lock) -> str:
+    """Push a robot, which the lock guards, as the node's parameters say; return a sentence. Raises ParameterError."""
     parameters = read_parameters(node, kind)
-    direction = robot.push(parameters.push_speed, PUSH_DIRECTIONS[parameters.push_direction])
+    with lock:
+        direction = robot.push(parameters.push_speed, PUSH_DIRECTIONS[parameters.push_direction])
     return f"pushed with {parameters.push_speed:g} m/s towards {direction:.2f} rad from its heading"
 
 

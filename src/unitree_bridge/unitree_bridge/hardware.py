@@ -23,12 +23,12 @@ from fcnet_ros.parameters import ParameterError, parameter
 from fcnet_ros.topics import JOY
 from unitree_bridge.loop_thread import StatePhase, request_privileges
 from unitree_bridge.ownership import PERIOD as OWNERSHIP_PERIOD
-from unitree_bridge.ownership import RobotLock, RobotOwnership
+from unitree_bridge.ownership import RobotOwnership, lock_robot
 from unitree_lowlevel.codec import BUTTONS, GENERATIONS, LowState, decode_remote
 from unitree_lowlevel.driver import DriverMode, MotorDriver
 from unitree_lowlevel.limiter import damping_command
 from unitree_lowlevel.network import resolve
-from unitree_lowlevel.transport import TRANSPORTS, Transport, make_transport
+from unitree_lowlevel.transport import TRANSPORTS, make_transport
 
 LEVELS = {logging.INFO: OK, logging.WARNING: WARN, logging.ERROR: ERROR}
 REMOTE_FRAME = "unitree_remote"  # selects the layout of the joystick in config/remote.yaml
@@ -106,14 +106,18 @@ class UnitreeHardware(HardwareInterface):
         self.error = ""
         self._damping = damping_command(robot)
         self._events: list[Event] = []
-        self._driver = MotorDriver(
-            robot,
-            self.period,
-            interpolation_time=parameters.interpolation_time,
-            stop_chords=load_remote_map().joystick.emergency_stop,
-        )
-        self._transport = self._open_transport(parameters)
-        self._acquire_robot(node, parameters)
+        chords, longest_ramp = load_remote_map().joystick.emergency_stop, parameters.interpolation_time
+        self._driver = MotorDriver(robot, self.period, interpolation_time=longest_ramp, stop_chords=chords)
+        generation, (host, port) = GENERATIONS[parameters.generation], parameters.address
+        self._transport = make_transport(parameters.transport, generation, (host, port), parameters.local_port)
+        self._transport.open()
+        self._connected.callback(self._transport.close)
+        # The lock excludes other bridges of this computer at once, where messages may take seconds.
+        self._connected.callback(lock_robot((resolve(host), port)).close)
+        self._ownership = RobotOwnership(node)
+        self._connected.callback(self._ownership.release)
+        self._ownership.acquire()
+        self._connected.callback(node.destroy_timer, node.create_timer(OWNERSHIP_PERIOD, self._renew_ownership))
         self._transport.receive()  # what has arrived meanwhile is old
         self._phase = StatePhase(self.period)
         self._remote = RemotePublisher(node)
@@ -128,23 +132,6 @@ class UnitreeHardware(HardwareInterface):
                 f"{self._robot_name}; choose the other file, or start {robot.name}_bridge"
             )
         return robot
-
-    def _open_transport(self, parameters: BridgeParameters) -> Transport:
-        generation = GENERATIONS[parameters.generation]
-        transport = make_transport(parameters.transport, generation, parameters.address, parameters.local_port)
-        transport.open()
-        self._connected.callback(transport.close)
-        return transport
-
-    def _acquire_robot(self, node: Node, parameters: BridgeParameters) -> None:
-        """Exclude other bridges; the lock acts at once on this computer, where messages may take seconds."""
-        host, port = parameters.address
-        self._connected.callback(RobotLock((resolve(host), port)).release)
-        self._ownership = RobotOwnership(node)
-        self._connected.callback(self._ownership.release)
-        self._ownership.acquire()
-        timer = node.create_timer(OWNERSHIP_PERIOD, self._renew_ownership)
-        self._connected.callback(node.destroy_timer, timer)
 
     def _renew_ownership(self) -> None:
         if sentence := self._ownership.renew():
@@ -259,15 +246,11 @@ class UnitreeHardware(HardwareInterface):
             return
         self._warned = now
         host, port = self._settings.address
-        rejection = self._transport.counters.last_rejection
-        what = f"no state from {host}:{port} for {silence:.0f} s that could be read: {rejection}"
-        if not rejection:
-            what = (
-                f"no state from {host}:{port} for {silence:.0f} s: check that the robot is on, its cable, the "
-                "parameters network.target and network.port, and this computer's address (as 192.168.123.162/24); "
-                "still waiting"
-            )
-        self._events.append(Event(WARN, what))
+        reason = self._transport.counters.last_rejection or (
+            "check that the robot is on, its cable, the parameters network.target and network.port, and the address of "
+            "this computer (as 192.168.123.162/24)"
+        )
+        self._events.append(Event(WARN, f"no state from {host}:{port} for {silence:.0f} s: {reason}; still waiting"))
 
 
 class RemotePublisher:

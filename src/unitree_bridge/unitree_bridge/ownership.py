@@ -29,28 +29,23 @@ class OwnershipError(ValueError):
     """Another program moves this robot; one sentence says which and what to do."""
 
 
-class RobotLock:
-    """Excludes other bridges of this computer; the system releases it at once when its process dies.
+def lock_robot(target: tuple[str, int]) -> socket.socket:
+    """Exclude other bridges of this computer from the robot at this IP address and port, until the result is closed.
 
-    It is the name of a socket that nobody connects to: a file would outlive its owner.
+    Raises OwnershipError where another process has locked it. The lock is the name of a socket that nobody connects to:
+    the system releases it at once when its process dies, while a file would outlive its owner.
     """
-
-    def __init__(self, target: tuple[str, int]) -> None:
-        """Lock the robot at this IP address and port. Raises OwnershipError where another process has."""
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        try:
-            self._socket.bind("\0fcnet-robot-{}:{}".format(*target))
-        except OSError as error:
-            self.release()
-            if error.errno != errno.EADDRINUSE:
-                raise
-            raise OwnershipError(
-                "another bridge on this computer moves the robot at {}:{} already; stop it first".format(*target)
-            ) from error
-
-    def release(self) -> None:
-        """Let others have the robot."""
-        self._socket.close()
+    lock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        lock.bind("\0fcnet-robot-{}:{}".format(*target))
+    except OSError as error:
+        lock.close()
+        if error.errno != errno.EADDRINUSE:
+            raise
+        raise OwnershipError(
+            "another bridge on this computer moves the robot at {}:{} already; stop it first".format(*target)
+        ) from error
+    return lock
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,10 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
+from fcnet_core import FcnetError
 from fcnet_core.robot import load_robot
 from unitree_lowlevel.codec import GEN33
-from unitree_lowlevel.driver import DriverMode, MotorDriver, ResetRefusedError
+from unitree_lowlevel.driver import DriverMode, MotorDriver
 from unitree_lowlevel.fake_board.board import FakeBoard
 from unitree_lowlevel.fake_board.faults import BoardFaults
 from unitree_lowlevel.fake_board.physics import JointPhysics
@@ -62,7 +63,7 @@ class Loop:
         """Ask for a reset; whether it was granted."""
         try:
             self.driver.reset(time.monotonic())
-        except ResetRefusedError:
+        except FcnetError:
             return False
         return True
 

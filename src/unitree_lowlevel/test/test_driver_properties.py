@@ -10,9 +10,10 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fcnet_core import FcnetError
 from fcnet_core.robot import load_robot
 from unitree_lowlevel.codec import POSITION_STOP
-from unitree_lowlevel.driver import DriverMode, MotorDriver, ResetRefusedError
+from unitree_lowlevel.driver import DriverMode, MotorDriver
 from unitree_lowlevel.transport import Reception, TransportCounters
 
 PERIOD = 0.002
@@ -79,7 +80,7 @@ class EventPlayer:
             position = self.robot.lie_pose + value if isinstance(value, float) else np.array(value)
             assert isinstance(driver.set_targets(position, self.now), str | None)
         elif kind == "reset":
-            with contextlib.suppress(ResetRefusedError):
+            with contextlib.suppress(FcnetError):
                 driver.reset(self.now)
         elif kind == "stop":
             driver.emergency_stop("a test")

@@ -14,6 +14,7 @@ from logging import ERROR, INFO, WARNING
 import numpy as np
 import numpy.typing as npt
 
+from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
 from fcnet_core.robot import JOINT_NAMES, Robot
 from unitree_lowlevel.codec import PERIOD, LowCommand, LowState
@@ -34,10 +35,6 @@ class DriverMode(str, Enum):
     DAMPING = "damping"
     FOLLOWING = "following"
     TRIPPED = "tripped"
-
-
-class ResetRefusedError(ValueError):
-    """A trip cannot be left yet; the sentence says why."""
 
 
 class EventLog:
@@ -185,7 +182,7 @@ class MotorDriver:
             self._trip(Finding("emergency_stop", reason, Severity.TRIP))
 
     def reset(self, now: float) -> str:
-        """Leave a trip whose cause has gone, else raise ResetRefusedError; returns a sentence for the user.
+        """Leave a trip whose cause has gone, else raise FcnetError; returns a sentence for the user.
 
         The joints stay damped until a "damp" or a pause, then targets.
         """
@@ -194,7 +191,7 @@ class MotorDriver:
                 return "nothing to reset: the motors have not tripped"
             for finding in self._findings:  # of the trip itself, or one that would trip again at once
                 if finding.name != IDENTITY and (finding.name == self.trip.name or finding.severity is Severity.TRIP):
-                    raise ResetRefusedError(f"cannot reset: {finding.reason}")
+                    raise FcnetError(f"cannot reset: {finding.reason}")
             if self.trip.name == IDENTITY:
                 self._monitor.accept_robot()
             self.trip, self.mode = None, DriverMode.DAMPING
