@@ -14,8 +14,15 @@ from fcnet_core.robot import load_robot
 from unitree_lowlevel.codec import GEN33, OFF, RemoteState, encode_remote
 from unitree_lowlevel.doctor import Level, program
 from unitree_lowlevel.doctor.host_checks import check_address, check_computer, interface_to
-from unitree_lowlevel.doctor.recording import Recording, record, watch_joints
-from unitree_lowlevel.doctor.robot_checks import check_joint_order, check_orientation, check_remote, check_round_trip
+from unitree_lowlevel.doctor.robot_checks import (
+    Recording,
+    check_joint_order,
+    check_orientation,
+    check_remote,
+    check_round_trip,
+    record,
+    watch_joints,
+)
 from unitree_lowlevel.fake_board.board import FakeBoard
 from unitree_lowlevel.fake_board.faults import BoardFaults
 from unitree_lowlevel.fake_board.physics import JointPhysics
@@ -213,8 +220,7 @@ def test_a_joint_moved_by_hand_is_named(board, capsys):
     assert "FL_calf_joint" in capsys.readouterr().out
 
 
-def test_a_slow_computer_is_never_a_reason_to_fail(healthy):
-    busy = replace(healthy, lateness=np.full(100, 0.5))
-    outcomes = check_computer(busy)
+def test_a_slow_computer_is_never_a_reason_to_fail():
+    outcomes = check_computer(np.full(100, 0.5))
     assert {outcome.level for outcome in outcomes.values()} <= {Level.OK, Level.WARNING}
     assert outcomes["wake-up"].level is Level.WARNING

@@ -65,7 +65,7 @@ def test_it_prints_its_address_executes_typed_commands_and_ends(start):
     program.type("press L2 B")
     program.until(r"faults: loss 0.25, remote B L2")
     program.type("loss lots")
-    program.until(r"loss lots is not understood; loss takes a number")
+    program.until(r"loss lots is not understood; loss takes")
     program.type("status")
     program.until(r"commands: 0 good")
     program.type("quit")
@@ -98,5 +98,5 @@ def test_a_port_in_use_is_one_sentence(start):
 
 def test_a_share_of_more_than_all_is_one_sentence(start):
     program = start("--port", "0", "--loss", "3")
-    program.until("fake_board: loss is 3; it is a share, from 0 to 1")
+    program.until("fake_board: loss is 3.0; it takes")
     assert program.process.wait(PATIENCE) == 1

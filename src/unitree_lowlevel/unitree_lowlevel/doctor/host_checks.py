@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
+from fcnet_core.arrays import Array
 from unitree_lowlevel.codec import PERIOD, Generation
 from unitree_lowlevel.doctor import Outcome, failed, ok, warning
-from unitree_lowlevel.doctor.recording import Recording
 from unitree_lowlevel.network import Address, TransportError, check_port_free, check_route, check_target
 from unitree_lowlevel.sdk_transport import find_sdk
 
@@ -90,8 +90,8 @@ def check_sdk(transport: str, generation: Generation) -> Outcome:
     return ok(found if needed else f"{found}, not needed for wire")
 
 
-def check_computer(recording: Recording | None) -> dict[str, Outcome]:
-    """All checks of the computer; `recording` holds how late it woke up, where there is one."""
+def check_computer(lateness: Array | None) -> dict[str, Outcome]:
+    """All checks of the computer; `lateness` [s] of its awakenings every 2 ms (n,), where they were recorded."""
     outcomes = {
         "priority": _check_limit("rtprio", resource.RLIMIT_RTPRIO, _PRIORITY, "run at a real-time priority"),
         "memory": _check_limit("memlock", resource.RLIMIT_MEMLOCK, _LOCKED_BYTES, "lock memory"),
@@ -99,7 +99,7 @@ def check_computer(recording: Recording | None) -> dict[str, Outcome]:
         "cores": _check_cores(),
         "clock": _check_clock(),
     }
-    return outcomes if recording is None else {**outcomes, "wake-up": _check_wake_up(recording)}
+    return outcomes if lateness is None else {**outcomes, "wake-up": _check_wake_up(lateness)}
 
 
 def _check_interface(host: str) -> Outcome:
@@ -151,8 +151,8 @@ def _check_clock() -> Outcome:
     return ok("synchronised" if state >= 0 else "this computer reports no state of its clock")
 
 
-def _check_wake_up(recording: Recording) -> Outcome:
-    late = 1e3 * np.quantile(recording.lateness, (0.5, 0.99, 1.0)) if recording.lateness.size else np.zeros(3)
+def _check_wake_up(lateness: Array) -> Outcome:
+    late = 1e3 * np.quantile(lateness, (0.5, 0.99, 1.0)) if lateness.size else np.zeros(3)
     found = f"woke up late by p50 {late[0]:.2f}, p99 {late[1]:.2f}, max {late[2]:.1f} ms, without real-time priority"
     if late[1] > 2e3 * PERIOD:
         return warning(f"{found}: this computer is busy, end what it does not need, {_HELP}")

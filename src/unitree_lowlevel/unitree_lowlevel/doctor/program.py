@@ -14,8 +14,7 @@ from fcnet_core.robot import load_robot
 from unitree_lowlevel.codec import GENERATIONS
 from unitree_lowlevel.doctor import Level, Outcome, failed
 from unitree_lowlevel.doctor.host_checks import check_computer, check_network, check_sdk
-from unitree_lowlevel.doctor.recording import record, watch_joints
-from unitree_lowlevel.doctor.robot_checks import check_robot
+from unitree_lowlevel.doctor.robot_checks import check_robot, record, watch_joints
 from unitree_lowlevel.network import TransportError
 from unitree_lowlevel.transport import LOCAL_PORT, TRANSPORTS, make_transport
 
@@ -87,7 +86,7 @@ def _examine(name: str, options: argparse.Namespace) -> Iterator[tuple[str, Outc
         transport.open()
         recording = record(transport, options.seconds)
         yield from check_robot(recording, robot, target, generation)
-        yield from check_computer(recording).items()
+        yield from check_computer(recording.lateness).items()
         if recording.states and options.by_hand:
             watch_joints(transport, options.by_hand)
     except TransportError as error:

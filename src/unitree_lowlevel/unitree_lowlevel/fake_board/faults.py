@@ -24,28 +24,21 @@ Packet = TypeVar("Packet")
 
 
 class ValueKind(NamedTuple):
-    """A kind of value: which words give it, and the rule that it must keep, both as texts and as functions."""
+    """A kind of value: what it is, as a text and as a function, and how many words are converted to it."""
 
     takes: str
-    rule: str
     is_valid: Callable[[Any], bool]
     convert: Callable[[str], Any] = float
     words: int = 1
 
 
-_NUMBER = "a number, or off"
-SWITCH = ValueKind("on or off", "it is on or off", lambda value: True, {"on": True, "off": False}.__getitem__)
-SHARE = ValueKind(_NUMBER, "it is a share, from 0 to 1", lambda value: 0.0 <= value <= 1.0)
-AMOUNT = ValueKind(_NUMBER, "it must be zero or more", lambda value: 0.0 <= value < math.inf)
-FINITE = ValueKind(_NUMBER, "it must be a finite number", math.isfinite)
-WARMTH = ValueKind(_NUMBER, "the wire carries -128 to 127 deg C", lambda value: -128.0 <= value <= 127.0)
-ANGLES = ValueKind(
-    "roll and pitch in radians, or off",
-    "it must be two finite numbers",
-    lambda value: all(map(math.isfinite, value)),
-    words=2,
-)
-JOINT = ValueKind("a joint's name, or off", f"choose one of {', '.join(JOINT_NAMES)}", JOINT_NAMES.__contains__, str)
+SWITCH = ValueKind("on or off", lambda value: True, {"on": True, "off": False}.__getitem__)
+SHARE = ValueKind("a share, from 0 to 1", lambda value: 0.0 <= value <= 1.0)
+AMOUNT = ValueKind("a number of zero or more", lambda value: 0.0 <= value < math.inf)
+FINITE = ValueKind("a finite number", math.isfinite)
+WARMTH = ValueKind("-128 to 127 deg C, as the wire does", lambda value: -128.0 <= value <= 127.0)
+ANGLES = ValueKind("roll and pitch, finite numbers", lambda value: all(map(math.isfinite, value)), words=2)
+JOINT = ValueKind(f"one of {', '.join(JOINT_NAMES)}", JOINT_NAMES.__contains__, str)
 
 
 def _fault(default: Any, kind: ValueKind, meaning: str) -> Any:
@@ -56,7 +49,7 @@ def _fault(default: Any, kind: ValueKind, meaning: str) -> Any:
 class BoardFaults:
     """Every fault, none by default. Those of the line act in both directions, all others on the states alone.
 
-    Raises ValueError with a sentence for a value against the rule of its kind.
+    Raises ValueError with a sentence for a value that is not of its kind.
     """
 
     delay: float = _fault(0.0, AMOUNT, "every packet is late by this [s]")
@@ -87,17 +80,21 @@ class BoardFaults:
     def __post_init__(self) -> None:
         for fault in fault_fields():
             value, kind = getattr(self, fault.name), fault.metadata["kind"]
-            if value is None and fault.default is None:
-                continue
-            if not kind.is_valid(value):
-                numbers = value if isinstance(value, tuple) else (value,)
-                given = " ".join(str(number) if isinstance(number, str) else f"{number:g}" for number in numbers)
-                raise ValueError(f"{fault.name} is {given}; {kind.rule}")
+            if not (value is None and fault.default is None) and not kind.is_valid(value):
+                raise ValueError(f"{fault.name} is {value}; it takes {kind.takes}")
 
     def active(self) -> dict[str, Any]:
         """The faults that differ from none, by name."""
         values = {one.name: getattr(self, one.name) for one in fields(self)}
         return {name: value for name, value in values.items() if value != getattr(NONE, name)}
+
+    def __str__(self) -> str:
+        active = self.active()
+        if remote := active.get("remote"):
+            sticks = [f"{stick} {getattr(remote, stick):g}" for stick in STICKS if getattr(remote, stick)]
+            active["remote"] = " ".join([*sorted(remote.buttons), *sticks])
+        words = [name if value is True else f"{name} {value}" for name, value in active.items()]
+        return "faults: " + ", ".join(words) if words else "no faults"
 
 
 def fault_fields() -> list[Field[Any]]:
@@ -133,7 +130,7 @@ def _read_value(fault: Field[Any], words: list[str]) -> Any:
         values = tuple(map(kind.convert, words))
     except (KeyError, ValueError) as error:
         given = " ".join([fault.name, *words])
-        raise ValueError(f"{given} is not understood; {fault.name} takes {kind.takes}") from error
+        raise ValueError(f"{given} is not understood; {fault.name} takes {kind.takes}, or off") from error
     return values if kind.words > 1 else values[0]
 
 
@@ -145,14 +142,13 @@ def _changed_remote(remote: RemoteState, verb: str, words: list[str]) -> RemoteS
     if verb == "release":
         return replace(remote, buttons=frozenset(remote.buttons - set(words)) if words else frozenset())
     try:
-        stick, deflection = words[0], float(words[1])
-        if stick not in STICKS or len(words) != 2 or not -1.0 <= deflection <= 1.0:
+        stick, deflection = words
+        moved: dict[str, Any] = {stick: float(deflection)}
+        if stick not in STICKS or not -1.0 <= moved[stick] <= 1.0:
             raise ValueError
-    except (IndexError, ValueError):
-        given = " ".join(["stick", *words])
-        takes = f"stick takes one of {' '.join(STICKS)} and a number from -1 to 1"
-        raise ValueError(f"{given} is not understood; {takes}") from None
-    moved: dict[str, Any] = {stick: deflection}
+    except ValueError:
+        takes = f"one of {' '.join(STICKS)} and a number from -1 to 1"
+        raise ValueError(f"stick {' '.join(words)} is not understood; stick takes {takes}") from None
     return replace(remote, **moved)
 
 

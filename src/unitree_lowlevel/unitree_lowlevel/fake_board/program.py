@@ -10,13 +10,13 @@ import threading
 import time
 from collections.abc import Sequence
 from types import FrameType
-from typing import Any, TextIO
+from typing import TextIO
 
 import numpy as np
 
 from fcnet_core import FcnetError
 from fcnet_core.robot import load_robot
-from unitree_lowlevel.codec import GENERATIONS, STICKS, RemoteState
+from unitree_lowlevel.codec import GENERATIONS
 from unitree_lowlevel.fake_board.board import FakeBoard
 from unitree_lowlevel.fake_board.faults import NONE, BoardFaults, changed_faults, fault_fields
 from unitree_lowlevel.fake_board.physics import JointPhysics
@@ -122,7 +122,7 @@ def _execute(board: FakeBoard, words: list[str]) -> None:
         print(_summary(board), flush=True)
     else:
         board.faults = changed_faults(board.faults, words)
-        print(f"fake_board: {_active_faults(board)}", flush=True)
+        print(f"fake_board: {board.faults}", flush=True)
 
 
 def _report(board: FakeBoard) -> None:
@@ -133,7 +133,7 @@ def _report(board: FakeBoard) -> None:
         print(
             f"commands {max(0, log.count - commands)}/s, states {board.states_sent - states}/s, "
             f"bad {sum(log.bad.values())}, real time {board.real_time_factor():.2f}, lost {board.time_lost:.2f} s, "
-            f"client {client}; {_active_faults(board)}",
+            f"client {client}; {board.faults}",
             flush=True,
         )
         commands, states = log.count, board.states_sent
@@ -150,17 +150,3 @@ def _summary(board: FakeBoard) -> str:
         f"torque {log.largest_torque:g} Nm, change of a stiff joint's target {log.largest_rate:.1f} rad/s"
     )
     return "\n".join(lines)
-
-
-def _active_faults(board: FakeBoard) -> str:
-    active = [_words(name, value) for name, value in board.faults.active().items()]
-    return "faults: " + ", ".join(active) if active else "no faults"
-
-
-def _words(name: str, value: Any) -> str:
-    if value is True:
-        return name
-    if isinstance(value, RemoteState):
-        sticks = [f"{stick} {getattr(value, stick):g}" for stick in STICKS if getattr(value, stick)]
-        return " ".join([name, *sorted(value.buttons), *sticks])
-    return f"{name} {value}"
