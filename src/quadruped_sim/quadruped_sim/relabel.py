@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -94,20 +94,7 @@ def _velocity_of_odometry(run: Run, steps: Steps) -> tuple[Array, Mask]:
     return velocity, known
 
 
-@dataclass(frozen=True)
-class Advice:
-    """target (K, 12) [rad]: the expert's; known (K,): steps on which it has advice; first (K,): steps at which it was
-    asked without a past; by_odometry: share of the states whose velocity was recorded; left_out: reason -> steps.
-    """
-
-    target: Array
-    known: Mask
-    first: Mask
-    by_odometry: float
-    left_out: Counter[str]
-
-
-def advise(run: Run, steps: Steps, first: Mask, robot: Robot) -> Advice:
+def advise(run: Run, steps: Steps, first: Mask, robot: Robot) -> Labels:
     """Ask the expert about every step, in order; it forgets the past at each `first` (K,) step of an episode and after
     each step on which it has no advice.
     """
@@ -123,25 +110,20 @@ def advise(run: Run, steps: Steps, first: Mask, robot: Robot) -> Advice:
         _set_command(shaper, steps.record.command[step])
         target[step] = expert.act(_at(states, int(step)), shaper)[0]
     known = able & np.isfinite(target).all(axis=1)
-    return Advice(target, known, first, float(by_odometry[able].mean()) if able.any() else 0.0, left_out)
+    share = round(float(by_odometry[able].mean()), 4) if able.any() else 0.0
+    return Labels(target, known, first, {"velocity_from_odometry": share}, left_out)
 
 
 def expert_labels(walk: Walk) -> Labels:
     """The targets that the expert would have sent in the steps of a walk."""
-    advice = advise(walk.run, walk.steps, walk.first, walk.robot)
-    walk.left_out.update(advice.left_out)
-    error = advice.target[advice.known] - walk.target[advice.known]
+    labels = advise(walk.run, walk.steps, walk.first, walk.robot)
+    error, odometry = (labels.target - walk.target)[labels.known], labels.facts["velocity_from_odometry"]
     rms = round(float(np.sqrt(np.square(error).mean())), 4) if error.size else None
-    odometry = advice.by_odometry
-    facts = {
-        "relabelled": int(advice.known.sum()),
-        "velocity_from_odometry": round(odometry, 4),
-        "rms_from_sent_rad": rms,
-    }
     source = "odom" if odometry == 1 else "the legs" if odometry == 0 else f"odom ({odometry:.0%}) and the legs"
     apart = "" if rms is None else f", {rms:.3f} rad (rms) from what was sent"
-    sentence = f"  {facts['relabelled']:,} steps relabelled{apart}; velocity from {source}"
-    return Labels(advice.target, advice.known, advice.first, facts, sentence)
+    sentence = f"  {len(error):,} steps relabelled{apart}; velocity from {source}"
+    facts = {"relabelled": len(error), **labels.facts, "rms_from_sent_rad": rms}
+    return replace(labels, facts=facts, sentence=sentence)
 
 
 def relabel(bags: Sequence[Path], folder: Path, reading: BagReading, report: Report) -> DatasetWriter:

@@ -17,11 +17,12 @@ from fcnet_core.model_file import load_model
 from fcnet_core.observation import LAYOUT
 from fcnet_core.robot import JOINT_NAMES, Robot
 from fcnet_core.rotation import matrix_from_xyzw
+from fcnet_replay.datasets.from_bag import Labels
 from fcnet_replay.datasets.validation import faults
 from fcnet_replay.isaac.recording import FIRST, Header, run_of_rows
 from fcnet_replay.run import OdometryRecord, StepRecord
 from fcnet_replay.steps import Steps
-from quadruped_sim.relabel import Advice, advise, recorded_states
+from quadruped_sim.relabel import advise, recorded_states
 from quadruped_sim.rollout import Rollout, SetpointRanges
 from quadruped_sim.simulation import CONTROL_PERIOD, NOMINAL, BodyState
 from quadruped_sim.terrain import Flat
@@ -59,7 +60,7 @@ class Walk:
         none, seen = np.zeros(STEPS, dtype=np.int64), (row, row, row, np.maximum(row - 1, 0))
         self.steps = Steps("recorded", record, *seen, none, certain, certain, certain, certain)
 
-    def advice(self, robot: Robot, **records: Any) -> Advice:
+    def advice(self, robot: Robot, **records: Any) -> Labels:
         """The expert's, with some of the run's records replaced."""
         return advise(replace(self.run, **records), self.steps, np.arange(STEPS) == 0, robot)
 
@@ -75,7 +76,8 @@ def rms(error: np.ndarray) -> float:
 
 def test_where_odometry_was_recorded_the_expert_repeats_itself(walk: Walk, aliengo: Robot) -> None:
     advice = walk.advice(aliengo)
-    assert advice.known.all() and advice.by_odometry == 1.0 and np.flatnonzero(advice.first).tolist() == [0]
+    assert advice.known.all() and np.flatnonzero(advice.first).tolist() == [0]
+    assert advice.facts == {"velocity_from_odometry": 1.0}
     np.testing.assert_allclose(advice.target, walk.run.targets.position, atol=1e-6)
 
 

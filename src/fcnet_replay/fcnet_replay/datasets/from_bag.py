@@ -99,13 +99,14 @@ class Walk:
 @dataclass(frozen=True)
 class Labels:
     """What is learnt from K steps. target (K, 12) [rad]; known (K,): steps that have one; first (K,): steps with which
-    an episode begins; facts: for the manifest; sentence: for the report.
+    an episode begins; facts: for the manifest; left_out: reason -> number of steps; sentence: for the report.
     """
 
     target: Array
     known: Mask
     first: Mask
     facts: dict[str, Any] = field(default_factory=dict)
+    left_out: Counter[str] = field(default_factory=Counter)
     sentence: str = ""
 
 
@@ -131,6 +132,7 @@ def dataset_from_bags(
         for walk in read_walks(bags, reading):
             data = data or DatasetWriter(partial, Manifest(walk.robot.name, reading.rate))
             labels = label(walk)
+            walk.left_out.update(labels.left_out)
             described.append(walk.provenance | labels.facts)
             for line in (*account(walk), labels.sentence):
                 if line:
