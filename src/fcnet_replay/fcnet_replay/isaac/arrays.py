@@ -92,7 +92,9 @@ def read_array_file(path: Path, mapping: str | Path | None = None) -> Run:
         raise ReplayError(f"{name} is damaged or no {path.suffix} file ({error!s:.120}); record again") from error
     source = _Source(arrays, chosen, name)
     header = _header(source)
-    return run_of_rows(header, _rows(source, header), name)
+    with np.errstate(all="ignore"):  # what is not finite is refused with its row
+        rows = _rows(source, header)
+    return run_of_rows(header, rows, name)
 
 
 def _read_npz(path: Path, wanted: set[str]) -> Arrays:
