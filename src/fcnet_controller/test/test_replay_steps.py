@@ -138,7 +138,7 @@ def comparable(taken):
     return [step.comparable for step in taken]
 
 
-def test_the_same_policy_answers_the_same_again(replay, walk):
+def test_the_same_policy_gives_the_same_targets_again(replay, walk):
     replayed = replay()
     taken = list(replayed.advance(math.inf))
     assert [seconds(step.stamp) for step in taken] == [step.target_stamp for step in walk.steps]

@@ -31,7 +31,7 @@ class PolicyReplay:
     that the policy would have sent, limited as the controller limits them; recorded (K, 12) [rad]: those that were
     sent, NaN where unknown; cold (K,): steps before which the memory was cleared; comparable (K,): whether the memory
     held what the recorded policy's did. lost: steps of the run that cannot be replayed because a message that they saw
-    is not in it; missing: steps that the run lacks; unknown_phase: steps of which nobody knows the gait's phase. label:
+    is not in it; missing: steps that the run lacks; unknown_phase: steps of which the gait's phase is unknown. label:
     A, B, ...; name: the policy's file.
     """
 

@@ -170,7 +170,7 @@ def _setpoints(
 
 
 def _cycle_counts(batch: MessageBatch, namespace: str) -> Iterator[tuple[float, int]]:
-    """When [s] the controller of `namespace` said how many cycles it has run. With each it sends targets, so that a bag
+    """When [s] the controller of `namespace` reported how many cycles it has run. With each it sends targets, so a bag
     that lacks some gives itself away, and a cycle that was missed is not taken for one that the bag lacks.
 
     They are searched in the serialised messages: to decode the many texts of a DiagnosticArray would take longer than

@@ -20,7 +20,7 @@ from fcnet_core.command import COMMAND_SIZE, CommandShaper
 from fcnet_core.observation import assemble_observation
 from fcnet_replay.run import STALE, Rows, Run, StepRecord, newest, same
 
-LARGEST = 1e6  # [rad, rad/s] no sensor says more; a larger number is damage
+LARGEST = 1e6  # [rad, rad/s] no sensor measures more; a larger number is damage
 LATE = 1.5  # usual periods between two steps; in a longer time there may have been another one
 SLIP = 2.5  # periods by which targets may be fewer than time allows: as much as the gait's phase may be wrong
 MISCOUNT = 1.5  # periods; a controller counts its cycles while a target is on its way
@@ -213,7 +213,7 @@ def _infer(run: Run, shaper: CommandShaper) -> tuple[StepRecord, Mask, Mask]:
 
 
 def _walks_of_modes(run: Run, sent: Mask, period: float) -> list[_Walk]:
-    """A mode is published just after its first target. If the first one is walking, nobody knows since when."""
+    """A mode is published just after its first target. If the first one is walking, it is unknown since when."""
     order = np.argsort(run.mode.received, kind="stable").tolist()
     received, changed = run.targets.received, np.append(run.mode.received[order], np.inf)
     rows = np.maximum(np.searchsorted(received, changed, side="right") - 1, 0)
@@ -229,7 +229,7 @@ def _walks_of_modes(run: Run, sent: Mask, period: float) -> list[_Walk]:
 
 
 def _walks_of_targets(run: Run, sent: Mask, period: float) -> list[_Walk]:
-    """Between pauses and damping; what the robot did meanwhile, and whether it walked, nobody knows."""
+    """Between pauses and damping; what the robot did meanwhile, and whether it walked, is unknown."""
     parts = np.flatnonzero((np.diff(run.targets.received) > PAUSE * period) | (np.diff(sent) != 0)) + 1
     bounds = [0, *parts.tolist(), len(sent)]
     return [_Walk(begin, end, False) for begin, end in pairwise(bounds) if end - begin > 1 and sent[begin]]

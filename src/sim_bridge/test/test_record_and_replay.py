@@ -1,4 +1,4 @@
-"""A walk is recorded, judged offline and replayed through ROS; real processes, one recording for all tests."""
+"""A walk is recorded, evaluated offline and replayed through ROS; real processes, one recording for all tests."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def replay(start, folder: Path, **arguments):
     return code, program.output, json.loads(summary.read_text()) if summary.exists() else {}
 
 
-def test_the_bag_has_everything_and_says_what_it_is(bag):
+def test_the_bag_has_every_topic_and_the_recorders_notes(bag):
     recorded = open_bag(bag)
     for _ in recorded.batches(frozenset()):
         pass
@@ -194,7 +194,7 @@ def test_the_bag_has_every_topic_from_before_the_robot_stands_up(bag):
     assert max(start_delays(run).values()) < LATE_START
 
 
-def test_the_recorded_policy_says_the_same_again_offline(bag):
+def test_the_recorded_policy_gives_the_same_targets_offline(bag):
     replayed = offline(bag)
     assert len(replayed.time) > 100
     assert replayed.lost == 0
@@ -215,7 +215,7 @@ def replayed(bag, rate, launches, listener, tmp_path):
 
 @pytest.mark.parametrize("rate", [1, 10])
 @pytest.mark.launch(fixture=replayed, shutdown=True)
-def test_the_recorded_policy_says_the_same_again_through_ros_and_nothing_moves(
+def test_the_recorded_policy_gives_the_same_targets_through_ros_and_nothing_moves(
     bag, client, listener, launches, tmp_path
 ):
     expected = offline(bag)
@@ -232,7 +232,7 @@ def test_the_recorded_policy_says_the_same_again_through_ros_and_nothing_moves(
     assert launches.survivors() == {}
 
 
-def test_after_a_gap_and_when_the_clock_jumps_back_the_policy_starts_cold_and_says_so(bag, start, client, tmp_path):
+def test_after_a_gap_and_when_the_clock_jumps_back_the_policy_starts_cold_and_logs_why(bag, start, client, tmp_path):
     def with_gap(messages):
         first = next(stamp for connection, stamp, _ in messages if connection.topic.endswith("policy_step"))
         # The joints are away for longer: the first steps after the gap saw some that are not in the bag.
@@ -260,7 +260,7 @@ def test_after_a_gap_and_when_the_clock_jumps_back_the_policy_starts_cold_and_sa
     assert np.abs(np.array(listener.targets) - np.tile(expected.action, (2, 1))).max() < AGREEMENT
 
 
-def test_a_replay_is_a_controller_that_obeys_its_recording(bag, start, client):
+def test_a_replay_is_a_controller_whose_mode_only_the_recording_changes(bag, start, client):
     listener = Listener(client)
     program = start("launch", "fcnet_controller", "replay.launch.py", f"bag:={bag}", "rate:=5", "loop:=true")
     client.until(lambda: listener.steps, "steps")
@@ -273,7 +273,7 @@ def test_a_replay_is_a_controller_that_obeys_its_recording(bag, start, client):
     assert program.survivors() == {}
 
 
-def test_a_replay_beside_a_living_robot_is_refused(bag, start, client):
+def test_a_replay_beside_a_running_robot_is_refused(bag, start, client):
     client.node.create_publisher(JointState, f"/{NAMESPACE}/joint_states", 1)
     code, output, _ = replay(start, bag)
     assert code != 0

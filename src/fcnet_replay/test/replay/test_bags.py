@@ -108,7 +108,7 @@ def described(text: str) -> bytes:
 
 
 def test_what_the_recorder_noted_is_found_when_it_was_killed(write_bag, tmp_path) -> None:
-    """Recorders tell it at the beginning too; the last that can be read counts."""
+    """Recorders write it at the beginning too; the last that can be read counts."""
     (whole,) = write_bag(seconds=0.6).glob("*.mcap")
     content = whole.read_bytes()
     begin = 8 + 9 + struct.unpack_from("<Q", content, 9)[0]

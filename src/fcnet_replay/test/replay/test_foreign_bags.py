@@ -128,7 +128,7 @@ def test_a_field_that_the_messages_lack_is_named(write_bag, tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("joint_state: {topic: /a}", "joint_state`"),
         ("joint_states: {}", "topic"),
@@ -141,7 +141,7 @@ def test_a_field_that_the_messages_lack_is_named(write_bag, tmp_path) -> None:
         ("[" * 5000, "cannot be used"),
     ],
 )
-def test_a_map_with_a_mistake_is_refused_in_a_sentence(tmp_path, text, said) -> None:
+def test_a_map_with_a_mistake_is_refused_in_a_sentence(tmp_path, text, expected) -> None:
     (tmp_path / "map.yaml").write_text(text)
-    with pytest.raises(FcnetError, match=said):
+    with pytest.raises(FcnetError, match=expected):
         load_topic_map(tmp_path / "map.yaml")

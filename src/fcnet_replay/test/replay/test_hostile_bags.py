@@ -53,9 +53,9 @@ def test_damaged_bags_are_refused_or_reported_in_part(write_bag, tmp_path, kind)
     for seed in range(50):
         damage = damaged_copy(bag, tmp_path / "bag", seed)
         began = time.monotonic()
-        said = report(tmp_path / "bag")
+        text = report(tmp_path / "bag")
         assert time.monotonic() - began < PATIENCE, damage
-        noticed += "refused" in said or "damaged" in said or "left out" in said
+        noticed += "refused" in text or "damaged" in text or "left out" in text
     assert noticed > 15  # bits flipped within a number are not seen where a storage has no checksums
 
 
@@ -92,9 +92,9 @@ HOSTILE_MCAP = {
 
 @pytest.mark.parametrize("what", HOSTILE_MCAP)
 def test_hostile_mcap_files_are_refused_with_file_and_offset(tmp_path, what) -> None:
-    said = report(bag_of(tmp_path / "bag", HOSTILE_MCAP[what]))
-    assert said.startswith("refused")
-    assert "damaged at byte" in said
+    text = report(bag_of(tmp_path / "bag", HOSTILE_MCAP[what]))
+    assert text.startswith("refused")
+    assert "damaged at byte" in text
 
 
 def joint_states_of(folder: Path, schema: bytes, message: bytes, kind: bytes = b"sensor_msgs/msg/JointState") -> Path:
@@ -129,8 +129,8 @@ def test_types_that_a_bag_defines_cannot_do_harm(tmp_path, schema) -> None:
 @pytest.mark.parametrize("count", [2**32 - 1, 200, 50])
 def test_counts_beyond_the_message_are_reported(tmp_path, count) -> None:
     message = b"\0\1\0\0" + struct.pack("<IIII", 1, 0, 1, 0) + struct.pack("<I", count) + b"\0" * 60
-    said = report(joint_states_of(tmp_path / "bag", b"", message))
-    assert "left out" in said or "damaged" in said
+    text = report(joint_states_of(tmp_path / "bag", b"", message))
+    assert "left out" in text or "damaged" in text
 
 
 TABLES = (
@@ -189,9 +189,9 @@ def test_hostile_metadata_leaves_the_bag_readable(write_bag, tmp_path, what) -> 
     bag.mkdir()
     (bag / "walk.mcap").write_bytes(next(write_bag(seconds=0.6).glob("*.mcap")).read_bytes())
     (bag / "metadata.yaml").write_text(HOSTILE_METADATA[what])
-    said = report(bag)
-    assert "Policy A reproduces every one of the 29 recorded targets" in said
-    assert what == "laughter" or "metadata.yaml is damaged" in said
+    text = report(bag)
+    assert "Policy A reproduces every one of the 29 recorded targets" in text
+    assert what == "laughter" or "metadata.yaml is damaged" in text
     assert not Path("/tmp/harmed").exists()
 
 

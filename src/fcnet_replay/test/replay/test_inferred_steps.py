@@ -116,14 +116,14 @@ def without_targets(begin, end):
     [(as_it_is, 200), (without_modes, 200), (without_targets(1.0, 2.0), 100), (without_targets(0.0, 1.0), 150)],
     ids=["it walked when the bag began", "no modes", "a second without targets", "no targets when it began"],
 )
-def test_where_nobody_can_know_the_phase_the_report_says_so(write_bag, edit, unknown) -> None:
+def test_steps_of_unknown_phase_are_reported(write_bag, edit, unknown) -> None:
     evaluation = evaluate_bag(write_bag(edit=edit, **WITHOUT_STEPS))
     assert evaluation.figures["policies"]["A"]["steps_of_unknown_phase"] == unknown
     assert any(f"phase may be wrong in {unknown} of the steps" in finding.sentence for finding in findings(evaluation))
 
 
 @pytest.mark.parametrize(("lacking", "unknown"), [(0, 0), (5, 150), (None, 150)])
-def test_cycles_that_the_controller_says_it_missed_leave_the_phase_known(write_bag, lacking, unknown) -> None:
+def test_cycles_that_the_controller_counted_as_missed_leave_the_phase_known(write_bag, lacking, unknown) -> None:
     """From 1 s on targets are 0.1 s late for good; `lacking`: how many more than there are the controller counted."""
 
     def edit(messages):
@@ -142,7 +142,7 @@ def test_cycles_that_the_controller_says_it_missed_leave_the_phase_known(write_b
     assert evaluation.figures["policies"]["A"]["steps_of_unknown_phase"] == unknown
 
 
-def test_with_a_known_phase_the_report_does_not_doubt_it(write_bag) -> None:
+def test_with_a_known_phase_no_step_of_unknown_phase_is_reported(write_bag) -> None:
     evaluation = evaluate_bag(write_bag(edit=stood_before, **WITHOUT_STEPS))
     assert evaluation.figures["policies"]["A"]["steps_of_unknown_phase"] == 0
     assert not any("phase" in finding.sentence for finding in findings(evaluation))

@@ -89,7 +89,7 @@ def test_what_is_not_in_the_recording_and_what_begins_anew_follows_nothing() -> 
     np.testing.assert_array_equal(missing_before(steps, target, previous), 0)
 
 
-def test_a_step_that_is_told_again_follows_none() -> None:
+def test_a_step_that_is_published_again_follows_none() -> None:
     steps = steps_at([0, 1, 2, 0, 1], [1, 0, 0, 0, 0])
     target, previous = np.array([1, 2, 3, 1, 2]), np.array([0, 1, 2, 0, 1])
     np.testing.assert_array_equal(missing_before(steps, target, previous) > 0, [0, 0, 0, 1, 0])

@@ -1,4 +1,4 @@
-"""What a report says of a bag with faults of known size is that size."""
+"""The figures of bags with faults of known size are that size."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def bag(write_bag):
 
 
 def test_a_bag_is_evaluated_before_a_compiler_or_a_simulator_would_have_been_loaded(bag) -> None:
-    """Each of these takes longer to import than a minute's bag takes to be evaluation."""
+    """Each of these takes longer to import than a minute's bag takes to be evaluated."""
     program = f"""
 import sys
 from fcnet_core.cli import main
@@ -96,7 +96,7 @@ def test_a_figure_that_is_not_known_breaks_its_threshold(write_bag, capsys) -> N
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         (["nowhere"], "there is no bag"),
         (["BAG", "--robot", "horse"], "there is no robot file"),
@@ -105,10 +105,10 @@ def test_a_figure_that_is_not_known_breaks_its_threshold(write_bag, capsys) -> N
         (["BAG", "--topics", "none.yaml"], "topic map none.yaml"),
     ],
 )
-def test_what_cannot_be_used_is_reported_in_a_sentence(bag, capsys, arguments, said) -> None:
+def test_what_cannot_be_used_is_reported_in_a_sentence(bag, capsys, arguments, expected) -> None:
     places = {"BAG": bag, "ALIENGO": str(shipped_model("aliengo"))}
     assert main(["replay", *(places.get(argument, argument) for argument in arguments)]) == USAGE_ERROR
-    assert said in capsys.readouterr().err
+    assert expected in capsys.readouterr().err
 
 
 def test_the_page_is_whole_loads_nothing_and_says_the_verdict(bag, tmp_path) -> None:
