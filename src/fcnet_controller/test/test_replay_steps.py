@@ -24,7 +24,7 @@ from fcnet_core.limiter import JointLimiter
 from fcnet_core.observation import PolicyStep, assemble_observation
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import JOINT_NAMES
-from fcnet_replay.errors import ReplayError
+from fcnet_replay import ReplayError
 from fcnet_replay.policy_replay import walk_over_states
 from fcnet_ros.messages import seconds
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from fcnet_core.model_file import PolicyModel, check_robot, load_model, shipped_model
 from fcnet_core.robot import Robot, load_robot
+from fcnet_replay import ReplayError
 from fcnet_replay.bags.bag import open_bag
-from fcnet_replay.errors import ReplayError
 from fcnet_replay.metrics import (
     action_error,
     body_motion,

@@ -18,8 +18,8 @@ from fcnet_core.files import read_settings
 from fcnet_core.observation import SIZE
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_core.rotation import xyzw_from_wxyz
+from fcnet_replay import ReplayError
 from fcnet_replay.bags.message_columns import Columns
-from fcnet_replay.errors import ReplayError
 from fcnet_replay.run import JOINTS
 
 Text = Annotated[str, Meta(min_length=1)]

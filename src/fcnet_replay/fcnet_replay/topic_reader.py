@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fcnet_core.arrays import Array
+from fcnet_replay import ReplayError
 from fcnet_replay.bags.contents import MessageBatch
 from fcnet_replay.bags.message_columns import ColumnDecoder, Columns, fields_for
-from fcnet_replay.errors import ReplayError
 from fcnet_replay.run import Rows
 from fcnet_replay.topic_map import TopicSource
 

@@ -16,8 +16,8 @@ from fcnet_controller.parameters import ControllerParameters, policy_path
 from fcnet_core.model_file import load_model
 from fcnet_core.remote import load_remote_map
 from fcnet_core.robot import load_robot
+from fcnet_replay import ReplayError
 from fcnet_replay.bags.bag import Bag, open_bag
-from fcnet_replay.errors import ReplayError
 from fcnet_replay.read_run import read_run
 from fcnet_replay.recording_notes import STYLE
 from fcnet_replay.run import Run

@@ -26,7 +26,7 @@ from fcnet_controller.controller_node import ControllerNode
 from fcnet_controller.replay.bag import MODES, ReplayBag, ReplayParameters, read_replay_bag
 from fcnet_controller.replay.core import ReplayCore, ReplayedStep, StepReplay
 from fcnet_core.files import write_whole
-from fcnet_replay.errors import ReplayError
+from fcnet_replay import ReplayError
 from fcnet_ros.messages import TargetPublisher
 from fcnet_ros.parameters import declare_parameters, read_parameters
 from fcnet_ros.program import FAILURE, REFUSED, SUCCESS, refused, run_program

@@ -12,10 +12,10 @@ import msgspec
 import yaml
 import zstandard
 
+from fcnet_replay import ReplayError
 from fcnet_replay.bags.contents import Contents, MessageBatch, batch_of, damage
 from fcnet_replay.bags.mcap_file import mcap_metadata, read_mcap, unpacked_zstd
 from fcnet_replay.bags.sqlite_file import read_sqlite, sqlite_metadata
-from fcnet_replay.errors import ReplayError
 from fcnet_replay.recording_notes import read_notes
 
 READ = {".mcap": read_mcap, ".db3": read_sqlite}

@@ -9,8 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from fcnet_replay import ReplayError
 from fcnet_replay.bags.contents import Contents, MessageBatch, batch_of, damage
-from fcnet_replay.errors import ReplayError
 
 MAGIC = b"SQLite format 3\0"
 LARGEST_MESSAGE = 16 * 2**20  # [bytes]

@@ -13,7 +13,7 @@ import torch
 import yaml
 
 from fcnet_core import FcnetError
-from fcnet_replay.errors import ReplayError
+from fcnet_replay import ReplayError
 from fcnet_replay.isaac import arrays as array_files
 from fcnet_replay.isaac import read_recording
 

@@ -10,9 +10,9 @@ import pytest
 from rosbags.rosbag2 import CompressionMode, Reader, StoragePlugin
 from rosbags.typesys import Stores, get_typestore
 
+from fcnet_replay import ReplayError
 from fcnet_replay.bags.bag import open_bag
 from fcnet_replay.bags.message_columns import ColumnDecoder, Columns, fields_for
-from fcnet_replay.errors import ReplayError
 
 TYPES = get_typestore(Stores.ROS2_JAZZY)
 KINDS = {

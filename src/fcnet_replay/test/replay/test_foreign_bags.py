@@ -11,8 +11,8 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from fcnet_core import FcnetError
 from fcnet_core.robot import JOINT_NAMES, load_robot
+from fcnet_replay import ReplayError
 from fcnet_replay.bags.bag import open_bag
-from fcnet_replay.errors import ReplayError
 from fcnet_replay.evaluation import evaluate_bag
 from fcnet_replay.read_run import read_run
 from fcnet_replay.topic_map import load_topic_map

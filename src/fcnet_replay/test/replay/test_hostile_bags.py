@@ -14,8 +14,8 @@ import zstandard
 from damaged_bags import damaged_copy
 from rosbags.rosbag2 import CompressionMode, StoragePlugin
 
+from fcnet_replay import ReplayError
 from fcnet_replay.bags.bag import open_bag
-from fcnet_replay.errors import ReplayError
 from fcnet_replay.evaluation import evaluate_bag
 from fcnet_replay.findings import findings, summary
 from fcnet_replay.recording_notes import read_notes

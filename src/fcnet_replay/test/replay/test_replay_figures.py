@@ -11,7 +11,7 @@ from fcnet_core.command import CommandShaper
 from fcnet_core.model_file import PolicyModel, card_for_robot, save_model
 from fcnet_core.policies import policy_type, policy_type_names
 from fcnet_core.policy import load_policy
-from fcnet_replay.errors import ReplayError
+from fcnet_replay import ReplayError
 from fcnet_replay.evaluation import evaluate_bag
 from fcnet_replay.findings import findings
 from fcnet_replay.metrics import smoothness, spectrum
