@@ -17,6 +17,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = sorted(path.parent.name for path in ROOT.glob("src/*/package.xml"))
+BENCHMARKS = {path.stem for path in ROOT.glob("benchmarks/*.py")}  # tests import some of them
 # Imported as: called by rosdep. What ROS provides is called as it is imported.
 KEYS = {
     "aiohttp": "python3-aiohttp",
@@ -54,7 +55,7 @@ def imported(folder: Path, package: str) -> set[str]:
                 names |= {alias.name.split(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
                 names.add(node.module.split(".")[0])
-    own = {package, *(path.stem for path in folder.rglob("*.py"))} - set(PACKAGES) | {package}
+    own = {path.stem for path in folder.rglob("*.py")} - set(PACKAGES) | {package} | BENCHMARKS
     return {KEYS.get(name, name) for name in names - sys.stdlib_module_names - own - WITHOUT_KEY}
 
 

@@ -14,10 +14,6 @@ setup(
     ],
     install_requires=["setuptools"],
     zip_safe=False,
-    maintainer="The fcnet developers",
-    maintainer_email="fcnet@example.org",
-    description="The Unitree Aliengo behind the suite's topics: bridge, fake motor board and doctor.",
-    license="Apache-2.0",
     entry_points={
         "console_scripts": [
             "bridge = aliengo_bridge.program:bridge",

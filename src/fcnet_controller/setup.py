@@ -17,10 +17,6 @@ setup(
     ],
     install_requires=["setuptools"],
     zip_safe=False,
-    maintainer="The fcnet developers",
-    maintainer_email="fcnet@example.org",
-    description="The ROS 2 controller that runs a policy on a legged robot, teleoperation and launch files.",
-    license="Apache-2.0",
     entry_points={
         "console_scripts": [
             "controller = fcnet_controller:run_controller",

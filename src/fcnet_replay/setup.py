@@ -15,10 +15,6 @@ setup(
     ],
     install_requires=["setuptools"],
     zip_safe=False,
-    maintainer="The fcnet developers",
-    maintainer_email="fcnet@example.org",
-    description="Bags and recordings as runs; policies replayed over them; metrics, reports, datasets.",
-    license="Apache-2.0",
     entry_points={
         "fcnet.verbs": [
             "replay = fcnet_replay.verbs.replay",

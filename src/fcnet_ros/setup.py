@@ -15,8 +15,4 @@ setup(
     ],
     install_requires=["setuptools"],
     zip_safe=False,
-    maintainer="The fcnet developers",
-    maintainer_email="fcnet@example.org",
-    description="What every node of the suite shares: programs, parameters, topics, health, hardware interface.",
-    license="Apache-2.0",
 )

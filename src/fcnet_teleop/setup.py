@@ -15,10 +15,6 @@ setup(
     ],
     install_requires=["setuptools"],
     zip_safe=False,
-    maintainer="The fcnet developers",
-    maintainer_email="fcnet@example.org",
-    description="Remote control of a robot: keyboard, joystick, browser monitor, and the demo course.",
-    license="Apache-2.0",
     entry_points={
         "console_scripts": [
             "teleop_keyboard = fcnet_teleop.program:teleop_keyboard",

@@ -14,10 +14,6 @@ setup(
     ],
     install_requires=["setuptools"],
     zip_safe=False,
-    maintainer="The fcnet developers",
-    maintainer_email="fcnet@example.org",
-    description="Quadruped robots and terrains in MuJoCo, experts, data collection and closed-loop evaluation.",
-    license="Apache-2.0",
     entry_points={
         "fcnet.verbs": [
             "collect = quadruped_sim.verbs.collect",

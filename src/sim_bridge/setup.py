@@ -14,10 +14,6 @@ setup(
     ],
     install_requires=["setuptools"],
     zip_safe=False,
-    maintainer="The fcnet developers",
-    maintainer_email="fcnet@example.org",
-    description="A simulated quadruped behind the topics of a real one, in real time or faster.",
-    license="Apache-2.0",
     entry_points={
         "console_scripts": [
             "mujoco_bridge = sim_bridge.program:mujoco_bridge",

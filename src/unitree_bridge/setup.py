@@ -14,8 +14,4 @@ setup(
     ],
     install_requires=["setuptools"],
     zip_safe=False,
-    maintainer="The fcnet developers",
-    maintainer_email="fcnet@example.org",
-    description="What the bridges of Unitree's quadrupeds share: a managed node with a 500 Hz loop to the motor board.",
-    license="Apache-2.0",
 )

@@ -14,8 +14,4 @@ setup(
     ],
     install_requires=["setuptools"],
     zip_safe=False,
-    maintainer="The fcnet developers",
-    maintainer_email="fcnet@example.org",
-    description="Unitree's low-level protocol, safety in front of its motors, and a fake motor board; no ROS.",
-    license="Apache-2.0",
 )

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from fcnet_core.cli import USAGE_ERROR, main
+
 PLAN = {
     "robot": "aliengo",
     "shards": 10,
@@ -125,14 +127,12 @@ def test_a_full_disk_is_reported_in_a_sentence_and_costs_no_finished_shard(fcnet
     assert len(_shards(folder)) == 10
 
 
-def test_wrong_use_is_refused_in_one_line(fcnet, config, tmp_path):
+def test_wrong_use_is_refused_in_one_line(config, tmp_path, capsys):
     for arguments, sentence in (
         (["--config", tmp_path / "none.yaml", "--out", tmp_path / "data"], "cannot be read"),
         (["--config", config, "--out", "/proc/data"], "choose another folder"),
         (["--config", config, "--out", tmp_path / "data", "--student", tmp_path / "none"], "there is no model file"),
     ):
-        process = fcnet("collect", *arguments)
-        _, errors = process.communicate(timeout=TIMEOUT)
-        assert process.returncode == 2
-        assert sentence in errors
-        assert "Traceback" not in errors
+        assert main(["collect", *map(str, arguments)]) == USAGE_ERROR
+        errors = capsys.readouterr().err
+        assert sentence in errors.splitlines()[-1]

@@ -39,13 +39,13 @@ COMMAND_SPANS = {  # lowest and highest that the wire can say
     "stiffness": (0.0, 1023.96),
     "damping": (0.0, 2047.93),
 }
-COMMAND_DIGESTS = {  # SHA-256 of 100,000 datagrams in a row
-    "gen33": "7e23578673daeef8c5553beee8fa29b8e6da264a94b608544eb18e1535b11e26",
-    "gen38": "b6f55d2f4a319023a3616c4c219f2d55661e86d2b08f7fe37da2e512b36cd5c1",
+COMMAND_DIGESTS = {  # SHA-256 of 20,000 datagrams in a row
+    "gen33": "2daa6c325edeae5e2a7360de7951a9795bdd7daa07b9ce6baf365bc06d35afbc",
+    "gen38": "198feb235521da610b972557583dfb30301e905117d340d860a551908bf2ddd3",
 }
-STATE_DIGESTS = {  # and of 20,000
-    "gen33": "91e5a7e7e2e6af12e624da8aee525e637dae7de0dbba65dd225b62941f827f37",
-    "gen38": "7652299f254ade57d5319a066dc23c178ce8c1d5c7ac80e4cde0502fae8fdbbd",
+STATE_DIGESTS = {  # and of 5,000
+    "gen33": "85ea645a68f23a38026433fe8b2a05d39f27fe5380b751ffd3e155bf949ee2ba",
+    "gen38": "83c23dfe3740a69fac6baf2e3f7bdb81efd6551d2eda2e9df6b9b1836b0cf140",
 }
 both_generations = pytest.mark.parametrize("generation", GENERATIONS.values(), ids=GENERATIONS)
 
@@ -147,9 +147,9 @@ def test_states_are_read_as_the_other_codec_reads_them(generation):
 
 
 @both_generations
-def test_a_hundred_thousand_commands_become_the_bytes_of_the_other_codec(generation):
+def test_many_commands_become_the_bytes_of_the_other_codec(generation):
     digest = hashlib.sha256()
-    for one in random_commands(100_000):
+    for one in random_commands(20_000):
         digest.update(encode_command(generation, one))
     assert digest.hexdigest() == COMMAND_DIGESTS[generation.name]
 
@@ -157,7 +157,7 @@ def test_a_hundred_thousand_commands_become_the_bytes_of_the_other_codec(generat
 @both_generations
 def test_many_states_become_the_bytes_of_the_other_codec_and_come_back(generation):
     digest = hashlib.sha256()
-    for index, one in enumerate(random_states(20_000)):
+    for index, one in enumerate(random_states(5_000)):
         datagram = encode_state(generation, one)
         digest.update(datagram)
         if index % 20 == 0:
@@ -314,7 +314,7 @@ def test_damaged_and_random_datagrams_are_decoded_or_refused(generation):
     commands = decode_command, encode_command(generation, command()), generation.command_checked
     states = decode_state, encode_state(generation, given_state), generation.state_checked
     foreign = {decode_command: encode_command(other, command()), decode_state: encode_state(other, given_state)}
-    for _ in range(20_000):
+    for _ in range(10_000):
         decode, good, checked = chance.choice((commands, states))
         try:
             decoded = decode(generation, hostile_datagram(chance, generation, good, checked, foreign[decode]))

@@ -35,9 +35,10 @@ def run_tests(tmp_path: Path) -> Callable[[str], tuple[dict[str, int], str]]:
 
     def run(text: str) -> tuple[dict[str, int], str]:
         (tmp_path / "test_some.py").write_text(HEAD + text)
-        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-ra", str(tmp_path)]
+        command = [sys.executable, "-m", "pytest", "-p", "launch_pytest.plugin", "-p", "no:cacheprovider", "-ra"]
+        alone = {"PY_COLORS": "0", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
         ended = subprocess.run(
-            command, capture_output=True, text=True, timeout=120, cwd=tmp_path, env=os.environ | {"PY_COLORS": "0"}
+            [*command, str(tmp_path)], capture_output=True, text=True, timeout=120, cwd=tmp_path, env=os.environ | alone
         )
         words = ended.stdout.splitlines()[-1].strip("= ").split(" in ")[0].replace(",", "").split()
         return dict(zip(words[1::2], map(int, words[::2]), strict=True)), ended.stdout
