@@ -132,7 +132,7 @@ class CommandSource:
     def set_velocity(self, vx: float, vy: float, yaw_rate: float, now: float) -> str | None:
         """Take a velocity [m/s, m/s, rad/s] given at time `now` [s].
 
-        A velocity that is not finite counts as zero; the sentence returned says so.
+        A velocity that is not finite counts as zero; a warning is returned.
         """
         if all(map(math.isfinite, (vx, vy, yaw_rate))):
             self._velocity = (vx, vy, yaw_rate, now)
@@ -143,7 +143,7 @@ class CommandSource:
     def set_pose(self, height: float, orientation: tuple[float, float, float, float], now: float) -> str | None:
         """Take a height offset [m] and an attitude x, y, z, w relative to the heading, of which roll and pitch count.
 
-        It is lost while a higher source is active. A pose that cannot be one is ignored; the sentence returned says so.
+        It is lost while a higher source is active. An invalid pose is ignored; a warning is returned.
         """
         length = math.hypot(*orientation)
         if not (math.isfinite(height) and math.isfinite(length) and length >= SHORTEST_QUATERNION):

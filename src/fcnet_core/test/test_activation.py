@@ -1,4 +1,4 @@
-"""The rational function is the exact GELU, as far as float32 can tell."""
+"""The rational function is the exact GELU to float32 rounding."""
 
 from __future__ import annotations
 

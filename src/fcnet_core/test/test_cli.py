@@ -77,18 +77,18 @@ def test_a_file_that_is_missing_or_damaged_is_one_sentence(verb, path, tmp_path,
     assert capsys.readouterr().err.startswith("fcnet: there is no model file nothing.safetensors; ")
     path.write_bytes(path.read_bytes()[:1000])
     assert main([*verb, str(path)]) == USAGE_ERROR
-    told = capsys.readouterr().err
-    assert "is damaged or no model" in told
-    assert told.count("\n") == 1
+    message = capsys.readouterr().err
+    assert "is damaged or no model" in message
+    assert message.count("\n") == 1
     assert not (tmp_path / "never.onnx").exists()
 
 
 def test_a_place_that_cannot_be_written_is_one_sentence(path, tmp_path, capsys) -> None:
     (tmp_path / "file").write_text("in the way")
     assert main(["export", str(path), "--onnx", str(tmp_path / "file" / "policy.onnx")]) == USAGE_ERROR
-    told = capsys.readouterr().err
-    assert told.startswith("fcnet: ")
-    assert told.count("\n") == 1
+    message = capsys.readouterr().err
+    assert message.startswith("fcnet: ")
+    assert message.count("\n") == 1
 
 
 def test_a_defect_keeps_its_traceback(path, monkeypatch) -> None:
@@ -114,9 +114,9 @@ def test_ctrl_c_is_one_sentence_and_status_130(tmp_path) -> None:
     assert process.stdout.readline() == "ready\n"
     time.sleep(0.2)
     process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=30)
+    _, message = process.communicate(timeout=30)
     assert process.returncode == INTERRUPTED
-    assert told == "fcnet: interrupted; what was already written is kept\n"
+    assert message == "fcnet: interrupted; what was already written is kept\n"
 
 
 def test_a_closed_pipe_ends_it_quietly(path) -> None:

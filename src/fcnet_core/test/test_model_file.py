@@ -149,7 +149,7 @@ def test_a_newer_format_asks_for_an_update(small, path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("entry", "value", "told"),
+    ("entry", "value", "message"),
     [
         ("policy_type", "transformer", "no policy type 'transformer'; known are fcnet"),
         ("window_policy", "hopping", "window_policy"),
@@ -164,9 +164,9 @@ def test_a_newer_format_asks_for_an_update(small, path) -> None:
         ("joint_names", 12, "joint_names"),
     ],
 )
-def test_a_card_that_says_something_impossible_is_refused(small, path, entry, value, told) -> None:
+def test_a_card_that_says_something_impossible_is_refused(small, path, entry, value, message) -> None:
     write(small.model, path, **{entry: value})
-    assert told in refusal(path)
+    assert message in refusal(path)
 
 
 def test_a_card_that_is_no_json_is_refused(small, path) -> None:

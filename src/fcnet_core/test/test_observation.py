@@ -1,4 +1,4 @@
-"""The observation holds what it says where it says, for one robot and for many."""
+"""The observation has every part at its place, for one robot and for many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exported graph needs nothing but what it says: a caller who keeps its memory gets the policy."""
+"""The exported graph is described by its names alone: a caller who keeps its memory gets the policy."""
 
 from __future__ import annotations
 

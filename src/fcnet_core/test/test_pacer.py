@@ -8,7 +8,7 @@ from fcnet_core.control_clock import Pacer
 
 
 class FakeTime:
-    """A clock that moves only when somebody sleeps or works."""
+    """A clock that moves only when the pacer sleeps or time is spent."""
 
     def __init__(self):
         self.now = 100.0

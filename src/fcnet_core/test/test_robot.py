@@ -1,4 +1,4 @@
-"""A robot file is the only source of a robot's facts, so a mistake in it is told in one sentence."""
+"""A robot file is the only source of a robot's facts, so a mistake in it is refused in one sentence."""
 
 from __future__ import annotations
 
@@ -86,8 +86,8 @@ def test_a_missing_part_is_named(facts, tmp_path, section, entry) -> None:
 )
 def test_an_unknown_entry_is_named(facts, tmp_path, section) -> None:
     (facts if section is None else facts[section])["colour"] = {"red": 1}
-    told = refusal(facts, tmp_path)
-    assert (section if section in ("joints", "bodies", "commands") else "colour") in told
+    message = refusal(facts, tmp_path)
+    assert (section if section in ("joints", "bodies", "commands") else "colour") in message
 
 
 def test_limits_poses_and_ranges_that_cannot_be_are_refused(facts, tmp_path) -> None:
@@ -108,7 +108,7 @@ def test_a_threshold_that_is_no_positive_number_is_refused(facts, tmp_path, valu
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"max_kp": 50.0}, "the gains are above safety.max_kp"),
         ({"max_kd": 3.0}, "the gains are above safety.max_kp or safety.max_kd"),
@@ -116,9 +116,9 @@ def test_a_threshold_that_is_no_positive_number_is_refused(facts, tmp_path, valu
         ({"packet_loss_warning": 0.3}, "must warn of temperature and packet loss"),
     ],
 )
-def test_thresholds_that_contradict_each_other_are_refused(facts, tmp_path, changes, told) -> None:
+def test_thresholds_that_contradict_each_other_are_refused(facts, tmp_path, changes, message) -> None:
     facts["safety"] |= changes
-    assert told in refusal(facts, tmp_path)
+    assert message in refusal(facts, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["aliengo", "a1"])

@@ -1,4 +1,4 @@
-"""`fcnet train` as a user meets it: what it writes, what it says, and how it takes Ctrl-C."""
+"""`fcnet train` as a user runs it: what it writes and prints, and what Ctrl-C does."""
 
 from __future__ import annotations
 

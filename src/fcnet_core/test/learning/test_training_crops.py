@@ -13,7 +13,7 @@ from fcnet_core.learning.sampler import CropSampler
 
 
 def numbered_data(folder: Path, sequences: int = 10, steps: int = 60, episode: int = 20, origin: int = 0) -> Path:
-    """Every observation holds (sequence, step, is first), so that a crop tells where it comes from."""
+    """Every observation holds (sequence, step, is first), so that a crop shows where it comes from."""
     first = np.zeros((sequences, steps), dtype=bool)
     first[:, ::episode] = True
     observation = np.zeros((sequences, steps, 70))
