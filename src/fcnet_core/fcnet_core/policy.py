@@ -82,7 +82,7 @@ class NumpyRuntime:
 
 
 class CompiledRuntime:
-    """A Runtime of one robot in compiled code, which releases the interpreter while it steps.
+    """A Runtime of one robot, of a policy that sees one vector, in compiled code that releases the GIL.
 
     step: called with observation, action (which it writes), the number of steps since the reset, Units, weights and
     memory. memory: a named tuple of arrays, all zero after a reset. Making one compiles the step, some seconds the
