@@ -12,7 +12,8 @@ from typing import TypeVar
 import numpy as np
 
 from fcnet_controller.parameters import ControllerParameters, policy_path
-from fcnet_controller.posture import Mode, Posture, Response
+from fcnet_controller.posture import Mode, Posture
+from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
 from fcnet_core.command import CommandArbiter
 from fcnet_core.limiter import JointLimiter
@@ -82,7 +83,8 @@ class ControlCore:
     """Decides, once per control period, what the joints shall do.
 
     One thread calls `prepare`, fills `state`, and calls `cycle`, once per control period; any thread may write to
-    `commands` and make requests. `policy_step` is what the policy saw in the last cycle, its targets' stamps 0, or None
+    `commands` and make requests, which return a sentence, or raise FcnetError with one where they are refused.
+    `policy_step` is what the policy saw in the last cycle, its targets' stamps 0, or None
     where it took no step. statistics: `wake` is from a deadline to the loop's awakening, `step` one step of the policy,
     `response`, while walking, from the reception of the older part of the state to the return of the publish call.
     Raises ValueError when the control rate does not suit the model.
@@ -117,41 +119,39 @@ class ControlCore:
         """Why the robot is in fault, in words; empty when it is not."""
         return self._posture.fault
 
-    def stand_up(self, now: float) -> Response:
+    def stand_up(self, now: float) -> str:
         """Request to stand up (from passive), or to come to rest and stand (from walking)."""
         with self._lock:
             if self._posture.mode is Mode.PASSIVE:
                 problem = self.state.problem(now) or self._tilt.check(self.state.orientation) or self._target_refusal
                 if problem:
-                    return Response(False, f"cannot stand up: {problem}")
+                    raise FcnetError(f"cannot stand up: {problem}")
                 self._limiter.start(self.state.joint_position)
                 self._joint_error.reset()
             return self._posture.stand_up(self._limiter.last)
 
-    def walk(self) -> Response:
+    def walk(self) -> str:
         """Request to walk, from standing; the policy starts cold."""
         with self._lock:
             if self._posture.mode is Mode.STANDING:
                 self._walking.begin()
             return self._posture.walk()
 
-    def lie_down(self) -> Response:
+    def lie_down(self) -> str:
         """Request to lie down; a walking robot comes to rest first."""
         with self._lock:
             return self._posture.lie_down(self._limiter.last)
 
-    def emergency_stop(self) -> Response:
+    def emergency_stop(self) -> None:
         """Damp all joints from the next cycle on, until reset."""
         with self._lock:
             self._posture.fail(EMERGENCY_STOP)
-        return Response(True, "stopped: the joints are damped until ~/reset")
 
-    def reset(self) -> Response:
+    def reset(self) -> str:
         """Leave fault for passive, unless the robot's bridge is in fault; commands given before are dropped."""
         with self._lock:
             if self._bridge_fault:
-                return Response(
-                    False,
+                raise FcnetError(
                     f"the robot's bridge is in fault ({self._bridge_fault}); remove the cause, then reset the bridge "
                     f"first: ros2 service call /{self._bridge}/reset std_srvs/srv/Trigger",
                 )

@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any, Protocol
 
+from geometry_msgs.msg import Pose, Twist, TwistStamped
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.clock import Clock, ClockType
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.node import Node
 from rclpy.parameter import Parameter
+from rclpy.time import Time
 from std_msgs.msg import String
 
 from fcnet_controller.control_core import ControlCore, ControlLoop, load_core
-from fcnet_controller.interface import CommandReceiver, create_mode_services
 from fcnet_controller.parameters import ControllerParameters
 from fcnet_controller.posture import Mode
+from fcnet_core import FcnetError
+from fcnet_core.command import CommandArbiter, CommandSource
+from fcnet_core.remote import Source, load_remote_map
 from fcnet_replay.recording_notes import STYLE
 from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher
 from fcnet_ros.messages import Gains, StateReceiver, TargetPublisher
 from fcnet_ros.parameters import declare_parameters, default_parameters, read_parameters
 from fcnet_ros.program import SUCCESS, freeze, run_program, spin, transition
 from fcnet_ros.recorder_gate import RecorderGate
+from fcnet_ros.services import create_request_services
 from fcnet_ros.topics import (
+    CMD_POSE,
+    CMD_VEL,
     CONTROLLER,
     JOINT_GAINS,
     JOINT_TRAJECTORY,
@@ -37,7 +48,11 @@ from fcnet_ros.topics import (
 )
 
 AUTO_START_PERIOD = 0.1  # [s]
+WARNING_PERIOD = 2.0  # [s] between two warnings about the same
 SWITCH_INTERVAL = 0.0005  # [s] that the executor's thread may keep the control thread from the interpreter
+
+
+INACTIVE = "the controller is not active; configure and activate it, or start it with auto_activate"
 
 
 class AutoStart:
@@ -51,13 +66,61 @@ class AutoStart:
     def advance(self, now: float) -> None:
         """Make the next request, if it is time for it; `now` is the core's time [s]."""
         mode = self._core.mode
-        if self.done or mode in (Mode.WALKING, Mode.FAULT, Mode.LYING_DOWN):
+        if mode in (Mode.WALKING, Mode.FAULT, Mode.LYING_DOWN) or (mode is Mode.PASSIVE and self._stood_up):
             self.done = True
-        elif mode is Mode.PASSIVE:
-            self.done = self._stood_up
-            self._stood_up = self._stood_up or self._core.stand_up(now).success
-        elif mode is Mode.STANDING:
-            self._core.walk()
+        if self.done:
+            return
+        with contextlib.suppress(FcnetError):  # until states have come
+            if mode is Mode.PASSIVE:
+                self._core.stand_up(now)
+                self._stood_up = True
+            elif mode is Mode.STANDING:
+                self._core.walk()
+
+
+class CommandReceiver:
+    """Hands the velocity and pose commands of every source to a CommandArbiter, and logs which source takes over.
+
+    sources: the most important first; None for those of config/remote.yaml, which raises FcnetError where that
+    cannot be used. stamped: velocities are TwistStamped.
+    """
+
+    def __init__(
+        self, node: Node, commands: CommandArbiter, stamped: bool, sources: Sequence[Source] | None = None
+    ) -> None:
+        self._node = node
+        self._commands = commands
+        self._controlling = ""  # name of the source whose commands count
+        velocity = CMD_VEL.named("", TwistStamped) if stamped else CMD_VEL
+        receive = self._receive_stamped if stamped else self._receive
+        for topics in load_remote_map().sources if sources is None else sources:
+            source = commands.add_source(topics.name)
+            velocity.named(topics.velocity).subscribe(node, partial(receive, source))
+            CMD_POSE.named(topics.pose).subscribe(node, partial(self._receive_pose, source))
+
+    def _receive(self, source: CommandSource, message: Twist, age: float = 0.0) -> None:
+        now = time.monotonic()
+        self._log(source.set_velocity(message.linear.x, message.linear.y, message.angular.z, now - age), now)
+
+    def _receive_stamped(self, source: CommandSource, message: TwistStamped) -> None:
+        """The command's age is that of its stamp; a stamp of zero counts as now."""
+        stamp = Time.from_msg(message.header.stamp, clock_type=self._node.get_clock().clock_type)
+        age = (self._node.get_clock().now() - stamp).nanoseconds * 1e-9 if stamp.nanoseconds else 0.0
+        self._receive(source, message.twist, max(age, 0.0))
+
+    def _receive_pose(self, source: CommandSource, message: Pose) -> None:
+        now, attitude = time.monotonic(), message.orientation
+        orientation = (attitude.x, attitude.y, attitude.z, attitude.w)
+        self._log(source.set_pose(message.position.z, orientation, now), now)
+
+    def _log(self, warning: str | None, now: float) -> None:
+        """Log a warning, if there is one, and the source in control, if that is another than before."""
+        if warning is not None:
+            self._node.get_logger().warning(warning, throttle_duration_sec=WARNING_PERIOD)
+        source = self._commands.source(now)
+        if source and source != self._controlling:
+            before, self._controlling = self._controlling, source
+            self._node.get_logger().info(f"{source} takes over from {before}" if before else f"{source} is in control")
 
 
 class Loop(Protocol):
@@ -90,7 +153,13 @@ class ControllerNode(LifecycleNode):
         self._mode = LatchedText(self, MODE)
         self._health = HealthPublisher(self, "control")
         self._changed = self.create_guard_condition(self._publish_mode)
-        create_mode_services(self, lambda: self._core if self._loop else None)
+        requests = {
+            "stand_up": lambda: self._active_core().stand_up(time.monotonic()),
+            "walk": lambda: self._active_core().walk(),
+            "lie_down": lambda: self._active_core().lie_down(),
+            "reset": lambda: self._active_core().reset(),
+        }
+        create_request_services(self, requests, lambda: self._active_core().emergency_stop())
         self.add_on_set_parameters_callback(self._check_change)
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -121,6 +190,11 @@ class ControllerNode(LifecycleNode):
     def _rate(self) -> float:
         """Control cycles per second of real time."""
         return self._settings.control_rate * self._settings.real_time_factor
+
+    def _active_core(self) -> ControlCore:
+        if self._core is None or self._loop is None:
+            raise FcnetError(INACTIVE)
+        return self._core
 
     def _configure(self) -> None:
         with ExitStack() as configured:

@@ -6,12 +6,12 @@ passive -> standing_up -> standing -> walking -> lying_down -> passive; any -> f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
 
 import numpy as np
 
+from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
 from fcnet_core.robot import JOINT_NAMES, Robot
 
@@ -37,14 +37,6 @@ class Mode(str, Enum):
         return self.value.replace("_", " ")
 
 
-@dataclass(frozen=True)
-class Response:
-    """Whether a mode request was accepted, and a sentence for its sender; as in std_srvs."""
-
-    success: bool
-    message: str
-
-
 class PoseRamp:
     """Minimum-jerk motion through poses (12,) [rad], resting at each; `durations` [s] has one entry per stretch."""
 
@@ -68,7 +60,10 @@ def _minimum_jerk(fraction: float) -> float:
 
 
 class Posture:
-    """The modes of one robot: requests change them, and `advance`, which is called once a control cycle."""
+    """The modes of one robot: requests change them, and `advance`, which is called once a control cycle.
+
+    A request returns a sentence, or raises FcnetError with one where it is refused.
+    """
 
     def __init__(self, robot: Robot, stand_up_time: float, lie_down_time: float) -> None:
         self.mode = Mode.PASSIVE
@@ -85,54 +80,51 @@ class Posture:
         """Whether the joints follow targets in this mode; in the others they are only damped."""
         return self.mode not in (Mode.PASSIVE, Mode.FAULT)
 
-    def stand_up(self, pose: Array) -> Response:
+    def stand_up(self, pose: Array) -> str:
         """Request to stand, starting at the pose (12,) [rad] that the joints have now."""
         if self.mode in (Mode.PASSIVE, Mode.LYING_DOWN):
             self._begin(Mode.STANDING_UP, self._rise(pose))
-            return Response(True, f"standing up, which takes {self._ramp.duration:.1f} s")
+            return f"standing up, which takes {self._ramp.duration:.1f} s"
         if self.mode is Mode.WALKING:
             self.leaving = Mode.STANDING_UP
-            return Response(True, "coming to rest, then standing")
-        if self.mode is Mode.FAULT:
-            return self._refuse()
-        return Response(True, "already standing" if self.mode is Mode.STANDING else "already standing up")
+            return "coming to rest, then standing"
+        self._refuse_in_fault()
+        return "already standing" if self.mode is Mode.STANDING else "already standing up"
 
-    def walk(self) -> Response:
+    def walk(self) -> str:
         """Request to let the policy move the joints, which only a standing robot does."""
-        if self.mode is Mode.FAULT:
-            return self._refuse()
+        self._refuse_in_fault()
         if self.mode is Mode.WALKING:
             self.leaving = None
-            return Response(True, "already walking")
+            return "already walking"
         if self.mode is not Mode.STANDING:
-            return Response(False, f"the robot is {self.mode.words}; call ~/stand_up and wait until it is standing")
+            raise FcnetError(f"the robot is {self.mode.words}; call ~/stand_up and wait until it is standing")
         self.mode = Mode.WALKING
         self.leaving = None
-        return Response(True, "walking; send cmd_vel")
+        return "walking; send cmd_vel"
 
-    def lie_down(self, pose: Array) -> Response:
+    def lie_down(self, pose: Array) -> str:
         """Request to lie down, starting at the pose (12,) [rad] that the joints have now."""
         if self.mode in (Mode.STANDING, Mode.STANDING_UP):
             self._begin(Mode.LYING_DOWN, PoseRamp([pose, self._robot.lie_pose], [self._lie_down_time]))
-            return Response(True, f"lying down, which takes {self._lie_down_time:.1f} s")
+            return f"lying down, which takes {self._lie_down_time:.1f} s"
         if self.mode is Mode.WALKING:
             self.leaving = Mode.LYING_DOWN
-            return Response(True, "coming to rest, then lying down")
-        if self.mode is Mode.FAULT:
-            return self._refuse()
-        return Response(True, "already lying" if self.mode is Mode.PASSIVE else "already lying down")
+            return "coming to rest, then lying down"
+        self._refuse_in_fault()
+        return "already lying" if self.mode is Mode.PASSIVE else "already lying down"
 
     def fail(self, reason: str) -> None:
         """Enter fault for a reason in words; the first reason stays until reset."""
         if self.mode is not Mode.FAULT:
             self.mode, self.fault, self.leaving = Mode.FAULT, reason, None
 
-    def reset(self) -> Response:
+    def reset(self) -> str:
         """Leave fault for passive; elsewhere there is nothing to reset."""
         if self.mode is not Mode.FAULT:
-            return Response(True, f"nothing to reset: the robot is {self.mode.words}")
+            return f"nothing to reset: the robot is {self.mode.words}"
         self.mode, self.fault = Mode.PASSIVE, ""
-        return Response(True, "the fault is cleared and the robot is passive; call ~/stand_up when it may move")
+        return "the fault is cleared and the robot is passive; call ~/stand_up when it may move"
 
     def make_passive(self) -> None:
         """Go to passive at once, from every mode but fault."""
@@ -186,5 +178,6 @@ class Posture:
                 "free the legs and check that the motors have power"
             )
 
-    def _refuse(self) -> Response:
-        return Response(False, f"the robot is in fault ({self.fault}); remove the cause, then call ~/reset")
+    def _refuse_in_fault(self) -> None:
+        if self.mode is Mode.FAULT:
+            raise FcnetError(f"the robot is in fault ({self.fault}); remove the cause, then call ~/reset")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from geometry_msgs.msg import Twist, TwistStamped
 
-from fcnet_controller.interface import CommandReceiver
+from fcnet_controller.controller_node import CommandReceiver
 from fcnet_core.command import CommandArbiter
 from fcnet_core.remote import Source
 from fcnet_teleop.commands import CommandPublisher

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from fcnet_controller.posture import Mode, Posture
+from fcnet_core import FcnetError
 
 PERIOD = 0.02
 
@@ -29,13 +30,13 @@ def stand(posture, robot):
 
 def test_a_lying_robot_stands_up_walks_and_lies_down_again(posture, robot):
     assert posture.mode is Mode.PASSIVE
-    assert posture.stand_up(robot.lie_pose).success
+    posture.stand_up(robot.lie_pose)
     assert posture.mode is Mode.STANDING_UP
     let_pass(posture, 1.2)
     assert posture.mode is Mode.STANDING
-    assert posture.walk().success
+    posture.walk()
     assert posture.mode is Mode.WALKING
-    assert posture.lie_down(robot.stand_pose).success
+    posture.lie_down(robot.stand_pose)
     let_pass(posture, 1.2)
     assert posture.mode is Mode.PASSIVE
 
@@ -78,9 +79,8 @@ def test_walking_is_refused_unless_the_robot_stands(posture, robot, mode):
         posture.stand_up(robot.lie_pose)
     if mode is Mode.LYING_DOWN:
         posture.lie_down(robot.lie_pose)
-    response = posture.walk()
-    assert not response.success
-    assert "stand_up" in response.message
+    with pytest.raises(FcnetError, match="stand_up"):
+        posture.walk()
     assert posture.mode is mode
 
 
@@ -98,7 +98,7 @@ def test_walk_takes_back_a_request_to_stand(posture, robot):
     stand(posture, robot)
     posture.walk()
     posture.stand_up(robot.stand_pose)
-    assert posture.walk().success
+    posture.walk()
     let_pass(posture, 0.5)
     assert posture.mode is Mode.WALKING
 
@@ -115,12 +115,11 @@ def test_a_fault_is_entered_from_everywhere_and_left_only_by_reset(posture, robo
     posture.fail("the first reason")
     posture.fail("another reason")
     assert posture.fault == "the first reason"
-    for response in (posture.stand_up(robot.lie_pose), posture.walk(), posture.lie_down(robot.lie_pose)):
-        assert not response.success
-        assert "the first reason" in response.message
-        assert "~/reset" in response.message
+    for request in (lambda: posture.stand_up(robot.lie_pose), posture.walk, lambda: posture.lie_down(robot.lie_pose)):
+        with pytest.raises(FcnetError, match=r"the first reason.*~/reset"):
+            request()
     let_pass(posture, 2.0)
     assert posture.mode is Mode.FAULT
-    assert posture.reset().success
+    posture.reset()
     assert posture.mode is Mode.PASSIVE
     assert posture.fault == ""

@@ -20,6 +20,7 @@ from fcnet_controller.parameters import ControllerParameters
 from fcnet_controller.posture import Mode
 from fcnet_controller.replay.bag import read_replay_bag
 from fcnet_controller.replay.core import ReplayCore, StepReplay
+from fcnet_core import FcnetError
 from fcnet_core.limiter import JointLimiter
 from fcnet_core.observation import PolicyStep, assemble_observation
 from fcnet_core.policy import load_policy
@@ -265,9 +266,8 @@ def test_an_emergency_stop_lasts_until_it_is_reset(replay):
 def test_the_recording_alone_decides_what_the_robot_does(replay, request_name):
     replayed = replay()
     list(replayed.advance((START + 10 * PERIOD) * 1e-9))
-    response = getattr(replayed.core, request_name)(*([0.0] if request_name == "stand_up" else []))
-    assert not response.success
-    assert "the recording decides" in response.message
+    with pytest.raises(FcnetError, match="the recording decides"):
+        getattr(replayed.core, request_name)(*([0.0] if request_name == "stand_up" else []))
     assert all(step.comparable and step.difference == 0.0 for step in replayed.advance(math.inf))
 
 

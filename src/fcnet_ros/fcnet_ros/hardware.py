@@ -20,14 +20,15 @@ from typing import Any
 import numpy.typing as npt
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from std_msgs.msg import String
-from std_srvs.srv import SetBool, Trigger
 
+from fcnet_core import FcnetError
 from fcnet_core.limiter import JointCommand, RefusedCommandError
 from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher, LoopStatistics, Rate
 from fcnet_ros.messages import Gains, OdomPublisher, SensorReading, StatePublisher, TargetReceiver, TrunkPose
 from fcnet_ros.parameters import declare_parameters, parameter, read_parameters
 from fcnet_ros.program import SUCCESS, freeze, run_program, spin, transition
 from fcnet_ros.recorder_gate import CHECK_PERIOD, RecorderGate, RecorderParameters
+from fcnet_ros.services import create_request_services
 from fcnet_ros.topics import (
     IMU,
     JOINT_GAINS,
@@ -41,7 +42,6 @@ from fcnet_ros.topics import (
 
 REFUSAL_PERIOD = 2.0  # [s] between two warnings about commands that are not followed
 UNCONFIGURED = "the bridge is not configured and moves nothing; configure it, or start it with auto_start"
-STILL_STOPPED = "a stop is not lifted like this: remove its cause, then call ~/reset"
 
 
 @dataclass(frozen=True)
@@ -290,10 +290,8 @@ class HardwareNode(LifecycleNode):
         self._health = HealthPublisher(self, hardware.part)
         self._fault, self._target_refusal = LatchedText(self, ROBOT_FAULT), LatchedText(self, TARGET_REFUSAL)
         self._changed = self.create_guard_condition(self._report)
-        for service, request in hardware.requests().items():
-            self.create_service(Trigger, f"~/{service}", partial(self._grant, request))
-        if hardware.has_emergency_stop:
-            self.create_service(SetBool, "~/emergency_stop", self._stop)
+        requests = {name: partial(self._grant, request) for name, request in hardware.requests().items()}
+        create_request_services(self, requests, self._stop if hardware.has_emergency_stop else None)
 
     @property
     def ended(self) -> bool:
@@ -379,28 +377,15 @@ class HardwareNode(LifecycleNode):
         if problem:
             self.get_logger().error(f"gains refused: {problem}")
 
-    def _grant(
-        self, request: Callable[[], str], _request: Trigger.Request, response: Trigger.Response
-    ) -> Trigger.Response:
+    def _grant(self, request: Callable[[], str]) -> str:
         if self._loop is None:
-            response.message = UNCONFIGURED
-            return response
-        try:
-            response.message, response.success = request(), True
-        except ValueError as refusal:
-            response.message = str(refusal)
-        self.get_logger().info(response.message)
-        return response
+            raise FcnetError(UNCONFIGURED)
+        return request()
 
-    def _stop(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+    def _stop(self) -> None:
         if self._loop is None:
-            response.message = UNCONFIGURED
-        elif not request.data:
-            response.message = STILL_STOPPED
-        else:
-            self._hardware.emergency_stop("requested by ~/emergency_stop")
-            response.success, response.message = True, "stopped: the joints are damped until ~/reset"
-        return response
+            raise FcnetError(UNCONFIGURED)
+        self._hardware.emergency_stop("requested by ~/emergency_stop")
 
     def _report(self) -> None:
         """Log and publish what has happened; called when the loop or the hardware has seen something new."""

@@ -11,20 +11,21 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from functools import partial
 
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.node import Node
 from rclpy.parameter import Parameter
-from std_srvs.srv import Trigger
 
 from fcnet_core.arrays import Array
 from fcnet_core.robot import load_robot
 from fcnet_ros.health import OK, SLOW, WARN, HealthPublisher
 from fcnet_ros.health import PERIOD as HEALTH_PERIOD
 from fcnet_ros.messages import OdomPublisher
-from fcnet_ros.parameters import ParameterError, declare_fixed_parameters, parameter
+from fcnet_ros.parameters import declare_fixed_parameters, parameter
 from fcnet_ros.program import run_program, spin_beside
 from fcnet_ros.recorder_gate import RecorderGate, RecorderParameters
+from fcnet_ros.services import create_request_services
 from fcnet_ros.topics import ODOM
 from quadruped_sim.live_robot import MotorDrivenRobot
 from quadruped_sim.terrain import named_terrain
@@ -120,8 +121,8 @@ class MujocoBoard(Node):
         self._health = HealthPublisher(self, "simulation")
         self._gate = RecorderGate(self, [ODOM.name], settings.recorder_timeout)
         self._viewer = Viewer(self._body.model, self._body.data) if settings.viewer else None
-        self.create_service(Trigger, "~/push", self._push)
-        self.create_service(Trigger, "~/reset", self._reset)
+        push_robot = partial(push, self, BoardParameters, self._body, self._physics.lock)
+        create_request_services(self, {"push": push_robot, "reset": self._reset})
         self.add_on_set_parameters_callback(self._set_faults)
         host, port = self._board.address
         self.get_logger().info(f"{settings.robot}'s board, {settings.generation}, listens at {host}:{port}")
@@ -160,18 +161,10 @@ class MujocoBoard(Node):
         if lost > 0.0:
             self.get_logger().warning(f"the board stood still for {lost:.3f} s lately: this machine is busy elsewhere")
 
-    def _push(self, _request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        try:
-            response.message, response.success = push(self, BoardParameters, self._body, self._physics.lock), True
-        except ParameterError as error:
-            response.message = str(error)
-        return response
-
-    def _reset(self, _request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+    def _reset(self) -> str:
         with self._physics.lock:
             self._body.reset()
-        response.success, response.message = True, "the robot is lying where it started"
-        return response
+        return "the robot is lying where it started"
 
     def _set_faults(self, parameters: Sequence[Parameter]) -> SetParametersResult:
         changes = {one.name: one.value for one in parameters if one.name in LINE}

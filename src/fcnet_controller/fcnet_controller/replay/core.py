@@ -14,8 +14,9 @@ from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import Imu, JointState
 
 from fcnet_controller.control_core import EMERGENCY_STOP, ControlCore
-from fcnet_controller.posture import Mode, Response
+from fcnet_controller.posture import Mode
 from fcnet_controller.replay.bag import stamp_of
+from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
 from fcnet_replay.metrics import AGREEMENT
 from fcnet_replay.policy_replay import shaper_of
@@ -24,7 +25,7 @@ from fcnet_replay.steps import extract_steps, steps_over_states
 from fcnet_ros.messages import seconds
 from fcnet_ros.topics import IMU, JOINT_STATES, JOINT_TRAJECTORY
 
-REFUSED = Response(False, "this is a replay: the recording decides what the robot does")
+REFUSED = "this is a replay: the recording decides what the robot does"
 
 
 class LostStep(Exception):
@@ -41,17 +42,17 @@ class ReplayCore(ControlCore):
     It walks without having stood up. A fault of its watchdogs lasts for one cycle, an emergency stop until ~/reset.
     """
 
-    def stand_up(self, now: float) -> Response:
+    def stand_up(self, now: float) -> str:
         """Refuse to."""
-        return REFUSED
+        raise FcnetError(REFUSED)
 
-    def walk(self) -> Response:
+    def walk(self) -> str:
         """Refuse to."""
-        return REFUSED
+        raise FcnetError(REFUSED)
 
-    def lie_down(self) -> Response:
+    def lie_down(self) -> str:
         """Refuse to."""
-        return REFUSED
+        raise FcnetError(REFUSED)
 
     def take_step(self, joints: bytes, imu: bytes, command: Array, last: Array | None, cold: bool) -> Array:
         """Targets (12,) [rad] of a cycle with serialised joint_states and imu/data, as if received just now, in which
