@@ -141,10 +141,10 @@ class Bench(Client):
         point = self.trajectories[-1].points[0]
         return not point.positions and list(point.velocities) == [0.0] * 12
 
-    def driven(self, seconds, vx):
-        """Send cmd_vel for a while; return the targets of that time (N, 12)."""
+    def driven(self, count, vx):
+        """Send cmd_vel until `count` targets have been received; return them (N, 12)."""
         self.trajectories.clear()
-        self.drive(seconds, vx)
+        self.until(lambda: self.drive(0.05, vx) or len(self.positions()) >= count, "targets")
         return self.positions()
 
     def positions(self):

@@ -76,7 +76,9 @@ def test_a_signal_damps_the_robot_and_ends_the_process_with_code_0(start, bench,
     assert "Traceback" not in program.output
 
 
-def test_a_controller_for_a_robot_activates_itself_stays_passive_and_heeds_the_bridge(start, bench, model_path, robot):
+def test_a_controller_for_a_robot_activates_itself_stays_passive_and_follows_faults_of_the_bridge(
+    start, bench, model_path, robot
+):
     bench.restore()
     bench.forget_modes()
     offered = []
