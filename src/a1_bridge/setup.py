@@ -16,9 +16,9 @@ setup(
     zip_safe=False,
     entry_points={
         "console_scripts": [
-            "bridge = a1_bridge.program:bridge",
-            "fake_board = a1_bridge.program:fake_board",
-            "doctor = a1_bridge.program:doctor",
+            "bridge = a1_bridge:run_bridge",
+            "fake_board = a1_bridge:run_fake_board",
+            "doctor = a1_bridge:run_doctor",
         ],
     },
 )

@@ -16,9 +16,9 @@ setup(
     zip_safe=False,
     entry_points={
         "console_scripts": [
-            "bridge = aliengo_bridge.program:bridge",
-            "fake_board = aliengo_bridge.program:fake_board",
-            "doctor = aliengo_bridge.program:doctor",
+            "bridge = aliengo_bridge:run_bridge",
+            "fake_board = aliengo_bridge:run_fake_board",
+            "doctor = aliengo_bridge:run_doctor",
         ],
     },
 )

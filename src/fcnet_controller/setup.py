@@ -20,11 +20,11 @@ setup(
     entry_points={
         "console_scripts": [
             "controller = fcnet_controller:run_controller",
-            "teleop_keyboard = fcnet_teleop.program:teleop_keyboard",
-            "teleop_joy = fcnet_teleop.program:teleop_joy",
-            "demo_course = fcnet_teleop.program:demo_course",
+            "teleop_keyboard = fcnet_teleop:run_teleop_keyboard",
+            "teleop_joy = fcnet_teleop:run_teleop_joy",
+            "demo_course = fcnet_teleop:run_demo_course",
             "replay = fcnet_controller:run_replay",
-            "monitor = fcnet_teleop.program:monitor",
+            "monitor = fcnet_teleop:run_monitor",
         ],
     },
 )

@@ -17,10 +17,10 @@ setup(
     zip_safe=False,
     entry_points={
         "console_scripts": [
-            "teleop_keyboard = fcnet_teleop.program:teleop_keyboard",
-            "teleop_joy = fcnet_teleop.program:teleop_joy",
-            "demo_course = fcnet_teleop.program:demo_course",
-            "monitor = fcnet_teleop.program:monitor",
+            "teleop_keyboard = fcnet_teleop:run_teleop_keyboard",
+            "teleop_joy = fcnet_teleop:run_teleop_joy",
+            "demo_course = fcnet_teleop:run_demo_course",
+            "monitor = fcnet_teleop:run_monitor",
         ],
     },
 )

@@ -16,9 +16,9 @@ setup(
     zip_safe=False,
     entry_points={
         "console_scripts": [
-            "mujoco_bridge = sim_bridge.program:mujoco_bridge",
-            "isaac_playback = sim_bridge.program:isaac_playback",
-            "mujoco_board = sim_bridge.program:mujoco_board",
+            "mujoco_bridge = sim_bridge:run_mujoco_bridge",
+            "isaac_playback = sim_bridge:run_isaac_playback",
+            "mujoco_board = sim_bridge:run_mujoco_board",
         ],
     },
 )

@@ -1,1 +1,8 @@
-"""Remote control of a robot: keyboard, joystick, browser monitor, and the demo course."""
+"""Remote control of a robot: keyboard, joystick, browser monitor, and the demo course; with its console scripts."""
+
+from fcnet_ros import entry_point
+
+run_demo_course = entry_point("fcnet_teleop.demo_course")
+run_teleop_keyboard = entry_point("fcnet_teleop.teleop_keyboard")
+run_teleop_joy = entry_point("fcnet_teleop.teleop_joy")
+run_monitor = entry_point("fcnet_teleop.monitor.node")
