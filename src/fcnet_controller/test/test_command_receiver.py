@@ -47,7 +47,8 @@ def sources(bench):
 
 @pytest.fixture
 def controller(start, bench, model_path):
-    program = start(policy=model_path, runtime="numpy", stand_up_time=0.5, auto_start=True)
+    # On a busy machine the sources pause for longer than the default timeout of commands.
+    program = start(policy=model_path, runtime="numpy", stand_up_time=0.5, cmd_vel_timeout=2.0, auto_start=True)
     bench.until_mode("walking")
     return program
 
