@@ -17,7 +17,8 @@ from geometry_msgs.msg import Twist
 from std_msgs.msg import String
 
 from fcnet_core.robot import Robot
-from fcnet_ros.testing import COMMAND_PERIOD, LATCHED, TIMEOUT, Client, Process
+from fcnet_ros.testing import COMMAND_PERIOD, TIMEOUT, Client, Process
+from fcnet_ros.topics import LATCHED
 from quadruped_sim.live_robot import MotorDrivenRobot
 from quadruped_sim.terrain import named_terrain
 from sim_bridge.mujoco_board import MujocoPhysics

@@ -24,7 +24,7 @@ from std_msgs.msg import String
 from fcnet_core import FcnetError
 from fcnet_core.limiter import JointCommand, RefusedCommandError
 from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher, LoopStatistics, Rate
-from fcnet_ros.messages import Gains, OdomPublisher, SensorReading, StatePublisher, TargetReceiver, TrunkPose
+from fcnet_ros.messages import Gains, OdomPublisher, SensorReading, StatePublisher, TrunkPose, read_trajectory
 from fcnet_ros.parameters import declare_parameters, parameter, read_parameters
 from fcnet_ros.program import SUCCESS, freeze, run_program, spin, transition
 from fcnet_ros.recorder_gate import CHECK_PERIOD, RecorderGate, RecorderParameters
@@ -33,10 +33,12 @@ from fcnet_ros.topics import (
     IMU,
     JOINT_GAINS,
     JOINT_STATES,
+    JOINT_TRAJECTORY,
     ODOM,
     ROBOT_FAULT,
     TARGET_REFUSAL,
     LatchedText,
+    PolledSubscription,
     temporary_entities,
 )
 
@@ -336,7 +338,12 @@ class HardwareNode(LifecycleNode):
             self._configured = configured.pop_all()
 
     def _make_loop(self, recorder_timeout: float) -> HardwareLoop:
-        hardware, targets = self._hardware, TargetReceiver(self)
+        hardware, targets = self._hardware, PolledSubscription(self, JOINT_TRAJECTORY)
+
+        def take_command() -> JointCommand | None:
+            taken = targets.take()
+            return None if taken is None else read_trajectory(taken[0])
+
         self._states = StatePublisher(self)
         self._odom = OdomPublisher(self) if hardware.has_trunk_pose else None
         if hardware.takes_gains:
@@ -347,7 +354,7 @@ class HardwareNode(LifecycleNode):
         self.create_timer(PERIOD, self._report_health)
         self._gate_timer = self.create_timer(CHECK_PERIOD, self._check_gate)
         waits = (lambda: not gate.is_open) if hardware.can_wait else lambda: False
-        return HardwareLoop(hardware, targets.take, self._publish, self._changed.trigger, waits)
+        return HardwareLoop(hardware, take_command, self._publish, self._changed.trigger, waits)
 
     def _check_gate(self) -> None:
         if self._gate is not None and self._gate.check():

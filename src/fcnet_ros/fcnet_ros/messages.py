@@ -291,18 +291,6 @@ class TargetPublisher:
         self.publishers[1].publish(self._step)
 
 
-class TargetReceiver:
-    """The newest command on joint_trajectory, for one thread."""
-
-    def __init__(self, node: Node) -> None:
-        self._subscription = PolledSubscription(node, JOINT_TRAJECTORY)
-
-    def take(self) -> JointCommand | None:
-        """Return the command that arrived since the last call, or None. Raises RefusedCommandError."""
-        taken = self._subscription.take()
-        return None if taken is None else read_trajectory(taken[0])
-
-
 def read_trajectory(message: JointTrajectory) -> JointCommand:
     """Read the message's one point. Raises RefusedCommandError for one that no robot should follow."""
     if len(message.points) != 1:

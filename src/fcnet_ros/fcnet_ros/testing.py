@@ -21,22 +21,21 @@ from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import Twist
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
-from rclpy.client import Client as ServiceClient
 from rclpy.executors import SingleThreadedExecutor
-from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
+from rclpy.qos import QoSProfile, qos_profile_sensor_data
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_ros.program import participant_profile
+from fcnet_ros.topics import CMD_VEL, CONTROLLER, DIAGNOSTICS, JOINT_TRAJECTORY, MODE, ROBOT_FAULT
 
 TIMEOUT = 60.0  # [s] for whatever a loaded machine delays
 REQUEST_INTERVAL = 10.0  # [s] after which a service request without a response is sent again
 POLL_INTERVAL = 0.005  # [s]
 COMMAND_PERIOD = 0.02  # [s]
 MARK = "FCNET_TEST_PROCESS"  # environment variable that a process and all its descendants carry
-LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
 def wait_until(condition: Callable[[], Any], what: str | Callable[[], str], timeout: float = TIMEOUT) -> None:
@@ -209,11 +208,10 @@ class Client:
         self.mode = ""
         self.health: dict[str, str] = {}
         self.fault: str | None = None
-        self.velocity = self.node.create_publisher(Twist, "cmd_vel", 10)
-        self.targets = self.node.create_publisher(JointTrajectory, "joint_trajectory", 1)
-        self.subscribe(String, "controller/mode", self._take_mode, LATCHED)
-        self.subscribe(String, "robot_fault", self._take_fault, LATCHED)
-        self.subscribe(DiagnosticArray, "/diagnostics", self._take_health, 10)
+        self.velocity, self.targets = CMD_VEL.publisher(self.node), JOINT_TRAJECTORY.publisher(self.node)
+        MODE.of(CONTROLLER).subscribe(self.node, self._take_mode)
+        ROBOT_FAULT.subscribe(self.node, self._take_fault)
+        DIAGNOSTICS.subscribe(self.node, self._take_health)
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self.node)
         self._closed = threading.Event()
@@ -280,9 +278,18 @@ class Client:
         """
         service = self.node.create_client(kind, name)
         self.until(service.service_is_ready, f"service {name}")
-        response = self._respond(service, kind.Request(**request), name)  # type: ignore[attr-defined]
+        message = kind.Request(**request)  # type: ignore[attr-defined]
+        began = time.monotonic()
+        sent: list[Any] = []
+
+        def has_response() -> bool:
+            if time.monotonic() - began >= REQUEST_INTERVAL * len(sent):
+                sent.append(service.call_async(message))
+            return any(future.done() for future in sent)
+
+        self.until(has_response, f"response of {name}")
         self.node.destroy_client(service)
-        return response
+        return next(future.result() for future in sent if future.done())
 
     def emergency_stop(self, node: str) -> Any:
         """Call ~/emergency_stop of a controller or bridge."""
@@ -300,18 +307,6 @@ class Client:
         self._executor.shutdown()
         self.node.destroy_node()
         rclpy.shutdown(context=self._context)
-
-    def _respond(self, service: ServiceClient, request: Any, name: str) -> Any:
-        began = time.monotonic()
-        sent: list[Any] = []
-
-        def is_answered() -> bool:
-            if time.monotonic() - began >= REQUEST_INTERVAL * len(sent):
-                sent.append(service.call_async(request))
-            return any(future.done() for future in sent)
-
-        self.until(is_answered, f"response of {name}")
-        return next(future.result() for future in sent if future.done())
 
     def _spin(self) -> None:
         while not self._closed.is_set():

@@ -14,7 +14,8 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import Pose
 from std_msgs.msg import String
 
-from fcnet_ros.testing import LATCHED, TIMEOUT, wait_until
+from fcnet_ros.testing import TIMEOUT, wait_until
+from fcnet_ros.topics import LATCHED
 
 MONITOR = "fcnet_teleop.monitor.node"
 
