@@ -50,8 +50,6 @@ from fcnet_ros.topics import (
 AUTO_START_PERIOD = 0.1  # [s]
 WARNING_PERIOD = 2.0  # [s] between two warnings about the same
 SWITCH_INTERVAL = 0.0005  # [s] that the executor's thread may keep the control thread from the interpreter
-
-
 INACTIVE = "the controller is not active; configure and activate it, or start it with auto_activate"
 
 
