@@ -63,30 +63,29 @@ def rests(bench):
     return len(newest) == 25 and np.ptp(newest, axis=0).max() < 1e-6
 
 
-def test_an_operator_overrides_a_planner_until_silent(bench, controller, sources):
-    def publish(name, speed, result, what):
-        sources.speeds[name] = speed
-        bench.trajectories.clear()
-        bench.until(lambda: result(bench), what)
-
-    bench.until(lambda: rests(bench), "standing at the beginning")
-    publish("cmd_vel", 0.5, moves, "a planner's walk")
-    publish("keyboard", 0.0, rests, "standing, as the keyboard commands, though the planner goes on")
-    publish("joystick", 0.3, moves, "a walk, as the joystick commands, though the keyboard goes on")
-    publish("joystick", None, rests, "standing, as the keyboard commands, once the joystick is silent")
-    publish("keyboard", None, moves, "the planner's walk, once both are silent")
-    publish("cmd_vel", None, rests, "standing, without any source")
-
-    assert controller.end() == 0, controller.output
+def changes(controller):
+    """What the controller has logged of the source in control, oldest first."""
     lines = controller.output.splitlines()
-    changes = [line.rpartition("]: ")[2] for line in lines if "takes over" in line or "in control" in line]
-    assert changes == [
-        "cmd_vel is in control",
-        "keyboard takes over from cmd_vel",
-        "joystick takes over from keyboard",
-        "keyboard takes over from joystick",
-        "cmd_vel takes over from keyboard",
-    ]
+    return [line.rpartition("]: ")[2] for line in lines if "takes over" in line or "in control" in line]
+
+
+def test_an_operator_overrides_a_planner_until_silent(bench, controller, sources):
+    bench.until(lambda: rests(bench), "standing at the beginning")
+    for name, speed, change, result in (
+        ("cmd_vel", 0.5, "cmd_vel is in control", moves),
+        ("keyboard", 0.0, "keyboard takes over from cmd_vel", rests),
+        ("joystick", 0.3, "joystick takes over from keyboard", moves),
+        ("joystick", None, "keyboard takes over from joystick", rests),
+        ("keyboard", None, "cmd_vel takes over from keyboard", moves),
+    ):
+        sources.speeds[name] = speed
+        bench.until(lambda change=change: changes(controller)[-1:] == [change], change)
+        bench.trajectories.clear()
+        bench.until(lambda result=result: result(bench), f"{result.__name__} after {change}")
+    sources.speeds["cmd_vel"] = None
+    bench.until(lambda: rests(bench), "standing without any source")
+    assert controller.end() == 0, controller.output
+    assert len(changes(controller)) == 5
 
 
 def source_under(topics):
