@@ -248,12 +248,29 @@ class Client:
 
     def drive(self, duration: float, vx: float = 0.0, yaw_rate: float = 0.0) -> None:
         """Publish cmd_vel [m/s, rad/s] every 50 ms for `duration` [s]."""
+        end = time.monotonic() + duration
+        self.drive_until(lambda: time.monotonic() >= end, "the end of a drive", vx, yaw_rate, duration + TIMEOUT)
+
+    def drive_until(
+        self,
+        condition: Callable[[], Any],
+        what: str,
+        vx: float = 0.0,
+        yaw_rate: float = 0.0,
+        timeout: float = TIMEOUT,
+    ) -> None:
+        """Publish cmd_vel [m/s, rad/s] every 50 ms until `condition()` is true."""
         command = Twist()
         command.linear.x, command.angular.z = vx, yaw_rate
-        end = time.monotonic() + duration
-        while time.monotonic() < end:
+
+        def publish() -> bool:
+            if condition():
+                return True
             self.velocity.publish(command)
             time.sleep(0.05)
+            return False
+
+        self.until(publish, what, timeout)
 
     def send_targets(
         self, positions: Sequence[float] | None, duration: float = 0.0, names: Sequence[str] = JOINT_NAMES

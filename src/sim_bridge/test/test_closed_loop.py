@@ -46,22 +46,19 @@ def test_the_robot_walks_turns_stops_is_pushed_is_stopped_and_gets_up_again(clie
     client.until_states()
 
     began = client.position
-    client.drive(4.0, vx=0.5)
-    assert client.position[0] - began[0] > 1.0
+    client.drive_until(lambda: client.position[0] - began[0] > 1.0, "a walk ahead", vx=0.5)
 
     heading = client.yaw
-    client.drive(3.0, yaw_rate=0.6)
-    assert client.yaw - heading > 0.8
+    client.drive_until(lambda: client.yaw - heading > 0.8, "a turn to the left", yaw_rate=0.6)
 
-    time.sleep(3.0)  # nobody sends cmd_vel any more
-    assert client.speed < 0.15
+    client.until(lambda: client.speed < 0.15, "a stop without cmd_vel")
     assert client.mode == "walking"
 
     client.drive(0.5, vx=math.nan)
     client.drive(0.5, vx=1e9)
-    time.sleep(3.0)
+    time.sleep(1.0)  # the command times out, and the robot slows down
+    client.until(lambda: client.speed < 0.15, "a stop")
     assert client.upright
-    assert client.speed < 0.15
 
     assert client.call("mujoco_bridge/push").success
     time.sleep(2.0)
@@ -82,8 +79,7 @@ def test_the_robot_walks_turns_stops_is_pushed_is_stopped_and_gets_up_again(clie
     assert client.call("controller/walk").success
     client.until_mode("walking")
     began = client.position
-    client.drive(3.0, vx=0.5)
-    assert abs(client.position - began)[:2].max() > 0.5
+    client.drive_until(lambda: abs(client.position - began)[:2].max() > 0.5, "a walk after the fault", vx=0.5)
 
     robot = load_robot("aliengo")
     assert (client.lowest_targets >= robot.lower - 1e-6).all()
