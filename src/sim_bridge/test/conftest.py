@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -160,8 +159,8 @@ def start(domain):
     )
     programs: list[Process] = []
 
-    def start(*arguments: str, prepare: Callable[[], None] | None = None) -> Process:
-        programs.append(Process(["ros2", *arguments], domain, prepare=prepare))
+    def start(*arguments: str) -> Process:
+        programs.append(Process(["ros2", *arguments], domain))
         return programs[-1]
 
     yield start
