@@ -10,7 +10,7 @@ else
 fi
 _fcnet_root=$(cd "$(dirname "$_fcnet_file")" && pwd)
 if [ ! -f "$_fcnet_root/tools/setup.sh" ]; then
-    echo "fcnet: this shell does not tell where env.sh is: change to the workspace's folder first" >&2
+    echo "fcnet: this shell does not report where env.sh is: change to the workspace's folder first" >&2
     unset _fcnet_file _fcnet_root
     return 1
 fi
