@@ -15,12 +15,12 @@ import time
 from contextlib import ExitStack
 
 from fcnet_core.robot import load_robot
-from fcnet_ros.testing import Process, own_domain
+from fcnet_ros.testing import Process, own_domain, wait_until
 from unitree_lowlevel.codec import GEN33
 from unitree_lowlevel.fake_board.board import FakeBoard
 from unitree_lowlevel.fake_board.physics import JointPhysics
 
-START_TIME = 6.0  # [s] for the bridge and its subscribers to find each other
+START_TIME = 5.0  # [s] for the bridge and its subscribers to find each other
 STOPPED = 0.4  # [s]
 LONG = 0.05  # [s] between two commands, what a busy machine alone does not bring about
 SUBSCRIBER = """
@@ -50,6 +50,7 @@ def main() -> int:
         parameters = ["--ros-args", *network, "-p", "network.local_port:=0", "-p", "auto_start:=true"]
         stack.enter_context(Process(["ros2", "run", "aliengo_bridge", "bridge", *parameters], domain, choice))
         subscribers = [stack.enter_context(Process([sys.executable, "-c", SUBSCRIBER], domain)) for _ in range(2)]
+        wait_until(lambda: board.commands.recent, "commands of the bridge")
         time.sleep(START_TIME)
         board.commands.reset()
         for _ in range(arguments.stops):

@@ -14,19 +14,20 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from fcnet_core.robot import Robot, load_robot
 from fcnet_ros.testing import Client, Process, own_domain
 from quadruped_sim.live_robot import MotorDrivenRobot
 from quadruped_sim.terrain import named_terrain
 from sim_bridge.mujoco_board import MujocoPhysics
-from unitree_lowlevel.codec import GEN33, LowState
+from unitree_lowlevel.codec import GEN33
 from unitree_lowlevel.fake_board.board import FakeBoard
 from unitree_lowlevel.fake_board.physics import JointPhysics
 
+Array = npt.NDArray[np.float64]
 START_TIMEOUT = 90.0  # [s] until the robot walks; a first start compiles
 SETTLE = 2.0  # [s] for the policy's window to fill with a robot at rest
 TILTED = (0.0, 0.1736, 0.0, 0.9848)  # 20 degrees of pitch, to which the policy must respond
@@ -45,14 +46,13 @@ class TiltingJoints(JointPhysics):
         self.tilted = False
         self.tilted_at: float | None = None
 
-    def state(self, tick: int, remote: bytes, identity: tuple[int, ...]) -> LowState:
+    def sense(self) -> dict[str, Array]:
         """See BoardPhysics."""
-        true = super().state(tick, remote, identity)
-        if not self.tilted:
-            return true
-        if self.tilted_at is None:
-            self.tilted_at = time.monotonic()
-        return replace(true, orientation=np.array(TILTED))
+        sensed = super().sense()
+        if self.tilted:
+            self.tilted_at = self.tilted_at or time.monotonic()
+            sensed["orientation"] = np.array(TILTED)
+        return sensed
 
 
 @contextmanager
@@ -110,6 +110,8 @@ def measure_latency(robot: Robot, control_rate: float, nudges: int, params_file:
             time.sleep(SETTLE + rng.uniform(0.0, 0.1))
             latencies.append(_latency(board, physics))
     known = 1e3 * np.array([latency for latency in latencies if latency is not None])
+    if not known.size:
+        sys.exit(f"wire_loop: no command responded to a tilt of the trunk within {RESPONSE_TIMEOUT:g} s")
     return {
         "responses": len(known),
         "without response": nudges - len(known),

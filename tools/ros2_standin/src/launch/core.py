@@ -25,13 +25,9 @@ class Event:
 
 
 class LaunchContext:
-    """Configurations, environment, event handlers and running tasks of one launch.
+    """Configurations, environment, event handlers and running tasks of one launch."""
 
-    `argv` holds the command line's `name:=value` texts, so that a launch file can look at all of them.
-    """
-
-    def __init__(self, *, argv: Iterable[str] | None = None) -> None:
-        self.argv = list(argv or [])
+    def __init__(self) -> None:
         self.launch_configurations: dict[str, str] = {}
         self.environment: dict[str, str] = dict(os.environ)
         self.is_shutdown = False

@@ -20,9 +20,8 @@ class LaunchService:
     SIGTERM and SIGHUP to the launching program end its processes as well.
     """
 
-    def __init__(self, *, argv: Iterable[str] | None = None) -> None:
-        self.context = LaunchContext(argv=argv)
-        self.task: asyncio.Task[int] | None = None
+    def __init__(self) -> None:
+        self.context = LaunchContext()
         self._descriptions: list[LaunchDescription] = []
         self._return_code = 0
         self._interrupted = False
@@ -44,7 +43,6 @@ class LaunchService:
 
     async def run_async(self, *, shutdown_when_idle: bool = True) -> int:
         """Do the same as `run` in a running event loop."""
-        self.task = asyncio.current_task()
         loop = asyncio.get_running_loop()
         for number in SIGNALS:
             loop.add_signal_handler(number, self._on_signal, number)
@@ -108,12 +106,11 @@ class LaunchService:
         self.context.emit_event_sync(Shutdown(reason=str(error)))
 
     def _on_signal(self, number: signal.Signals) -> None:
-        interrupt = number == signal.SIGINT
-        if interrupt:
+        if number == signal.SIGINT:
             again = " again, ignoring..." if self._interrupted else ""
             report("WARNING", "launch", f"user interrupted with ctrl-c (SIGINT){again}")
             self._interrupted = True
         else:
             report("ERROR", "launch", f"received {number.name}, shutting down")
             self._return_code = 1
-        self.context.emit_event_sync(Shutdown(reason=number.name, due_to_sigint=interrupt))
+        self.context.emit_event_sync(Shutdown(reason=number.name))

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rclpy.callback_groups import CallbackGroup
 from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.qos import QoSCompatibility, QoSProfile, qos_check_compatible
@@ -53,28 +52,15 @@ class LossCounter:
         self._last[self._last.index(closest)] = number
 
 
-class _HandledByNoExecutor(CallbackGroup):
-    def can_execute(self, entity: Any) -> bool:
-        return False
-
-    def beginning_execution(self, entity: Any) -> bool:
-        return False
-
-    def ending_execution(self, entity: Any) -> None:
-        pass
-
-
 class RecordedSubscription:
-    """Receives one topic; no executor handles it: a callback for every message would be too slow."""
+    """Receives one topic; its node is in no executor: a callback for every message would be too slow."""
 
     def __init__(self, node: Node, message_class: type, topic: str, profile: QoSProfile) -> None:
         self.topic = topic
         self.profile = profile
         self.losses = LossCounter()
         self._class = message_class
-        self._handle = node.create_subscription(
-            message_class, topic, lambda _content: None, profile, callback_group=_HandledByNoExecutor(), raw=True
-        ).handle
+        self._handle = node.create_subscription(message_class, topic, lambda _content: None, profile, raw=True).handle
 
     def take(self) -> list[Received]:
         """Return what has come since the last time, at most MOST_AT_ONCE messages."""

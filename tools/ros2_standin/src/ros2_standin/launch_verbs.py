@@ -21,7 +21,7 @@ def _launch(arguments: argparse.Namespace) -> int:
     if arguments.show_args:
         _show(source.get_launch_description(LaunchContext()))
         return 0
-    service = LaunchService(argv=texts)
+    service = LaunchService()
     values = list(map(_argument, texts))
     service.include_launch_description(LaunchDescription([IncludeLaunchDescription(source, launch_arguments=values)]))
     return service.run()

@@ -8,6 +8,5 @@ __all__ = ["Event", "Shutdown"]
 class Shutdown(Event):
     """Launching ends: every process is asked to stop."""
 
-    def __init__(self, *, reason: str = "reason not given", due_to_sigint: bool = False) -> None:
+    def __init__(self, *, reason: str = "reason not given") -> None:
         self.reason = reason
-        self.due_to_sigint = due_to_sigint
