@@ -37,6 +37,33 @@ def finite_observation(
     return checked
 
 
+@dataclass(frozen=True)
+class SensorReading:
+    """What the sensors of a robot measure, real or simulated: joint position [rad], velocity [rad/s] and torque [Nm],
+    (12,) in JOINT_NAMES order or empty; orientation (4,) x, y, z, w; angular velocity (3,) [rad/s] and acceleration
+    (3,) [m/s^2] in the body frame, the latter with gravity as an accelerometer measures it: (0, 0, 9.81) at rest.
+    """
+
+    position: Array
+    velocity: Array
+    torque: Array
+    orientation: Array
+    angular_velocity: Array
+    linear_acceleration: Array
+
+
+@dataclass(frozen=True)
+class TrunkPose:
+    """Where the trunk is: position (3,) [m] and orientation (4,) x, y, z, w in the world, velocities (3,) [m/s] and
+    (3,) [rad/s] in the body frame.
+    """
+
+    position: Array
+    orientation: Array
+    linear_velocity: Array
+    angular_velocity: Array
+
+
 class MeasuredState(Protocol):
     """Joints (12,) in JOINT_NAMES order [rad, rad/s]; orientation (4,) x, y, z, w; angular velocity (3,) [rad/s] in the
     body frame.

@@ -23,8 +23,9 @@ from std_msgs.msg import String
 
 from fcnet_core import FcnetError
 from fcnet_core.limiter import JointCommand, RefusedCommandError
+from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher, LoopStatistics, Rate
-from fcnet_ros.messages import Gains, OdomPublisher, SensorReading, StatePublisher, TrunkPose, read_trajectory
+from fcnet_ros.messages import Gains, OdomPublisher, StatePublisher, read_trajectory
 from fcnet_ros.parameters import declare_parameters, parameter, read_parameters
 from fcnet_ros.program import SUCCESS, freeze, run_program, spin, transition
 from fcnet_ros.recorder_gate import CHECK_PERIOD, RecorderGate, RecorderParameters

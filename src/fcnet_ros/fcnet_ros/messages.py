@@ -6,7 +6,7 @@ import time
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -22,7 +22,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from fcnet_core.arrays import Array
 from fcnet_core.limiter import JointCommand, RefusedCommandError, joint_command
-from fcnet_core.observation import LABEL, SIZE, PolicyStep
+from fcnet_core.observation import LABEL, SIZE, PolicyStep, SensorReading, TrunkPose
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_ros.topics import IMU, JOINT_STATES, JOINT_TRAJECTORY, NEWEST, ODOM, POLICY_STEP, PolledSubscription, Topic
 
@@ -177,41 +177,6 @@ class StateReceiver:
             time.sleep(POLL_INTERVAL)
         for part in self._parts:
             part.store(NEVER)
-
-
-class SensorReading(Protocol):
-    """A measurement: joint position [rad], velocity [rad/s] and torque [Nm], (12,) in JOINT_NAMES order or empty;
-    orientation (4,) x, y, z, w; angular velocity (3,) [rad/s] and acceleration (3,) [m/s^2] in the body frame, the
-    latter with gravity as an accelerometer measures it: (0, 0, 9.81) at rest.
-    """
-
-    @property
-    def position(self) -> Array: ...
-    @property
-    def velocity(self) -> Array: ...
-    @property
-    def torque(self) -> Array: ...
-    @property
-    def orientation(self) -> Array: ...
-    @property
-    def angular_velocity(self) -> Array: ...
-    @property
-    def linear_acceleration(self) -> Array: ...
-
-
-class TrunkPose(Protocol):
-    """Where the trunk is: position (3,) [m] and orientation (4,) x, y, z, w in the world, velocities (3,) [m/s] and
-    (3,) [rad/s] in the body frame.
-    """
-
-    @property
-    def position(self) -> Array: ...
-    @property
-    def orientation(self) -> Array: ...
-    @property
-    def linear_velocity(self) -> Array: ...
-    @property
-    def angular_velocity(self) -> Array: ...
 
 
 class StatePublisher:

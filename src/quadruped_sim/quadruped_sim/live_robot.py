@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import mujoco
@@ -10,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fcnet_core.arrays import Array
+from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import LEGS, Robot
 from fcnet_core.rotation import matrix_from_xyzw, xyzw_from_wxyz
 from quadruped_sim.simulation import SENSOR_NOISE, build_model, stand_height
@@ -19,33 +19,6 @@ StartPose = Literal["lying", "standing"]
 
 ACCELEROMETER_NOISE = 0.3  # [m/s^2] standard deviation at noise 1
 SETTLING_TIME = 1.5  # [s] in which a robot that was laid down comes to rest
-
-
-@dataclass(frozen=True)
-class SensorReading:
-    """What the robot's own sensors measure, with noise. Joints (12,) [rad, rad/s, Nm] in JOINT_NAMES order; orientation
-    (4,) x, y, z, w; angular velocity (3,) [rad/s] and acceleration (3,) [m/s^2] in the body frame, the latter with
-    gravity as an accelerometer feels it: (0, 0, 9.81) at rest.
-    """
-
-    position: Array
-    velocity: Array
-    torque: Array
-    orientation: Array
-    angular_velocity: Array
-    linear_acceleration: Array
-
-
-@dataclass(frozen=True)
-class GroundTruth:
-    """Where the trunk is: position (3,) [m] and orientation (4,) x, y, z, w in the world, velocities (3,) [m/s] and
-    (3,) [rad/s] in the body frame.
-    """
-
-    position: Array
-    orientation: Array
-    linear_velocity: Array
-    angular_velocity: Array
 
 
 class LiveRobot:
@@ -137,12 +110,12 @@ class LiveRobot:
             linear_acceleration=self._noisy(self.data.sensor("accelerometer").data, ACCELEROMETER_NOISE),
         )
 
-    def ground_truth(self) -> GroundTruth:
+    def ground_truth(self) -> TrunkPose:
         """Where the trunk really is."""
         inverse, velocity = np.empty(4), np.empty(3)
         mujoco.mju_negQuat(inverse, self.data.qpos[3:7])
         mujoco.mju_rotVecQuat(velocity, self.data.qvel[:3], inverse)
-        return GroundTruth(
+        return TrunkPose(
             position=self.data.qpos[:3].copy(),
             orientation=self._orientation(),
             linear_velocity=velocity,

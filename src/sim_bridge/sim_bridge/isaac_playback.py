@@ -28,6 +28,7 @@ from trajectory_msgs.msg import JointTrajectory
 from fcnet_core.control_clock import Pacer
 from fcnet_core.files import write_whole
 from fcnet_core.limiter import RefusedCommandError
+from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import load_robot
 from fcnet_core.rotation import xyzw_from_roll_pitch
 from fcnet_replay.isaac import read_recording
@@ -37,7 +38,6 @@ from fcnet_ros.messages import OdomPublisher, StatePublisher, fill_quaternion, r
 from fcnet_ros.parameters import declare_fixed_parameters, parameter
 from fcnet_ros.program import run_program, spin_beside
 from fcnet_ros.topics import CMD_POSE, CMD_VEL, CONTROLLER, JOINT_TRAJECTORY, MODE
-from quadruped_sim.live_robot import GroundTruth, SensorReading
 from sim_bridge.isaac_source import LiveSource, PlaybackComparison, still_run, summary_text
 
 HOLD_PERIOD = 0.02  # [s] between two states of the robot that waits
@@ -194,7 +194,7 @@ class IsaacPlayback(Node):
             joints.position[row], joints.velocity[row], NO_TORQUE, *(values[row] for values in measured)
         )
         pose = (odom.position, odom.orientation, odom.velocity, odom.angular_velocity)
-        truth = GroundTruth(*(values[row] for values in pose))
+        truth = TrunkPose(*(values[row] for values in pose))
         self._odom.publish(truth, now.to_msg())
         self._states.publish(reading, now.to_msg())
         return now.nanoseconds

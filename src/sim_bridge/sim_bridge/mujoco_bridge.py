@@ -15,11 +15,12 @@ from rclpy.node import Node
 
 from fcnet_core.control_clock import LATEST
 from fcnet_core.limiter import JointCommand
+from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import load_robot
 from fcnet_ros.hardware import Event, HardwareInterface, HardwareParameters, Status, run_hardware
 from fcnet_ros.health import OK, WARN
 from fcnet_ros.parameters import ParameterError, parameter
-from quadruped_sim.live_robot import GroundTruth, LiveRobot, SensorReading
+from quadruped_sim.live_robot import LiveRobot
 from quadruped_sim.terrain import named_terrain
 from sim_bridge.simulation import SimulationParameters, Viewer, push
 
@@ -133,7 +134,7 @@ class MujocoHardware(HardwareInterface):
         elif not self._robot.damped and (self._command is not None or self._written > 0.0):
             self._robot.damp()
 
-    def trunk_pose(self) -> GroundTruth:
+    def trunk_pose(self) -> TrunkPose:
         """Return where the trunk really is."""
         return self._pose
 

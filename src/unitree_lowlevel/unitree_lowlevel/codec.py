@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fcnet_core.arrays import Array
+from fcnet_core.observation import SensorReading
 from fcnet_core.rotation import xyzw_from_wxyz
 
 PERIOD = 0.002  # [s] of the motor board's own loop, and so of commands and states
@@ -48,24 +49,16 @@ class LowCommand:
 
 
 @dataclass(frozen=True)
-class LowState:
-    """One state of the robot. Joint arrays (12,) in JOINT_NAMES order.
+class LowState(SensorReading):
+    """One state of the robot. torque is the board's estimate; further joint arrays (12,) in JOINT_NAMES order.
 
-    mode: motor modes; position [rad]; velocity [rad/s]; torque: the board's estimate [Nm]; temperature of the motors
-    [deg C]; orientation (4,) x, y, z, w; angular_velocity (3,) [rad/s] and linear_acceleration (3,) [m/s^2] in the body
-    frame, the latter with gravity as an accelerometer measures it; imu_temperature [deg C]; foot_force (4,), FR FL RR
-    RL, in the vendor's units; tick: the board's own time, in its own unit; remote: REMOTE_BYTES of the wireless remote;
-    identity: the header's (commVersion, robotID) or the two version words in their place.
+    mode: motor modes; temperature of the motors [deg C]; imu_temperature [deg C]; foot_force (4,), FR FL RR RL, in the
+    vendor's units; tick: the board's own time, in its own unit; remote: REMOTE_BYTES of the wireless remote; identity:
+    the header's (commVersion, robotID) or the two version words in their place.
     """
 
     mode: npt.NDArray[np.uint8]
-    position: Array
-    velocity: Array
-    torque: Array
     temperature: Array
-    orientation: Array
-    angular_velocity: Array
-    linear_acceleration: Array
     imu_temperature: float
     foot_force: Array
     tick: int
