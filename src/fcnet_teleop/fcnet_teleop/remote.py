@@ -34,6 +34,7 @@ Keys = Annotated[tuple[Key, ...], Meta(min_length=1)]
 UNITREE_BUTTONS: tuple[str, ...] = UnitreeButton.__args__  # type: ignore[attr-defined]
 VELOCITY = ("vx", "vy", "yaw_rate")
 POSE = ("height", "roll", "pitch")
+SPEEDS = ("normal", "slow", "fast")
 DEFAULT_LAYOUT = "xbox"
 PRESSED = 0.5  # of an axis that stands for a button
 
@@ -113,18 +114,11 @@ class JoyLayout(Struct, frozen=True, forbid_unknown_fields=True):
         return Controls(values, frozenset(pressed), problem)
 
 
-class Speed(Struct, frozen=True, forbid_unknown_fields=True):
-    """Fractions of a robot's command ranges."""
-
-    normal: Fraction
-    slow: Fraction
-    fast: Fraction
-
-
 class Joystick(Struct, frozen=True, forbid_unknown_fields=True):
     """Meanings of chords and axes. Raises ValueError where two meanings exclude each other.
 
-    velocity: the axis of each field. pose: the chords that lower and raise each field.
+    velocity: the axis of each field. speed: SPEEDS as fractions of a robot's command ranges. pose: the chords that
+    lower and raise each field.
     """
 
     deadman: Chord
@@ -133,7 +127,7 @@ class Joystick(Struct, frozen=True, forbid_unknown_fields=True):
     velocity: dict[str, Axis]
     dead_zone: Annotated[float, Meta(ge=0.0, le=0.5)]
     expo: Fraction
-    speed: Speed
+    speed: dict[str, Fraction]
     slow: Chord
     fast: Chord
     pose: dict[str, tuple[Chord, Chord]]
@@ -143,6 +137,7 @@ class Joystick(Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         _check_names("requests", self.requests, [name for name in REQUESTS if name != Request.EMERGENCY_STOP])
         _check_names("velocity", self.velocity, VELOCITY)
+        _check_names("speed", self.speed, SPEEDS)
         _check_names("pose", self.pose, POSE)
         for (one, chord), (other, same) in combinations(self.meanings, 2):
             if chord == same:

@@ -104,8 +104,7 @@ class JoyReader:
         return dict.fromkeys(VELOCITY, 0.0) if self._driving else None
 
     def _velocity(self, controls: Controls, held: Collection[str]) -> dict[str, float]:
-        speed = self._joystick.speed
-        fraction = speed.slow if "slow" in held else speed.fast if "fast" in held else speed.normal
+        fraction = self._joystick.speed["slow" if "slow" in held else "fast" if "fast" in held else "normal"]
         velocity = {}
         for field, axis in self._joystick.velocity.items():
             value = fraction * self._shape(controls.value(axis))
