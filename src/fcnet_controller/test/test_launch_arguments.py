@@ -38,6 +38,9 @@ def launch(*arguments):
         (("monitor_port:=8089",), "add monitor:=true"),
         (("monitor:=true", "monitor_port:=web"), "monitor_port:=web is no port"),
         (("monitr:=true",), "monitr"),
+        (("params_file:=/missing.yaml",), "params_file:=/missing.yaml is not a file"),
+        (("record:=true", "bag:=/"), "bag:=/ exists already"),
+        (("real_time_factor:=inf",), "must be a positive number"),
         (("record:=true", "policy:=/missing.safetensors"), "/missing.safetensors"),
     ],
 )
