@@ -14,7 +14,7 @@ import urllib.request
 
 import pytest
 
-PATIENCE = 60.0  # [s]
+PATIENCE = 120.0  # [s]; a policy whose code has changed is compiled first
 
 
 class Launch:
