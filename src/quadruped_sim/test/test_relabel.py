@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
+import made_bag
 import numpy as np
 import pytest
 
@@ -117,19 +116,7 @@ def test_states_beyond_the_expert_are_left_out_and_it_begins_anew(walk: Walk, al
     assert advice.left_out["the trunk is near the ground"] + advice.left_out["a joint is beyond its limit"] == 6
 
 
-def made_bag_module() -> Any:
-    place = Path(__file__).parents[3] / "benchmarks" / "made_bag.py"
-    spec = spec_from_file_location("made_bag_to_relabel", place)
-    assert spec and spec.loader
-    module = module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_a_bag_of_a_failed_run_becomes_data_up_to_the_fault(aliengo: Robot, tmp_path: Path, capsys: Any) -> None:
-    made_bag = made_bag_module()
-
     class FailedRun(made_bag.MadeBag):
         def _messages(self) -> list[Any]:
             return [*super()._messages(), (4.0, "controller/mode", made_bag.text("fault"))]

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
+import rollout_writer as script
 
-SCRIPT = Path(__file__).parents[4] / "tools" / "isaac_gym_writer" / "rollout_writer.py"
 ISAAC_JOINTS = tuple(f"{leg}_{joint}_joint" for leg in ("FL", "FR", "RL", "RR") for joint in ("hip", "thigh", "calf"))
 
 
 @pytest.fixture(scope="session")
 def rollout_writer():
     """The script, imported as a user of Isaac Gym would."""
-    spec = importlib.util.spec_from_file_location("rollout_writer", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script
 
 
 @pytest.fixture(scope="session")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import rollout_writer as script
 import torch
 
 from fcnet_core.command import CommandShaper
@@ -21,7 +21,6 @@ from quadruped_sim.simulation import CONTROL_PERIOD, Simulation
 from quadruped_sim.terrain import named_terrain
 
 ROOT = Path(__file__).parents[4]
-SCRIPT = ROOT / "tools" / "isaac_gym_writer" / "rollout_writer.py"
 MODEL = ROOT / "models" / "aliengo.safetensors"
 ISAAC_JOINTS = tuple(f"{leg}_{joint}_joint" for leg in ("FL", "FR", "RL", "RR") for joint in ("hip", "thigh", "calf"))
 SUITE_FROM_ISAAC = [ISAAC_JOINTS.index(name) for name in JOINT_NAMES]
@@ -119,10 +118,8 @@ class ShippedPolicy:
 
 @pytest.fixture(scope="session")
 def rollout_writer():
-    spec = importlib.util.spec_from_file_location("rollout_writer", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    """The script, imported as a user of Isaac Gym would."""
+    return script
 
 
 @pytest.fixture(scope="session")
