@@ -174,9 +174,18 @@ class Dataset:
         if not self.folders:
             raise FcnetError("no data folder was named; name at least one that `fcnet collect` has written")
         self.manifests = [read_manifest(folder) for folder in self.folders]
+        self.shards: list[Shard] = []
         for folder, manifest in zip(self.folders, self.manifests, strict=True):
-            _check_same_robot(self.folders[0], self.manifests[0], folder, manifest)
-        self.shards = [s for folder in self.folders for s in _open_shards(folder, self.manifest.arrays)]
+            for name in IDENTITY:
+                if (one := getattr(self.manifest, name)) != (other := getattr(manifest, name)):
+                    raise FcnetError(
+                        f"{self.folders[0]} and {folder} cannot be used together: their {name} differs ({one} and "
+                        f"{other})"
+                    )
+            paths = sorted(path for path in folder.glob("shard-*") if path.is_dir())
+            if not paths:
+                raise FcnetError(f"{folder} holds no finished shard yet; let `fcnet collect` finish at least one")
+            self.shards += [open_shard(path, self.manifest.arrays) for path in paths]
 
     @property
     def manifest(self) -> Manifest:
@@ -208,7 +217,7 @@ def read_manifest(folder: str | Path) -> Manifest:
         return msgspec.convert(facts, Manifest)
     except FcnetError:
         raise
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FcnetError(f"{path} is damaged ({error}); restore it from another copy, or collect again") from error
 
 
@@ -234,18 +243,13 @@ def _write_folder(path: Path, arrays: dict[str, npt.NDArray[Any]], job: dict[str
         shutil.rmtree(path)
     path.mkdir()
     for name, array in arrays.items():
-        _write_array(path / f"{name}.npy", array)
+        with (path / f"{name}.npy").open("wb") as file:  # np.save would hide the reason when the disk is full
+            np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
+            file.write(array.data)
+            file.flush()
+            os.fsync(file.fileno())
     write_whole(path / "job.json", (json.dumps(job, indent=1) + "\n").encode())
     _sync(path)
-
-
-def _write_array(path: Path, array: npt.NDArray[Any]) -> None:
-    """Write as np.save does, which hides the reason when the disk is full."""
-    with path.open("wb") as file:
-        np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
-        file.write(array.data)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _sync(folder: Path) -> None:
@@ -269,21 +273,6 @@ def _check_shapes(
                 f"{where} does not fit: expected {name} as {spec.dtype} of shape {(*steps, *spec.shape)}, as first has"
                 f" it, found {found.dtype} of shape {found.shape}"
             )
-
-
-def _check_same_robot(folder: Path, manifest: Manifest, other_folder: Path, other: Manifest) -> None:
-    for name in IDENTITY:
-        if (one := getattr(manifest, name)) != (two := getattr(other, name)):
-            raise FcnetError(
-                f"{folder} and {other_folder} cannot be used together: their {name} differs ({one} and {two})"
-            )
-
-
-def _open_shards(folder: Path, arrays: Mapping[str, ArraySpec]) -> list[Shard]:
-    paths = sorted(path for path in folder.glob("shard-*") if path.is_dir())
-    if not paths:
-        raise FcnetError(f"{folder} holds no finished shard yet; let `fcnet collect` finish at least one")
-    return [open_shard(path, arrays) for path in paths]
 
 
 def open_shard(path: Path, specs: Mapping[str, ArraySpec]) -> Shard:
