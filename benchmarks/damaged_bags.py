@@ -22,8 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from made_bag import MadeBag
-from rosbags.rosbag2 import CompressionMode, StoragePlugin
+from made_bag import STORAGES, MadeBag
 
 from fcnet_core import FcnetError
 from fcnet_core.model_file import load_model, shipped_model
@@ -49,15 +48,7 @@ WORDS = (
     b"null",
 )
 WITHOUT_METADATA = "mcap, metadata.yaml lost"
-KINDS = {
-    "mcap": {},
-    "mcap, compressed chunks": {"compression": CompressionMode.STORAGE},
-    "sqlite3": {"storage": StoragePlugin.SQLITE3},
-    "sqlite3, version 8": {"storage": StoragePlugin.SQLITE3, "version": 8},
-    "sqlite3, compressed file": {"storage": StoragePlugin.SQLITE3, "compression": CompressionMode.FILE},
-    "sqlite3, compressed messages": {"storage": StoragePlugin.SQLITE3, "compression": CompressionMode.MESSAGE},
-    WITHOUT_METADATA: {},
-}
+KINDS = STORAGES | {WITHOUT_METADATA: {}}
 
 
 def main() -> int:
@@ -86,7 +77,7 @@ def _whole_bags(folder: Path) -> dict[str, Path]:
     model, robot = load_model(shipped_model("aliengo")), load_robot("aliengo")
     noted = RecordingNotes("aliengo", model_fingerprint=model.fingerprint).custom_data()
     bags = {
-        kind: MadeBag(model, robot, seconds=1.5, custom=noted, **settings).write(folder / str(index))  # type: ignore[arg-type]
+        kind: MadeBag(model, robot, seconds=1.5, custom=noted, **settings).write(folder / str(index))
         for index, (kind, settings) in enumerate(KINDS.items())
     }
     (bags[WITHOUT_METADATA] / "metadata.yaml").unlink()

@@ -247,37 +247,15 @@ def _details(cell: Cell) -> list[str]:
 
 def report(robots: dict[str, list[Cell]]) -> str:
     """The page docs/fault_matrix.md."""
-    text = [_HEAD]
-    for name, cells in robots.items():
-        wrong = sum(bool(cell.problems) for cell in cells)
-        again = sum(cell.attempts > 1 for cell in cells)
-        text.append(
-            f"## {name}: {len(cells)} cells, {wrong} not as designed\n\n{again} of them were tried again, since "
-            f"the computer was busy.\n\n{overview(cells)}"
-        )
-    text.append((FOLDER / "benchmarks" / "fault_notes.md").read_text().rstrip())
-    for name, cells in robots.items():
-        text.append(f"## Every cell: {name}\n\n{details(cells)}")
-    return "\n\n".join(text) + "\n"
-
-
-_HEAD = """# Fault matrix
-
-Written by `make fault-matrix` (benchmarks/fault_matrix.py): real bridge and controller processes, a fake board with the
-MuJoCo robot behind it, every fault in every mode. No robot was involved.
-
-A name is a trip: damping, latched until reset, after that many ms from the fault's beginning to the first command
-without stiffness on the wire (in passive and fault, where nothing is stiff: until `robot_fault` reported it). `warning`
-is one in /diagnostics, which come once a second, while the robot goes on; in passive and fault it also keeps the robot
-from standing up. `damped` is damping without a latch, `controller's fault` one that the controller has latched; a
-program that was ended is started again for the recovery. A killed bridge sends nothing, and this board then holds the
-last command: damping comes with the next bridge, which is started at once. `tolerated`: nothing happens, and nothing
-need. **Bold** is not as designed. A cell that is not as designed is tried up to three times, unless a command left the
-bridge that never may while nothing held up the computer.
-
-In no cell may a command leave the bridge that is outside the joint limits, not finite, stiffer than the policy's gains,
-faster than the slew limit, or stiff again after a trip before an operator's reset; the program ends with exit code 1 if
-one does, and if a fault is missed."""
+    overviews = (
+        f"## {name}: {len(cells)} cells, {sum(bool(cell.problems) for cell in cells)} not as designed\n\n"
+        f"{sum(cell.attempts > 1 for cell in cells)} of them were tried again, since the computer was busy.\n\n"
+        f"{overview(cells)}"
+        for name, cells in robots.items()
+    )
+    tables = (f"## Every cell: {name}\n\n{details(cells)}" for name, cells in robots.items())
+    page = (FOLDER / "benchmarks" / "fault_page.md").read_text()
+    return page.format(overviews="\n\n".join(overviews), details="\n\n".join(tables))
 
 
 def main() -> int:

@@ -36,6 +36,15 @@ KINDS = {
     "keyboard/cmd_vel": "geometry_msgs/msg/Twist",
     "diagnostics": "diagnostic_msgs/msg/DiagnosticArray",
 }
+# Ways to keep a bag: settings of a MadeBag.
+STORAGES: dict[str, dict[str, Any]] = {
+    "mcap": {},
+    "mcap, compressed chunks": {"compression": CompressionMode.STORAGE},
+    "sqlite3": {"storage": StoragePlugin.SQLITE3},
+    "sqlite3, version 8": {"storage": StoragePlugin.SQLITE3, "version": 8},
+    "sqlite3, compressed file": {"storage": StoragePlugin.SQLITE3, "compression": CompressionMode.FILE},
+    "sqlite3, compressed messages": {"storage": StoragePlugin.SQLITE3, "compression": CompressionMode.MESSAGE},
+}
 Messages = list[tuple[float, str, Any]]  # time of arrival since the beginning of the walk [s], topic, message
 
 

@@ -21,7 +21,7 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 Start = Callable[..., "subprocess.Popen[str]"]
 PATIENCE = 60.0  # [s], for a loaded machine
 
-# Latches a mode and sends numbered joint states on two topics, on one without guarantee, as soon as all are heard.
+# Latches a mode and sends numbered joint states on two topics, one best effort, once all have a subscriber.
 SOURCE = """
 import sys, time
 import rclpy

@@ -13,12 +13,12 @@ Finish = Callable[..., tuple[int, str]]
 Start = Callable[..., "subprocess.Popen[str]"]
 Write = Callable[[str], str]
 
-# Writes every signal that it gets and ends on those named in `obeys`.
+# Writes every signal that it gets and ends on those named in `ends_on`.
 LISTENER = """
 import signal, sys, time
 def note(number, frame):
     print("got", signal.Signals(number).name, flush=True)
-    if signal.Signals(number).name in {obeys}:
+    if signal.Signals(number).name in {ends_on}:
         sys.exit(0)
 signal.signal(signal.SIGINT, note)
 signal.signal(signal.SIGTERM, note)
@@ -28,8 +28,8 @@ while True:
 """
 
 
-def listener(*obeys: str, more: str = "") -> str:
-    return f"python({LISTENER.format(obeys=obeys)!r}, name='listener'{more}),"
+def listener(*ends_on: str, more: str = "") -> str:
+    return f"python({LISTENER.format(ends_on=ends_on)!r}, name='listener'{more}),"
 
 
 def wait_for_line(process: subprocess.Popen[str], text: str) -> str:

@@ -77,7 +77,7 @@ def test_a_parameter_of_no_ros_type_is_refused(run_node: Finish, value: str):
     assert (code, "expected a bool, int, float, text" in output) == (1, True)
 
 
-def test_a_missing_parameter_file_or_executable_is_told(run_node: Finish):
+def test_a_missing_parameter_file_or_executable_is_refused(run_node: Finish):
     code, output = run_node(node("parameters=['/no/such.yaml']"))
     assert (code, "parameter file /no/such.yaml does not exist" in output) == (1, True)
     code, output = run_node('Node(package="echoing", executable="sing")')

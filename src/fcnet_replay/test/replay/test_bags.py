@@ -7,6 +7,7 @@ import struct
 
 import numpy as np
 import pytest
+from made_bag import STORAGES
 from rosbags.rosbag2 import CompressionMode, Reader, StoragePlugin
 from rosbags.typesys import Stores, get_typestore
 
@@ -15,14 +16,6 @@ from fcnet_replay.bags.bag import open_bag
 from fcnet_replay.bags.message_columns import ColumnDecoder, Columns, fields_for
 
 TYPES = get_typestore(Stores.ROS2_JAZZY)
-KINDS = {
-    "mcap": {},
-    "mcap-compressed-chunks": {"compression": CompressionMode.STORAGE},
-    "sqlite3": {"storage": StoragePlugin.SQLITE3},
-    "sqlite3-version-8": {"storage": StoragePlugin.SQLITE3, "version": 8},
-    "sqlite3-compressed-file": {"storage": StoragePlugin.SQLITE3, "compression": CompressionMode.FILE},
-    "sqlite3-compressed-messages": {"storage": StoragePlugin.SQLITE3, "compression": CompressionMode.MESSAGE},
-}
 
 
 def everything(bag, topics=None):
@@ -32,9 +25,9 @@ def everything(bag, topics=None):
     return found
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", STORAGES)
 def test_every_message_is_read_as_another_reader_reads_it(write_bag, kind) -> None:
-    folder = write_bag(seconds=0.6, **KINDS[kind])
+    folder = write_bag(seconds=0.6, **STORAGES[kind])
     theirs = {}
     with Reader(folder) as reader:
         for connection, received, data in reader.messages():
@@ -47,13 +40,13 @@ def test_every_message_is_read_as_another_reader_reads_it(write_bag, kind) -> No
 
 @pytest.mark.parametrize("kind", ["mcap", "sqlite3"])
 def test_only_the_topics_that_are_wanted_are_read(write_bag, kind) -> None:
-    bag = open_bag(write_bag(seconds=0.6, **KINDS[kind]))
+    bag = open_bag(write_bag(seconds=0.6, **STORAGES[kind]))
     assert list(everything(bag, frozenset({"/imu/data"}))) == ["/imu/data"]
 
 
 @pytest.mark.parametrize("kind", ["mcap", "sqlite3"])
 def test_a_single_file_is_a_bag(write_bag, kind) -> None:
-    folder = write_bag(seconds=0.6, **KINDS[kind])
+    folder = write_bag(seconds=0.6, **STORAGES[kind])
     (file,) = (path for path in folder.iterdir() if path.suffix in (".mcap", ".db3"))
     assert everything(open_bag(file)) == everything(open_bag(folder))
 

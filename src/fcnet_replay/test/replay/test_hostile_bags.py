@@ -12,7 +12,8 @@ import pytest
 import yaml
 import zstandard
 from damaged_bags import damaged_copy
-from rosbags.rosbag2 import CompressionMode, StoragePlugin
+from made_bag import STORAGES
+from rosbags.rosbag2 import CompressionMode
 
 from fcnet_replay import ReplayError
 from fcnet_replay.bags.bag import open_bag
@@ -23,13 +24,6 @@ from fcnet_replay.report.page import page
 
 MAGIC = b"\x89MCAP0\r\n"
 PATIENCE = 30.0  # [s] for one bag on a machine that does much else; they take a tenth of one
-KINDS = {
-    "mcap": {},
-    "sqlite3": {"storage": StoragePlugin.SQLITE3},
-    "compressed file": {"storage": StoragePlugin.SQLITE3, "compression": CompressionMode.FILE},
-    "compressed chunks": {"compression": CompressionMode.STORAGE},
-    "compressed messages": {"storage": StoragePlugin.SQLITE3, "compression": CompressionMode.MESSAGE},
-}
 
 
 def report(bag: Path) -> str:
@@ -44,9 +38,9 @@ def report(bag: Path) -> str:
     return summary(evaluation)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", STORAGES)
 def test_damaged_bags_are_refused_or_reported_in_part(write_bag, tmp_path, kind) -> None:
-    bag = write_bag(seconds=0.6, **KINDS[kind])
+    bag = write_bag(seconds=0.6, **STORAGES[kind])
     whole = report(bag)
     assert "refused" not in whole and "damaged" not in whole
     noticed = 0

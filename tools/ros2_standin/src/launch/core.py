@@ -146,7 +146,7 @@ class EventHandler:
         self._entities = entities
 
     def matches(self, event: Event) -> bool:
-        """Tell whether this handler is for `event`."""
+        """Return whether this handler is for `event`."""
         return self._matcher(event)
 
     def handle(self, event: Event, context: LaunchContext) -> list[LaunchDescriptionEntity]:

@@ -101,7 +101,7 @@ class WriterThread:
         return True
 
     def finish(self) -> None:
-        """Write all that was handed over and end the bag; `error` tells whether that worked."""
+        """Write all that was handed over and end the bag; `error` is then set where that failed."""
         self._queue.put(None)
         self._thread.join()
 
