@@ -101,26 +101,21 @@ def main() -> None:
 
 def _measure(name: str, folder: Path, seconds: float, *arguments: str) -> None:
     command = ["ros2", "launch", "fcnet_controller", "aliengo.launch.py", "monitor:=true", "monitor_port:=0"]
-    with own_domain() as domain:
-        launch = Process([*command, *arguments], domain)
-        try:
-            address = launch.until_printed(r"open (http://\S+) in a browser")[1]
-            monitor = int(launch.until_printed(r"\[monitor-\d+\]: process started with pid \[(\d+)\]")[1])
-            launch.until_printed("mode: walking")
+    with own_domain() as domain, Process([*command, *arguments], domain) as launch:
+        address = launch.until_printed(r"open (http://\S+) in a browser")[1]
+        monitor = int(launch.until_printed(r"\[monitor-\d+\]: process started with pid \[(\d+)\]")[1])
+        launch.until_printed("mode: walking")
+        time.sleep(SETTLING)
+        _print_row(f"{name}, no page", monitor, seconds)
+        with Browser(folder, address) as browser:
             time.sleep(SETTLING)
-            _print_row(f"{name}, no page", monitor, seconds)
-            with Browser(folder, address) as browser:
-                time.sleep(SETTLING)
-                browser.run(COUNT)
-                _print_row(f"{name}, a page", monitor, seconds, browser)
-                browser.run(SLIDE)
-                time.sleep(SETTLING)
-                _print_row(f"{name}, its sliders drive", monitor, seconds, browser)
-                if (source := browser.run("return monitor.snapshot.source")) != "monitor":
-                    sys.exit(f"monitor_load: the robot is driven by {source!r} and not by the page's sliders")
-        finally:
-            launch.end()
-            launch.clean_up()
+            browser.run(COUNT)
+            _print_row(f"{name}, a page", monitor, seconds, browser)
+            browser.run(SLIDE)
+            time.sleep(SETTLING)
+            _print_row(f"{name}, its sliders drive", monitor, seconds, browser)
+            if (source := browser.run("return monitor.snapshot.source")) != "monitor":
+                sys.exit(f"monitor_load: the robot is driven by {source!r} and not by the page's sliders")
 
 
 def _print_row(name: str, monitor: int, seconds: float, browser: Browser | None = None) -> None:
