@@ -17,7 +17,8 @@ import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = sorted(path.parent.name for path in ROOT.glob("src/*/package.xml"))
-BENCHMARKS = {path.stem for path in ROOT.glob("benchmarks/*.py")}  # tests import some of them
+# Modules beside the packages that tests import: pytest's `pythonpath` in pyproject.toml.
+BESIDE = {path.stem for folder in ("benchmarks", "tools/isaac_gym_writer") for path in (ROOT / folder).glob("*.py")}
 # Imported as: called by rosdep. What ROS provides is called as it is imported.
 KEYS = {
     "aiohttp": "python3-aiohttp",
@@ -55,7 +56,7 @@ def imported(folder: Path, package: str) -> set[str]:
                 names |= {alias.name.split(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
                 names.add(node.module.split(".")[0])
-    own = {path.stem for path in folder.rglob("*.py")} - set(PACKAGES) | {package} | BENCHMARKS
+    own = {path.stem for path in folder.rglob("*.py")} - set(PACKAGES) | {package} | BESIDE
     return {KEYS.get(name, name) for name in names - sys.stdlib_module_names - own - WITHOUT_KEY}
 
 
