@@ -5,8 +5,7 @@ Weights are float32; the spectral state is float64, because in float32 its error
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -71,7 +70,7 @@ def slide_spectrum(x: Single, oldest: Single, spectrum: Array, rotation: Array, 
     oldest[:] = x
 
 
-def numba_step(model: PolicyModel) -> tuple[Callable[..., None], Weights, Memory]:
+def numba_step(model: PolicyModel) -> tuple[Any, Weights, Memory]:
     """What a CompiledRuntime of the model is made of."""
     config, weights = model.card.config, fold(model)
     widest = max(config.observation, config.hidden, config.decoder_hidden)

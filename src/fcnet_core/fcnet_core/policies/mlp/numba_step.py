@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -46,7 +45,7 @@ def step(observation: Single, action: Single, count: int, units: Units, layers: 
     denormalise(action, units)
 
 
-def numba_step(model: PolicyModel) -> tuple[Callable[..., None], Weights, Memory]:
+def numba_step(model: PolicyModel) -> tuple[Any, Weights, Memory]:
     """What a CompiledRuntime of the model is made of."""
     config = model.card.config
     weights, biases = zip(*layers_of(model), strict=True)
