@@ -1,4 +1,4 @@
-"""The last word on a command: inside limits, slew, gains and torque, and finite whatever is asked."""
+"""The last step of a command: inside limits, slew, gains and torque, and finite whatever is asked."""
 
 from __future__ import annotations
 
@@ -6,21 +6,30 @@ import numpy as np
 import pytest
 
 from unitree_lowlevel.codec import SERVO
-from unitree_lowlevel.limiter import CommandLimiter, SoftStart, TargetRamp
+from unitree_lowlevel.limiter import CommandLimiter
 
 PERIOD = 0.002
+RAMP = 0.01
+START = 5.0
+STARTED = 100.0  # [s] long after the soft start
 KP, KD = np.full(12, 40.0), np.full(12, 1.5)
 
 
 @pytest.fixture
 def limiter(robot):
-    limiter = CommandLimiter(robot, PERIOD)
-    limiter.start(robot.lie_pose)
+    limiter = CommandLimiter(robot, PERIOD, RAMP)
+    limiter.start(robot.lie_pose, START)
     return limiter
 
 
+def follow(limiter, target, measured, kp=KP, kd=KD):
+    """The command towards a target that was given long ago."""
+    limiter.aim(target, STARTED - 1.0)
+    return limiter.command(limiter.target(STARTED), measured, kp, kd, STARTED)
+
+
 def test_a_near_target_passes_unchanged(limiter, robot):
-    command = limiter.follow(robot.lie_pose + 0.01, robot.lie_pose, KP, KD)
+    command = follow(limiter, robot.lie_pose + 0.01, robot.lie_pose)
     np.testing.assert_array_equal(command.position, robot.lie_pose + 0.01)
     np.testing.assert_array_equal(command.stiffness, KP)
     np.testing.assert_array_equal(command.damping, KD)
@@ -31,26 +40,27 @@ def test_a_near_target_passes_unchanged(limiter, robot):
 
 def test_a_far_target_is_approached_at_the_robots_slew(limiter, robot):
     step = robot.safety.max_target_rate * PERIOD
-    first = limiter.follow(robot.stand_pose, robot.lie_pose, KP, KD).position
+    first = follow(limiter, robot.stand_pose, robot.lie_pose).position
     np.testing.assert_allclose(np.abs(first - robot.lie_pose)[1:3], step)
     for _ in range(50):
-        last = limiter.follow(robot.stand_pose, robot.lie_pose, KP, KD).position
+        last = follow(limiter, robot.stand_pose, robot.lie_pose).position
     np.testing.assert_allclose(last, robot.stand_pose)
 
 
 def test_it_starts_inside_the_limits_where_the_joints_are_not(limiter, robot):
-    limiter.start(robot.upper + 0.05)
-    np.testing.assert_array_equal(limiter.last, robot.upper)
+    limiter.start(robot.upper + 0.05, START)
+    np.testing.assert_array_equal(limiter.target(START), robot.upper)
+    np.testing.assert_array_equal(limiter.command(robot.upper, robot.upper, KP, KD, START).position, robot.upper)
 
 
 def test_gains_are_cut_to_the_robots_bounds(limiter, robot):
-    command = limiter.follow(robot.lie_pose, robot.lie_pose, np.full(12, 1e4), np.full(12, 1e4))
+    command = follow(limiter, robot.lie_pose, robot.lie_pose, np.full(12, 1e4), np.full(12, 1e4))
     assert (command.stiffness == robot.safety.max_kp).all()
     assert (command.damping == robot.safety.max_kd).all()
 
 
 def test_far_joints_get_less_stiffness_not_more_torque(limiter, robot):
-    command = limiter.follow(robot.lie_pose, robot.lie_pose + 2.0, KP, KD)
+    command = follow(limiter, robot.lie_pose, robot.lie_pose + 2.0)
     np.testing.assert_allclose(command.stiffness * 2.0, np.minimum(robot.torque_limit, KP * 2.0))
 
 
@@ -60,40 +70,38 @@ def test_what_is_not_finite_never_leaves(limiter, robot, where, value):
     arguments = [robot.lie_pose.copy(), robot.lie_pose.copy(), KP.copy(), KD.copy()]
     arguments[where][4] = value
     with np.errstate(all="ignore"):
-        command = limiter.follow(*arguments)
+        command = follow(limiter, *arguments)
+        following = follow(limiter, robot.lie_pose, robot.lie_pose)
     for values in (command.position, command.stiffness, command.damping):
         assert np.isfinite(values).all()
     assert ((command.stiffness >= 0) & (command.stiffness <= robot.safety.max_kp)).all()
-    following = limiter.follow(robot.lie_pose, robot.lie_pose, KP, KD)
     assert np.abs(following.position - robot.lie_pose).max() <= robot.safety.max_target_rate * PERIOD
 
 
-def test_a_ramp_takes_the_interval_of_the_targets_up_to_its_longest():
-    ramp, start = TargetRamp(0.01), np.zeros(12)
-    ramp.start(start, 5.0)
-    ramp.aim(start + 1.0, 5.0)
-    assert ramp.position(5.005)[0] == pytest.approx(0.5)
-    assert ramp.position(5.01)[0] == ramp.position(6.0)[0] == 1.0
-    ramp.aim(start + 2.0, 5.02)
-    assert ramp.position(5.025)[0] == pytest.approx(1.5)
-    ramp.aim(start, 5.025)
-    assert ramp.position(5.025)[0] == pytest.approx(1.5)
-    assert ramp.position(5.0275)[0] == pytest.approx(0.75)
-    assert ramp.position(5.0301)[0] == 0.0
+def test_a_ramp_takes_the_interval_of_the_targets_up_to_its_longest(limiter, robot):
+    def moved(now):
+        return limiter.target(now)[0] - robot.lie_pose[0]
+
+    limiter.aim(robot.lie_pose + 1.0, START)
+    assert moved(5.005) == pytest.approx(0.5)
+    assert moved(5.01) == moved(6.0) == 1.0
+    limiter.aim(robot.lie_pose + 2.0, 5.02)
+    assert moved(5.025) == pytest.approx(1.5)
+    limiter.aim(robot.lie_pose, 5.025)
+    assert moved(5.025) == pytest.approx(1.5)
+    assert moved(5.0275) == pytest.approx(0.75)
+    assert moved(5.0301) == 0.0
 
 
-def test_two_targets_at_once_are_no_division_by_zero():
-    ramp = TargetRamp(0.01)
-    ramp.start(np.zeros(12), 5.0)
-    ramp.aim(np.ones(12), 5.0)
-    ramp.aim(np.full(12, 2.0), 5.0)
-    assert ramp.position(5.0)[0] == 2.0
+def test_two_targets_at_once_are_no_division_by_zero(limiter, robot):
+    limiter.aim(robot.lie_pose, START)
+    limiter.aim(robot.stand_pose, START)
+    np.testing.assert_array_equal(limiter.target(START), robot.stand_pose)
 
 
-def test_a_soft_start_goes_from_damping_to_the_gains():
-    soft = SoftStart(0.5, damping=4.0)
-    soft.begin(7.0)
-    for time, kp, kd in ((7.0, 0.0, 4.0), (7.25, 20.0, 2.75), (7.5, 40.0, 1.5), (9.0, 40.0, 1.5), (6.9, 0.0, 4.0)):
-        stiffness, damping = soft.gains(KP, KD, time)
-        np.testing.assert_allclose(stiffness, kp)
-        np.testing.assert_allclose(damping, kd)
+def test_a_soft_start_goes_from_damping_to_the_gains(limiter, robot):
+    duration, holding = robot.safety.soft_start, robot.gains.damping
+    for elapsed, share in ((-0.1, 0.0), (0.0, 0.0), (0.5, 0.5), (1.0, 1.0), (4.0, 1.0)):
+        command = limiter.command(robot.lie_pose, robot.lie_pose, KP, KD, START + elapsed * duration)
+        np.testing.assert_allclose(command.stiffness, share * KP)
+        np.testing.assert_allclose(command.damping, holding + share * (KD - holding))

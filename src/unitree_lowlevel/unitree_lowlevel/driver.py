@@ -18,7 +18,7 @@ from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
 from fcnet_core.robot import JOINT_NAMES, Robot
 from unitree_lowlevel.codec import PERIOD, LowCommand, LowState
-from unitree_lowlevel.limiter import CommandLimiter, SoftStart, TargetRamp, damping_command
+from unitree_lowlevel.limiter import CommandLimiter, damping_command
 from unitree_lowlevel.safety import GRACE_CYCLES, IDENTITY, Finding, SafetyMonitor, Severity
 from unitree_lowlevel.transport import Reception, TransportCounters
 
@@ -90,9 +90,7 @@ class MotorDriver:
         self.target_refusal = ""
         self._robot, self._safety = robot, robot.safety
         self._monitor = SafetyMonitor(robot, period, stop_chords)
-        self._limiter = CommandLimiter(robot, period)
-        self._ramp = TargetRamp(interpolation_time)
-        self._soft_start = SoftStart(robot.safety.soft_start, robot.gains.damping)
+        self._limiter = CommandLimiter(robot, period, interpolation_time)
         self._damped = damping_command(robot)
         self._kp = np.full(len(JOINT_NAMES), robot.gains.kp)
         self._kd = np.full(len(JOINT_NAMES), robot.gains.kd)
@@ -173,7 +171,7 @@ class MotorDriver:
                 self._trip(jump)
                 return jump.reason
             self._target = position
-            self._ramp.aim(position, now)
+            self._limiter.aim(position, now)
             return None
 
     def emergency_stop(self, reason: str) -> None:
@@ -208,15 +206,14 @@ class MotorDriver:
         with self._lock, np.errstate(all="ignore"):
             self._now = now
             self._cycles += 1
-            target = self._ramp.position(now) if self.mode is DriverMode.FOLLOWING else None
+            target = self._limiter.target(now) if self.mode is DriverMode.FOLLOWING else None
             self._findings = self._monitor.inspect(now, reception, counters, target)
             self._update_mode(now)
             self._publish_findings(now)
             state = self._monitor.states.state
             if self.mode is not DriverMode.FOLLOWING or target is None or state is None:
                 return self._damped
-            kp, kd = self._soft_start.gains(self._kp, self._kd, now)
-            return self._limiter.follow(target, state.position, kp, kd)
+            return self._limiter.command(target, state.position, self._kp, self._kd, now)
 
     def _update_mode(self, now: float) -> None:
         """Change the mode for findings, for the age of the targets, and for the first state."""
@@ -249,10 +246,8 @@ class MotorDriver:
             return self._refusal
         self.mode = DriverMode.FOLLOWING
         self._target = target
-        self._limiter.start(state.position)
-        self._ramp.start(self._limiter.last, now)
-        self._ramp.aim(target, now)
-        self._soft_start.begin(now)
+        self._limiter.start(state.position, now)
+        self._limiter.aim(target, now)
         self._monitor.begin_following()
         self._events.add(INFO, "following targets")
         return None
