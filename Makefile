@@ -18,7 +18,7 @@ demo: ## the Aliengo walks a course in MuJoCo
 
 test: ## every test, those of two packages at a time
 	@sh tools/setup.sh test
-	@$(ENTER) && python tools/check_packages.py && python -m pytest -n 2 --dist loadgroup
+	@$(ENTER) && python tools/check_packages.py && python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
 
 lint: ## ruff and mypy
 	@sh tools/setup.sh test

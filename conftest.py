@@ -6,14 +6,19 @@ import signal
 
 import pytest
 
+LONGEST = "sim_bridge"  # the package whose tests take longest
+
 # A run that was started in the background ignores Ctrl-C, and so would every program that the tests interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.hookimpl(tryfirst=True)
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Let pytest-xdist (`--dist loadgroup`) run the tests of a package one after the other in one process."""
+    if item.config.pluginmanager.hasplugin("xdist"):
+        item.add_marker(pytest.mark.xdist_group(item.path.relative_to(item.config.rootpath).parts[1]))
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Let pytest-xdist (`-n 2 --dist loadgroup`) run the tests of a package one after the other, in one process."""
+    """Begin with LONGEST where processes share the tests."""
     if config.pluginmanager.hasplugin("xdist"):
-        for item in items:
-            package = item.path.relative_to(config.rootpath).parts[1]
-            item.add_marker(pytest.mark.xdist_group(package))
+        items.sort(key=lambda item: LONGEST not in item.path.parts)
