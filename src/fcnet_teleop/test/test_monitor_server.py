@@ -162,7 +162,7 @@ def test_what_is_no_command_is_refused_with_a_message(served, content):
         b"GET /" + b"x" * 70000 + b" HTTP/1.1\r\n\r\n",
     ],
 )
-def test_nonsense_is_refused_and_harms_nobody(served, request_line, caplog):
+def test_nonsense_is_refused_and_the_server_goes_on(served, request_line, caplog):
     assert served.raw(request_line).split()[1].startswith(b"4")
     assert caplog.records == []
     assert served.send("GET", "/")[0] == 200

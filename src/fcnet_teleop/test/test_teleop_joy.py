@@ -73,7 +73,7 @@ def requests(module_services):
 
 @pytest.fixture
 def released(remote, teleop, requests, module_services):
-    """The remote, held by nobody, and nothing on its way."""
+    """The remote with no button held, and nothing under way."""
     remote.hold()
     module_services.refused.clear()
     wait_until(lambda: is_silent(remote.velocities), "silence")

@@ -102,7 +102,7 @@ def try_key(terminal, key, requests, wanted):
     return wanted in requests
 
 
-def test_without_a_terminal_it_says_so_and_ends(domain):
+def test_without_a_terminal_it_is_refused_in_one_sentence(domain):
     result = subprocess.run(COMMAND, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     assert result.returncode == 2
     assert "no terminal" in result.stderr

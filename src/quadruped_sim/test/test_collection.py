@@ -61,7 +61,7 @@ def test_plans_that_ship_can_be_used(path):
         job.build_terrain()
 
 
-def test_shards_are_shared_out_as_the_plan_says_and_terrains_take_turns(plan):
+def test_shards_follow_the_shares_of_the_plan_and_terrains_alternate(plan):
     work = jobs(plan, 0)
     assert Counter(job.name for job in work) == {"walk": 3, "rough": 1}
     assert [job.terrain["kind"] for job in work if job.name == "walk"] == ["flat", "slope", "flat"]

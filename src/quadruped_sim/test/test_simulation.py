@@ -132,7 +132,7 @@ def test_robots_are_drawn_from_the_ranges(aliengo):
     assert np.ptp(strength, axis=1).max() < 1e-9  # a robot's motors are weak together
 
 
-def test_sensors_are_as_noisy_as_they_say():
+def test_sensor_noise_has_the_documented_deviations():
     rng = np.random.default_rng(0)
     clean = np.zeros((20000, 70), dtype=np.float32)
     for scale in (1.0, 2.0):

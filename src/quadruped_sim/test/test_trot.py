@@ -60,7 +60,7 @@ def test_it_stands_at_the_commanded_height_and_tilt(robot):
     assert state.contact.all()
 
 
-def test_feet_lift_when_the_clock_says_so_and_diagonally(robot):
+def test_feet_lift_diagonally_in_step_with_the_gait_clock(robot):
     """With the robot frozen in its stand pose, only the clock moves the feet."""
     state = Simulation(robot, 1, Flat()).state()
     expert = TrotExpert(robot, 1)
