@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ from fcnet_ros.health import OK, PERIOD, WARN, HealthPublisher
 from fcnet_ros.messages import OdomPublisher, StatePublisher, fill_quaternion, read_trajectory
 from fcnet_ros.parameters import declare_fixed_parameters, parameter
 from fcnet_ros.program import run_program, spin_beside
-from fcnet_ros.topics import CMD_POSE, CMD_VEL, CONTROLLER, JOINT_TRAJECTORY, MODE
+from fcnet_ros.topics import CMD_POSE, CMD_VEL, CONTROLLER, JOINT_TRAJECTORY, MODE, RELIABLE
 from sim_bridge.isaac_source import LiveSource, PlaybackComparison, still_run, summary_text
 
 HOLD_PERIOD = 0.02  # [s] between two states of the robot that waits
@@ -89,7 +89,8 @@ class IsaacPlayback(Node):
         self._cmd_vel, self._cmd_pose = CMD_VEL.publisher(self), CMD_POSE.publisher(self)
         self._health = HealthPublisher(self, "playback")
         MODE.of(CONTROLLER).subscribe(self, self._take_mode)
-        JOINT_TRAJECTORY.subscribe(self, self._take_targets)
+        # Every response counts: one that is missed would put the recording out of step for good.
+        replace(JOINT_TRAJECTORY, requested=RELIABLE).subscribe(self, self._take_targets)
         self.create_timer(PERIOD, self._publish_health)
 
     def play(self, stop: threading.Event, spinning: Future[None]) -> None:
