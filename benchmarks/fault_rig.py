@@ -66,7 +66,8 @@ class FaultRig:
         self.allowed_stiffness = allowed_stiffness  # [Nm/rad]
         self.events = Events()
         self.intruder = ""
-        self._physics = MujocoPhysics(MotorDrivenRobot(robot, named_terrain("flat"), timestep=PERIOD))
+        self._body = MotorDrivenRobot(robot, named_terrain("flat"), timestep=PERIOD)
+        self._physics = MujocoPhysics(self._body)
         self.board = FakeBoard(GEN33, self._physics)
         host, port = self.board.address
         network = ["-p", f"network.target:={host}", "-p", f"network.port:={port}", "-p", "network.local_port:=0"]
@@ -148,7 +149,8 @@ class FaultRig:
         """Bring a healthy robot into a mode of the controller, lying where the mode is passive or fault."""
         for _ in range(ATTEMPTS):
             self.recover()
-            self._physics.reset()
+            with self._physics.lock:
+                self._body.reset()
             time.sleep(LOSS_PERIOD)
             with suppress(ModeNotReachedError):
                 return self._enter(mode)
