@@ -19,7 +19,7 @@ from fcnet_core.command import CommandArbiter
 from fcnet_core.limiter import JointLimiter
 from fcnet_core.model_file import PolicyModel, check_robot, load_model
 from fcnet_core.observation import NonFiniteObservation, PolicyStep
-from fcnet_core.policy import Policy, Walking, load_policy
+from fcnet_core.policy import Policy, PolicyRunner, load_policy
 from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS, Robot, Safety, load_robot
 from fcnet_ros.health import LoopStatistics
 from fcnet_ros.messages import StateBuffer, StateReceiver, TargetPublisher
@@ -99,7 +99,7 @@ class ControlCore:
         self.commands.set_style(*parameters.style)
         self.policy_step: PolicyStep | None = None
         self._posture = Posture(robot, parameters.stand_up_time, parameters.lie_down_time)
-        self._walking = Walking(policy, model, parameters.control_rate, partial(self.statistics.add, "step"))
+        self._runner = PolicyRunner(policy, model, parameters.control_rate, partial(self.statistics.add, "step"))
         self._limiter = JointLimiter(robot, self._period)
         self._tilt = TiltWatchdog(robot.safety)
         self._joint_error = JointErrorWatchdog(robot.safety, self._period)
@@ -134,7 +134,7 @@ class ControlCore:
         """Request to walk, from standing; the policy starts cold."""
         with self._lock:
             if self._posture.mode is Mode.STANDING:
-                self._walking.begin()
+                self._runner.begin()
             return self._posture.walk()
 
     def lie_down(self) -> str:
@@ -191,7 +191,7 @@ class ControlCore:
         with self._lock:
             if self._posture.mode is Mode.WALKING:
                 leaving = self._posture.leaving is not None
-                self._walking.take_command(STANDSTILL if leaving else self.commands.wanted(now))
+                self._runner.take_command(STANDSTILL if leaving else self.commands.wanted(now))
 
     def cycle(self, now: float) -> Array | None:
         """Return position targets (12,) [rad] for time `now` [s], within limits and slew, or None, which means damp."""
@@ -212,7 +212,7 @@ class ControlCore:
 
     def _targets(self) -> Array | None:
         posture = self._posture
-        at_rest = posture.leaving is not None and self._walking.at_rest
+        at_rest = posture.leaving is not None and self._runner.at_rest
         posture.advance(self._period, self.state.joint_position, self._limiter.last, at_rest)
         if not posture.commands_joints:
             return None
@@ -220,17 +220,17 @@ class ControlCore:
         return None if wanted is None else self._limiter.limit(wanted)
 
     def _policy_targets(self) -> Array | None:
-        walking, state, steps = self._walking, self.state, self._walking.steps
+        runner, state, steps = self._runner, self.state, self._runner.steps
         try:
-            targets = walking.targets(state, self._limiter.last)
+            targets = runner.targets(state, self._limiter.last)
         except NonFiniteObservation as error:
             self._posture.fail(str(error))
             return None
         if not np.isfinite(targets).all():
             self._posture.fail("the policy returned a target that is not finite; check the model file")
             return None
-        if walking.steps != steps:
-            self.policy_step = PolicyStep(0.0, 0.0, state.joints_stamp, state.imu_stamp, steps == 0, walking.command)
+        if runner.steps != steps:
+            self.policy_step = PolicyStep(0.0, 0.0, state.joints_stamp, state.imu_stamp, steps == 0, runner.command)
         return targets
 
 

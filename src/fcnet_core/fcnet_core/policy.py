@@ -229,7 +229,7 @@ def load_policy(
     return LoadedPolicy(model, OnnxStep(model))
 
 
-class Walking:
+class PolicyRunner:
     """Asks the policy for targets at the rate it was trained for; in control cycles between, its last targets hold.
     The controller, the replay of bags and the playback of recordings all step policies through this one class.
 

@@ -11,7 +11,7 @@ from fcnet_core.arrays import Array, Mask
 from fcnet_core.command import CommandShaper
 from fcnet_core.limiter import JointLimiter
 from fcnet_core.model_file import PolicyModel
-from fcnet_core.policy import Policy, SequencePolicy, Walking, load_policy
+from fcnet_core.policy import Policy, PolicyRunner, SequencePolicy, load_policy
 from fcnet_core.robot import JOINT_NAMES, Robot
 from fcnet_replay.run import NO_TARGETS, Run
 from fcnet_replay.steps import Basis, Steps, extract_steps, steps_over_states
@@ -118,16 +118,16 @@ def walk_over_states(
     rate, steps = model.card.control_rate, steps_over_states(run, shaper_of(model))
     target = np.append(run.targets.position, np.full((1, len(JOINT_NAMES)), np.nan), axis=0)
     recorded = target[steps.target]  # -1 is the row of the unknown
-    walking, limiter = Walking(policy, model, rate), JointLimiter(robot, 1.0 / rate)
+    runner, limiter = PolicyRunner(policy, model, rate), JointLimiter(robot, 1.0 / rate)
     action = np.empty_like(recorded)
     for step, (joints, imu) in enumerate(zip(steps.joints.tolist(), steps.imu.tolist(), strict=True)):
         if steps.record.cold[step]:
-            walking.begin()
+            runner.begin()
             limiter.start(run.joints.position[joints])
         elif feedback == "recorded" and np.isfinite(recorded[step - 1]).all():
             limiter.start(recorded[step - 1])
-        walking.repeat_command(steps.record.command[step])
-        action[step] = limiter.limit(walking.targets(run.state(joints, imu), limiter.last))
+        runner.repeat_command(steps.record.command[step])
+        action[step] = limiter.limit(runner.targets(run.state(joints, imu), limiter.last))
     return PolicyReplay(
         model,
         "alone",

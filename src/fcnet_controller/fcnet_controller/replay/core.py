@@ -67,9 +67,9 @@ class ReplayCore(ControlCore):
         with self._lock:
             self._resume()
             if cold:
-                self._walking.begin()
+                self._runner.begin()
                 self._limiter.start(self.state.joint_position)
-            self._walking.repeat_command(command)
+            self._runner.repeat_command(command)
             if last is not None:
                 self._limiter.start(last)
         targets = self.cycle(now)
