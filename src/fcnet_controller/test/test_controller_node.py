@@ -40,8 +40,7 @@ def walking(lying):
 
 
 def stand_up(bench):
-    response = bench.call("controller/stand_up")
-    assert response.success, response.message
+    bench.until(lambda: bench.call("controller/stand_up").success, "standing up, once the states are good again")
     bench.until_mode("standing")
 
 

@@ -22,7 +22,7 @@ class Remote:
 
     def __init__(self, client):
         self.velocities, self.poses = [], []
-        self.held, self.axes, self.muted = (), [0.0] * 5, True
+        self.state, self.muted = ((), [0.0] * 5), True  # buttons held and axes, replaced together
         self._publisher = client.node.create_publisher(Joy, "joy", 10)
         client.subscribe(Twist, "joystick/cmd_vel", self.velocities.append, 50)
         client.subscribe(Pose, "joystick/cmd_pose", self.poses.append, 50)
@@ -33,7 +33,7 @@ class Remote:
     def _publish(self):
         while not self._end.wait(PERIOD):
             if not self.muted:
-                self.send(self.held, self.axes)
+                self.send(*self.state)
 
     def send(self, held, axes):
         message = Joy(axes=axes, buttons=[int(name in held) for name in UNITREE_BUTTONS])
@@ -41,7 +41,8 @@ class Remote:
         self._publisher.publish(message)
 
     def hold(self, *buttons, ly=0.0):
-        self.held, self.axes, self.muted = buttons, [0.0, ly, 0.0, 0.0, 0.0], False
+        self.state = buttons, [0.0, ly, 0.0, 0.0, 0.0]
+        self.muted = False
 
     def close(self):
         self._end.set()
@@ -103,7 +104,7 @@ def test_the_stick_drives_while_the_deadman_is_held_and_letting_go_stops_the_rob
 
 def test_a_remote_that_falls_silent_stops_the_robot(released):
     released.hold("L1", ly=1.0)
-    wait_until(lambda: released.velocities, "velocities")
+    wait_until(lambda: released.velocities and released.velocities[-1].linear.x > 0.0, "velocities")
     released.muted = True
     wait_until(lambda: released.velocities[-1].linear.x == 0.0, "a velocity of zero")
 
@@ -111,7 +112,7 @@ def test_a_remote_that_falls_silent_stops_the_robot(released):
 def test_a_message_that_cannot_be_right_stops_the_robot(released):
     released.hold("L1", ly=1.0)
     wait_until(lambda: released.velocities, "velocities")
-    released.axes = [float("nan")] * 5
+    released.state = ("L1",), [float("nan")] * 5
     wait_until(lambda: released.velocities[-1].linear.x == 0.0, "a velocity of zero")
 
 
