@@ -16,9 +16,9 @@ setup: ## what a robot or simulator needs: .venv and the built packages
 demo: ## the Aliengo walks a course in MuJoCo
 	@$(ENTER) && ros2 launch fcnet_controller aliengo.launch.py demo:=true
 
-test: ## every test, those of two packages at a time
+test: ## every test, two files at a time
 	@sh tools/setup.sh test
-	@$(ENTER) && python tools/check_packages.py && python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
+	@$(ENTER) && python tools/check_packages.py && python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: ## ruff and mypy
 	@sh tools/setup.sh test

@@ -12,13 +12,7 @@ LONGEST = "sim_bridge"  # the package whose tests take longest
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Let pytest-xdist (`--dist loadgroup`) run the tests of a package one after the other in one process."""
-    if item.config.pluginmanager.hasplugin("xdist"):
-        item.add_marker(pytest.mark.xdist_group(item.path.relative_to(item.config.rootpath).parts[1]))
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begin with LONGEST where processes share the tests."""
+    """Begin with LONGEST where processes share the files of tests (pytest-xdist, `--dist loadfile`)."""
     if config.pluginmanager.hasplugin("xdist"):
         items.sort(key=lambda item: LONGEST not in item.path.parts)
