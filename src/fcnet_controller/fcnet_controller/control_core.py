@@ -12,10 +12,10 @@ from typing import TypeVar
 import numpy as np
 
 from fcnet_controller.parameters import ControllerParameters, policy_path
-from fcnet_controller.posture import Mode, Posture
+from fcnet_controller.posture import Posture
 from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
-from fcnet_core.command import CommandArbiter
+from fcnet_core.command import CommandArbiter, Mode
 from fcnet_core.limiter import JointLimiter
 from fcnet_core.model_file import PolicyModel, check_robot, load_model
 from fcnet_core.observation import NonFiniteObservation, PolicyStep

@@ -22,9 +22,8 @@ from std_msgs.msg import String
 
 from fcnet_controller.control_core import ControlCore, ControlLoop, load_core
 from fcnet_controller.parameters import ControllerParameters
-from fcnet_controller.posture import Mode
 from fcnet_core import FcnetError
-from fcnet_core.command import CommandArbiter, CommandSource
+from fcnet_core.command import CommandArbiter, CommandSource, Mode
 from fcnet_core.remote import Source, load_remote_map
 from fcnet_replay.recording_notes import STYLE
 from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
+from fcnet_core.command import VELOCITY_TIMEOUT
 from fcnet_core.model_file import shipped_model
 from fcnet_core.policy import RuntimeName
 from fcnet_ros.parameters import parameter
@@ -20,7 +21,9 @@ class ControllerParameters(RecorderParameters):
     policy: str = parameter("", "model file of the policy; empty for the one that comes with the suite for this robot")
     runtime: str = parameter("auto", "what computes it; auto is numba if installed", choices=get_args(RuntimeName))
     control_rate: float = parameter(50.0, "control cycles per second [Hz], a multiple of the policy's", (10.0, 500.0))
-    cmd_vel_timeout: float = parameter(0.5, "age [s] from which a cmd_vel is zero: the robot stands", (0.05, 5.0))
+    cmd_vel_timeout: float = parameter(
+        VELOCITY_TIMEOUT, "age [s] from which a cmd_vel is zero: the robot stands", (0.05, 5.0)
+    )
     state_timeout: float = parameter(
         0.2, "age [s] from which a state is a fault; a control loop later than this is one, too", (0.01, 1.0)
     )

@@ -6,35 +6,19 @@ passive -> standing_up -> standing -> walking -> lying_down -> passive; any -> f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import Enum
 from itertools import pairwise
 
 import numpy as np
 
 from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
+from fcnet_core.command import Mode
 from fcnet_core.robot import JOINT_NAMES, Robot
 
 FOLDING_SPEED = 1.5  # [rad/s] of the fastest joint while sprawled legs are folded under the body
 FOLDED_ENOUGH = 0.35  # [rad] a start this near to the line from lie to stand pose needs no folding first
 STAND_TOLERANCE = 0.6  # [rad] largest joint error with which a robot counts as standing: an Aliengo sags by 0.33
 SETTLING_TIME = 1.0  # [s] granted after a ramp to come within the tolerance
-
-
-class Mode(str, Enum):
-    """What the robot is doing; the values are those of ~/mode."""
-
-    PASSIVE = "passive"
-    STANDING_UP = "standing_up"
-    STANDING = "standing"
-    WALKING = "walking"
-    LYING_DOWN = "lying_down"
-    FAULT = "fault"
-
-    @property
-    def words(self) -> str:
-        """For sentences."""
-        return self.value.replace("_", " ")
 
 
 class PoseRamp:

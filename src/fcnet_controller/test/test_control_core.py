@@ -7,8 +7,8 @@ from sensor_msgs.msg import Imu, JointState
 from fcnet_controller.control_core import ControlCore
 from fcnet_controller.controller_node import AutoStart
 from fcnet_controller.parameters import ControllerParameters
-from fcnet_controller.posture import Mode
 from fcnet_core import FcnetError
+from fcnet_core.command import Mode
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import JOINT_NAMES
 

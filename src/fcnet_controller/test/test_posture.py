@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from fcnet_controller.posture import Mode, Posture
+from fcnet_controller.posture import Posture
 from fcnet_core import FcnetError
+from fcnet_core.command import Mode
 
 PERIOD = 0.02
 

@@ -122,9 +122,7 @@ def _timing(timing: dict[str, Any]) -> Iterator[Finding]:
             yield Finding("bad", f"The stamps of {topic} step back, in {count} places: messages came out of order.")
     latency = timing["state_to_target_s"]["p99"]
     if latency is not None:
-        sentence = (
-            f"99 % of the targets left within {1e3 * latency:.1f} ms of their state."
-        )
+        sentence = f"99 % of the targets left within {1e3 * latency:.1f} ms of their state."
         yield Finding("note" if latency > SLOW else "good", sentence)
 
 

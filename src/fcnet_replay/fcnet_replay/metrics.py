@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fcnet_core.arrays import Array, Mask
+from fcnet_core.command import Mode
 from fcnet_core.robot import JOINT_NAMES, Robot
 from fcnet_core.rotation import projected_gravity
 from fcnet_replay.policy_replay import PolicyReplay
@@ -25,7 +26,7 @@ GRID = 0.02  # [s] between two commands that are compared where there are no ste
 LONGEST = 7200.0  # [s] of commands without steps
 HIGH_FREQUENCY = 8.0  # [Hz] a stride has 2 to 3, its harmonics that matter stay below this
 SEGMENT = 128  # samples of one spectrum: 2.6 s at 50 Hz
-AT_REST = ("passive", "fault")  # modes in which the controller sends damping, with and without states of the robot
+AT_REST = (Mode.PASSIVE.value, Mode.FAULT.value)  # in which the controller sends damping, with or without states
 GAP = 3.0  # usual intervals; longer is a gap
 LATE = 0.02  # [s] between a message's stamp and its reception
 

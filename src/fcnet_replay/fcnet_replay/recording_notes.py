@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fcnet_core import FcnetError
+from fcnet_core.command import VELOCITY_TIMEOUT
 from fcnet_core.model_file import PolicyModel, load_model
 
 PREFIX = "fcnet."
 STYLE = ("stance_width", "foot_clearance", "stride_frequency")
 TEXTS = ("robot", "model", "model_fingerprint", "git_revision", "namespace")
 PARAMETERS = f"{PREFIX}parameters"
-COMMAND_TIMEOUT = 0.5  # [s] an older velocity command is none: the controller's default
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class RecordingNotes:
     @property
     def command_timeout(self) -> float:
         """Age [s] from which on a command of velocity counted as none."""
-        return self._number("cmd_vel_timeout", 0.01, 60.0) or COMMAND_TIMEOUT
+        return self._number("cmd_vel_timeout", 0.01, 60.0) or VELOCITY_TIMEOUT
 
     @property
     def style(self) -> tuple[float, float, float]:

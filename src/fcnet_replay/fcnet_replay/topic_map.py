@@ -14,6 +14,7 @@ import numpy.typing as npt
 from msgspec import Meta, Struct, structs
 
 from fcnet_core.arrays import Array
+from fcnet_core.command import Mode
 from fcnet_core.files import read_settings
 from fcnet_core.observation import SIZE
 from fcnet_core.robot import JOINT_NAMES
@@ -25,7 +26,7 @@ from fcnet_replay.run import JOINTS
 Text = Annotated[str, Meta(min_length=1)]
 FieldPath = Text  # such as `motor_state[].q` for the q of every motor
 Quaternion = Literal["xyzw", "wxyz"]  # the order of its numbers
-MODES = ("passive", "standing_up", "standing", "walking", "lying_down", "fault")
+MODES = tuple(mode.value for mode in Mode)
 AXES = "xyzw"
 
 

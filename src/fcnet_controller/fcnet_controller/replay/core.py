@@ -14,10 +14,10 @@ from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import Imu, JointState
 
 from fcnet_controller.control_core import EMERGENCY_STOP, ControlCore
-from fcnet_controller.posture import Mode
 from fcnet_controller.replay.bag import stamp_of
 from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
+from fcnet_core.command import Mode
 from fcnet_replay.metrics import AGREEMENT
 from fcnet_replay.policy_replay import shaper_of
 from fcnet_replay.run import ImuRecord, JointRecord, Rows, Run, TargetRecord

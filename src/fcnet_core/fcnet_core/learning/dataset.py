@@ -112,9 +112,7 @@ class DatasetWriter:
             else:
                 _write_manifest(self.folder, self._manifest)
         except OSError as error:
-            raise FcnetError(
-                f"data cannot be written to {folder}: {error.strerror}; choose another folder"
-            ) from error
+            raise FcnetError(f"data cannot be written to {folder}: {error.strerror}; choose another folder") from error
 
     def has(self, index: int) -> bool:
         """Whether shard `index` is already complete."""
@@ -261,9 +259,7 @@ def _sync(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _check_shapes(
-    where: str, arrays: Mapping[str, npt.NDArray[Any]], specs: Mapping[str, ArraySpec]
-) -> None:
+def _check_shapes(where: str, arrays: Mapping[str, npt.NDArray[Any]], specs: Mapping[str, ArraySpec]) -> None:
     steps = arrays["first"].shape
     if len(steps) != 2 or 0 in steps:
         raise FcnetError(f"{where} does not fit: expected first (S, T), found {steps}")

@@ -33,9 +33,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
         _refuse_existing(folder)
         partial.rename(folder)
     except OSError as error:
-        raise FcnetError(
-            f"{folder} could not be written ({error.strerror or error}); nothing is left of it"
-        ) from error
+        raise FcnetError(f"{folder} could not be written ({error.strerror or error}); nothing is left of it") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 

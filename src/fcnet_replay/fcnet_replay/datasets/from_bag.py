@@ -208,9 +208,7 @@ def account(walk: Walk) -> Iterator[str]:
 
 def _robot(path: Path, notes: RecordingNotes, reading: BagReading) -> Robot:
     if not (reading.robot or notes.robot):
-        raise FcnetError(
-            f"the bag {path} does not say which robot it is of; add --robot, for example --robot aliengo"
-        )
+        raise FcnetError(f"the bag {path} does not say which robot it is of; add --robot, for example --robot aliengo")
     robot = load_robot(reading.robot or notes.robot)
     if notes.robot and notes.robot != robot.name:
         raise FcnetError(f"the bag {path} is of the robot {notes.robot}, not {robot.name}; leave out --robot")

@@ -177,9 +177,7 @@ class _Source:
         """An entry, which must have this shape if one is given."""
         key, mapping = getattr(self.mapping.keys, entry), self.mapping
         if key not in self.arrays:
-            raise ReplayError(
-                f"{self.name} has no {key!r} ({entry.replace('_', ' ')}); give its name in a mapping"
-            )
+            raise ReplayError(f"{self.name} has no {key!r} ({entry.replace('_', ' ')}); give its name in a mapping")
         values = self.arrays[key]
         if values.ndim == 3 or (entry == "done" and values.ndim == 2):
             axis = 1 if mapping.axes == "time_env" else 0
