@@ -111,9 +111,13 @@ def test_the_loss_is_known_whatever_the_boards_clock_counts(connect, ticks_per_s
 
 def test_a_very_bad_line_trips(connect, free_running):
     board, loop = connect(BoardFaults(), free_running=free_running)
-    loop.run(0.5)
-    board.faults = BoardFaults(loss=0.4)
-    loop.run(1.5)
+    for _ in range(5):  # a loop that a busy machine holds up stops following, and then there is nothing to trip
+        board.faults = BoardFaults()
+        loop.until(lambda: loop.driver.mode is DriverMode.FOLLOWING or loop.driver.damp())
+        board.faults = BoardFaults(loss=0.4)
+        loop.run(1.5)
+        if loop.driver.trip is not None:
+            break
     assert loop.driver.trip is not None
     assert loop.driver.trip.name in ("packet_loss", "stale_state")
 
