@@ -146,7 +146,7 @@ def test_without_targets_a_policy_is_replayed_by_itself(evaluate) -> None:
 
 @pytest.mark.parametrize("kind", policy_type_names())
 def test_a_policy_of_every_type_is_replayed_as_it_steps(evaluate, robot, kind) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="networks need the training extra")
     torch.manual_seed(5)
     config = policy_type(kind).config()
     weights = policy_type(kind).part(policy_type(kind).network)(config).state_dict()
