@@ -157,8 +157,7 @@ class UnitreeHardware(HardwareInterface):
     def write(self, command: JointCommand) -> str | None:
         """Hand a command to the driver."""
         if command.targets is None:
-            self._driver.damp()
-            return None
+            return self._driver.damp()
         return self._driver.set_targets(command.targets, time.monotonic())
 
     def read(self) -> LowState | None:

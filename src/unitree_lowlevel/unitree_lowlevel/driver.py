@@ -72,8 +72,9 @@ class MotorDriver:
     One thread calls `cycle` once per `period` [s]; everything else may be called from any thread. Times are those of
     time.monotonic. `stop_chords`: buttons of the remote that, pressed together, stop the robot.
 
-    mode; trip: the finding that has latched damping; warnings: sentences; target_refusal: why targets would not be
-    followed now, or nothing. The last two are renewed at once where a finding comes or goes, else every second.
+    mode; trip: the finding that has latched damping; owner: the source that is followed, or nothing; refused: how many
+    commands have been refused; warnings: sentences; target_refusal: why targets would not be followed now, or nothing.
+    The last two are renewed at once where a finding comes or goes, else every second.
     """
 
     def __init__(
@@ -88,6 +89,8 @@ class MotorDriver:
         self.trip: Finding | None = None
         self.warnings: tuple[str, ...] = ()
         self.target_refusal = ""
+        self.owner = ""
+        self.refused = 0
         self._robot, self._safety = robot, robot.safety
         self._monitor = SafetyMonitor(robot, period, stop_chords)
         self._limiter = CommandLimiter(robot, period, interpolation_time)
@@ -149,30 +152,36 @@ class MotorDriver:
                 self._gains_problem = problem
             return problem
 
-    def damp(self) -> None:
-        """Stop following; new targets may be followed at once."""
+    def damp(self, source: str = "") -> str | None:
+        """Stop following, as `source` commands; new targets may be followed at once. Returns why it is refused."""
         with self._lock:
             self._target_time = self._now
             self._stop_following("damped, as commanded")
             self._armed = True
-
-    def set_targets(self, position: Array, now: float) -> str | None:
-        """Follow position targets (12,) [rad] that arrived at time `now` [s]; returns a sentence that says why not."""
-        with self._lock:
-            position = np.asarray(position, dtype=np.float64)
-            if position.shape != self._target.shape or not np.isfinite(position).all():
-                return f"targets must be {len(JOINT_NAMES)} finite positions; these are ignored"
-            checks = self._monitor.checks
-            position = np.minimum(np.maximum(position, checks.lower), checks.upper)
-            elapsed, self._target_time, self._cycles = now - self._target_time, now, 0
-            if self.mode is not DriverMode.FOLLOWING:
-                return self._begin_following(position, now)
-            if jump := checks.target_jump(self._target, position, max(elapsed, 0.0)):
-                self._trip(jump)
-                return jump.reason
-            self._target = position
-            self._limiter.aim(position, now)
             return None
+
+    def set_targets(self, position: Array, received: float, source: str = "") -> str | None:
+        """Follow position targets (12,) [rad] of `source` that arrived at time `received` [s]; returns why not."""
+        with self._lock:
+            refusal = self._set_targets(position, received, source)
+            self.refused += refusal is not None
+            return refusal
+
+    def _set_targets(self, position: Array, now: float, source: str) -> str | None:
+        position = np.asarray(position, dtype=np.float64)
+        if position.shape != self._target.shape or not np.isfinite(position).all():
+            return f"targets must be {len(JOINT_NAMES)} finite positions; these are ignored"
+        checks = self._monitor.checks
+        position = np.minimum(np.maximum(position, checks.lower), checks.upper)
+        elapsed, self._target_time, self._cycles = now - self._target_time, now, 0
+        if self.mode is not DriverMode.FOLLOWING:
+            return self._begin_following(position, now, source)
+        if jump := checks.target_jump(self._target, position, max(elapsed, 0.0)):
+            self._trip(jump)
+            return jump.reason
+        self._target = position
+        self._limiter.aim(position, now)
+        return None
 
     def emergency_stop(self, reason: str) -> None:
         """Damp from the next cycle on, until reset."""
@@ -232,7 +241,7 @@ class MotorDriver:
     def _require_pause(self, now: float) -> None:
         self._armed, self._target_time, self._cycles = False, now, 0
 
-    def _begin_following(self, target: Array, now: float) -> str | None:
+    def _begin_following(self, target: Array, now: float, source: str) -> str | None:
         """Begin, or refuse: then a damp or a pause must come first, so that nothing begins by itself later."""
         state = self._monitor.states.state
         refusal = self._refuse_targets()
@@ -244,7 +253,7 @@ class MotorDriver:
             self._armed = False
             self._refusal, self._refusal_time = f"targets are not followed: {refusal}", now
             return self._refusal
-        self.mode = DriverMode.FOLLOWING
+        self.mode, self.owner = DriverMode.FOLLOWING, source
         self._target = target
         self._limiter.start(state.position, now)
         self._limiter.aim(target, now)
@@ -254,13 +263,13 @@ class MotorDriver:
 
     def _stop_following(self, reason: str) -> None:
         if self.mode is DriverMode.FOLLOWING:
-            self.mode = DriverMode.DAMPING
+            self.mode, self.owner = DriverMode.DAMPING, ""
             self._events.add(INFO, reason)
 
     def _trip(self, finding: Finding) -> None:
         """Damp until reset; the first trip stays, later ones are warnings."""
         if self.trip is None:
-            self.trip, self.mode = finding, DriverMode.TRIPPED
+            self.trip, self.mode, self.owner = finding, DriverMode.TRIPPED, ""
             self._events.add(ERROR, f"tripped: {finding}; the joints are damped until reset")
         elif finding.name != self.trip.name:
             self._later_trips[finding.name] = finding
