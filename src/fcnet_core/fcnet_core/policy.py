@@ -253,11 +253,12 @@ class PolicyRunner:
         self._policy = policy
         self._shaper = CommandShaper(model.command_ranges, model.gait, 1.0 / model.card.control_rate)
         self._every = round(multiple)
-        self._countdown = 0
+        self._countdown = 0  # control cycles for which the last targets still hold
+        self._has_command = False  # whether `command` is that of the step to come
         self._on_step = on_step
         self.steps = 0  # of the policy since it began
         self.command: Array = self._shaper.command()[0]  # (16,) that the policy sees next, or saw last
-        self._target: Array = np.zeros(model.card.config.action)
+        self._target: Array = np.full(model.card.config.action, np.nan)
 
     @property
     def at_rest(self) -> bool:
@@ -269,13 +270,13 @@ class PolicyRunner:
         self._policy.reset()
         self._shaper.reset()
         self.command = self._shaper.command()[0]
-        self._countdown = 0
+        self._countdown, self._has_command = 0, False
         self.steps = 0
 
     def take_command(self, wanted: Array) -> None:
         """Move on towards setpoints (9,), once before every control cycle."""
-        if self._countdown == 0:
-            self.command = self._shaper.step(wanted)[0]
+        if self._countdown == 0 and not self._has_command:
+            self.command, self._has_command = self._shaper.step(wanted)[0], True
 
     def repeat_command(self, command: Array) -> None:
         """In place of `take_command`: ask the policy in the next control cycle, with a recorded command (16,)."""
@@ -284,11 +285,12 @@ class PolicyRunner:
     def targets(self, state: MeasuredState, last_sent: Array) -> Array:
         """Position targets (12,) [rad] for this control cycle; last_sent: the targets sent before (12,) [rad].
 
-        Raises fcnet_core.observation.NonFiniteObservation with the policy's memory untouched.
+        Raises fcnet_core.observation.NonFiniteObservation with the policy's memory untouched. A step that fails is
+        tried again in the next control cycle, with the same command: there are no targets until one succeeds.
         """
         if self._countdown == 0:
-            self._countdown = self._every
             self._target = self._step(state, last_sent)
+            self._countdown, self._has_command = self._every, False
         self._countdown -= 1
         return self._target
 

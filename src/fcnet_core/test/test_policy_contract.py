@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,9 +12,9 @@ import torch
 from msgspec import structs
 
 from fcnet_core.model_file import PolicyModel, card_for_robot, load_model, save_model
-from fcnet_core.observation import NonFiniteObservation
+from fcnet_core.observation import MeasuredState, NonFiniteObservation
 from fcnet_core.policies import policy_type, policy_type_names
-from fcnet_core.policy import SequencePolicy, load_policy
+from fcnet_core.policy import PolicyRunner, SequencePolicy, load_policy
 from fcnet_core.robot import load_robot
 
 BATCH = 4
@@ -175,6 +176,40 @@ def test_a_bad_observation_is_refused_and_leaves_no_trace(name, runtime, window_
         with pytest.raises(NonFiniteObservation, match="4"):
             policy.step(poisoned)
         np.testing.assert_array_equal(policy.step(row), untouched.step(row))
+
+
+def standing(velocity: float = 0.0) -> MeasuredState:
+    """The state of a robot in its stand pose, all of whose joints have this velocity [rad/s]."""
+    return SimpleNamespace(
+        orientation=np.array([0.0, 0.0, 0.0, 1.0]),
+        angular_velocity=np.zeros(3),
+        joint_position=load_robot("aliengo").stand_pose,
+        joint_velocity=np.full(12, velocity),
+    )
+
+
+@every_runtime
+@pytest.mark.parametrize("control_rate", [50.0, 500.0])
+@pytest.mark.parametrize("steps_before", [0, 3])
+def test_no_targets_are_given_from_a_bad_observation_until_a_step_succeeds(
+    name, runtime, control_rate, steps_before
+) -> None:
+    model, last = MODELS[name], load_robot("aliengo").stand_pose
+    runners = [PolicyRunner(load_policy(model, runtime), model, control_rate) for _ in range(2)]
+    walking = np.array([0.5, *np.zeros(8)])
+    for _ in range(round(control_rate / model.card.control_rate) * steps_before):
+        for runner in runners:
+            runner.take_command(walking)
+            runner.targets(standing(), last)
+    runner, untouched = runners
+    for _ in range(25):
+        runner.take_command(walking)
+        with pytest.raises(NonFiniteObservation):
+            runner.targets(standing(np.nan), last)
+    for _ in range(25):  # the gait clock has not gone on, the memory has not changed
+        for one in runners:
+            one.take_command(walking)
+        np.testing.assert_array_equal(runner.targets(standing(), last), untouched.targets(standing(), last))
 
 
 @every_policy
