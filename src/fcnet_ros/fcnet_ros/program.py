@@ -19,16 +19,18 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import rclpy
 from rclpy.exceptions import ParameterException
-from rclpy.executors import SingleThreadedExecutor
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
@@ -37,6 +39,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 REFUSED = 2  # exit code
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 SPIN_TIMEOUT = 0.1  # [s] after which a stop is noticed
+ERROR_PERIOD = 2.0  # [s] between two reports of errors at the same place
 FOLDER = Path(__file__).parent
 DISCOVERY_RANGE, LOCALHOST_ONLY = "ROS_AUTOMATIC_DISCOVERY_RANGE", "ROS_LOCALHOST_ONLY"
 PROFILES = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE")
@@ -86,10 +89,51 @@ def refused(name: str, error: Exception) -> int:
     return REFUSED
 
 
+class GuardedExecutor(SingleThreadedExecutor):
+    """Executes the callbacks of one node. An error in one, or in taking a message, is logged and the node goes on.
+
+    Nothing that arrives by DDS may end a node. A service of the node that fails responds with the default values of its
+    response, which mean "not done".
+    """
+
+    def __init__(self, node: Node) -> None:
+        super().__init__(context=node.context)
+        self._logger = node.get_logger()
+        self._reported: dict[str, float] = {}  # when [s], by the place of an error
+        for service in node.services:
+            service.callback = partial(self._respond, service.callback)
+        self.add_node(node)
+
+    def spin_once(self, timeout_sec: float | None = None) -> None:
+        """Execute one callback that is ready within this time [s]."""
+        try:
+            super().spin_once(timeout_sec)
+        except ExternalShutdownException:
+            raise
+        except Exception as error:  # noqa: BLE001 whatever it is, the node goes on
+            self._report(error)
+
+    def _respond(self, callback: Callable[[Any, Any], Any], request: Any, response: Any) -> Any:
+        try:
+            return callback(request, response)
+        except Exception as error:  # noqa: BLE001 whatever it is, the node goes on
+            self._report(error)
+            return type(response)()
+
+    def _report(self, error: Exception) -> None:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        kind, now = f"{Path(place.filename).name}:{place.lineno}", time.monotonic()
+        if now - self._reported.get(kind, float("-inf")) < ERROR_PERIOD:
+            return
+        self._reported[kind] = now
+        words = " ".join(str(error).split())
+        self._logger.error(f"a callback failed ({type(error).__name__} in {kind}: {words:.200}); the node goes on")
+        self._logger.debug("".join(traceback.format_exception(error)))
+
+
 def spin(node: Node, stop: threading.Event, ended: Callable[[], bool] = lambda: False) -> None:
     """Execute the node's callbacks in this thread until `stop` is set or `ended()` is true."""
-    executor = SingleThreadedExecutor()
-    executor.add_node(node)
+    executor = GuardedExecutor(node)
     try:
         while not stop.is_set() and not ended():
             executor.spin_once(timeout_sec=SPIN_TIMEOUT)

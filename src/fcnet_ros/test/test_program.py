@@ -6,10 +6,20 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
+import rclpy
+from std_srvs.srv import Trigger
 
-from fcnet_ros.program import DISCOVERY_RANGE, LOCALHOST_ONLY, PROFILES, TRANSPORTS, participant_profile
+from fcnet_ros.program import (
+    DISCOVERY_RANGE,
+    LOCALHOST_ONLY,
+    PROFILES,
+    TRANSPORTS,
+    GuardedExecutor,
+    participant_profile,
+)
 
 PATIENCE = 60.0  # [s], for a loaded machine
 STARTS = 12
@@ -18,7 +28,7 @@ PROGRAM = """
 import os, subprocess, sys
 from rclpy.node import Node
 from std_msgs.msg import String
-from fcnet_ros.program import run_program
+from fcnet_ros.program import run_program, spin
 def make():
     {make}
     node = Node("older")
@@ -49,6 +59,18 @@ for _ in range({STARTS}):
     node.destroy_node()
     rclpy.shutdown(context=context)
 """
+FAILING = """
+    class Failing(Node):
+        fine = calls = 0
+        def tick(self):
+            self.calls += 1
+            if self.calls % 2:
+                raise ZeroDivisionError("a callback that is broken")
+            self.fine += 1
+    node = Failing("older")
+    node.create_timer(0.01, node.tick)
+    return node
+"""
 CHILD = """
 import os
 print(sorted(name for name in os.environ if "FAST" in name), os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"])
@@ -76,6 +98,16 @@ def start(environment):
     for program in started:
         program.kill()
         program.communicate()
+
+
+@pytest.fixture
+def node():
+    context = rclpy.Context()
+    rclpy.init(context=context, domain_id=101 + (os.getpid() + 30) % 100)
+    node = rclpy.create_node("guarded", context=context)
+    yield node
+    node.destroy_node()
+    rclpy.shutdown(context=context)
 
 
 def until_ready(program):
@@ -158,3 +190,28 @@ def test_the_profile_fits_the_range_of_discovery(monkeypatch, udp_only, limits, 
         assert (os.environ[DISCOVERY_RANGE] == "LOCALHOST") is limited_by_ros
         assert LOCALHOST_ONLY not in os.environ
     assert dict(os.environ) == before
+
+
+def test_a_callback_that_fails_is_reported_and_the_node_goes_on(start):
+    program = start(make=FAILING, run="spin(node, stop, lambda: node.fine == 3)")
+    assert until_ready(program) == []
+    program.send_signal(signal.SIGINT)
+    assert program.wait(PATIENCE) == 5
+    reports = program.stderr.read().splitlines()
+    assert len(reports) == 1, reports  # for each place once in a while
+    assert "ZeroDivisionError" in reports[0]
+
+
+def test_a_service_that_fails_responds_with_not_done(node):
+    def fail(_request, _response):
+        raise ZeroDivisionError("a service that is broken")
+
+    node.create_service(Trigger, "broken", fail)
+    executor, client = GuardedExecutor(node), node.create_client(Trigger, "broken")
+    assert client.wait_for_service(PATIENCE)
+    response = client.call_async(Trigger.Request())
+    deadline = time.monotonic() + PATIENCE
+    while not response.done() and time.monotonic() < deadline:
+        executor.spin_once(timeout_sec=0.1)
+    executor.shutdown()
+    assert response.result().success is False

@@ -9,13 +9,12 @@ from dataclasses import asdict, dataclass
 
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from std_msgs.msg import String
 
 from fcnet_core.remote import Source
 from fcnet_ros.parameters import declare_fixed_parameters, parameter
-from fcnet_ros.program import run_program
+from fcnet_ros.program import GuardedExecutor, run_program
 from fcnet_ros.topics import CMD_POSE, CMD_VEL, DIAGNOSTICS, MODE, ODOM
 from fcnet_teleop.commands import CommandPublisher, ModeClient
 from fcnet_teleop.course import (
@@ -63,8 +62,7 @@ class DemoCourse(Node):
         self._section, self._in_section = STANDSTILL, 0.0
         self._mode = ""
         self._health: dict[str, str] = {}
-        self._executor = SingleThreadedExecutor()
-        self._executor.add_node(self)
+        self._executor = GuardedExecutor(self)
         self._commands = CommandPublisher(self, Source("demo", CMD_VEL.name, CMD_POSE.name), stamped=False)
         self._modes = ModeClient(self, chosen.controller, bridge="", report=lambda _response: None)
         MODE.of(chosen.controller).subscribe(self, self._set_mode)

@@ -8,13 +8,12 @@ import threading
 import time
 from collections.abc import Callable
 
-import rclpy
 from rclpy.node import Node
 from std_msgs.msg import String
 
 from fcnet_core.robot import CommandRange, load_robot
 from fcnet_ros.parameters import declare_fixed_parameters
-from fcnet_ros.program import SIGNALS, refused, run_program
+from fcnet_ros.program import SIGNALS, GuardedExecutor, refused, run_program
 from fcnet_ros.topics import MODE
 from fcnet_teleop.commands import CommandPublisher, ModeClient, TeleopParameters
 from fcnet_teleop.remote import POSE, REQUESTS, VELOCITY, Command, Keyboard, Request, load_remote_control
@@ -123,12 +122,13 @@ class TeleopKeyboard(Node):
         """Read keys and publish at 10 Hz until `stop` is set; a robot being driven gets a velocity of zero then."""
         self._display.print(self._help)
         due = time.monotonic()
+        executor = GuardedExecutor(self)
         try:
             while not stop.is_set():
                 for key in keys(max(due - time.monotonic(), 0.0)):
                     if request := self._command.press(key, time.monotonic()):
                         self._modes.request(request)
-                rclpy.spin_once(self, timeout_sec=0.0)
+                executor.spin_once(timeout_sec=0.0)
                 if time.monotonic() >= due:
                     due += PUBLISH_PERIOD
                     self._publisher.publish(self._command.command(time.monotonic()))

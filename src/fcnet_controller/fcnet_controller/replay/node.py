@@ -13,7 +13,6 @@ from pathlib import Path
 
 from rclpy.clock import Clock, ClockType
 from rclpy.duration import Duration
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.node import Node
 from rclpy.parameter import Parameter
@@ -29,7 +28,7 @@ from fcnet_core.files import write_whole
 from fcnet_replay import ReplayError
 from fcnet_ros.messages import TargetPublisher
 from fcnet_ros.parameters import declare_parameters, read_parameters
-from fcnet_ros.program import FAILURE, REFUSED, SUCCESS, refused, run_program
+from fcnet_ros.program import FAILURE, REFUSED, SUCCESS, refused, run_program, spin
 from fcnet_ros.topics import IMU, JOINT_STATES, JOINT_TRAJECTORY, LATCHED, POLICY_STEP
 
 NAME = "replay"
@@ -169,13 +168,7 @@ class ReplayNode(ControllerNode):
         """Play the bag to its end, or until `stop`, and log the result; the exit code is 1 when that is not as it
         should be.
         """
-        executor = SingleThreadedExecutor()
-        executor.add_node(self)
-        try:
-            while not stop.is_set() and not (isinstance(self._loop, ReplayLoop) and self._loop.finished):
-                executor.spin_once(timeout_sec=0.1)
-        finally:
-            executor.shutdown()
+        spin(self, stop, lambda: isinstance(self._loop, ReplayLoop) and self._loop.finished)
         result = self._steps.result
         log = self.get_logger().info if result.passed else self.get_logger().error
         log(result.sentence())

@@ -1,0 +1,48 @@
+"""What arrives by DDS and makes no sense: it is refused with a sentence, and the bridge goes on."""
+
+import pytest
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
+from rcl_interfaces.msg import Parameter, ParameterValue
+from rcl_interfaces.srv import DescribeParameters, GetParameters, SetParameters, SetParametersAtomically
+
+NAME = "aliengo_bridge"
+
+
+@pytest.fixture
+def unharmed(bridge, client):
+    """The bridge, which is in its place and damps its robot also after the test."""
+    yield bridge
+    client.until_driver_mode("damping")
+    assert bridge.alive
+    assert "Traceback" not in bridge.output
+
+
+@pytest.mark.parametrize(
+    "transition",
+    [
+        Transition(id=250),
+        Transition(id=Transition.TRANSITION_CONFIGURE),  # it is active
+        Transition(id=Transition.TRANSITION_CALLBACK_ERROR),
+        Transition(label="garbage \U0001f916" * 1000),
+        Transition(label="transition_error"),
+    ],
+)
+def test_a_transition_that_is_none_fails(unharmed, client, transition):
+    assert not client.call(f"{NAME}/change_state", ChangeState, transition=transition).success
+
+
+def test_values_of_odd_types_change_no_parameter_of_a_running_bridge(unharmed, client):
+    values = [ParameterValue(type=kind, string_array_value=["x"] * 10) for kind in (0, 1, 3, 9, 77, 255)]
+    names = ("network.port", "no_such_parameter", "", "a" * 10_000)
+    odd = [Parameter(name=name, value=value) for name in names for value in values]
+    client.call(f"{NAME}/set_parameters_atomically", SetParametersAtomically, parameters=odd)
+    client.call(f"{NAME}/set_parameters", SetParameters, parameters=odd)
+    (port,) = client.call(f"{NAME}/get_parameters", GetParameters, names=["network.port"]).values
+    assert port.integer_value > 0
+
+
+def test_requests_for_parameters_that_do_not_exist_have_a_response(unharmed, client):
+    names = ["", "..", "a" * 10_000]
+    for service, request in (("get_parameters", GetParameters), ("describe_parameters", DescribeParameters)):
+        assert client.call(f"{NAME}/{service}", request, names=names) is not None
