@@ -44,9 +44,13 @@ class RefusedCommandError(FcnetError):
 
 @dataclass(frozen=True)
 class JointCommand:
-    """Position targets (12,) [rad] in JOINT_NAMES order, or None where the joints shall only be damped."""
+    """Position targets (12,) [rad] in JOINT_NAMES order, or None where the joints shall only be damped; when they
+    arrived [s, time.monotonic], and whose they are.
+    """
 
     targets: Array | None
+    received: float = 0.0
+    source: str = ""
 
 
 DAMP = JointCommand(targets=None)

@@ -13,7 +13,7 @@ import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -37,6 +37,7 @@ from fcnet_ros.topics import (
     JOINT_TRAJECTORY,
     ODOM,
     ROBOT_FAULT,
+    TARGET_OWNER,
     TARGET_REFUSAL,
     LatchedText,
     PolledSubscription,
@@ -81,19 +82,20 @@ class HardwareInterface(ABC):
 
     parameters: the dataclass of its parameters. part: its name in the diagnostics.
     period: seconds between two reads. catch_up: seconds by which the loop may be late before it leaves periods out.
-    cycles_per_state: reads for each published state. phase_shift: seconds by which the next reads should be later.
+    cycles_per_state: reads for each published state.
+    statistics: of the loop that drives the robot, where that is another than the node's.
     can_wait: time stands still between two reads, so that nothing need happen before a recorder is ready.
     """
 
     parameters: type[HardwareParameters]
     part = "motors"
+    statistics: LoopStatistics | None = None
     can_wait = False
     has_trunk_pose = False
     has_emergency_stop = False
     takes_gains = False
     catch_up = 0.0
     cycles_per_state = 1
-    phase_shift = 0.0
     period: float
     error = ""  # why the hardware cannot be used any longer
     closed_by_user = False
@@ -106,6 +108,11 @@ class HardwareInterface(ABC):
     @property
     def target_refusal(self) -> str:
         """Why targets would be refused now; empty while they would not."""
+        return ""
+
+    @property
+    def target_owner(self) -> str:
+        """Whose targets are followed; empty where nobody's are, and where all are."""
         return ""
 
     @abstractmethod
@@ -139,9 +146,16 @@ class HardwareInterface(ABC):
     def status(self) -> Status:
         """Return how it is; called once a second."""
 
-    def prepare_thread(self) -> Iterable[str]:
-        """Prepare the loop's thread before its first `read`; return a warning for each setting that is refused."""
-        return ()
+    def wait_until(self, deadline: float) -> float:
+        """Return at the next cycle's deadline [s, time.monotonic]; its value, or the newest one where periods are left
+        out.
+        """
+        late = time.monotonic() - deadline
+        if late < 0:
+            time.sleep(-late)
+        if late <= self.catch_up:
+            return deadline
+        return deadline + int(late / self.period) * self.period
 
     @abstractmethod
     def damp_at_end(self) -> None:
@@ -182,7 +196,7 @@ class HardwareLoop:
     take: returns the newest command, None without one, and raises RefusedCommandError. publish: of each state to be
     published. on_change: called when the hardware's condition has changed. waits: whether to leave the hardware alone.
     states: how many were read. refused: how many commands were not followed; refusal: why the latest of them was not.
-    error: the traceback of what has ended the loop; warnings: settings of the thread that the system has refused.
+    error: the traceback of what has ended the loop.
     """
 
     def __init__(
@@ -197,7 +211,6 @@ class HardwareLoop:
         self.states = 0
         self.error = ""
         self.refused, self.refusal = 0, ""
-        self.warnings: list[str] = []
         self._hardware = hardware
         self._take, self._publish = take, publish
         self._on_change, self._waits = on_change, waits
@@ -218,7 +231,6 @@ class HardwareLoop:
 
     def _run(self) -> None:
         try:
-            self.warnings.extend(self._hardware.prepare_thread())
             self._run_cycles()
         except Exception:  # noqa: BLE001 logged by the node
             self.error = traceback.format_exc()
@@ -232,25 +244,15 @@ class HardwareLoop:
         hardware, condition = self._hardware, None
         deadline = time.monotonic()
         while not self._stopping.is_set():
-            deadline = self._wait_until(deadline + hardware.period)
+            due = deadline + hardware.period
+            deadline = hardware.wait_until(due)
+            self.statistics.misses += max(0, round((deadline - due) / hardware.period))
             if self._waits():
                 continue
             self._cycle()
-            deadline += hardware.phase_shift
             if (current := hardware.condition()) != condition:
                 condition = current
                 self._on_change()
-
-    def _wait_until(self, deadline: float) -> float:
-        """Sleep until the deadline; return it, or the newest one where periods are left out."""
-        late = time.monotonic() - deadline
-        if late < 0:
-            time.sleep(-late)
-        if late <= self._hardware.catch_up:
-            return deadline
-        missed = int(late / self._hardware.period)
-        self.statistics.misses += missed
-        return deadline + missed * self._hardware.period
 
     def _cycle(self) -> None:
         began, statistics = time.monotonic(), self.statistics
@@ -292,6 +294,7 @@ class HardwareNode(LifecycleNode):
         self._refused = 0
         self._health = HealthPublisher(self, hardware.part)
         self._fault, self._target_refusal = LatchedText(self, ROBOT_FAULT), LatchedText(self, TARGET_REFUSAL)
+        self._target_owner = LatchedText(self, TARGET_OWNER)
         self._changed = self.create_guard_condition(self._report)
         requests = {name: partial(self._grant, request) for name, request in hardware.requests().items()}
         create_request_services(self, requests, self._stop if hardware.has_emergency_stop else None)
@@ -343,7 +346,7 @@ class HardwareNode(LifecycleNode):
 
         def take_command() -> JointCommand | None:
             taken = targets.take()
-            return None if taken is None else read_trajectory(taken[0])
+            return None if taken is None else replace(read_trajectory(taken[0]), received=taken[1])
 
         self._states = StatePublisher(self)
         self._odom = OdomPublisher(self) if hardware.has_trunk_pose else None
@@ -399,8 +402,6 @@ class HardwareNode(LifecycleNode):
         """Log and publish what has happened; called when the loop or the hardware has seen something new."""
         if self._loop is None:
             return
-        while self._loop.warnings:
-            self._log(Event(WARN, self._loop.warnings.pop()))
         for event in self._hardware.take_events():
             self._log(event)
         error = self._loop.error and f"the loop to the robot has ended by an error; it is damped\n{self._loop.error}"
@@ -409,6 +410,7 @@ class HardwareNode(LifecycleNode):
             self.get_logger().fatal(error)
         self._fault.publish(self._hardware.fault)
         self._target_refusal.publish(self._hardware.target_refusal)
+        self._target_owner.publish(self._hardware.target_owner)
 
     def _log(self, event: Event) -> None:
         """Log an event; rclpy refuses another level at the same line."""
@@ -422,7 +424,7 @@ class HardwareNode(LifecycleNode):
     def _report_health(self) -> None:
         if self._loop is None:
             return
-        loop, statistics = self._loop, self._loop.statistics
+        loop, statistics = self._loop, self._hardware.statistics or self._loop.statistics
         status = self._hardware.status()
         self._report()
         if loop.refused != self._refused:

@@ -65,6 +65,7 @@ JOINT_TRAJECTORY = Topic("joint_trajectory", JointTrajectory, RELIABLE_NEWEST, N
 JOINT_GAINS = Topic("joint_gains", String, LATCHED, LATCHED)
 ROBOT_FAULT = Topic("robot_fault", String, LATCHED, LATCHED)  # why the robot has tripped; empty while it has not
 TARGET_REFUSAL = Topic("target_refusal", String, LATCHED, LATCHED)  # why targets would be refused now; empty if not
+TARGET_OWNER = Topic("target_owner", String, LATCHED, LATCHED)  # whose targets are followed; empty if nobody's
 ROBOT_OWNERSHIP = Topic("robot_ownership", String, RELIABLE, RELIABLE, recorded=False)
 # Best effort accepts every kind of publisher; the depth keeps a button that is released at once.
 JOY = Topic("joy", Joy, RELIABLE_NEWEST, QoSProfile(depth=20, reliability=ReliabilityPolicy.BEST_EFFORT))

@@ -1,5 +1,6 @@
 """A fake board on a free port, real bridge processes that talk to it, and a client of their topics and services."""
 
+import os
 import sys
 import time
 
@@ -79,14 +80,17 @@ def board(robot):
         yield board
 
 
-def bridge_process(domain, board, params_file=None, broken="", prepare=None, **parameters):
-    """Start the Aliengo's bridge; broken: Python that runs before it, prepare: called in the new process."""
+def bridge_process(domain, board, params_file=None, broken="", modules=None, prepare=None, **parameters):
+    """Start the Aliengo's bridge; broken: Python that runs before it; modules: folder of modules that it and its I/O
+    process import first; prepare: called in the new process.
+    """
     host, port = board.address
     parameters = {"network.target": host, "network.port": port, "network.local_port": 0} | parameters
     arguments = ["--params-file", str(params_file)] if params_file else []
     arguments += [text for name, value in parameters.items() for text in ("-p", f"{name}:={value}")]
     program = f"{broken}\nimport sys; from unitree_bridge.hardware import main; sys.exit(main('aliengo'))"
-    return Process([sys.executable, "-c", program, "--ros-args", *arguments], domain, prepare=prepare)
+    path = {} if modules is None else {"PYTHONPATH": f"{modules}:{os.environ.get('PYTHONPATH', '')}"}
+    return Process([sys.executable, "-c", program, "--ros-args", *arguments], domain, path, prepare=prepare)
 
 
 @pytest.fixture

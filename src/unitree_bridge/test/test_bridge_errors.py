@@ -22,7 +22,6 @@ def broken(self, *arguments, **named):
     raise ZeroDivisionError("a part that is broken")
 {part}.{method} = broken
 """
-DRIVER = "unitree_lowlevel.driver"
 HARDWARE, STATES = "unitree_bridge.hardware", "fcnet_ros.messages"
 PR_CAPBSET_DROP, CAP_IPC_LOCK, CAP_SYS_NICE = 24, 14, 23
 
@@ -35,8 +34,15 @@ def without_privileges():
         ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
 
 
-def test_an_error_in_the_loop_damps_the_robot_and_ends_the_process(start, client, board, robot, is_damping):
-    program = start(auto_start=True, broken=BROKEN_CYCLE)
+@pytest.fixture
+def broken_io(tmp_path):
+    """A folder that breaks the I/O process: Python runs a module of this name at every start."""
+    (tmp_path / "sitecustomize.py").write_text(BROKEN_CYCLE)
+    return tmp_path
+
+
+def test_an_error_in_the_loop_damps_the_robot_and_ends_the_process(start, client, board, robot, is_damping, broken_io):
+    program = start(auto_start=True, modules=broken_io)
     client.until_driver_mode("damping")
     client.begin(board, robot.lie_pose)
     client.send_targets(robot.lie_pose, 0.3)
@@ -65,7 +71,7 @@ def test_an_error_while_leaving_comes_after_the_damping_and_is_logged(start, cli
     ("transition", "module", "part", "method"),
     [
         ("configure", STATES, "StatePublisher", "__init__"),
-        ("activate", DRIVER, "MotorDriver", "activate"),
+        ("activate", HARDWARE, "UnitreeHardware", "activate"),
         ("cleanup", HARDWARE, "RemotePublisher", "destroy"),
     ],
 )

@@ -1,4 +1,4 @@
-"""A Unitree quadruped as hardware: its motor board behind the vendor's low-level protocol, driven at 500 Hz."""
+"""A Unitree quadruped as hardware: its motor board behind an I/O process, which drives it at 500 Hz."""
 
 from __future__ import annotations
 
@@ -10,30 +10,31 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+import numpy as np
 import numpy.typing as npt
 from rclpy.node import Node
 from sensor_msgs.msg import Joy
 
+from fcnet_core import FcnetError
 from fcnet_core.limiter import JointCommand
 from fcnet_core.remote import load_remote_map
 from fcnet_core.robot import JOINT_NAMES, Robot, load_robot
 from fcnet_ros.hardware import Event, HardwareInterface, HardwareParameters, Status, run_hardware
-from fcnet_ros.health import ERROR, OK, WARN
+from fcnet_ros.health import ERROR, OK, WARN, LoopStatistics
 from fcnet_ros.parameters import ParameterError, parameter
 from fcnet_ros.topics import JOY
-from unitree_bridge.loop_thread import StatePhase, request_privileges
 from unitree_bridge.ownership import PERIOD as OWNERSHIP_PERIOD
-from unitree_bridge.ownership import RobotOwnership, lock_robot
-from unitree_lowlevel.codec import BUTTONS, GENERATIONS, LowState, decode_remote
-from unitree_lowlevel.driver import DriverMode, MotorDriver
-from unitree_lowlevel.limiter import damping_command
-from unitree_lowlevel.network import resolve
-from unitree_lowlevel.transport import TRANSPORTS, make_transport
+from unitree_bridge.ownership import RobotOwnership
+from unitree_lowlevel.codec import BUTTONS, GENERATIONS, decode_remote
+from unitree_lowlevel.driver import DriverMode
+from unitree_lowlevel.io_client import IoClient
+from unitree_lowlevel.io_link import BoardReading, IoSettings, Targets
+from unitree_lowlevel.transport import TRANSPORTS
 
 LEVELS = {logging.INFO: OK, logging.WARNING: WARN, logging.ERROR: ERROR}
 REMOTE_FRAME = "unitree_remote"  # selects the layout of the joystick in config/remote.yaml
 REMOTE_PERIOD = 0.02  # [s]
-END_DAMPING = 0.12  # [s] of damping commands at the end, many times what a lossy network needs
+OLDEST_STATE = 0.05  # [s] an older one has waited for this process, which was stopped, and is of no use
 SILENCE = 3.0  # [s] without a state before a warning
 SILENCE_PERIOD = 5.0  # [s] between two warnings about it
 SWITCH_INTERVAL = 0.0005  # [s] that the executor's thread may keep the loop from the interpreter
@@ -77,7 +78,10 @@ class BridgeParameters(HardwareParameters):
 
 
 class UnitreeHardware(HardwareInterface):
-    """The robot called `robot_name`. Targets become motor commands in a MotorDriver, which checks every state."""
+    """The robot called `robot_name`. Its I/O process makes motor commands of targets and checks every state.
+
+    Where that process dies, the motors are damped from here, and ~/reset starts another one.
+    """
 
     parameters = BridgeParameters
     has_emergency_stop = True
@@ -89,49 +93,71 @@ class UnitreeHardware(HardwareInterface):
 
     @property
     def fault(self) -> str:
-        """The finding that has tripped the robot."""
-        return str(self._driver.trip or "")
+        """The finding that has tripped the robot, or what has become of the I/O process."""
+        if self._io.ended:
+            return f"io_process: {self._io.ended}; the bridge damps the motors; reset starts another one"
+        if self._io.is_silent:
+            return "io_process: the I/O process stands still; the bridge damps the motors"
+        return self._io.report.trip if self._io.report else ""
 
     @property
     def target_refusal(self) -> str:
         """Why targets would not be followed now."""
-        return self._driver.target_refusal
+        return self._io.report.target_refusal if self._io.report else ""
+
+    @property
+    def target_owner(self) -> str:
+        """Whose targets are followed."""
+        return self._io.report.owner if self._io.report else ""
 
     def configure(self, node: Node, parameters: BridgeParameters) -> None:
         """Connect, and make sure that no other program moves the robot."""
-        robot = self._load_robot(parameters)
-        self._settings = parameters
+        self._parameters, self._robot_path = parameters, parameters.robot_file or self._robot_name
+        self._check_robot(load_robot(self._robot_path))
         self.period = 1.0 / parameters.io_rate
         self.cycles_per_state = round(parameters.io_rate / parameters.publish_rate)
         self.error = ""
-        self._damping = damping_command(robot)
+        self._active, self._gains = False, ((), ())
         self._events: list[Event] = []
-        chords, longest_ramp = load_remote_map().joystick.emergency_stop, parameters.interpolation_time
-        self._driver = MotorDriver(robot, self.period, interpolation_time=longest_ramp, stop_chords=chords)
-        generation, (host, port) = GENERATIONS[parameters.generation], parameters.address
-        self._transport = make_transport(parameters.transport, generation, (host, port), parameters.local_port)
-        self._transport.open()
-        self._connected.callback(self._transport.close)
-        # The lock excludes other bridges of this computer at once, where messages may take seconds.
-        self._connected.callback(lock_robot((resolve(host), port)).close)
+        self._reading: BoardReading | None = None
+        self._refused = 0
+        self.statistics = self._statistics = LoopStatistics("io_period", "io_work")
+        self._io = IoClient(self._settings())
+        self._connected.callback(lambda: self._io.close())
+        self._io.wait_for_start()
+        self._io.open()  # with the lock that excludes other bridges of this computer at once; messages take seconds
         self._ownership = RobotOwnership(node)
         self._connected.callback(self._ownership.release)
         self._ownership.acquire()
         self._connected.callback(node.destroy_timer, node.create_timer(OWNERSHIP_PERIOD, self._renew_ownership))
-        self._transport.receive()  # what has arrived meanwhile is old
-        self._phase = StatePhase(self.period)
         self._remote = RemotePublisher(node)
         self._connected.callback(self._remote.destroy, node)
         self._received = self._warned = time.monotonic()
+        self._io.begin()
 
-    def _load_robot(self, parameters: BridgeParameters) -> Robot:
-        robot = load_robot(parameters.robot_file or self._robot_name)
+    def _settings(self) -> IoSettings:
+        parameters, (host, port) = self._parameters, self._parameters.address
+        return IoSettings(
+            robot=str(self._robot_path),
+            transport=parameters.transport,
+            generation=parameters.generation,
+            host=host,
+            port=port,
+            local_port=parameters.local_port,
+            period=self.period,
+            interpolation_time=parameters.interpolation_time,
+            stop_chords=tuple(load_remote_map().joystick.emergency_stop),
+            realtime_priority=parameters.realtime_priority,
+            lock_memory=parameters.lock_memory,
+            cpu=parameters.cpu,
+        )
+
+    def _check_robot(self, robot: Robot) -> None:
         if robot.name != self._robot_name:
             raise ParameterError(
-                f"robot file {parameters.robot_file} is that of the {robot.name}, this is the bridge of the "
+                f"robot file {self._robot_path} is that of the {robot.name}, this is the bridge of the "
                 f"{self._robot_name}; choose the other file, or start {robot.name}_bridge"
             )
-        return robot
 
     def _renew_ownership(self) -> None:
         if sentence := self._ownership.renew():
@@ -139,113 +165,134 @@ class UnitreeHardware(HardwareInterface):
 
     def activate(self) -> None:
         """Let the joints follow targets."""
-        self._driver.activate()
+        self._active = True
+        self._io.request("activate")
 
     def deactivate(self) -> None:
         """Damp the joints."""
-        self._driver.deactivate()
+        self._active = False
+        self._io.request("deactivate")
 
     def close(self) -> None:
         """Close the connection and let others have the robot."""
         self._connected.close()
 
-    def prepare_thread(self) -> Iterable[str]:
-        """Request priority, memory and processor for the loop."""
-        settings = self._settings
-        return request_privileges(settings.realtime_priority, settings.lock_memory, settings.cpu)
+    def wait_until(self, deadline: float) -> float:
+        """Return with the next cycle of the I/O process."""
+        self._io.wait(2.0 * self.period)
+        return time.monotonic()
 
     def write(self, command: JointCommand) -> str | None:
-        """Hand a command to the driver."""
-        if command.targets is None:
-            return self._driver.damp()
-        return self._driver.set_targets(command.targets, time.monotonic())
-
-    def read(self) -> LowState | None:
-        """Receive the newest state, send the driver's command."""
-        transport = self._transport
-        reception = transport.receive()
-        now = time.monotonic()
-        transport.send(self._driver.cycle(now, reception, transport.counters))
-        self.phase_shift = self._phase.shift(transport.counters.received, now)
-        if reception is None:
+        """Hand a command to the driver; why it is not followed is known, and returned, with a later one."""
+        self._io.send(Targets(command.targets, command.received, command.source))
+        report = self._io.report
+        if report is None or report.refused == self._refused:
             return None
-        self._received = reception.received
-        return reception.state
+        self._refused = report.refused
+        return report.refusal
 
-    def on_published(self, reading: LowState) -> None:
+    def read(self) -> BoardReading | None:
+        """Take what has come from the robot; damp it where its I/O process stands still."""
+        newest = None
+        for cycle in self._io.exchange():
+            self._statistics.add("io_period", cycle.period)
+            self._statistics.add("io_work", cycle.work)
+            self._statistics.cycles, self._statistics.misses = cycle.number, cycle.misses
+            newest = cycle.reading or newest
+        if self._io.error:
+            self.error = f"the loop to the robot has ended by an error; it is damped\n{self._io.error}"
+        if newest is None or time.monotonic() - newest.received > OLDEST_STATE:
+            return None
+        self._reading, self._received = newest, newest.received
+        return newest
+
+    def on_published(self, reading: BoardReading) -> None:
         """Publish the wireless remote as a joystick."""
         self._remote.publish(reading.remote)
 
     def damp_at_end(self) -> None:
-        """Send damping for a while."""
-        end = time.monotonic() + END_DAMPING
-        while time.monotonic() < end:
-            self._transport.send(self._damping)
-            time.sleep(self.period)
+        """End the I/O process, which sends damping for a while."""
+        self._io.close()
 
     def condition(self) -> object:
         """Return what the driver has found."""
-        driver = self._driver
-        return driver.mode, driver.trip, driver.warnings, driver.target_refusal, self.error
+        report = self._io.report
+        found = report and (report.mode, report.trip, report.warnings, report.target_refusal, report.owner)
+        return found, self._io.is_silent, self._io.ended, self.error
 
     def take_events(self) -> Iterable[Event]:
         """Return the driver's events."""
         events, self._events = self._events, []
-        return events + [Event(LEVELS[level], sentence) for level, sentence in self._driver.take_events()]
+        return events + [Event(LEVELS[level], sentence) for level, sentence in self._io.take_events()]
 
     def requests(self) -> Mapping[str, Callable[[], str]]:
         """Return ~/reset."""
-        return {"reset": lambda: self._driver.reset(time.monotonic())}
+        return {"reset": self._reset}
+
+    def _reset(self) -> str:
+        if not self._io.ended:
+            return str(self._io.request("reset"))
+        ended, self._io = self._io, IoClient(self._settings())
+        try:
+            self._io.wait_for_start()
+            ended.close()  # and with it the socket to the robot, through which the motors have been damped until now
+            self._io.open()
+            self._io.begin()
+            if any(self._gains):
+                self._io.request("set_gains", *self._gains)
+            if self._active:
+                self._io.request("activate")
+        except FcnetError:
+            self._io.close()
+            raise
+        return "another I/O process was started: the joints are damped; targets are followed after a damp"
 
     def emergency_stop(self, reason: str) -> None:
         """Damp until ~/reset."""
-        self._driver.emergency_stop(reason)
+        self._io.request("emergency_stop", reason)
 
     def set_gains(self, kp: npt.ArrayLike, kd: npt.ArrayLike) -> str | None:
         """Use these gains when joints begin to follow; return why they are refused."""
-        return self._driver.set_gains(kp, kd)
+        self._gains = np.asarray(kp).tolist(), np.asarray(kd).tolist()
+        return self._io.request("set_gains", *self._gains)
 
     def status(self) -> Status:
         """Return trip, warnings, packets and temperatures; a robot that does not answer gets a warning."""
-        now = time.monotonic()
+        now, report = time.monotonic(), self._io.report
+        if report is None:
+            return Status(WARN, "the I/O process starts")
         self._watch_silence(now)
-        driver, counters, loss = self._driver, self._transport.counters, self._driver.packet_loss
         values = {
-            "driver_mode": driver.mode.value,
+            "driver_mode": report.mode,
+            "target_owner": report.owner,
             "trip": self.fault,
-            "warnings": "; ".join(driver.warnings),
-            "robot_state_age_ms": f"{1e3 * (now - self._received):.1f}" if driver.state else "",
-            "packet_loss_percent": "" if loss is None else f"{100 * loss:.2f}",
-            "packets_sent": str(counters.sent),
-            "packets_received": str(counters.received),
-            "packets_rejected": ", ".join(f"{kind} {count}" for kind, count in sorted(counters.rejected.items())),
-            "packets_foreign": str(counters.foreign),
-            "packets_duplicate": str(counters.duplicates),
-            "packets_old": str(counters.old),
-            "send_errors": str(counters.send_errors),
+            "warnings": "; ".join(report.warnings),
+            "robot_state_age_ms": f"{1e3 * (now - self._received):.1f}" if self._reading else "",
+            "packet_loss_percent": "" if report.packet_loss is None else f"{100 * report.packet_loss:.2f}",
+            **report.link,
         }
-        if state := driver.state:
-            hottest = int(state.temperature.argmax())
+        if reading := self._reading:
+            hottest = int(reading.temperature.argmax())
             values |= {
-                "hottest_motor": f"{JOINT_NAMES[hottest]} {state.temperature[hottest]:.0f}",
-                "temperatures_deg_c": ", ".join(f"{value:.0f}" for value in state.temperature.tolist()),
-                "imu_temperature_deg_c": f"{state.imu_temperature:.0f}",
+                "hottest_motor": f"{JOINT_NAMES[hottest]} {reading.temperature[hottest]:.0f}",
+                "temperatures_deg_c": ", ".join(f"{value:.0f}" for value in reading.temperature.tolist()),
+                "imu_temperature_deg_c": f"{reading.imu_temperature:.0f}",
             }
         if self.fault:
             return Status(ERROR, self.fault, values)
-        if driver.warnings:
-            return Status(WARN, "; ".join(driver.warnings), values)
-        if driver.mode is DriverMode.WAITING:
+        if report.warnings:
+            return Status(WARN, "; ".join(report.warnings), values)
+        if report.mode == DriverMode.WAITING.value:
             return Status(WARN, "waiting for the robot", values)
-        return Status(OK, driver.mode.value, values)
+        return Status(OK, report.mode, values)
 
     def _watch_silence(self, now: float) -> None:
         silence = now - self._received
         if silence < SILENCE or now - self._warned < SILENCE_PERIOD:
             return
         self._warned = now
-        host, port = self._settings.address
-        reason = self._transport.counters.last_rejection or (
+        host, port = self._parameters.address
+        reason = (self._io.report and self._io.report.last_rejection) or (
             "check that the robot is on, its cable, the parameters network.target and network.port, and the address of "
             "this computer (as 192.168.123.162/24)"
         )

@@ -1,4 +1,4 @@
-"""One bridge for a robot: ownership on this computer by a lock, between computers by messages on robot_ownership.
+"""One bridge for a robot: between computers by messages on robot_ownership; on one the I/O process has a lock.
 
 The ROS graph is no proof: a bridge that was killed stays in it for 20 s, and its successor must not wait; only messages
 that arrive count. Since discovery may take seconds, the owner of a robot keeps listening.
@@ -6,7 +6,6 @@ that arrive count. Since discovery may take seconds, the owner of a robot keeps 
 
 from __future__ import annotations
 
-import errno
 import os
 import socket
 import time
@@ -27,25 +26,6 @@ _STEP = 0.01  # [s]
 
 class OwnershipError(ValueError):
     """Another program moves this robot; one sentence says which and what to do."""
-
-
-def lock_robot(target: tuple[str, int]) -> socket.socket:
-    """Exclude other bridges of this computer from the robot at this IP address and port, until the result is closed.
-
-    Raises OwnershipError where another process has locked it. The lock is the name of a socket that nobody connects to:
-    the system releases it at once when its process dies, while a file would outlive its owner.
-    """
-    lock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    try:
-        lock.bind("\0fcnet-robot-{}:{}".format(*target))
-    except OSError as error:
-        lock.close()
-        if error.errno != errno.EADDRINUSE:
-            raise
-        raise OwnershipError(
-            "another bridge on this computer moves the robot at {}:{} already; stop it first".format(*target)
-        ) from error
-    return lock
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import stat
+from contextlib import suppress
+from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -31,8 +34,16 @@ _NO_TIMEOUT = -1  # as in the vendor's examples for the Aliengo
 _GOOD = 0
 _BAD_CHECKSUM = {GEN38.name: -3}  # gen33 says -3 to an empty queue as well
 
+
+class _Connection(NamedTuple):
+    """The module's UDP object, and the file descriptor of its socket where that could be found."""
+
+    udp: Any
+    descriptor: int | None
+
+
 # The module's connections, for as long as the process lives: a second one to the same port would end it.
-_connections: dict[tuple[Address, int], Any] = {}
+_connections: dict[tuple[Address, int], _Connection] = {}
 
 
 class SdkModule(NamedTuple):
@@ -82,10 +93,12 @@ class SdkTransport:
         self._target = target
         self._local_port = local_port
         self._connection: Any = None
+        self._descriptor: int | None = None
 
     def open(self) -> None:
         sdk = find_sdk(self._generation)
-        self._connection = _connect(sdk, check_target(self._target, self._local_port), self._local_port)
+        connection = _connect(sdk, check_target(self._target, self._local_port), self._local_port)
+        self._connection, self._descriptor = connection
         self._command, self._state = sdk.module.LowCmd(), sdk.module.LowState()
         self._connection.InitCmdData(self._command)
         self._command.levelFlag = LOW_LEVEL
@@ -121,6 +134,9 @@ class SdkTransport:
             self.counters.reject(error)
             return None
 
+    def fileno(self) -> int | None:
+        return self._descriptor
+
     def close(self) -> None:
         self._connection = None
 
@@ -138,8 +154,8 @@ def _generation(module: ModuleType) -> Generation | None:
     return GEN38 if hasattr(module.LowCmd, "version") else None
 
 
-def _connect(sdk: SdkModule, target: Address, local_port: int) -> Any:
-    """The module's UDP object, made once; it ends the process where the port is in use or there is no route."""
+def _connect(sdk: SdkModule, target: Address, local_port: int) -> _Connection:
+    """The module's connection, made once; it ends the process where the port is in use or there is no route."""
     endpoint = (target, local_port)
     if endpoint in _connections:
         return _connections[endpoint]
@@ -149,14 +165,26 @@ def _connect(sdk: SdkModule, target: Address, local_port: int) -> Any:
         arguments: tuple[Any, ...] = (LOW_LEVEL, local_port, host, port)
     else:
         arguments = (local_port, host, port, GEN33.command.itemsize, GEN33.state.itemsize, _NO_TIMEOUT)
+    before = _open_sockets()
     try:
-        _connections[endpoint] = sdk.module.UDP(*arguments)
+        udp = sdk.module.UDP(*arguments)
     except TypeError as error:
         raise TransportError(
             f"{sdk.module.__name__} is built for other arguments than those of the vendor's releases 3.8: "
             "set the transport to wire"
         ) from error
+    _connections[endpoint] = _Connection(udp, next(iter(_open_sockets() - before), None))
     return _connections[endpoint]
+
+
+def _open_sockets() -> set[int]:
+    """File descriptors of this process's sockets."""
+    found = set()
+    for link in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):  # that with which the folder was listed
+            if stat.S_ISSOCK(link.stat().st_mode):
+                found.add(int(link.name))
+    return found
 
 
 def _low_state(generation: Generation, raw: Any) -> LowState:

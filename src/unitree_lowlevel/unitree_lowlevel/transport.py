@@ -125,6 +125,9 @@ class Transport(Protocol):
         clock stands still is checked by the safety monitor.
         """
 
+    def fileno(self) -> int | None:
+        """The file descriptor of the open socket to the robot; None where it is not known."""
+
     def close(self) -> None:
         """Release what open acquired; may be called twice."""
 
@@ -173,6 +176,9 @@ class WireTransport:
                 continue
             newest = self._accept(datagram, source) or newest
         return newest
+
+    def fileno(self) -> int:
+        return self._open_socket().fileno()
 
     def close(self) -> None:
         if self._socket is not None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from unitree_bridge.loop_thread import StatePhase
+from unitree_lowlevel.loop_timing import StatePhase
 
 PERIOD = 0.002
 

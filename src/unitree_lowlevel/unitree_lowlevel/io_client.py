@@ -1,0 +1,200 @@
+"""The bridge's side of its I/O process: starts it, hands targets to it, takes its cycles, and watches it.
+
+The bridge holds the socket to the robot, too. Where the I/O process stops, is stopped or dies, the bridge itself sends
+damping with it, so that the end of neither process leaves the motors stiff.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from fcnet_core import FcnetError
+from fcnet_core.robot import load_robot
+from unitree_lowlevel.codec import GENERATIONS, encode_command
+from unitree_lowlevel.io_link import (
+    CYCLE,
+    LONGEST,
+    REPORT,
+    Cycle,
+    IoSettings,
+    Report,
+    Request,
+    Response,
+    Targets,
+    decode_cycle,
+)
+from unitree_lowlevel.limiter import damping_command
+from unitree_lowlevel.network import resolve
+
+SILENCE = 0.05  # [s] without a cycle after which the bridge damps the motors itself
+START_TIMEOUT = 20.0  # [s] for a process to import what it needs, on a busy computer
+OPEN_TIMEOUT = 5.0  # [s] with the time in which an I/O process without its bridge leaves
+RESPONSE_TIMEOUT = 1.0  # [s]
+LEAVE_TIMEOUT = 2.0  # [s]
+OLDEST_STATE = 0.05  # [s] an older state has waited for this process, which was stopped, and is of no use
+_MODULE = "unitree_lowlevel.io_process"
+
+
+class IoClient:
+    """One I/O process, made at once: `open`, `begin`, `close`. `wait`, `exchange`, `send` and `damp` are called by one
+    thread; requests by any.
+
+    report: the newest, None before the first. ended: why there is no process any longer, in words. error: the traceback
+    of the error that has ended it.
+    """
+
+    def __init__(self, settings: IoSettings) -> None:
+        self.report: Report | None = None
+        self.ended = self.error = ""
+        self._address = resolve(settings.host), settings.port
+        damping = damping_command(load_robot(settings.robot))
+        self._damping = encode_command(GENERATIONS[settings.generation], damping)
+        self._events: deque[tuple[int, str]] = deque(maxlen=100)
+        self._robot: socket.socket | None = None
+        self._newest = time.monotonic()  # when the last cycle came
+        self._lock = threading.Lock()  # of requests
+        self._number = 0  # of the last one
+        (self._requests, requests), (self._data, data) = (
+            socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(2)
+        )
+        with requests, data:
+            ends = (requests.fileno(), data.fileno())
+            command = [sys.executable, "-m", _MODULE, *map(str, ends)]
+            self._process = subprocess.Popen(command, pass_fds=ends, stdin=subprocess.DEVNULL)
+        self._requests.send(msgspec.msgpack.encode(settings))
+        self._data.setblocking(False)
+
+    def wait_for_start(self) -> None:
+        """Return when the process has imported what it needs and takes requests."""
+        self._call("wait", timeout=START_TIMEOUT)
+
+    def open(self) -> None:
+        """Connect the process to the robot; it sends nothing before `begin`.
+
+        Raises FcnetError where the robot cannot be reached or another bridge has it.
+        """
+        _, endpoints = self._call("open", timeout=OPEN_TIMEOUT)
+        self._robot = socket.socket(fileno=endpoints[0]) if endpoints else None
+
+    def begin(self) -> None:
+        """Let it drive the motors."""
+        self.request("begin")
+        self._newest = time.monotonic()
+
+    def request(self, name: str, *arguments: Any) -> Any:
+        """Call one of the process's methods and return what it returns; raises FcnetError with its refusal."""
+        return self._call(name, *arguments)[0]
+
+    def send(self, targets: Targets) -> None:
+        """Hand targets to the driver; they are lost where the process does not take them."""
+        with suppress(OSError):  # it has stopped, which `exchange` notices
+            self._data.send(targets.encode())
+
+    def wait(self, timeout: float) -> None:
+        """Return when something has come, or after `timeout` [s]."""
+        if self.ended:
+            time.sleep(timeout)
+        else:
+            select.select([self._data], [], [], timeout)
+
+    def exchange(self) -> list[Cycle]:
+        """Take the cycles that have come; without any for SILENCE, damp the motors."""
+        cycles: list[Cycle] = []
+        while not self.ended and (message := self._receive()) is not None:
+            if message[:1] == CYCLE:
+                cycles.append(decode_cycle(message))
+            elif message[:1] == REPORT:
+                self.report = msgspec.msgpack.decode(message[1:], type=Report)
+                self._events.extend(self.report.events)
+            else:
+                self.error = message[1:].decode()
+        now = time.monotonic()
+        if cycles:
+            self._newest = now
+        elif now - self._newest > SILENCE:
+            self.damp()
+        return cycles
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the process is stopped, so that the bridge damps."""
+        return time.monotonic() - self._newest > SILENCE
+
+    def damp(self) -> None:
+        """Send one damping command past the process."""
+        if self._robot is not None:
+            with suppress(OSError):  # it is one of many, as the process's own commands are
+                self._robot.sendto(self._damping, self._address)
+
+    def take_events(self) -> list[tuple[int, str]]:
+        """Return the driver's events since the last call."""
+        events = list(self._events)
+        for _ in events:
+            self._events.popleft()
+        return events
+
+    def close(self) -> None:
+        """End the process, which leaves the motors damped; kill it where it does not end. May be called twice."""
+        if self._requests.fileno() < 0:
+            return
+        with suppress(FcnetError):  # it has ended, or is stopped
+            self.request("close")
+        try:
+            self._process.wait(LEAVE_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            self.damp()
+        self.ended = self.ended or "the I/O process was closed"
+        for endpoint in (self._requests, self._data, self._robot):
+            if endpoint is not None:
+                endpoint.close()
+        self._robot = None
+
+    def _receive(self) -> bytes | None:
+        try:
+            message = self._data.recv(LONGEST)
+        except BlockingIOError:
+            return None
+        except OSError:
+            message = b""
+        if not message:
+            code = self._process.wait(LEAVE_TIMEOUT)
+            how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
+            self.ended = f"the I/O process has ended {how}"
+            return None
+        return message
+
+    def _call(self, name: str, *arguments: Any, timeout: float = RESPONSE_TIMEOUT) -> tuple[Any, list[int]]:
+        with self._lock:
+            response, endpoints = self._exchange_request(name, arguments, timeout)
+        if response.refusal is not None:
+            raise FcnetError(response.refusal)
+        return response.value, endpoints
+
+    def _exchange_request(self, name: str, arguments: tuple[Any, ...], timeout: float) -> tuple[Response, list[int]]:
+        self._number += 1
+        self._requests.settimeout(timeout)
+        try:
+            self._requests.send(msgspec.msgpack.encode(Request(self._number, name, arguments)))
+            while True:  # over what comes too late for an earlier request
+                message, endpoints, _, _ = socket.recv_fds(self._requests, LONGEST, 1)
+                if not message:
+                    raise FcnetError("the bridge's I/O process has ended; start the bridge again")
+                response = msgspec.msgpack.decode(message, type=Response)
+                if response.number == self._number:
+                    return response, endpoints
+        except TimeoutError:
+            raise FcnetError(f"the bridge's I/O process has not responded for {timeout:g} s") from None
+        except OSError as error:
+            raise FcnetError("the bridge's I/O process has ended; start the bridge again") from error

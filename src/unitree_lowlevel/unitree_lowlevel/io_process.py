@@ -1,0 +1,305 @@
+"""The I/O process of a bridge: transport and motor driver at 500 Hz, in a process that runs nothing else.
+
+Beside DDS in one process the loop waits for the interpreter lock, which a real-time priority does not shorten. So this
+process has no ROS, one thread and no garbage collection. Its parent, the bridge, starts it (io_client.py), sends it the
+targets, and receives every cycle. Where the parent dies, the motors are damped until a new bridge takes over.
+"""
+
+from __future__ import annotations
+
+import errno
+import gc
+import logging
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from fcnet_core.robot import load_robot
+from unitree_lowlevel.codec import GENERATIONS
+from unitree_lowlevel.driver import MotorDriver
+from unitree_lowlevel.io_link import (
+    ERROR,
+    LONGEST,
+    REPORT,
+    IoSettings,
+    Report,
+    Request,
+    Response,
+    Targets,
+    encode_cycle,
+)
+from unitree_lowlevel.limiter import damping_command
+from unitree_lowlevel.loop_timing import StatePhase, request_privileges
+from unitree_lowlevel.network import resolve
+from unitree_lowlevel.transport import make_transport
+
+END_DAMPING = 0.12  # [s] of damping commands at the end, many times what a lossy network needs
+ORPHAN_DAMPING = 10.0  # [s] of damping commands after the bridge has died, in which a new bridge may take over
+TAKEOVER_TIME = 1.0  # [s] for one that has no bridge any longer to leave
+REPORT_PERIOD = 0.1  # [s] between two reports where nothing changes
+MOST_TARGETS = 16  # messages taken per cycle: the newest of each publisher, and a margin
+_STEP = 0.01  # [s]
+
+
+class RobotInUseError(ValueError):
+    """Another program moves this robot; one sentence says which and what to do."""
+
+
+class ParentGone(Exception):
+    """The bridge has ended or died: its sockets are closed."""
+
+
+def lock_robot(target: tuple[str, int]) -> socket.socket:
+    """Exclude other bridges of this computer from the robot at this IP address and port, until the result is closed.
+
+    Raises RobotInUseError where another process has locked it and does not leave. The lock is the name of a socket: the
+    system releases it at once when its process dies, while a file would outlive its owner. A message to it requests
+    an I/O process without a bridge to leave; one that has its bridge goes on.
+    """
+    lock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+    name, deadline = "\0fcnet-robot-{}:{}".format(*target), time.monotonic() + TAKEOVER_TIME
+    while True:
+        try:
+            lock.bind(name)
+            return lock
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or time.monotonic() > deadline:
+                lock.close()
+                if error.errno != errno.EADDRINUSE:
+                    raise
+                raise RobotInUseError(
+                    "another bridge on this computer moves the robot at {}:{} already; stop it first".format(*target)
+                ) from error
+        with suppress(OSError):  # it has just left, or its buffer is full of such requests
+            lock.sendto(b"leave", name)
+        time.sleep(_STEP)
+
+
+class IoProcess:
+    """The loop, and what its parent may request: `open`, `begin`, `close`, and methods of the driver.
+
+    requests, data: sockets to the parent.
+    """
+
+    def __init__(self, settings: IoSettings, requests: socket.socket, data: socket.socket) -> None:
+        robot = load_robot(settings.robot)
+        self._settings, self._requests, self._data = settings, requests, data
+        self._driver = MotorDriver(
+            robot,
+            settings.period,
+            interpolation_time=settings.interpolation_time,
+            stop_chords=settings.stop_chords,
+        )
+        self._damping = damping_command(robot)
+        self._transport = make_transport(
+            settings.transport, GENERATIONS[settings.generation], (settings.host, settings.port), settings.local_port
+        )
+        self._lock: socket.socket | None = None
+        self._began = self._closing = False
+        self._warnings: list[tuple[int, str]] = []
+        self._refusal = ""  # the driver's latest
+        self._cycles = self._misses = 0
+        self._condition: tuple[object, ...] = ()
+        self._reported = float("-inf")
+        self._methods: dict[str, Callable[..., Any]] = {
+            "wait": lambda: None,
+            "open": self._open,
+            "begin": self._begin,
+            "close": self._close,
+            "activate": self._driver.activate,
+            "deactivate": self._driver.deactivate,
+            "set_gains": self._driver.set_gains,
+            "emergency_stop": self._driver.emergency_stop,
+            "reset": lambda: self._driver.reset(time.monotonic()),
+        }
+
+    def run(self) -> int:
+        """Respond until `begin`, then run cycles until `close`, or until the parent is gone; leave the motors damped.
+
+        Returns the exit code: 1 after an error, whose traceback the parent gets.
+        """
+        self._requests.setblocking(True)
+        while not (self._began or self._closing):
+            self._take_request()
+        if self._closing:
+            return 0
+        self._requests.setblocking(False)
+        self._data.setblocking(False)
+        try:
+            self._run_cycles()
+        except ParentGone:
+            self._damp(ORPHAN_DAMPING)
+            return 0
+        except Exception:  # noqa: BLE001 the parent logs it
+            self._send(ERROR + traceback.format_exc().encode()[: LONGEST - 1])
+            self._damp(END_DAMPING)
+            return 1
+        self._damp(END_DAMPING)
+        return 0
+
+    def _run_cycles(self) -> None:
+        period, transport, driver = self._settings.period, self._transport, self._driver
+        phase = StatePhase(period)
+        deadline = exchanged = time.monotonic()
+        while not self._closing:
+            deadline = self._wait_until(deadline + period)
+            began = time.monotonic()
+            self._take_targets()
+            self._take_request()
+            reception = transport.receive()
+            now = time.monotonic()
+            transport.send(driver.cycle(now, reception, transport.counters))
+            since, exchanged = now - exchanged, now
+            deadline += phase.shift(transport.counters.received, now)
+            self._cycles += 1
+            state, received = (None, 0.0) if reception is None else (reception.state, reception.received)
+            self._report(now)
+            work = time.monotonic() - began
+            self._send(encode_cycle(self._cycles, since, work, self._misses, state, received))
+
+    def _wait_until(self, deadline: float) -> float:
+        """Sleep until the deadline; return it, or the newest one where periods are left out."""
+        late = time.monotonic() - deadline
+        if late < 0:
+            time.sleep(-late)
+            return deadline
+        missed = int(late / self._settings.period)
+        self._misses += missed
+        return deadline + missed * self._settings.period
+
+    def _take_targets(self) -> None:
+        for _ in range(MOST_TARGETS):
+            if (message := _receive(self._data)) is None:
+                return
+            targets = Targets.decode(message)
+            if targets.position is None:
+                refusal = self._driver.damp(targets.source)
+            else:
+                refusal = self._driver.set_targets(targets.position, targets.received, targets.source)
+            self._refusal = refusal or self._refusal
+
+    def _take_request(self) -> None:
+        """Respond to one request; with the response to `open` goes the socket to the robot."""
+        if (message := _receive(self._requests)) is None:
+            return
+        request = msgspec.msgpack.decode(message, type=Request)
+        value, refusal, endpoints = None, None, []
+        try:
+            value = self._methods[request.name](*request.arguments)
+            endpoints = self._transport_sockets() if request.name == "open" else []
+        except (ValueError, OSError) as error:
+            refusal = str(error)
+        response = msgspec.msgpack.encode(Response(request.number, value, refusal))
+        socket.send_fds(self._requests, [response], endpoints)
+
+    def _open(self) -> None:
+        # The lock first: through it a process without its bridge, which has the port, is requested to leave.
+        self._lock = lock_robot((resolve(self._settings.host), self._settings.port))
+        self._transport.open()
+
+    def _transport_sockets(self) -> list[int]:
+        endpoint = self._transport.fileno()
+        return [] if endpoint is None else [endpoint]
+
+    def _begin(self) -> None:
+        settings = self._settings
+        refused = request_privileges(settings.realtime_priority, settings.lock_memory, settings.cpu)
+        self._warnings += [(logging.WARNING, sentence) for sentence in refused]
+        self._transport.receive()  # what has arrived meanwhile is old
+        gc.collect()
+        gc.freeze()
+        gc.disable()  # nothing here makes cycles of references; a collection would be a pause
+        self._began = True
+
+    def _close(self) -> None:
+        self._closing = True
+
+    def _report(self, now: float) -> None:
+        """Send a report where something has changed, and now and then."""
+        driver, counters = self._driver, self._transport.counters
+        self._warnings += driver.take_events()
+        condition = (driver.mode, driver.trip, driver.warnings, driver.target_refusal, driver.owner, driver.refused)
+        if condition == self._condition and not self._warnings and now - self._reported < REPORT_PERIOD:
+            return
+        report = Report(
+            mode=driver.mode.value,
+            trip=str(driver.trip or ""),
+            warnings=driver.warnings,
+            target_refusal=driver.target_refusal,
+            owner=driver.owner,
+            refused=driver.refused,
+            refusal=self._refusal,
+            packet_loss=driver.packet_loss,
+            last_rejection=counters.last_rejection,
+            link={
+                "packets_sent": str(counters.sent),
+                "packets_received": str(counters.received),
+                "packets_rejected": ", ".join(f"{kind} {count}" for kind, count in sorted(counters.rejected.items())),
+                "packets_foreign": str(counters.foreign),
+                "packets_duplicate": str(counters.duplicates),
+                "packets_old": str(counters.old),
+                "send_errors": str(counters.send_errors),
+            },
+            events=self._warnings,
+        )
+        if self._send(REPORT + msgspec.msgpack.encode(report)):
+            self._condition, self._reported, self._warnings = condition, now, []
+
+    def _send(self, message: bytes) -> bool:
+        try:
+            self._data.send(message)
+        except BlockingIOError:  # the parent does not read
+            return False
+        except OSError as error:
+            raise ParentGone from error
+        return True
+
+    def _damp(self, duration: float) -> None:
+        """Send damping for a while; without a parent, until another bridge wants the robot."""
+        end = time.monotonic() + duration
+        while time.monotonic() < end and not (duration == ORPHAN_DAMPING and self._should_leave()):
+            self._transport.send(self._damping)
+            time.sleep(self._settings.period)
+
+    def _should_leave(self) -> bool:
+        assert self._lock is not None
+        try:
+            return bool(self._lock.recv(LONGEST))
+        except BlockingIOError:
+            return False
+
+
+def _receive(endpoint: socket.socket) -> bytes | None:
+    """The next message, None where there is none; ParentGone where there will be none any more."""
+    try:
+        message = endpoint.recv(LONGEST)
+    except BlockingIOError:
+        return None
+    except OSError as error:
+        raise ParentGone from error
+    if not message:
+        raise ParentGone
+    return message
+
+
+def main(arguments: list[str]) -> int:
+    """Run the process whose sockets to its parent have these two file descriptors: for requests, for data."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # the parent gets them too, and ends this process damped
+    requests, data = (socket.socket(fileno=int(number)) for number in arguments)
+    try:
+        settings = msgspec.msgpack.decode(requests.recv(LONGEST), type=IoSettings)
+        return IoProcess(settings, requests, data).run()
+    except ParentGone:
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
