@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy.typing as npt
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
-from std_msgs.msg import String
 
 from fcnet_core import FcnetError
 from fcnet_core.limiter import JointCommand, RefusedCommandError
@@ -351,7 +350,7 @@ class HardwareNode(LifecycleNode):
         self._states = StatePublisher(self)
         self._odom = OdomPublisher(self) if hardware.has_trunk_pose else None
         if hardware.takes_gains:
-            JOINT_GAINS.subscribe(self, self._take_gains)
+            JOINT_GAINS.subscribe(self, self._take_gains, raw=True)
         recorded = [JOINT_STATES.name, IMU.name, *([ODOM.name] if self._odom else [])]
         self._gate = gate = self._gate or RecorderGate(self, recorded, recorder_timeout)
         self._state_rate = Rate()
@@ -378,9 +377,9 @@ class HardwareNode(LifecycleNode):
             self._odom.publish(pose, stamp)
         self._states.publish(reading, stamp)
 
-    def _take_gains(self, message: String) -> None:
+    def _take_gains(self, content: bytes) -> None:
         try:
-            problem = self._hardware.set_gains(*Gains.parse(message.data).arrays())
+            problem = self._hardware.set_gains(*Gains.read(content).arrays())
         except ValueError as error:
             self._hardware.set_gains(float("nan"), float("nan"))  # refused: no targets without the gains meant for them
             problem = str(error)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import Quaternion, Vector3
+from msgspec import Meta
 from nav_msgs.msg import Odometry
 from rclpy.duration import Duration
 from rclpy.node import Node
@@ -24,12 +25,14 @@ from fcnet_core.arrays import Array
 from fcnet_core.limiter import JointCommand, RefusedCommandError, joint_command
 from fcnet_core.observation import LABEL, SIZE, PolicyStep, SensorReading, TrunkPose
 from fcnet_core.robot import JOINT_NAMES
+from fcnet_ros.cdr import read_text
 from fcnet_ros.topics import IMU, JOINT_STATES, JOINT_TRAJECTORY, NEWEST, ODOM, POLICY_STEP, PolledSubscription, Topic
 
 NEVER = float("-inf")
 UNIT_TOLERANCE = 0.1  # a quaternion whose length is further from 1 is no orientation
 POLL_INTERVAL = 0.0001  # [s]
 IMU_FRAME, WORLD_FRAME, TRUNK_FRAME = "imu_link", "odom", "base_link"
+MAX_GAINS_TEXT = 4096  # [bytes] of joint_gains; the suite's have 0.7 kB
 NOTHING = array("d")
 AT_REST = array("d", [0.0] * len(JOINT_NAMES))
 
@@ -264,11 +267,14 @@ def read_trajectory(message: JointTrajectory) -> JointCommand:
     return joint_command(message.joint_names, point.positions, point.velocities, point.effort)
 
 
-class Gains(msgspec.Struct, frozen=True):
+GainsByJoint = Annotated[dict[str, Annotated[float, Meta(ge=0.0, le=1e4)]], Meta(max_length=len(JOINT_NAMES))]
+
+
+class Gains(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Stiffness kp [Nm/rad] and damping kd [Nms/rad] by joint: a message on joint_gains is this as JSON."""
 
-    kp: Mapping[str, float]
-    kd: Mapping[str, float]
+    kp: GainsByJoint
+    kd: GainsByJoint
 
     @classmethod
     def of_joints(cls, names: Sequence[str], kp: Iterable[float], kd: Iterable[float]) -> Gains:
@@ -276,14 +282,15 @@ class Gains(msgspec.Struct, frozen=True):
         return cls(dict(zip(names, kp, strict=True)), dict(zip(names, kd, strict=True)))
 
     @classmethod
-    def parse(cls, text: str) -> Gains:
-        """Read the text of a message. Raises ValueError; whether a robot may have them is checked by its driver."""
+    def read(cls, content: bytes) -> Gains:
+        """Read a serialised message. Raises ValueError; whether a robot may have them is checked by its driver."""
+        text = read_text(content, MAX_GAINS_TEXT)
         try:
             return msgspec.json.decode(text, type=cls)
         except msgspec.MsgspecError as error:
             raise ValueError(
                 f'joint_gains must be {{"kp": {{joint: value}}, "kd": {{joint: value}}}} as JSON, '
-                f"found {text[:80]!r}: {error}"
+                f"found {text[:80].decode(errors='replace')!r}: {error}"
             ) from error
 
     def text(self) -> str:
@@ -294,6 +301,7 @@ class Gains(msgspec.Struct, frozen=True):
         """Return kp and kd, each (12,) in JOINT_NAMES order. Raises ValueError unless each names every joint once."""
         for what, values in (("kp", self.kp), ("kd", self.kd)):
             if odd := sorted(set(values) ^ set(JOINT_NAMES)):
-                raise ValueError(f"joint_gains must give {what} for each joint once; look at {', '.join(odd)}")
+                names = ascii(", ".join(odd))
+                raise ValueError(f"joint_gains must give {what} for each joint once; look at {names:.200}")
         kp, kd = ([values[joint] for joint in JOINT_NAMES] for values in (self.kp, self.kd))
         return np.array(kp), np.array(kd)

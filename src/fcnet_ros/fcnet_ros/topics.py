@@ -53,9 +53,9 @@ class Topic:
         """Create a publisher."""
         return node.create_publisher(self.kind, self.name, self.offered)
 
-    def subscribe(self, node: Node, take: Callable[[Any], None]) -> Subscription:
-        """Create a subscription whose messages an executor hands to `take`."""
-        return node.create_subscription(self.kind, self.name, take, self.requested)
+    def subscribe(self, node: Node, take: Callable[[Any], None], raw: bool = False) -> Subscription:
+        """Create a subscription whose messages an executor hands to `take`; raw: as serialised bytes."""
+        return node.create_subscription(self.kind, self.name, take, self.requested, raw=raw)
 
 
 JOINT_STATES = Topic("joint_states", JointState, qos_profile_sensor_data, NEWEST)

@@ -46,3 +46,22 @@ def test_requests_for_parameters_that_do_not_exist_have_a_response(unharmed, cli
     names = ["", "..", "a" * 10_000]
     for service, request in (("get_parameters", GetParameters), ("describe_parameters", DescribeParameters)):
         assert client.call(f"{NAME}/{service}", request, names=names) is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"kp": ["FR_hip_joint"], "kd": ["FR_hip_joint"]}',
+        b'{"kp": {"FR_hip_joint": ' + b"9" * 400 + b"}}",
+        b'{"kp": {"FR_hip_joint": ' + b"9" * 5000 + b"}}",
+        b"[" * 100_000,
+        b"\xff\xfe\x80",
+        b"x" * 20_000_000,
+    ],
+    ids=lambda text: f"{len(text)} {text[:10]!r}",
+)
+def test_joint_gains_that_are_none_are_refused_with_a_sentence(unharmed, client, text):
+    size = len(text) + 1
+    client.gains.publish(b"\0\1\0\0" + size.to_bytes(4, "little") + text + b"\0")
+    unharmed.until_printed(r"gains refused: (?!targets)\S.*\n")
+    client.until(lambda: client.health.get("gains", "").startswith("refused"), "the refusal in the diagnostics")
