@@ -92,9 +92,10 @@ class Safety(Struct, frozen=True, forbid_unknown_fields=True):
     [rad]: first target against measurement; position_margin [rad]: of measured positions beyond the joint limits;
     max_velocity for velocity_time [s] and max_torque for torque_time [s]: as shares of the joints' limits; max_power
     [W] for power_time [s]; servo_lost_time [s] of a motor out of its servo mode; temperature_warning and
-    max_temperature [deg C] of the motors; command_timeout, state_timeout [s]: ages; frozen_time [s] without any change
-    of a sensor; packet_loss_warning, max_packet_loss: shares; max_kp [Nm/rad], max_kd [Nms/rad]: largest gains;
-    soft_start [s]: until joints that begin to follow have their whole stiffness.
+    max_temperature [deg C] of the motors; command_timeout, state_timeout [s]: ages; max_cycle_gap [s]: between two
+    cycles of the loop to the motors; frozen_time [s] without any change of a sensor; packet_loss_warning,
+    max_packet_loss: shares; max_kp [Nm/rad], max_kd [Nms/rad]: largest gains; soft_start [s]: until joints that begin
+    to follow have their whole stiffness.
     """
 
     max_tilt: Positive
@@ -115,6 +116,7 @@ class Safety(Struct, frozen=True, forbid_unknown_fields=True):
     max_temperature: Positive
     command_timeout: Positive
     state_timeout: Positive
+    max_cycle_gap: Positive
     frozen_time: Positive
     packet_loss_warning: Positive
     max_packet_loss: Positive
@@ -125,6 +127,8 @@ class Safety(Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if self.temperature_warning >= self.max_temperature or self.packet_loss_warning >= self.max_packet_loss:
             raise ValueError("safety must warn of temperature and packet loss below their limits")
+        if self.max_cycle_gap >= min(self.command_timeout, self.state_timeout):
+            raise ValueError("safety.max_cycle_gap must be below command_timeout and state_timeout")
 
 
 class Poses(Struct, frozen=True, forbid_unknown_fields=True):

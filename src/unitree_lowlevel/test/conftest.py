@@ -82,23 +82,27 @@ class Bench:
             self.position = self.sent[-1].position.copy()
         return self.sent[-1]
 
-    def run(self, seconds: float, targets: np.ndarray | None = None, rate: float = 50.0) -> LowCommand:
-        """Cycles, with targets sent at `rate` [Hz]; the last command."""
+    def run(
+        self, seconds: float, targets: np.ndarray | None = None, rate: float = 50.0, source: str = ""
+    ) -> LowCommand:
+        """Cycles, with targets of a source sent at `rate` [Hz]; the last command."""
         every = round(1.0 / (rate * PERIOD))
         for number in range(max(1, round(seconds / PERIOD))):
             if targets is not None and number % every == 0:
-                self.send(targets)
+                self.send(targets, source)
             command = self.cycle()
         return command
 
-    def send(self, targets: np.ndarray) -> str | None:
-        """Send targets now; the driver's answer."""
-        return self.driver.set_targets(np.array(targets), self.now)
+    def send(self, targets: np.ndarray, source: str = "", age: float = 0.0) -> str | None:
+        """Send targets that arrived `age` [s] ago; why they are refused."""
+        return self.driver.set_targets(np.array(targets), self.now - age, source)
 
     def awake(self) -> Bench:
         """Active, with a state, and ready for targets."""
         self.driver.activate()
         self.run(0.1)
+        self.driver.damp()
+        self.run(0.002)
         return self
 
     def following(self) -> Bench:

@@ -48,12 +48,16 @@ def test_targets_are_followed_by_an_active_driver_only(bench):
     assert bench.damped
 
 
-def test_targets_that_never_paused_are_not_followed_after_activation(bench):
-    bench.run(0.2, bench.robot.lie_pose)
+def test_only_a_damp_lets_targets_begin_silence_does_not(bench):
+    bench.driver.damp()
+    bench.run(0.2)
     bench.driver.activate()
     bench.run(1.0, bench.robot.lie_pose)
     assert bench.damped
     assert any("must come first" in warning for warning in bench.driver.warnings)
+    bench.run(1.0)
+    bench.run(0.1, bench.robot.lie_pose)
+    assert bench.damped
     bench.driver.damp()
     bench.run(0.02, bench.robot.lie_pose)
     assert not bench.damped
@@ -105,9 +109,9 @@ def test_positions_stay_inside_each_sides_limits(bench):
 def test_the_first_target_must_be_where_the_joints_are(bench):
     bench.awake()
     assert "begin where the joints are" in bench.send(bench.robot.stand_pose)
-    bench.run(0.5, bench.robot.lie_pose)  # who has been refused must pause, before anything may move
+    bench.run(0.5, bench.robot.lie_pose)  # who has been refused must damp, before anything may move
     assert bench.damped
-    bench.run(0.1)
+    bench.driver.damp()
     bench.run(0.5, bench.robot.lie_pose)
     assert not bench.damped
 
@@ -121,6 +125,9 @@ def test_silence_of_targets_damps_within_a_tenth_of_a_second_and_is_no_trip(benc
         assert bench.now - last < 0.1
     assert bench.driver.trip is None
     assert [level for level, _ in bench.driver.take_events()] == [logging.INFO]
+    bench.run(0.1, bench.position)
+    assert bench.damped
+    bench.driver.damp()
     bench.run(0.02, bench.position)
     assert not bench.damped
 
@@ -164,13 +171,24 @@ def test_a_joint_far_from_its_position_is_not_asked_for_more_than_its_torque(ben
 
 
 def test_what_stands_in_the_way_of_following_is_reported_before_targets_come(bench):
-    bench.run(0.01)
-    assert "not active" in bench.driver.target_refusal
-    bench.awake()
-    assert bench.driver.target_refusal == ""
+    driver = bench.driver
+    bench.cycle()
+    assert "not active" in driver.target_refusal
+    driver.activate()
+    bench.cycle()
+    assert "damp" in driver.target_refusal
+    driver.damp()
+    bench.cycle()
+    assert driver.target_refusal == ""
     bench.silent = True
     bench.run(0.2)
-    assert bench.driver.target_refusal
+    assert driver.target_refusal
     bench.silent = False
-    bench.run(0.2)
-    assert bench.driver.target_refusal == ""
+    bench.cycle()
+    assert driver.target_refusal == ""
+    bench.send(bench.position)
+    bench.cycle()
+    assert driver.target_refusal == ""
+    bench.run(0.1)
+    assert driver.mode is DriverMode.DAMPING
+    assert "damp" in driver.target_refusal

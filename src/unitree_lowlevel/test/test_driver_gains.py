@@ -23,13 +23,27 @@ def test_gains_beyond_the_bounds_are_refused_and_then_nothing_is_followed(bench,
     assert refusal.startswith(("kp must be", "kd must be"))
     assert refusal in bench.send(bench.position)
     assert bench.driver.set_gains(30.0, 1.0) is None
-    bench.run(0.1)
+    bench.driver.damp()
     assert bench.send(bench.position) is None
 
 
-def test_gains_do_not_change_under_a_standing_robot(bench):
+def test_gains_offered_while_following_count_when_joints_begin_to_follow_next(bench):
     bench.following()
-    assert "while the joints are damped" in bench.driver.set_gains(20.0, 1.0)
+    assert bench.driver.set_gains(20.0, 1.0) is None
+    assert bench.driver.gains_pending
     bench.run(0.1, bench.position)
     assert (bench.sent[-1].stiffness == bench.robot.gains.kp).all()
-    assert bench.driver.set_gains(bench.robot.gains.kp, bench.robot.gains.kd) is None
+    bench.driver.damp()
+    bench.run(1.0, bench.position)
+    assert not bench.driver.gains_pending
+    assert (bench.sent[-1].stiffness == 20.0).all()
+    assert (bench.sent[-1].damping == 1.0).all()
+
+
+def test_bad_gains_offered_while_following_stop_nothing_and_keep_targets_from_beginning_next(bench):
+    bench.following()
+    refusal = bench.driver.set_gains(np.nan, 1.0)
+    bench.run(0.1, bench.position)
+    assert bench.sent[-1].stiffness.all()
+    bench.driver.damp()
+    assert refusal in bench.send(bench.position)

@@ -144,6 +144,7 @@ def test_no_input_makes_the_driver_raise_or_send_what_it_must_not(state_of, name
 def test_no_targets_make_it_send_what_it_must_not(state_of, name, steps, every):
     player = EventPlayer(name, state_of)
     goal = player.robot.lie_pose
+    player.act("damp", None)
     player.act("target", 0.0)
     player.act("run", 1)
     for step in steps:

@@ -31,14 +31,14 @@ def test_a_trip_is_left_only_through_reset_once_the_cause_has_gone(bench):
     assert bench.driver.mode is DriverMode.DAMPING
 
 
-def test_after_a_reset_targets_are_followed_only_after_a_pause(bench):
+def test_after_a_reset_targets_are_followed_only_after_a_damp(bench):
     bench.following().driver.emergency_stop("the button was pressed")
     bench.run(0.2, bench.position)
     assert bench.damped
     bench.driver.reset(bench.now)
     bench.run(1.0, bench.position)
     assert bench.damped
-    bench.run(0.1)
+    bench.driver.damp()
     bench.run(0.5, bench.position)
     assert bench.driver.mode is DriverMode.FOLLOWING
 

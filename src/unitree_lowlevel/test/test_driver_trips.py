@@ -124,7 +124,7 @@ def test_a_damped_robot_may_be_carried_but_not_begin(bench):
     assert bench.driver.warnings[0].startswith("tilt: ")
     assert "is tilted" in bench.send(bench.position)
     bench.state = {}
-    bench.run(0.5, bench.position)  # who has been refused must pause: setting it upright starts nothing
+    bench.run(0.5, bench.position)  # who has been refused must damp: setting it upright starts nothing
     assert bench.damped
 
 
@@ -184,7 +184,7 @@ def test_a_motor_that_has_cut_itself_out_trips_again_after_a_reset(bench):
     bench.state = {"mode": np.where(np.arange(12) == 5, OFF, SERVO)}
     bench.run(0.1, bench.position)
     bench.driver.reset(bench.now)
-    bench.run(0.1)
+    bench.driver.damp()
     bench.run(0.1, bench.position)
     assert bench.driver.trip.name == "servo_lost"
     assert "FL_calf_joint" in bench.driver.trip.reason

@@ -1,11 +1,12 @@
 """The motor driver decides the command of every 2 ms: damping, or targets that have passed every check.
 
-waiting -> damping (a state has come) -> following (targets) -> damping (no more targets, "damp");
+waiting -> damping (a state has come) -> following (targets) -> damping (no more targets, "damp", the loop stood still);
 any -> tripped (damping, latched), left only through reset.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Collection, Iterable
 from enum import Enum
@@ -19,9 +20,10 @@ from fcnet_core.arrays import Array
 from fcnet_core.robot import JOINT_NAMES, Robot
 from unitree_lowlevel.codec import PERIOD, LowCommand, LowState
 from unitree_lowlevel.limiter import CommandLimiter, damping_command
-from unitree_lowlevel.safety import GRACE_CYCLES, IDENTITY, Finding, SafetyMonitor, Severity
+from unitree_lowlevel.safety import IDENTITY, Finding, SafetyMonitor, Severity
 from unitree_lowlevel.transport import Reception, TransportCounters
 
+MOST_ARMED = 8  # sources that may begin; one more displaces the one whose last damp is the oldest
 REFUSAL_MEMORY = 0.2  # [s] for which refused targets stay a warning
 WARNING_DELAY = 0.5  # [s] before a warning is logged: the first state always takes a while
 WARNING_PAUSE = 10.0  # [s] in which a warning that comes and goes is logged once
@@ -67,14 +69,19 @@ class EventLog:
 
 
 class MotorDriver:
-    """Stands between the sender of targets and the motors.
+    """Stands between the senders of targets and the motors.
 
     One thread calls `cycle` once per `period` [s]; everything else may be called from any thread. Times are those of
     time.monotonic. `stop_chords`: buttons of the remote that, pressed together, stop the robot.
 
+    Commands come from sources, which have names. A source whose targets are followed owns the robot until it damps or
+    is silent for the robot's command_timeout; meanwhile nobody else's commands have an effect. Only a source that has
+    sent a "damp" is armed, that is, may begin; each beginning, each of its targets that is refused, a trip, and a cycle
+    later than the robot's max_cycle_gap take that away.
+
     mode; trip: the finding that has latched damping; owner: the source that is followed, or nothing; refused: how many
-    commands have been refused; warnings: sentences; target_refusal: why targets would not be followed now, or nothing.
-    The last two are renewed at once where a finding comes or goes, else every second.
+    commands have been refused; warnings: sentences; target_refusal: why nobody's targets would be followed now, or
+    nothing. The last two are renewed in the cycle where a finding comes or goes, else every second.
     """
 
     def __init__(
@@ -95,13 +102,12 @@ class MotorDriver:
         self._monitor = SafetyMonitor(robot, period, stop_chords)
         self._limiter = CommandLimiter(robot, period, interpolation_time)
         self._damped = damping_command(robot)
-        self._kp = np.full(len(JOINT_NAMES), robot.gains.kp)
-        self._kd = np.full(len(JOINT_NAMES), robot.gains.kd)
+        self._gains = self._next_gains = (np.full(12, robot.gains.kp), np.full(12, robot.gains.kd))
         self._gains_problem: str | None = None
         self._active = False
-        self._armed = False  # a "damp" or a pause has come, so that targets may begin
-        self._now = self._target_time = _NEVER
-        self._cycles = 0  # since the last targets
+        self._armed: dict[str, None] = {}  # sources, the newest damp last
+        self._now = _NEVER  # of the newest cycle
+        self._target_time = _NEVER  # arrival of the newest target that was followed
         self._target: Array = robot.lie_pose
         self._findings: list[Finding] = []
         self._later_trips: dict[str, Finding] = {}
@@ -121,66 +127,84 @@ class MotorDriver:
         """Share of the packets that were lost in the last second; None while that is not known."""
         return self._monitor.loss.share
 
+    @property
+    def gains_pending(self) -> bool:
+        """Whether other gains than those in use have been accepted, for when joints begin to follow next."""
+        return self.mode is DriverMode.FOLLOWING and self._next_gains is not self._gains
+
     def take_events(self) -> list[tuple[int, str]]:
         """Trips, warnings and changes of mode since the last call, each with its level (as `logging` has them)."""
         with self._lock:
             return self._events.take()
 
     def activate(self) -> None:
-        """Allow targets, once there has been a "damp" or a pause of targets."""
+        """Allow targets, once there has been a "damp"."""
         with self._lock:
             self._active = True
-            self._require_pause(self._now)
+            self._armed.clear()
 
     def deactivate(self) -> None:
         """Damp, and follow no targets until `activate`."""
         with self._lock:
-            self._active = self._armed = False
+            self._active = False
+            self._armed.clear()
             self._stop_following("deactivated: the joints are damped")
 
     def set_gains(self, kp: npt.ArrayLike, kd: npt.ArrayLike) -> str | None:
-        """Use stiffness kp [Nm/rad] and damping kd [Nms/rad], numbers or (12,), when joints begin to follow.
+        """Use stiffness kp [Nm/rad] and damping kd [Nms/rad], numbers or (12,), when joints begin to follow next.
 
-        Returns why they are refused; then no targets are followed until acceptable gains come.
+        Returns why they are refused; then no targets begin to be followed until acceptable gains come.
         """
         with self._lock:
             wanted_kp, wanted_kd = np.asarray(kp, dtype=np.float64), np.asarray(kd, dtype=np.float64)
-            problem = self._refuse_gains(wanted_kp, wanted_kd)
-            if problem is None:
-                self._kp, self._kd = np.broadcast_to(wanted_kp, 12).copy(), np.broadcast_to(wanted_kd, 12).copy()
-            if self.mode is not DriverMode.FOLLOWING:
-                self._gains_problem = problem
-            return problem
+            self._gains_problem = self._refuse_gains(wanted_kp, wanted_kd)
+            if self._gains_problem is None:
+                gains = np.broadcast_to(wanted_kp, 12).copy(), np.broadcast_to(wanted_kd, 12).copy()
+                self._next_gains = self._gains if np.array_equal(gains, self._gains) else gains
+                if self.gains_pending:
+                    self._events.add(INFO, "other gains are accepted: they count when joints begin to follow next")
+            return self._gains_problem
 
     def damp(self, source: str = "") -> str | None:
-        """Stop following, as `source` commands; new targets may be followed at once. Returns why it is refused."""
+        """Stop following, as `source` commands, and arm it. Returns why it is refused: another source is followed."""
         with self._lock:
-            self._target_time = self._now
+            self._arm(source)
+            if refusal := self._refuse_intruder("damps", source):
+                self.refused += 1
+                return refusal
             self._stop_following("damped, as commanded")
-            self._armed = True
             return None
 
     def set_targets(self, position: Array, received: float, source: str = "") -> str | None:
-        """Follow position targets (12,) [rad] of `source` that arrived at time `received` [s]; returns why not."""
+        """Follow position targets (12,) [rad] of `source` that arrived at this computer at time `received` [s].
+
+        Returns why they are refused: then they renew no age, and the source must damp before it may begin.
+        """
         with self._lock:
-            refusal = self._set_targets(position, received, source)
-            self.refused += refusal is not None
+            refusal = self._accept_targets(np.asarray(position, dtype=np.float64), received, source)
+            if refusal is not None:
+                self.refused += 1
+                self._armed.pop(source, None)
+                self._refusal, self._refusal_time = refusal, self._now
             return refusal
 
-    def _set_targets(self, position: Array, now: float, source: str) -> str | None:
-        position = np.asarray(position, dtype=np.float64)
+    def _accept_targets(self, position: Array, received: float, source: str) -> str | None:
         if position.shape != self._target.shape or not np.isfinite(position).all():
             return f"targets must be {len(JOINT_NAMES)} finite positions; these are ignored"
-        checks = self._monitor.checks
+        if not (age := self._now - received) <= self._safety.command_timeout:  # true for NaN
+            return f"targets of {_words(source)} are {age:.2f} s old; look for a busy computer"
+        if refusal := self._refuse_intruder("targets", source):
+            return refusal
+        checks, following = self._monitor.checks, self.mode is DriverMode.FOLLOWING
         position = np.minimum(np.maximum(position, checks.lower), checks.upper)
-        elapsed, self._target_time, self._cycles = now - self._target_time, now, 0
-        if self.mode is not DriverMode.FOLLOWING:
-            return self._begin_following(position, now, source)
-        if jump := checks.target_jump(self._target, position, max(elapsed, 0.0)):
+        if not following and (refusal := self._begin_following(position, source)):
+            return f"targets are not followed: {refusal}"
+        elapsed = max(received - self._target_time, 0.0) if following else 0.0
+        if following and (jump := checks.target_jump(self._target, position, elapsed)):
             self._trip(jump)
             return jump.reason
-        self._target = position
-        self._limiter.aim(position, now)
+        self._target, self._target_time = position, max(received, self._target_time)
+        self._limiter.aim(position, self._now)
         return None
 
     def emergency_stop(self, reason: str) -> None:
@@ -191,7 +215,7 @@ class MotorDriver:
     def reset(self, now: float) -> str:
         """Leave a trip whose cause has gone, else raise FcnetError; returns a sentence for the user.
 
-        The joints stay damped until a "damp" or a pause, then targets.
+        The joints stay damped until a "damp", then targets.
         """
         with self._lock:
             if self.trip is None:
@@ -203,9 +227,9 @@ class MotorDriver:
                 self._monitor.accept_robot()
             self.trip, self.mode = None, DriverMode.DAMPING
             self._later_trips.clear()
-            self._require_pause(now)
+            self._armed.clear()
             self._events.add(INFO, "reset: the joints are damped")
-            return "reset: the joints are damped; targets are followed after a damp or a silence of them"
+            return "reset: the joints are damped; targets are followed after a damp"
 
     def cycle(self, now: float, reception: Reception | None, counters: TransportCounters) -> LowCommand:
         """The command to send at time `now` [s], after what has arrived since the last cycle.
@@ -213,8 +237,7 @@ class MotorDriver:
         Never raises for the content of a state.
         """
         with self._lock, np.errstate(all="ignore"):
-            self._now = now
-            self._cycles += 1
+            self._stop_late(now)
             target = self._limiter.target(now) if self.mode is DriverMode.FOLLOWING else None
             self._findings = self._monitor.inspect(now, reception, counters, target)
             self._update_mode(now)
@@ -222,43 +245,58 @@ class MotorDriver:
             state = self._monitor.states.state
             if self.mode is not DriverMode.FOLLOWING or target is None or state is None:
                 return self._damped
-            return self._limiter.command(target, state.position, self._kp, self._kd, now)
+            return self._limiter.command(target, state.position, *self._gains, now)
+
+    def _stop_late(self, now: float) -> None:
+        """Stop following where this loop stood still, and where the targets are too old at time `now` [s]."""
+        gap, self._now = now - self._now, now
+        if self._safety.max_cycle_gap < gap < math.inf:
+            self._armed.clear()
+            self._stop_following(f"this loop stood still for {gap:.2f} s: damped; a damp must come first")
+        self._target_time = min(self._target_time, now)
+        if (age := now - self._target_time) > self._safety.command_timeout:
+            self._stop_following(f"no targets for {age:.2f} s: damped; a damp must come first")
 
     def _update_mode(self, now: float) -> None:
-        """Change the mode for findings, for the age of the targets, and for the first state."""
-        if self._target_time == _NEVER:
-            self._target_time = now
+        """Change the mode for findings and for the first state."""
         following = self.mode is DriverMode.FOLLOWING
         for finding in self._findings:
             if finding.severity is Severity.TRIP or (following and finding.severity is Severity.TRIP_IF_FOLLOWING):
                 self._trip(finding)
-        if (age := now - self._target_time) > self._safety.command_timeout and self._cycles > GRACE_CYCLES:
-            self._stop_following(f"no targets for {age:.2f} s: the joints are damped")
-            self._armed = True
         if self.mode in (DriverMode.WAITING, DriverMode.DAMPING):
             self.mode = DriverMode.WAITING if self._monitor.states.is_stale(now) else DriverMode.DAMPING
 
-    def _require_pause(self, now: float) -> None:
-        self._armed, self._target_time, self._cycles = False, now, 0
+    def _arm(self, source: str) -> None:
+        self._armed.pop(source, None)
+        self._armed[source] = None
+        if len(self._armed) > MOST_ARMED:
+            del self._armed[next(iter(self._armed))]
 
-    def _begin_following(self, target: Array, now: float, source: str) -> str | None:
-        """Begin, or refuse: then a damp or a pause must come first, so that nothing begins by itself later."""
+    def _refuse_intruder(self, command: str, source: str) -> str | None:
+        if self.mode is not DriverMode.FOLLOWING or source == self.owner:
+            return None
+        return (
+            f"the robot follows {_words(self.owner)}; {command} of {_words(source)} are refused until that one damps "
+            "or is silent"
+        )
+
+    def _begin_following(self, target: Array, source: str) -> str | None:
+        """Begin, or return why not."""
         state = self._monitor.states.state
-        refusal = self._refuse_targets()
-        if refusal is None and not self._armed:
-            refusal = f"a damp or {self._safety.command_timeout:g} s without targets must come first"
-        if refusal is None and state is not None:
-            refusal = self._monitor.checks.first_target(state.position, target)
-        if refusal is not None or state is None:
-            self._armed = False
-            self._refusal, self._refusal_time = f"targets are not followed: {refusal}", now
-            return self._refusal
+        if refusal := self._refuse_everyone():
+            return refusal
+        if source not in self._armed:
+            return f"a damp of {_words(source)} must come first"
+        if state is None:
+            return "no state has arrived"
+        if refusal := self._monitor.checks.first_target(state.position, target):
+            return refusal
         self.mode, self.owner = DriverMode.FOLLOWING, source
-        self._target = target
-        self._limiter.start(state.position, now)
-        self._limiter.aim(target, now)
+        self._gains, self._target_time = self._next_gains, _NEVER
+        self._armed.pop(source)
+        self._limiter.start(state.position, self._now)
         self._monitor.begin_following()
-        self._events.add(INFO, "following targets")
+        self._events.add(INFO, f"following targets of {_words(source)}")
         return None
 
     def _stop_following(self, reason: str) -> None:
@@ -270,12 +308,13 @@ class MotorDriver:
         """Damp until reset; the first trip stays, later ones are warnings."""
         if self.trip is None:
             self.trip, self.mode, self.owner = finding, DriverMode.TRIPPED, ""
+            self._armed.clear()
             self._events.add(ERROR, f"tripped: {finding}; the joints are damped until reset")
         elif finding.name != self.trip.name:
             self._later_trips[finding.name] = finding
 
-    def _refuse_targets(self) -> str | None:
-        """Why no targets may be followed now, whatever they are and however they come."""
+    def _refuse_everyone(self) -> str | None:
+        """Why no targets may begin to be followed now, whatever they are and whosever."""
         if self.trip is not None:
             return f"{self.trip.reason}; remove the cause, then reset"
         if not self._active:
@@ -296,8 +335,6 @@ class MotorDriver:
                     f"{name} must be above 0 and at most {largest:g} {unit} for {self._robot.name}; "
                     f"it is {gains.min():g} to {gains.max():g}"
                 )
-        if self.mode is DriverMode.FOLLOWING and ((kp != self._kp).any() or (kd != self._kd).any()):
-            return "gains change only while the joints are damped; damp first"
         return None
 
     def _publish_findings(self, now: float) -> None:
@@ -306,7 +343,9 @@ class MotorDriver:
         self._events.warn(now, current)
         refused = now - self._refusal_time < REFUSAL_MEMORY
         key = (
+            self.mode,
             self._active,
+            bool(self._armed),
             self._gains_problem,
             self.trip,
             *((finding.name, finding.severity) for finding in current),
@@ -316,7 +355,13 @@ class MotorDriver:
         if key == self._published and now - self._published_time < 1.0:
             return
         self._published, self._published_time = key, now
-        self.target_refusal = self._refuse_targets() or ""
+        self.target_refusal = "" if self.mode is DriverMode.FOLLOWING else self._refuse_everyone() or ""
+        if self.mode is DriverMode.DAMPING and not (self.target_refusal or self._armed):
+            self.target_refusal = "a damp must come first"
         names = {finding.name for finding in current}
         later = [finding for finding in self._later_trips.values() if finding.name not in names]
         self.warnings = (*map(str, current), *map(str, later), *([self._refusal] if refused else []))
+
+
+def _words(source: str) -> str:
+    return source or "an unnamed source"

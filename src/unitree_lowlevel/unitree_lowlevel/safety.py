@@ -20,7 +20,6 @@ from fcnet_core.robot import JOINT_NAMES, Robot, Safety
 from unitree_lowlevel.codec import SERVO, LowState, RemoteState, decode_remote
 from unitree_lowlevel.transport import Reception, TransportCounters
 
-GRACE_CYCLES = 5  # before an age counts: after a pause of this program the other side gets time to send
 IDENTITY = "identity"
 LINK_MEMORY = 1.0  # [s] for which an event of the link stays a finding
 LOSS_WINDOW = 1.0  # [s] over which the share of lost packets is estimated
@@ -199,14 +198,12 @@ class StateWatch:
         self.coarse_ticks = 0
         self._timeout = timeout
         self._frozen_time = frozen_time
-        self._cycles = 0  # since the newest state
         self._received = self._repeated = self._changed = self._rejected = _NEVER  # times
         self._invalid = ""
         self._sensors = b""
 
     def update(self, reception: Reception | None) -> bool:
         """Take in what has arrived, once per cycle; True for a new valid state."""
-        self._cycles += 1
         if reception is None:
             return False
         state, now = reception.state, reception.received
@@ -224,14 +221,14 @@ class StateWatch:
             self._repeated = now
             self.coarse_ticks += values != self._sensors
             return False
-        self.state, self._received, self._cycles = state, now, 0
+        self.state, self._received = state, now
         if values != self._sensors:
             self._sensors, self._changed = values, now
         return True
 
     def is_stale(self, now: float) -> bool:
         """Whether there is no state, or none that is new enough at time `now` [s]."""
-        return self.state is None or (now - self._received > self._timeout and self._cycles > GRACE_CYCLES)
+        return self.state is None or now - self._received > self._timeout
 
     def check(self, now: float, rejection: str | None = None) -> Finding | None:
         """What is wrong with the states at time `now` [s]; rejection: why packets have been refused lately."""
