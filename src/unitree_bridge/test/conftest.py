@@ -11,7 +11,8 @@ from std_msgs.msg import String
 from fcnet_core.robot import JOINT_NAMES, load_robot
 from fcnet_ros.messages import Gains
 from fcnet_ros.testing import COMMAND_PERIOD, Client, Process, own_domain
-from fcnet_ros.topics import IMU, JOINT_GAINS, JOINT_STATES
+from fcnet_ros.topics import IMU, JOINT_GAINS, JOINT_STATES, ROBOT_OWNERSHIP
+from unitree_bridge.ownership import PERIOD as CLAIM_PERIOD
 from unitree_lowlevel.codec import GEN33
 from unitree_lowlevel.fake_board.board import FakeBoard
 from unitree_lowlevel.fake_board.faults import BoardFaults
@@ -24,6 +25,7 @@ class BridgeClient(Client):
     def __init__(self, domain):
         super().__init__(domain)
         self.gains = JOINT_GAINS.publisher(self.node)
+        self.claims = ROBOT_OWNERSHIP.publisher(self.node)
         self.observe(Joy, "joy")
 
     def watch_states(self, count):
@@ -60,6 +62,23 @@ class BridgeClient(Client):
     def offer_gains(self, kp, kd):
         """Publish the same gains for all joints."""
         self.gains.publish(String(data=Gains(dict.fromkeys(JOINT_NAMES, kp), dict.fromkeys(JOINT_NAMES, kd)).text()))
+
+    def claim(self, text):
+        """Publish a claim of another bridge."""
+        self.claims.publish(String(data=text))
+
+    def claim_until(self, text, condition, what):
+        """Publish a claim as a living bridge does, until the condition is true."""
+        claimed = 0.0
+
+        def is_met():
+            nonlocal claimed
+            if time.monotonic() - claimed >= CLAIM_PERIOD:
+                claimed = time.monotonic()
+                self.claim(text)
+            return condition()
+
+        self.until(is_met, what)
 
 
 @pytest.fixture(scope="session")

@@ -8,8 +8,11 @@ from std_msgs.msg import String
 from std_srvs.srv import SetBool
 
 from fcnet_core.robot import JOINT_NAMES
+from fcnet_ros.topics import TARGET_REFUSAL
 from unitree_lowlevel.codec import RemoteState
 from unitree_lowlevel.fake_board.faults import BoardFaults
+
+FORGED_CLAIMS = ("holds 0 x", f"holds {'1' * 5000} x", "holds 0", "", f"holds 0 {'x' * 1_000_000}")
 
 
 def test_a_trip_is_logged_once_and_lasts_until_a_reset_after_its_cause_has_gone(
@@ -102,3 +105,40 @@ def test_gains_that_are_offered_are_used(bridge, client, board, robot):
     client.begin(board, robot.lie_pose)
     client.send_targets(robot.lie_pose, 1.0)
     client.until(lambda: board.commands.largest_stiffness == 40.0, "the offered stiffness")
+
+
+def test_claims_of_one_message_end_no_bridge_and_no_motion(following, client, board, robot):
+    client.until(client.claims.get_subscription_count, "the bridge's subscription")
+    for text in FORGED_CLAIMS:
+        client.claim(text)
+        client.send_targets(robot.lie_pose, 0.3)
+        assert following.alive, following.output
+        assert board.commands.last.stiffness.max() > 0.0, following.output
+
+
+def test_a_claim_that_is_repeated_ends_no_motion_and_lets_none_begin(following, client, board, robot):
+    began = time.monotonic()
+
+    def is_in_conflict():
+        client.send_targets(robot.lie_pose)
+        return time.monotonic() > began + 1.5 and any("x holds this robot" in line for line in following.lines)
+
+    client.claim_until("holds 0 x", is_in_conflict, "a conflict in the log")
+    assert board.commands.last.stiffness.max() > 0.0
+    client.observe(String, "target_refusal", TARGET_REFUSAL.requested)
+    client.send_targets(None, 0.1)
+    refusal = lambda: "x holds this robot" in client.newest.get("target_refusal", String()).data  # noqa: E731
+    client.claim_until("holds 0 x", refusal, "a reason why targets are refused")
+    board.commands.reset()
+    began = time.monotonic()
+
+    def has_tried():
+        client.send_targets(robot.lie_pose)
+        return time.monotonic() > began + 0.5
+
+    client.claim_until("holds 0 x", has_tried, "targets for a while")
+    assert board.commands.last_stiff() is None
+    client.until(lambda: client.newest["target_refusal"].data == "", "the end of the conflict")
+    client.begin(board, robot.lie_pose)
+    assert board.commands.last_stiff() is not None
+    assert following.alive

@@ -10,6 +10,10 @@ import time
 import pytest
 from sensor_msgs.msg import JointState
 
+from unitree_lowlevel.codec import GEN33
+from unitree_lowlevel.fake_board.board import FakeBoard
+from unitree_lowlevel.fake_board.physics import JointPhysics
+
 ELSEWHERE = {"network.target": "127.0.0.2"}  # a robot that is off: only ownership messages come from this bridge
 SIMULATOR = """
 import rclpy
@@ -104,3 +108,36 @@ def test_a_publisher_of_joint_states_without_messages_keeps_no_bridge_away(start
     wait_for_commands(client, board)
     assert program.process.poll() is None
     client.node.destroy_publisher(publisher)
+
+
+def test_one_claim_keeps_no_bridge_from_starting_and_a_repeated_one_does(start, client, board, assert_refused):
+    program = start(auto_start=True)
+    client.until(client.claims.get_subscription_count, "the bridge's subscription")
+    client.claim("holds 0 x")
+    wait_for_commands(client, board)
+    assert program.end() == 0, program.output
+    program = start(auto_start=True)
+    client.claim_until("holds 0 x", lambda: not program.alive, "the end of the bridge")
+    assert_refused(program, "x moves this robot already")
+
+
+def test_of_two_bridges_that_both_hold_the_robot_none_begins_to_move_it(start, client, board, robot):
+    with FakeBoard(GEN33, JointPhysics(robot)) as other_board:
+        first = start(auto_start=True)
+        wait_for_commands(client, board)
+        first.send(signal.SIGSTOP)
+        second = start(auto_start=True, **{"network.port": other_board.address[1]})
+        wait_for_commands(client, other_board)
+        first.send(signal.SIGCONT)
+        for program in (first, second):
+            program.until_printed("holds this robot, too")
+        for log in (board.commands, other_board.commands):
+            log.reset()
+        client.send_targets(None, 0.1)
+        client.send_targets(robot.lie_pose, 0.5)
+        assert first.alive and second.alive
+        assert board.commands.last_stiff() is None and other_board.commands.last_stiff() is None
+        assert first.end() == 0, first.output
+        second.until_printed("no other bridge holds this robot")
+        client.begin(other_board, robot.lie_pose)
+        assert other_board.commands.last_stiff() is not None

@@ -103,12 +103,19 @@ class UnitreeHardware(HardwareInterface):
     @property
     def target_refusal(self) -> str:
         """Why targets would not be followed now."""
-        return self._io.report.target_refusal if self._io.report else ""
+        report = self._io.report
+        return report.target_refusal or self._blocked if report else ""
 
     @property
     def target_owner(self) -> str:
         """Whose targets are followed."""
         return self._io.report.owner if self._io.report else ""
+
+    @property
+    def _blocked(self) -> str:
+        """Why targets may not begin to be followed."""
+        follows = self._io.report is not None and self._io.report.mode == DriverMode.FOLLOWING.value
+        return "" if follows else self._ownership.conflict
 
     def configure(self, node: Node, parameters: BridgeParameters) -> None:
         """Connect, and make sure that no other program moves the robot."""
@@ -160,8 +167,10 @@ class UnitreeHardware(HardwareInterface):
             )
 
     def _renew_ownership(self) -> None:
-        if sentence := self._ownership.renew():
-            self.error = f"{sentence}; this bridge leaves the robot, damped"
+        before = self._ownership.conflict
+        self._ownership.renew()
+        if self._ownership.conflict != before:
+            self._events.append(Event(WARN, self._ownership.conflict or "no other bridge holds this robot any longer"))
 
     def activate(self) -> None:
         """Let the joints follow targets."""
@@ -184,6 +193,8 @@ class UnitreeHardware(HardwareInterface):
 
     def write(self, command: JointCommand) -> str | None:
         """Hand a command to the driver; why it is not followed is known, and returned, with a later one."""
+        if command.targets is not None and (reason := self._blocked):
+            return f"targets refused: {reason}"
         self._io.send(Targets(command.targets, command.received, command.source))
         report = self._io.report
         if report is None or report.refused == self._refused:
@@ -217,8 +228,8 @@ class UnitreeHardware(HardwareInterface):
     def condition(self) -> object:
         """Return what the driver has found."""
         report = self._io.report
-        found = report and (report.mode, report.trip, report.warnings, report.target_refusal, report.owner)
-        return found, self._io.is_silent, self._io.ended, self.error
+        found = report and (report.mode, report.trip, report.warnings, report.owner)
+        return found, self.target_refusal, self._io.is_silent, self._io.ended, self.error
 
     def take_events(self) -> Iterable[Event]:
         """Return the driver's events."""
@@ -280,8 +291,8 @@ class UnitreeHardware(HardwareInterface):
             }
         if self.fault:
             return Status(ERROR, self.fault, values)
-        if report.warnings:
-            return Status(WARN, "; ".join(report.warnings), values)
+        if warnings := [*filter(None, (self._ownership.conflict, *report.warnings))]:
+            return Status(WARN, "; ".join(warnings), values)
         if report.mode == DriverMode.WAITING.value:
             return Status(WARN, "waiting for the robot", values)
         return Status(OK, report.mode, values)
