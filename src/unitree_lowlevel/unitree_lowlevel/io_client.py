@@ -121,7 +121,7 @@ class IoClient:
         now = time.monotonic()
         if cycles:
             self._newest = now
-        elif now - self._newest > SILENCE:
+        elif self.ended or now - self._newest > SILENCE:
             self.damp()
         return cycles
 
@@ -169,6 +169,7 @@ class IoClient:
         except OSError:
             message = b""
         if not message:
+            self.damp()
             code = self._process.wait(LEAVE_TIMEOUT)
             how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
             self.ended = f"the I/O process has ended {how}"

@@ -1,0 +1,89 @@
+"""A bridge is two processes, of which each damps the motors where the other one stops, is stopped or dies."""
+
+import os
+import signal
+import time
+
+import pytest
+
+WITHIN = 0.1  # [s] from the end of a process to damping on the wire
+LATENESS = 0.1  # [s] granted to a loaded machine on top
+
+
+def processes_of(bridge):
+    """Process ids by part: the one with ROS, and its I/O process."""
+    io = [process for process, line in bridge.survivors().items() if "unitree_lowlevel.io_process" in line]
+    assert len(io) == 1, bridge.survivors()
+    return {"ros": bridge.process.pid, "io": io[0]}
+
+
+@pytest.fixture
+def followed(start, client, board, robot):
+    """A bridge of this test alone that follows; its processes are killed by what comes."""
+    program = start(auto_start=True)
+    client.until_driver_mode("damping")
+    client.begin(board, robot.lie_pose)
+    client.send_targets(robot.lie_pose, 0.6)
+    assert board.commands.last.stiffness.max() > 0.0, program.output
+    return program
+
+
+def stiff_after(board, moment):
+    """Seconds for which commands were stiff after a moment."""
+    last = board.commands.last_stiff()
+    return 0.0 if last is None else max(0.0, last - moment)
+
+
+@pytest.mark.parametrize("part", ["ros", "io"])
+def test_a_process_that_was_stopped_moves_nothing_afterwards(following, client, board, robot, is_damping, part):
+    process = processes_of(following)[part]
+    stopped = time.monotonic()
+    os.kill(process, signal.SIGSTOP)
+    try:
+        client.send_targets(robot.lie_pose, 1.0)
+    finally:
+        os.kill(process, signal.SIGCONT)
+    continued = time.monotonic()
+    client.send_targets(robot.lie_pose, 0.5)
+    assert stiff_after(board, stopped) < WITHIN + LATENESS
+    assert is_damping(board.commands.last)
+    client.begin(board, robot.lie_pose)  # a damp, and it follows again, gently
+    largest = [(arrival, command.stiffness.max()) for arrival, command in board.commands.recent]
+    stiffness = [value for arrival, value in largest if arrival > continued and value > 0]
+    assert 0.0 < stiffness[0] < 0.1 * robot.gains.kp
+
+
+@pytest.mark.parametrize("part", ["ros", "io"])
+def test_after_kill_9_of_either_process_the_other_one_damps(followed, client, board, robot, is_damping, part):
+    killed = time.monotonic()
+    os.kill(processes_of(followed)[part], signal.SIGKILL)
+    client.send_targets(robot.lie_pose, 0.8)
+    assert stiff_after(board, killed) < WITHIN + LATENESS
+    assert is_damping(board.commands.last)
+    assert board.commands.last_arrival - killed > 0.7, "damping went on"
+
+
+def test_a_reset_starts_another_io_process_in_place_of_one_that_was_killed(followed, client, board, robot):
+    client.offer_gains(40.0, 1.5)
+    client.send_targets(None, 0.1)
+    killed = processes_of(followed)["io"]
+    os.kill(killed, signal.SIGKILL)
+    client.until(lambda: client.fault and "io_process" in client.fault, "a fault that names the process")
+    client.until(lambda: client.call("aliengo_bridge/reset").success, "a reset")
+    client.until(lambda: client.fault == "", "no fault")
+    assert processes_of(followed)["io"] != killed
+    board.commands.reset()
+    client.begin(board, robot.lie_pose)
+    client.send_targets(robot.lie_pose, 1.0)
+    assert board.commands.largest_stiffness == 40.0, "the gains that were offered before"
+    assert followed.end() == 0, followed.output
+
+
+def test_a_new_bridge_takes_over_while_an_orphaned_io_process_still_damps(followed, client, board, start):
+    os.kill(processes_of(followed)["ros"], signal.SIGKILL)
+    killed = time.monotonic()
+    successor = start(auto_start=True)
+    client.until(lambda: successor.lines or board.commands.last_arrival - killed > 3.0, "the successor's commands")
+    client.until_driver_mode("damping")
+    assert not any("unitree_lowlevel.io_process" in line for line in followed.survivors().values())
+    assert successor.end() == 0, successor.output
