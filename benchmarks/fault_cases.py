@@ -15,7 +15,9 @@ from unitree_lowlevel.codec import RemoteState
 from unitree_lowlevel.fake_board.faults import BoardFaults
 
 if TYPE_CHECKING:
-    from fault_rig import FaultRig
+    from fault_rig import FaultRig, LocalBoard
+
+    Rig = FaultRig[LocalBoard]
 
 SOFT_MODES = ("passive", "fault")  # in which no joint is stiff
 MODES = ("passive", "standing_up", "standing", "walking", "lying_down", "fault")
@@ -28,7 +30,7 @@ NO_FAULTS = BoardFaults()
 RESTART_TIME = 5.0  # [s] for a bridge: its imports, a second of discovery, and a computer of two cores
 
 
-def nothing(_rig: FaultRig) -> None:
+def nothing(_rig: Rig) -> None:
     """Do nothing."""
 
 
@@ -47,8 +49,8 @@ class FaultCase:
     deadline: float = 0.3
     faults: BoardFaults = NO_FAULTS
     intruder: str = ""
-    begin: Callable[[FaultRig], Any] = nothing
-    end: Callable[[FaultRig], Any] = nothing
+    begin: Callable[[Rig], Any] = nothing
+    end: Callable[[Rig], Any] = nothing
 
     def expected(self, mode: str) -> list[str]:
         """The outcomes allowed in this mode."""
@@ -64,7 +66,7 @@ def _board(name: str, following: str, soft: str, deadline: float = 0.3, **faults
     return FaultCase(name, following, soft, deadline, BoardFaults(**faults))
 
 
-def _resume_controller(rig: FaultRig) -> None:
+def _resume_controller(rig: Rig) -> None:
     """Let the controller go on, and see for a second that the robot does not."""
     rig.send("controller", signal.SIGCONT)
     time.sleep(1.0)

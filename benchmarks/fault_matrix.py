@@ -20,9 +20,8 @@ from pathlib import Path
 
 import numpy as np
 from fault_cases import CASES, CONTROLLER_FAULT, DAMPED, MODES, SOFT_MODES, TOLERATED, FaultCase
-from fault_rig import Events, FaultRig
+from fault_rig import Events, FaultRig, LocalBoard
 
-from fcnet_core.model_file import load_model
 from fcnet_core.robot import Robot, load_robot
 from fcnet_ros.testing import own_domain
 from unitree_lowlevel.codec import PERIOD, POSITION_STOP, LowCommand
@@ -37,6 +36,7 @@ SWITCH_INTERVAL = 0.0005  # [s] that other threads may keep the board from the i
 TOPIC_DELAY = 0.1  # [s] from a fault of the controller until its mode arrives here, at most
 DISTURBED = 0.05  # [s] between two commands
 ATTEMPTS = 3
+Rig = FaultRig[LocalBoard]
 NOT_TRIED = "not tried"
 MOST_NOT_TRIED = 3  # cells in a row: the programs do not start any more
 FOLDER = Path(__file__).resolve().parent.parent
@@ -79,7 +79,7 @@ class Cell:
         return self.outcome == TOLERATED or self.outcome.startswith("warning")
 
 
-def run_cell(rig: FaultRig, case: FaultCase, mode: str) -> Cell:
+def run_cell(rig: Rig, case: FaultCase, mode: str) -> Cell:
     """A cell, again where something other than the fault, as a busy computer, may have made it what it is."""
     for attempt in range(ATTEMPTS):
         try:
@@ -94,7 +94,7 @@ def run_cell(rig: FaultRig, case: FaultCase, mode: str) -> Cell:
     return cell
 
 
-def _measured(rig: FaultRig, case: FaultCase, mode: str) -> Cell:
+def _measured(rig: Rig, case: FaultCase, mode: str) -> Cell:
     """Let the fault begin, observe, end the fault, recover."""
     rig.events = Events()
     rig.board.commands.reset()
@@ -129,7 +129,7 @@ def _measured(rig: FaultRig, case: FaultCase, mode: str) -> Cell:
     return replace(cell, violated=bool(violations), problems=(*violations, *_differences(case, cell)))
 
 
-def _observe(rig: FaultRig, case: FaultCase, mode: str, began: float) -> Cell:
+def _observe(rig: Rig, case: FaultCase, mode: str, began: float) -> Cell:
     """The outcome of the fault, and after how long it was seen."""
     expected, events = case.expected(mode), rig.events
     observation = TOLERATED_TIME if TOLERATED in expected else WARNING_TIME
@@ -154,7 +154,7 @@ def _observe(rig: FaultRig, case: FaultCase, mode: str, began: float) -> Cell:
     return Cell(case.name, mode, TOLERATED)
 
 
-def _damped_at(rig: FaultRig, mode: str, began: float) -> float | None:
+def _damped_at(rig: Rig, mode: str, began: float) -> float | None:
     """When stiffness ended: for good before a trip was reported, or at all where there was none.
 
     That a robot which has lain down is damped is no reaction to a fault, nor that one is which was never stiff.
@@ -173,7 +173,7 @@ def _stiffness(command: LowCommand) -> float:
     return float(np.where(np.abs(command.position) < POSITION_STOP, command.stiffness, 0.0).max())
 
 
-def _violations(rig: FaultRig, case: FaultCase, cell: Cell) -> list[str]:
+def _violations(rig: Rig, case: FaultCase, cell: Cell) -> list[str]:
     """What no command may ever do."""
     log, safety = rig.board.commands, rig.robot.safety
     found = []
@@ -207,12 +207,6 @@ def _differences(case: FaultCase, cell: Cell) -> list[str]:
     if case.must_damp(cell.mode) and cell.detected is not None and cell.detected > case.deadline + SLACK:
         return [f"LATE, expected {1e3 * case.deadline:.0f} ms"]
     return []
-
-
-def allowed_stiffness(robot: Robot) -> float:
-    """The largest stiffness that any joint may get: the policy's, bounded by the robot file."""
-    gains = load_model(FOLDER / "models" / f"{robot.name}.safetensors").card.kp
-    return min(float(np.max(gains)), robot.safety.max_kp)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -281,7 +275,7 @@ def run_robot(robot: Robot, options: argparse.Namespace, done: dict[str, list[Ce
     path = Path(tempfile.gettempdir()) / f"fault_matrix_{robot.name}.log"
     print(f"{robot.name}: {len(chosen)} cells; the output of bridge and controller is in {path}", file=sys.stderr)
     cells: list[Cell] = []
-    with path.open("w") as log, own_domain() as domain, FaultRig(robot, domain, log, allowed_stiffness(robot)) as rig:
+    with path.open("w") as log, own_domain() as domain, FaultRig(robot, LocalBoard(robot), domain, log) as rig:
         for case, mode in chosen:
             cells.append(run_cell(rig, case, mode))
             if options.markdown:

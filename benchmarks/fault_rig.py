@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -9,13 +10,14 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TextIO
+from typing import Generic, Protocol, TextIO, TypeVar
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import Twist
 from std_msgs.msg import String
 
+from fcnet_core.model_file import load_model, shipped_model
 from fcnet_core.robot import Robot
 from fcnet_ros.testing import COMMAND_PERIOD, TIMEOUT, Client, Process
 from fcnet_ros.topics import LATCHED
@@ -25,7 +27,9 @@ from sim_bridge.mujoco_board import MujocoPhysics
 from unitree_lowlevel.codec import GEN33, PERIOD
 from unitree_lowlevel.fake_board.board import FakeBoard
 from unitree_lowlevel.fake_board.faults import BoardFaults
+from unitree_lowlevel.network import Address
 
+IO_PROCESS = "unitree_lowlevel.io_process"  # in the command line of the bridge's child that drives the motors
 WALKING_SPEED = 0.3  # [m/s]
 LOSS_PERIOD = 1.0  # [s] after which the bridge's packet loss is about the present alone
 ATTEMPTS = 5
@@ -54,22 +58,62 @@ class Events:
     warnings: dict[str, float] = field(default_factory=dict)  # the bridge's
 
 
-class FaultRig:
-    """Board, bridge and controller, which can be brought into any mode; `client` sees and commands them.
+def allowed_stiffness(robot: Robot) -> float:
+    """The largest stiffness [Nm/rad] that any joint may get: the policy's, bounded by the robot file."""
+    return min(float(np.max(load_model(shipped_model(robot.name)).card.kp)), robot.safety.max_kp)
+
+
+class RigBoard(Protocol):
+    """A board in front of which bridge and controller are put."""
+
+    faults: BoardFaults
+
+    @property
+    def address(self) -> Address:
+        """Where it listens."""
+        ...
+
+    def start(self) -> None:
+        """Begin."""
+
+    def stop(self) -> None:
+        """End."""
+
+    def reset_body(self) -> None:
+        """Put the robot where it started, lying."""
+
+
+class LocalBoard(FakeBoard):
+    """A board in a thread of this program, with the MuJoCo robot behind it."""
+
+    def __init__(self, robot: Robot) -> None:
+        self._body = MotorDrivenRobot(robot, named_terrain("flat"), timestep=PERIOD)
+        self._mujoco = MujocoPhysics(self._body)
+        super().__init__(GEN33, self._mujoco)
+
+    def reset_body(self) -> None:
+        """Put the robot where it started, lying."""
+        with self._mujoco.lock:
+            self._body.reset()
+
+
+BoardT = TypeVar("BoardT", bound=RigBoard)
+
+
+class FaultRig(Generic[BoardT]):
+    """Bridge and controller in front of a board, which can be brought into any mode; `client` sees and commands them.
 
     events: since they were last replaced. intruder: publishes joint_trajectory beside the controller, "nan", "jump"
     (a far pose) or not at all. log: takes what bridge and controller print.
     """
 
-    def __init__(self, robot: Robot, domain: int, log: TextIO, allowed_stiffness: float) -> None:
+    def __init__(self, robot: Robot, board: BoardT, domain: int, log: TextIO) -> None:
         self.robot = robot
-        self.allowed_stiffness = allowed_stiffness  # [Nm/rad]
+        self.allowed_stiffness = allowed_stiffness(robot)  # [Nm/rad]
+        self.board = board
         self.events = Events()
         self.intruder = ""
-        self._body = MotorDrivenRobot(robot, named_terrain("flat"), timestep=PERIOD)
-        self._physics = MujocoPhysics(self._body)
-        self.board = FakeBoard(GEN33, self._physics)
-        host, port = self.board.address
+        host, port = board.address
         network = ["-p", f"network.target:={host}", "-p", f"network.port:={port}", "-p", "network.local_port:=0"]
         options = {
             "bridge": [f"{robot.name}_bridge", "bridge", "--ros-args", *network, "-p", "auto_start:=true"],
@@ -89,7 +133,7 @@ class FaultRig:
         self._closing = threading.Event()
         self._driver = threading.Thread(target=self._drive, daemon=True)
 
-    def __enter__(self) -> FaultRig:
+    def __enter__(self) -> FaultRig[BoardT]:
         self.board.start()
         self._driver.start()
         self.bring_up()
@@ -107,7 +151,7 @@ class FaultRig:
         """End every fault of board, line and intruder, start what is not running, and wait until it is ready."""
         self.board.faults, self.intruder = BoardFaults(), ""
         for name in self._commands:
-            if not self._runs(name):
+            if not self.alive(name):
                 self._start(name)
         self.client.until(
             lambda: self._health.get("driver_mode", "waiting") != "waiting" and self.client.mode,
@@ -115,13 +159,29 @@ class FaultRig:
         )
 
     def send(self, name: str, number: signal.Signals) -> None:
-        """Send a signal to "bridge" or "controller"."""
-        self._processes[name].send(number)
+        """Send a signal to one process: "bridge" (which has the node), "io" (which drives the motors) or "controller".
+
+        A bridge that drives the motors itself is both "bridge" and "io".
+        """
+        os.kill(self.process_id(name), number)
+
+    def process_id(self, name: str) -> int:
+        """The process called "bridge", "io" or "controller"."""
+        if name != "io":
+            return self._processes[name].process.pid
+        bridge = self._processes["bridge"]
+        return next((number for number, line in bridge.survivors().items() if IO_PROCESS in line), bridge.process.pid)
+
+    def alive(self, name: str) -> bool:
+        """Whether "bridge" or "controller" runs."""
+        return name in self._processes and self._processes[name].alive
 
     def end(self, name: str) -> None:
         """End a program, whatever state it is in."""
-        if self._runs(name):
-            self.send(name, signal.SIGCONT)
+        if self.alive(name):
+            for process in self._processes[name].survivors():
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGCONT)
             with suppress(subprocess.TimeoutExpired):
                 self._processes[name].end(signal.SIGTERM, 10.0)
         if name in self._processes:
@@ -132,9 +192,6 @@ class FaultRig:
         self.send("bridge", signal.SIGKILL)
         self._processes["bridge"].wait()
         self._start("bridge")
-
-    def _runs(self, name: str) -> bool:
-        return name in self._processes and self._processes[name].alive
 
     def _start(self, name: str) -> None:
         if name in self._processes:
@@ -149,8 +206,7 @@ class FaultRig:
         """Bring a healthy robot into a mode of the controller, lying where the mode is passive or fault."""
         for _ in range(ATTEMPTS):
             self.recover()
-            with self._physics.lock:
-                self._body.reset()
+            self.board.reset_body()
             time.sleep(LOSS_PERIOD)
             with suppress(ModeNotReachedError):
                 return self._enter(mode)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import select
 import socket
+import struct
 import threading
 import time
 from dataclasses import replace
@@ -42,6 +43,8 @@ MILLISECONDS = 1000.0  # ticks per second; whether real boards count millisecond
 AMBIENT = 30.0  # [deg C]
 HEATING = 30.0  # [deg C]
 TIME_CONSTANT = 300.0
+SO_TIMESTAMPNS = 35  # of Linux; Python does not name it
+_KERNEL_TIME = struct.Struct("@qq")  # [s], [ns] of the day
 _WITHOUT_TORQUE = LowCommand(np.full(12, OFF, dtype=np.uint8), *np.zeros((5, 12)))
 
 
@@ -74,12 +77,30 @@ class MotorHeat:
         self.temperature = AMBIENT + rise + (self._gain * torque**2 - rise) * (duration / TIME_CONSTANT)
 
 
+def _board_socket(address: Address) -> socket.socket:
+    """A socket whose datagrams carry when the kernel received them, however late this process reads them."""
+    bound = bound_socket(address[1], address[0])
+    bound.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+    return bound
+
+
+def _arrival(ancillary: list[tuple[int, int, bytes]]) -> float:
+    """When the kernel received a datagram [s, time.monotonic]."""
+    now = time.monotonic()
+    for level, kind, data in ancillary:
+        if level == socket.SOL_SOCKET and kind == SO_TIMESTAMPNS:
+            whole, nanoseconds = _KERNEL_TIME.unpack(data)
+            return now - max(0.0, time.time() - whole - 1e-9 * nanoseconds)
+    return now
+
+
 class FakeBoard:
     """Listens on a UDP address, moves its joints in real time, and sends their state at 500 Hz.
 
     free_running: states go, 500 times a second, to the sender of the last good command; else one state answers each
     good command. Which of both real boards do is not known. command_timeout [s]: commands older than this take the
     torque from the motors; None, the worst case, holds the last command for ever. What real boards do is not known.
+    Commands arrive when the kernel has received them.
 
     The socket is bound at once, or TransportError raised. `start` runs the board in a thread of its own, `run` in the
     caller's, `cycle` is one cycle of it. `faults` may be set at any time and act from the next packet on; `commands` is
@@ -117,13 +138,14 @@ class FakeBoard:
         self._distortion = StateDistortion(physics.robot, seed)
         self._arriving: Channel[tuple[LowCommand, Address]] = Channel(seed + 1)
         self._departing: Channel[tuple[bytes, Address]] = Channel(seed + 3)
-        self._socket = bound_socket(address[1], address[0])
+        self._socket = _board_socket(address)
         self._foreign = bound_socket(0, address[0])  # from where another program seems to send
         self._pacer: Pacer | None = None  # time begins with the first cycle
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
         self._restart = False
+        self._unreachable = 0.0
         self._release()
 
     @property
@@ -144,6 +166,14 @@ class FakeBoard:
     def restart(self) -> None:
         """Begin again as after a loss of power: time at 0, no command, no client."""
         self._restart = True
+
+    def close_port(self, duration: float) -> None:
+        """Stand still with a closed port for `duration` [s]: senders get ICMP's "port unreachable"."""
+        self._unreachable = duration
+
+    def send_raw(self, datagram: bytes, client: Address) -> None:
+        """Send any datagram from the board's port, past its line."""
+        _send(self._socket, datagram, client)
 
     def start(self) -> None:
         """Run in a thread of its own until `stop`."""
@@ -178,6 +208,11 @@ class FakeBoard:
         if self._restart:
             self._restart, self._cycles, self.client = False, 0, None
             self._release()
+        if self._unreachable:
+            address = self.address
+            self._socket.close()
+            time.sleep(self._unreachable)
+            self._socket, self._unreachable = _board_socket(address), 0.0
         self._apply_faults()
         self._physics.advance(PERIOD)
         self._cycles += 1
@@ -215,7 +250,9 @@ class FakeBoard:
         """Take what has arrived at the socket through the line to the motors."""
         while True:
             try:
-                datagram, client = self._socket.recvfrom(LONGEST_DATAGRAM)
+                datagram, ancillary, _flags, client = self._socket.recvmsg(
+                    LONGEST_DATAGRAM, socket.CMSG_SPACE(_KERNEL_TIME.size)
+                )
             except BlockingIOError:
                 break
             except ConnectionError:  # a client to which states went has gone
@@ -225,7 +262,7 @@ class FakeBoard:
             except WireError as error:
                 self.commands.record_bad(error.kind)
                 continue
-            self.commands.record(command, now)
+            self.commands.record(command, _arrival(ancillary))
             self._arriving.put((command, client), now, self.faults)
         for command, client in self._arriving.take(now):
             self._drive(command)

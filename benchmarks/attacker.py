@@ -1,0 +1,277 @@
+"""Attacks a walking robot's bridge and controller from outside, seeded, and judges what reaches the motor board.
+
+Real processes and DDS; the board is a process of its own. Run it in a shell after `. env.sh`:
+    python benchmarks/attacker.py [--duration 600] [--seed 0] [--attacks gains]
+Exit code 1: a program ended, an unsafe command was on the wire, the memory of a process grew without end, or the robot
+could not be brought back to walking.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, TextIO, TypeVar
+
+import numpy as np
+from attacks import ATTACKS, Attack, publish
+from board_process import BoardProcess
+from builtin_interfaces.msg import Time
+from fault_rig import FaultRig
+from rclpy.publisher import Publisher
+from std_msgs.msg import String
+from wire_oracle import Violation, WireOracle
+
+from fcnet_core.model_file import load_model, shipped_model
+from fcnet_core.robot import JOINT_NAMES, Robot, load_robot
+from fcnet_ros.messages import Gains
+from fcnet_ros.testing import Client, own_domain
+from fcnet_ros.topics import JOINT_GAINS, Topic
+
+MOST_GROWTH = 20.0  # [MB]
+MEASURE_PERIOD = 0.25  # [s] between two looks at the wire
+SETTLE = 0.3  # [s] after an attack until the robot is looked at
+RESPONSE_TIME = 3.0  # [s] for responses to odd requests
+PAGE = 4096
+Anything = TypeVar("Anything")
+
+
+@dataclass
+class Outcome:
+    """What an attack came to: "walks on", or "recovered" after so many seconds; violations, which must not be."""
+
+    attack: str
+    kind: str
+    outcome: str = "walks on"
+    recovery: float = 0.0
+    violations: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        took = f" after {self.recovery:.1f} s" if self.recovery else ""
+        wrong = f"   VIOLATION: {'; '.join(self.violations)}" if self.violations else ""
+        return f"{self.kind:<10} {self.attack:<58} {self.outcome}{took}{wrong}"
+
+
+class Access:
+    """What an attacker has: a node in the robot's domain, the processes by their ids, the motor board's network."""
+
+    def __init__(self, rig: FaultRig[BoardProcess], domain: int, oracle: WireOracle, rng: np.random.Generator) -> None:
+        self.rig: FaultRig[BoardProcess] = rig
+        self.oracle: WireOracle = oracle
+        self.rng: np.random.Generator = rng
+        self._client = Client(domain, "attacker")
+        self.node = self._client.node
+        self._publishers: dict[str, Publisher] = {}
+        self._made: dict[str, Any] = {}
+
+    def close(self) -> None:
+        """Leave the domain."""
+        self._client.close()
+
+    def publisher(self, topic: Topic) -> Publisher:
+        """A publisher, the same one each time."""
+        if topic.name not in self._publishers:
+            self._publishers[topic.name] = topic.publisher(self.node)
+        return self._publishers[topic.name]
+
+    def forget(self, topic: Topic) -> None:
+        """Destroy the publisher, with what it has latched."""
+        if publisher := self._publishers.pop(topic.name, None):
+            self.node.destroy_publisher(publisher)
+
+    def once(self, name: str, make: Callable[[], Anything]) -> Anything:
+        """What `make` returned the first time."""
+        if name not in self._made:
+            self._made[name] = make()
+        return self._made[name]  # type: ignore[no-any-return]
+
+    def stamp(self, age: float) -> Time:
+        """The time of day `age` [s] ago."""
+        return Time(**dict(zip(("sec", "nanosec"), divmod(time.time_ns() - int(age * 1e9), 10**9), strict=True)))
+
+    def node_name(self, node: str) -> str:
+        """The name of the node of the "bridge" or "controller"."""
+        return f"{self.rig.robot.name}_bridge" if node == "bridge" else node
+
+    def offer_gains(self) -> None:
+        """Offer the policy's gains, as the controller does when it begins."""
+        card = load_model(shipped_model(self.rig.robot.name)).card
+        kp, kd = (np.broadcast_to(gains, 12).tolist() for gains in (card.kp, card.kd))
+        publish(JOINT_GAINS, String(data=Gains.of_joints(JOINT_NAMES, kp, kd).text()), duration=0.0)(self)
+        self.forget(JOINT_GAINS)
+
+    def call(self, name: str, kind: type, requests: list[Any], timeout: float = RESPONSE_TIME) -> None:
+        """Send all requests; wait a while for the responses, which may fail to come."""
+        service = self.node.create_client(kind, name)
+        if service.wait_for_service(timeout):
+            futures = []
+            for request in requests:
+                futures.append(service.call_async(request))
+                time.sleep(0.002)
+            end = time.monotonic() + timeout
+            while not all(future.done() for future in futures) and time.monotonic() < end:
+                time.sleep(0.01)
+        self.node.destroy_client(service)
+
+
+class Attacker:
+    """Attacks one after the other and keeps their outcomes."""
+
+    def __init__(self, robot: Robot, domain: int, log: TextIO, seed: int, physics: str) -> None:
+        self.outcomes: list[Outcome] = []
+        self.growth: dict[str, float] = {}  # [MB] of a process, at most
+        self.oracle = WireOracle(robot)
+        self._memory: dict[int, float] = {}
+        self._violations: list[Violation] = []
+        self._rng = np.random.default_rng(seed)
+        self._stiff = False  # the last command
+        self._closing = threading.Event()
+        self._measured = threading.Thread(target=self._measure, daemon=True)
+        self.rig = FaultRig(robot, BoardProcess(robot.name, physics), domain, log)
+        self._domain = domain
+
+    def __enter__(self) -> Attacker:
+        self.rig.__enter__()
+        self.access = Access(self.rig, self._domain, self.oracle, self._rng)
+        self.rig.prepare("walking")
+        self._measured.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._closing.set()
+        self._measured.join()
+        self.access.close()
+        self.rig.__exit__()
+
+    def run(self, attacks: list[Attack], duration: float) -> None:
+        """Attack for so long [s], every attack once before the first comes again."""
+        end = time.monotonic() + duration
+        for attack in self._endless(attacks):
+            if time.monotonic() > end:
+                return
+            self.outcomes.append(self._run(attack))
+            print(self.outcomes[-1], flush=True)
+
+    def _endless(self, attacks: list[Attack]) -> Iterator[Attack]:
+        while True:
+            for number in self._rng.permutation(len(attacks)):
+                yield attacks[number]
+
+    def _run(self, attack: Attack) -> Outcome:
+        outcome = Outcome(attack.name, attack.kind)
+        ids = {name: self.rig.process_id(name) for name in ("bridge", "io", "controller")}
+        began = time.monotonic()
+        if attack.soft:
+            self.oracle.forbid(began)
+        try:
+            attack.run(self.access)
+        except Exception:  # noqa: BLE001 an attack that fails is an error of this program
+            outcome.violations.append(f"the attack failed: {traceback.format_exc(limit=2)}")
+        time.sleep(SETTLE)
+        for name in ("bridge", "controller"):
+            if not self.rig.alive(name) and name != attack.ends:
+                outcome.violations.append(f"the {name} ended")
+        if attack.ends == "" and self.rig.alive("bridge") and self.rig.process_id("io") != ids["io"]:
+            outcome.violations.append("the I/O process was replaced")
+        recovery = time.monotonic()
+        if not self._walks():
+            outcome.outcome = "recovered"
+            self.oracle.allow(recovery)
+            try:
+                self.rig.prepare("walking")
+                outcome.recovery = time.monotonic() - recovery
+            except (TimeoutError, AssertionError) as error:
+                outcome.outcome = "NOT RECOVERED"
+                outcome.violations.append(f"not brought back to walking: {error}")
+        self.oracle.allow(recovery)
+        time.sleep(2 * MEASURE_PERIOD)
+        found, self._violations = self._violations, []
+        outcome.violations += sorted({str(violation) for violation in found})
+        outcome.violations += self._measure_memory()
+        return outcome
+
+    def _walks(self) -> bool:
+        """Whether the controller walks and the bridge follows it."""
+        alive = self.rig.alive("bridge") and self.rig.alive("controller")
+        return alive and self.rig.client.mode == "walking" and self._stiff
+
+    def _measure(self) -> None:
+        """Look at the wire again and again."""
+        while not self._closing.wait(MEASURE_PERIOD):
+            log = self.rig.board.take()
+            self._stiff = bool(len(log.arrival)) and bool(log.stiff[-1].any())
+            self._violations += self.oracle.check(log)
+
+    def _measure_memory(self) -> list[str]:
+        """By how much the memory of each process has grown since it first walked."""
+        found = []
+        for name in ("bridge", "io", "controller"):
+            process = self.rig.process_id(name)
+            try:
+                resident = int(Path(f"/proc/{process}/statm").read_text().split()[1]) * PAGE * 1e-6
+            except OSError:
+                continue
+            growth = resident - self._memory.setdefault(process, resident)
+            self.growth[name] = max(self.growth.get(name, 0.0), growth)
+            if growth > MOST_GROWTH:
+                self._memory[process] = resident
+                found.append(f"the memory of the {name} has grown by {growth:.0f} MB")
+        return found
+
+
+def report(attacker: Attacker, seed: int, duration: float) -> dict[str, Any]:
+    """All figures, as JSON takes them."""
+    outcomes = attacker.outcomes
+    return {
+        "seed": seed,
+        "duration": duration,
+        "attacks": len(outcomes),
+        "commands": attacker.oracle.commands,
+        "longest_gap": round(attacker.oracle.longest_gap, 4),
+        "violations": sum(bool(outcome.violations) for outcome in outcomes),
+        "memory_growth": {name: round(value, 1) for name, value in attacker.growth.items()},
+        "outcomes": [asdict(outcome) for outcome in outcomes],
+    }
+
+
+def run(
+    robot: str, duration: float, seed: int, chosen: str = "", physics: str = "mujoco", log_file: Path | None = None
+) -> dict[str, Any]:
+    """Attack, and return the report."""
+    attacks = [attack for attack in ATTACKS if chosen.lower() in f"{attack.kind} {attack.name}".lower()]
+    path = log_file or Path(tempfile.gettempdir()) / f"attacker_{robot}.log"
+    with (
+        path.open("w") as log,
+        own_domain() as domain,
+        Attacker(load_robot(robot), domain, log, seed, physics) as attacker,
+    ):
+        attacker.run(attacks, duration)
+        return report(attacker, seed, duration)
+
+
+def main() -> int:
+    """Attack; print and write what came of it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--robot", default="aliengo", help="aliengo or a1")
+    parser.add_argument("--duration", type=float, default=600.0, help="seconds")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--attacks", default="", help="only attacks whose class or name contains this")
+    parser.add_argument("--physics", default="mujoco", choices=("mujoco", "joints"), help="the robot behind the board")
+    parser.add_argument("--json", type=Path, help="file to write")
+    options = parser.parse_args()
+    result = run(options.robot, options.duration, options.seed, options.attacks, options.physics)
+    if options.json:
+        options.json.write_text(json.dumps(result, indent=1))
+    print(json.dumps({name: value for name, value in result.items() if name != "outcomes"}))
+    return int(result["violations"] > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,469 @@
+"""What an attacker can do to a robot's bridge and controller from outside: every attack is a row of ATTACKS.
+
+Nothing here uses more than topics, services, parameters, signals and datagrams.
+"""
+
+from __future__ import annotations
+
+import signal
+import socket
+import time
+from array import array
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from geometry_msgs.msg import Pose, Twist
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
+from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
+from rcl_interfaces.srv import (
+    DescribeParameters,
+    GetParameters,
+    GetParameterTypes,
+    ListParameters,
+    SetParameters,
+    SetParametersAtomically,
+)
+from rclpy.serialization import serialize_message
+from sensor_msgs.msg import Imu, JointState, Joy
+from std_msgs.msg import String
+from std_srvs.srv import SetBool, Trigger
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from fcnet_core.robot import JOINT_NAMES
+from fcnet_ros.messages import Gains
+from fcnet_ros.topics import (
+    CMD_POSE,
+    CMD_VEL,
+    CONTROLLER,
+    IMU,
+    JOINT_GAINS,
+    JOINT_STATES,
+    JOINT_TRAJECTORY,
+    JOY,
+    MODE,
+    ROBOT_FAULT,
+    ROBOT_OWNERSHIP,
+    TARGET_REFUSAL,
+    Topic,
+)
+
+if TYPE_CHECKING:
+    from attacker import Access
+
+Class = Literal["topic", "service", "parameter", "signal", "kill", "wire"]
+CDR = b"\x00\x01\x00\x00"  # little endian
+NAN, INFINITY, HUGE = float("nan"), float("inf"), 1e308
+MANY = 200_000
+CYCLE = 0.02  # [s] between two messages, as the controller sends them
+FLOOD = 0.0002  # [s]
+
+
+@dataclass(frozen=True)
+class Attack:
+    """An attack: what it uses, what it does, which program it ends itself ("bridge", "controller").
+
+    soft: no joint may be stiff from its beginning until the robot was brought back to walking.
+    """
+
+    name: str
+    kind: Class
+    run: Callable[[Access], Any]
+    ends: str = ""
+    soft: bool = False
+
+
+def trajectory(
+    positions: Sequence[float],
+    names: Sequence[str] = JOINT_NAMES,
+    age: float = 0.0,
+    points: int = 1,
+    **values: Sequence[float],
+) -> Callable[[Access], JointTrajectory]:
+    """A joint_trajectory, stamped `age` [s] before now."""
+
+    def make(access: Access) -> JointTrajectory:
+        point = JointTrajectoryPoint(positions=array("d", positions), **values)
+        message = JointTrajectory(joint_names=list(names), points=[point] * points)
+        message.header.stamp = access.stamp(age)
+        return message
+
+    return make
+
+
+def beside(offset: float, age: float = 0.0) -> Callable[[Access], JointTrajectory]:
+    """Acceptable targets `offset` [rad] beside the standing pose, to either side in turn."""
+
+    def make(access: Access) -> JointTrajectory:
+        side = offset * (1 if access.rng.random() < 0.5 else -1)
+        robot = access.rig.robot
+        return trajectory(np.clip(robot.stand_pose + side, robot.lower, robot.upper).tolist(), age=age)(access)
+
+    return make
+
+
+def publish(
+    topic: Topic, *messages: Any, duration: float = 0.3, period: float = CYCLE, raw: bool = False
+) -> Callable[[Access], None]:
+    """Publish the messages in turn for `duration` [s]; a function makes its message when it is sent.
+
+    raw: each message is a function of the rng that returns its bytes.
+    """
+
+    def run(access: Access) -> None:
+        publisher, number, end = access.publisher(topic), 0, time.monotonic() + duration
+        time.sleep(0.1)  # for discovery
+        while number < len(messages) or time.monotonic() < end:
+            message = messages[number % len(messages)]
+            publisher.publish(message(access) if callable(message) else message)
+            number += 1
+            time.sleep(period)
+        time.sleep(0.2)
+
+    return run
+
+
+def damaged(topic: Topic, message: Any) -> Attack:
+    """Bytes that are no message of the topic: random, cut, or with lengths of 4 GiB."""
+
+    def make(access: Access) -> bytes:
+        rng, whole = access.rng, bytes(serialize_message(message))
+        choice = rng.integers(4)
+        if choice == 0:
+            return CDR + bytes(rng.bytes(int(rng.integers(4000))))
+        if choice == 1:
+            return whole[: int(rng.integers(4, len(whole) + 1))]
+        changed = bytearray(whole)
+        for place in rng.integers(4, len(changed), 4 if choice == 2 else 40):
+            changed[place] = 255 if choice == 2 else int(rng.integers(256))
+        return bytes(changed)
+
+    return Attack(f"damaged bytes on {topic.name}", "topic", publish(topic, make, duration=0.5, period=0.005))
+
+
+def texts(topic: Topic, *contents: str) -> Callable[[Access], None]:
+    """Publish texts."""
+    return publish(topic, *(String(data=content) for content in contents), duration=0.0, period=0.1)
+
+
+def uniform_gains(kp: float, kd: float) -> str:
+    """The text of the same gains for all joints."""
+    return Gains(dict.fromkeys(JOINT_NAMES, kp), dict.fromkeys(JOINT_NAMES, kd)).text()
+
+
+def gains_attack(*contents: str) -> Callable[[Access], None]:
+    """Offer gains as texts, latched, then withdraw them and offer the controller's again."""
+
+    def run(access: Access) -> None:
+        texts(JOINT_GAINS, *contents)(access)
+        access.forget(JOINT_GAINS)
+        access.offer_gains()
+
+    return run
+
+
+def _states(access: Access, names: Sequence[str] = JOINT_NAMES, error: float = 0.0) -> JointState:
+    pose = access.rig.robot.stand_pose + error
+    values = array("d", np.resize(pose, len(names)))
+    message = JointState(name=list(names), position=values, velocity=values, effort=values)
+    message.header.stamp = access.stamp(0.0)
+    return message
+
+
+def _imu(x: float, w: float, rate: float = 0.0) -> Imu:
+    message = Imu()
+    message.orientation.x, message.orientation.w, message.angular_velocity.x = x, w, rate
+    return message
+
+
+def _twist(*values: float) -> Twist:
+    message = Twist()
+    message.linear.x, message.linear.y, message.angular.z = values
+    return message
+
+
+def _pose(z: float, x: float, w: float) -> Pose:
+    message = Pose()
+    message.position.z, message.orientation.x, message.orientation.w = z, x, w
+    return message
+
+
+def calls(node: str, service: str, kind: type, *requests: Any, repeat: int = 1) -> Callable[[Access], None]:
+    """Call a service of "bridge" or "controller" with each request, without waiting for one response after another."""
+
+    def run(access: Access) -> None:
+        access.call(f"{access.node_name(node)}/{service}", kind, list(requests) * repeat)
+
+    return run
+
+
+def transitions(node: str, *numbers: int) -> Callable[[Access], None]:
+    """Request lifecycle transitions by their ids, one after the other."""
+
+    def run(access: Access) -> None:
+        for number in numbers:
+            request = ChangeState.Request(transition=Transition(id=number))
+            access.call(f"{access.node_name(node)}/change_state", ChangeState, [request], timeout=8.0)
+
+    return run
+
+
+def _parameters() -> list[Parameter]:
+    kinds = ParameterType
+    values = [
+        ParameterValue(type=kinds.PARAMETER_NOT_SET),
+        ParameterValue(type=kinds.PARAMETER_INTEGER, integer_value=-(2**63)),
+        ParameterValue(type=kinds.PARAMETER_DOUBLE, double_value=NAN),
+        ParameterValue(type=kinds.PARAMETER_STRING, string_value="x" * 100_000),
+        ParameterValue(type=kinds.PARAMETER_BYTE_ARRAY, byte_array_value=[b"\x00"] * 1000),
+        ParameterValue(type=kinds.PARAMETER_DOUBLE_ARRAY, double_array_value=[NAN] * 1000),
+        ParameterValue(type=200),
+    ]
+    names = ("io_rate", "network.target", "robot", "use_sim_time", "control_rate", "", "no such", "é" * 100, "qos_overrides./x")  # fmt: skip  # noqa: E501
+    return [Parameter(name=name, value=value) for name in names for value in values]
+
+
+def set_parameters(node: str) -> Callable[[Access], None]:
+    """Set parameters to values of odd types, one at a time and all at once."""
+
+    def run(access: Access) -> None:
+        name, odd = access.node_name(node), _parameters()
+        requests = [SetParameters.Request(parameters=[one]) for one in odd] + [SetParameters.Request(parameters=odd)]
+        access.call(f"{name}/set_parameters", SetParameters, requests)
+        access.call(
+            f"{name}/set_parameters_atomically",
+            SetParametersAtomically,
+            [SetParametersAtomically.Request(parameters=odd)],
+        )
+
+    return run
+
+
+def read_parameters(node: str) -> Callable[[Access], None]:
+    """Describe, list and get parameters by odd names."""
+    names = ["", "x" * 10_000, "\u0000", "é", "network", *map(str, range(5000))]
+
+    def run(access: Access) -> None:
+        for service, kind in (
+            ("describe_parameters", DescribeParameters),
+            ("get_parameters", GetParameters),
+            ("get_parameter_types", GetParameterTypes),
+        ):
+            access.call(f"{access.node_name(node)}/{service}", kind, [kind.Request(names=names)] * 3)
+        request = ListParameters.Request(prefixes=names, depth=2**64 - 1)
+        access.call(f"{access.node_name(node)}/list_parameters", ListParameters, [request] * 3)
+
+    return run
+
+
+def stop(process: str, duration: float) -> Attack:
+    """Stop a process for so long [s]."""
+
+    def run(access: Access) -> None:
+        access.rig.send(process, signal.SIGSTOP)
+        began = time.monotonic()
+        if duration > 0.3:
+            access.oracle.forbid(began)
+        time.sleep(duration)
+        access.oracle.allow(time.monotonic())
+        access.rig.send(process, signal.SIGCONT)
+        time.sleep(1.0)
+
+    return Attack(f"{process} stopped for {duration:g} s", "signal", run)
+
+
+def kill(process: str, ends: str) -> Attack:
+    """SIGKILL of one process."""
+
+    def run(access: Access) -> None:
+        access.rig.send(process, signal.SIGKILL)
+        time.sleep(0.7)
+
+    return Attack(f"{process} killed (-9)", "kill", run, ends=ends, soft=True)
+
+
+def signals(process: str, *numbers: signal.Signals) -> Callable[[Access], None]:
+    """Send signals that do not ask for an end."""
+
+    def run(access: Access) -> None:
+        for number in numbers:
+            access.rig.send(process, number)
+            time.sleep(0.1)
+
+    return run
+
+
+def inject(kind: str, count: int = 100) -> Attack:
+    """Datagrams from the board's own port among its states."""
+
+    def run(access: Access) -> None:
+        for _ in range(5):
+            access.rig.board.inject(kind, count // 5, int(access.rng.integers(2**31)))
+            time.sleep(0.05)
+        time.sleep(0.3)
+
+    return Attack(f"{kind} states from the board's port", "wire", run)
+
+
+def foreign(rate: float, duration: float, size: int | None = None) -> Callable[[Access], None]:
+    """Datagrams of another sender at the bridge's port, `rate` a second for `duration` [s]."""
+
+    def run(access: Access) -> None:
+        client = access.rig.board.client
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            began, sent = time.monotonic(), 0
+            while client and (elapsed := time.monotonic() - began) < duration:
+                while sent < elapsed * rate:
+                    with suppress(OSError):
+                        sender.sendto(access.rng.bytes(size or int(access.rng.integers(1, 60_000))), client)
+                    sent += 1
+                time.sleep(0.001)
+
+    return run
+
+
+def close_port(duration: float) -> Callable[[Access], None]:
+    """Close the board's port: ICMP "port unreachable" for the bridge."""
+
+    def run(access: Access) -> None:
+        access.rig.board.close_port(duration)
+        time.sleep(duration + 0.3)
+
+    return run
+
+
+def replay(duration: float = 2.0) -> Callable[[Access], None]:
+    """Record the controller's targets, then publish them again, as a bag that is played into a living robot."""
+
+    def run(access: Access) -> None:
+        recorded: list[Any] = []
+        subscription = access.node.create_subscription(
+            JOINT_TRAJECTORY.kind, JOINT_TRAJECTORY.name, recorded.append, 10, raw=True
+        )
+        time.sleep(duration)
+        access.node.destroy_subscription(subscription)
+        if recorded:
+            publish(JOINT_TRAJECTORY, *(bytes(one) for one in recorded), duration=duration)(access)
+
+    return run
+
+
+BRIDGE_TRANSITIONS = (Transition.TRANSITION_DEACTIVATE, Transition.TRANSITION_CLEANUP)
+RETURN = (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE)
+ODD_TEXTS = ("", "x" * 1_000_000, "\x00\x01", "{}", "é" * 1000, "0" * 10_000)
+ODD_IDS = tuple(ChangeState.Request(transition=Transition(id=number)) for number in (0, 7, 60, 99, 255))
+ODD_LABELS = tuple(
+    ChangeState.Request(transition=Transition(id=number, label=label))
+    for number in (0, 255)
+    for label in ("activate", "x" * 10_000, "")
+)
+ZEROS = [0.0] * 12
+BAD_GAINS = (
+    '{"kp": ["FR_hip_joint"], "kd": ["FR_hip_joint"]}',
+    '{"kp": {"FR_hip_joint": 1' + "0" * 400 + '}, "kd": {}}',
+    '{"kp": {"FR_hip_joint": 1' + "0" * 5000 + '}, "kd": {}}',
+    "[" * 100_000,
+    '{"kp": 1' + "0" * 400 + ', "kd": null}',
+    uniform_gains(60.0, 2.0).replace("60.0", "1" + "0" * 400),
+    uniform_gains(60.0, 2.0).replace("60.0", '"60"'),
+    uniform_gains(60.0, 2.0).replace("60.0", "-60"),
+    uniform_gains(60.0, 2.0).replace("60.0", "NaN"),
+    "\ud800".encode("utf-8", "replace").decode(),
+    *ODD_TEXTS,
+)
+
+ATTACKS = (
+    # joint_trajectory: beside the controller, which goes on.
+    damaged(JOINT_TRAJECTORY, JointTrajectory(joint_names=list(JOINT_NAMES), points=[JointTrajectoryPoint()])),
+    Attack("targets that are not finite", "topic", publish(
+        JOINT_TRAJECTORY, trajectory([NAN] * 12), trajectory([INFINITY] * 12), trajectory([HUGE] * 12))),
+    Attack("targets of wrong sizes", "topic", publish(
+        JOINT_TRAJECTORY, trajectory([0.0] * 11), trajectory([0.0] * 13), trajectory([]), trajectory(ZEROS, points=0),
+        trajectory(ZEROS, points=2), trajectory(ZEROS, points=1000), trajectory(ZEROS, ["a"] * 12),
+        trajectory(ZEROS, JOINT_NAMES[:1] * 12), trajectory(ZEROS, velocities=[1.0] * 12, effort=[HUGE] * 12))),
+    Attack("200,000 joint names", "topic", publish(
+        JOINT_TRAJECTORY, lambda access: access.once("names", lambda: trajectory(
+            ZEROS, [f"joint_{number}" for number in range(MANY)])(access)), duration=0.0)),
+    Attack("200,000 positions", "topic", publish(
+        JOINT_TRAJECTORY, lambda access: access.once("positions", lambda: trajectory([0.0] * MANY)(access)),
+        duration=0.0)),
+    Attack("targets 0.7 rad beside, alternating with the controller", "topic", publish(
+        JOINT_TRAJECTORY, beside(0.7), duration=1.5)),
+    Attack("targets 1.8 rad beside, every 55 ms", "topic", publish(
+        JOINT_TRAJECTORY, beside(1.8), duration=1.0, period=0.055)),
+    Attack("targets of 10 s ago", "topic", publish(JOINT_TRAJECTORY, beside(0.2, age=10.0), duration=0.5)),
+    Attack("targets of 10 s ahead", "topic", publish(JOINT_TRAJECTORY, beside(0.2, age=-10.0), duration=0.5)),
+    Attack("targets replayed", "topic", replay()),
+    Attack("flood of targets", "topic", publish(JOINT_TRAJECTORY, beside(0.5), duration=1.5, period=FLOOD)),
+    # Gains, ownership, modes and faults: latched texts.
+    damaged(JOINT_GAINS, String(data=uniform_gains(60.0, 2.0))),
+    *(Attack(f"malformed gains {number}", "topic", gains_attack(content)) for number, content in enumerate(BAD_GAINS)),
+    Attack("stiff gains without damping", "topic", gains_attack(uniform_gains(100.0, 0.03), uniform_gains(100.0, 0.0))),
+    Attack("gains beyond their limits", "topic", gains_attack(uniform_gains(1e6, 1e6), uniform_gains(1023.0, 2047.0))),
+    damaged(ROBOT_OWNERSHIP, String(data="holds 0 x")),
+    Attack("the robot owned by another", "topic", texts(
+        ROBOT_OWNERSHIP, "holds 0 x", "wants 0 x", "holds 1 aliengo_bridge of process 1 on localhost")),
+    Attack("malformed ownership", "topic", texts(
+        ROBOT_OWNERSHIP, f"holds {'9' * 5000} x", "holds -1 x", "holds ٣ x", *ODD_TEXTS)),
+    Attack("flood of ownership", "topic", publish(
+        ROBOT_OWNERSHIP, String(data="wants 99999999999999999999 x"), duration=1.0, period=FLOOD)),
+    *(Attack(f"texts on {topic.name}", "topic", texts(topic, *ODD_TEXTS, "walking", "fault: x"))
+      for topic in (ROBOT_FAULT, TARGET_REFUSAL, MODE.of(CONTROLLER))),
+    # Commands.
+    damaged(CMD_VEL, Twist()),
+    Attack("odd velocities", "topic", publish(
+        CMD_VEL, _twist(NAN, NAN, NAN), _twist(INFINITY, 0.0, 0.0), _twist(HUGE, -HUGE, HUGE), duration=0.6)),
+    Attack("velocities that change sides", "topic", publish(
+        CMD_VEL, _twist(2.0, 0.4, 1.2), _twist(-0.8, -0.4, -1.2), duration=1.0)),
+    Attack("flood of velocities", "topic", publish(CMD_VEL, _twist(0.3, 0.0, 0.0), duration=1.0, period=FLOOD)),
+    damaged(CMD_POSE, Pose()),
+    Attack("odd poses", "topic", publish(
+        CMD_POSE, _pose(NAN, NAN, NAN), _pose(HUGE, 0.0, 0.0), _pose(-1.0, 1.0, 0.0), _pose(0.0, 0.0, 0.0))),
+    damaged(JOY, Joy(axes=[0.0] * 5, buttons=[0] * 16)),
+    Attack("odd joysticks", "topic", publish(
+        JOY, Joy(), Joy(axes=[NAN] * 5, buttons=[2**31 - 1] * 16), Joy(axes=[HUGE % 1e38] * 2, buttons=[1]),
+        Joy(axes=[0.0] * 100_000, buttons=[1] * 100_000))),
+    # States of a second publisher.
+    damaged(JOINT_STATES, JointState(name=list(JOINT_NAMES), position=[0.0] * 12)),
+    damaged(IMU, Imu()),
+    Attack("states that are not finite", "topic", publish(JOINT_STATES, lambda access: _states(access, error=NAN))),
+    Attack("states of other joints", "topic", publish(
+        JOINT_STATES, lambda access: _states(access, ["x"] * 12), lambda access: _states(access, []))),
+    Attack("states of 200,000 joints", "topic", publish(
+        JOINT_STATES, lambda access: access.once("states", lambda: _states(access, ["x"] * MANY)), duration=0.0)),
+    Attack("states of another robot", "topic", publish(JOINT_STATES, lambda access: _states(access, error=0.8))),
+    Attack("odd orientations", "topic", publish(IMU, _imu(NAN, NAN), _imu(0.0, 0.0), _imu(1.0, 0.0, HUGE))),
+    # Services and parameters.
+    *(Attack(f"odd transitions of the {node}", "service", calls(
+        node, "change_state", ChangeState, *ODD_IDS, *ODD_LABELS)) for node in ("bridge", "controller")),
+    *(Attack(f"{node} left and entered again", "service", transitions(node, *BRIDGE_TRANSITIONS, *RETURN), soft=True)
+      for node in ("bridge", "controller")),
+    *(Attack(f"flood of resets of the {node}", "service", calls(
+        node, "reset", Trigger, Trigger.Request(), repeat=200)) for node in ("bridge", "controller")),
+    Attack("modes in every order", "service", lambda access: [
+        calls("controller", name, Trigger, Trigger.Request())(access)
+        for name in access.rng.permutation(["stand_up", "walk", "lie_down", "reset", "walk", "stand_up"])]),
+    *(Attack(f"emergency stop of the {node}", "service", calls(
+        node, "emergency_stop", SetBool, SetBool.Request(data=True), SetBool.Request(data=False), repeat=5))
+      for node in ("bridge", "controller")),
+    *(Attack(f"odd parameters of the {node}", "parameter", set_parameters(node)) for node in ("bridge", "controller")),
+    *(Attack(f"odd questions to the {node}", "parameter", read_parameters(node)) for node in ("bridge", "controller")),
+    # Signals.
+    *(stop(process, duration) for process in ("bridge", "io", "controller") for duration in (0.05, 0.2, 0.5, 3.0)),
+    *(Attack(f"harmless signals to the {process}", "signal", signals(
+        process, signal.SIGCONT, signal.SIGWINCH, signal.SIGURG)) for process in ("bridge", "controller")),
+    kill("bridge", ends="bridge"),
+    kill("io", ends="bridge"),
+    kill("controller", ends="controller"),
+    # The wire.
+    *(inject(kind) for kind in ("old", "corrupted", "not_finite", "short", "long", "random")),
+    inject("future", 3),
+    Attack("foreign datagrams", "wire", foreign(100.0, 0.5)),
+    Attack("flood of foreign datagrams", "wire", foreign(5000.0, 1.5, size=771)),
+    Attack("the board's port closed for 0.03 s", "wire", close_port(0.03)),
+    Attack("the board's port closed for 0.5 s", "wire", close_port(0.5)),
+    Attack("the board restarts", "wire", lambda access: access.rig.board.restart()),
+)  # fmt: skip

@@ -1,0 +1,128 @@
+"""Judges every command that reaches a motor board: what may never be on the wire, whatever happens to the bridge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+from board_process import WireLog
+
+from fcnet_core.robot import Robot
+from unitree_lowlevel.codec import PERIOD
+
+Array = npt.NDArray[np.float64]
+FLOAT_TOLERANCE = 1e-5  # [rad], single precision on the wire
+STEP = 1.0 / 16.0  # [Nms/rad], the coarsest of the wire's gains
+LONGEST_GAP = 0.055  # [s] after which stiffness must begin softly
+LATE = 0.03  # [s] by which commands of one beginning may come late
+MEMORY = 0.04  # [s] by which the state may be old from which a command was made
+TORQUE_TOLERANCE = 1.02
+SILENCE = 0.1  # [s] after the targets, or a process, have ended, and then no stiffness
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A command that must never be: when [s, time.monotonic], what in one word, and by how much."""
+
+    time: float
+    name: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.detail}"
+
+
+@dataclass
+class WireOracle:
+    """Judges the log of a robot's board, piece by piece.
+
+    slack [s]: what a busy computer may add to a deadline. soft: times [s] between which no command may be stiff;
+    the last may be open (infinity).
+    """
+
+    robot: Robot
+    slack: float = 0.1
+    soft: list[tuple[float, float]] = field(default_factory=list)
+    longest_gap: float = 0.0
+    commands: int = 0
+    _last: tuple[float, Array, npt.NDArray[np.bool_]] | None = None
+    _began: float = -np.inf  # when the joints became stiff
+
+    def forbid(self, began: float) -> None:
+        """Allow no stiffness from SILENCE after this time on, until `allow`."""
+        self.soft.append((began + SILENCE + self.slack, np.inf))
+
+    def allow(self, time: float) -> None:
+        """Allow stiffness from this time on."""
+        self.soft = [(first, min(last, time)) for first, last in self.soft]
+
+    def check(self, log: WireLog) -> list[Violation]:
+        """What is wrong with the commands of one piece; the first command of each kind."""
+        found = [Violation(0.0, "undecodable", f"{kind}, {count} times") for kind, count in log.bad.items() if count]
+        if not len(log.arrival):
+            return found
+        self.commands += len(log.arrival)
+        checks = (self._bounds(log), self._changes(log), self._torques(log), self._forbidden(log))
+        return found + [violation for check in checks for violation in check]
+
+    def _bounds(self, log: WireLog) -> Iterator[Violation]:
+        safety = self.robot.safety
+        outside = np.fmax(self.robot.lower - log.position, log.position - self.robot.upper)
+        yield from _worst(log, "outside limits", "rad", np.where(log.stiff, outside - FLOAT_TOLERANCE, -1.0))
+        yield from _worst(log, "stiffness above its limit", "Nm/rad", log.stiffness - safety.max_kp)
+        yield from _worst(log, "damping above its limit", "Nms/rad", log.damping - safety.max_kd)
+        yield from _worst(log, "feed-forward torque", "Nm", np.abs(log.torque))
+        yield from _worst(log, "stiff without damping", "Nm/rad", np.where(log.damping < STEP, log.stiffness, 0.0))
+
+    def _changes(self, log: WireLog) -> Iterator[Violation]:
+        """Steps of stiff joints, and how stiffness begins after a pause."""
+        safety, arrival, stiffness = self.robot.safety, log.arrival, log.largest_stiffness
+        last = self._last or (-np.inf, log.position[0], np.zeros(12, dtype=bool))
+        times = np.concatenate([[last[0]], arrival])
+        positions, stiff = np.vstack([last[1], log.position]), np.vstack([last[2], log.stiff])
+        gap = np.diff(times)
+        self.longest_gap = max(self.longest_gap, float(gap[np.isfinite(gap)].max(initial=0.0)))
+        both = stiff[1:] & stiff[:-1] & (gap < LONGEST_GAP)[:, None]
+        allowed = safety.max_target_rate * np.clip(gap, PERIOD, LONGEST_GAP)[:, None] + FLOAT_TOLERANCE
+        step = np.abs(np.diff(positions, axis=0))
+        yield from _worst(log, "position rate above its limit", "rad", np.where(both, step - allowed, -1.0))
+        is_stiff = np.asarray(stiff.any(axis=1))
+        begins = is_stiff[1:] & (~is_stiff[:-1] | (gap > LONGEST_GAP))
+        began = np.maximum.accumulate(np.concatenate([[self._began], np.where(begins, arrival, -np.inf)]))[1:]
+        share = np.minimum((arrival - began + LATE + self.slack / 2) / safety.soft_start, 1.0)
+        excess = np.where(is_stiff[1:], stiffness - share * safety.max_kp, 0.0)
+        yield from _worst(log, "no soft start", "Nm/rad", excess[:, None])
+        self._last, self._began = (float(arrival[-1]), log.position[-1], log.stiff[-1]), float(began[-1])
+
+    def _torques(self, log: WireLog) -> Iterator[Violation]:
+        """The torque asked for, with the damping, of the state that makes it least among those that may be known."""
+        if not len(log.sensed):
+            return
+        until = np.searchsorted(log.sensed, log.arrival)
+        least = np.full(log.position.shape, np.inf)
+        for back in range(round(MEMORY / PERIOD)):
+            place = until - 1 - back
+            known = place >= 0
+            position, velocity = log.sensed_position[place], log.sensed_velocity[place]
+            damped = np.abs(log.damping * velocity)
+            asked = np.abs(log.stiffness * (log.position - position) - log.damping * velocity)
+            excess = asked - np.fmax(damped, TORQUE_TOLERANCE * self.robot.torque_limit + STEP)
+            least = np.where(known[:, None], np.fmin(least, excess), -1.0)
+        yield from _worst(log, "asked torque above its limit", "Nm", np.where(log.stiff, least, -1.0))
+
+    def _forbidden(self, log: WireLog) -> Iterator[Violation]:
+        for first, last in self.soft:
+            wrong = (log.arrival > first) & (log.arrival < last)
+            yield from _worst(log, "stiff without targets", "Nm/rad", (wrong * log.largest_stiffness)[:, None])
+
+
+def _worst(log: WireLog, name: str, unit: str, excess: Array) -> Iterator[Violation]:
+    """The command with the largest excess (n, joints or 1), if any is above 0."""
+    rows = excess.max(axis=1)
+    wrong = np.flatnonzero(rows > 1e-9)
+    if len(wrong):
+        row = int(rows.argmax())
+        detail = f"by {rows[row]:.3g} {unit} in {len(wrong)} of {len(rows)} commands"
+        yield Violation(float(log.arrival[row]), name, detail)
