@@ -38,6 +38,7 @@ from fcnet_ros.topics import JOINT_GAINS, Topic
 MOST_GROWTH = 20.0  # [MB]
 MEASURE_PERIOD = 0.25  # [s] between two looks at the wire
 SETTLE = 0.3  # [s] after an attack until the robot is looked at
+RECOVERY_TIME = 15.0  # [s] until a damped robot is passive by resets
 RESPONSE_TIME = 3.0  # [s] for responses to odd requests
 PAGE = 4096
 Anything = TypeVar("Anything")
@@ -45,7 +46,7 @@ Anything = TypeVar("Anything")
 
 @dataclass
 class Outcome:
-    """What an attack came to: "walks on", or "recovered" after so many seconds; violations, which must not be."""
+    """What an attack came to: outcome and, where it took some, seconds of recovery; violations must not be.
 
     attack: str
     kind: str
@@ -182,20 +183,27 @@ class Attacker:
             outcome.violations.append("the I/O process was replaced")
         recovery = time.monotonic()
         if not self._walks():
-            outcome.outcome = "recovered"
             self.oracle.allow(recovery)
-            try:
-                self.rig.prepare("walking")
-                outcome.recovery = time.monotonic() - recovery
-            except (TimeoutError, AssertionError) as error:
-                outcome.outcome = "NOT RECOVERED"
-                outcome.violations.append(f"not brought back to walking: {error}")
+            outcome.outcome, problem = self._recover()
+            outcome.recovery = time.monotonic() - recovery
+            outcome.violations += problem
         self.oracle.allow(recovery)
         time.sleep(2 * MEASURE_PERIOD)
         found, self._violations = self._violations, []
         outcome.violations += sorted({str(violation) for violation in found})
         outcome.violations += self._measure_memory()
         return outcome
+
+    def _recover(self) -> tuple[str, list[str]]:
+        """Bring the robot back to walking; where its services do not, by new programs, which is a violation."""
+        try:
+            self.rig.prepare("walking", RECOVERY_TIME)
+        except (TimeoutError, AssertionError) as error:
+            for name in ("bridge", "controller"):
+                self.rig.end(name)
+            self.rig.prepare("walking")
+            return "RESTARTED", [f"not brought back to walking: {error}"]
+        return "recovered", []
 
     def _walks(self) -> bool:
         """Whether the controller walks and the bridge follows it."""

@@ -202,17 +202,20 @@ class FaultRig(Generic[BoardT]):
             self.client.mode = ""
         self._processes[name] = Process(self._commands[name], self._domain, echo=self._log)
 
-    def prepare(self, mode: str) -> None:
-        """Bring a healthy robot into a mode of the controller, lying where the mode is passive or fault."""
+    def prepare(self, mode: str, timeout: float = TIMEOUT) -> None:
+        """Bring a healthy robot into a mode of the controller, lying where the mode is passive or fault.
+
+        timeout [s]: for one of ATTEMPTS to become passive.
+        """
         for _ in range(ATTEMPTS):
-            self.recover()
+            self.recover(timeout)
             self.board.reset_body()
             time.sleep(LOSS_PERIOD)
             with suppress(ModeNotReachedError):
                 return self._enter(mode)
         raise TimeoutError(f"{mode} was not reached in {ATTEMPTS} attempts; is this computer too busy?")
 
-    def recover(self) -> float:
+    def recover(self, timeout: float = TIMEOUT) -> float:
         """Leave trip and fault as an operator would; returns how long it took until the robot was passive [s]."""
         began, client = time.monotonic(), self.client
         self.bring_up()
@@ -224,7 +227,7 @@ class FaultRig(Generic[BoardT]):
             elif client.mode:
                 client.emergency_stop("controller")
             time.sleep(0.05)
-            if time.monotonic() > began + TIMEOUT:
+            if time.monotonic() > began + timeout:
                 raise TimeoutError(f"no recovery: mode {client.mode!r}, bridge {client.fault!r}")
         return time.monotonic() - began
 
