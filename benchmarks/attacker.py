@@ -46,7 +46,7 @@ Anything = TypeVar("Anything")
 
 @dataclass
 class Outcome:
-    """What an attack came to: outcome and, where it took some, seconds of recovery; violations must not be.
+    """What an attack came to: outcome and, where it took some, seconds of recovery; violations must not be."""
 
     attack: str
     kind: str
