@@ -179,7 +179,7 @@ class Attacker:
         for name in ("bridge", "controller"):
             if not self.rig.alive(name) and name != attack.ends:
                 outcome.violations.append(f"the {name} ended")
-        if attack.ends == "" and self.rig.alive("bridge") and self.rig.process_id("io") != ids["io"]:
+        if not attack.soft and self.rig.alive("bridge") and self.rig.process_id("io") != ids["io"]:
             outcome.violations.append("the I/O process was replaced")
         recovery = time.monotonic()
         if not self._walks():

@@ -354,7 +354,7 @@ def replay(duration: float = 2.0) -> Callable[[Access], None]:
 BRIDGE_TRANSITIONS = (Transition.TRANSITION_DEACTIVATE, Transition.TRANSITION_CLEANUP)
 RETURN = (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE)
 ODD_TEXTS = ("", "x" * 1_000_000, "\x00\x01", "{}", "é" * 1000, "0" * 10_000)
-ODD_IDS = tuple(ChangeState.Request(transition=Transition(id=number)) for number in (0, 7, 60, 99, 255))
+ODD_IDS = tuple(ChangeState.Request(transition=Transition(id=number)) for number in (0, 9, 60, 99, 255))
 ODD_LABELS = tuple(
     ChangeState.Request(transition=Transition(id=number, label=label))
     for number in (0, 255)
