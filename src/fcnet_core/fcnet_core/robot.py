@@ -94,8 +94,8 @@ class Safety(Struct, frozen=True, forbid_unknown_fields=True):
     [W] for power_time [s]; servo_lost_time [s] of a motor out of its servo mode; temperature_warning and
     max_temperature [deg C] of the motors; command_timeout, state_timeout [s]: ages; max_cycle_gap [s]: between two
     cycles of the loop to the motors; frozen_time [s] without any change of a sensor; packet_loss_warning,
-    max_packet_loss: shares; max_kp [Nm/rad], max_kd [Nms/rad]: largest gains; soft_start [s]: until joints that begin
-    to follow have their whole stiffness.
+    max_packet_loss: shares; max_kp [Nm/rad], max_kd [Nms/rad]: largest gains; min_damping_ratio: least kd as a share of
+    2 sqrt(kp x armature); soft_start [s]: until joints that begin to follow have their whole stiffness.
     """
 
     max_tilt: Positive
@@ -122,6 +122,7 @@ class Safety(Struct, frozen=True, forbid_unknown_fields=True):
     max_packet_loss: Positive
     max_kp: Positive
     max_kd: Positive
+    min_damping_ratio: Positive
     soft_start: Positive
 
     def __post_init__(self) -> None:
@@ -204,6 +205,11 @@ class Robot(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     def velocity_limit(self) -> Array:
         """Largest joint velocities (12,) [rad/s]."""
         return np.array([self.joints[joint].velocity for _ in LEGS for joint in LEG_JOINTS])
+
+    @property
+    def armature(self) -> Array:
+        """Inertias (12,) [kg m^2] of the motors' rotors at the joints."""
+        return np.array([self.joints[joint].armature for _ in LEGS for joint in LEG_JOINTS])
 
     @property
     def mass(self) -> float:

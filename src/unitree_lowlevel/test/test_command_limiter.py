@@ -5,27 +5,37 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unitree_lowlevel.codec import SERVO
-from unitree_lowlevel.limiter import CommandLimiter
+from unitree_lowlevel.codec import SERVO, STEPS
+from unitree_lowlevel.limiter import CommandLimiter, least_damping
 
 PERIOD = 0.002
 RAMP = 0.01
 START = 5.0
 STARTED = 100.0  # [s] long after the soft start
 KP, KD = np.full(12, 40.0), np.full(12, 1.5)
+STILL = np.zeros(12)
 
 
 @pytest.fixture
 def limiter(robot):
+    return started(robot)
+
+
+def started(robot, kp=KP, kd=KD):
     limiter = CommandLimiter(robot, PERIOD, RAMP)
-    limiter.start(robot.lie_pose, START)
+    limiter.start(robot.lie_pose, kp, kd, START)
     return limiter
 
 
-def follow(limiter, target, measured, kp=KP, kd=KD):
+def follow(limiter, target, measured, velocity=STILL):
     """The command towards a target that was given long ago."""
     limiter.aim(target, STARTED - 1.0)
-    return limiter.command(limiter.target(STARTED), measured, kp, kd, STARTED)
+    return limiter.command(limiter.target(STARTED), measured, velocity, STARTED)
+
+
+def asked(command, measured, velocity):
+    """The torques (12,) [Nm] that motors give for a command."""
+    return command.stiffness * (command.position - measured) - command.damping * velocity
 
 
 def test_a_near_target_passes_unchanged(limiter, robot):
@@ -48,15 +58,27 @@ def test_a_far_target_is_approached_at_the_robots_slew(limiter, robot):
 
 
 def test_it_starts_inside_the_limits_where_the_joints_are_not(limiter, robot):
-    limiter.start(robot.upper + 0.05, START)
+    limiter.start(robot.upper + 0.05, KP, KD, START)
     np.testing.assert_array_equal(limiter.target(START), robot.upper)
-    np.testing.assert_array_equal(limiter.command(robot.upper, robot.upper, KP, KD, START).position, robot.upper)
+    np.testing.assert_array_equal(limiter.command(robot.upper, robot.upper, STILL, START).position, robot.upper)
 
 
-def test_gains_are_cut_to_the_robots_bounds(limiter, robot):
-    command = follow(limiter, robot.lie_pose, robot.lie_pose, np.full(12, 1e4), np.full(12, 1e4))
+def test_gains_are_cut_to_the_robots_bounds(robot):
+    command = follow(started(robot, np.full(12, 1e4), np.full(12, 1e4)), robot.lie_pose, robot.lie_pose)
     assert (command.stiffness == robot.safety.max_kp).all()
     assert (command.damping == robot.safety.max_kd).all()
+
+
+@pytest.mark.parametrize("elapsed", [0.0, 0.3, 0.999, 2.0])
+@pytest.mark.parametrize("share", [1.0, 0.1])
+def test_stiffness_never_goes_without_damping_on_the_wire(robot, elapsed, share):
+    kp = np.full(12, share * robot.safety.max_kp)
+    limiter = started(robot, kp, np.full(12, 0.03))
+    command = limiter.command(robot.lie_pose, robot.lie_pose, STILL, START + elapsed * robot.safety.soft_start)
+    sent = np.floor(command.damping * STEPS[4, 0]) / STEPS[4, 0]
+    critical = 2.0 * np.sqrt(robot.armature * command.stiffness)
+    assert (sent >= robot.safety.min_damping_ratio * critical).all()
+    assert sent.all()
 
 
 def test_far_joints_get_less_stiffness_not_more_torque(limiter, robot):
@@ -64,18 +86,38 @@ def test_far_joints_get_less_stiffness_not_more_torque(limiter, robot):
     np.testing.assert_allclose(command.stiffness * 2.0, np.minimum(robot.torque_limit, KP * 2.0))
 
 
-@pytest.mark.parametrize("where", range(4))
+@pytest.mark.parametrize("kd", [0.5, 2.0, 8.0])
+@pytest.mark.parametrize("error", [0.0, 0.02, 0.3, 1.0])
+@pytest.mark.parametrize("speed", [1.0, 5.0, 20.0, 30.0])
+@pytest.mark.parametrize("side", [-1.0, 1.0])
+def test_spring_and_damper_together_ask_for_no_more_than_the_torque_limit(robot, kd, error, speed, side):
+    limiter = started(robot, np.full(12, robot.safety.max_kp), np.full(12, kd))
+    measured, velocity = robot.lie_pose + side * error, np.full(12, speed)
+    command = follow(limiter, robot.lie_pose, measured, velocity)
+    assert (np.abs(asked(command, measured, velocity)) <= robot.torque_limit * (1 + 1e-9)).all()
+    assert (command.damping >= least_damping(robot, command.stiffness)).all()
+
+
+def test_a_torque_within_the_limit_is_left_as_it_is(limiter, robot):
+    command = follow(limiter, robot.lie_pose, robot.lie_pose + 0.3, np.full(12, 8.0))
+    np.testing.assert_array_equal(command.stiffness, KP)
+    np.testing.assert_array_equal(command.damping, KD)
+
+
+@pytest.mark.parametrize("where", range(5))
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_what_is_not_finite_never_leaves(limiter, robot, where, value):
-    arguments = [robot.lie_pose.copy(), robot.lie_pose.copy(), KP.copy(), KD.copy()]
+def test_what_is_not_finite_never_leaves(robot, where, value):
+    arguments = [robot.lie_pose.copy(), robot.lie_pose.copy(), STILL.copy(), KP.copy(), KD.copy()]
     arguments[where][4] = value
     with np.errstate(all="ignore"):
-        command = follow(limiter, *arguments)
+        limiter = started(robot, *arguments[3:])
+        command = follow(limiter, *arguments[:3])
         following = follow(limiter, robot.lie_pose, robot.lie_pose)
     for values in (command.position, command.stiffness, command.damping):
         assert np.isfinite(values).all()
     assert ((command.stiffness >= 0) & (command.stiffness <= robot.safety.max_kp)).all()
-    assert np.abs(following.position - robot.lie_pose).max() <= robot.safety.max_target_rate * PERIOD
+    if following.stiffness.any():  # with gains that are no numbers there is none
+        assert np.abs(following.position - robot.lie_pose).max() <= robot.safety.max_target_rate * PERIOD
 
 
 def test_a_ramp_takes_the_interval_of_the_targets_up_to_its_longest(limiter, robot):
@@ -102,6 +144,6 @@ def test_two_targets_at_once_are_no_division_by_zero(limiter, robot):
 def test_a_soft_start_goes_from_damping_to_the_gains(limiter, robot):
     duration, holding = robot.safety.soft_start, robot.gains.damping
     for elapsed, share in ((-0.1, 0.0), (0.0, 0.0), (0.5, 0.5), (1.0, 1.0), (4.0, 1.0)):
-        command = limiter.command(robot.lie_pose, robot.lie_pose, KP, KD, START + elapsed * duration)
+        command = limiter.command(robot.lie_pose, robot.lie_pose, STILL, START + elapsed * duration)
         np.testing.assert_allclose(command.stiffness, share * KP)
         np.testing.assert_allclose(command.damping, holding + share * (KD - holding))

@@ -47,3 +47,19 @@ def test_bad_gains_offered_while_following_stop_nothing_and_keep_targets_from_be
     assert bench.sent[-1].stiffness.all()
     bench.driver.damp()
     assert refusal in bench.send(bench.position)
+
+
+@pytest.mark.parametrize(("kp", "kd"), [(80.0, 0.03), (60.0, 0.4), (80.0, np.where(np.arange(12) == 8, 0.06, 1.0))])
+def test_gains_without_enough_damping_on_the_wire_are_refused(bench, kp, kd):
+    bench.awake()
+    refusal = bench.driver.set_gains(kp, kd)
+    assert "kd must be at least" in refusal
+    assert refusal in bench.send(bench.position)
+
+
+@pytest.mark.parametrize(
+    ("kp", "kd"),
+    [(20.0, 0.5), (20.0, 0.75), (25.0, 0.5), (25.0, 2.0), (50.0, 1.0), (50.0, 1.5), (60.0, 2.0), (80.0, 3.0)],
+)
+def test_gains_of_policies_in_the_field_are_accepted(bench, kp, kd):
+    assert bench.driver.set_gains(kp, kd) is None

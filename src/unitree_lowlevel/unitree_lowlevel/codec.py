@@ -204,6 +204,7 @@ _SIZES = {layout.itemsize: each.name for each in GENERATIONS.values() for layout
 _COMMAND_FIELDS = ("position", "velocity", "torque", "stiffness", "damping")
 # Steps of the command's fields on the wire, per SI unit; position and velocity are single precision as they are.
 STEPS = np.array([[1], [1], [256], [32], [16]], dtype=np.float32)
+DAMPING_STEP = 1.0 / float(STEPS[4, 0])  # [Nms/rad]
 _LOWEST = np.array([[-32768], [0], [0]], dtype=np.float32) / STEPS[2:]
 _HIGHEST = np.float32(32767) / STEPS[2:]
 _TORQUE_STEPS = 256  # of a state, per Nm

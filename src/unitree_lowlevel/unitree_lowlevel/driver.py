@@ -18,8 +18,8 @@ import numpy.typing as npt
 from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
 from fcnet_core.robot import JOINT_NAMES, Robot
-from unitree_lowlevel.codec import PERIOD, LowCommand, LowState
-from unitree_lowlevel.limiter import CommandLimiter, damping_command
+from unitree_lowlevel.codec import DAMPING_STEP, PERIOD, LowCommand, LowState
+from unitree_lowlevel.limiter import CommandLimiter, damping_command, least_damping
 from unitree_lowlevel.safety import IDENTITY, Finding, SafetyMonitor, Severity
 from unitree_lowlevel.transport import Reception, TransportCounters
 
@@ -245,7 +245,7 @@ class MotorDriver:
             state = self._monitor.states.state
             if self.mode is not DriverMode.FOLLOWING or target is None or state is None:
                 return self._damped
-            return self._limiter.command(target, state.position, *self._gains, now)
+            return self._limiter.command(target, state.position, state.velocity, now)
 
     def _stop_late(self, now: float) -> None:
         """Stop following where this loop stood still, and where the targets are too old at time `now` [s]."""
@@ -294,7 +294,7 @@ class MotorDriver:
         self.mode, self.owner = DriverMode.FOLLOWING, source
         self._gains, self._target_time = self._next_gains, _NEVER
         self._armed.pop(source)
-        self._limiter.start(state.position, self._now)
+        self._limiter.start(state.position, *self._gains, self._now)
         self._monitor.begin_following()
         self._events.add(INFO, f"following targets of {_words(source)}")
         return None
@@ -335,6 +335,13 @@ class MotorDriver:
                     f"{name} must be above 0 and at most {largest:g} {unit} for {self._robot.name}; "
                     f"it is {gains.min():g} to {gains.max():g}"
                 )
+        sent, least = np.floor(kd / DAMPING_STEP) * DAMPING_STEP, least_damping(self._robot, kp)
+        if (short := np.flatnonzero(sent < least)).size:
+            joint = int(short[0])
+            return (
+                f"kd must be at least {least[joint]:g} Nms/rad for {JOINT_NAMES[joint]} at this kp, in steps of "
+                f"{DAMPING_STEP:g}; {np.broadcast_to(sent, 12)[joint]:g} would let it swing"
+            )
         return None
 
     def _publish_findings(self, now: float) -> None:

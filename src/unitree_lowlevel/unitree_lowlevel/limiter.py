@@ -8,11 +8,12 @@ import numpy as np
 
 from fcnet_core.arrays import Array
 from fcnet_core.robot import JOINT_NAMES, Robot
-from unitree_lowlevel.codec import POSITION_STOP, SERVO, LowCommand
+from unitree_lowlevel.codec import DAMPING_STEP, POSITION_STOP, SERVO, LowCommand
 
 JOINTS = len(JOINT_NAMES)
 _ZERO: Array = np.zeros(JOINTS)
 _SERVO = np.full(JOINTS, SERVO, dtype=np.uint8)
+_SMALLEST = 1e-6  # [rad, rad/s] stands for a smaller error or speed
 
 
 def damping_command(robot: Robot) -> LowCommand:
@@ -21,29 +22,45 @@ def damping_command(robot: Robot) -> LowCommand:
     return LowCommand(_SERVO, stop, velocity=_ZERO, torque=_ZERO, stiffness=_ZERO, damping=damping)
 
 
+def least_damping(robot: Robot, kp: Array) -> Array:
+    """The least damping (12,) [Nms/rad], in whole steps of the wire, that stiffness kp (12,) [Nm/rad] may go with.
+
+    It is min_damping_ratio of what damps critically the inertia that no joint is without, its rotor's.
+    """
+    least = 2.0 * robot.safety.min_damping_ratio * np.sqrt(robot.armature * kp)
+    return np.ceil(least / DAMPING_STEP) * DAMPING_STEP
+
+
 class CommandLimiter:
     """Makes a command every `period` [s] from targets that come at 50 to 200 Hz. Positions are (12,) [rad], times [s].
 
     A ramp leads evenly from one target to the next. It takes as long as the last two targets were apart, at most
     `longest_ramp` [s]: longer would be smoother and later. Positions stay inside each side's limits and change no
     faster than the robot's slew. Gains begin with no stiffness and the robot's holding damping, stay below the robot's
-    bounds, and stiffness is so low that a motor far from its position asks for no more than its torque limit.
+    bounds, and damping is never below `least_damping`. The torque that a command asks of the joints as they are
+    measured, of spring and damper together, is within the motors' limits: damping is lowered first, as far as it is
+    more than what the limit leaves it, and stiffness gets the rest.
     """
 
     def __init__(self, robot: Robot, period: float, longest_ramp: float) -> None:
+        self._robot = robot
         self._lower, self._upper = robot.lower, robot.upper
         self._torque = robot.torque_limit
         self._step = robot.safety.max_target_rate * period
-        self._max_kp, self._max_kd = robot.safety.max_kp, robot.safety.max_kd
-        self._soft_start, self._holding = robot.safety.soft_start, robot.gains.damping
         self._longest_ramp = longest_ramp
         self._damped = damping_command(robot)
-        self.start(robot.lie_pose, 0.0)
+        self.start(robot.lie_pose, self._damped.stiffness, self._damped.damping, 0.0)
 
-    def start(self, position: Array, now: float) -> None:
-        """Begin softly at measured joint positions, clipped to the limits."""
+    def start(self, position: Array, kp: Array, kd: Array, now: float) -> None:
+        """Begin softly at measured joint positions, clipped to the limits, with stiffness kp [Nm/rad] and damping kd
+        [Nms/rad], each (12,), once the start is over; these are cut to the robot's bounds.
+        """
+        safety = self._robot.safety
         self._last = self._from = self._to = np.minimum(np.maximum(position, self._lower), self._upper)
         self._started, self._aimed, self._duration = now, now - self._longest_ramp, 0.0
+        self._kp = np.minimum(np.maximum(kp, 0.0), safety.max_kp)
+        self._least = least_damping(self._robot, self._kp)
+        self._kd = np.minimum(np.maximum(kd, self._least), safety.max_kd)
 
     def aim(self, target: Array, now: float) -> None:
         """Go to a new target from wherever the ramp is."""
@@ -58,20 +75,36 @@ class CommandLimiter:
             return self._to
         return self._from + elapsed / self._duration * (self._to - self._from)
 
-    def command(self, target: Array, measured: Array, kp: Array, kd: Array, now: float) -> LowCommand:
-        """The command towards `target`, of the ramp, for joints at `measured`, with stiffness kp [Nm/rad] and damping
-        kd [Nms/rad], each (12,), once the start is over. What is not finite becomes damping.
+    def command(self, target: Array, measured: Array, velocity: Array, now: float) -> LowCommand:
+        """The command towards `target`, of the ramp, for joints at `measured` that move with `velocity` [rad/s]. What
+        is not finite becomes damping.
         """
-        share = (now - self._started) / self._soft_start
-        if share < 1.0:
-            share = max(share, 0.0)
-            kp, kd = share * kp, self._holding + share * (kd - self._holding)
         position = np.minimum(np.maximum(target, self._last - self._step), self._last + self._step)
         position = np.minimum(np.maximum(position, self._lower), self._upper)
-        error = np.maximum(np.abs(position - measured), 1e-6)
-        stiffness = np.minimum(np.minimum(kp, self._max_kp), self._torque / error)
-        damping = np.minimum(kd, self._max_kd)
-        if not math.isfinite(float((position + stiffness + damping).sum())):
+        kp, kd = self._gains(now)
+        error = position - measured
+        if not (kp * np.abs(error) + kd * np.abs(velocity) <= self._torque).all():
+            kp, kd = self._within_torque(kp, kd, error, velocity)
+        if not math.isfinite(float((position + kp + kd).sum())):
             return self._damped
         self._last = position
-        return LowCommand(_SERVO, position, _ZERO, _ZERO, np.maximum(stiffness, 0.0), np.maximum(damping, 0.0))
+        return LowCommand(_SERVO, position, _ZERO, _ZERO, kp, kd)
+
+    def _gains(self, now: float) -> tuple[Array, Array]:
+        """Stiffness and damping, each (12,), of the soft start or after it."""
+        share = max((now - self._started) / self._robot.safety.soft_start, 0.0)
+        if share >= 1.0:
+            return self._kp, self._kd
+        holding = self._damped.damping
+        return share * self._kp, np.maximum(holding + share * (self._kd - holding), self._least)
+
+    def _within_torque(self, kp: Array, kd: Array, error: Array, velocity: Array) -> tuple[Array, Array]:
+        """Gains, at most kp and kd, with which spring and damper together ask for no more than the torque limits.
+
+        Each alone stays within them. In a joint that moves away from its target both pull the same way: there the
+        spring gets what the damper leaves.
+        """
+        speed = np.maximum(np.abs(velocity), _SMALLEST)
+        kd = np.minimum(kd, np.maximum(self._torque / speed, self._least))
+        left = np.where(error * velocity < 0.0, np.maximum(self._torque - kd * speed, 0.0), self._torque)
+        return np.minimum(kp, left / np.maximum(np.abs(error), _SMALLEST)), kd
