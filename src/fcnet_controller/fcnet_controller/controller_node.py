@@ -29,7 +29,7 @@ from fcnet_replay.recording_notes import STYLE
 from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher
 from fcnet_ros.messages import Gains, StateReceiver, TargetPublisher
 from fcnet_ros.parameters import declare_parameters, default_parameters, read_parameters
-from fcnet_ros.program import SUCCESS, freeze, run_program, spin, transition
+from fcnet_ros.program import SUCCESS, freeze, interruptible, run_program, spin, transition
 from fcnet_ros.recorder_gate import RecorderGate
 from fcnet_ros.services import create_request_services
 from fcnet_ros.topics import (
@@ -196,7 +196,8 @@ class ControllerNode(LifecycleNode):
     def _configure(self) -> None:
         with ExitStack() as configured:
             self._settings = read_parameters(self, self.parameters)
-            self._core = self._load()
+            with interruptible():
+                self._core = self._load()
             configured.callback(self._forget_core)
             configured.enter_context(temporary_entities(self))
             self._connect(self._core)

@@ -13,6 +13,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import String
 
 from fcnet_core.robot import JOINT_NAMES
+from fcnet_ros.testing import wait_until
 
 
 @pytest.fixture
@@ -74,6 +75,21 @@ def test_a_signal_damps_the_robot_and_ends_the_process_with_code_0(start, bench,
     assert program.end(number) == 0, program.output
     bench.until(lambda: bench.damped, "damping")
     assert "Traceback" not in program.output
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_controller_that_is_compiling_and_leaves_a_cache_that_can_be_used(
+    start, model_path, tmp_path, monkeypatch, number
+):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    program = start(auto_activate=True, policy=model_path)
+    wait_until(lambda: list(tmp_path.rglob("*.nbi")), "a first function that is compiled")
+    assert program.end(number) == 0, program.output
+    assert not list(tmp_path.rglob("*.step-*.nbi"))  # of the whole step, which comes last
+    assert "Traceback" not in program.output
+    program = start(auto_activate=True, policy=model_path)
+    program.until_printed("mode: passive")
+    assert program.end(number) == 0, program.output
 
 
 def test_a_controller_for_a_robot_activates_itself_stays_passive_and_follows_faults_of_the_bridge(

@@ -48,6 +48,10 @@ TRANSPORTS = "FASTDDS_BUILTIN_TRANSPORTS"
 NodeT = TypeVar("NodeT", bound=Node)
 
 
+class Interrupted(BaseException):
+    """A signal has ended what is `interruptible`."""
+
+
 def run_program(
     name: str,
     make: Callable[[], NodeT],
@@ -58,8 +62,9 @@ def run_program(
 ) -> int:
     """Run the node that `make` returns and return the exit code that `run` returns; a signal sets `run`'s event.
 
-    A ValueError, OSError or ParameterException of `make` is a refusal, see `refused`; others keep their traceback.
-    The node is destroyed at the end. udp_only: see participant_profile.
+    A signal during `make`, or in what is `interruptible`, ends the program at once with 0. A ValueError, OSError or
+    ParameterException of `make` is a refusal, see `refused`; others keep their traceback. The node is destroyed at the
+    end. udp_only: see participant_profile.
     """
     stop = threading.Event()
 
@@ -69,7 +74,7 @@ def run_program(
     for number in signals:
         signal.signal(number, stop_on_signal)
     try:
-        with participant_profile(udp_only):
+        with interruptible(signals), participant_profile(udp_only):
             rclpy.init(args=sys.argv, signal_handler_options=SignalHandlerOptions.NO)
             try:
                 node = make()
@@ -79,8 +84,35 @@ def run_program(
             return run(node, stop)
         finally:
             node.destroy_node()
+    except Interrupted:
+        return 0
     finally:
         rclpy.try_shutdown()
+
+
+@contextlib.contextmanager
+def interruptible(signals: Sequence[signal.Signals] = SIGNALS) -> Iterator[None]:
+    """Let a signal, besides what it does anyway, raise Interrupted in this context: for the main thread and what takes
+    long before anything is commanded, such as compiling a policy. In other threads nothing changes.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handlers = {number: signal.getsignal(number) for number in signals}
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        handler = handlers[signal.Signals(number)]
+        if callable(handler):
+            handler(number, frame)
+        raise Interrupted
+
+    try:
+        for number in signals:
+            signal.signal(number, interrupt)
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 def refused(name: str, error: Exception) -> int:

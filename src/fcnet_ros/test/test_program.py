@@ -137,6 +137,23 @@ def test_a_signal_ends_the_program_with_the_exit_code_of_its_work(start, number)
     assert program.stderr.read() == ""
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("stage", ["make", "run"])
+def test_a_signal_ends_a_start_that_takes_long_at_once_and_well(start, number, stage):
+    endless = "import time; print('ready', flush=True)\n    while True: time.sleep(0.01)"
+    if stage == "make":
+        program = start(make=endless)
+    else:
+        enclosed = endless.replace("\n", "\n    ")
+        program = start(
+            run=f"from fcnet_ros.program import interruptible\n    with interruptible():\n        {enclosed}"
+        )
+    until_ready(program)
+    program.send_signal(number)
+    assert program.wait(PATIENCE) == 0
+    assert program.stderr.read() == ""
+
+
 def test_a_refusal_is_a_sentence_and_exit_code_2(start):
     program = start(make="raise ValueError('there is no such robot')")
     assert program.wait(PATIENCE) == 2

@@ -48,7 +48,9 @@ def start(environment: dict[str, str]) -> Iterator[Start]:
     for process in started:
         if process.poll() is None:
             process.kill()
-        process.communicate()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
 
 
 @pytest.fixture

@@ -100,6 +100,30 @@ def test_ending_the_launching_program_leaves_no_process_behind(
     assert ended(int(line.split("[")[-1].rstrip("]\n")))
 
 
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 1), (signal.SIGHUP, 1)])
+def test_a_launch_whose_output_nobody_reads_any_longer_ends_its_processes(
+    start: Start, launch_file: Write, number: signal.Signals, code: int
+):
+    process = start("launch", launch_file(listener("SIGINT")))
+    line = wait_for_line(process, "process started with pid")
+    wait_for_line(process, "ready")
+    assert process.stdout is not None
+    process.stdout.close()
+    process.send_signal(number)
+    assert process.wait(20) == code
+    assert ended(int(line.split("[")[-1].rstrip("]\n")))
+
+
+def test_a_process_that_prints_runs_on_when_nobody_reads_its_launch(start: Start, launch_file: Write, tmp_path: Path):
+    done = tmp_path / "done"
+    code = f"import pathlib\nfor _ in range(20000): print('x' * 100)\npathlib.Path({str(done)!r}).touch()"
+    process = start("launch", launch_file(f"python({code!r})"))
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.wait(60) == 0
+    assert done.exists()
+
+
 def test_the_end_of_a_required_process_ends_the_others(finish: Finish, launch_file: Write):
     entities = listener("SIGINT") + "python('import time; time.sleep(1)', on_exit=Shutdown(reason='required')),"
     code, output = finish("launch", launch_file(entities))

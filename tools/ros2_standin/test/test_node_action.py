@@ -9,8 +9,8 @@ import pytest
 Finish = Callable[..., tuple[int, str]]
 
 PROGRAM = """#!{python}
-import sys
-print(sys.argv[1:])
+import os, sys
+print(sys.argv[1:], os.environ.get("GIVEN"))
 for path in [following for option, following in zip(sys.argv, sys.argv[1:]) if option == "--params-file"]:
     print("FILE", open(path).read().replace("\\n", " "))
 """
@@ -60,6 +60,10 @@ def test_namespace_arguments_and_remappings_reach_the_program_in_upstreams_order
     assert wanted in run_node(node(more))[1]
     assert "__ns:=/']" in run_node(node("namespace=''"))[1]
     assert "['--ros-args']" in run_node(node(""))[1]
+
+
+def test_a_node_has_the_environment_that_it_is_given(run_node: Finish):
+    assert "'] yes" in run_node(node('additional_env={"GIVEN": "yes"}'))[1]
 
 
 def test_parameters_become_files_in_their_order(run_node: Finish):

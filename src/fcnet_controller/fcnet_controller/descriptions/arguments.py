@@ -15,6 +15,8 @@ from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 from msgspec import Meta
 
+from fcnet_ros.launched import launched
+
 LogLevel = Literal["debug", "info", "warn", "error", "fatal"]
 
 OnExit = Callable[[ProcessExited, LaunchContext], Action | None]
@@ -116,6 +118,7 @@ class SuiteLaunch:
             parameters=[known, file] if file else [known],
             remappings=list((remappings or {}).items()),
             arguments=["--ros-args", "--log-level", self["log_level"]],
+            additional_env=launched(),
             output="screen",
             on_exit=on_exit or self._on_exit,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from fcnet_controller.parameters import ControllerParameters, policy_path
 from fcnet_core.model_file import load_model
 from fcnet_core.remote import load_remote_map
 from fcnet_replay.recording_notes import PREFIX, RecordingNotes
+from fcnet_ros.launched import launched
 from fcnet_ros.parameters import default_parameters
 from fcnet_ros.topics import TOPICS, full_name
 
@@ -35,7 +37,15 @@ def recording(robot: str, launch: SuiteLaunch, controller: dict[str, Any]) -> li
     Raises ValueError with one sentence when the policy cannot be read.
     """
     folder = launch["bag"] or f"fcnet_{robot}_{datetime.now():%Y%m%d_%H%M%S}"
-    command = ["ros2", "bag", "record", *recorded_topics(launch["namespace"])]
+    command = [
+        sys.executable,
+        "-m",
+        "fcnet_ros.launched",
+        "ros2",
+        "bag",
+        "record",
+        *recorded_topics(launch["namespace"]),
+    ]
     command += ["--storage", "mcap", "--output", folder, "--max-bag-duration", str(FILE_DURATION)]
     if launch["bag_compression"] != "none":
         command += ["--storage-preset-profile", launch["bag_compression"]]
@@ -47,7 +57,14 @@ def recording(robot: str, launch: SuiteLaunch, controller: dict[str, Any]) -> li
     else:
         notes = recording_notes(robot, launch, controller)
         command += [FOR_A_TERMINAL, "--custom-data", *(f"{name}={text}" for name, text in notes.items())]
-    process = ExecuteProcess(cmd=command, name="recorder", output="screen", sigterm_timeout=PATIENCE, on_exit=ON_EXIT)
+    process = ExecuteProcess(
+        cmd=command,
+        name="recorder",
+        additional_env=launched(),
+        output="screen",
+        sigterm_timeout=PATIENCE,
+        on_exit=ON_EXIT,
+    )
     return [begun, process]
 
 

@@ -20,6 +20,7 @@ from .core import (
     SomeSubstitutions,
     perform,
     report,
+    show,
 )
 from .event_handlers import OnProcessExit, OnShutdown
 from .events import Shutdown as ShutdownEvent
@@ -136,9 +137,9 @@ class ExecuteProcess(Action):
                     self._cache[from_stdout] += chunk
                 *lines, rest = (rest + chunk).split(b"\n")
                 if shown and lines:
-                    print("\n".join(f"[{name}] {line.decode(errors='replace')}" for line in lines), flush=True)
+                    show("\n".join(f"[{name}] {line.decode(errors='replace')}" for line in lines))
             if shown and rest:
-                print(f"[{name}] {rest.decode(errors='replace')}", flush=True)
+                show(f"[{name}] {rest.decode(errors='replace')}")
 
         readers = [asyncio.create_task(read(process.stdout, True)), asyncio.create_task(read(process.stderr, False))]
         stopper = asyncio.create_task(self._stop_when_asked(context, process, name))
@@ -169,12 +170,12 @@ class ExecuteProcess(Action):
 
 
 def _send(process: asyncio.subprocess.Process, number: signal.Signals, name: str) -> None:
-    report("INFO", name, f"sending signal '{number.name}' to process[{name}]")
     with contextlib.suppress(ProcessLookupError):
         if number == signal.SIGKILL:
             os.killpg(process.pid, number)
         else:
             process.send_signal(number)
+    report("INFO", name, f"sending signal '{number.name}' to process[{name}]")
 
 
 class IncludeLaunchDescription(Action):

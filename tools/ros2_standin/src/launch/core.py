@@ -6,18 +6,31 @@ They refer to each other, so they stand together; `launch.actions`, `launch.even
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
 import tempfile
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
-from typing import Any, Union
+from typing import Any, TextIO, Union
 
 
 def report(level: str, source: str, message: str) -> None:
     """Print one message of launching itself, as `[INFO] [source]: message`; errors go to the error stream."""
-    print(f"[{level}] [{source}]: {message}", file=sys.stderr if level == "ERROR" else sys.stdout, flush=True)
+    show(f"[{level}] [{source}]: {message}", sys.stderr if level == "ERROR" else sys.stdout)
+
+
+def show(lines: str, stream: TextIO | None = None) -> None:
+    """Print lines to stdout or another stream. Where nobody reads it any longer the rest is dropped: launching goes on,
+    and ends its processes as ever.
+    """
+    stream = stream or sys.stdout
+    try:
+        print(lines, file=stream, flush=True)
+    except OSError:
+        with contextlib.suppress(OSError), Path(os.devnull).open("w") as nowhere:
+            os.dup2(nowhere.fileno(), stream.fileno())  # what is buffered is written again at the end
 
 
 class Event:

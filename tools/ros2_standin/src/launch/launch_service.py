@@ -101,11 +101,12 @@ class LaunchService:
             self._fail(error)
 
     def _fail(self, error: BaseException) -> None:
-        report("ERROR", "launch", f"Caught exception in launch: {error}")
         self._return_code = 1
         self.context.emit_event_sync(Shutdown(reason=str(error)))
+        report("ERROR", "launch", f"Caught exception in launch: {error}")
 
     def _on_signal(self, number: signal.Signals) -> None:
+        self.context.emit_event_sync(Shutdown(reason=number.name))
         if number == signal.SIGINT:
             again = " again, ignoring..." if self._interrupted else ""
             report("WARNING", "launch", f"user interrupted with ctrl-c (SIGINT){again}")
@@ -113,4 +114,3 @@ class LaunchService:
         else:
             report("ERROR", "launch", f"received {number.name}, shutting down")
             self._return_code = 1
-        self.context.emit_event_sync(Shutdown(reason=number.name))

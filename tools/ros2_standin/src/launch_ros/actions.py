@@ -31,10 +31,11 @@ class Node(ExecuteProcess):
         parameters: Iterable[SomeParameters] | None = None,
         remappings: Iterable[tuple[SomeSubstitutions, SomeSubstitutions]] | None = None,
         arguments: Iterable[SomeSubstitutions] | None = None,
+        additional_env: Mapping[str, SomeSubstitutions] | None = None,
         output: SomeSubstitutions = "log",
         on_exit: Reaction = None,
     ) -> None:
-        super().__init__(cmd=[], output=output, on_exit=on_exit)
+        super().__init__(cmd=[], additional_env=additional_env, output=output, on_exit=on_exit)
         self._package = package
         self._executable = executable
         self._namespace = namespace
