@@ -35,8 +35,8 @@ def stiff_after(board, moment):
 
 
 @pytest.mark.parametrize("part", ["ros", "io"])
-def test_a_process_that_was_stopped_moves_nothing_afterwards(following, client, board, robot, is_damping, part):
-    process = processes_of(following)[part]
+def test_a_process_that_was_stopped_moves_nothing_afterwards(followed, client, board, robot, is_damping, part):
+    process = processes_of(followed)[part]
     stopped = time.monotonic()
     os.kill(process, signal.SIGSTOP)
     try:
