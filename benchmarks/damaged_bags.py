@@ -136,72 +136,73 @@ def damaged_copy(bag: Path, folder: Path, seed: int) -> str:
     shutil.copytree(bag, folder)
     random = np.random.default_rng(seed)
     files = sorted(path for path in folder.iterdir() if path.name != "metadata.yaml")
-    file, kinds = files[_below(random, len(files))], dict(DAMAGES)
+    file, kinds = files[below(random, len(files))], dict(DAMAGES)
     if random.random() < 0.15 and (folder / "metadata.yaml").exists():
         file, kinds = folder / "metadata.yaml", {"words": _words}
     content = bytearray(file.read_bytes())
     if RECORD in content and not (folder / "metadata.yaml").exists() and random.random() < 0.5:
         kinds = {"metadata": _metadata}
-    kind = list(kinds)[_below(random, len(kinds))]
+    kind = list(kinds)[below(random, len(kinds))]
     file.write_bytes(kinds[kind](content, random))
     return f"{kind} in {file.name}"
 
 
-def _below(random: np.random.Generator, end: int) -> int:
+def below(random: np.random.Generator, end: int) -> int:
+    """A whole number from 0 to `end`, without it."""
     return int(random.integers(end))
 
 
 def _cut(content: bytearray, random: np.random.Generator) -> bytearray:
-    return content[: _below(random, len(content))]
+    return content[: below(random, len(content))]
 
 
 def _flip(content: bytearray, random: np.random.Generator) -> bytearray:
     """Bits anywhere, or near the beginning, where a file says how it is built."""
     end = len(content) if random.random() < 0.7 else min(len(content), 4000)
-    for at in random.integers(end, size=1 + _below(random, 19)).tolist():
-        content[at] ^= 1 << _below(random, 8)
+    for at in random.integers(end, size=1 + below(random, 19)).tolist():
+        content[at] ^= 1 << below(random, 8)
     return content
 
 
 def _overwrite(content: bytearray, random: np.random.Generator) -> bytearray:
-    at = _below(random, len(content))
-    end = min(at + 1 + _below(random, 2999), len(content))
+    at = below(random, len(content))
+    end = min(at + 1 + below(random, 2999), len(content))
     content[at:end] = random.bytes(end - at)
     return content
 
 
 def _drop(content: bytearray, random: np.random.Generator) -> bytearray:
-    at = _below(random, len(content))
-    del content[at : at + 1 + _below(random, 4999)]
+    at = below(random, len(content))
+    del content[at : at + 1 + below(random, 4999)]
     return content
 
 
 def _double(content: bytearray, random: np.random.Generator) -> bytearray:
-    at = _below(random, len(content))
-    return content[:at] + content[max(0, at - 1 - _below(random, 4999)) :]
+    at = below(random, len(content))
+    return content[:at] + content[max(0, at - 1 - below(random, 4999)) :]
 
 
 def _lengths(content: bytearray, random: np.random.Generator) -> bytearray:
     """Numbers that a reader might trust."""
     end = len(content) if random.random() < 0.5 else min(len(content), 2000)
     for at in random.integers(end, size=5).tolist():
-        number = LENGTHS[_below(random, len(LENGTHS))].to_bytes(8, "little")
+        number = LENGTHS[below(random, len(LENGTHS))].to_bytes(8, "little")
         content[at : at + 8] = number[: len(content[at : at + 8])]
     return content
 
 
 def _words(content: bytearray, random: np.random.Generator) -> bytearray:
     """What YAML takes for more than a text."""
-    at = _below(random, len(content))
-    content[at : at + _below(random, 40)] = WORDS[_below(random, len(WORDS))]
+    at = below(random, len(content))
+    content[at : at + below(random, 40)] = WORDS[below(random, len(WORDS))]
     return content
 
 
 def _metadata(content: bytearray, random: np.random.Generator) -> bytearray:
     """The metadata that an mcap file itself holds, or the lengths before it."""
-    at = content.index(RECORD) - 40 + _below(random, 600)
-    words = (*WORDS, *(random.bytes(1 + _below(random, 8)) for _ in WORDS))
-    word = words[_below(random, len(words))]
+    at = content.index(RECORD) - 40 + below(random, 600)
+    words = (*WORDS, *(random.bytes(1 + below(random, 8)) for _ in WORDS))
+    word = words[below(random, len(words))]
     content[at : at + (len(word) if random.random() < 0.7 else 3)] = word
     return content
 

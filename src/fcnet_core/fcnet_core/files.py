@@ -1,30 +1,43 @@
-"""Settings files read strictly, and files written whole or not at all."""
+"""Files of settings, read strictly: their size, encoding, types and ranges; and files written whole or not at all."""
 
 from __future__ import annotations
 
 import os
 import re
-import sys
+import stat
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from reprlib import repr as brief
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 import yaml
-from msgspec import Meta
+from msgspec import Meta, inspect
 
 from fcnet_core import FcnetError
 
 SettingsT = TypeVar("SettingsT")
-FINITE = sys.float_info.max
-Positive = Annotated[float, Meta(gt=0, le=FINITE)]
+# Ranges of numbers in settings, all of them finite. Nothing that a user may mean, in SI units, is beyond them.
+Number = Annotated[float, Meta(ge=-1e6, le=1e6)]
+NotNegative = Annotated[float, Meta(ge=0, le=1e6)]
+Positive = Annotated[float, Meta(ge=1e-9, le=1e6)]
+Share = Annotated[float, Meta(ge=0, lt=1)]
+Count = Annotated[int, Meta(ge=1, le=10**9)]
+
+LARGEST_SETTINGS = 256 * 2**10  # [bytes] of one file; the suite's own have four thousand
+DEEPEST = 50  # of YAML; libyaml breaks the stack where nesting is deep
+MOST_ENTRIES = 100_000  # of YAML, with each alias counted as what it stands for
+_PLACE = re.compile(r"(?P<what>.*?)( - at (`key` in )?`\$(?P<path>.*)`)?", re.DOTALL)
 
 
 class _UniqueKeyLoader(yaml.CSafeLoader):
     """Refuses an entry that is given twice, of which YAML takes the last without a word; reads 1e-9 as a number."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        names = [self.construct_object(key) for key, _ in node.value]
-        if twice := [str(name) for name in names if names.count(name) > 1]:
+        names = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+        if twice := [name for name, count in names.items() if count > 1]:
             raise ValueError(f"entry {twice[0]} is given twice, at line {node.start_mark.line + 1} and below")
         return super().construct_mapping(node, deep)
 
@@ -34,20 +47,85 @@ _UniqueKeyLoader.add_implicit_resolver(
 )
 
 
-def read_settings(path: str | Path, kind: type[SettingsT], what: str) -> SettingsT:
-    """Read the YAML file at `path` as a `kind`: a msgspec Struct, which validates types, ranges and unknown entries.
+def read_file(path: str | Path, what: str, most: int) -> bytes:
+    """The content of an ordinary file of at most `most` bytes. what: the file's name in the sentence of a FcnetError.
 
-    A Struct refuses unknown entries with forbid_unknown_fields=True, and what types cannot say by a ValueError in its
-    __post_init__. what: the file's name in the sentence of a FcnetError, such as "topic map".
+    No byte is read beyond the size that the file system states: special files under /proc state none and may block.
     """
     try:
-        content = yaml.load(Path(path).read_text(encoding="utf-8"), _UniqueKeyLoader)
-        return msgspec.convert(content, kind)
+        facts = Path(path).stat()
+        if not stat.S_ISREG(facts.st_mode) or not facts.st_size:
+            raise FcnetError(f"{what} {path} is empty or no ordinary file; give the path of one")
+        if facts.st_size > most:
+            raise FcnetError(f"{what} {path} has {facts.st_size} bytes, but must not have more than {most}")
+        with Path(path).open("rb") as file:
+            return file.read(facts.st_size)
     except OSError as error:
         raise FcnetError(f"{what} {path} cannot be read: {error.strerror}; give the path of one") from error
-    except (ValueError, yaml.YAMLError, RecursionError) as error:
+
+
+def parse_yaml(content: str | bytes, loader: type[yaml.CSafeLoader] | type[yaml.CBaseLoader]) -> Any:
+    """A YAML document, in bounded time and memory. Raises ValueError and yaml.YAMLError."""
+    depth = 0
+    for event in yaml.parse(content, loader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            raise ValueError(f"it is nested more than {DEEPEST} deep")
+        if (tag := getattr(event, "tag", None)) not in (None, "!"):
+            raise ValueError(f"it has the tag {tag}, and no tag is allowed")
+    document = yaml.load(content, loader)
+    entries, pending = 1, [document]
+    while pending:
+        item = pending.pop()
+        inner = list(item.values()) if isinstance(item, dict) else item if isinstance(item, list) else []
+        if (entries := entries + len(inner)) > MOST_ENTRIES:
+            raise ValueError(f"it has more than {MOST_ENTRIES} entries")
+        pending += inner
+    return document
+
+
+def converted(content: Any, kind: type[SettingsT]) -> SettingsT:
+    """Plain values as a `kind`, a msgspec Struct. FcnetError says which entry has which value, and what is allowed.
+
+    Types and ranges are those of the Struct's fields; it refuses unknown entries with forbid_unknown_fields=True, and
+    what types cannot say by a ValueError in its __post_init__.
+    """
+    try:
+        return msgspec.convert(content, kind)
+    except msgspec.ValidationError as error:
+        place = _PLACE.fullmatch(str(error))
+        assert place is not None  # it matches every text
+        raise FcnetError(_refusal(place["what"], (place["path"] or "").lstrip("."), content, kind)) from error
+
+
+def read_settings(path: str | Path, kind: type[SettingsT], what: str) -> SettingsT:
+    """Read the YAML file at `path` as a `kind`, see `converted`.
+
+    what: the file's name in the sentence of a FcnetError, such as "topic map".
+    """
+    text = read_file(path, what, LARGEST_SETTINGS)
+    try:
+        content = parse_yaml(text.decode(), _UniqueKeyLoader)
+    except UnicodeDecodeError as error:
+        reason = f"byte {error.start} is 0x{text[error.start]:02x}, expected text in UTF-8"
+    except (ValueError, yaml.YAMLError) as error:
         reason = " ".join(str(error).split())
-        raise FcnetError(f"{what} {path} cannot be used: {reason}; compare it with the suite's config/") from error
+    else:
+        try:
+            return converted(content, kind)
+        except FcnetError as error:
+            reason = str(error)
+    raise FcnetError(f"{what} {path} cannot be used: {reason}; compare it with the suite's config/")
+
+
+def check_writable(path: Path) -> None:
+    """Raise FcnetError where `write_whole` could not write `path`; nothing is left behind, not even a folder."""
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(0, "it is a folder")
+        tempfile.TemporaryFile(dir=next(parent for parent in path.absolute().parents if parent.exists())).close()
+    except OSError as error:
+        raise FcnetError(f"{path} cannot be written: {error.strerror}; choose another path") from error
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -65,3 +143,36 @@ def write_whole(path: Path, content: bytes) -> None:
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _refusal(what: str, place: str, content: Any, kind: type[Any]) -> str:
+    """The clause about the entry at `place`, such as parts[...].push, where [...] is one entry of a mapping."""
+    if not what.startswith(("Expected", "Invalid", "Number")):
+        return f"{place}: {what}" if place and place not in what else what
+    names = re.findall(r"[^.\[\]]+|\[\d+\]|\[\.{3}\]", place)
+    value = content
+    for name in names:
+        if name == "[...]":
+            break
+        value = value[int(name[1:-1]) if name[0] == "[" else name]
+    if what.startswith("Invalid enum"):
+        choices = _choices(kind, [name for name in names if name[0] != "["])
+        what = f"expected one of {', '.join(map(str, choices))}"
+    return f"{place or 'it'} is {brief(value)}, {what[0].lower()}{what[1:]}"
+
+
+def _choices(kind: type[Any], names: Sequence[str]) -> list[Any]:
+    """What the entry that is reached by these fields of Structs may be."""
+    found: list[inspect.Type] = [inspect.type_info(kind)]
+    for name in names:
+        fields = [field for info in found if isinstance(info, inspect.StructType) for field in info.fields]
+        found = [info for field in fields if field.encode_name == name for info in _parts(field.type)]
+    return [value for info in found if isinstance(info, inspect.LiteralType) for value in info.values]
+
+
+def _parts(info: inspect.Type) -> Iterator[inspect.Type]:
+    """A type, and what it is a collection or a union of."""
+    yield info
+    single = (getattr(info, name, None) for name in ("key_type", "value_type", "item_type"))
+    for part in (*getattr(info, "types", ()), *getattr(info, "item_types", ()), *filter(None, single)):
+        yield from _parts(part)

@@ -12,72 +12,72 @@ from msgspec import Struct
 
 from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
-from fcnet_core.files import Positive, read_settings
+from fcnet_core.files import NotNegative, Number, Positive, read_settings
 
 ROBOT_FOLDER = Path(__file__).parent / "config" / "robots"
 LEGS = ("FR", "FL", "RR", "RL")
 LEG_JOINTS = ("hip", "thigh", "calf")
 JOINT_NAMES = tuple(f"{leg}_{joint}_joint" for leg in LEGS for joint in LEG_JOINTS)
 SETPOINT_FIELDS = ("vx", "vy", "yaw_rate", "height", "roll", "pitch", "width", "clearance", "frequency")
-Vector = tuple[float, float, float]
+Vector = tuple[Number, Number, Number]
 
 
 class Joint(Struct, frozen=True, forbid_unknown_fields=True):
     """Facts of one of the three joints of a leg: limits [rad, Nm, rad/s] and passive dynamics."""
 
-    right: tuple[float, float]
-    left: tuple[float, float]
-    torque: float
-    velocity: float
-    armature: float
-    damping: float
-    friction: float
+    right: tuple[Number, Number]
+    left: tuple[Number, Number]
+    torque: Positive
+    velocity: Positive
+    armature: NotNegative
+    damping: NotNegative
+    friction: NotNegative
 
 
 class Geometry(Struct, frozen=True, forbid_unknown_fields=True):
     """Lengths of trunk and legs [m]; `trunk` holds half sizes."""
 
-    hip_x: float
-    hip_y: float
-    abduction: float
-    thigh: float
-    calf: float
-    foot_radius: float
+    hip_x: Positive
+    hip_y: Positive
+    abduction: Positive
+    thigh: Positive
+    calf: Positive
+    foot_radius: Positive
     trunk: Vector
 
 
 class Body(Struct, frozen=True, forbid_unknown_fields=True):
     """Mass [kg], centre of mass [m] and diagonal inertia [kg m^2] of one link."""
 
-    mass: float
+    mass: Positive
     com: Vector
-    inertia: Vector
+    inertia: tuple[Positive, Positive, Positive]
 
 
 class Gains(Struct, frozen=True, forbid_unknown_fields=True):
     """Joint stiffness [Nm/rad], damping [Nms/rad], and the damping that holds a robot without a command."""
 
-    kp: float
-    kd: float
-    damping: float
+    kp: Positive
+    kd: Positive
+    damping: Positive
 
 
 class Gait(Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of the gait clock, see command.GaitClock."""
 
-    frequency: float
-    frequency_gain: float
-    speed_knee: float
-    linger: float
-    threshold: float
+    frequency: Positive
+    frequency_gain: NotNegative
+    speed_knee: NotNegative
+    linger: NotNegative
+    threshold: NotNegative
 
 
 class CommandRange(Struct, frozen=True, array_like=True):
     """Lowest and highest value of one setpoint field and its largest change per second; a list of three in the file."""
 
-    lowest: float
-    highest: float
-    rate: float
+    lowest: Number
+    highest: Number
+    rate: Number
 
     def clip(self, value: float) -> float:
         """The value, or the end of the range that it is beyond."""
@@ -148,7 +148,7 @@ class Robot(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     poses: Poses
     gains: Gains
     geometry: Geometry
-    nominal_height: float
+    nominal_height: Positive
     bodies: dict[str, Body]
     gait: Gait
     commands: dict[str, CommandRange]

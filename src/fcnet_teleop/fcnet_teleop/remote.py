@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from fcnet_core.files import read_settings
+from fcnet_core.files import Positive, read_settings
 from fcnet_core.remote import REMOTE_FILE, Source, Sources, check_sources, repeated
 
 UnitreeButton = Literal[
@@ -170,7 +170,7 @@ class KeyStep(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
 
     lower: Keys
     higher: Keys
-    size: Annotated[float, Meta(gt=0.0)]
+    size: Positive
 
 
 class Keyboard(Struct, frozen=True, forbid_unknown_fields=True):

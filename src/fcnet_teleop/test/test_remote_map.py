@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from damaged_settings import read_damaged
 
 from fcnet_core import FcnetError
 from fcnet_core.remote import REMOTE_FILE, load_remote_map
@@ -119,30 +120,30 @@ def change(facts: dict[str, Any], place: str, value: Any) -> None:
         ("keyboard.steps.jump", [["g"], ["h"], 1], "jump"),
         ("sources.0.rank", 1, "rank"),
         ("joystick.deadman", ["L9"], "L9"),
-        ("joystick.deadman", [], "$.joystick.deadman"),
-        ("joystick.deadman", "L1", "$.joystick.deadman"),
-        ("joystick.velocity.vx", "-yy", "$.joystick.velocity[...]"),
-        ("joystick.dead_zone", 1.5, "$.joystick.dead_zone"),
-        ("joystick.speed.normal", True, "$.joystick.speed[...]"),
-        ("joystick.speed.fast", float("nan"), "$.joystick.speed[...]"),
+        ("joystick.deadman", [], "joystick.deadman"),
+        ("joystick.deadman", "L1", "joystick.deadman"),
+        ("joystick.velocity.vx", "-yy", "joystick.velocity[...]"),
+        ("joystick.dead_zone", 1.5, "joystick.dead_zone"),
+        ("joystick.speed.normal", True, "joystick.speed[...]"),
+        ("joystick.speed.fast", float("nan"), "joystick.speed[...]"),
         ("joystick.requests.walk", ["A", "L1"], "A+L1 means stand_up and walk"),
         ("joystick.requests.walk", ["L1", "B"], "B+L1 for walk holds B"),
         ("joystick.requests.walk", ["Y"], "walk"),
-        ("joystick.emergency_stop", ["B"], "$.joystick.emergency_stop"),
-        ("joystick.emergency_stop", [], "$.joystick.emergency_stop"),
-        ("joystick.pose.height", [["L1", "up"]], "$.joystick.pose[...]"),
+        ("joystick.emergency_stop", ["B"], "joystick.emergency_stop"),
+        ("joystick.emergency_stop", [], "joystick.emergency_stop"),
+        ("joystick.pose.height", [["L1", "up"]], "joystick.pose[...]"),
         ("joystick.level", ["L1", "F1"], "lacks F1"),
         ("layouts.ps.axes", ["lx", "lx"], "lx twice"),
         ("layouts.xbox.buttons", ["A", "A"], "A twice"),
-        ("layouts.xbox.pressed.L2", "rz", "$.layouts[...].pressed"),
+        ("layouts.xbox.pressed.L2", "rz", "layouts[...].pressed"),
         ("layouts.gamepad.frame_id", "unitree_remote", "unitree_remote twice"),
-        ("sources", [], "$.sources"),
+        ("sources", [], "sources"),
         ("sources.1.name", "joystick", "joystick twice"),
         ("sources.1.velocity", "cmd_vel", "cmd_vel twice"),
         ("keyboard.halt", ["w"], "'w' means raise vx and halt"),
-        ("keyboard.halt", ["W"], "$.keyboard.halt"),
-        ("keyboard.requests.walk", [2], "$.keyboard.requests"),
-        ("keyboard.steps.vx", [["s"], ["w"], -1], "$.keyboard.steps[...]"),
+        ("keyboard.halt", ["W"], "keyboard.halt"),
+        ("keyboard.requests.walk", [2], "keyboard.requests"),
+        ("keyboard.steps.vx", [["s"], ["w"], -1], "keyboard.steps[...]"),
     ],
 )
 def test_a_mistake_is_one_sentence_that_names_it(facts, place, value, named, tmp_path) -> None:
@@ -169,3 +170,8 @@ def test_a_missing_entry_is_named(facts, place, tmp_path) -> None:
 def test_an_entry_given_twice_is_refused(tmp_path) -> None:
     text = REMOTE_FILE.read_text().replace("    walk: [L1, Y]", "    walk: [L1, Y]\n    walk: [L1, R2]")
     assert "entry walk is given twice" in refusal(text, tmp_path)
+
+
+def test_a_damaged_file_is_used_or_refused_in_a_sentence() -> None:
+    counts, _ = read_damaged(REMOTE_FILE, load_remote_control, files=50)
+    assert counts.keys() == {"used", "refused"}

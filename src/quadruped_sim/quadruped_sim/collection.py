@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta
 
-from fcnet_core.files import read_settings
+from fcnet_core.files import NotNegative, Positive, read_settings
 from fcnet_core.learning.dataset import DatasetWriter, Manifest
 from fcnet_core.model_file import check_robot, load_model
 from fcnet_core.policy import LoadedPolicy, load_policy
@@ -20,16 +20,19 @@ from quadruped_sim.rollout import Rollout, SetpointRanges
 from quadruped_sim.simulation import CONTROL_PERIOD, TYPICAL, Randomization, noisy
 from quadruped_sim.terrain import Terrain, terrain_from_facts
 
+SHARDS = 100_000  # of one plan: as many seeds lie between those of one collection and the next
+MOST_STEPS = 20_000_000  # of one shard: 7 GB
+
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One kind of experience: `share` of all shards, on terrains cycled through from shard to shard."""
 
-    share: Annotated[float, Meta(gt=0)]
+    share: Positive
     terrains: Annotated[tuple[dict[str, Any], ...], Meta(min_length=1)]
     setpoints: SetpointRanges
     randomization: Randomization = TYPICAL
-    push: float = 0.0  # [m/s], on average every four seconds
-    action_noise: float = 0.06  # [rad], largest standard deviation; correlated over a few steps
+    push: NotNegative = 0.0  # [m/s], on average every four seconds
+    action_noise: NotNegative = 0.06  # [rad], largest standard deviation; correlated over a few steps
 
     def __post_init__(self) -> None:
         for facts in self.terrains:
@@ -40,10 +43,15 @@ class CollectionPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How much of which parts, by name: `shards` of `robots` x `seconds` each."""
 
     robot: str
-    shards: Annotated[int, Meta(ge=1)]
-    robots: Annotated[int, Meta(ge=1)]
-    seconds: Annotated[float, Meta(gt=0)]
+    shards: Annotated[int, Meta(ge=1, le=SHARDS)]
+    robots: Annotated[int, Meta(ge=1, le=10_000)]
+    seconds: Positive
     parts: Annotated[dict[str, Part], Meta(min_length=1)]
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.steps <= MOST_STEPS:
+            shard = f"{self.robots} robots for {self.seconds:g} s are {self.steps} steps in a shard"
+            raise ValueError(f"{shard}, expected 1 to {MOST_STEPS}")
 
     @property
     def steps(self) -> int:
@@ -81,7 +89,7 @@ def jobs(plan: CollectionPlan, seed: int) -> list[Job]:
         name = max(lacking, key=lacking.__getitem__)
         part = plan.parts[name]
         terrain = part.terrains[made[name] % len(part.terrains)]
-        chosen.append(Job(index, seed * 100_000 + index, name, part, terrain))
+        chosen.append(Job(index, seed * SHARDS + index, name, part, terrain))
         made[name] += 1
     return chosen
 

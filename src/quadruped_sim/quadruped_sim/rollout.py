@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import msgspec
 import numpy as np
@@ -16,6 +17,8 @@ from quadruped_sim.simulation import CONTROL_PERIOD, BodyState, Randomization, R
 from quadruped_sim.terrain import Terrain
 from quadruped_sim.trot_expert import TrotExpert
 
+Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
 
 class SetpointRanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Ranges by setpoint field (fields left out are zero), how long a setpoint holds [s], which share of the draws
@@ -24,9 +27,9 @@ class SetpointRanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     always: dict[str, Range] = {}
     sometimes: dict[str, Range] = {}
-    sometimes_share: float = 0.35
+    sometimes_share: Fraction = 0.35
     hold: Range = (1.5, 5.0)
-    standing_share: float = 0.0
+    standing_share: Fraction = 0.0
 
     def __post_init__(self) -> None:
         if unknown := sorted({*self.always, *self.sometimes} - set(SETPOINT_FIELDS)):

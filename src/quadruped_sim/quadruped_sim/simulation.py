@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fcnet_core.arrays import Array, Mask
+from fcnet_core.files import NotNegative
 from fcnet_core.observation import LAYOUT, OBSERVATION_SIZE
 from fcnet_core.robot import LEG_JOINTS, LEGS, Body, Robot
 from fcnet_core.rotation import projected_gravity, xyzw_from_wxyz
@@ -108,7 +109,9 @@ def _actuator(robot: Robot, leg: str, joint: str) -> str:
 if TYPE_CHECKING:
     Range = tuple[float, float]
 else:
-    Range = tuple[float, float] | float  # as settings files have it, see `pair`
+    # As settings files have it, see `pair`, which checks it: msgspec 0.22 reads foreign memory where a union has both a
+    # tuple of fixed length and a number with a range.
+    Range = tuple[float, float] | float
 
 # Standard deviations of the sensor noise: attitude as gravity's direction, joint velocity [rad/s], sine and cosine of
 # joint position [rad], angular velocity [rad/s]. What the controller itself computes has none.
@@ -125,8 +128,11 @@ for _part, _deviation in SENSOR_NOISE.items():
 
 
 def pair(value: Range | float) -> Range:
-    """Both ends of a range for which a settings file may give one number."""
-    return value if isinstance(value, tuple) else (value, value)
+    """Both ends of a range for which a settings file may give one number. Raises ValueError for what is no range."""
+    lowest, highest = value if isinstance(value, tuple) else (value, value)
+    if not -1e6 <= lowest <= highest <= 1e6:
+        raise ValueError(f"the range {value} must go from a lower to a higher number, both within +-1e6")
+    return lowest, highest
 
 
 class Randomization(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -139,7 +145,7 @@ class Randomization(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gain: Range = (0.95, 1.05)
     strength: Range = (1.0, 1.0)
     delay: Range = (0.0, 0.02)
-    noise: float = 1.0
+    noise: NotNegative = 1.0
 
     def __post_init__(self) -> None:
         for name in ("friction", "payload", "gain", "strength", "delay"):

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from msgspec import Meta
 
+from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
+from fcnet_core.files import converted
 from quadruped_sim import SimulationError
+
+Degrees = Annotated[float, Meta(ge=-60, le=60)]
+Height = Annotated[float, Meta(ge=0, le=5)]  # [m]
+Seed = Annotated[int, Meta(ge=0, le=2**62)]
+Several = Annotated[int, Meta(ge=1, le=1000)]
 
 START = 1.5  # [m] where slopes and stairs begin
 HALF_WIDTH = 8.0  # [m] of slopes and stairs
 GROUND = 'contype="1" conaffinity="0" material="ground"'
 
 
+@dataclass(frozen=True)
 class Terrain(ABC):
     """The ground. Robots may start within `spawn_radius` [m] of the origin, along x and along y."""
 
@@ -65,7 +74,7 @@ class Flat(Terrain):
 class Slope(Terrain):
     """An incline that begins at START: up or down (negative `degrees`)."""
 
-    degrees: float
+    degrees: Degrees
 
     def geoms(self) -> str:
         angle, half_length, half_depth = np.deg2rad(self.degrees), 15.0, 0.5
@@ -82,7 +91,7 @@ class Slope(Terrain):
 class SideSlope(Terrain):
     """An endless incline that rises towards +y, walked across along x."""
 
-    degrees: float
+    degrees: Degrees
 
     def geoms(self) -> str:
         return plane(roll=float(np.deg2rad(self.degrees)))
@@ -95,9 +104,9 @@ class SideSlope(Terrain):
 class Stairs(Terrain):
     """`steps` steps of `rise` [m] (negative: down) and `run` [m], then a level landing."""
 
-    rise: float
-    run: float = 0.30
-    steps: int = 12
+    rise: Annotated[float, Meta(ge=-1, le=1)]
+    run: Annotated[float, Meta(ge=0.05, le=10)] = 0.30
+    steps: Several = 12
 
     def geoms(self) -> str:
         depth = 0.5
@@ -116,9 +125,9 @@ class Stairs(Terrain):
 class Rough(Terrain):
     """A random height field of +-`amplitude` [m] in cells of 20 cm, level at the origin."""
 
-    amplitude: float
-    seed: int = 0
-    half_size: float = 15.0
+    amplitude: Height
+    seed: Seed = 0
+    half_size: Annotated[float, Meta(ge=1, le=100)] = 15.0
     spawn_radius: ClassVar[float] = 3.0
 
     @cached_property
@@ -154,9 +163,9 @@ class Rough(Terrain):
 class Obstacles(Terrain):
     """Boxes of up to `tallest` [m] scattered over the way ahead, 0.2 to 0.8 m wide."""
 
-    tallest: float
-    seed: int = 0
-    count: int = 60
+    tallest: Height
+    seed: Seed = 0
+    count: Several = 60
 
     @cached_property
     def _boxes(self) -> Array:
@@ -195,16 +204,19 @@ TERRAINS: dict[str, Terrain] = {
 }
 
 
-def terrain_from_facts(kind: str, *, seed: int = 0, **facts: float) -> Terrain:
+def terrain_from_facts(kind: str, *, seed: int = 0, **facts: Any) -> Terrain:
     """A terrain from its kind (one of KINDS), that kind's facts, and the seed of a random one.
 
-    Raises SimulationError for an unknown kind or fact.
+    Raises SimulationError for an unknown kind or fact, and for a value that cannot be.
     """
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise SimulationError(f"there is no terrain of kind {kind!r}; choose one of {', '.join(KINDS)}")
+    given = facts | ({"seed": seed} if kind in RANDOM else {})
+    if odd := sorted(map(str, given.keys() - {field.name for field in fields(KINDS[kind])})):
+        raise SimulationError(f"terrain {kind}: it has no {odd[0]}")
     try:
-        return KINDS[kind](**facts, **({"seed": seed} if kind in RANDOM else {}))
-    except TypeError as error:
+        return converted(given, KINDS[kind])
+    except FcnetError as error:
         raise SimulationError(f"terrain {kind}: {error}") from error
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from damaged_settings import read_damaged
 
 from fcnet_core import FcnetError
 from fcnet_core.learning.dataset import Dataset
@@ -132,6 +133,18 @@ def test_a_folder_is_not_continued_with_another_seed_or_plan(plan, tmp_path):
             "wind",
         ),
         ({"parts": [1, 2]}, "cannot be used"),
+        ({"robots": True}, "robots is True"),
+        ({"shards": 10**12}, "shards is 1000000000000"),
+        ({"seconds": 1e308}, r"seconds is 1e\+308"),
+        ({"robots": 10_000, "seconds": 1e6}, "steps in a shard"),
+        (
+            {"parts": {"walk": {"share": 1, "terrains": [{"kind": "stairs", "rise": True}], "setpoints": {}}}},
+            "terrain stairs: rise is True",
+        ),
+        (
+            {"parts": {"walk": {"share": 1, "terrains": [{"kind": "flat"}], "setpoints": {"always": {"vx": [1, 0]}}}}},
+            "from a lower to a higher number",
+        ),
     ],
 )
 def test_a_plan_that_cannot_be_used_is_refused_in_a_sentence(change, sentence, tmp_path):
@@ -148,3 +161,9 @@ def test_a_missing_or_broken_plan_is_refused_in_a_sentence(tmp_path):
     (tmp_path / "broken.yaml").write_text("parts: [")
     with pytest.raises(FcnetError, match="cannot be used"):
         load_plan(tmp_path / "broken.yaml")
+
+
+@pytest.mark.parametrize("path", sorted(CONFIG.glob("*.yaml")), ids=lambda path: path.stem)
+def test_a_damaged_plan_is_used_or_refused_in_a_sentence(path):
+    counts, _ = read_damaged(path, load_plan, files=50)
+    assert counts.keys() == {"used", "refused"}

@@ -9,12 +9,12 @@ import msgspec
 from msgspec import Meta, Struct
 
 from fcnet_core import FcnetError
-from fcnet_core.files import FINITE, Positive, read_settings
+from fcnet_core.files import Count, NotNegative, Positive, Share, converted, read_settings
 from fcnet_core.model_file import WindowPolicy
 from fcnet_core.policies import PolicyConfig, policy_type
 
-Count = Annotated[int, Meta(ge=1)]
-Share = Annotated[float, Meta(ge=0, lt=1)]
+MOST_STEPS = 10**9  # of the optimiser
+LARGEST_BATCH = 2**22  # control periods of one optimiser step; the paper's have 2^16
 
 
 class TrainConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -33,25 +33,25 @@ class TrainConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     policy_type: str = "fcnet"
     config: dict[str, Any] = {}
-    data: tuple[str, ...] = ()
+    data: Annotated[tuple[str, ...], Meta(max_length=1000)] = ()
     window_policy: WindowPolicy = "sliding"
-    crop: Annotated[int, Meta(ge=2)] = 128
+    crop: Annotated[int, Meta(ge=2, le=LARGEST_BATCH)] = 128
     batch: Count = 8
-    steps: Count | None = None
+    steps: Annotated[int, Meta(ge=1, le=MOST_STEPS)] | None = None
     epochs: Positive | None = None
     learning_rate: Positive = 2.5e-3
     betas: tuple[Share, Share] = (0.9, 0.98)
     eps: Positive = 1e-8
     warmup: Share = 0.1
-    gradient_clip: Annotated[float, Meta(ge=0, le=FINITE)] = 1.0
+    gradient_clip: NotNegative = 1.0
     loss: Literal["mse", "huber"] = "mse"
-    observation_noise: dict[str, Annotated[float, Meta(ge=0, le=FINITE)]] = {}
+    observation_noise: dict[str, Annotated[float, Meta(ge=0, le=1000)]] = {}
     episode_start_share: Share = 0.08
     held_out_share: Share = 0.05
-    action_scale: Positive = 0.3
-    observation_clip: Positive = 6.0
-    seed: Annotated[int, Meta(ge=0)] = 0
-    threads: Count = 1
+    action_scale: Annotated[float, Meta(ge=1e-6, le=1e6)] = 0.3
+    observation_clip: Annotated[float, Meta(ge=0.1, le=1e6)] = 6.0
+    seed: Annotated[int, Meta(ge=0, le=2**62)] = 0
+    threads: Annotated[int, Meta(ge=1, le=1024)] = 1
     log_interval: Count = 100
     validation_interval: Count = 1000
     checkpoint_interval: Count = 1000
@@ -59,6 +59,11 @@ class TrainConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     def __post_init__(self) -> None:
         if self.steps is not None and self.epochs is not None:
             raise FcnetError("give steps or epochs, not both")
+        if self.batch * self.crop > LARGEST_BATCH:
+            raise FcnetError(
+                f"batch ({self.batch}) times crop ({self.crop}) is {self.batch * self.crop} control periods in one"
+                f" optimiser step, but must not exceed {LARGEST_BATCH}"
+            )
         interval = self.policy_config.reset_interval
         if self.window_policy == "reset_every_n" and self.crop > interval:
             raise FcnetError(
@@ -76,20 +81,18 @@ class TrainConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         if self.steps is not None:
             return self.steps
         if self.epochs is not None:
-            return max(1, round(self.epochs * recorded / (self.crop * self.batch)))
+            steps = self.epochs * recorded / (self.crop * self.batch)
+            if steps > MOST_STEPS:
+                raise FcnetError(f"epochs is {self.epochs:g}: {steps:.3g} steps, but at most {MOST_STEPS:g} can be")
+            return max(1, round(steps))
         raise FcnetError("the length of the run is missing: give steps or epochs in the file, or --steps")
 
 
 def load_train_config(path: str | Path) -> TrainConfig:
     """Read a YAML file; FcnetError names the file and the entry that cannot be used."""
-    if not Path(path).is_file():
-        raise FcnetError(f"there is no training configuration {path}; the suite's own are in config/train")
     return read_settings(path, TrainConfig, "training configuration")
 
 
 def with_settings(settings: TrainConfig, /, **changes: Any) -> TrainConfig:
     """The configuration with other settings, checked like a file's."""
-    try:
-        return msgspec.convert(msgspec.to_builtins(settings) | changes, TrainConfig)
-    except ValueError as error:
-        raise FcnetError(str(error)) from error
+    return converted(msgspec.to_builtins(settings) | changes, TrainConfig)

@@ -13,30 +13,33 @@ import pkgutil
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any
 
-import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from fcnet_core import FcnetError
 from fcnet_core.arrays import ArraySpec, Spec
+from fcnet_core.files import converted
 
+Size = Annotated[int, Meta(ge=1, le=2**16)]  # of a layer, of a vector or of a window
+Layers = Annotated[int, Meta(ge=1, le=1000)]
+MOST_PARAMETERS = 500_000_000  # the training of which takes 8 GB
 ENTRY_POINTS = "fcnet.policies"  # a third party's policy: NAME = package:POLICY
 
 
 class PolicyConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """What defines a network of one architecture; a subclass adds its sizes.
 
-    Sizes are whole numbers of at least 1; what else cannot be built, a subclass refuses in __post_init__ by ValueError.
+    A field is a Size, or has a range of its own; what else cannot be built, a subclass refuses in __post_init__ by
+    ValueError.
     """
 
-    observation: int  # entries of the observation vector
-    action: int
+    observation: Size  # entries of the observation vector
+    action: Size
 
     def __post_init__(self) -> None:
-        for name, size in msgspec.structs.asdict(self).items():
-            if type(size) is int and size < 1:
-                raise ValueError(f"network size {name} must be a whole number of at least 1, not {size}")
+        if self.parameters > MOST_PARAMETERS:
+            raise ValueError(f"these sizes give {self.parameters:,} parameters, at most {MOST_PARAMETERS:,} can be")
 
     @property
     def observation_spec(self) -> Spec:
@@ -96,10 +99,7 @@ class PolicyType:
 
     def config_from(self, entries: Any) -> PolicyConfig:
         """A configuration from plain values; FcnetError says what cannot be."""
-        try:
-            return msgspec.convert(entries, self.config)
-        except ValueError as error:
-            raise FcnetError(str(error)) from error
+        return converted(entries, self.config)
 
 
 @cache

@@ -68,7 +68,7 @@ def test_a_bad_entry_is_named_with_its_file(tmp_path: Path, text: str, named: st
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FcnetError, match="there is no training configuration"):
+    with pytest.raises(FcnetError, match=r"none.yaml cannot be read"):
         load_train_config(tmp_path / "none.yaml")
 
 

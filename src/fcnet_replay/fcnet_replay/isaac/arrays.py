@@ -17,14 +17,13 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_core.files import read_settings
+from fcnet_core.files import Number, Positive, read_settings
 from fcnet_core.rotation import matrix_from_xyzw, xyzw_from_wxyz
 from fcnet_replay import ReplayError
 from fcnet_replay.isaac.recording import FIRST, Header, Rows, run_of_rows
 from fcnet_replay.run import Run
 
 LARGEST = 1 << 30  # [B] of all arrays in the file together, and of the rows made of them
-LARGEST_MAPPING = 1 << 18  # [B]
 MOST_NAMES = 100
 
 Numbers = npt.NDArray[Any]
@@ -63,12 +62,12 @@ class RolloutMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     robot: str = ""
     keys: Keys = Keys()
     joint_names: tuple[str, ...] = ()
-    period: float | None = None
-    env: Annotated[int, msgspec.Meta(ge=0)] = 0
+    period: Positive | None = None
+    env: Annotated[int, msgspec.Meta(ge=0, le=10**9)] = 0
     axes: Literal["time_env", "env_time"] = "time_env"
     commands: tuple[str | None, ...] = ("vx", "vy", "yaw_rate", "")
-    action_scale: float | None = None
-    default_position: dict[str, float] = {}
+    action_scale: Number | None = None
+    default_position: dict[str, Number] = {}
     quaternion: Literal["xyzw", "wxyz"] = "xyzw"
     velocity_frame: Literal["world", "body"] = "body"
 
@@ -78,8 +77,6 @@ def read_array_file(path: Path, mapping: str | Path | None = None) -> Run:
 
     Raises ReplayError for a file that is damaged, too large, or of no known kind, FcnetError for a bad mapping.
     """
-    if mapping and Path(mapping).is_file() and Path(mapping).stat().st_size > LARGEST_MAPPING:
-        raise ReplayError(f"mapping {mapping} has more than {LARGEST_MAPPING} bytes; give the path of a mapping")
     chosen = read_settings(mapping, RolloutMapping, "mapping") if mapping else RolloutMapping()
     name, reader = f"recording {path}", READERS.get(path.suffix)
     if reader is None:

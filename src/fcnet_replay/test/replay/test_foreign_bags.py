@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from damaged_settings import read_damaged
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
@@ -134,7 +135,7 @@ def test_a_field_that_the_messages_lack_is_named(write_bag, tmp_path) -> None:
         ("joint_states: {}", "topic"),
         ("joint_states: {topic: /a, stiffness: q}", "stiffness"),
         ("joint_states: {topic: /a, joints: [FR_hip_joint]}", "FR_thigh_joint"),
-        ("imu/data: {topic: /a, quaternion: zyx}", "zyx.*imu/data.quaternion"),
+        ("imu/data: {topic: /a, quaternion: zyx}", "imu/data.quaternion.*zyx"),
         ("[1, 2]", "object"),
         ("joint_states: {topic: /a, position: 7, velocity: v}", r"joint_states\.position"),
         ("!!python/object/apply:os.system ['false']", "os.system"),
@@ -145,3 +146,9 @@ def test_a_map_with_a_mistake_is_refused_in_a_sentence(tmp_path, text, expected)
     (tmp_path / "map.yaml").write_text(text)
     with pytest.raises(FcnetError, match=expected):
         load_topic_map(tmp_path / "map.yaml")
+
+
+@pytest.mark.parametrize("path", sorted(MAPS.glob("*.yaml")), ids=lambda path: path.stem)
+def test_a_damaged_map_is_used_or_refused_in_a_sentence(path) -> None:
+    counts, _ = read_damaged(path, load_topic_map, files=150)
+    assert counts.keys() == {"used", "refused"}

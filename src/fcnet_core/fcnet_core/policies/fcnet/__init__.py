@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from fcnet_core.policies import PolicyConfig, PolicyType
+from fcnet_core.policies import Layers, PolicyConfig, PolicyType, Size
 
 
 class FCNetConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
     """Sizes of a network: the defaults are the legged configuration of the paper (787,852 parameters).
 
     In the paper's symbols: observation d_s, action d_a, layers L, modes m, hidden d_h, window n.
-    Raises ValueError when a size is not positive or when `modes` exceeds (window + 1) // 2: a real window of n samples
-    has no more distinct modes, and at even n the mode n / 2 would count twice.
+    Raises ValueError when `modes` exceeds (window + 1) // 2: a real window of n samples has no more distinct modes,
+    and at even n the mode n / 2 would count twice.
     """
 
-    observation: int = 70
-    action: int = 12
-    layers: int = 4
-    modes: int = 10
-    hidden: int = 256
-    decoder_hidden: int = 128
-    window: int = 64
+    observation: Size = 70
+    action: Size = 12
+    layers: Layers = 4
+    modes: Size = 10
+    hidden: Size = 256
+    decoder_hidden: Size = 128
+    window: Size = 64
 
     def __post_init__(self) -> None:
         super().__post_init__()

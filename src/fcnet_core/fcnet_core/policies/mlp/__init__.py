@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Annotated
 
-from fcnet_core.policies import PolicyConfig, PolicyType
+from msgspec import Meta
+
+from fcnet_core.policies import PolicyConfig, PolicyType, Size
 
 
 class MLPConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
@@ -13,15 +16,10 @@ class MLPConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
     The defaults have 774,156 parameters, as many as the legged Fourier Controller Network within 2 %.
     """
 
-    observation: int = 70
-    action: int = 12
-    window: int = 16
-    hidden: tuple[int, ...] = (512, 256, 256)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.hidden or min(self.hidden) < 1:
-            raise ValueError(f"hidden must name at least one layer of at least 1 unit, not {self.hidden}")
+    observation: Size = 70
+    action: Size = 12
+    window: Size = 16
+    hidden: Annotated[tuple[Size, ...], Meta(min_length=1, max_length=1000)] = (512, 256, 256)
 
     @property
     def reset_interval(self) -> int:
