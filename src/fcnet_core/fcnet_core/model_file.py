@@ -10,22 +10,23 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 import safetensors
 import safetensors.numpy
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from fcnet_core import FcnetError
 from fcnet_core.arrays import Single
-from fcnet_core.files import write_whole
+from fcnet_core.files import Number, Positive, converted, write_whole
 from fcnet_core.observation import OBSERVATION_SIZE
 from fcnet_core.policies import PolicyConfig, policy_type, policy_type_of
 from fcnet_core.policies.normalisation import Normalisation, scale_shapes
@@ -36,7 +37,10 @@ METADATA_ENTRY = "fcnet"
 MODEL_FOLDER = Path(__file__).parent / "models"  # the policies that come with the suite
 ROBOT_OBSERVATION = {"observation": (OBSERVATION_SIZE,)}
 WindowPolicy = Literal["sliding", "reset_every_n"]
-Number = float | int  # as written: 60 and 60.0 are other texts, and the fingerprint is made of the text
+LARGEST_CARD = 2**20  # [characters]
+# As written: 60 and 60.0 are other texts, and the fingerprint is made of the text.
+Written = Number | Annotated[int, Meta(ge=-(10**6), le=10**6)]
+WrittenPositive = Positive | Annotated[int, Meta(ge=1, le=10**6)]
 
 
 class PolicyCard(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -53,13 +57,13 @@ class PolicyCard(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     joint_names: tuple[str, ...] = ()
     config: Any = field(name="shape")  # a PolicyConfig; msgspec would refuse its subclasses
     window_policy: WindowPolicy
-    control_rate: Number
-    observation_clip: Number
-    kp: tuple[Number, ...] = ()
-    kd: tuple[Number, ...] = ()
-    default_pose: tuple[Number, ...] = ()
-    gait: dict[str, Number] = {}
-    command_ranges: dict[str, tuple[Number, Number, Number]] = {}
+    control_rate: WrittenPositive
+    observation_clip: WrittenPositive
+    kp: tuple[Written, ...] = ()
+    kd: tuple[Written, ...] = ()
+    default_pose: tuple[Written, ...] = ()
+    gait: dict[str, Written] = {}
+    command_ranges: dict[str, tuple[Written, Written, Written]] = {}
     training: dict[str, Any] = {}
     created: str = field(default_factory=lambda: datetime.now(timezone.utc).isoformat(timespec="seconds"))
     policy_type: str = "fcnet"
@@ -81,10 +85,6 @@ class PolicyCard(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return steps if self.window_policy == "sliding" else math.inf
 
     def __post_init__(self) -> None:
-        for name in ("control_rate", "observation_clip"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0):
-                raise ValueError(f"{name} is {value}; it must be positive and finite")
         for name in ("kp", "kd", "default_pose"):
             if len(getattr(self, name)) != len(self.joint_names):
                 raise ValueError(f"{len(getattr(self, name))} entries in {name} for {len(self.joint_names)} joints")
@@ -129,14 +129,16 @@ def card_to_json(card: PolicyCard) -> str:
 
 def card_from_json(text: str) -> PolicyCard:
     """Read a card. Raises ValueError with a clause that says what is wrong with it."""
+    if len(text) > LARGEST_CARD:
+        raise ValueError(f"it has {len(text)} characters, at most {LARGEST_CARD} are read")
     try:
         entries = json.loads(text)
         if (version := entries["format_version"]) != FORMAT_VERSION:
             raise ValueError(f"format version {version}, this fcnet reads version {FORMAT_VERSION}; update fcnet")
         entries["shape"] = policy_type(entries["policy_type"]).config_from(entries["shape"])
-        return msgspec.convert(entries, PolicyCard)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"lacks or misplaces {error}") from error
+    return converted(entries, PolicyCard)
 
 
 def brief(values: npt.ArrayLike) -> str:
@@ -191,7 +193,13 @@ def save_model(model: PolicyModel, path: str | Path) -> None:
     Raises FcnetError when arrays do not fit the card or are not finite, OSError when the disk refuses.
     """
     path = Path(path)
-    _check_tensors(model.tensors, model.card, f"the model for {path}")
+    name = f"the model for {path}"
+    found = {
+        key: ("F32" if array.dtype == np.float32 else str(array.dtype), array.shape)
+        for key, array in model.tensors.items()
+    }
+    _check_shapes(found, model.card, name)
+    _check_values(model.tensors, model.card, name)
     tensors = {name: np.ascontiguousarray(tensor) for name, tensor in model.tensors.items()}
     content = safetensors.numpy.save(tensors, metadata={METADATA_ENTRY: card_to_json(model.card)})
     write_whole(path, content)
@@ -210,17 +218,14 @@ def load_model(path: str | Path) -> PolicyModel:
     name = f"model file {path}"
     try:
         with safetensors.safe_open(path, framework="numpy") as file:
-            text = (file.metadata() or {}).get(METADATA_ENTRY)
-            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - not a mapping
+            card = _card((file.metadata() or {}).get(METADATA_ENTRY), name)
+            arrays = {key: file.get_slice(key) for key in file.keys()}  # noqa: SIM118 - not a mapping
+            shapes = {key: (array.get_dtype(), tuple(array.get_shape())) for key, array in arrays.items()}
+            _check_shapes(shapes, card, name)
+            tensors = {key: file.get_tensor(key) for key in shapes}
     except (safetensors.SafetensorError, OSError) as error:
         raise FcnetError(f"{name} is damaged or no model ({error}); copy or train it again") from error
-    if text is None:
-        raise FcnetError(f"{name} has no fcnet card; use a file that `fcnet train` wrote")
-    try:
-        card = card_from_json(text)
-    except ValueError as error:
-        raise FcnetError(f"{name} has a card that cannot be used: {error}") from error
-    _check_tensors(tensors, card, name)
+    _check_values(tensors, card, name)
     scales = {entry: tensors.pop(entry) for entry in _scale_shapes(card)}
     return PolicyModel(card, weights=tensors, scales=scales)
 
@@ -256,17 +261,30 @@ def _scale_shapes(card: PolicyCard) -> dict[str, tuple[int, ...]]:
     return scale_shapes(card.config.observation_spec, card.config.action)
 
 
-def _check_tensors(tensors: dict[str, Single], card: PolicyCard, name: str) -> None:
+def _card(text: str | None, name: str) -> PolicyCard:
+    if text is None:
+        raise FcnetError(f"{name} has no fcnet card; use a file that `fcnet train` wrote")
+    try:
+        return card_from_json(text)
+    except ValueError as error:
+        raise FcnetError(f"{name} has a card that cannot be used: {error}") from error
+
+
+def _check_shapes(found: Mapping[str, tuple[str, tuple[int, ...]]], card: PolicyCard, name: str) -> None:
+    """found: type, in the words of safetensors, and shape of each array."""
     expected = card.config.weight_shapes() | _scale_shapes(card)
-    if odd := sorted(set(expected) ^ set(tensors)):
+    if odd := sorted(set(expected) ^ set(found)):
         raise FcnetError(f"{name} lacks or has an unknown array {odd[0]}; train it again")
     for entry, shape in expected.items():
-        tensor = tensors[entry]
-        if tensor.shape != shape or tensor.dtype != np.float32:
+        if found[entry] != ("F32", shape):
+            kind, other = found[entry]
             raise FcnetError(
-                f"{name} has {entry} as {tensor.dtype} of shape {tensor.shape}, expected float32 of shape {shape}; "
-                "train it again"
+                f"{name} has {entry} as {kind} of shape {other}, expected F32 of shape {shape}; train it again"
             )
+
+
+def _check_values(tensors: Mapping[str, Single], card: PolicyCard, name: str) -> None:
+    for entry, tensor in tensors.items():
         if not np.isfinite(tensor).all():
             raise FcnetError(f"{name} holds values that are not finite in {entry}; train it again")
     for entry in _scale_shapes(card):

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import safetensors.numpy
+from damaged_settings import read_damaged
 from msgspec import structs, to_builtins
 
 import fcnet_core
 from fcnet_core import FcnetError
 from fcnet_core.model_file import FORMAT_VERSION, METADATA_ENTRY, PolicyModel, check_robot, load_model, save_model
 from fcnet_core.policy import load_policy
-from fcnet_core.robot import load_robot
+from fcnet_core.robot import SETPOINT_FIELDS, load_robot
 
 MODELS = Path(fcnet_core.__file__).parent / "models"
 
@@ -133,9 +135,9 @@ def test_a_standard_deviation_of_zero_is_refused(small, path) -> None:
 
 def test_arrays_that_do_not_fit_the_card_are_refused(small, path) -> None:
     write(with_scale(small.model, action_mean=np.zeros(4, dtype=np.float32)), path)
-    assert "action_mean as float32 of shape (4,), expected float32 of shape (3,)" in refusal(path)
+    assert "action_mean as F32 of shape (4,), expected F32 of shape (3,)" in refusal(path)
     write(with_scale(small.model, action_mean=np.zeros(3)), path)
-    assert "float64" in refusal(path)
+    assert "F64" in refusal(path)
     weights = dict(small.model.weights)
     del weights["fc0.bias"]
     write(replace(small.model, weights=weights), path)
@@ -162,6 +164,14 @@ def test_a_newer_format_asks_for_an_update(small, path) -> None:
         ("shape", {"depth": 4}, "depth"),
         ("colour", "red", "colour"),
         ("joint_names", 12, "joint_names"),
+        ("kp", ["sixty"] * 12, "kp[0] is 'sixty'"),
+        ("kp", [float("nan")] * 12, "kp[0] is nan"),
+        ("kp", [10**400] * 12, "kp[0]"),
+        ("kp", True, "kp is True"),
+        ("default_pose", ["bent"] * 12, "default_pose[0] is 'bent'"),
+        ("command_ranges", {key: ["low", 1, 1] for key in SETPOINT_FIELDS}, "command_ranges"),
+        ("shape", {"layers": 10**7}, "layers is 10000000"),
+        ("shape", {"hidden": 65536}, "parameters"),
     ],
 )
 def test_a_card_that_says_something_impossible_is_refused(small, path, entry, value, message) -> None:
@@ -203,9 +213,19 @@ def test_a_model_that_sees_or_commands_something_else_is_refused(small) -> None:
         check_robot(small.model, load_robot("aliengo"))
 
 
-def test_a_card_is_checked_when_it_is_made(small) -> None:
-    with pytest.raises(ValueError, match="control_rate"):
-        small.with_card(control_rate=-50.0)
+def test_an_array_of_another_type_is_named_before_it_is_read(path) -> None:
+    content = path.read_bytes()
+    (length,) = struct.unpack_from("<Q", content)
+    header = json.loads(content[8 : 8 + length])
+    header["fc0.bias"] |= {"dtype": "BF16", "shape": [2 * header["fc0.bias"]["shape"][0]]}  # as many bytes
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + content[8 + length :])
+    assert "fc0.bias as BF16" in refusal(path)
+
+
+def test_a_damaged_header_is_used_or_refused_in_a_sentence(path) -> None:
+    counts, _ = read_damaged(path, load_model, files=500)
+    assert counts.keys() == {"used", "refused"}
 
 
 def test_a_failed_save_leaves_the_old_file_and_nothing_else(small, path, monkeypatch) -> None:
