@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import math
+import os
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -118,8 +119,10 @@ def _folders_and_weights(data: tuple[str, ...]) -> tuple[list[str], list[float]]
         except ValueError as error:
             raise FcnetError(f"data {entry!r}: after the colon expected a weight such as 2, not {weight!r}") from error
         folders.append(folder if colon else entry)
-        if not 0 < weights[-1] < math.inf:
-            raise FcnetError(f"data {entry!r}: the weight must be above 0")
+        if not 1e-6 <= weights[-1] <= 1e6:
+            raise FcnetError(f"data {entry!r}: the weight is {weight}, expected a number from 1e-6 to 1e6")
+    if twice := [folder for folder, count in Counter(os.path.realpath(f) for f in folders).items() if count > 1]:
+        raise FcnetError(f"the data folder {twice[0]} is given twice; give it once, with a weight such as {twice[0]}:2")
     return folders, weights
 
 
@@ -135,7 +138,10 @@ def _robot(data: Dataset) -> Robot | None:
 
 def _check_arrays(config: TrainConfig, data: Dataset) -> None:
     """Raise FcnetError when the data lack what the network sees, or have another shape of it."""
-    arrays = data.manifest.arrays
+    arrays, robot = data.manifest.arrays, data.manifest.joint_names
+    if robot and config.policy_config.action != len(robot):
+        action = config.policy_config.action
+        raise FcnetError(f"the network's action is {action}, but {data.folders[0]} is of {len(robot)} joints")
     wanted = {name: (spec.shape, spec.dtype) for name, spec in config.policy_config.observation_spec.items()}
     for name, kind in (wanted | {"action": ((config.policy_config.action,), "float32")}).items():
         found = (arrays[name].shape, arrays[name].dtype) if name in arrays else None

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 import numpy as np
@@ -110,6 +110,8 @@ class Trainer:
             last = progress.step == progress.steps
             if last or progress.step % config.validation_interval == 0:
                 progress.held_out_error = self.validate()
+            if not math.isfinite(self._losses[-1] + (progress.held_out_error or 0.0)):
+                self._refuse_divergence(checkpoint)
             progress.seconds += time.perf_counter() - began
             if last or progress.step % config.log_interval == 0:
                 progress.loss = float(np.mean(self._losses))
@@ -197,6 +199,16 @@ class Trainer:
             noise = self._noise[name] * self._rng.standard_normal(raw.shape, dtype=np.float32)
             raw = np.add(raw, strength * noise, dtype=np.float32)
         return self.normalisation.input(raw, name)
+
+    def _refuse_divergence(self, checkpoint: Path | None) -> NoReturn:
+        """Raise FcnetError. The checkpoint goes: it would lead to the same end again, bit for bit."""
+        if checkpoint:
+            checkpoint.unlink(missing_ok=True)
+        raise FcnetError(
+            f"training diverged: at step {self.progress.step} the loss is {self._losses[-1]}, expected a finite number;"
+            f" nothing was written, lower learning_rate ({self.config.learning_rate:g}) or gradient_clip"
+            f" ({self.config.gradient_clip:g})"
+        )
 
     def _run(self) -> str:
         """What must be equal for a checkpoint to continue this run, as JSON."""

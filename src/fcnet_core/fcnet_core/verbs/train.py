@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from fcnet_core import FcnetError
+from fcnet_core.files import check_writable
 from fcnet_core.model_file import load_model, save_model
 
 if TYPE_CHECKING:
@@ -79,12 +80,22 @@ def run(args: argparse.Namespace) -> int:
         raise FcnetError(
             f"{checkpoint} holds an unfinished run; continue it with --resume, or delete it to start from the beginning"
         )
-    imitation = Imitation(config, load_model(args.init) if args.init else None)
-    trainer = imitation.trainer
-    if args.resume:
-        trainer.restore(checkpoint)
-    with _reports(trainer.progress, args.json) as report, _stop_on_signal() as stop:
-        finished = trainer.run(report, stop, checkpoint)
+    for path in (args.out, checkpoint):
+        check_writable(path)
+    try:
+        imitation = Imitation(config, load_model(args.init) if args.init else None)
+        trainer = imitation.trainer
+        if args.resume:
+            trainer.restore(checkpoint)
+        with _reports(trainer.progress, args.json) as report, _stop_on_signal() as stop:
+            finished = trainer.run(report, stop, checkpoint)
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "allocate memory" not in str(error):
+            raise
+        raise FcnetError(
+            f"this computer has too little memory for batch {config.batch}, crop {config.crop} and a network of"
+            f" {config.policy_config.parameters:,} parameters; make one of them smaller"
+        ) from error
     if not finished:
         step = trainer.progress.step
         print(f"fcnet: stopped after step {step}; {checkpoint} is written, add --resume to continue", file=sys.stderr)

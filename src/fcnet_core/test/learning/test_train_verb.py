@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from msgspec import to_builtins
 
 import fcnet_core
 from fcnet_core import FcnetError
+from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.learning.config import TrainConfig
 from fcnet_core.model_file import PolicyModel, load_model
 from fcnet_core.verbs import train as verb
@@ -106,7 +108,8 @@ def test_interrupted_and_resumed_it_gives_the_very_policy_of_an_uninterrupted_ru
 def test_a_further_round_starts_from_the_policy_before(folder: Path) -> None:
     assert train("--data", "data") == 0
     before = policy()
-    assert train("--data", "data", "--data", "data:3", "--init", "policy.safetensors") == 0
+    shutil.copytree(folder / "data", folder / "more")
+    assert train("--data", "data", "--data", "more:3", "--init", "policy.safetensors") == 0
     assert policy().card.training["started_from"] == before.fingerprint
     np.testing.assert_array_equal(policy().scales["observation_std"], before.scales["observation_std"])
 
@@ -120,7 +123,7 @@ def test_a_further_round_starts_from_the_policy_before(folder: Path) -> None:
         (["--data", "data", "--resume"], "no checkpoint runs/policy.ckpt to resume"),
         (["--data", "data", "--steps", "0"], "steps"),
         (["--data", "data:lots"], "expected a weight such as 2"),
-        (["--data", "data", "--config", "other.yaml"], "there is no training configuration other.yaml"),
+        (["--data", "data", "--config", "other.yaml"], "training configuration other.yaml cannot be read"),
         (["--data", "data", "--out", "policy.onnx"], "must end in .safetensors"),
     ],
 )
@@ -129,3 +132,87 @@ def test_wrong_use_is_answered_in_one_sentence(folder: Path, arguments: list[str
         train(*arguments)
     assert "\n" not in str(caught.value)
     assert not (folder / "runs").exists()
+
+
+HOSTILE = {
+    "shape of the observation": ("config.observation", 60, "observation"),
+    "shape of the action": ("config.action", 6, "action"),
+    "batch": ("batch", 10**12, "batch is 1000000000000"),
+    "batch of long crops": ("batch", 10**6, "batch (1000000) times crop (24)"),
+    "threads": ("threads", 10**11, "threads is 100000000000"),
+    "seed": ("seed", 10**23, "seed is 100000000000000000000000"),
+    "seed as a float": ("seed", 1e23, "seed is 1e+23"),
+    "hidden": ("config.hidden", 10**8, "hidden is 100000000"),
+    "layers": ("config.layers", 10**7, "layers is 10000000"),
+    "epochs": ("epochs", 1e308, "epochs is 1e+308"),
+    "epochs as a truth": ("epochs", True, "epochs is True"),
+    "observation clip": ("observation_clip", 1e-30, "observation_clip is 1e-30"),
+    "action scale": ("action_scale", 1e-30, "action_scale is 1e-30"),
+    "noise": ("observation_noise", {"joint_velocity": 1e300}, "1e+300"),
+    "loss": ("loss", "l3", "loss is 'l3', expected one of huber, mse"),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_settings_that_cannot_be_are_refused_before_anything_is_written(
+    folder: Path, what: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entry, value, named = HOSTILE[what]
+    settings = yaml.safe_load((folder / "config.yaml").read_text())
+    if entry == "epochs":
+        del settings["steps"]
+    group = settings["config"] if entry.startswith("config.") else settings
+    group[entry.removeprefix("config.")] = value
+    assert named in refused(folder, yaml.safe_dump(settings).encode(), capsys)
+
+
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [
+        (b"crop: 24\ncrop: 25\n", "crop is given twice"),
+        (b"# \xff\xfe\ncrop: 24\n", "byte 2 is 0xff, expected text in UTF-8"),
+    ],
+    ids=["an entry given twice", "no UTF-8"],
+)
+def test_a_file_that_is_no_plain_settings_file_is_refused(
+    folder: Path, content: bytes, named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert named in refused(folder, content, capsys)
+
+
+def test_places_that_cannot_be_written_are_named_before_training(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "taken.safetensors").mkdir()
+    (folder / "file").write_text("in the way")
+    for option, path in (
+        ("--out", "taken.safetensors"),
+        ("--out", "file/p.safetensors"),
+        ("--checkpoint", "file/x.ckpt"),
+    ):
+        assert f"{path} cannot be written" in refused(folder, None, capsys, option, path)
+
+
+def test_the_same_data_folder_twice_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "given twice" in refused(folder, None, capsys, "--data", "./data:3")
+
+
+def test_a_run_that_diverges_ends_at_once_and_leaves_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = yaml.safe_load((folder / "config.yaml").read_text())
+    settings |= {"learning_rate": 1e6, "gradient_clip": 0.0, "steps": 400, "checkpoint_interval": 1}
+    sentence = refused(folder, yaml.safe_dump(settings).encode(), capsys)
+    assert "training diverged" in sentence and "learning_rate (1e+06)" in sentence
+
+
+def refused(folder: Path, content: bytes | None, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The one sentence with which `fcnet train` refuses the settings, leaving no file behind."""
+    if content is not None:
+        (folder / "config.yaml").write_bytes(content)
+    before = sorted(folder.rglob("*"))
+    given = ["--config", "config.yaml", "--data", "data", "--out", "policy.safetensors", "--json", *arguments]
+    assert main(["train", *given]) == USAGE_ERROR
+    sentence = capsys.readouterr().err
+    assert sentence.startswith("fcnet: ") and sentence.count("\n") == 1
+    assert [path for path in sorted(folder.rglob("*")) if path.name != "runs"] == before
+    assert content is None or "config.yaml" in sentence or "data" in sentence or "diverged" in sentence
+    return sentence

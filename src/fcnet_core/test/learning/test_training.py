@@ -220,7 +220,9 @@ def test_data_of_two_robots_are_refused(tiny_config: TrainConfig, tiny_data: Pat
         Imitation(with_settings(tiny_config, data=(str(tiny_data), str(tmp_path / "a1"))))
 
 
-@pytest.mark.parametrize(("weight", "message"), [("much", "expected a weight"), ("0", "above 0"), ("nan", "above 0")])
+@pytest.mark.parametrize(
+    ("weight", "message"), [("much", "expected a weight"), ("0", "weight is 0"), ("nan", "weight is nan")]
+)
 def test_a_bad_weight_is_named(tiny_config: TrainConfig, weight: str, message: str) -> None:
     with pytest.raises(FcnetError, match=message):
         Imitation(with_settings(tiny_config, data=(f"{tiny_config.data[0]}:{weight}",)))
