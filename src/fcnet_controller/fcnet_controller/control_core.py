@@ -28,6 +28,8 @@ EMERGENCY_STOP = "emergency stop"
 FRESH = 0.0003  # [s] a state younger than this at the deadline is used at once
 LONGEST_WAIT = 0.005  # [s] or half a period; how long a cycle waits for a younger one, a period at 200 Hz
 STALLED_PERIODS = 3  # a loop that was late by more, and by more than the longest age of a state, stood still
+FOLLOWING_PATIENCE = 0.1  # [s] for which a robot's bridge may not follow targets that it has followed before
+FIRST_PATIENCE = 0.5  # [s] until it says that it follows the first ones, at which nothing has moved yet
 DAMPING_MESSAGES = 3  # sent at the end, a period apart: a process that ends at once takes with it what is not delivered
 ACKNOWLEDGE_TIMEOUT = 0.5  # [s]
 STANDSTILL: Array = np.zeros(len(SETPOINT_FIELDS))
@@ -79,6 +81,47 @@ class JointErrorWatchdog:
         )
 
 
+class FollowingWatchdog:
+    """Watches whether the robot's bridge follows this controller's targets.
+
+    Any thread may set `refusal`: why the bridge would refuse anybody's targets now, empty where it would not. A
+    simulated robot has no bridge, and nothing is set.
+    """
+
+    def __init__(self) -> None:
+        self.refusal = ""
+        self._owner: str | None = None  # whom the bridge follows, "" for nobody; None until it has said so
+        self._is_own = False
+        self._unfollowed = math.inf  # [s] since when
+        self._has_followed = False
+
+    def set_owner(self, owner: str, is_own: bool) -> None:
+        """Take whom the bridge follows, nobody where empty, and whether that is this controller."""
+        self._owner, self._is_own = owner, is_own
+
+    def reset(self) -> None:
+        """Begin anew, before the first of several targets."""
+        self._unfollowed, self._has_followed = math.inf, False
+
+    def obstacle(self) -> str:
+        """Return why targets would not be followed now, in words, or nothing."""
+        if self.refusal:
+            return self.refusal
+        return f"it follows {self._owner}" if self._owner and not self._is_own else ""
+
+    def check(self, now: float) -> str | None:
+        """Return the reason for a fault, or None, in a cycle at `now` [s] in which targets are sent."""
+        problem = self.obstacle() or ("it follows nobody" if self._owner == "" else "")
+        if not problem:
+            self._has_followed, self._unfollowed = self._owner is not None, math.inf
+            return None
+        self._unfollowed = min(self._unfollowed, now)
+        starts = not self._has_followed and not self.obstacle()
+        if now - self._unfollowed < (FIRST_PATIENCE if starts else FOLLOWING_PATIENCE):
+            return None
+        return f"the robot's bridge does not follow this controller: {problem}"
+
+
 class ControlCore:
     """Decides, once per control period, what the joints shall do.
 
@@ -106,7 +149,8 @@ class ControlCore:
         self._follows_targets = parameters.follows_targets
         self._longest_stall = parameters.state_timeout
         self._bridge = f"{robot.name}_bridge"
-        self._bridge_fault = self._target_refusal = ""
+        self._following = FollowingWatchdog()
+        self._bridge_fault = ""
         self._lock = threading.Lock()
 
     @property
@@ -123,11 +167,12 @@ class ControlCore:
         """Request to stand up (from passive), or to come to rest and stand (from walking)."""
         with self._lock:
             if self._posture.mode is Mode.PASSIVE:
-                problem = self.state.problem(now) or self._tilt.check(self.state.orientation) or self._target_refusal
-                if problem:
+                problem = self.state.problem(now) or self._tilt.check(self.state.orientation)
+                if problem := problem or self._following.obstacle():
                     raise FcnetError(f"cannot stand up: {problem}")
                 self._limiter.start(self.state.joint_position)
                 self._joint_error.reset()
+                self._following.reset()
             return self._posture.stand_up(self._limiter.last)
 
     def walk(self) -> str:
@@ -182,9 +227,14 @@ class ControlCore:
                 self._posture.fail(f"the robot's bridge has stopped it: {fault}")
 
     def set_target_refusal(self, reason: str) -> None:
-        """Take why the robot's bridge would refuse targets now, in words, or nothing; standing up needs nothing."""
+        """Take why the robot's bridge would refuse targets now, in words, or nothing: see FollowingWatchdog."""
         with self._lock:
-            self._target_refusal = reason
+            self._following.refusal = reason
+
+    def set_target_owner(self, owner: str, is_own: bool) -> None:
+        """Take whom the robot's bridge follows, nobody where empty, and whether that is this controller."""
+        with self._lock:
+            self._following.set_owner(owner, is_own)
 
     def prepare(self, now: float) -> None:
         """Do what the next cycle needs and the state does not change, while the state is still on its way."""
@@ -205,7 +255,7 @@ class ControlCore:
             return self._targets()
 
     def _problem(self, now: float) -> str | None:
-        problem = self.state.problem(now) or self._tilt.check(self.state.orientation)
+        problem = self.state.problem(now) or self._tilt.check(self.state.orientation) or self._following.check(now)
         if problem or not self._follows_targets:
             return problem
         return self._joint_error.check(self._limiter.last, self.state.joint_position)

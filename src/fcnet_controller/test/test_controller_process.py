@@ -92,7 +92,7 @@ def test_a_signal_ends_a_controller_that_is_compiling_and_leaves_a_cache_that_ca
     assert program.end(number) == 0, program.output
 
 
-def test_a_controller_for_a_robot_activates_itself_stays_passive_and_follows_faults_of_the_bridge(
+def test_a_controller_for_a_robot_activates_itself_stays_passive_and_goes_to_fault_with_its_bridge(
     start, bench, model_path, robot
 ):
     bench.restore()
@@ -120,7 +120,17 @@ def test_a_controller_for_a_robot_activates_itself_stays_passive_and_follows_fau
     robot_fault.publish(String(data=""))
     bench.until(lambda: bench.call("controller/reset").success, "reset")
     bench.until_mode("passive")
+
+    bench.until(lambda: bench.call("controller/stand_up").success, "standing up")
+    bench.until_mode("standing")
+    refusal = bench.node.create_publisher(String, "target_refusal", latched)
+    refusal.publish(String(data="a damp must come first"))
+    bench.until_mode("fault")
+    bench.until(lambda: "a damp must come first" in bench.health.get("fault", ""), "the reason")
+    refusal.publish(String(data=""))
+    bench.until(lambda: bench.call("controller/reset").success, "reset")
     bench.node.destroy_publisher(robot_fault)
+    bench.node.destroy_publisher(refusal)
     assert program.end() == 0, program.output
 
 
