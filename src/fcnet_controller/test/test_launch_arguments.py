@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+from pathlib import Path
 
 import pytest
 
+from fcnet_core.model_file import shipped_model
+from fcnet_ros.testing import own_domain
 
-def launch(*arguments):
+ALIENGO, PLAYBACK, REPLAY = (f"{name}.launch.py" for name in ("aliengo", "isaac_playback", "replay"))
+
+
+def launch(*arguments, file=ALIENGO):
     return subprocess.run(
-        ["ros2", "launch", "fcnet_controller", "aliengo.launch.py", *arguments],
+        ["ros2", "launch", "fcnet_controller", file, *arguments],
+        env={name: text for name, text in os.environ.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")},
         capture_output=True,
         text=True,
         timeout=60.0,
@@ -38,18 +46,63 @@ def launch(*arguments):
         (("monitor_port:=8089",), "add monitor:=true"),
         (("monitor:=true", "monitor_port:=web"), "monitor_port:=web is no port"),
         (("monitr:=true",), "monitr"),
-        (("params_file:=/missing.yaml",), "params_file:=/missing.yaml is not a file"),
-        (("record:=true", "bag:=/"), "bag:=/ exists already"),
-        (("real_time_factor:=inf",), "must be a positive number"),
+        (("params_file:=/missing.yaml",), "params_file:=/missing.yaml: it cannot be read"),
+        ((f"params_file:={Path(__file__).parent}",), "it cannot be read"),
+        ((f"params_file:={__file__}",), "it is no YAML"),
+        (("record:=true", "bag:=/"), "bag:=/: it exists already"),
+        (("record:=true", "bag:=/proc/bag"), "/proc/bag cannot be written"),
+        (("real_time_factor:=inf",), "must be a number from 0.05 to 20"),
+        (("control_rate:=1000",), "must be a number from 10 to 500"),
+        (("terrain:=moon",), "choose one of flat, rough"),
+        (("namespace:=a-b",), "namespace must not contain"),
+        (("viewer:=true",), "needs a display"),
+        (("policy:=/missing.safetensors",), "/missing.safetensors"),
+        ((f"policy:={shipped_model('a1')}",), "the robot a1, not aliengo"),
         (("record:=true", "policy:=/missing.safetensors"), "/missing.safetensors"),
     ],
 )
 def test_what_does_not_fit_together_is_refused_with_a_sentence(arguments, sentence):
     ended = launch(*arguments)
+    assert_refused(ended, sentence)
+
+
+@pytest.mark.parametrize(
+    ("file", "arguments", "sentence"),
+    [
+        (PLAYBACK, ("recording:=/missing.npz",), "recording:=/missing.npz: it cannot be read"),
+        (PLAYBACK, ("recording:=/missing.npz", "live:=127.0.0.1:0"), "/missing.npz"),
+        (PLAYBACK, (), "give either a recording"),
+        (PLAYBACK, ("live:=127.0.0.1:0", "robot:=spot"), "known robots"),
+        (PLAYBACK, ("live:=127.0.0.1:0", "summary:=/proc/summary.json"), "cannot be written"),
+        (PLAYBACK, (f"recording:={__file__}", "mapping:=/missing.yaml"), "mapping:=/missing.yaml: it cannot be read"),
+        (PLAYBACK, ("live:=127.0.0.1:0", f"policy:={shipped_model('a1')}"), "the robot a1, not aliengo"),
+        (REPLAY, ("bag:=/missing",), "names no recording"),
+        (REPLAY, ("bag:=/", "policy:=/missing.safetensors"), "/missing.safetensors"),
+        (REPLAY, ("bag:=/", "summary:=/proc/summary.json"), "cannot be written"),
+    ],
+)
+def test_a_playback_or_replay_of_what_is_not_there_is_refused_before_anything_starts(file, arguments, sentence):
+    assert_refused(launch(*arguments, file=file), sentence)
+
+
+def test_a_program_that_refuses_to_start_ends_the_others_without_force(tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))  # the controller compiles
+    recording = tmp_path / "walk.npz"
+    recording.write_bytes(b"no recording")
+    with own_domain() as domain:
+        monkeypatch.setenv("ROS_DOMAIN_ID", str(domain))
+        ended = launch(f"recording:={recording}", file=PLAYBACK)
+    assert ended.returncode == 1
+    assert "ended with exit code 2" in ended.stderr
+    assert "escalating" not in ended.stderr
+
+
+def assert_refused(ended, sentence):
     output = ended.stdout + ended.stderr
     assert ended.returncode != 0
     assert sentence in output
     assert "Traceback" not in output
+    assert "process started" not in output
 
 
 def test_every_argument_is_described():

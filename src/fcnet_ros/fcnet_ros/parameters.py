@@ -63,6 +63,12 @@ def default_parameters(kind: type[Any]) -> dict[str, Any]:
     return {name: one.default for name, one in _parameters(kind).items()}
 
 
+def parameter_limits(kind: type[Any], name: str) -> tuple[float, float]:
+    """Return the lowest and the highest value of a parameter of dataclass `kind` by its ROS name."""
+    lowest, highest = _parameters(kind)[name].metadata["limits"] or (-math.inf, math.inf)
+    return lowest, highest
+
+
 def declare_parameters(node: Node, kind: type[Any], *, read_only: bool = False) -> None:
     """Declare every parameter of dataclass `kind`.
 
@@ -80,7 +86,7 @@ def declare_parameters(node: Node, kind: type[Any], *, read_only: bool = False) 
                 f"parameter {name} must be of the type of {one.default!r}; write it like that ({error})"
             ) from error
         except InvalidParameterValueException as error:
-            lowest, highest = one.metadata["limits"] or (-math.inf, math.inf)
+            lowest, highest = parameter_limits(kind, name)
             raise ParameterError(f"parameter {name} must lie between {lowest:g} and {highest:g} ({error})") from error
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
@@ -14,15 +15,19 @@ from launch.events.process import ProcessExited
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 from msgspec import Meta
+from rclpy.exceptions import InvalidNamespaceException
+from rclpy.validate_namespace import validate_namespace
 
+from fcnet_controller.parameters import ControllerParameters
+from fcnet_core.files import check_writable
 from fcnet_ros.launched import launched
+from fcnet_ros.parameters import parameter_limits
 
 LogLevel = Literal["debug", "info", "warn", "error", "fatal"]
 
 OnExit = Callable[[ProcessExited, LaunchContext], Action | None]
 
 
-Positive = Annotated[float, Meta(gt=0.0, le=1e6, description="must be a positive number")]
 Share = Annotated[float, Meta(ge=0.0, le=1.0, description="must be a number from 0 to 1")]
 Port = Annotated[int, Meta(ge=0, le=65535, description="is no port; give a number up to 65535")]
 
@@ -33,7 +38,7 @@ class Argument:
 
     kind: the type of its value: str, bool, a Literal of words, or one annotated by what is wrong with another text.
     nodes: executables that have a parameter of this name. backends: those of a robot's launch file that know it;
-    empty: all.
+    empty: all. check: raises ValueError with a sentence for a text that cannot be used; not called with an empty one.
     """
 
     name: str
@@ -42,6 +47,7 @@ class Argument:
     kind: Any = str
     nodes: tuple[str, ...] = ()
     backends: tuple[str, ...] = ()
+    check: Callable[[str], object] = str
 
     def value(self, text: str) -> Any:
         """Return the value of a text; "" for an empty one where that is the default, which leaves it to the node.
@@ -51,6 +57,8 @@ class Argument:
         if text == self.default == "":
             return ""
         try:
+            if text:
+                self.check(text)
             return msgspec.convert(text, self.kind, strict=False)
         except msgspec.ValidationError as error:
             if get_origin(self.kind) is Annotated:
@@ -59,9 +67,38 @@ class Argument:
                 words = ("true", "false") if self.kind is bool else get_args(self.kind)
                 problem = f"is not known; choose {' or '.join(words)}"
             raise ValueError(f"launch argument {self.name}:={text} {problem}") from error
+        except ValueError as error:
+            raise ValueError(f"launch argument {self.name}:={text}: {error}") from error
 
 
-NAMESPACE = Argument("namespace", "", "namespace of all nodes")
+def within(parameter: str) -> Any:
+    """Return the kind of an argument that is this parameter of the controller, or of a node that keeps pace with it."""
+    lowest, highest = parameter_limits(ControllerParameters, parameter)
+    return Annotated[float, Meta(ge=lowest, le=highest, description=f"must be a number from {lowest:g} to {highest:g}")]
+
+
+def check_file(text: str) -> None:
+    """Raise ValueError unless a text is the path of a file that can be read."""
+    try:
+        Path(text).open("rb").close()
+    except OSError as error:
+        raise ValueError(f"it cannot be read: {error.strerror}; give the path of a file") from error
+
+
+def check_output(text: str) -> None:
+    """Raise ValueError unless a file or a folder can be written there."""
+    check_writable(Path(text))
+
+
+def check_namespace(text: str) -> None:
+    """Raise ValueError unless a text is a namespace, with or without the slash before it."""
+    try:
+        validate_namespace(f"/{text.strip('/')}")
+    except InvalidNamespaceException as error:
+        raise ValueError(" ".join(str(error).split())) from error
+
+
+NAMESPACE = Argument("namespace", "", "namespace of all nodes", check=check_namespace)
 LOG_LEVEL = Argument("log_level", "info", f"verbosity of the nodes: {', '.join(get_args(LogLevel))}", LogLevel)
 MONITOR = (
     Argument("monitor", "false", "true shows the robot at http://127.0.0.1:8088 (docs/monitor.md)", bool),

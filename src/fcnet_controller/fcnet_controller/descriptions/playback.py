@@ -21,12 +21,16 @@ from fcnet_controller.descriptions.arguments import (
     MONITOR,
     NAMESPACE,
     Argument,
-    Positive,
     SuiteLaunch,
+    check_file,
+    check_output,
     describe,
     end_after,
+    within,
 )
 from fcnet_controller.descriptions.robot import SIMULATION_TIMEOUT
+from fcnet_core.model_file import check_robot, load_model
+from fcnet_core.robot import load_robot
 
 REPLAY, PLAYBACK = ("replay",), ("isaac_playback",)
 BOTH = ("isaac_playback", "controller")
@@ -35,26 +39,30 @@ CONTROL_RATE = "control cycles per second [Hz]; a recording of it stays in step"
 
 REPLAY_ARGUMENTS = (
     Argument("bag", "", "the recorded bag: its folder, or one file", nodes=REPLAY),
-    Argument("rate", "1.0", RATE, Positive, REPLAY),
-    Argument("policy", "", "model file; empty for the recorded one", nodes=REPLAY),
-    Argument("robot", "", "robot of the recording; empty for that in the bag", nodes=REPLAY),
+    Argument("rate", "1.0", RATE, within("real_time_factor"), REPLAY),
+    Argument("policy", "", "model file; empty for the recorded one", nodes=REPLAY, check=load_model),
+    Argument("robot", "", "robot of the recording; empty for that in the bag", nodes=REPLAY, check=load_robot),
     Argument("namespace", "", "namespace of the robot in the bag; empty for the only one", nodes=REPLAY),
     Argument("loop", "false", REPEAT, bool, REPLAY),
-    Argument("summary", "", "JSON file to write the result to", nodes=REPLAY),
+    Argument("summary", "", "JSON file to write the result to", nodes=REPLAY, check=check_output),
     *MONITOR,
     LOG_LEVEL,
 )
 PLAYBACK_ARGUMENTS = (
-    Argument("recording", "", "file to play: .rollout, .npz, .pt, .h5 (docs/isaac_gym.md)", nodes=PLAYBACK),
-    Argument("mapping", "", "YAML file with the names of the recording's arrays", nodes=PLAYBACK),
+    Argument(
+        "recording", "", "file to play: .rollout, .npz, .pt, .h5 (docs/isaac_gym.md)", nodes=PLAYBACK, check=check_file
+    ),
+    Argument("mapping", "", "YAML file with the names of the recording's arrays", nodes=PLAYBACK, check=check_file),
     Argument("live", "", "host:port at which a running simulation's states are received", nodes=PLAYBACK),
-    Argument("robot", "aliengo", "robot of the recording and of the policy", nodes=BOTH),
-    Argument("policy", "", "model file; empty for the one shipped for this robot", nodes=("controller",)),
-    Argument("control_rate", "50.0", CONTROL_RATE, Positive, BOTH),
-    Argument("rate", "1.0", RATE, Positive, PLAYBACK),
+    Argument("robot", "aliengo", "robot of the recording and of the policy", nodes=BOTH, check=load_robot),
+    Argument(
+        "policy", "", "model file; empty for the one shipped for this robot", nodes=("controller",), check=load_model
+    ),
+    Argument("control_rate", "50.0", CONTROL_RATE, within("control_rate"), BOTH),
+    Argument("rate", "1.0", RATE, within("real_time_factor"), PLAYBACK),
     Argument("loop", "false", REPEAT, bool, PLAYBACK),
     Argument("publish_commands", "true", "false leaves cmd_vel and cmd_pose to you", bool, PLAYBACK),
-    Argument("summary", "", "JSON file to write the comparison to", nodes=PLAYBACK),
+    Argument("summary", "", "JSON file to write the comparison to", nodes=PLAYBACK, check=check_output),
     *MONITOR,
     NAMESPACE,
     LOG_LEVEL,
@@ -99,6 +107,8 @@ def describe_playback() -> LaunchDescription:
 def _start_playback(launch: SuiteLaunch) -> list[Node]:
     if bool(launch["recording"]) == bool(launch["live"]):
         raise ValueError("give either a recording (recording:=FILE) or the address of a live one (live:=HOST:PORT)")
+    if launch["policy"]:
+        check_robot(load_model(launch["policy"]), load_robot(launch["robot"]))
     controller = {
         "real_time_factor": launch["rate"],
         "auto_start": True,

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+import yaml
 from launch import Action, LaunchDescription
 
 from fcnet_controller.descriptions.arguments import (
@@ -22,13 +23,18 @@ from fcnet_controller.descriptions.arguments import (
     NAMESPACE,
     Argument,
     Port,
-    Positive,
     Share,
     SuiteLaunch,
+    check_file,
+    check_output,
     describe,
     end_after,
+    within,
 )
+from fcnet_core.model_file import check_robot, load_model
+from fcnet_core.robot import load_robot
 from fcnet_ros.recorder_gate import LAUNCH_TIMEOUT
+from quadruped_sim.terrain import TERRAINS, named_terrain
 
 Compression = Literal["none", "zstd_fast", "zstd_small"]  # storage presets of rosbag2_storage_mcap
 SIMULATED, WIRED, DESK = ("mujoco", "desk"), ("unitree", "desk"), ("desk",)
@@ -41,6 +47,23 @@ SIMULATION_TIMEOUT = 1.0
 SIMULATION_PATIENCE = 0.5
 END = end_after("demo_course", "the demo has passed")
 
+
+def check_yaml(text: str) -> None:
+    """Raise ValueError unless a text is the path of a YAML file."""
+    check_file(text)
+    try:
+        yaml.safe_load(Path(text).read_bytes())
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(f"it is no YAML: {' '.join(str(error).split())}") from error
+
+
+def check_new_folder(text: str) -> None:
+    """Raise ValueError unless a folder can be made there."""
+    if Path(text).exists():
+        raise ValueError("it exists already, and no recording is overwritten; name another")
+    check_output(text)
+
+
 BACKEND = (
     "what moves the joints: mujoco (a simulated robot), unitree (a robot on the network; it stays passive until it is "
     "requested to stand up), desk (a simulated robot behind a motor board and the bridge of the real one)"
@@ -51,12 +74,16 @@ RECORD = "true records a bag of states, commands, targets and modes (docs/replay
 
 ARGUMENTS = (
     Argument("backend", "mujoco", BACKEND, Literal["mujoco", "desk", "unitree"]),
-    Argument("policy", "", "model file; empty for the one shipped for this robot", nodes=("controller",)),
+    Argument(
+        "policy", "", "model file; empty for the one shipped for this robot", nodes=("controller",), check=load_model
+    ),
     Argument("command", "none", "commands: none (publish cmd_vel) or demo (a course)", Literal["none", "demo"]),
     Argument("demo", "false", "true is short for command:=demo", bool),
-    Argument("terrain", "flat", "ground, a name from quadruped_sim/terrain.py", str, SIMULATORS, SIMULATED),
-    Argument("real_time_factor", "1.0", "simulated seconds per second", Positive, PACED, ("mujoco",)),
-    Argument("control_rate", "", "control cycles per second [Hz]; empty for 50", Positive, ("controller",)),
+    Argument("terrain", "flat", f"ground: {', '.join(TERRAINS)}", str, SIMULATORS, SIMULATED, named_terrain),
+    Argument("real_time_factor", "1.0", "simulated seconds per second", within("real_time_factor"), PACED, ("mujoco",)),
+    Argument(
+        "control_rate", "", "control cycles per second [Hz]; empty for 50", within("control_rate"), ("controller",)
+    ),
     Argument("network.target", "", "address of the motor board; empty for 192.168.123.10", str, BRIDGE, ("unitree",)),
     Argument("network.port", "", f"UDP port of the motor board; empty for 8007, {FREE}", Port, BRIDGE, WIRED),
     Argument("network.local_port", "", f"UDP port of this computer; empty for 8080, {FREE}", Port, BRIDGE, WIRED),
@@ -68,10 +95,10 @@ ARGUMENTS = (
     Argument("jitter", "", "largest random delay of a packet [s], such as 0.002", Share, BOARD, DESK),
     Argument("delay", "", "delay of every packet [s]", Share, BOARD, DESK),
     NAMESPACE,
-    Argument("params_file", "", "YAML file with the nodes' parameters, which win over the launch's"),
+    Argument("params_file", "", "YAML file with the nodes' parameters, which win over the launch's", check=check_yaml),
     LOG_LEVEL,
     Argument("record", "false", RECORD, bool),
-    Argument("bag", "", "record: the bag's new folder; empty for fcnet_<robot>_<date>_<time>"),
+    Argument("bag", "", "record: the bag's new folder; empty for fcnet_<robot>_<date>_<time>", check=check_new_folder),
     Argument("bag_compression", "none", "record: zstd_fast makes a bag a third as large", Compression),
     *MONITOR,
     Argument("viewer", "false", "true opens MuJoCo's window; needs a display", bool, SIMULATORS, SIMULATED),
@@ -85,7 +112,7 @@ def describe_robot(robot: str) -> LaunchDescription:
 
 def _start(robot: str, launch: SuiteLaunch) -> list[Action]:
     has_demo = launch["demo"] or launch["command"] == "demo"
-    _refuse_unsuitable(launch, has_demo)
+    _refuse_unsuitable(robot, launch, has_demo)
     backend = launch["backend"]
     # A robot's programs wait for the recorder, where there is one: the bag then has the whole run.
     waiting = {"recorder_timeout": LAUNCH_TIMEOUT} if launch["record"] else {}
@@ -109,7 +136,7 @@ def _start(robot: str, launch: SuiteLaunch) -> list[Action]:
     return actions
 
 
-def _refuse_unsuitable(launch: SuiteLaunch, has_demo: bool) -> None:
+def _refuse_unsuitable(robot: str, launch: SuiteLaunch, has_demo: bool) -> None:
     """Raise ValueError with a sentence for arguments that do not fit together."""
     backend = launch["backend"]
     for argument in ARGUMENTS:
@@ -124,12 +151,10 @@ def _refuse_unsuitable(launch: SuiteLaunch, has_demo: bool) -> None:
             "the demo walks a course without looking where it goes and is for simulated robots; choose backend:=desk, "
             "or a network.target on this computer, such as 127.0.0.1"
         )
-    if launch["params_file"] and not Path(launch["params_file"]).is_file():
-        raise ValueError(f"launch argument params_file:={launch['params_file']} is not a file; give the path of one")
-    if launch["bag"] and Path(launch["bag"]).exists():
-        raise ValueError(
-            f"launch argument bag:={launch['bag']} exists already, and no recording is overwritten; name another"
-        )
+    if launch["policy"]:
+        check_robot(load_model(launch["policy"]), load_robot(robot))
+    if launch["viewer"] and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        raise ValueError("launch argument viewer:=true needs a display, and there is none; leave it out or set DISPLAY")
     if not launch["record"] and (launch["bag"] or launch["bag_compression"] != "none"):
         name = "bag" if launch["bag"] else "bag_compression"
         raise ValueError(
