@@ -161,7 +161,7 @@ def gains_attack(*contents: str) -> Callable[[Access], None]:
     def run(access: Access) -> None:
         texts(JOINT_GAINS, *contents)(access)
         access.forget(JOINT_GAINS)
-        access.offer_gains()
+        access.rig.offer_gains()
 
     return run
 
