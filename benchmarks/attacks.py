@@ -134,7 +134,7 @@ def damaged(topic: Topic, message: Any) -> Attack:
         rng, whole = access.rng, bytes(serialize_message(message))
         choice = rng.integers(4)
         if choice == 0:
-            return CDR + bytes(rng.bytes(int(rng.integers(len(whole)))))
+            return CDR + bytes(rng.bytes(int(rng.integers(len(whole) - 3))))
         if choice == 1:
             return whole[: int(rng.integers(4, len(whole) + 1))]
         changed = bytearray(whole)
