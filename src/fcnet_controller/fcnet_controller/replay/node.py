@@ -32,8 +32,9 @@ from fcnet_ros.program import FAILURE, REFUSED, SUCCESS, refused, run_program, s
 from fcnet_ros.topics import IMU, JOINT_STATES, JOINT_TRAJECTORY, LATCHED, POLICY_STEP
 
 NAME = "replay"
-DISCOVERY_TIME = 4.0  # [s] in which other nodes are discovered: Fast DDS repeats a lost announcement after 3 s
-MATCHING_TIME = 1.0  # [s] in which the listeners' subscriptions are matched with what is going to be played
+DISCOVERY_TIME = 1.0  # [s] in which other nodes are discovered (benchmarks/discovery.py); later ones end the replay
+MATCHING_TIMEOUT = 1.0  # [s] for all known subscriptions to be matched with what is going to be played
+COMPANY_PERIOD = 0.5  # [s] between two looks for a robot that is running
 TICK = 0.005  # [s] between two looks at what is due
 LONGEST_TICK = 0.05  # [s] of playing at a time; what a busy computer does not manage in it is played later
 CLOCK_PERIOD = 0.025  # [s] between two messages on /clock
@@ -72,10 +73,12 @@ class ReplayLoop:
             for topic, name in bag.played().items()
         }
         self._clock = node.create_publisher(ClockMessage, "/clock", 10)
-        self._rewind(MATCHING_TIME)
+        self._is_matched = False
+        self._matching_ends = time.monotonic() + MATCHING_TIMEOUT
+        self._rewind()
 
     def start(self) -> None:
-        """Begin to play."""
+        """Begin to play, once every subscription that is known receives what is played."""
         self._timer = self._node.create_timer(TICK, self._tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def stop(self) -> None:
@@ -84,17 +87,17 @@ class ReplayLoop:
         for publisher in (*self._publishers.values(), self._clock):
             self._node.destroy_publisher(publisher)
 
-    def _rewind(self, delay: float = 0.0) -> None:
-        """Begin again with the first message, in `delay` seconds."""
+    def _rewind(self) -> None:
+        """Begin again with the first message."""
         self._messages = self._bag.messages()
         self._next = next(self._messages, None)
         self._time = self._next[0] if self._next else 0.0  # of reception [s], up to which the bag has been played
-        self._played_at = time.monotonic() + delay
+        self._played_at = time.monotonic()
         self._clock_at = -math.inf
         self._steps.rewind()
 
     def _tick(self) -> None:
-        if self.finished or time.monotonic() < self._played_at:
+        if self.finished or not self._begin():
             return
         self._play()
         self._publish(self._steps.advance(math.inf if self._next is None else self._time))
@@ -102,6 +105,16 @@ class ReplayLoop:
             self.finished = not self._repeats
             if self._repeats:
                 self._rewind()
+
+    def _begin(self) -> bool:
+        """Whether the listeners are matched, or MATCHING_TIMEOUT is over; recorded time begins then."""
+        if not self._is_matched:
+            self._is_matched = time.monotonic() > self._matching_ends or all(
+                publisher.get_subscription_count() >= self._node.count_subscribers(publisher.topic_name)
+                for publisher in self._publishers.values()
+            )
+            self._played_at = time.monotonic()
+        return self._is_matched
 
     def _play(self) -> None:
         """Publish what is due. What a busy computer does not manage in LONGEST_TICK makes recorded time go by more
@@ -156,9 +169,12 @@ class ReplayNode(ControllerNode):
         """Raise ReplayError where a robot lives: recorded states among its own would be nonsense, and two who send
         targets a danger.
         """
+        own = (self.get_name(), self.get_namespace())
         for topic in (JOINT_STATES, IMU, JOINT_TRAJECTORY):
             name = self._bag.name(topic.name)
             for info in self.get_publishers_info_by_topic(name):
+                if (info.node_name, info.node_namespace) == own and self._loop is not None:
+                    continue
                 raise ReplayError(
                     f"{info.node_name} publishes {name}: a robot, a simulator or a controller is "
                     "running; end it first, or replay in another ROS_DOMAIN_ID"
@@ -166,9 +182,18 @@ class ReplayNode(ControllerNode):
 
     def run(self, stop: threading.Event) -> int:
         """Play the bag to its end, or until `stop`, and log the result; the exit code is 1 when that is not as it
-        should be.
+        should be. Raises ReplayError when a robot joins.
         """
-        spin(self, stop, lambda: isinstance(self._loop, ReplayLoop) and self._loop.finished)
+        looked = time.monotonic()
+
+        def is_finished() -> bool:
+            nonlocal looked
+            if time.monotonic() - looked > COMPANY_PERIOD:
+                looked = time.monotonic()
+                self.refuse_company()
+            return isinstance(self._loop, ReplayLoop) and self._loop.finished
+
+        spin(self, stop, is_finished)
         result = self._steps.result
         log = self.get_logger().info if result.passed else self.get_logger().error
         log(result.sentence())

@@ -25,6 +25,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from . import VerbError
 
 DISCOVERY_SECONDS = 5.0
+PUBLISHER_SECONDS = 1.0
 RESPONSE_SECONDS = 30.0
 LONG_QUEUE = 16384  # messages, for a recorder
 VARIABLE = "FASTRTPS_DEFAULT_PROFILES_FILE"
@@ -90,7 +91,7 @@ def graph_node(name: str = "", queue: int | None = None) -> Iterator[Node]:
         rclpy.try_shutdown()
 
 
-def wait_for_discovery(node: Node, quiet: float = 1.5) -> None:
+def wait_for_discovery(node: Node, quiet: float = 1.0) -> None:
     """Let other nodes become known, until nothing new has come for `quiet` seconds; there is no daemon that knows them.
 
     Nodes on a busy machine may be late: while none is known, it waits for DISCOVERY_SECONDS.
@@ -102,6 +103,14 @@ def wait_for_discovery(node: Node, quiet: float = 1.5) -> None:
         names = len(node.get_topic_names_and_types()) + len(node.get_service_names_and_types())
         if names != known:
             known, changed = names, time.monotonic()
+
+
+def wait_for_publishers(node: Node, topic: str) -> list[QoSProfile]:
+    """Return what the publishers of a topic offer, once there is one; of none, nothing after PUBLISHER_SECONDS."""
+    deadline = time.monotonic() + PUBLISHER_SECONDS
+    while not (infos := node.get_publishers_info_by_topic(topic)) and time.monotonic() < deadline:
+        rclpy.spin_once(node, timeout_sec=0.05)
+    return [info.qos_profile for info in infos]
 
 
 def call_service(node: Node, service_class: Any, name: str, request: Any) -> Any:

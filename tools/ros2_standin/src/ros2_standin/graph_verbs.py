@@ -12,7 +12,15 @@ import yaml
 from rclpy.node import Node
 
 from . import VerbError, add_command, add_verb
-from .graph import DISCOVERY_SECONDS, absolute, call_service, graph_node, receiving_profile, wait_for_discovery
+from .graph import (
+    DISCOVERY_SECONDS,
+    absolute,
+    call_service,
+    graph_node,
+    receiving_profile,
+    wait_for_discovery,
+    wait_for_publishers,
+)
 from .interfaces import as_plain, fill_message, load_interface
 
 TRANSITIONS = ("configure", "activate", "deactivate", "cleanup", "shutdown")
@@ -48,8 +56,7 @@ def _echo(arguments: argparse.Namespace) -> int:
     with graph_node() as node:
         topic = absolute(arguments.topic_name)
         message_class = load_interface(arguments.message_type or _type_of_topic(node, topic), "msg")
-        wait_for_discovery(node, 0.5)
-        offered = [info.qos_profile for info in node.get_publishers_info_by_topic(topic)]
+        offered = wait_for_publishers(node, topic)
         node.create_subscription(message_class, topic, show, receiving_profile(offered, depth=10))
         while not (arguments.once and seen):
             rclpy.spin_once(node, timeout_sec=0.2)
