@@ -2,11 +2,11 @@
 
 ENTER = . ./env.sh
 .DEFAULT_GOAL = help
-.PHONY: help setup demo test lint bench bench-ros bench-wire bench-replay bench-monitor fault-matrix clean model
+.PHONY: help setup demo test lint bench bench-ros bench-wire bench-replay bench-monitor bench-discovery fault-matrix clean model
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name text; do \
-		printf '  make %-12s %s\n' "$$name" "$$text"; done
+		printf '  make %-16s %s\n' "$$name" "$$text"; done
 	@echo "Variables: PYTHON=python3.12 (3.11 to 3.13); TORCH_INDEX=https://download.pytorch.org/whl/cpu"
 	@echo "(make test without CUDA); afterwards '. env.sh' gives a shell with ros2, colcon and fcnet."
 
@@ -43,6 +43,10 @@ bench-replay: ## offline replay against real time, and what the whole command co
 bench-monitor: ## the monitor's share of a core, and the snapshots that a browser draws; needs chromium and its driver
 	@sh tools/setup.sh test
 	@$(ENTER) && python benchmarks/monitor_load.py
+
+bench-discovery: ## how soon the suite's programs find each other, in 100 starts; 8 minutes
+	@sh tools/setup.sh
+	@$(ENTER) && python benchmarks/discovery.py
 
 fault-matrix: ## every fault in every mode against real processes, into docs/, or of one ROBOT; 20 minutes each
 	@sh tools/setup.sh
