@@ -154,7 +154,8 @@ class SuiteLaunch:
             namespace=self["namespace"] if namespace is None else namespace,
             parameters=[known, file] if file else [known],
             remappings=list((remappings or {}).items()),
-            arguments=["--ros-args", "--log-level", self["log_level"]],
+            # The enclave counts where SROS 2 is enabled (docs/security.md).
+            arguments=["--ros-args", "--log-level", self["log_level"], "--enclave", f"/fcnet/{executable}"],
             additional_env=launched(),
             output="screen",
             on_exit=on_exit or self._on_exit,

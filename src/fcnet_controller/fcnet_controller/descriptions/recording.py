@@ -60,7 +60,7 @@ def recording(robot: str, launch: SuiteLaunch, controller: dict[str, Any]) -> li
     process = ExecuteProcess(
         cmd=command,
         name="recorder",
-        additional_env=launched(),
+        additional_env=launched() | {"ROS_SECURITY_ENCLAVE_OVERRIDE": "/fcnet/recorder"},  # docs/security.md
         output="screen",
         sigterm_timeout=PATIENCE,
         on_exit=ON_EXIT,

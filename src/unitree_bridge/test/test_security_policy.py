@@ -1,0 +1,173 @@
+"""The SROS 2 policy in config/security grants every node of the suite what it uses, and nothing more."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import rclpy
+
+from fcnet_controller.controller_node import ControllerNode
+from fcnet_controller.descriptions.recording import recorded_topics
+from fcnet_controller.replay.bag import ReplayParameters, read_replay_bag
+from fcnet_controller.replay.node import ReplayNode
+from fcnet_ros.hardware import HardwareNode
+from fcnet_ros.program import SUCCESS, participant_profile
+from fcnet_ros.testing import own_domain
+from fcnet_teleop.demo_course import DemoCourse
+from fcnet_teleop.monitor.node import Monitor
+from fcnet_teleop.teleop_joy import TeleopJoy
+from fcnet_teleop.teleop_keyboard import TeleopKeyboard
+from sim_bridge.isaac_playback import IsaacPlayback
+from sim_bridge.mujoco_board import MujocoBoard
+from sim_bridge.mujoco_bridge import MujocoHardware
+from unitree_bridge.hardware import UnitreeHardware
+from unitree_lowlevel.codec import GEN33
+from unitree_lowlevel.fake_board.board import FakeBoard
+from unitree_lowlevel.fake_board.physics import JointPhysics
+
+FOLDER = Path(__file__).resolve().parents[3] / "config" / "security"
+BAG = FOLDER.parents[1] / "docs" / "examples" / "aliengo_walk"
+XI = "{http://www.w3.org/2001/XInclude}include"
+GRANTS = {"topics": ("publish", "subscribe"), "services": ("reply", "request")}  # elements and their attributes
+OPERATOR = "operator"  # an enclave for the command line, no node of the suite
+RECORDER = "rosbag2_recorder"
+BRIDGES = {"aliengo_bridge", "a1_bridge"}
+
+
+def read_policy():
+    """Absolute names by node and direction: publish, subscribe, reply, request; what is included is inserted."""
+    root = ElementTree.parse(FOLDER / "fcnet.policy.xml").getroot()
+    assert (root.tag, root.get("version")) == ("policy", "0.2.0")
+    policy = {}
+    for enclave in root.findall("enclaves/enclave"):
+        for profile in enclave.findall("profiles/profile"):
+            node, namespace = profile.get("node"), profile.get("ns")
+            granted = policy.setdefault(node, {})
+            for element in parts(profile):
+                for direction in GRANTS[element.tag]:
+                    if element.get(direction) == "ALLOW":
+                        names = (absolute(entry.text, node, namespace) for entry in element)
+                        granted.setdefault(direction, set()).update(names)
+    return policy
+
+
+def parts(profile):
+    """The elements of a profile, those of included files among them."""
+    for element in profile:
+        if element.tag == XI:
+            assert element.get("xpointer") == "xpointer(/profile/*)"
+            yield from parts(ElementTree.parse(FOLDER / element.get("href")).getroot())
+        else:
+            yield element
+
+
+def absolute(name, node, namespace):
+    if name.startswith("/"):
+        return name
+    return f"{namespace.rstrip('/')}/{name.replace('~', node, 1)}"
+
+
+@pytest.fixture(scope="module")
+def used(robot, tmp_path_factory):
+    """What every node of the suite uses, as ROS itself says: absolute names by node and direction."""
+    with ExitStack() as stack, FakeBoard(GEN33, JointPhysics(robot)) as board:
+        domain = stack.enter_context(own_domain())
+        host, port = board.address
+        network = {"network.target": host, "network.port": port, "network.local_port": 0}
+        given = {f"aliengo_bridge:{name}": value for name, value in network.items()}
+        given |= {f"{node}:bridge": "aliengo_bridge" for node in ("monitor", "teleop_joy", "teleop_keyboard")}
+        given |= {"monitor:port": 0, "isaac_playback:live": "127.0.0.1:0"}
+        given |= {"mujoco_board:address": "127.0.0.1", "mujoco_board:port": 0}
+        arguments = [text for name, value in given.items() for text in ("-p", f"{name}:={value}")]
+        with participant_profile():
+            rclpy.init(args=["--ros-args", *arguments], domain_id=domain)
+            stack.callback(rclpy.shutdown)
+            managed = [ControllerNode(), HardwareNode("aliengo_bridge", UnitreeHardware("aliengo"))]
+        for node in managed:
+            assert node.trigger_configure() == SUCCESS
+        # The simulated robot publishes states: a bridge that is not configured yet would be refused.
+        managed.append(HardwareNode("mujoco_bridge", MujocoHardware()))
+        managed.append(ReplayNode(read_replay_bag(str(BAG), ""), ReplayParameters(bag=str(BAG))))
+        others = [make() for make in (DemoCourse, Monitor, TeleopJoy, TeleopKeyboard, IsaacPlayback, MujocoBoard)]
+        for node in managed + others:
+            stack.callback(node.destroy_node)
+        for node in managed[1:3]:
+            stack.callback(node.leave_robot)
+        assert managed[2].trigger_configure() == SUCCESS
+        assert managed[3].trigger_configure() == managed[3].trigger_activate() == SUCCESS
+        stack.callback(managed[3].stop_commanding)
+        yield {node.get_name(): names_of(node) for node in managed + others}
+
+
+def names_of(node):
+    who = node.get_name(), node.get_namespace()
+    found = {
+        "publish": node.get_publisher_names_and_types_by_node(*who),
+        "subscribe": node.get_subscriber_names_and_types_by_node(*who),
+        "reply": node.get_service_names_and_types_by_node(*who),
+        "request": node.get_client_names_and_types_by_node(*who),
+    }
+    return {direction: {name for name, _ in names} for direction, names in found.items() if names}
+
+
+def test_every_node_is_granted_what_it_uses_and_nothing_more(used):
+    policy = read_policy()
+    used = {node: dict(names) for node, names in used.items()}
+    bridge = used["aliengo_bridge"]
+    bridge["subscribe"] |= {"/joint_states"}  # of another robot, listened to while it starts
+    used["a1_bridge"] = {
+        direction: {name.replace("aliengo_bridge", "a1_bridge") for name in names}
+        for direction, names in bridge.items()
+    }
+    for name in ("monitor", "teleop_joy", "teleop_keyboard"):  # of either robot, by a parameter
+        requests = used[name]["request"]
+        requests |= {request.replace("aliengo_bridge", "a1_bridge") for request in requests}
+    used[RECORDER] = {"subscribe": set(recorded_topics(""))}
+    assert set(policy) == set(used) | {OPERATOR}
+    for node, names in used.items():
+        granted = policy[node]
+        if node == RECORDER:  # a program of the distribution, whose parameters and services it knows
+            granted = {"subscribe": granted["subscribe"]}
+        assert granted == names, (node, difference(granted, names))
+
+
+def difference(granted, used):
+    """What is granted without use, and used without a grant, by direction."""
+    directions = granted.keys() | used.keys()
+    return {
+        direction: (sorted(granted.get(direction, set()) - used.get(direction, set())),
+                    sorted(used.get(direction, set()) - granted.get(direction, set())))
+        for direction in directions
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("topic", "publishers"),
+    [
+        ("/joint_trajectory", {"controller"}),
+        ("/joint_gains", {"controller"}),
+        ("/robot_ownership", BRIDGES),
+        ("/robot_fault", BRIDGES | {"mujoco_bridge"}),
+        ("/target_refusal", BRIDGES | {"mujoco_bridge"}),
+    ],
+)
+def test_what_moves_a_robot_is_published_by_one_kind_of_node_alone(topic, publishers):
+    assert {node for node, granted in read_policy().items() if topic in granted.get("publish", set())} == publishers
+
+
+def test_states_come_from_robots_and_recordings_alone():
+    publishers = {node for node, granted in read_policy().items() if "/joint_states" in granted.get("publish", set())}
+    assert publishers == BRIDGES | {"mujoco_bridge", "isaac_playback", "replay"}
+
+
+def test_the_governance_leaves_nobody_out_of_authentication_and_access_control():
+    rule = ElementTree.parse(FOLDER / "governance.xml").getroot().find("domain_access_rules/domain_rule")
+    assert rule.findtext("allow_unauthenticated_participants") == "false"
+    assert rule.findtext("enable_join_access_control") == "true"
+    (topics,) = rule.findall("topic_access_rules/topic_rule")
+    assert topics.findtext("topic_expression") == "*"
+    assert topics.findtext("enable_read_access_control") == topics.findtext("enable_write_access_control") == "true"
+    assert topics.findtext("data_protection_kind") in ("SIGN", "ENCRYPT")
