@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
-import os
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
+from launch import LaunchContext
 
+from fcnet_controller.descriptions.playback import describe_playback, describe_replay
+from fcnet_controller.descriptions.robot import describe_robot
 from fcnet_core.model_file import shipped_model
 from fcnet_ros.testing import own_domain
 
-ALIENGO, PLAYBACK, REPLAY = (f"{name}.launch.py" for name in ("aliengo", "isaac_playback", "replay"))
+ALIENGO, PLAYBACK, REPLAY = describe_robot("aliengo"), describe_playback(), describe_replay()
 
 
-def launch(*arguments, file=ALIENGO):
+@pytest.fixture(autouse=True)
+def no_display(monkeypatch):
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def assert_refused(description, arguments, sentence):
+    """A launch file's description raises before it has an action that starts something."""
+    context = LaunchContext()
+    context.launch_configurations.update(argument.split(":=") for argument in arguments)
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        for entity in description.entities:
+            entity.visit(context)
+
+
+def launch(*arguments, file="aliengo.launch.py"):
     return subprocess.run(
         ["ros2", "launch", "fcnet_controller", file, *arguments],
-        env={name: text for name, text in os.environ.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")},
         capture_output=True,
         text=True,
         timeout=60.0,
@@ -45,7 +62,6 @@ def launch(*arguments, file=ALIENGO):
         (("record:=yes",), "choose true or false"),
         (("monitor_port:=8089",), "add monitor:=true"),
         (("monitor:=true", "monitor_port:=web"), "monitor_port:=web is no port"),
-        (("monitr:=true",), "monitr"),
         (("params_file:=/missing.yaml",), "params_file:=/missing.yaml: it cannot be read"),
         ((f"params_file:={Path(__file__).parent}",), "it cannot be read"),
         ((f"params_file:={__file__}",), "it is no YAML"),
@@ -62,12 +78,11 @@ def launch(*arguments, file=ALIENGO):
     ],
 )
 def test_what_does_not_fit_together_is_refused_with_a_sentence(arguments, sentence):
-    ended = launch(*arguments)
-    assert_refused(ended, sentence)
+    assert_refused(ALIENGO, arguments, sentence)
 
 
 @pytest.mark.parametrize(
-    ("file", "arguments", "sentence"),
+    ("description", "arguments", "sentence"),
     [
         (PLAYBACK, ("recording:=/missing.npz",), "recording:=/missing.npz: it cannot be read"),
         (PLAYBACK, ("recording:=/missing.npz", "live:=127.0.0.1:0"), "/missing.npz"),
@@ -81,8 +96,20 @@ def test_what_does_not_fit_together_is_refused_with_a_sentence(arguments, senten
         (REPLAY, ("bag:=/", "summary:=/proc/summary.json"), "cannot be written"),
     ],
 )
-def test_a_playback_or_replay_of_what_is_not_there_is_refused_before_anything_starts(file, arguments, sentence):
-    assert_refused(launch(*arguments, file=file), sentence)
+def test_a_playback_or_replay_of_what_is_not_there_is_refused(description, arguments, sentence):
+    assert_refused(description, arguments, sentence)
+
+
+@pytest.mark.parametrize(
+    ("argument", "sentence"), [("terrain:=moon", "choose one of flat, rough"), ("monitr:=true", "monitr")]
+)
+def test_a_refusal_ends_the_launch_before_anything_starts(argument, sentence):
+    ended = launch(argument)
+    output = ended.stdout + ended.stderr
+    assert ended.returncode == 1
+    assert sentence in output
+    assert "Traceback" not in output
+    assert "process started" not in output
 
 
 def test_a_program_that_refuses_to_start_ends_the_others_without_force(tmp_path, monkeypatch):
@@ -91,18 +118,10 @@ def test_a_program_that_refuses_to_start_ends_the_others_without_force(tmp_path,
     recording.write_bytes(b"no recording")
     with own_domain() as domain:
         monkeypatch.setenv("ROS_DOMAIN_ID", str(domain))
-        ended = launch(f"recording:={recording}", file=PLAYBACK)
+        ended = launch(f"recording:={recording}", file="isaac_playback.launch.py")
     assert ended.returncode == 1
     assert "ended with exit code 2" in ended.stderr
     assert "escalating" not in ended.stderr
-
-
-def assert_refused(ended, sentence):
-    output = ended.stdout + ended.stderr
-    assert ended.returncode != 0
-    assert sentence in output
-    assert "Traceback" not in output
-    assert "process started" not in output
 
 
 def test_every_argument_is_described():
