@@ -2,6 +2,7 @@ import math
 
 import numpy as np
 import pytest
+from rclpy.serialization import serialize_message
 from sensor_msgs.msg import Imu, JointState
 
 from fcnet_controller.control_core import ControlCore
@@ -21,8 +22,8 @@ def store(state, bench, joints_stamp=0, imu_stamp=0):
     joints.header.stamp.sec, imu.header.stamp.sec = joints_stamp, imu_stamp
     attitude = imu.orientation
     attitude.x, attitude.y, attitude.z, attitude.w = bench.orientation.tolist()
-    state.store_joints(joints, bench.now)
-    state.store_imu(imu, bench.now)
+    state.store_joints(serialize_message(joints), bench.now)
+    state.store_imu(serialize_message(imu), bench.now)
 
 
 class RecordingPolicy:

@@ -27,7 +27,7 @@ from fcnet_core.policy import load_policy
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_replay import ReplayError
 from fcnet_replay.policy_replay import walk_over_states
-from fcnet_ros.messages import seconds
+from fcnet_ros.cdr import seconds
 
 RATE = 50.0
 START = 1_795_248_733_266_570_334  # [ns]
@@ -68,7 +68,9 @@ class Walk:
             previous, newest = newest, self._trajectory(step, self.sent[-1])
             for topic, message in zip(self.messages, (joints, imu, newest), strict=True):
                 self.messages[topic].append(message)
-            stamps = (seconds(message.header.stamp) for message in (newest, previous, joints, imu))
+            stamps = (
+                seconds(Time.from_msg(message.header.stamp).nanoseconds) for message in (newest, previous, joints, imu)
+            )
             self.steps.append(PolicyStep(*stamps, cold, command))
         self.messages["controller/policy_step"] = [
             Float64MultiArray(data=step.vector().tolist()) for step in self.steps

@@ -49,41 +49,39 @@ class JointCommand:
     """
 
     targets: Array | None
-    received: float = 0.0
-    source: str = ""
+    received: float
+    source: str
 
 
-DAMP = JointCommand(targets=None)
+def joint_targets(
+    names: Sequence[str], positions: npt.ArrayLike, velocities: npt.ArrayLike, efforts: npt.ArrayLike
+) -> Array | None:
+    """Return the position targets (12,) [rad] in JOINT_NAMES order of a point whose joints are `names`, in any order.
 
-
-def joint_command(
-    names: Sequence[str], positions: Sequence[float], velocities: Sequence[float], efforts: Sequence[float]
-) -> JointCommand:
-    """Read the one point of a trajectory whose joints are `names`, in any order.
-
-    Positions are targets; velocities of zero without positions mean "damp". Raises RefusedCommandError.
+    None where velocities of zero without positions mean "damp". Raises RefusedCommandError.
     """
     order = _order(names)
-    if any(velocities) or any(efforts):
+    positions, velocities = np.asarray(positions, dtype=np.float64), np.asarray(velocities)
+    if np.any(velocities) or np.any(efforts):
         raise RefusedCommandError("this robot follows positions only; leave velocities and effort empty or zero")
-    if not len(positions):
-        if len(velocities) != len(JOINT_NAMES):
+    if not positions.size:
+        if velocities.size != len(JOINT_NAMES):
             raise RefusedCommandError("the point has no positions; send 12 positions, or 12 velocities of 0 to damp")
-        return DAMP
-    if len(positions) != len(JOINT_NAMES):
+        return None
+    if positions.size != len(JOINT_NAMES):
         raise RefusedCommandError(
-            f"the point has {len(positions)} positions for {len(JOINT_NAMES)} joints; send one for each"
+            f"the point has {positions.size} positions for {len(JOINT_NAMES)} joints; send one for each"
         )
-    targets = np.asarray(positions, dtype=np.float64)[order]
+    targets = positions[order]
     if not np.isfinite(targets).all():
         joint = JOINT_NAMES[int(np.flatnonzero(~np.isfinite(targets))[0])]
         raise RefusedCommandError(f"the position of {joint} is not a finite number; send finite positions")
-    return JointCommand(targets)
+    return targets
 
 
-def _order(names: Sequence[str]) -> list[int]:
-    if tuple(names) == JOINT_NAMES:
-        return list(range(len(JOINT_NAMES)))
+def _order(names: Sequence[str]) -> slice | list[int]:
+    if names == JOINT_NAMES:
+        return slice(None)
     missing = sorted(set(JOINT_NAMES) - set(names))
     unknown = sorted(set(names) - set(JOINT_NAMES))
     if missing or unknown or len(names) != len(JOINT_NAMES):

@@ -1,17 +1,14 @@
-"""Messages as DDS carries them (CDR): the robot's three read within bounds, and messages written into one buffer.
+"""Fields of messages as DDS carries them (CDR): read one by one within bounds, or written into one buffer.
 
-rclpy builds a Python object for every field of a message: for JointState 0.2 ms a cycle. Here the names of joints are
-compared as bytes with those of the message before, and numbers become arrays. The layout is XCDR1: four bytes of
-encapsulation, of which the second is 0 for big and 1 for little endian, then the fields, each aligned to its own size
-from there. Fields: the packages sensor_msgs and trajectory_msgs.
+The layout is XCDR1: four bytes of encapsulation, of which the second is 0 for big and 1 for little endian, then the
+fields, each aligned to its own size from there.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -21,10 +18,9 @@ from fcnet_core.arrays import Array
 MAX_SIZE = 32_768  # [bytes] of a message; the suite's have 0.8 kB at most
 MAX_NAMES = 64  # joints of a message, of which a robot uses 12
 MAX_TEXT = 256  # [bytes] of a name
-MAX_POINTS = 1  # of a trajectory
 HEADER = 4  # [bytes] of encapsulation
+SECOND = 10**9  # [ns]
 BYTE_ORDERS = {b"\0\0": ">", b"\0\1": "<"}
-IMU_NUMBERS = 37  # orientation 4, angular velocity 3, linear acceleration 3, and after each of them its covariance 9
 
 
 class MessageError(FcnetError):
@@ -38,6 +34,7 @@ class _Formats:
     double: np.dtype[np.float64]
 
 
+_STAMP = struct.Struct("<iI")
 _FORMATS = {
     code: _Formats(struct.Struct(f"{order}iI"), struct.Struct(f"{order}I"), np.dtype(f"{order}f8"))
     for code, order in BYTE_ORDERS.items()
@@ -56,14 +53,14 @@ class CdrReader:
         self.content, self.at = content, HEADER
         self._formats = formats
 
-    def stamp(self) -> tuple[int, int]:
-        """Return the seconds and nanoseconds of a stamp."""
+    def stamp(self) -> int:
+        """Return a stamp [ns]."""
         self._require(8)
         second, nanosecond = self._formats.stamp.unpack_from(self.content, self.at)
         self.at += 8
-        return second, nanosecond
+        return int(second) * SECOND + int(nanosecond)
 
-    def count(self, limit: int, what: str) -> int:
+    def count(self, limit: int = 0xFFFFFFFF, what: str = "elements") -> int:
         """Return a number of elements up to `limit`."""
         self.at += -self.at % 4
         self._require(4)
@@ -105,105 +102,19 @@ class CdrReader:
 _NOTHING: Array = np.zeros(0)
 
 
-class JointsMessage(NamedTuple):
-    """A JointState. stamp [s]; names: the same object as long as the names are the same."""
-
-    stamp: float
-    names: tuple[str, ...]
-    position: Array
-    velocity: Array
-    effort: Array
-
-
-class ImuMessage(NamedTuple):
-    """An Imu without its covariances. stamp [s]; orientation x, y, z, w."""
-
-    stamp: float
-    orientation: Array
-    angular_velocity: Array
-    linear_acceleration: Array
-
-
-class TrajectoryMessage(NamedTuple):
-    """A JointTrajectory. stamp: seconds and nanoseconds; points: positions, velocities, efforts of each."""
-
-    stamp: tuple[int, int]
-    frame: bytes
-    names: tuple[str, ...]
-    points: Sequence[tuple[Array, Array, Array]]
-
-
-class NamesReader:
-    """Reads the names of a message and remembers them as bytes."""
-
-    def __init__(self) -> None:
-        self._content, self._names = b"\0", tuple[str, ...]()  # no message has this content
-
-    def read(self, reader: CdrReader) -> tuple[str, ...]:
-        """Return the names that follow."""
-        reader.at += -reader.at % 4
-        if reader.content.startswith(self._content, reader.at):
-            reader.at += len(self._content)
-            return self._names
-        begin = reader.at
-        names = reader.names()
-        self._content, self._names = reader.content[begin : reader.at], names
-        return names
-
-
-class JointsReader:
-    """Reads JointState messages."""
-
-    def __init__(self) -> None:
-        self._names = NamesReader()
-
-    def read(self, content: bytes) -> JointsMessage:
-        """Raises MessageError."""
-        reader = CdrReader(content)
-        stamp = reader.stamp()
-        reader.text()
-        names = self._names.read(reader)
-        return JointsMessage(seconds(*stamp), names, reader.doubles(), reader.doubles(), reader.doubles())
-
-
-def read_imu(content: bytes) -> ImuMessage:
-    """Read an Imu message. Raises MessageError."""
-    reader = CdrReader(content)
-    stamp = reader.stamp()
-    reader.text()
-    numbers = reader.array(IMU_NUMBERS)
-    return ImuMessage(seconds(*stamp), numbers[0:4], numbers[13:16], numbers[25:28])
-
-
-class TrajectoryReader:
-    """Reads JointTrajectory messages."""
-
-    def __init__(self) -> None:
-        self._names = NamesReader()
-
-    def read(self, content: bytes) -> TrajectoryMessage:
-        """Raises MessageError."""
-        reader = CdrReader(content)
-        stamp, frame = reader.stamp(), reader.text()
-        names = self._names.read(reader)
-        points = [self._point(reader) for _ in range(reader.count(MAX_POINTS, "points"))]
-        return TrajectoryMessage(stamp, frame, names, points)
-
-    @staticmethod
-    def _point(reader: CdrReader) -> tuple[Array, Array, Array]:
-        positions, velocities, _, efforts = (reader.doubles() for _ in range(4))
-        reader.count(0xFFFFFFFF, "")  # time_from_start
-        reader.count(0xFFFFFFFF, "")
-        return positions, velocities, efforts
-
-
 def read_text(content: bytes, limit: int) -> bytes:
     """Return the text of a String message in UTF-8, up to so many bytes. Raises MessageError."""
     return CdrReader(content, limit + 16).text(limit)
 
 
-def seconds(second: int, nanosecond: int) -> float:
-    """Return a stamp as a number [s]."""
+def stamp_of(content: bytes) -> int:
+    """Return the stamp [ns] of a serialised message that begins with a header. Raises MessageError."""
+    return CdrReader(content, len(content)).stamp()
+
+
+def seconds(stamp: int) -> float:
+    """Return a stamp [ns] as a number [s]: the same as of its two fields."""
+    second, nanosecond = divmod(stamp, SECOND)
     return second + 1e-9 * nanosecond
 
 
@@ -252,9 +163,14 @@ class CdrBuffer:
         self.add_integers(count)
         return self.add_array(count) if count else len(self._content)
 
-    def write_stamp(self, second: int, nanosecond: int) -> None:
-        """Write the stamp of the header with which the message begins."""
-        _STAMP.pack_into(self._content, HEADER, second, nanosecond)
+    def add_header(self, frame: str) -> int:
+        """Add a std_msgs/Header; return where the frame's characters begin."""
+        self.add_integers(0, 0)
+        return self.add_text(frame)
+
+    def write_stamp(self, stamp: int) -> None:
+        """Write the stamp [ns] of the header with which the message begins."""
+        _STAMP.pack_into(self._content, HEADER, *divmod(stamp, SECOND))
 
     def write_array(self, begin: int, values: Array) -> None:
         """Write numbers where they were added."""
@@ -263,18 +179,3 @@ class CdrBuffer:
     def write_text(self, begin: int, text: bytes) -> None:
         """Write a text of the same length where it was added."""
         self._content[begin : begin + len(text)] = text
-
-
-_STAMP = struct.Struct("<iI")
-
-
-def buffer_with_header(frame: str) -> tuple[CdrBuffer, int]:
-    """Return a message that has its header, and where the frame's characters begin."""
-    buffer = CdrBuffer()
-    buffer.add_integers(0, 0)
-    return buffer, buffer.add_text(frame)
-
-
-def concatenated(arrays: Iterable[Array]) -> Array:
-    """Return arrays one after the other, as numbers of 64 bits."""
-    return np.concatenate([np.asarray(values, dtype=np.float64) for values in arrays])

@@ -13,7 +13,7 @@ import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -24,7 +24,7 @@ from fcnet_core import FcnetError
 from fcnet_core.limiter import JointCommand, RefusedCommandError
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher, LoopStatistics, Rate
-from fcnet_ros.messages import Gains, OdomPublisher, StatePublisher, read_trajectory
+from fcnet_ros.messages import Gains, OdomPublisher, StatePublisher, TargetReader
 from fcnet_ros.parameters import declare_parameters, parameter, read_parameters
 from fcnet_ros.program import SUCCESS, freeze, run_program, spin, transition
 from fcnet_ros.recorder_gate import CHECK_PERIOD, RecorderGate, RecorderParameters
@@ -341,11 +341,11 @@ class HardwareNode(LifecycleNode):
             self._configured = configured.pop_all()
 
     def _make_loop(self, recorder_timeout: float) -> HardwareLoop:
-        hardware, targets = self._hardware, PolledSubscription(self, JOINT_TRAJECTORY)
+        hardware, targets, reader = self._hardware, PolledSubscription(self, JOINT_TRAJECTORY, raw=True), TargetReader()
 
         def take_command() -> JointCommand | None:
             taken = targets.take()
-            return None if taken is None else replace(read_trajectory(taken[0]), received=taken[1])
+            return None if taken is None else JointCommand(reader.read(taken[0]).targets, taken[1], "")
 
         self._states = StatePublisher(self)
         self._odom = OdomPublisher(self) if hardware.has_trunk_pose else None
@@ -372,7 +372,7 @@ class HardwareNode(LifecycleNode):
         """Publish a state; none while a recorder is awaited: a robot without states is not moved."""
         if self._gate is None or not self._gate.is_open:
             return
-        stamp = self.get_clock().now().to_msg()
+        stamp = self.get_clock().now().nanoseconds
         if self._odom is not None and (pose := self._hardware.trunk_pose()) is not None:
             self._odom.publish(pose, stamp)
         self._states.publish(reading, stamp)

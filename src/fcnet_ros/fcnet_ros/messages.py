@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import time
-from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -17,15 +17,21 @@ from nav_msgs.msg import Odometry
 from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.serialization import deserialize_message
-from sensor_msgs.msg import Imu, JointState
-from std_msgs.msg import Float64MultiArray, MultiArrayDimension, MultiArrayLayout
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from fcnet_core.arrays import Array
-from fcnet_core.limiter import JointCommand, RefusedCommandError, joint_command
+from fcnet_core.limiter import RefusedCommandError, joint_targets
 from fcnet_core.observation import LABEL, SIZE, PolicyStep, SensorReading, TrunkPose
 from fcnet_core.robot import JOINT_NAMES
-from fcnet_ros.cdr import read_text
+from fcnet_ros.cdr import MAX_SIZE, SECOND, MessageError, read_text, seconds
+from fcnet_ros.serialized import (
+    ImuBuffer,
+    JointsBuffer,
+    JointsReader,
+    NumbersBuffer,
+    TrajectoryBuffer,
+    TrajectoryReader,
+    read_imu,
+)
 from fcnet_ros.topics import IMU, JOINT_STATES, JOINT_TRAJECTORY, NEWEST, ODOM, POLICY_STEP, PolledSubscription, Topic
 
 NEVER = float("-inf")
@@ -33,13 +39,6 @@ UNIT_TOLERANCE = 0.1  # a quaternion whose length is further from 1 is no orient
 POLL_INTERVAL = 0.0001  # [s]
 IMU_FRAME, WORLD_FRAME, TRUNK_FRAME = "imu_link", "odom", "base_link"
 MAX_GAINS_TEXT = 4096  # [bytes] of joint_gains; the suite's have 0.7 kB
-NOTHING = array("d")
-AT_REST = array("d", [0.0] * len(JOINT_NAMES))
-
-
-def seconds(stamp: Time) -> float:
-    """Return a message's stamp as a number [s]."""
-    return stamp.sec + 1e-9 * stamp.nanosec
 
 
 def fill_quaternion(quaternion: Quaternion, xyzw: Array) -> None:
@@ -51,10 +50,6 @@ def _fill_vector(vector: Vector3, values: Array) -> None:
     vector.x, vector.y, vector.z = values.tolist()
 
 
-def _doubles(values: Array) -> array[float]:
-    return array("d", values.tobytes())
-
-
 class StateBuffer:
     """Joint state and IMU as last stored. Times are seconds of one monotonic clock.
 
@@ -64,42 +59,53 @@ class StateBuffer:
     """
 
     def __init__(self, timeout: float) -> None:
-        self.joint_position: Array = np.zeros(len(JOINT_NAMES))
-        self.joint_velocity: Array = np.zeros(len(JOINT_NAMES))
-        self.orientation: Array = np.array([0.0, 0.0, 0.0, 1.0])
-        self.angular_velocity: Array = np.zeros(3)
+        self._values: Array = np.zeros(2 * len(JOINT_NAMES) + 7)  # the four arrays, one after the other
+        self.joint_position, self.joint_velocity, self.orientation, self.angular_velocity = np.split(
+            self._values, np.cumsum([len(JOINT_NAMES), len(JOINT_NAMES), 4])
+        )
         self.joints_received = self.imu_received = NEVER
         self.joints_stamp = self.imu_stamp = 0.0
         self._timeout = timeout
-        self._read_names([])
-        self._wrong_joints = ""
+        self._joints_reader = JointsReader()
+        self._read_names(())
+        self._wrong_joints = self._wrong_imu = ""
 
     @property
     def received(self) -> float:
         """When the older of the two parts was received."""
         return min(self.joints_received, self.imu_received)
 
-    def store_joints(self, joints: JointState, received: float) -> None:
-        """Take a message whose joints are named in any order; further joints are ignored.
+    def store_joints(self, content: bytes, received: float) -> None:
+        """Take a serialised JointState whose joints are named in any order; further joints are ignored.
 
         One that does not fit is remembered as a problem and changes no value.
         """
         self.joints_received = received
-        if joints.name != self._names:
-            self._read_names(list(joints.name))
+        try:
+            joints = self._joints_reader.read(content)
+        except MessageError as error:
+            self._wrong_joints = f"joint_states: {error}"
+            return
+        if joints.names is not self._names:
+            self._read_names(joints.names)
         self._wrong_joints = self._misfit(positions=len(joints.position), velocities=len(joints.velocity))
         if not self._wrong_joints:
-            self.joint_position[:] = np.asarray(joints.position)[self._order]
-            self.joint_velocity[:] = np.asarray(joints.velocity)[self._order]
-            self.joints_stamp = seconds(joints.header.stamp)
+            self.joint_position[:] = joints.position[self._order]
+            self.joint_velocity[:] = joints.velocity[self._order]
+            self.joints_stamp = seconds(joints.stamp)
 
-    def store_imu(self, imu: Imu, received: float) -> None:
-        """Take a message."""
-        attitude, rate = imu.orientation, imu.angular_velocity
+    def store_imu(self, content: bytes, received: float) -> None:
+        """Take a serialised Imu. One that is damaged is remembered as a problem and changes no value."""
         self.imu_received = received
-        self.imu_stamp = seconds(imu.header.stamp)
-        self.orientation[:] = attitude.x, attitude.y, attitude.z, attitude.w
-        self.angular_velocity[:] = rate.x, rate.y, rate.z
+        try:
+            imu = read_imu(content)
+        except MessageError as error:
+            self._wrong_imu = f"imu/data: {error}"
+            return
+        self._wrong_imu = ""
+        self.imu_stamp = seconds(imu.stamp)
+        self.orientation[:] = imu.orientation
+        self.angular_velocity[:] = imu.angular_velocity
 
     def problem(self, now: float) -> str | None:
         """Why this state must not be used at time `now`, in words; None when it may."""
@@ -108,11 +114,13 @@ class StateBuffer:
                 return f"no message on {topic} yet; start the robot's bridge or the simulator"
             if now - received > self._timeout:
                 return f"{topic} is {now - received:.2f} s old, the limit is {self._timeout:g} s; check the bridge"
-        return self._wrong_joints or self._not_finite() or self._no_orientation()
+        return self._wrong_joints or self._wrong_imu or self._not_finite() or self._no_orientation()
 
-    def _read_names(self, names: list[str]) -> None:
+    def _read_names(self, names: tuple[str, ...]) -> None:
         self._names = names
-        self._order = [names.index(name) for name in JOINT_NAMES if name in names]
+        self._order: slice | list[int] = slice(None)  # no copy where they are in the suite's order
+        if names != JOINT_NAMES:
+            self._order = [names.index(name) for name in JOINT_NAMES if name in names]
         missing = [name for name in JOINT_NAMES if name not in names]
         self._misnamed = f"joint_states lacks {', '.join(missing)}; it names {', '.join(names)}" if missing else ""
 
@@ -125,40 +133,44 @@ class StateBuffer:
         return ""
 
     def _not_finite(self) -> str | None:
+        if np.isfinite(self._values).all():
+            return None
         for what, values in (("position", self.joint_position), ("velocity", self.joint_velocity)):
             finite = np.isfinite(values)
             if not finite.all():
                 return f"joint_states: the {what} of {JOINT_NAMES[int(finite.argmin())]} is not a finite number"
-        return None
+        what = "orientation" if np.isfinite(self.angular_velocity).all() else "angular velocity"
+        return f"imu/data: the {what} is not a finite number"
 
     def _no_orientation(self) -> str | None:
-        if not np.isfinite(self.angular_velocity).all():
-            return "imu/data: the angular velocity is not a finite number"
-        length = float(np.linalg.norm(self.orientation))
+        length = math.hypot(*self.orientation.tolist())
         if not abs(length - 1.0) <= UNIT_TOLERANCE:
             return f"imu/data: the orientation is no unit quaternion (its length is {length:.3g})"
         return None
 
 
 class NewestMessage:
-    """The newest message of one topic, kept serialised until it is stored by `store(message, received)`."""
+    """The newest message of one topic, kept serialised until it is stored by `store(content, received)`.
 
-    def __init__(self, node: Node, topic: Topic, store: Callable[[Any, float], None]) -> None:
+    content: the message, or where `raw` its serialised bytes. Messages larger than any of use are left out.
+    """
+
+    def __init__(self, node: Node, topic: Topic, store: Callable[[Any, float], None], raw: bool = False) -> None:
         self._subscription = PolledSubscription(node, replace(topic, requested=NEWEST), raw=True)
-        self._kind = topic.kind
+        self._kind = None if raw else topic.kind
         self._store = store
         self._received = NEVER
         self._content: bytes | None = None
 
     def store(self, since: float) -> bool:
         """Decode and store what has come, if it was received after `since`; return whether the newest message was."""
-        if (taken := self._subscription.take()) is not None:
+        if (taken := self._subscription.take()) is not None and len(taken[0]) <= MAX_SIZE:
             self._content, self._received = taken
         if self._received < since:
             return False
         if self._content is not None:
-            self._store(deserialize_message(self._content, self._kind), self._received)
-            self._content = None
+            content, self._content = self._content, None
+            self._store(content if self._kind is None else deserialize_message(content, self._kind), self._received)
         return True
 
 
@@ -167,8 +179,8 @@ class StateReceiver:
 
     def __init__(self, node: Node, buffer: StateBuffer) -> None:
         self._parts = (
-            NewestMessage(node, IMU, buffer.store_imu),
-            NewestMessage(node, JOINT_STATES, buffer.store_joints),
+            NewestMessage(node, IMU, buffer.store_imu, raw=True),
+            NewestMessage(node, JOINT_STATES, buffer.store_joints, raw=True),
         )
 
     def receive(self, since: float, until: float) -> None:
@@ -183,26 +195,18 @@ class StateReceiver:
 
 
 class StatePublisher:
-    """joint_states and imu/data of one robot. The messages are made once and filled again, by one thread at a time."""
+    """joint_states and imu/data of one robot. The messages are made once and written again, by one thread at a time."""
 
     def __init__(self, node: Node) -> None:
         self._joints_publisher, self._imu_publisher = JOINT_STATES.publisher(node), IMU.publisher(node)
-        self._joints = JointState(name=list(JOINT_NAMES))
-        self._imu = Imu()
-        self._imu.header.frame_id = IMU_FRAME
+        self._joints, self._imu = JointsBuffer(JOINT_NAMES), ImuBuffer(IMU_FRAME)
 
-    def publish(self, reading: SensorReading, stamp: Time) -> None:
-        """Publish a state that was measured at `stamp`."""
-        imu, joints = self._imu, self._joints
-        imu.header.stamp = joints.header.stamp = stamp
-        fill_quaternion(imu.orientation, reading.orientation)
-        _fill_vector(imu.angular_velocity, reading.angular_velocity)
-        _fill_vector(imu.linear_acceleration, reading.linear_acceleration)
-        joints.position = _doubles(reading.position)
-        joints.velocity = _doubles(reading.velocity)
-        joints.effort = _doubles(reading.torque)
-        self._imu_publisher.publish(imu)
-        self._joints_publisher.publish(joints)
+    def publish(self, reading: SensorReading, stamp: int) -> None:
+        """Publish a state that was measured at `stamp` [ns]."""
+        self._imu_publisher.publish(
+            self._imu.write(stamp, reading.orientation, reading.angular_velocity, reading.linear_acceleration)
+        )
+        self._joints_publisher.publish(self._joints.write(stamp, reading.position, reading.velocity, reading.torque))
 
 
 class OdomPublisher:
@@ -213,9 +217,10 @@ class OdomPublisher:
         self._odom = Odometry(child_frame_id=TRUNK_FRAME)
         self._odom.header.frame_id = WORLD_FRAME
 
-    def publish(self, trunk: TrunkPose, stamp: Time) -> None:
-        """Publish where the trunk was at `stamp`."""
-        self._odom.header.stamp = stamp
+    def publish(self, trunk: TrunkPose, stamp: int) -> None:
+        """Publish where the trunk was at `stamp` [ns]."""
+        second, nanosecond = divmod(stamp, SECOND)
+        self._odom.header.stamp = Time(sec=second, nanosec=nanosecond)
         pose, motion = self._odom.pose.pose, self._odom.twist.twist
         pose.position.x, pose.position.y, pose.position.z = trunk.position.tolist()
         fill_quaternion(pose.orientation, trunk.orientation)
@@ -228,25 +233,20 @@ class TargetPublisher:
     """Publishes joint_trajectory with one point: positions, or velocities of zero alone, which mean damping.
 
     Besides, for recordings, ~/policy_step: what went into a step of the policy (fcnet_core/observation.py). A message
-    is made once and filled again, by one thread at a time.
+    is made once and written again, by one thread at a time.
     """
 
     def __init__(self, node: Node, targets: Topic = JOINT_TRAJECTORY, steps: Topic = POLICY_STEP) -> None:
         self.publishers = [targets.publisher(node), steps.publisher(node)]
         self._clock = node.get_clock()
-        self._point = JointTrajectoryPoint()
-        self._message = JointTrajectory(joint_names=list(JOINT_NAMES), points=[self._point])
-        layout = MultiArrayLayout(dim=[MultiArrayDimension(label=LABEL, size=SIZE, stride=SIZE)])
-        self._step = Float64MultiArray(layout=layout)
+        self._message, self._step = TrajectoryBuffer(JOINT_NAMES), NumbersBuffer(LABEL, SIZE)
         self._previous_stamp = self._stamp = 0.0
 
-    def publish(self, target: Array | None, stamp: Time | None = None) -> None:
-        """Send position targets (12,) [rad], or None for damping; stamp: None for now."""
-        self._point.positions = NOTHING if target is None else _doubles(target)
-        self._point.velocities = AT_REST if target is None else NOTHING
-        self._message.header.stamp = self._clock.now().to_msg() if stamp is None else stamp
-        self.publishers[0].publish(self._message)
-        self._previous_stamp, self._stamp = self._stamp, seconds(self._message.header.stamp)
+    def publish(self, target: Array | None, stamp: int | None = None) -> None:
+        """Send position targets (12,) [rad], or None for damping; stamp [ns]: None for now."""
+        sent = int(self._clock.now().nanoseconds) if stamp is None else stamp
+        self.publishers[0].publish(self._message.write(sent, target))
+        self._previous_stamp, self._stamp = self._stamp, seconds(sent)
 
     def wait_until_received(self, timeout: float) -> None:
         """Return when every reliable subscriber has the targets that were sent, or after `timeout` [s]."""
@@ -254,17 +254,33 @@ class TargetPublisher:
 
     def publish_step(self, step: PolicyStep) -> None:
         """Publish what led to the targets just sent."""
-        stamped = replace(step, target_stamp=self._stamp, previous_stamp=self._previous_stamp)
-        self._step.data = _doubles(stamped.vector())
-        self.publishers[1].publish(self._step)
+        values = step.vector()
+        values[:2] = self._stamp, self._previous_stamp
+        self.publishers[1].publish(self._step.write(values))
 
 
-def read_trajectory(message: JointTrajectory) -> JointCommand:
-    """Read the message's one point. Raises RefusedCommandError for one that no robot should follow."""
-    if len(message.points) != 1:
-        raise RefusedCommandError(f"joint_trajectory has {len(message.points)} points; send exactly one")
-    point = message.points[0]
-    return joint_command(message.joint_names, point.positions, point.velocities, point.effort)
+class TargetsMessage(NamedTuple):
+    """Position targets (12,) [rad] in JOINT_NAMES order, or None for damping. stamp [ns]."""
+
+    stamp: int
+    frame: bytes
+    targets: Array | None
+
+
+class TargetReader:
+    """Reads serialised joint_trajectory messages."""
+
+    def __init__(self) -> None:
+        self._reader = TrajectoryReader()
+
+    def read(self, content: bytes) -> TargetsMessage:
+        """Read the message's one point. Raises RefusedCommandError for one that no robot should follow."""
+        try:
+            message = self._reader.read(content)
+        except MessageError as error:
+            raise RefusedCommandError(f"joint_trajectory: {error}") from error
+        targets = joint_targets(message.names, message.positions, message.velocities, message.efforts)
+        return TargetsMessage(message.stamp, message.frame, targets)
 
 
 GainsByJoint = Annotated[dict[str, Annotated[float, Meta(ge=0.0, le=1e4)]], Meta(max_length=len(JOINT_NAMES))]

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from fcnet_core.limiter import DAMP, RefusedCommandError
+from fcnet_core.limiter import JointCommand, RefusedCommandError
 from fcnet_ros.hardware import HardwareInterface, HardwareLoop, Status
 from fcnet_ros.health import OK
 from fcnet_ros.testing import wait_until
+
+DAMP = JointCommand(None, 0.0, "")
 
 
 class CountingHardware(HardwareInterface):

@@ -5,13 +5,14 @@ import math
 import numpy as np
 import pytest
 from geometry_msgs.msg import Quaternion, Vector3
+from rclpy.serialization import serialize_message
 from sensor_msgs.msg import Imu, JointState
 
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_ros.messages import StateBuffer
 
 UPRIGHT = (0.0, 0.0, 0.0, 1.0)
-STILL = JointState(name=list(JOINT_NAMES), position=np.zeros(12), velocity=np.zeros(12))
+STILL = serialize_message(JointState(name=list(JOINT_NAMES), position=np.zeros(12), velocity=np.zeros(12)))
 
 
 @pytest.fixture
@@ -22,10 +23,11 @@ def buffer():
 def store(buffer, names=JOINT_NAMES, now=1.0, position=None, velocity=None, orientation=UPRIGHT, rate=(0, 0, 0)):
     position = np.arange(len(names)) * 0.1 if position is None else position
     velocity = np.arange(len(names)) * 1.0 if velocity is None else velocity
-    buffer.store_joints(JointState(name=list(names), position=position, velocity=velocity), now)
+    joints = JointState(name=list(names), position=position, velocity=velocity)
+    buffer.store_joints(serialize_message(joints), now)
     (qx, qy, qz, qw), (x, y, z) = map(float, orientation), map(float, rate)
     imu = Imu(orientation=Quaternion(x=qx, y=qy, z=qz, w=qw), angular_velocity=Vector3(x=x, y=y, z=z))
-    buffer.store_imu(imu, now)
+    buffer.store_imu(serialize_message(imu), now)
 
 
 def test_joints_are_matched_by_name_in_any_order_among_others(buffer):

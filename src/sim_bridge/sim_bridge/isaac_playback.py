@@ -21,9 +21,7 @@ from typing import Any
 import numpy as np
 from geometry_msgs.msg import Point, Pose, Twist, Vector3
 from rclpy.node import Node
-from rclpy.time import Time
 from std_msgs.msg import String
-from trajectory_msgs.msg import JointTrajectory
 
 from fcnet_core.control_clock import Pacer
 from fcnet_core.files import write_whole
@@ -34,7 +32,7 @@ from fcnet_core.rotation import xyzw_from_roll_pitch
 from fcnet_replay.isaac import read_recording
 from fcnet_replay.run import Run
 from fcnet_ros.health import OK, PERIOD, WARN, HealthPublisher
-from fcnet_ros.messages import OdomPublisher, StatePublisher, fill_quaternion, read_trajectory
+from fcnet_ros.messages import OdomPublisher, StatePublisher, TargetReader, fill_quaternion
 from fcnet_ros.parameters import declare_fixed_parameters, parameter
 from fcnet_ros.program import run_program, spin_beside
 from fcnet_ros.topics import CMD_POSE, CMD_VEL, CONTROLLER, JOINT_TRAJECTORY, MODE, RELIABLE
@@ -83,6 +81,7 @@ class IsaacPlayback(Node):
         self._recording = self._read() if self.parameters.recording else None
         self._live = LiveSource(self.parameters.live) if self.parameters.live else None
         self._comparison = PlaybackComparison()
+        self._target_reader = TargetReader()
         self._mode = ""
         self._pose = (0.0, 0.0, 0.0)
         self._states, self._odom = StatePublisher(self), OdomPublisher(self)
@@ -90,7 +89,7 @@ class IsaacPlayback(Node):
         self._health = HealthPublisher(self, "playback")
         MODE.of(CONTROLLER).subscribe(self, self._take_mode)
         # Every response counts: one that is missed would put the recording out of step for good.
-        replace(JOINT_TRAJECTORY, requested=RELIABLE).subscribe(self, self._take_targets)
+        replace(JOINT_TRAJECTORY, requested=RELIABLE).subscribe(self, self._take_targets, raw=True)
         self.create_timer(PERIOD, self._publish_health)
 
     def play(self, stop: threading.Event, spinning: Future[None]) -> None:
@@ -196,8 +195,8 @@ class IsaacPlayback(Node):
         )
         pose = (odom.position, odom.orientation, odom.velocity, odom.angular_velocity)
         truth = TrunkPose(*(values[row] for values in pose))
-        self._odom.publish(truth, now.to_msg())
-        self._states.publish(reading, now.to_msg())
+        self._odom.publish(truth, now.nanoseconds)
+        self._states.publish(reading, now.nanoseconds)
         return now.nanoseconds
 
     def _command(self, run: Run, row: int) -> None:
@@ -211,13 +210,13 @@ class IsaacPlayback(Node):
             fill_quaternion(pose.orientation, xyzw_from_roll_pitch(roll, pitch))
             self._cmd_pose.publish(pose)
 
-    def _take_targets(self, message: JointTrajectory) -> None:
+    def _take_targets(self, content: bytes) -> None:
         try:
-            command = read_trajectory(message)
+            message = self._target_reader.read(content)
         except RefusedCommandError as refusal:
             self.get_logger().warning(f"targets refused: {refusal}", throttle_duration_sec=2.0)
             return
-        self._comparison.received(command.targets, Time.from_msg(message.header.stamp).nanoseconds)
+        self._comparison.received(message.targets, message.stamp)
 
     def _take_mode(self, message: String) -> None:
         self._mode = message.data

@@ -135,7 +135,7 @@ class MujocoBoard(Node):
             self._board.cycle()
             cycle += 1
             if cycle % self._cycles_per_odom == 0:
-                self._odom.publish(self._body.ground_truth(), self.get_clock().now().to_msg())
+                self._odom.publish(self._body.ground_truth(), self.get_clock().now().nanoseconds)
             if cycle % round(HEALTH_PERIOD / PERIOD) == 0:
                 self._report()
             if self._viewer is not None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
 from pathlib import Path
 from typing import Any
-
-from builtin_interfaces.msg import Time
 
 from fcnet_controller.parameters import ControllerParameters, policy_path
 from fcnet_core.model_file import load_model
@@ -110,12 +107,6 @@ def _timed(message: tuple[int, int, str, bytes]) -> tuple[float, str, bytes]:
 def played_name(topic: str) -> str:
     """The relative name under which a recorded topic is played."""
     return topic if topic in UNCHANGED else f"recorded/{topic}"
-
-
-def stamp_of(content: bytes) -> Time:
-    """The stamp of a serialised message that begins with a header."""
-    sec, nanosec = struct.unpack_from("<iI" if content[1] & 1 else ">iI", content, 4)
-    return Time(sec=sec, nanosec=nanosec)
 
 
 def read_replay_bag(path: str, namespace: str = "") -> ReplayBag:

@@ -9,12 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from builtin_interfaces.msg import Time
-from rclpy.serialization import deserialize_message
-from sensor_msgs.msg import Imu, JointState
 
 from fcnet_controller.control_core import EMERGENCY_STOP, ControlCore
-from fcnet_controller.replay.bag import stamp_of
 from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
 from fcnet_core.command import Mode
@@ -22,7 +18,7 @@ from fcnet_replay.metrics import AGREEMENT
 from fcnet_replay.policy_replay import shaper_of
 from fcnet_replay.run import ImuRecord, JointRecord, Rows, Run, TargetRecord
 from fcnet_replay.steps import extract_steps, steps_over_states
-from fcnet_ros.messages import seconds
+from fcnet_ros.cdr import seconds, stamp_of
 from fcnet_ros.topics import IMU, JOINT_STATES, JOINT_TRAJECTORY
 
 REFUSED = "this is a replay: the recording decides what the robot does"
@@ -62,8 +58,8 @@ class ReplayCore(ControlCore):
         the pose just seen. Raises LostStep.
         """
         now = time.monotonic()
-        self.state.store_joints(deserialize_message(joints, JointState), now)
-        self.state.store_imu(deserialize_message(imu, Imu), now)
+        self.state.store_joints(joints, now)
+        self.state.store_imu(imu, now)
         with self._lock:
             self._resume()
             if cold:
@@ -88,11 +84,11 @@ class ReplayCore(ControlCore):
 
 @dataclass(frozen=True)
 class ReplayedStep:
-    """stamp: of the recorded target; targets (12,) [rad]: the policy's now; difference [rad]: the largest from what was
-    sent; comparable: whether its memory held what the recorded policy's did.
+    """stamp [ns]: of the recorded target; targets (12,) [rad]: the policy's now; difference [rad]: the largest from
+    what was sent; comparable: whether its memory held what the recorded policy's did.
     """
 
-    stamp: Time
+    stamp: int
     targets: Array
     difference: float
     comparable: bool

@@ -16,15 +16,14 @@ from geometry_msgs.msg import Pose, Quaternion, Twist, TwistStamped
 from nav_msgs.msg import Odometry
 from rclpy.node import Node
 from std_msgs.msg import Float64MultiArray, String
-from trajectory_msgs.msg import JointTrajectory
 
 from fcnet_core.arrays import Array
 from fcnet_core.command import CommandArbiter, CommandSource
-from fcnet_core.limiter import DAMP, RefusedCommandError
+from fcnet_core.limiter import RefusedCommandError
 from fcnet_core.observation import SCALARS, SIZE
 from fcnet_core.robot import JOINT_NAMES, LEGS, Robot, leg_points, standing_height
 from fcnet_core.rotation import matrix_from_xyzw
-from fcnet_ros.messages import NEVER, NewestMessage, StateBuffer, StateReceiver, read_trajectory
+from fcnet_ros.messages import NEVER, NewestMessage, StateBuffer, StateReceiver, TargetReader
 from fcnet_ros.topics import CMD_POSE, CMD_VEL, DIAGNOSTICS, JOINT_TRAJECTORY, MODE, ODOM, POLICY_STEP, ROBOT_FAULT
 from fcnet_teleop.remote import POSE, VELOCITY, RemoteControl
 
@@ -49,12 +48,13 @@ class RobotView:
         self._state, self._commands = StateBuffer(TIMEOUT), CommandArbiter(TIMEOUT)
         self._position, self._orientation = np.zeros(3), np.zeros(4)  # of odometry [m], x, y, z, w
         self._measured = (0.0, 0.0, 0.0)  # velocity: forward, left [m/s], yaw rate [rad/s] in the trunk's frame
-        self._target, self._setpoint = DAMP, np.zeros(SETPOINT_SIZE)
+        self._target: Array | None = None
+        self._setpoint, self._target_reader = np.zeros(SETPOINT_SIZE), TargetReader()
         self._odometry_time = self._target_time = self._setpoint_time = NEVER  # of reception
         self._states = StateReceiver(node, self._state)
         self._messages = [
             NewestMessage(node, ODOM, self._store_odometry),
-            NewestMessage(node, JOINT_TRAJECTORY, self._store_target),
+            NewestMessage(node, JOINT_TRAJECTORY, self._store_target, raw=True),
             NewestMessage(node, POLICY_STEP.of(controller), self._store_step),
         ]
         kind = TwistStamped if stamped else Twist
@@ -78,7 +78,7 @@ class RobotView:
         has_target, has_odometry, walks = (
             now - received <= TIMEOUT for received in (self._target_time, self._odometry_time, self._setpoint_time)
         )
-        target = self._target.targets if has_target else None
+        target = self._target if has_target else None
         has_joints = bool(np.isfinite(state.joint_position).all() and state.joints_received > NEVER)
         points = leg_points(self._robot, state.joint_position) if has_joints else None
         return {
@@ -115,9 +115,9 @@ class RobotView:
             self._position, self._orientation = place[:3], place[3:]
             self._measured, self._odometry_time = velocity, received
 
-    def _store_target(self, trajectory: JointTrajectory, received: float) -> None:
+    def _store_target(self, content: bytes, received: float) -> None:
         try:
-            self._target = read_trajectory(trajectory)
+            self._target = self._target_reader.read(content).targets
         except RefusedCommandError:
             return  # the robot's bridge reports it
         self._target_time = received

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcnet_core.limiter import DAMP, RefusedCommandError, joint_command
+from fcnet_core.limiter import RefusedCommandError, joint_targets
 from fcnet_core.robot import JOINT_NAMES
 
 POSITIONS = [0.1 * index for index in range(12)]
@@ -17,13 +17,12 @@ POSITIONS = [0.1 * index for index in range(12)]
 
 @given(st.permutations(range(12)))
 def test_joints_are_matched_by_name_in_any_order(order):
-    command = joint_command([JOINT_NAMES[i] for i in order], [POSITIONS[i] for i in order], [], [])
-    assert command.targets is not None
-    np.testing.assert_array_equal(command.targets, POSITIONS)
+    targets = joint_targets([JOINT_NAMES[i] for i in order], [POSITIONS[i] for i in order], [], [])
+    np.testing.assert_array_equal(targets, POSITIONS)
 
 
 def test_velocities_of_zero_alone_mean_damp():
-    assert joint_command(JOINT_NAMES, [], [0.0] * 12, []) == DAMP
+    assert joint_targets(JOINT_NAMES, [], [0.0] * 12, []) is None
 
 
 @pytest.mark.parametrize(
@@ -42,4 +41,4 @@ def test_velocities_of_zero_alone_mean_damp():
 )
 def test_a_command_that_cannot_be_followed_is_refused_with_a_sentence(names, positions, velocities, sentence):
     with pytest.raises(RefusedCommandError, match=sentence):
-        joint_command(names, positions, velocities, [])
+        joint_targets(names, positions, velocities, [])

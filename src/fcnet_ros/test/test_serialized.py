@@ -1,0 +1,228 @@
+"""Messages read from and written as serialised bytes: the same as rclpy's, in both byte orders, and within bounds."""
+
+from __future__ import annotations
+
+import struct
+import time
+
+import numpy as np
+import pytest
+from geometry_msgs.msg import Quaternion, Vector3
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rclpy.serialization import deserialize_message, serialize_message
+from sensor_msgs.msg import Imu, JointState
+from std_msgs.msg import Float64MultiArray, Header, MultiArrayDimension, MultiArrayLayout
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+
+from fcnet_core.limiter import RefusedCommandError
+from fcnet_core.observation import LABEL, SIZE
+from fcnet_core.robot import JOINT_NAMES
+from fcnet_ros.cdr import MAX_NAMES, MAX_SIZE, MessageError, seconds
+from fcnet_ros.messages import TargetReader
+from fcnet_ros.serialized import (
+    ImuBuffer,
+    JointsBuffer,
+    JointsReader,
+    NumbersBuffer,
+    TrajectoryBuffer,
+    TrajectoryReader,
+    read_imu,
+)
+
+SECOND, NANOSECOND = 1_700_000_000, 123_456_789
+STAMP = SECOND * 10**9 + NANOSECOND
+VALUES = np.linspace(-1.0, 1.0, 12)
+numbers = st.lists(st.floats(allow_nan=False), max_size=MAX_NAMES)
+names = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20), max_size=MAX_NAMES)
+
+
+def header(frame=""):
+    header = Header(frame_id=frame)
+    header.stamp.sec, header.stamp.nanosec = SECOND, NANOSECOND
+    return header
+
+
+def big_endian(message):
+    """Serialise a JointState, Imu or JointTrajectory as a computer with the other byte order does."""
+    content = bytearray(b"\0\0\0\0")
+
+    def write(kind, *values):
+        size = struct.calcsize(kind)
+        for value in values:
+            content.extend(bytes((4 - len(content)) % size))
+            content.extend(struct.pack(f">{kind}", value))
+
+    def write_text(text):
+        write("I", len(text.encode()) + 1)
+        content.extend(text.encode() + b"\0")
+
+    write("i", message.header.stamp.sec)
+    write("I", message.header.stamp.nanosec)
+    write_text(message.header.frame_id)
+    if isinstance(message, Imu):
+        parts = (message.orientation, message.angular_velocity, message.linear_acceleration)
+        for part in parts:
+            write("d", *(getattr(part, name) for name in part.get_fields_and_field_types()), *[0.0] * 9)
+        return bytes(content)
+    joints = message.name if isinstance(message, JointState) else message.joint_names
+    write("I", len(joints))
+    for joint in joints:
+        write_text(joint)
+    if isinstance(message, JointState):
+        parts = (message.position, message.velocity, message.effort)
+    else:
+        write("I", 1)
+        point = message.points[0]
+        parts = (point.positions, point.velocities, point.accelerations, point.effort)
+    for part in parts:
+        write("I", len(part))
+        write("d", *part)
+    return bytes(content) + bytes(8)
+
+
+@pytest.mark.parametrize("serialise", [serialize_message, big_endian])
+@settings(deadline=None)
+@given(
+    frame=st.text(st.characters(codec="ascii", exclude_characters="\0"), max_size=40),
+    joints=names,
+    parts=st.tuples(numbers, numbers, numbers),
+)
+def test_a_joint_state_of_any_layout_is_read_as_rclpy_reads_it(serialise, frame, joints, parts):
+    position, velocity, effort = parts
+    message = JointState(header=header(frame), name=joints, position=position, velocity=velocity, effort=effort)
+    reader, content = JointsReader(), serialise(message)
+    for _ in range(2):  # the second time with names that are known
+        found = reader.read(content)
+        assert (found.stamp, found.names) == (STAMP, tuple(joints))
+        np.testing.assert_array_equal(found.position, position)
+        np.testing.assert_array_equal(found.velocity, velocity)
+        np.testing.assert_array_equal(found.effort, effort)
+
+
+@pytest.mark.parametrize("serialise", [serialize_message, big_endian])
+@settings(deadline=None)
+@given(
+    frame=st.text(st.characters(codec="ascii", exclude_characters="\0"), max_size=40),
+    joints=names,
+    parts=st.tuples(numbers, numbers, numbers, numbers),
+)
+def test_a_trajectory_of_any_layout_is_read_as_rclpy_reads_it(serialise, frame, joints, parts):
+    positions, velocities, accelerations, effort = parts
+    point = JointTrajectoryPoint(positions=positions, velocities=velocities, accelerations=accelerations, effort=effort)
+    message = JointTrajectory(header=header(frame), joint_names=joints, points=[point])
+    found = TrajectoryReader().read(serialise(message))
+    assert (found.stamp, found.frame.decode(), found.names) == (STAMP, frame, tuple(joints))
+    np.testing.assert_array_equal(found.positions, positions)
+    np.testing.assert_array_equal(found.velocities, velocities)
+    np.testing.assert_array_equal(found.efforts, effort)
+
+
+@pytest.mark.parametrize("serialise", [serialize_message, big_endian])
+@pytest.mark.parametrize("frame", ["", "imu_link", "a frame of another length"])
+def test_an_imu_is_read_as_rclpy_reads_it(serialise, frame):
+    message = Imu(
+        header=header(frame),
+        orientation=Quaternion(x=0.1, y=0.2, z=0.3, w=0.4),
+        angular_velocity=Vector3(x=1.0, y=2.0, z=3.0),
+        linear_acceleration=Vector3(x=4.0, y=5.0, z=6.0),
+    )
+    found = read_imu(serialise(message))
+    assert found.stamp == STAMP
+    np.testing.assert_array_equal(found.orientation, [0.1, 0.2, 0.3, 0.4])
+    np.testing.assert_array_equal(found.angular_velocity, [1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(found.linear_acceleration, [4.0, 5.0, 6.0])
+
+
+def assert_same(content, message):
+    """That the content is the message as rclpy serialises it, apart from padding, which rclpy leaves undefined."""
+    assert deserialize_message(content, type(message)) == message
+    reference = serialize_message(message)
+    assert len(content) <= len(reference)
+    differing = [index for index, pair in enumerate(zip(content, reference, strict=False)) if pair[0] != pair[1]]
+    assert all(content[index] == 0 for index in differing)
+
+
+@pytest.mark.parametrize("sizes", [(12, 12, 12), (12, 0, 0), (0, 12, 12), (0, 0, 0)])
+def test_a_joint_state_is_written_as_rclpy_writes_it(sizes):
+    buffer, parts = JointsBuffer(JOINT_NAMES), [VALUES[:size] * 3 for size in sizes]
+    for _ in range(2):
+        content = buffer.write(STAMP, *parts)
+    position, velocity, effort = (part.tolist() for part in parts)
+    expected = JointState(header=header(), name=list(JOINT_NAMES), position=position, velocity=velocity, effort=effort)
+    assert_same(content, expected)
+
+
+def test_an_imu_is_written_as_rclpy_writes_it():
+    content = ImuBuffer("imu_link").write(STAMP, VALUES[:4], VALUES[4:7], VALUES[7:10])
+    expected = Imu(
+        header=header("imu_link"),
+        orientation=Quaternion(**dict(zip("xyzw", VALUES[:4].tolist(), strict=True))),
+        angular_velocity=Vector3(**dict(zip("xyz", VALUES[4:7].tolist(), strict=True))),
+        linear_acceleration=Vector3(**dict(zip("xyz", VALUES[7:10].tolist(), strict=True))),
+    )
+    assert_same(content, expected)
+
+
+@pytest.mark.parametrize("frame", ["", "abc"])
+def test_targets_and_damping_are_written_as_rclpy_writes_them(frame):
+    buffer = TrajectoryBuffer(JOINT_NAMES, frame)
+    for target, point in (
+        (VALUES, JointTrajectoryPoint(positions=VALUES.tolist())),
+        (None, JointTrajectoryPoint(velocities=[0.0] * 12)),
+    ):
+        expected = JointTrajectory(header=header(frame), joint_names=list(JOINT_NAMES), points=[point])
+        assert_same(buffer.write(STAMP, target, frame.encode()), expected)
+
+
+def test_numbers_are_written_as_rclpy_writes_them():
+    layout = MultiArrayLayout(dim=[MultiArrayDimension(label=LABEL, size=SIZE, stride=SIZE)])
+    values = np.linspace(0.0, 1.0, SIZE)
+    assert_same(NumbersBuffer(LABEL, SIZE).write(values), Float64MultiArray(layout=layout, data=values.tolist()))
+
+
+def targets_message(**fields):
+    point = JointTrajectoryPoint(positions=VALUES.tolist())
+    return JointTrajectory(**({"header": header(), "joint_names": list(JOINT_NAMES), "points": [point]} | fields))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        targets_message(joint_names=["x"] * 200_000),
+        targets_message(joint_names=["x"] * (MAX_NAMES + 1)),
+        targets_message(joint_names=["x" * MAX_SIZE]),
+        targets_message(header=header("x" * 1000)),
+        targets_message(points=[]),
+        targets_message(points=[JointTrajectoryPoint(positions=VALUES.tolist())] * 2),
+        targets_message(points=[JointTrajectoryPoint(positions=[0.0] * 1_000_000)]),
+        targets_message(points=[JointTrajectoryPoint(positions=[0.0] * 100)]),
+    ],
+    ids=["many names", "names", "long name", "long frame", "no points", "2 points", "many numbers", "numbers"],
+)
+def test_a_trajectory_beyond_the_bounds_is_refused_at_once(message):
+    content, reader = serialize_message(message), TargetReader()
+    began = time.thread_time()
+    with pytest.raises(RefusedCommandError) as refusal:
+        reader.read(content)
+    assert time.thread_time() - began < 0.01
+    assert len(str(refusal.value)) < 500
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_damaged_messages_are_refused_or_read_and_raise_nothing_else(data):
+    content = bytearray(serialize_message(targets_message()))
+    for _ in range(data.draw(st.integers(1, 4))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    content = bytes(content[: data.draw(st.integers(0, len(content)))])
+    readers = (TargetReader().read, TrajectoryReader().read, JointsReader().read, read_imu)
+    for read in readers:
+        try:
+            read(content)
+        except (MessageError, RefusedCommandError):
+            continue
+
+
+def test_seconds_of_a_stamp_are_those_of_its_fields():
+    assert seconds(STAMP) == SECOND + 1e-9 * NANOSECOND
