@@ -22,7 +22,8 @@ from fcnet_core.observation import NonFiniteObservation, PolicyStep
 from fcnet_core.policy import Policy, PolicyRunner, load_policy
 from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS, Robot, Safety, load_robot
 from fcnet_ros.health import LoopStatistics
-from fcnet_ros.messages import StateBuffer, StateReceiver, TargetPublisher
+from fcnet_ros.messages import StateBuffer, StateReceiver
+from fcnet_ros.targets import TargetPublisher
 
 EMERGENCY_STOP = "emergency stop"
 FRESH = 0.0003  # [s] a state younger than this at the deadline is used at once

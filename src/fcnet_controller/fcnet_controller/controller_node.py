@@ -17,6 +17,7 @@ from rclpy.clock import Clock, ClockType
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.node import Node
 from rclpy.parameter import Parameter
+from rclpy.serialization import serialize_message
 from rclpy.time import Time
 from std_msgs.msg import String
 
@@ -27,11 +28,12 @@ from fcnet_core.command import CommandArbiter, CommandSource, Mode
 from fcnet_core.remote import Source, load_remote_map
 from fcnet_replay.recording_notes import STYLE
 from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher
-from fcnet_ros.messages import Gains, StateReceiver, TargetPublisher
+from fcnet_ros.messages import Gains, StateReceiver
 from fcnet_ros.parameters import declare_parameters, default_parameters, read_parameters
 from fcnet_ros.program import SUCCESS, freeze, interruptible, run_program, spin, transition
 from fcnet_ros.recorder_gate import RecorderGate
 from fcnet_ros.services import create_request_services
+from fcnet_ros.targets import Key, LocalSender, TargetPublisher, socket_name
 from fcnet_ros.topics import (
     CMD_POSE,
     CMD_VEL,
@@ -201,6 +203,7 @@ class ControllerNode(LifecycleNode):
             configured.callback(self._forget_core)
             configured.enter_context(temporary_entities(self))
             self._connect(self._core)
+            configured.callback(self._publisher.close)
             self._configured = configured.pop_all()
 
     def _forget_core(self) -> None:
@@ -212,7 +215,9 @@ class ControllerNode(LifecycleNode):
     def _connect(self, core: ControlCore) -> None:
         """Create the topics of robot and operators; nothing is sent to the joints before the loop starts."""
         self._receiver = StateReceiver(self, core.state)
-        self._publisher = TargetPublisher(self)
+        local = LocalSender(socket_name(self)) if self._settings.targets_over == "local" else None
+        key = Key(self._settings.key_file) if self._settings.key_file else None
+        self._publisher = TargetPublisher(self, local=local, key=key)
         CommandReceiver(self, core.commands, self._settings.use_stamped_cmd_vel)
         # Of a real robot's bridge; a simulated robot publishes neither.
         ROBOT_FAULT.subscribe(self, lambda message: core.set_bridge_fault(message.data))
@@ -220,7 +225,10 @@ class ControllerNode(LifecycleNode):
         # The gains that the policy was trained with; the bridge bounds them, a simulated robot keeps its own.
         card = core.model.card
         gains = Gains.of_joints(card.joint_names, card.kp, card.kd)
-        JOINT_GAINS.publisher(self).publish(String(data=gains.text()))
+        message = String(data=gains.text())
+        JOINT_GAINS.publisher(self).publish(message)
+        if local is not None:
+            local.send_gains(serialize_message(message))
 
     def _make_loop(self, core: ControlCore) -> Loop:
         return ControlLoop(core, self._receiver, self._publisher, self._rate, self._changed.trigger)

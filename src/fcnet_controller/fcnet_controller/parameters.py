@@ -11,6 +11,7 @@ from fcnet_core.model_file import shipped_model
 from fcnet_core.policy import RuntimeName
 from fcnet_ros.parameters import parameter
 from fcnet_ros.recorder_gate import RecorderParameters
+from fcnet_ros.targets import KEY, WAY, WAYS
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class ControllerParameters(RecorderParameters):
     follows_targets: bool = parameter(
         True, "false where the states are a recording: joints that do not follow their targets are no fault then"
     )
+    targets_over: str = parameter("dds", WAY, choices=WAYS)
+    key_file: str = parameter("", KEY)
     stand_up_time: float = parameter(2.0, "duration [s] of standing up", (0.5, 10.0))
     lie_down_time: float = parameter(2.0, "duration [s] of lying down", (0.5, 10.0))
     stance_width: float = parameter(0.0, "change of the stance width as a fraction of it", (-0.5, 0.5))

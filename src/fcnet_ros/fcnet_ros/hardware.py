@@ -24,22 +24,31 @@ from fcnet_core import FcnetError
 from fcnet_core.limiter import JointCommand, RefusedCommandError
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher, LoopStatistics, Rate
-from fcnet_ros.messages import Gains, OdomPublisher, StatePublisher, TargetReader
+from fcnet_ros.messages import Gains, OdomPublisher, StatePublisher
 from fcnet_ros.parameters import declare_parameters, parameter, read_parameters
 from fcnet_ros.program import SUCCESS, freeze, run_program, spin, transition
 from fcnet_ros.recorder_gate import CHECK_PERIOD, RecorderGate, RecorderParameters
 from fcnet_ros.services import create_request_services
+from fcnet_ros.targets import (
+    KEY,
+    WAY,
+    WAYS,
+    DdsTargets,
+    Key,
+    LocalTargets,
+    TargetJudge,
+    TargetSource,
+    socket_name,
+)
 from fcnet_ros.topics import (
     IMU,
     JOINT_GAINS,
     JOINT_STATES,
-    JOINT_TRAJECTORY,
     ODOM,
     ROBOT_FAULT,
     TARGET_OWNER,
     TARGET_REFUSAL,
     LatchedText,
-    PolledSubscription,
     temporary_entities,
 )
 
@@ -54,6 +63,8 @@ class HardwareParameters(RecorderParameters):
     auto_start: bool = parameter(
         False, "configure and activate at the start; the joints stay damped until targets come"
     )
+    targets_over: str = parameter("dds", WAY, choices=WAYS)
+    key_file: str = parameter("", KEY)
 
 
 @dataclass(frozen=True)
@@ -295,6 +306,7 @@ class HardwareNode(LifecycleNode):
         self._fault, self._target_refusal = LatchedText(self, ROBOT_FAULT), LatchedText(self, TARGET_REFUSAL)
         self._target_owner = LatchedText(self, TARGET_OWNER)
         self._changed = self.create_guard_condition(self._report)
+        self._gains_offered = self.create_guard_condition(self._take_local_gains)
         requests = {name: partial(self._grant, request) for name, request in hardware.requests().items()}
         create_request_services(self, requests, self._stop if hardware.has_emergency_stop else None)
 
@@ -333,31 +345,35 @@ class HardwareNode(LifecycleNode):
             configured.callback(self._hardware.close)
             configured.enter_context(temporary_entities(self))
             self._hardware.configure(self, parameters)
-            self._loop = self._make_loop(parameters.recorder_timeout)
+            self._loop = self._make_loop(parameters, configured)
             configured.callback(self._end_loop, self._loop)
             freeze()
             self._loop.start()
             self._report()
             self._configured = configured.pop_all()
 
-    def _make_loop(self, recorder_timeout: float) -> HardwareLoop:
-        hardware, targets, reader = self._hardware, PolledSubscription(self, JOINT_TRAJECTORY, raw=True), TargetReader()
-
-        def take_command() -> JointCommand | None:
-            taken = targets.take()
-            return None if taken is None else JointCommand(reader.read(taken[0]).targets, taken[1], "")
-
+    def _make_loop(self, parameters: HardwareParameters, configured: ExitStack) -> HardwareLoop:
+        hardware, targets = self._hardware, self._make_target_source(parameters, configured)
         self._states = StatePublisher(self)
         self._odom = OdomPublisher(self) if hardware.has_trunk_pose else None
-        if hardware.takes_gains:
-            JOINT_GAINS.subscribe(self, self._take_gains, raw=True)
         recorded = [JOINT_STATES.name, IMU.name, *([ODOM.name] if self._odom else [])]
-        self._gate = gate = self._gate or RecorderGate(self, recorded, recorder_timeout)
+        self._gate = gate = self._gate or RecorderGate(self, recorded, parameters.recorder_timeout)
         self._state_rate = Rate()
         self.create_timer(PERIOD, self._report_health)
         self._gate_timer = self.create_timer(CHECK_PERIOD, self._check_gate)
         waits = (lambda: not gate.is_open) if hardware.can_wait else lambda: False
-        return HardwareLoop(hardware, take_command, self._publish, self._changed.trigger, waits)
+        return HardwareLoop(hardware, targets.take, self._publish, self._changed.trigger, waits)
+
+    def _make_target_source(self, parameters: HardwareParameters, configured: ExitStack) -> TargetSource:
+        key = Key(parameters.key_file) if parameters.key_file else None
+        judge = TargetJudge(lambda: int(self.get_clock().now().nanoseconds), key)
+        if parameters.targets_over == "dds":
+            if self._hardware.takes_gains:
+                JOINT_GAINS.subscribe(self, self._take_gains, raw=True)
+            return DdsTargets(self, judge)
+        self._local = LocalTargets(socket_name(self), judge, self._gains_offered.trigger)
+        configured.callback(self._local.close)
+        return self._local
 
     def _check_gate(self) -> None:
         if self._gate is not None and self._gate.check():
@@ -376,6 +392,10 @@ class HardwareNode(LifecycleNode):
         if self._odom is not None and (pose := self._hardware.trunk_pose()) is not None:
             self._odom.publish(pose, stamp)
         self._states.publish(reading, stamp)
+
+    def _take_local_gains(self) -> None:
+        while self._hardware.takes_gains and self._local.gains:
+            self._take_gains(self._local.gains.pop())
 
     def _take_gains(self, content: bytes) -> None:
         try:

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -14,29 +14,27 @@ from builtin_interfaces.msg import Time
 from geometry_msgs.msg import Quaternion, Vector3
 from msgspec import Meta
 from nav_msgs.msg import Odometry
-from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.serialization import deserialize_message
 
 from fcnet_core.arrays import Array
-from fcnet_core.limiter import RefusedCommandError, joint_targets
-from fcnet_core.observation import LABEL, SIZE, PolicyStep, SensorReading, TrunkPose
+from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_ros.cdr import MAX_SIZE, SECOND, MessageError, read_text, seconds
 from fcnet_ros.serialized import (
     ImuBuffer,
     JointsBuffer,
     JointsReader,
-    NumbersBuffer,
-    TrajectoryBuffer,
-    TrajectoryReader,
     read_imu,
 )
-from fcnet_ros.topics import IMU, JOINT_STATES, JOINT_TRAJECTORY, NEWEST, ODOM, POLICY_STEP, PolledSubscription, Topic
+from fcnet_ros.topics import IMU, JOINT_STATES, NEWEST, ODOM, PolledSubscription, Topic
 
 NEVER = float("-inf")
 UNIT_TOLERANCE = 0.1  # a quaternion whose length is further from 1 is no orientation
 POLL_INTERVAL = 0.0001  # [s]
+LONGEST_SLEEP = 0.001  # [s] between two polls for a state: states may come more often than they did
+EARLY = 0.9  # of the interval between states, after which the next one is polled for
+SMOOTHING = 0.1  # weight of a new interval
 IMU_FRAME, WORLD_FRAME, TRUNK_FRAME = "imu_link", "odom", "base_link"
 MAX_GAINS_TEXT = 4096  # [bytes] of joint_gains; the suite's have 0.7 kB
 
@@ -152,32 +150,38 @@ class StateBuffer:
 class NewestMessage:
     """The newest message of one topic, kept serialised until it is stored by `store(content, received)`.
 
-    content: the message, or where `raw` its serialised bytes. Messages larger than any of use are left out.
+    content: the message, or where `raw` its serialised bytes. Messages larger than any of use are left out. received:
+    when the newest one was [s, time.monotonic].
     """
 
     def __init__(self, node: Node, topic: Topic, store: Callable[[Any, float], None], raw: bool = False) -> None:
         self._subscription = PolledSubscription(node, replace(topic, requested=NEWEST), raw=True)
         self._kind = None if raw else topic.kind
         self._store = store
-        self._received = NEVER
+        self.received = NEVER
         self._content: bytes | None = None
 
     def store(self, since: float) -> bool:
         """Decode and store what has come, if it was received after `since`; return whether the newest message was."""
         if (taken := self._subscription.take()) is not None and len(taken[0]) <= MAX_SIZE:
-            self._content, self._received = taken
-        if self._received < since:
+            self._content, self.received = taken
+        if self.received < since:
             return False
         if self._content is not None:
             content, self._content = self._content, None
-            self._store(content if self._kind is None else deserialize_message(content, self._kind), self._received)
+            self._store(content if self._kind is None else deserialize_message(content, self._kind), self.received)
         return True
 
 
 class StateReceiver:
-    """Subscriptions to one robot's state, which fill `buffer`; used by one thread."""
+    """Subscriptions to one robot's state, which fill `buffer`; used by one thread.
+
+    States come at regular intervals, so most of the time until the next one is slept through, not polled: each poll
+    costs as much as decoding a message.
+    """
 
     def __init__(self, node: Node, buffer: StateBuffer) -> None:
+        self._interval = 0.0  # [s] from one state to the next, as received lately
         self._parts = (
             NewestMessage(node, IMU, buffer.store_imu, raw=True),
             NewestMessage(node, JOINT_STATES, buffer.store_joints, raw=True),
@@ -188,10 +192,23 @@ class StateReceiver:
 
         The part that comes first is decoded while the other is on its way.
         """
-        while not all(part.store(since) for part in self._parts) and time.monotonic() < until:
-            time.sleep(POLL_INTERVAL)
-        for part in self._parts:
-            part.store(NEVER)
+        known = NEVER
+        while not all(part.store(since) for part in self._parts):
+            if (now := time.monotonic()) >= until:
+                for part in self._parts:
+                    part.store(NEVER)
+                return
+            known = self._measure(known)
+            expected = known + EARLY * self._interval if known < since else now  # the other part comes at once
+            time.sleep(min(max(min(expected, until) - now, POLL_INTERVAL), LONGEST_SLEEP))
+        self._measure(known)
+
+    def _measure(self, before: float) -> float:
+        """Return when the newest message was received; where there is another one than `before`, learn the interval."""
+        received = self._parts[0].received
+        if NEVER < before < received:
+            self._interval += SMOOTHING * (received - before - self._interval)
+        return received
 
 
 class StatePublisher:
@@ -227,60 +244,6 @@ class OdomPublisher:
         _fill_vector(motion.linear, trunk.linear_velocity)
         _fill_vector(motion.angular, trunk.angular_velocity)
         self._publisher.publish(self._odom)
-
-
-class TargetPublisher:
-    """Publishes joint_trajectory with one point: positions, or velocities of zero alone, which mean damping.
-
-    Besides, for recordings, ~/policy_step: what went into a step of the policy (fcnet_core/observation.py). A message
-    is made once and written again, by one thread at a time.
-    """
-
-    def __init__(self, node: Node, targets: Topic = JOINT_TRAJECTORY, steps: Topic = POLICY_STEP) -> None:
-        self.publishers = [targets.publisher(node), steps.publisher(node)]
-        self._clock = node.get_clock()
-        self._message, self._step = TrajectoryBuffer(JOINT_NAMES), NumbersBuffer(LABEL, SIZE)
-        self._previous_stamp = self._stamp = 0.0
-
-    def publish(self, target: Array | None, stamp: int | None = None) -> None:
-        """Send position targets (12,) [rad], or None for damping; stamp [ns]: None for now."""
-        sent = int(self._clock.now().nanoseconds) if stamp is None else stamp
-        self.publishers[0].publish(self._message.write(sent, target))
-        self._previous_stamp, self._stamp = self._stamp, seconds(sent)
-
-    def wait_until_received(self, timeout: float) -> None:
-        """Return when every reliable subscriber has the targets that were sent, or after `timeout` [s]."""
-        self.publishers[0].wait_for_all_acked(Duration(seconds=timeout))
-
-    def publish_step(self, step: PolicyStep) -> None:
-        """Publish what led to the targets just sent."""
-        values = step.vector()
-        values[:2] = self._stamp, self._previous_stamp
-        self.publishers[1].publish(self._step.write(values))
-
-
-class TargetsMessage(NamedTuple):
-    """Position targets (12,) [rad] in JOINT_NAMES order, or None for damping. stamp [ns]."""
-
-    stamp: int
-    frame: bytes
-    targets: Array | None
-
-
-class TargetReader:
-    """Reads serialised joint_trajectory messages."""
-
-    def __init__(self) -> None:
-        self._reader = TrajectoryReader()
-
-    def read(self, content: bytes) -> TargetsMessage:
-        """Read the message's one point. Raises RefusedCommandError for one that no robot should follow."""
-        try:
-            message = self._reader.read(content)
-        except MessageError as error:
-            raise RefusedCommandError(f"joint_trajectory: {error}") from error
-        targets = joint_targets(message.names, message.positions, message.velocities, message.efforts)
-        return TargetsMessage(message.stamp, message.frame, targets)
 
 
 GainsByJoint = Annotated[dict[str, Annotated[float, Meta(ge=0.0, le=1e4)]], Meta(max_length=len(JOINT_NAMES))]

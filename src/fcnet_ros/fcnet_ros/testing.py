@@ -283,7 +283,9 @@ class Client:
             point.positions = [float(position) for position in positions]
         end = time.monotonic() + duration
         while True:
-            self.targets.publish(JointTrajectory(joint_names=list(names), points=[point]))
+            message = JointTrajectory(joint_names=list(names), points=[point])
+            message.header.stamp = self.node.get_clock().now().to_msg()
+            self.targets.publish(message)
             if time.monotonic() >= end:
                 return
             time.sleep(COMMAND_PERIOD)

@@ -128,14 +128,14 @@ class PolledSubscription:
 
     def __init__(self, node: Node, topic: Topic, raw: bool = False) -> None:
         self._kind, self._raw = topic.kind, raw
-        self._subscription = node.create_subscription(
+        self.subscription = node.create_subscription(
             topic.kind, topic.name, lambda _message: None, topic.requested, callback_group=_NoExecutor(), raw=raw
         )
 
     def take(self) -> tuple[Any, float] | None:
         """Return the oldest message not yet taken and when it was received [s, time.monotonic], or None."""
-        with self._subscription.handle:
-            taken = self._subscription.handle.take_message(self._kind, self._raw)
+        with self.subscription.handle:
+            taken = self.subscription.handle.take_message(self._kind, self._raw)
         if taken is None:
             return None
         message, info = taken
@@ -144,7 +144,7 @@ class PolledSubscription:
 
     def destroy(self, node: Node) -> None:
         """Stop receiving."""
-        node.destroy_subscription(self._subscription)
+        node.destroy_subscription(self.subscription)
 
 
 class _NoExecutor(CallbackGroup):

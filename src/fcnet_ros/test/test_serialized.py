@@ -19,7 +19,6 @@ from fcnet_core.limiter import RefusedCommandError
 from fcnet_core.observation import LABEL, SIZE
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_ros.cdr import MAX_NAMES, MAX_SIZE, MessageError, seconds
-from fcnet_ros.messages import TargetReader
 from fcnet_ros.serialized import (
     ImuBuffer,
     JointsBuffer,
@@ -29,6 +28,7 @@ from fcnet_ros.serialized import (
     TrajectoryReader,
     read_imu,
 )
+from fcnet_ros.targets import TargetReader
 
 SECOND, NANOSECOND = 1_700_000_000, 123_456_789
 STAMP = SECOND * 10**9 + NANOSECOND

@@ -32,9 +32,10 @@ from fcnet_core.rotation import xyzw_from_roll_pitch
 from fcnet_replay.isaac import read_recording
 from fcnet_replay.run import Run
 from fcnet_ros.health import OK, PERIOD, WARN, HealthPublisher
-from fcnet_ros.messages import OdomPublisher, StatePublisher, TargetReader, fill_quaternion
+from fcnet_ros.messages import OdomPublisher, StatePublisher, fill_quaternion
 from fcnet_ros.parameters import declare_fixed_parameters, parameter
 from fcnet_ros.program import run_program, spin_beside
+from fcnet_ros.targets import TargetReader
 from fcnet_ros.topics import CMD_POSE, CMD_VEL, CONTROLLER, JOINT_TRAJECTORY, MODE, RELIABLE
 from sim_bridge.isaac_source import LiveSource, PlaybackComparison, still_run, summary_text
 

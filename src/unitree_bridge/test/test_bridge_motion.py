@@ -29,7 +29,9 @@ damp = JointTrajectoryPoint(velocities=[0.0] * 12)
 hold = JointTrajectoryPoint(positions=load_robot("aliengo").lie_pose.tolist())
 for cycle in range(3000):
     point = damp if cycle % 200 < 10 else hold
-    publisher.publish(JointTrajectory(joint_names=JOINT_NAMES, points=[point]))
+    message = JointTrajectory(joint_names=JOINT_NAMES, points=[point])
+    message.header.stamp = node.get_clock().now().to_msg()
+    publisher.publish(message)
     time.sleep(0.02)
 """
 

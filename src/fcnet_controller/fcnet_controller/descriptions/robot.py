@@ -39,6 +39,7 @@ from quadruped_sim.terrain import TERRAINS, named_terrain
 Compression = Literal["none", "zstd_fast", "zstd_small"]  # storage presets of rosbag2_storage_mcap
 SIMULATED, WIRED, DESK = ("mujoco", "desk"), ("unitree", "desk"), ("desk",)
 SIMULATORS, BOARD, BRIDGE = ("mujoco_bridge", "mujoco_board"), ("mujoco_board",), ("bridge",)
+COMMANDED = ("controller", "mujoco_bridge", "bridge")
 PACED = ("controller", "mujoco_bridge", "demo_course")
 FREE = "on a desk for one that is free"
 THIS_COMPUTER = "127.0.0.1"
@@ -69,6 +70,7 @@ BACKEND = (
     "requested to stand up), desk (a simulated robot behind a motor board and the bridge of the real one)"
 )
 GENERATION = "packets: gen33 (A1, Aliengo), gen38; empty for gen33"
+TARGETS = "what carries targets: dds, or local, a socket of this computer, which no other user can send to"
 RECORD = "true records a bag of states, commands, targets and modes (docs/replay.md)"
 
 
@@ -94,6 +96,8 @@ ARGUMENTS = (
     Argument("loss", "", "share of the packets that are lost, such as 0.01", Share, BOARD, DESK),
     Argument("jitter", "", "largest random delay of a packet [s], such as 0.002", Share, BOARD, DESK),
     Argument("delay", "", "delay of every packet [s]", Share, BOARD, DESK),
+    Argument("targets_over", "dds", TARGETS, Literal["dds", "local"], COMMANDED),
+    Argument("key_file", "", "key that targets are signed with (docs/deployment.md); empty for none", str, COMMANDED),
     NAMESPACE,
     Argument("params_file", "", "YAML file with the nodes' parameters, which win over the launch's", check=check_yaml),
     LOG_LEVEL,

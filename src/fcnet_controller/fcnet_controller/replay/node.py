@@ -26,9 +26,9 @@ from fcnet_controller.replay.bag import MODES, ReplayBag, ReplayParameters, read
 from fcnet_controller.replay.core import ReplayCore, ReplayedStep, StepReplay
 from fcnet_core.files import write_whole
 from fcnet_replay import ReplayError
-from fcnet_ros.messages import TargetPublisher
 from fcnet_ros.parameters import declare_parameters, read_parameters
 from fcnet_ros.program import FAILURE, REFUSED, SUCCESS, refused, run_program, spin
+from fcnet_ros.targets import TargetPublisher
 from fcnet_ros.topics import IMU, JOINT_STATES, JOINT_TRAJECTORY, LATCHED, POLICY_STEP
 
 NAME = "replay"

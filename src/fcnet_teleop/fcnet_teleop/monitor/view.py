@@ -23,7 +23,8 @@ from fcnet_core.limiter import RefusedCommandError
 from fcnet_core.observation import SCALARS, SIZE
 from fcnet_core.robot import JOINT_NAMES, LEGS, Robot, leg_points, standing_height
 from fcnet_core.rotation import matrix_from_xyzw
-from fcnet_ros.messages import NEVER, NewestMessage, StateBuffer, StateReceiver, TargetReader
+from fcnet_ros.messages import NEVER, NewestMessage, StateBuffer, StateReceiver
+from fcnet_ros.targets import TargetReader
 from fcnet_ros.topics import CMD_POSE, CMD_VEL, DIAGNOSTICS, JOINT_TRAJECTORY, MODE, ODOM, POLICY_STEP, ROBOT_FAULT
 from fcnet_teleop.remote import POSE, VELOCITY, RemoteControl
 

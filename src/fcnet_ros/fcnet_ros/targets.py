@@ -1,0 +1,413 @@
+"""Joint targets on their way to a robot: by DDS, or by a local socket between programs of one user; signed, or not.
+
+Every message is judged before it is followed: its size and layout, its stamp against this computer's clock, that the
+stamps of a sender advance, and with a key its signature. Its age is measured here: a message that took longer than
+others of its sender has waited that much, in a queue or in a process that was stopped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import socket
+import struct
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from rclpy.duration import Duration
+from rclpy.node import Node
+
+from fcnet_core import FcnetError
+from fcnet_core.arrays import Array
+from fcnet_core.limiter import JointCommand, RefusedCommandError, joint_targets
+from fcnet_core.observation import LABEL, SIZE, PolicyStep
+from fcnet_core.robot import JOINT_NAMES
+from fcnet_ros.cdr import MAX_SIZE, SECOND, MessageError, seconds
+from fcnet_ros.publisher_identity import IdentifyingTaker, PublisherNames, gid_of
+from fcnet_ros.serialized import NumbersBuffer, TrajectoryBuffer, TrajectoryReader
+from fcnet_ros.topics import JOINT_TRAJECTORY, POLICY_STEP, PolledSubscription, Topic
+
+WAYS = ("dds", "local")
+WAY = "what carries targets and gains: dds, or local, a socket of this computer for programs of this user and of root"
+KEY = "file with a key that targets are signed with, the same for controller and robot; empty for none"
+STAMP_TOLERANCE = SECOND // 2  # [ns] between a message's stamp and this computer's clock
+MAX_SOURCES = 64  # whose stamps are remembered, each for as long as an old stamp could pass
+CLOCK_DRIFT = 0.01  # [s/s] by which the shortest delay is forgotten: a clock may be set
+MIN_KEY = 16  # [bytes]
+MAX_KEY = 4096  # [bytes]
+MAX_CONNECTIONS = 8
+MAX_PACKETS = 64  # taken from a connection in a cycle
+RECONNECT_PERIOD = 0.1  # [s]
+TARGETS, GAINS, HELLO = b"T", b"G", b"H"  # first byte of a packet on the local socket
+IDENTITY_SIZE = 16  # [bytes]
+CREDENTIALS = struct.Struct("3i")  # process, user, group
+SEQUENCE = struct.Struct(">Q")
+SIGNED = struct.Struct(">qQ?")  # stamp [ns], sequence, whether there are positions
+SIGNATURE = 2 * (SEQUENCE.size + hashlib.sha256().digest_size)  # characters
+
+
+class TargetsMessage(NamedTuple):
+    """Position targets (12,) [rad] in JOINT_NAMES order, or None for damping. stamp [ns]."""
+
+    stamp: int
+    frame: bytes
+    targets: Array | None
+
+
+class TargetReader:
+    """Reads serialised joint_trajectory messages."""
+
+    def __init__(self) -> None:
+        self._reader = TrajectoryReader()
+
+    def read(self, content: bytes) -> TargetsMessage:
+        """Read the message's one point. Raises RefusedCommandError for one that no robot should follow."""
+        try:
+            message = self._reader.read(content)
+        except MessageError as error:
+            raise RefusedCommandError(f"joint_trajectory: {error}") from error
+        targets = joint_targets(message.names, message.positions, message.velocities, message.efforts)
+        return TargetsMessage(message.stamp, message.frame, targets)
+
+
+class Key:
+    """A secret that controller and bridge share, and the messages that it signs.
+
+    A signature is the sequence and HMAC-SHA256 over stamp, sequence and positions in JOINT_NAMES order, both as
+    hexadecimal digits, in header.frame_id. Sequences begin at the time of day, so that they advance over restarts.
+    """
+
+    def __init__(self, file: str) -> None:
+        """Raises FcnetError with a sentence where the file is no key."""
+        path = Path(file)
+        try:
+            mode, self._secret = path.stat().st_mode, path.read_bytes()[: MAX_KEY + 1].strip()
+        except OSError as error:
+            raise FcnetError(f"the key {file} cannot be read: {error.strerror}") from error
+        if mode & 0o077:
+            raise FcnetError(f"the key {file} can be read by other users; chmod 600 it")
+        if not MIN_KEY <= len(self._secret) <= MAX_KEY:
+            raise FcnetError(f"the key {file} needs {MIN_KEY} to {MAX_KEY} bytes; make one: openssl rand -hex 32")
+        self._sent, self._seen = time.time_ns(), 0
+
+    def sign(self, stamp: int, target: Array | None) -> bytes:
+        """Return the signature of the next message."""
+        self._sent += 1
+        return SEQUENCE.pack(self._sent).hex().encode() + self._digest(stamp, self._sent, target).hex().encode()
+
+    def check(self, signature: bytes, stamp: int, target: Array | None) -> None:
+        """Raises RefusedCommandError for a signature that is wrong, or was seen before."""
+        try:
+            given = bytes.fromhex(signature.decode("ascii"))
+            (sequence,) = SEQUENCE.unpack_from(given)
+        except (ValueError, struct.error):
+            raise RefusedCommandError("joint_trajectory is not signed; give its sender the same key_file") from None
+        if not hmac.compare_digest(given[SEQUENCE.size :], self._digest(stamp, sequence, target)):
+            raise RefusedCommandError("joint_trajectory is signed with another key, or was changed on its way")
+        if sequence <= self._seen:
+            raise RefusedCommandError("joint_trajectory was received before: its sequence does not advance")
+        self._seen = sequence
+
+    def _digest(self, stamp: int, sequence: int, target: Array | None) -> bytes:
+        content = SIGNED.pack(stamp, sequence, target is not None)
+        positions = b"" if target is None else target.astype("<f8").tobytes()
+        return hmac.digest(self._secret, content + positions, "sha256")
+
+
+@dataclass
+class _Sender:
+    stamp: int = 0  # [ns] of its newest message
+    delay: int = 2**62  # [ns] the shortest from a stamp to its arrival, lately
+
+
+class TargetJudge:
+    """Makes commands of serialised joint_trajectory messages. clock: of the node, time of day [ns]."""
+
+    def __init__(self, clock: Callable[[], int], key: Key | None = None) -> None:
+        self._clock, self._key = clock, key
+        self._reader = TargetReader()
+        self._senders: dict[str, _Sender] = {}
+        self._newest = 0
+
+    def command(self, content: bytes, arrived: int, source: str) -> JointCommand:
+        """Return the command of a message of `source` that arrived at a time of day [ns].
+
+        Raises RefusedCommandError for one that must not be followed.
+        """
+        message, now = self._reader.read(content), self._clock()
+        if now < self._newest:
+            self._senders.clear()  # the clock was set back, and with it their stamps
+        self._newest = now
+        if not message.stamp:
+            raise RefusedCommandError("joint_trajectory has no stamp; set header.stamp to the time of sending")
+        if abs(now - message.stamp) > STAMP_TOLERANCE:
+            raise RefusedCommandError(
+                f"the stamp of joint_trajectory is {(message.stamp - now) / SECOND:+.1f} s from this computer's clock, "
+                f"the limit is {STAMP_TOLERANCE / SECOND:g} s; synchronise the clocks; a recording moves no robot"
+            )
+        sender = self._sender(source, now)
+        if message.stamp <= sender.stamp:
+            raise RefusedCommandError("the stamp of joint_trajectory does not advance; send each message once")
+        if self._key is not None:
+            self._key.check(message.frame, message.stamp, message.targets)
+        waited = max(0, time.time_ns() - arrived)
+        delay = now - waited - message.stamp
+        sender.delay = min(delay, sender.delay + int(CLOCK_DRIFT * (message.stamp - sender.stamp)))
+        sender.stamp = message.stamp
+        self._senders[source] = sender
+        return JointCommand(message.targets, time.monotonic() - (waited + delay - sender.delay) / SECOND, source)
+
+    def _sender(self, source: str, now: int) -> _Sender:
+        if (sender := self._senders.get(source)) is not None:
+            return sender
+        if len(self._senders) >= MAX_SOURCES:
+            oldest = now - STAMP_TOLERANCE
+            self._senders = {name: one for name, one in self._senders.items() if one.stamp >= oldest}
+        if len(self._senders) >= MAX_SOURCES:
+            raise RefusedCommandError(f"more than {MAX_SOURCES} programs publish joint_trajectory; end them")
+        return _Sender()
+
+
+class TargetSource(Protocol):
+    """Where targets come from."""
+
+    def take(self) -> JointCommand | None:
+        """Return the newest command, None where none has come. Raises RefusedCommandError."""
+
+
+class DdsTargets:
+    """Targets from the topic, of whoever publishes them; the middleware keeps the newest one."""
+
+    def __init__(self, node: Node, judge: TargetJudge) -> None:
+        self._subscription = PolledSubscription(node, JOINT_TRAJECTORY, raw=True)
+        self._names, self._judge = PublisherNames(node, JOINT_TRAJECTORY.name), judge
+        self._taker = IdentifyingTaker(self._subscription.subscription)
+
+    def take(self) -> JointCommand | None:
+        """Return the newest command, None where none has come. Raises RefusedCommandError."""
+        if (taken := self._taker.take()) is None:
+            return None
+        return self._judge.command(taken.content, taken.received, self._names.text(taken.publisher))
+
+
+def socket_name(node: Node) -> str:
+    """Return the abstract name of the socket of the robot in the node's domain and namespace."""
+    return f"\0fcnet/{node.context.get_domain_id()}{node.get_namespace().rstrip('/')}/targets"
+
+
+def peer(connection: socket.socket) -> tuple[int, int]:
+    """Return the process and the user at the other end of a local socket."""
+    process, user, _ = CREDENTIALS.unpack(
+        connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
+    )
+    return process, user
+
+
+def is_trusted(user: int) -> bool:
+    """Whether a user may command this process's robot: its own, and root."""
+    return user in (0, os.geteuid())
+
+
+@dataclass
+class _Connection:
+    socket: socket.socket
+    source: str  # empty before it has said hello
+
+
+class LocalTargets:
+    """Targets from a local socket, of programs of this process's user and of root.
+
+    gains: serialised joint_gains that have come; on_gains: called after one has been added.
+    """
+
+    def __init__(self, name: str, judge: TargetJudge, on_gains: Callable[[], None]) -> None:
+        """Raises FcnetError where another program has the name."""
+        self.gains: deque[bytes] = deque(maxlen=1)
+        self._judge, self._on_gains = judge, on_gains
+        self._connections: list[_Connection] = []
+        self._refusal = ""
+        self._server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            self._server.bind(name)
+        except OSError as error:
+            self._server.close()
+            raise FcnetError(
+                f"targets_over=local: another program has the socket {name[1:]} ({error.strerror}); end it"
+            ) from error
+        self._server.listen(MAX_CONNECTIONS)
+        self._server.setblocking(False)
+
+    def take(self) -> JointCommand | None:
+        """Return the newest command, None where none has come. Raises RefusedCommandError."""
+        self._accept()
+        command = None
+        for connection in list(self._connections):
+            if (content := self._receive(connection)) is not None:
+                command = self._judge.command(content, time.time_ns(), connection.source)
+        if command is None and self._refusal:
+            refusal, self._refusal = self._refusal, ""
+            raise RefusedCommandError(refusal)
+        return command
+
+    def close(self) -> None:
+        """End all connections."""
+        for one in (self._server, *(connection.socket for connection in self._connections)):
+            one.close()
+
+    def _accept(self) -> None:
+        try:
+            accepted, _ = self._server.accept()
+        except (BlockingIOError, ConnectionError):
+            return
+        process, user = peer(accepted)
+        if not is_trusted(user) or len(self._connections) >= MAX_CONNECTIONS:
+            self._refusal = (
+                f"process {process} of user {user} may not command this robot; run it as user {os.geteuid()}"
+                if not is_trusted(user)
+                else f"more than {MAX_CONNECTIONS} programs want to command this robot"
+            )
+            accepted.close()
+            return
+        accepted.setblocking(False)
+        self._connections.append(_Connection(accepted, ""))
+
+    def _receive(self, connection: _Connection) -> bytes | None:
+        """Return the newest targets of a connection; the older ones are of no use."""
+        newest = None
+        for _ in range(MAX_PACKETS):
+            try:
+                packet = connection.socket.recv(MAX_SIZE + 2)
+            except BlockingIOError:
+                break
+            except OSError:
+                packet = b""
+            kind, content = packet[:1], packet[1:]
+            if kind == HELLO and len(content) == IDENTITY_SIZE and not connection.source:
+                process, _ = peer(connection.socket)
+                connection.source = f"process {process} {content.hex()}"
+            elif kind == TARGETS and connection.source:
+                newest = content
+            elif kind == GAINS and connection.source:
+                self.gains.append(content)
+                self._on_gains()
+            else:  # it has ended, or does not keep to the protocol
+                connection.socket.close()
+                self._connections.remove(connection)
+                break
+        return newest
+
+
+class LocalSender:
+    """Sends targets and gains to a bridge's local socket, connecting again where that has gone. identity: this one's.
+
+    Nothing waits: what cannot be sent now is left out. Gains are sent again with every connection.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.identity = os.urandom(IDENTITY_SIZE)
+        self._name = name
+        self._gains: bytes | None = None
+        self._socket: socket.socket | None = None
+        self._tried = float("-inf")
+
+    def send(self, content: bytes) -> None:
+        """Send a serialised joint_trajectory."""
+        self._send(TARGETS + content)
+
+    def send_gains(self, content: bytes) -> None:
+        """Send a serialised joint_gains, now and with every later connection."""
+        self._gains = content
+        self._send(GAINS + content)
+
+    def close(self) -> None:
+        """End the connection."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _send(self, packet: bytes) -> None:
+        if self._socket is None and not self._connect():
+            return
+        assert self._socket is not None
+        try:
+            self._socket.send(packet)
+        except BlockingIOError:
+            return  # the bridge takes nothing now
+        except OSError:
+            self.close()
+
+    def _connect(self) -> bool:
+        now = time.monotonic()
+        if now - self._tried < RECONNECT_PERIOD:
+            return False
+        self._tried = now
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        connection.setblocking(False)
+        try:
+            connection.connect(self._name)
+            if not is_trusted(peer(connection)[1]):
+                raise PermissionError
+            for packet in (HELLO + self.identity, *([GAINS + self._gains] if self._gains else [])):
+                connection.send(packet)
+        except OSError:
+            connection.close()
+            return False
+        self._socket = connection
+        return True
+
+
+class TargetPublisher:
+    """Publishes joint_trajectory with one point: positions, or velocities of zero alone, which mean damping.
+
+    With a local sender it sends the same by that too: then the robot follows that, and the topic is for observers. With
+    a key it signs. Besides, for recordings, ~/policy_step: what went into a step of the policy
+    (fcnet_core/observation.py). A message is made once and written again, by one thread at a time.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        targets: Topic = JOINT_TRAJECTORY,
+        steps: Topic = POLICY_STEP,
+        local: LocalSender | None = None,
+        key: Key | None = None,
+    ) -> None:
+        self.publishers = [targets.publisher(node), steps.publisher(node)]
+        self._clock, self._local, self._key = node.get_clock(), local, key
+        self._message = TrajectoryBuffer(JOINT_NAMES, " " * SIGNATURE if key else "")
+        self._step = NumbersBuffer(LABEL, SIZE)
+        self._previous_stamp = self._stamp = 0.0
+
+    @property
+    def identity(self) -> bytes:
+        """How the robot knows this sender, see is_source; empty where that cannot be known."""
+        return gid_of(self.publishers[0]) if self._local is None else self._local.identity
+
+    def publish(self, target: Array | None, stamp: int | None = None) -> None:
+        """Send position targets (12,) [rad], or None for damping; stamp [ns]: None for now."""
+        sent = int(self._clock.now().nanoseconds) if stamp is None else stamp
+        content = self._message.write(sent, target, b"" if self._key is None else self._key.sign(sent, target))
+        if self._local is not None:
+            self._local.send(content)
+        self.publishers[0].publish(content)
+        self._previous_stamp, self._stamp = self._stamp, seconds(sent)
+
+    def close(self) -> None:
+        """End the connection to the local socket, if there is one."""
+        if self._local is not None:
+            self._local.close()
+
+    def wait_until_received(self, timeout: float) -> None:
+        """Return when every reliable subscriber has the targets that were sent, or after `timeout` [s]."""
+        self.publishers[0].wait_for_all_acked(Duration(seconds=timeout))
+
+    def publish_step(self, step: PolicyStep) -> None:
+        """Publish what led to the targets just sent."""
+        values = step.vector()
+        values[:2] = self._stamp, self._previous_stamp
+        self.publishers[1].publish(self._step.write(values))

@@ -1,0 +1,291 @@
+"""Which targets are followed: judged by stamp, sender and signature; taken by DDS or from a local socket."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import socket
+import time
+
+import numpy as np
+import pytest
+import rclpy
+from rclpy.serialization import serialize_message
+from std_msgs.msg import String
+
+from fcnet_core import FcnetError
+from fcnet_core.limiter import RefusedCommandError
+from fcnet_core.robot import JOINT_NAMES
+from fcnet_ros.cdr import SECOND
+from fcnet_ros.publisher_identity import gid_of, is_source
+from fcnet_ros.serialized import TrajectoryBuffer
+from fcnet_ros.targets import (
+    MAX_SOURCES,
+    SIGNATURE,
+    DdsTargets,
+    Key,
+    LocalSender,
+    LocalTargets,
+    TargetJudge,
+    TargetPublisher,
+    is_trusted,
+    peer,
+    socket_name,
+)
+from fcnet_ros.testing import wait_until
+
+POSE = np.linspace(-0.5, 0.5, 12)
+OTHER_USER = 65534
+counter = itertools.count()
+
+
+def message(stamp, target=POSE, signature=b""):
+    return TrajectoryBuffer(JOINT_NAMES, " " * len(signature)).write(stamp, target, signature)
+
+
+@pytest.fixture
+def judge():
+    return TargetJudge(time.time_ns)
+
+
+@pytest.fixture
+def key_file(tmp_path):
+    file = tmp_path / f"key{next(counter)}"
+    file.write_text("0123456789abcdef" * 4)
+    file.chmod(0o600)
+    return file
+
+
+@pytest.fixture
+def node():
+    context = rclpy.Context()
+    rclpy.init(context=context, domain_id=101 + (os.getpid() + 10) % 100)
+    node = rclpy.create_node("commander", context=context, namespace="dog")
+    yield node
+    node.destroy_node()
+    rclpy.shutdown(context=context)
+
+
+def test_a_message_becomes_a_command_with_its_arrival_and_its_source(judge):
+    now = time.time_ns()
+    command = judge.command(message(now), now - SECOND // 10, "someone 01")
+    np.testing.assert_array_equal(command.targets, POSE)
+    assert command.source == "someone 01"
+    assert 0.1 <= time.monotonic() - command.received < 0.4
+
+
+@pytest.mark.parametrize("offset", [-3600.0, -0.6, 0.6, 3600.0])
+def test_a_stamp_away_from_the_clock_is_refused(judge, offset):
+    now = time.time_ns()
+    with pytest.raises(RefusedCommandError, match="clock"):
+        judge.command(message(now + int(offset * SECOND)), now, "someone")
+
+
+def test_a_message_without_a_stamp_is_refused(judge):
+    with pytest.raises(RefusedCommandError, match=r"header\.stamp"):
+        judge.command(message(0), time.time_ns(), "someone")
+
+
+def test_the_stamps_of_a_source_advance_and_those_of_another_are_its_own(judge):
+    now = time.time_ns()
+    judge.command(message(now), now, "someone")
+    for stamp in (now, now - 1000):
+        with pytest.raises(RefusedCommandError, match="advance"):
+            judge.command(message(stamp), now, "someone")
+    judge.command(message(now - 1000), now, "another")
+    judge.command(message(now + 1), now, "someone")
+
+
+def test_a_sender_whose_clock_differs_is_followed_and_what_it_sent_late_is_old(judge):
+    offset, now = SECOND * 3 // 10, time.time_ns()
+    fresh = judge.command(message(now - offset), now, "someone")
+    assert time.monotonic() - fresh.received < 0.1
+    time.sleep(0.2)
+    now = time.time_ns()
+    late = judge.command(message(now - offset - SECOND * 15 // 100), now, "someone")
+    assert time.monotonic() - late.received >= 0.14
+
+
+def test_a_clock_that_is_set_back_does_not_lock_its_user_out():
+    now = [1_000 * SECOND]
+    judge = TargetJudge(lambda: now[0])
+    judge.command(message(now[0]), time.time_ns(), "someone")
+    now[0] -= 60 * SECOND
+    judge.command(message(now[0]), time.time_ns(), "someone")
+
+
+def test_the_number_of_sources_is_bounded_and_old_ones_make_room():
+    now = [1_000 * SECOND]
+    judge = TargetJudge(lambda: now[0])
+    for index in range(MAX_SOURCES):
+        judge.command(message(now[0]), time.time_ns(), f"publisher {index}")
+    with pytest.raises(RefusedCommandError, match="publish"):
+        judge.command(message(now[0]), time.time_ns(), "one more")
+    now[0] += SECOND
+    judge.command(message(now[0]), time.time_ns(), "one more")
+
+
+def test_a_signed_message_is_followed_once(key_file):
+    judge, key, now = TargetJudge(time.time_ns, Key(str(key_file))), Key(str(key_file)), time.time_ns()
+    for target in (POSE, None):
+        now += 1
+        content = message(now, target, key.sign(now, target))
+        judge.command(content, now, "someone")
+        with pytest.raises(RefusedCommandError, match="sequence"):
+            judge.command(content, now, "another")
+
+
+def test_another_key_or_another_content_is_refused(key_file, tmp_path):
+    other = tmp_path / "other"
+    other.write_text("another key of enough bytes")
+    other.chmod(0o600)
+    now, right, wrong = time.time_ns(), Key(str(key_file)), Key(str(other))
+    signature = right.sign(now, POSE)
+    changed = POSE.copy()
+    changed[3] += 1e-9
+    for content in (
+        message(now),
+        message(now, POSE, b"0" * SIGNATURE),
+        message(now, POSE, b"x" * SIGNATURE),
+        message(now, POSE, wrong.sign(now, POSE)),
+        message(now + 1, POSE, signature),
+        message(now, changed, signature),
+        message(now, None, signature),
+        message(now, POSE, b"f" + signature[1:]),
+    ):
+        judge = TargetJudge(time.time_ns, Key(str(key_file)))
+        with pytest.raises(RefusedCommandError, match="signed"):
+            judge.command(content, now, "someone")
+
+
+@pytest.mark.parametrize(("content", "mode"), [("short", 0o600), ("0123456789abcdef" * 4, 0o644), (None, 0)])
+def test_a_file_that_is_no_key_is_refused_with_a_sentence(tmp_path, content, mode):
+    file = tmp_path / "key"
+    if content is not None:
+        file.write_text(content)
+        file.chmod(mode)
+    with pytest.raises(FcnetError, match="key"):
+        Key(str(file))
+
+
+def until_command(source):
+    taken = []
+    wait_until(lambda: taken.append(source.take()) or taken[-1], "a command")
+    return taken[-1]
+
+
+def test_targets_by_dds_are_those_of_a_named_publisher(node, judge):
+    source, publisher = DdsTargets(node, judge), TargetPublisher(node)
+    wait_until(lambda: publisher.publishers[0].get_subscription_count(), "a subscriber")
+    publisher.publish(POSE)
+    command = until_command(source)
+    np.testing.assert_array_equal(command.targets, POSE)
+    assert command.source.startswith("/dog/commander ")
+    assert is_source(command.source, publisher.identity)
+    assert publisher.identity == gid_of(publisher.publishers[0])
+    assert not is_source(command.source, TargetPublisher(node).identity)
+    assert not is_source(command.source, b"")
+    assert source.take() is None
+
+
+def test_targets_too_large_by_dds_are_refused_and_the_next_are_followed(node, judge):
+    source, publisher = DdsTargets(node, judge), TargetPublisher(node)
+    wait_until(lambda: publisher.publishers[0].get_subscription_count(), "a subscriber")
+    publisher.publishers[0].publish(message(time.time_ns()) + bytes(1_000_000))
+    with pytest.raises(RefusedCommandError, match="bytes"):
+        until_command(source)
+    publisher.publish(None)
+    assert until_command(source).targets is None
+
+
+@pytest.fixture
+def local(node, judge):
+    """Targets from a local socket, and the times that gains were announced."""
+    announced = []
+    targets = LocalTargets(socket_name(node), judge, lambda: announced.append(True))
+    targets.announced = announced
+    yield targets
+    targets.close()
+
+
+def test_targets_and_gains_come_by_the_local_socket(node, local):
+    sender = LocalSender(socket_name(node))
+    gains = serialize_message(String(data="gains"))
+    sender.send_gains(gains)
+    publisher = TargetPublisher(node, local=sender)
+    publisher.publish(POSE)
+    publisher.publish(None)
+    command = until_command(local)
+    assert command.targets is None  # the newest one
+    assert is_source(command.source, publisher.identity)
+    assert f"process {os.getpid()} " in command.source
+    assert list(local.gains) == [gains]
+    assert local.announced
+    publisher.close()
+
+
+def test_a_sender_connects_again_and_offers_its_gains_again(node, judge):
+    sender = LocalSender(socket_name(node))
+    gains = serialize_message(String(data="gains"))
+    sender.send_gains(gains)  # nobody is there
+    for _ in range(2):
+        local = LocalTargets(socket_name(node), judge, lambda: None)
+        taken = []
+
+        def received(local=local, taken=taken):
+            sender.send(message(time.time_ns()))
+            taken.append(local.take())
+            return taken[-1]
+
+        wait_until(received, "a command")
+        assert list(local.gains) == [gains]
+        local.close()
+    sender.close()
+
+
+def test_only_one_program_has_the_socket(node, local, judge):
+    with pytest.raises(FcnetError, match="another program"):
+        LocalTargets(socket_name(node), judge, lambda: None)
+
+
+@pytest.mark.parametrize("packet", [b"", b"T", b"G", b"x" * 60_000, b"H" + bytes(3), b"T" + message(1)])
+def test_a_program_that_does_not_keep_to_the_protocol_is_disconnected(node, local, packet):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as stranger:
+        stranger.connect(socket_name(node))
+        stranger.send(packet)
+        stranger.settimeout(0.0)
+        assert local.take() is None
+        assert local.take() is None
+        assert stranger.recv(10) == b""
+
+
+def test_the_peer_of_a_socket_is_known_and_only_its_own_user_and_root_are_trusted():
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    assert peer(ours) == (os.getpid(), os.geteuid())
+    assert is_trusted(os.geteuid())
+    assert is_trusted(0)
+    assert not is_trusted(OTHER_USER)
+    ours.close()
+    theirs.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process of another user")
+def test_a_program_of_another_user_is_refused(node, local):
+    child = os.fork()
+    if not child:
+        os.setuid(OTHER_USER)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as stranger:
+            stranger.connect(socket_name(node))
+            os._exit(0 if stranger.recv(10) == b"" else 1)
+    refusals = []
+
+    def refused():
+        try:
+            local.take()
+        except RefusedCommandError as refusal:
+            refusals.append(str(refusal))
+        return refusals
+
+    wait_until(refused, "a refusal")
+    assert f"process {child} of user {OTHER_USER}" in refusals[0]
+    assert os.waitpid(child, 0)[1] == 0
