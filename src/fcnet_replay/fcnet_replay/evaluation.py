@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fcnet_core.model_file import PolicyModel, check_robot, load_model, shipped_model
-from fcnet_core.robot import Robot, load_robot
+from fcnet_core.robot import Robot
 from fcnet_replay import ReplayError
 from fcnet_replay.bags.bag import open_bag
 from fcnet_replay.metrics import (
@@ -27,7 +27,7 @@ from fcnet_replay.metrics import (
 )
 from fcnet_replay.policy_replay import PolicyReplay, replay_policy
 from fcnet_replay.read_run import read_run
-from fcnet_replay.recording_notes import RecordingNotes
+from fcnet_replay.recording_notes import RecordingNotes, robot_of
 from fcnet_replay.run import Run
 from fcnet_replay.topic_map import OWN, load_topic_map
 
@@ -62,10 +62,7 @@ def evaluate_bag(
     topic_map = load_topic_map(topics) if topics else OWN
     bag = open_bag(path)
     models = [(str(file), load_model(file)) for file in policies]
-    robot_name = robot_name or bag.notes.robot or (models[0][1].card.robot if models else "")
-    if not robot_name:
-        raise ReplayError(f"the bag {path} does not say which robot it is of; add --robot, for example --robot aliengo")
-    robot = load_robot(robot_name)
+    robot = robot_of(path, bag.notes, robot_name, otherwise=models[0][1].card.robot if models else "")
     models = models or _default_policy(bag.notes, robot.name)
     for _, model in models:
         check_robot(model, robot)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from fcnet_core import FcnetError
 from fcnet_core.command import VELOCITY_TIMEOUT
 from fcnet_core.model_file import PolicyModel, load_model
+from fcnet_core.robot import Robot, load_robot
+from fcnet_replay import ReplayError
 
 PREFIX = "fcnet."
 STYLE = ("stance_width", "foot_clearance", "stride_frequency")
@@ -75,3 +78,21 @@ def read_notes(custom: Mapping[str, str]) -> RecordingNotes:
     if not texts["robot"].isidentifier():  # a path would make a bag choose which of this computer's files is read
         texts["robot"] = ""
     return RecordingNotes(**texts, parameters=parameters if isinstance(parameters, dict) else {})
+
+
+def robot_of(recording: str | Path, notes: RecordingNotes, given: str | None = "", otherwise: str = "") -> Robot:
+    """The robot that a recording is of: the one `given` by name or by its file, else the noted one, else `otherwise`.
+
+    Raises ReplayError where none is named, and where another one is given than the recorder has noted: limits and
+    gains of another robot would make every figure wrong.
+    """
+    name = given or notes.robot or otherwise
+    if not name:
+        raise ReplayError(
+            f"the recording {recording} does not say which robot it is of; name it, such as --robot aliengo, or"
+            " robot:=aliengo at a launch"
+        )
+    robot = load_robot(name)
+    if notes.robot not in ("", robot.name):
+        raise ReplayError(f"the recording {recording} is of the robot {notes.robot}, not {robot.name}; name that one")
+    return robot

@@ -145,7 +145,7 @@ def test_a_bag_of_another_robot_is_refused(bag, tmp_path, capsys) -> None:
     assert main(["dataset", "from-bag", str(strange), *out]) == USAGE_ERROR
     assert "lie beyond the joint limits of aliengo" in capsys.readouterr().err
     assert main(["dataset", "from-bag", str(bag("silent", custom={})), *out]) == USAGE_ERROR
-    assert "does not say which robot it is of; add --robot" in capsys.readouterr().err
+    assert "does not say which robot it is of; name it, such as --robot" in capsys.readouterr().err
     assert main(["dataset", "from-bag", str(bag("slow")), "--rate", "100", *out]) == USAGE_ERROR
     assert "took 50 steps a second, not 100" in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["silent", "slow", "strange", "walk"]

@@ -30,6 +30,7 @@ from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import load_robot
 from fcnet_core.rotation import xyzw_from_roll_pitch
 from fcnet_replay.isaac import read_recording
+from fcnet_replay.recording_notes import robot_of
 from fcnet_replay.run import Run
 from fcnet_ros.health import OK, PERIOD, WARN, HealthPublisher
 from fcnet_ros.messages import OdomPublisher, StatePublisher, fill_quaternion
@@ -117,11 +118,7 @@ class IsaacPlayback(Node):
     def _read(self) -> Run:
         path, log = self.parameters.recording, self.get_logger()
         run = read_recording(path, self.parameters.mapping or None)
-        if run.notes.robot not in ("", self._robot.name):
-            raise ValueError(
-                f"recording {path} is of the robot {run.notes.robot}, not {self._robot.name}; "
-                f"play it with robot:={run.notes.robot}"
-            )
+        robot_of(path, run.notes, self.parameters.robot)  # refuses that of another robot
         for problem in run.problems:
             log.warning(problem)
         if not np.isfinite(run.targets.position).any():

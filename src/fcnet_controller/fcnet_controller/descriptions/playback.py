@@ -88,14 +88,14 @@ def _monitor_of_replay(launch: SuiteLaunch) -> list[Node]:
     from fcnet_controller.replay.bag import STEPS, played_name  # these imports would keep other launches waiting
     from fcnet_core.remote import load_remote_map
     from fcnet_replay.bags.bag import open_bag
+    from fcnet_replay.recording_notes import robot_of
 
     notes = open_bag(launch["bag"]).notes
-    robot, namespace = launch["robot"] or notes.robot, launch["namespace"].strip("/") or notes.namespace
-    if not robot:
-        raise ValueError(f"the bag {launch['bag']} does not say which robot it is of; add robot:=aliengo, for example")
+    robot = robot_of(launch["bag"], notes, launch["robot"])
+    namespace = launch["namespace"].strip("/") or notes.namespace
     commands = [topic for source in load_remote_map().sources for topic in (source.velocity, source.pose)]
     topics = {topic: played_name(topic) for topic in ("joint_trajectory", STEPS, *commands)}
-    return launch.monitor(robot, recorded=topics, namespace=namespace)
+    return launch.monitor(launch["robot"] or robot.name, recorded=topics, namespace=namespace)
 
 
 def describe_playback() -> LaunchDescription:

@@ -12,11 +12,10 @@ from typing import Any
 from fcnet_controller.parameters import ControllerParameters, policy_path
 from fcnet_core.model_file import load_model
 from fcnet_core.remote import load_remote_map
-from fcnet_core.robot import load_robot
 from fcnet_replay import ReplayError
 from fcnet_replay.bags.bag import Bag, open_bag
 from fcnet_replay.read_run import read_run
-from fcnet_replay.recording_notes import STYLE
+from fcnet_replay.recording_notes import STYLE, robot_of
 from fcnet_replay.run import Run
 from fcnet_ros.parameters import parameter
 from fcnet_ros.topics import CONTROLLER, IMU, JOINT_STATES, JOINT_TRAJECTORY, MODE, ODOM, POLICY_STEP, full_name
@@ -63,14 +62,12 @@ class ReplayBag:
         Raises ReplayError, FcnetError.
         """
         notes = self.run.notes
-        robot = given.robot or notes.robot
-        if not robot:
-            raise ReplayError(f"the bag {self.path} does not say which robot it is of; add robot:=aliengo, for example")
+        robot = robot_of(self.path, notes, given.robot)
         recorded = notes.model if notes.recorded_model() else ""
-        policy = policy_path(load_robot(robot).name, given.policy or recorded)
+        policy = policy_path(robot.name, given.policy or recorded)
         recorded_rate = notes.control_rate if len(self.run.steps.target_stamp) else None
         return {
-            "robot": robot,
+            "robot": given.robot or robot.name,
             "policy": str(policy),
             "control_rate": recorded_rate or load_model(policy).card.control_rate,
             "cmd_vel_timeout": notes.command_timeout,

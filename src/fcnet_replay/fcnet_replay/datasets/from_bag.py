@@ -16,11 +16,11 @@ from fcnet_core import FcnetError
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.command import CommandShaper
 from fcnet_core.learning.dataset import DatasetWriter, Manifest
-from fcnet_core.robot import Robot, load_robot
+from fcnet_core.robot import Robot
 from fcnet_replay.bags.bag import Bag, open_bag
 from fcnet_replay.datasets.combine import new_folder
 from fcnet_replay.read_run import read_run
-from fcnet_replay.recording_notes import RecordingNotes
+from fcnet_replay.recording_notes import robot_of
 from fcnet_replay.run import Run
 from fcnet_replay.steps import Steps, extract_steps
 from fcnet_replay.topic_map import OWN, load_topic_map
@@ -181,7 +181,7 @@ def read_walk(path: Path, reading: BagReading) -> Walk:
     """Read one bag. Raises ReplayError, FcnetError with one sentence."""
     sources = load_topic_map(reading.topics) if reading.topics else OWN
     bag = open_bag(path)
-    robot = _robot(path, bag.notes, reading)
+    robot = robot_of(path, bag.notes, reading.robot)
     run = read_run(bag, reading.namespace, sources)
     left_out: Counter[str] = Counter()
     steps, begins = _sound_steps(run, robot, reading.rate, path, left_out)
@@ -204,15 +204,6 @@ def account(walk: Walk) -> Iterator[str]:
             yield f"  {count:,} steps left out: {reason}"
     for problem in walk.run.problems:
         yield f"  {problem}"
-
-
-def _robot(path: Path, notes: RecordingNotes, reading: BagReading) -> Robot:
-    if not (reading.robot or notes.robot):
-        raise FcnetError(f"the bag {path} does not say which robot it is of; add --robot, for example --robot aliengo")
-    robot = load_robot(reading.robot or notes.robot)
-    if notes.robot and notes.robot != robot.name:
-        raise FcnetError(f"the bag {path} is of the robot {notes.robot}, not {robot.name}; leave out --robot")
-    return robot
 
 
 def _sound_steps(run: Run, robot: Robot, rate: float, path: Path, left_out: Counter[str]) -> tuple[Steps, Mask]:

@@ -182,7 +182,7 @@ def test_robot_and_policy_are_those_noted_in_the_bag(write_bag, model) -> None:
     assert evaluation.robot.name == "aliengo"
     assert evaluation.figures["policies"]["A"]["is_the_recorded_one"]
     assert evaluation.figures["recorded_with"]["git_revision"] == "abc123"
-    with pytest.raises(ReplayError, match="add --robot"):
+    with pytest.raises(ReplayError, match="--robot aliengo"):
         evaluate_bag(write_bag())
 
 

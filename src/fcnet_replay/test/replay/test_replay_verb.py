@@ -11,6 +11,7 @@ import pytest
 
 from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.model_file import shipped_model
+from fcnet_core.robot import ROBOT_FOLDER
 
 WITHOUT_END = {"meta", "path", "rect", "br"}
 
@@ -132,3 +133,18 @@ def test_what_a_bag_says_cannot_become_part_of_the_page(write_bag, tmp_path) -> 
     page = Page()
     page.feed((tmp_path / "report.html").read_text())
     assert not page.elements & {"script", "img"}
+
+
+def test_another_robot_than_the_recorded_one_is_refused(bag, tmp_path, capsys) -> None:
+    assert main(["replay", bag, "--robot", "a1", "--json", str(tmp_path / "report.json")]) == USAGE_ERROR
+    assert "is of the robot aliengo, not a1" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+    assert main(["replay", bag, "--robot", str(ROBOT_FOLDER / "aliengo.yaml")]) == 0
+    assert main(["replay", bag, "--robot", "aliengo"]) == 0
+
+
+def test_a_bag_that_names_no_robot_asks_for_one(write_bag, capsys) -> None:
+    assert main(["replay", str(write_bag())]) == USAGE_ERROR
+    assert "does not say which robot it is of" in capsys.readouterr().err
+    assert main(["replay", str(write_bag()), "--robot", "aliengo"]) == 0
+    assert main(["replay", str(write_bag()), "--policy", str(shipped_model("aliengo"))]) == 0

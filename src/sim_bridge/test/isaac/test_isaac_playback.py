@@ -103,7 +103,7 @@ def test_ctrl_c_ends_it_with_a_summary(play, client, rollout, tmp_path):
     ("parameters", "sentence"),
     [
         ({}, "give either a recording"),
-        ({"recording": "ROLLOUT", "robot": "a1"}, "is of the robot aliengo, not a1; play it with robot:=aliengo"),
+        ({"recording": "ROLLOUT", "robot": "a1"}, "is of the robot aliengo, not a1; name that one"),
     ],
 )
 def test_what_cannot_be_played_ends_it_with_a_sentence(play, rollout, tmp_path, parameters, sentence):
