@@ -37,6 +37,8 @@ MEMORY = 3 * 2**30  # [bytes] of address space; the compiler's libraries alone t
 TIME_LIMIT = 20  # [s]
 LENGTHS = (0, 1, 255, 2**16, 2**31 - 1, 2**32 - 1, 2**63 - 1, 2**64 - 1)
 RECORD = b"serialized_metadata"  # in an mcap file
+MANY = 20_000  # times that metadata.yaml may name a file within the size that is read of it
+SPECIAL = ("/proc/kmsg", "/proc/kcore", "/proc/self/mem", "/dev/zero", "/dev/stdin", ".", "nowhere")
 WORDS = (
     b"!!python/object/apply:os.system ['false']",
     b"*a",
@@ -137,6 +139,8 @@ def damaged_copy(bag: Path, folder: Path, seed: int) -> str:
     random = np.random.default_rng(seed)
     files = sorted(path for path in folder.iterdir() if path.name != "metadata.yaml")
     file, kinds = files[below(random, len(files))], dict(DAMAGES)
+    if random.random() < 0.1:
+        return _replaced(folder, file, random)
     if random.random() < 0.15 and (folder / "metadata.yaml").exists():
         file, kinds = folder / "metadata.yaml", {"words": _words}
     content = bytearray(file.read_bytes())
@@ -145,6 +149,22 @@ def damaged_copy(bag: Path, folder: Path, seed: int) -> str:
     kind = list(kinds)[below(random, len(kinds))]
     file.write_bytes(kinds[kind](content, random))
     return f"{kind} in {file.name}"
+
+
+def _replaced(folder: Path, file: Path, random: np.random.Generator) -> str:
+    """Let a link take a file's place, or the metadata name it many times."""
+    metadata = folder / "metadata.yaml"
+    if random.random() < 0.5:
+        names = [file.name] * MANY
+        if random.random() < 0.5:
+            (folder / f"again{''.join(file.suffixes)}").symlink_to(file)
+            names = [file.name, f"again{''.join(file.suffixes)}"]
+        metadata.write_text(f"rosbag2_bagfile_information: {{relative_file_paths: {json.dumps(names)}}}")
+        return f"{file.name} named {len(names)} times"
+    place, target = (file, metadata)[below(random, 2)], SPECIAL[below(random, len(SPECIAL))]
+    place.unlink(missing_ok=True)
+    place.symlink_to(target)
+    return f"{place.name} is a link to {target}"
 
 
 def below(random: np.random.Generator, end: int) -> int:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import shutil
+import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,7 @@ import msgspec
 import yaml
 import zstandard
 
+from fcnet_core.files import parse_yaml, read_file
 from fcnet_replay import ReplayError
 from fcnet_replay.bags.contents import Contents, MessageBatch, batch_of, damage
 from fcnet_replay.bags.mcap_file import mcap_metadata, read_mcap, unpacked_zstd
@@ -21,10 +25,10 @@ from fcnet_replay.recording_notes import read_notes
 READ = {".mcap": read_mcap, ".db3": read_sqlite}
 METADATA = {".mcap": mcap_metadata, ".db3": sqlite_metadata}
 LARGEST_METADATA = 512 * 2**10  # [bytes] of metadata.yaml; a bag of 12 topics has ten thousand
-DEEPEST = 50  # of metadata; libyaml breaks the stack where nesting is deep
 LARGEST_MESSAGE = 16 * 2**20  # [bytes] of one compressed message, unpacked
 LARGEST_FILE = 8 * 2**30  # [bytes] of one compressed file, unpacked
 BLOCK = 2**20  # [bytes]
+RESERVE = 64 * 2**20  # [bytes] that are left free where a compressed file is unpacked
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, RecursionError, yaml.YAMLError)  # metadata
 
 
@@ -48,6 +52,7 @@ class Bag:
         good = 0
         for path in self.files:
             try:
+                _check_ordinary(path)
                 with tempfile.TemporaryDirectory(prefix="fcnet-bag-") as folder:
                     plain = _unpacked(path, Path(folder)) if path.suffix == ".zstd" else path
                     for batch in READ[plain.suffix](plain, path, topics, self.contents):
@@ -88,11 +93,8 @@ def open_bag(path: str | Path) -> Bag:
 
 
 def _described(folder: Path) -> Bag:
-    with (folder / "metadata.yaml").open("rb") as file:
-        text = file.read(LARGEST_METADATA + 1)
-    if len(text) > LARGEST_METADATA:
-        raise ValueError(f"its metadata.yaml is larger than {LARGEST_METADATA} bytes")
     try:
+        text = read_file(folder / "metadata.yaml", "the file", LARGEST_METADATA)
         metadata = _metadata(_texts(text)["rosbag2_bagfile_information"])
     except UNREADABLE as error:
         raise ValueError(f"its metadata.yaml cannot be read ({' '.join(str(error).split())})") from error
@@ -101,12 +103,14 @@ def _described(folder: Path) -> Bag:
         raise ValueError("its metadata.yaml names a file that is no bag file" if files else "it names no file")
     if missing := [file.name for file in files if not file.is_file()]:
         raise ValueError(f"{missing[0]} is missing")
+    if len(_distinct(files)) < len(files):
+        raise ValueError("its metadata.yaml names a file more than once")
     return Bag(folder, files, metadata)
 
 
 def _undescribed(folder: Path, why: str) -> Bag:
     """A recording that was killed has its files but no description of them."""
-    files = tuple(sorted(file for file in folder.iterdir() if _is_bag_file(file) and file.is_file()))
+    files = _distinct(sorted(file for file in folder.iterdir() if _is_bag_file(file) and file.is_file()))
     if not files:
         raise ReplayError(f"{folder} holds no bag: {why}, and there is no .mcap or .db3 file in it")
     bag = Bag(folder, files, _metadata_of_files(files))
@@ -139,7 +143,7 @@ def _metadata_of_files(files: tuple[Path, ...]) -> _Metadata:
     custom: dict[str, str] = {}
     compression = ""
     for file in files:
-        for text in METADATA[file.suffix](file) if file.suffix in METADATA else ():
+        for text in METADATA[file.suffix](file) if file.suffix in METADATA and file.stat().st_size else ():
             try:
                 metadata = _metadata(_texts(text))
             except UNREADABLE:
@@ -151,29 +155,50 @@ def _metadata_of_files(files: tuple[Path, ...]) -> _Metadata:
 
 def _texts(content: bytes | str) -> Any:
     """A YAML document of mappings, lists and texts: nothing in it becomes an object or a number."""
-    depth = 0
-    for event in yaml.parse(content, yaml.CBaseLoader):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > DEEPEST:
-            raise ValueError("it is nested too deeply")
-    return yaml.load(content, yaml.CBaseLoader)
+    return parse_yaml(content, yaml.CBaseLoader)
 
 
 def _is_bag_file(path: Path) -> bool:
     return (Path(path.stem).suffix if path.suffix == ".zstd" else path.suffix) in READ
 
 
+def _distinct(files: Iterable[Path]) -> tuple[Path, ...]:
+    """The files without those that another path or link has named before."""
+    by_identity: dict[tuple[int, int], Path] = {}
+    for file in files:
+        facts = file.stat()
+        by_identity.setdefault((facts.st_dev, facts.st_ino), file)
+    return tuple(by_identity.values())
+
+
+def _check_ordinary(path: Path) -> None:
+    """Raise ReplayError where there is nothing to read. A special file under /proc has no size, and may block."""
+    facts = path.stat()
+    if not stat.S_ISREG(facts.st_mode) or not facts.st_size:
+        raise ReplayError(damage(path, 0, "it is empty or no ordinary file"))
+
+
 def _unpacked(path: Path, folder: Path) -> Path:
     """A decompressed copy, of a damaged file as far as it goes."""
     plain, size = folder / path.stem, 0
+    room = shutil.disk_usage(folder).free - RESERVE
     try:
         with zstandard.open(path, "rb") as packed, plain.open("wb") as file:
             while block := packed.read(BLOCK):
                 size += len(block)
                 if size > LARGEST_FILE:
                     raise ReplayError(f"{path} holds more than {LARGEST_FILE} bytes; decompress it, then try again")
+                if size > room:
+                    raise OSError(errno.ENOSPC, "no room")
                 file.write(block)
     except zstandard.ZstdError as error:
         if not size:
             raise ReplayError(damage(path, 0, f"it cannot be decompressed ({error})")) from error
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise ReplayError(
+            f"{path} does not fit into the temporary folder {folder.parent} when it is unpacked; set TMPDIR to a folder"
+            " with more room, or decompress it"
+        ) from error
     return plain

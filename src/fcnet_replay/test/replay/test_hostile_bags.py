@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import sqlite3
 import struct
+import tempfile
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import IO, Any
 
 import pytest
 import yaml
@@ -16,7 +19,7 @@ from made_bag import STORAGES
 from rosbags.rosbag2 import CompressionMode
 
 from fcnet_replay import ReplayError
-from fcnet_replay.bags.bag import open_bag
+from fcnet_replay.bags.bag import RESERVE, open_bag
 from fcnet_replay.evaluation import evaluate_bag
 from fcnet_replay.findings import findings, summary
 from fcnet_replay.recording_notes import read_notes
@@ -216,3 +219,49 @@ def test_a_bag_whose_file_is_missing_is_read_as_far_as_it_is_there(write_bag, tm
     (bag / "walk.mcap").write_bytes(next(source.glob("*.mcap")).read_bytes())
     assert "second.mcap is missing" in open_bag(bag).contents.problems[0]
     assert "Policy A reproduces" in report(bag)
+
+
+def test_a_file_that_is_named_twenty_thousand_times_is_read_once(write_bag, tmp_path) -> None:
+    source, bag = write_bag(seconds=0.6), tmp_path / "bag"
+    bag.mkdir()
+    (bag / "walk.mcap").write_bytes(next(source.glob("*.mcap")).read_bytes())
+    (bag / "again.mcap").symlink_to(bag / "walk.mcap")
+    (bag / "once more.mcap").hardlink_to(bag / "walk.mcap")
+    for names in (["walk.mcap"] * 20_000, ["walk.mcap", "again.mcap"], ["walk.mcap", "once more.mcap"]):
+        facts = {"rosbag2_bagfile_information": {"relative_file_paths": names}}
+        (bag / "metadata.yaml").write_text(yaml.safe_dump(facts))
+        began = time.monotonic()
+        opened = open_bag(bag)
+        assert len(opened.files) == 1 and "more than once" in opened.contents.problems[0]
+        assert "Policy A reproduces every one of the 29" in report(bag)
+        assert time.monotonic() - began < PATIENCE
+
+
+@pytest.mark.parametrize("name", ["walk.mcap", "walk.db3", "walk.mcap.zstd", "walk.db3.zstd"])
+def test_a_link_to_a_special_file_does_not_hold_the_reader_up(tmp_path, name) -> None:
+    """/proc/kmsg is a regular file of no size, and reading it may wait for the kernel's next message."""
+    (tmp_path / name).symlink_to("/proc/kmsg")
+    assert "no ordinary file" in report(tmp_path / name)
+    (tmp_path / "metadata.yaml").symlink_to("/proc/kmsg")
+    assert "no ordinary file" in report(tmp_path)
+
+
+def test_a_bag_that_unpacks_past_the_temporary_folder_names_that_folder(write_bag, monkeypatch) -> None:
+    bag = write_bag(seconds=0.6, **STORAGES["sqlite3, compressed file"])
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=RESERVE + 1000))
+    sentence = report(bag)
+    assert tempfile.gettempdir() in sentence and "TMPDIR" in sentence and next(bag.glob("*.zstd")).name in sentence
+
+
+def test_a_full_temporary_folder_is_named_and_not_the_output(write_bag) -> None:
+    bag, unlimited = write_bag(seconds=0.6, **STORAGES["sqlite3, compressed file"]), Path.open
+
+    def full(path: Path, mode: str = "r", *arguments: int) -> IO[Any]:
+        if "fcnet-bag-" in str(path) and mode == "wb":
+            return unlimited(Path("/dev/full"), mode)
+        return unlimited(path, mode, *arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "open", full)
+        sentence = report(bag)
+    assert tempfile.gettempdir() in sentence and "TMPDIR" in sentence
