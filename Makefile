@@ -2,7 +2,8 @@
 
 ENTER = . ./env.sh
 .DEFAULT_GOAL = help
-.PHONY: help setup demo test lint bench bench-ros bench-wire bench-replay bench-monitor bench-discovery fault-matrix clean model
+.PHONY: help setup demo test lint bench bench-ros bench-wire bench-replay bench-monitor bench-discovery fault-matrix \
+	attack reaction soak clean model
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name text; do \
@@ -32,9 +33,11 @@ bench-ros: ## the control loop through ROS, for a minute
 	@sh tools/setup.sh
 	@$(ENTER) && python benchmarks/closed_loop.py
 
-bench-wire: ## the wire's codec, then a bridge at 500 Hz with controller and policy beside it
+bench-wire: ## the wire's codec, then a bridge at 500 Hz: idle, and beside 8 busy processes; 25 minutes
 	@sh tools/setup.sh
-	@$(ENTER) && python benchmarks/wire_codec.py && python benchmarks/wire_loop.py
+	@$(ENTER) && python benchmarks/wire_codec.py && python benchmarks/wire_loop.py && \
+		python benchmarks/wire_loop.py --busy 8 --params-file config/bridges/real_time.yaml && \
+		python benchmarks/wire_loop.py --busy 8
 
 bench-replay: ## offline replay against real time, and what the whole command costs
 	@sh tools/setup.sh
@@ -51,6 +54,18 @@ bench-discovery: ## how soon the suite's programs find each other, in 100 starts
 fault-matrix: ## every fault in every mode against real processes, into docs/, or of one ROBOT; 20 minutes each
 	@sh tools/setup.sh
 	@$(ENTER) && python benchmarks/fault_matrix.py $(if $(ROBOT),--robot $(ROBOT),--markdown docs/fault_matrix.md)
+
+attack: ## ten minutes of attacks on a walking ROBOT's programs, from outside
+	@sh tools/setup.sh
+	@$(ENTER) && python benchmarks/attacker.py $(if $(ROBOT),--robot $(ROBOT))
+
+reaction: ## from a killed or stopped process to damping on the wire, 50 trials each; half an hour
+	@sh tools/setup.sh
+	@$(ENTER) && python benchmarks/reaction_time.py $(if $(ROBOT),--robot $(ROBOT))
+
+soak: ## an hour of walking with recording and monitor
+	@sh tools/setup.sh
+	@$(ENTER) && python benchmarks/soak.py $(if $(ROBOT),--robot $(ROBOT))
 
 clean: ## removes everything that setup and the builds made
 	rm -rf .venv build install log .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -36,6 +36,7 @@ from fcnet_ros.testing import Client, own_domain
 from fcnet_ros.topics import JOINT_GAINS, Topic
 
 MOST_GROWTH = 20.0  # [MB]
+SLACK, SLACK_OF_A_BUSY_COMPUTER = 0.1, 0.4  # [s] beyond a deadline
 MEASURE_PERIOD = 0.25  # [s] between two looks at the wire
 SETTLE = 0.3  # [s] after an attack until the robot is looked at
 RECOVERY_TIME = 15.0  # [s] until a damped robot is passive by resets
@@ -123,12 +124,16 @@ class Access:
 
 
 class Attacker:
-    """Attacks one after the other and keeps their outcomes."""
+    """Attacks one after the other and keeps their outcomes.
 
-    def __init__(self, robot: Robot, domain: int, log: TextIO, seed: int, physics: str) -> None:
+    strict: the computer is otherwise idle, so that deadlines and walking again count; see `run`.
+    """
+
+    def __init__(self, robot: Robot, domain: int, log: TextIO, seed: int, physics: str, strict: bool) -> None:
         self.outcomes: list[Outcome] = []
         self.growth: dict[str, float] = {}  # [MB] of a process, at most
-        self.oracle = WireOracle(robot)
+        self.oracle = WireOracle(robot, slack=SLACK if strict else SLACK_OF_A_BUSY_COMPUTER)
+        self._strict = strict
         self._memory: dict[int, float] = {}
         self._violations: list[Violation] = []
         self._rng = np.random.default_rng(seed)
@@ -198,12 +203,18 @@ class Attacker:
         """Bring the robot back to walking; where its services do not, by new programs, which is a violation."""
         try:
             self.rig.prepare("walking", RECOVERY_TIME)
+            return "recovered", []
         except (TimeoutError, AssertionError) as error:
-            for name in ("bridge", "controller"):
-                self.rig.end(name)
+            problem = f"not brought back to walking: {error}"
+        for name in ("bridge", "controller"):
+            self.rig.end(name)
+        try:
             self.rig.prepare("walking")
-            return "RESTARTED", [f"not brought back to walking: {error}"]
-        return "recovered", []
+        except (TimeoutError, AssertionError) as error:
+            if self._strict:
+                raise
+            return f"not walking on this computer: {error}", []
+        return "RESTARTED", [problem]
 
     def _walks(self) -> bool:
         """Whether the controller walks and the bridge follows it."""
@@ -250,15 +261,15 @@ def report(attacker: Attacker, seed: int, duration: float) -> dict[str, Any]:
 
 
 def run(
-    robot: str, duration: float, seed: int, chosen: str = "", physics: str = "mujoco", log_file: Path | None = None
+    robot: str, duration: float, seed: int, chosen: str = "", physics: str = "mujoco", strict: bool = True
 ) -> dict[str, Any]:
-    """Attack, and return the report."""
+    """Attack, and return the report. Where not `strict`, a computer that is too busy for walking is no violation."""
     attacks = [attack for attack in ATTACKS if chosen.lower() in f"{attack.kind} {attack.name}".lower()]
-    path = log_file or Path(tempfile.gettempdir()) / f"attacker_{robot}.log"
+    path = Path(tempfile.gettempdir()) / f"attacker_{robot}.log"
     with (
         path.open("w") as log,
         own_domain() as domain,
-        Attacker(load_robot(robot), domain, log, seed, physics) as attacker,
+        Attacker(load_robot(robot), domain, log, seed, physics, strict) as attacker,
     ):
         attacker.run(attacks, duration)
         return report(attacker, seed, duration)

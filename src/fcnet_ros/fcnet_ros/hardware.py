@@ -446,6 +446,8 @@ class HardwareNode(LifecycleNode):
         loop, statistics = self._loop, self._hardware.statistics or self._loop.statistics
         status = self._hardware.status()
         self._report()
+        for text in (self._fault, self._target_refusal, self._target_owner):
+            text.repeat()
         if loop.refused != self._refused:
             self._refused = loop.refused
             self.get_logger().warning(loop.refusal, throttle_duration_sec=REFUSAL_PERIOD)

@@ -98,8 +98,13 @@ class LatchedText:
         if text == self._text:
             return False
         self._text = text
-        self.publisher.publish(String(data=text))
+        self.repeat()
         return True
+
+    def repeat(self) -> None:
+        """Publish the last text again, in place of what anybody else has written to the topic."""
+        if self._text is not None:
+            self.publisher.publish(String(data=self._text))
 
 
 @contextmanager

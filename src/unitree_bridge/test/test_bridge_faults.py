@@ -8,7 +8,7 @@ from std_msgs.msg import String
 from std_srvs.srv import SetBool
 
 from fcnet_core.robot import JOINT_NAMES
-from fcnet_ros.topics import TARGET_REFUSAL
+from fcnet_ros.topics import ROBOT_FAULT, TARGET_REFUSAL
 from unitree_lowlevel.codec import RemoteState
 from unitree_lowlevel.fake_board.faults import BoardFaults
 
@@ -114,6 +114,17 @@ def test_claims_of_one_message_end_no_bridge_and_no_motion(following, client, bo
         client.send_targets(robot.lie_pose, 0.3)
         assert following.alive, following.output
         assert board.commands.last.stiffness.max() > 0.0, following.output
+
+
+def test_a_fault_that_somebody_else_has_published_is_corrected_by_the_bridge(bridge, client):
+    publisher = ROBOT_FAULT.publisher(client.node)
+    client.until(lambda: client.fault == "", "a bridge without a fault")
+    client.until(publisher.get_subscription_count, "a subscriber of robot_fault")
+    publisher.publish(String(data="fault: x"))
+    client.until(lambda: client.fault == "fault: x", "the other's fault")
+    client.until(lambda: client.fault == "", "the bridge's own")
+    client.node.destroy_publisher(publisher)
+    assert bridge.alive
 
 
 def test_a_claim_that_is_repeated_ends_no_motion_and_lets_none_begin(following, client, board, robot):
