@@ -21,19 +21,16 @@ from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
 import numpy as np
-from attacks import ATTACKS, Attack, publish
+from attacks import ATTACKS, Attack
 from board_process import BoardProcess
 from builtin_interfaces.msg import Time
 from fault_rig import FaultRig
 from rclpy.publisher import Publisher
-from std_msgs.msg import String
 from wire_oracle import Violation, WireOracle
 
-from fcnet_core.model_file import load_model, shipped_model
-from fcnet_core.robot import JOINT_NAMES, Robot, load_robot
-from fcnet_ros.messages import Gains
+from fcnet_core.robot import Robot, load_robot
 from fcnet_ros.testing import Client, own_domain
-from fcnet_ros.topics import JOINT_GAINS, Topic
+from fcnet_ros.topics import Topic
 
 MOST_GROWTH = 20.0  # [MB]
 SLACK, SLACK_OF_A_BUSY_COMPUTER = 0.1, 0.4  # [s] beyond a deadline
@@ -101,13 +98,6 @@ class Access:
     def node_name(self, node: str) -> str:
         """The name of the node of the "bridge" or "controller"."""
         return f"{self.rig.robot.name}_bridge" if node == "bridge" else node
-
-    def offer_gains(self) -> None:
-        """Offer the policy's gains, as the controller does when it begins."""
-        card = load_model(shipped_model(self.rig.robot.name)).card
-        kp, kd = (np.broadcast_to(gains, 12).tolist() for gains in (card.kp, card.kd))
-        publish(JOINT_GAINS, String(data=Gains.of_joints(JOINT_NAMES, kp, kd).text()), duration=0.0)(self)
-        self.forget(JOINT_GAINS)
 
     def call(self, name: str, kind: type, requests: list[Any], timeout: float = RESPONSE_TIME) -> None:
         """Send all requests; wait a while for the responses, which may fail to come."""

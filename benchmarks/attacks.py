@@ -47,6 +47,7 @@ from fcnet_ros.topics import (
     MODE,
     ROBOT_FAULT,
     ROBOT_OWNERSHIP,
+    TARGET_OWNER,
     TARGET_REFUSAL,
     Topic,
 )
@@ -133,7 +134,7 @@ def damaged(topic: Topic, message: Any) -> Attack:
         rng, whole = access.rng, bytes(serialize_message(message))
         choice = rng.integers(4)
         if choice == 0:
-            return CDR + bytes(rng.bytes(int(rng.integers(4000))))
+            return CDR + bytes(rng.bytes(int(rng.integers(len(whole) - 3))))
         if choice == 1:
             return whole[: int(rng.integers(4, len(whole) + 1))]
         changed = bytearray(whole)
@@ -160,7 +161,7 @@ def gains_attack(*contents: str) -> Callable[[Access], None]:
     def run(access: Access) -> None:
         texts(JOINT_GAINS, *contents)(access)
         access.forget(JOINT_GAINS)
-        access.offer_gains()
+        access.rig.offer_gains()
 
     return run
 
@@ -411,7 +412,7 @@ ATTACKS = (
     Attack("flood of ownership", "topic", publish(
         ROBOT_OWNERSHIP, String(data="wants 99999999999999999999 x"), duration=1.0, period=FLOOD)),
     *(Attack(f"texts on {topic.name}", "topic", texts(topic, *ODD_TEXTS, "walking", "fault: x"))
-      for topic in (ROBOT_FAULT, TARGET_REFUSAL, MODE.of(CONTROLLER))),
+      for topic in (ROBOT_FAULT, TARGET_REFUSAL, TARGET_OWNER, MODE.of(CONTROLLER))),
     # Commands.
     damaged(CMD_VEL, Twist()),
     Attack("odd velocities", "topic", publish(

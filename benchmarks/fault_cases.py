@@ -5,12 +5,21 @@ The expectations are the design's, not what happens to come out: a cell that doe
 
 from __future__ import annotations
 
+import os
 import signal
+import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from lifecycle_msgs.msg import Transition
+from lifecycle_msgs.srv import ChangeState
+from std_msgs.msg import String
+
+from fcnet_core.robot import JOINT_NAMES
+from fcnet_ros.messages import Gains
+from fcnet_ros.topics import ROBOT_OWNERSHIP
 from unitree_lowlevel.codec import RemoteState
 from unitree_lowlevel.fake_board.faults import BoardFaults
 
@@ -27,7 +36,12 @@ TOLERATED = "tolerated"  # nothing at all
 DAMPED = "damped"  # damping that nothing has latched
 CONTROLLER_FAULT = "controller's fault"  # damped and latched by the controller, which saw it first
 NO_FAULTS = BoardFaults()
-RESTART_TIME = 5.0  # [s] for a bridge: its imports, a second of discovery, and a computer of two cores
+MALFORMED_GAINS = (
+    '{"kp": ["FR_hip_joint"], "kd": ["FR_hip_joint"]}',
+    '{"kp": 1' + "0" * 400 + "}",
+    '{"kp": {"FR_hip_joint": 1' + "0" * 5000 + '}, "kd": {}}',
+    "[" * 100_000,
+)
 
 
 def nothing(_rig: Rig) -> None:
@@ -40,7 +54,8 @@ class FaultCase:
 
     deadline [s]: within which the joints must be damped where that is expected, from the thresholds in the robot's
     file with room for a computer of two cores. faults: of the board and its line; intruder: see FaultRig; begin and
-    end: what else happens.
+    end: what else happens. ends: the program that may end by it, "bridge" or "controller". controller_fault: whether
+    the controller, where it commands joints, must be in fault at last.
     """
 
     name: str
@@ -51,6 +66,8 @@ class FaultCase:
     intruder: str = ""
     begin: Callable[[Rig], Any] = nothing
     end: Callable[[Rig], Any] = nothing
+    ends: str = ""
+    controller_fault: bool = False
 
     def expected(self, mode: str) -> list[str]:
         """The outcomes allowed in this mode."""
@@ -66,14 +83,114 @@ def _board(name: str, following: str, soft: str, deadline: float = 0.3, **faults
     return FaultCase(name, following, soft, deadline, BoardFaults(**faults))
 
 
-def _resume_controller(rig: Rig) -> None:
-    """Let the controller go on, and see for a second that the robot does not."""
-    rig.send("controller", signal.SIGCONT)
-    time.sleep(1.0)
+def _stopped(process: str, duration: float) -> FaultCase:
+    """A process that is stopped for `duration` [s]: the joints are damped, and stay so when it goes on."""
+
+    def begin(rig: Rig) -> None:
+        rig.send(process, signal.SIGSTOP)
+        number = rig.process_id(process)
+        threading.Timer(duration, os.kill, (number, signal.SIGCONT)).start()
+
+    return FaultCase(
+        f"{process} stopped for {duration:g} s",
+        f"{DAMPED} | {CONTROLLER_FAULT}" + (_IO_PROCESS if process == "io" else ""),
+        TOLERATED + (_IO_PROCESS if process == "io" else ""),
+        deadline=0.1,
+        begin=begin,
+        end=lambda _rig: time.sleep(duration + 1.0),
+    )
 
 
-_POSITION = "trip joint_position | trip joint_error | trip joint_velocity"
-_FROZEN = f"trip frozen_state | {CONTROLLER_FAULT}"
+def _killed(process: str, ends: str) -> FaultCase:
+    """A process that is killed; what has ended is started again by the recovery."""
+    return FaultCase(
+        f"{process} killed (-9)",
+        f"{DAMPED} | {CONTROLLER_FAULT}" + (_IO_PROCESS if process == "io" else ""),
+        TOLERATED + (_IO_PROCESS if process == "io" else ""),
+        deadline=0.1,
+        begin=lambda rig: rig.send(process, signal.SIGKILL),
+        end=lambda _rig: time.sleep(0.5),
+        ends=ends,
+    )
+
+
+def _gains(name: str, *texts: str) -> FaultCase:
+    """Texts on joint_gains, then the policy's gains again; none of them changes what is stiff now."""
+
+    def begin(rig: Rig) -> None:
+        for text in texts:
+            rig.gains.publish(String(data=text))
+            time.sleep(0.05)
+
+    return FaultCase(name, TOLERATED, TOLERATED, begin=begin, end=lambda rig: rig.offer_gains())
+
+
+def _uniform(kp: float, kd: float) -> str:
+    """The text of the same gains for all joints."""
+    return Gains(dict.fromkeys(JOINT_NAMES, kp), dict.fromkeys(JOINT_NAMES, kd)).text()
+
+
+def _many_names(rig: Rig) -> None:
+    """Publish a joint_trajectory with 200,000 names, three times."""
+    names = [f"joint_{number}" for number in range(200_000)]
+    for _ in range(3):
+        rig.client.send_targets([0.0] * 12, names=names)
+        time.sleep(0.1)
+
+
+def _change_state(rig: Rig, *numbers: int) -> None:
+    """Request lifecycle transitions that there are not, of bridge and controller."""
+    for node in (f"{rig.robot.name}_bridge", "controller"):
+        for number in numbers:
+            service = rig.client.node.create_client(ChangeState, f"{node}/change_state")
+            if service.wait_for_service(1.0):
+                service.call_async(ChangeState.Request(transition=Transition(id=number)))
+                time.sleep(0.1)
+            rig.client.node.destroy_client(service)
+
+
+def _own(rig: Rig) -> None:
+    """Claim the robot in the name of somebody else, as a text that anybody may publish."""
+    publisher = ROBOT_OWNERSHIP.publisher(rig.client.node)
+    time.sleep(0.3)  # for discovery
+    for text in ("holds 0 x", f"holds {'9' * 5000} x", "wants 0 x"):
+        publisher.publish(String(data=text))
+        time.sleep(0.05)
+    rig.client.node.destroy_publisher(publisher)
+
+
+class _HeldUp:
+    """A process that runs only in pieces: `pause` [s] out of each `period` [s] it is stopped."""
+
+    def __init__(self, process: str, pause: float, period: float) -> None:
+        self._process, self._pause, self._period = process, pause, period
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def begin(self, rig: Rig) -> None:
+        self._ended.clear()
+        self._thread = threading.Thread(target=self._run, args=(rig.process_id(self._process),), daemon=True)
+        self._thread.start()
+
+    def end(self, _rig: Rig) -> None:
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self, process: int) -> None:
+        while not self._ended.is_set():
+            os.kill(process, signal.SIGSTOP)
+            time.sleep(self._pause)
+            os.kill(process, signal.SIGCONT)
+            time.sleep(self._period - self._pause)
+
+
+_LATE = _HeldUp("io", 0.018, 0.02)
+_IO_PROCESS = " | trip io_process"
+_POSITION = "trip joint_position | trip joint_error | trip joint_velocity | trip velocity_mismatch"
+_FROZEN = f"trip frozen_state | trip velocity_mismatch | {CONTROLLER_FAULT}"
+_FAST = "trip joint_velocity | trip motor_power | trip velocity_mismatch"
+_ODD_VELOCITY = f"{TOLERATED} | warning velocity_mismatch"
 # An error of less than max_joint_error is a leg that works hard; standing, there is none at all.
 _BLOCKED = f"trip joint_error | trip joint_torque | trip tilt | {CONTROLLER_FAULT} | {TOLERATED}"
 
@@ -102,16 +219,24 @@ CASES = (
     _board("joints outside limits", _POSITION, "warning joint_position", outside_limits=True),
     _board("joint offset 1.2 rad", _POSITION, "warning joint_position", deadline=0.5, joint_offset=1.2),
     _board("velocity spikes in 2 %", TOLERATED, TOLERATED, velocity_spike=30.0, spike_share=0.02),
-    _board("velocity 40 rad/s", "trip joint_velocity | trip motor_power", TOLERATED, 0.5, velocity_spike=40.0),
+    _board("velocity 40 rad/s", _FAST, _ODD_VELOCITY, 0.5, velocity_spike=40.0),
+    _board("velocity 8 rad/s beside positions", "trip velocity_mismatch", _ODD_VELOCITY, 0.6, velocity_spike=8.0),
     _board("torque +40 Nm", "trip joint_torque | trip motor_power", TOLERATED, 1.0, torque_offset=40.0),
     _board("power 2000 W", "trip motor_power", TOLERATED, 0.5, power=2000.0),
     _board("motors at 70 C", "warning temperature", "warning temperature", temperature=70.0),
     _board("motors at 90 C", "trip temperature", "trip temperature", temperature=90.0),
+    _board("trunk turns at 5 rad/s", "trip fall_rate", f"{TOLERATED} | warning fall_rate", 0.4, spin=5.0),
     _board("tilt 1.2 rad", "trip tilt", "warning tilt", tilt=(1.2, 0.0)),
     _board("dead motor FR_calf_joint", "trip servo_lost", TOLERATED, dead_motor="FR_calf_joint"),
     _board("blocked FR_calf_joint", _BLOCKED, TOLERATED, 2.5, blocked_joint="FR_calf_joint"),
     # An operator.
     _board("B on the remote", "trip remote_stop", "trip remote_stop", remote=RemoteState(buttons=frozenset({"B"}))),
+    _board(
+        "remote frozen, stick held",
+        "warning remote_lost",
+        f"{TOLERATED} | warning remote_lost",
+        remote=RemoteState(ly=0.5),
+    ),
     # Whole programs and ROS. What has ended is started again by the recovery.
     FaultCase("board restarts", TOLERATED, TOLERATED, begin=lambda rig: rig.board.restart()),
     FaultCase(
@@ -121,38 +246,34 @@ CASES = (
         deadline=0.5,
         begin=lambda rig: rig.client.emergency_stop(f"{rig.robot.name}_bridge"),
     ),
-    FaultCase(
-        "controller killed (-9)",
-        DAMPED,
-        TOLERATED,
-        deadline=0.1,
-        begin=lambda rig: rig.send("controller", signal.SIGKILL),
-        end=lambda rig: rig.end("controller"),
+    _killed("controller", ends="controller"),
+    _killed("bridge", ends="bridge"),
+    _killed("io", ends="bridge"),
+    _stopped("controller", 0.5),
+    *(_stopped(process, duration) for process in ("bridge", "io") for duration in (0.5, 3.0)),
+    FaultCase("I/O process gets 2 ms in 20", "trip loop_late", TOLERATED, 1.0, begin=_LATE.begin, end=_LATE.end),
+    replace(
+        _stopped("controller", 0.15),
+        name="controller late by 0.15 s",
+        following=CONTROLLER_FAULT,
+        controller_fault=True,
     ),
-    FaultCase(
-        "controller stopped (SIGSTOP)",
-        DAMPED,
-        TOLERATED,
-        deadline=0.1,
-        begin=lambda rig: rig.send("controller", signal.SIGSTOP),
-        end=_resume_controller,
-    ),
-    # The bridge keeps the newest message alone: an intruder in step with the controller hides its targets.
-    FaultCase("NaN in joint_trajectory", f"{TOLERATED} | {DAMPED}", TOLERATED, intruder="nan"),
-    FaultCase("jump in joint_trajectory", "trip target_jump", TOLERATED, intruder="jump"),
+    # Messages that nobody should send.
+    _gains("malformed gains", *MALFORMED_GAINS),
+    _gains("kp 100 with kd 0.03", _uniform(100.0, 0.03)),
+    _gains("gains beyond the limits", _uniform(1e6, 1e6)),
+    FaultCase("transitions that there are not", TOLERATED, TOLERATED, begin=lambda rig: _change_state(rig, 0, 60, 255)),
+    FaultCase("200,000 joint names", TOLERATED, TOLERATED, begin=_many_names),
+    FaultCase("the robot claimed by another", TOLERATED, TOLERATED, begin=_own),
+    FaultCase("targets 0.7 rad beside", TOLERATED, TOLERATED, intruder="beside"),
+    FaultCase("NaN in joint_trajectory", TOLERATED, TOLERATED, intruder="nan"),
+    FaultCase("jump in joint_trajectory", TOLERATED, TOLERATED, intruder="jump"),
     FaultCase(
         "bridge ended (SIGTERM)",
         DAMPED,
         TOLERATED,
         begin=lambda rig: rig.send("bridge", signal.SIGTERM),
         end=lambda rig: rig.end("bridge"),
-    ),
-    FaultCase(
-        # The board holds the last command until the next bridge is there: the worst that a board can do.
-        "bridge killed (-9), started again",
-        f"{DAMPED} | {CONTROLLER_FAULT}",
-        TOLERATED,
-        deadline=RESTART_TIME,
-        begin=lambda rig: rig.replace_bridge(),
+        ends="bridge",
     ),
 )

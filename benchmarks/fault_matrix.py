@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 from fault_cases import CASES, CONTROLLER_FAULT, DAMPED, MODES, SOFT_MODES, TOLERATED, FaultCase
-from fault_rig import Events, FaultRig, LocalBoard
+from fault_rig import BESIDE, Events, FaultRig, LocalBoard
 
 from fcnet_core.robot import Robot, load_robot
 from fcnet_ros.testing import own_domain
@@ -34,6 +34,7 @@ REFUSAL_TIME = 0.6  # [s] for which a robot is observed that is requested to sta
 AFTER_DAMPING = 0.3  # [s] observed after the joints were damped
 SWITCH_INTERVAL = 0.0005  # [s] that other threads may keep the board from the interpreter
 TOPIC_DELAY = 0.1  # [s] from a fault of the controller until its mode arrives here, at most
+LONGEST_SILENCE = 0.1  # [s] on the wire
 DISTURBED = 0.05  # [s] between two commands
 ATTEMPTS = 3
 Rig = FaultRig[LocalBoard]
@@ -107,6 +108,7 @@ def _measured(rig: Rig, case: FaultCase, mode: str) -> Cell:
         rig.client.call("controller/stand_up")
         time.sleep(REFUSAL_TIME)
     case.end(rig)
+    problems = _after(rig, case, mode)
     rig.bring_up()
     try:
         recovered = rig.recover()
@@ -126,7 +128,21 @@ def _measured(rig: Rig, case: FaultCase, mode: str) -> Cell:
         disturbed=bool(log.intervals.max(initial=0.0) > DISTURBED),
     )
     violations = _violations(rig, case, cell)
-    return replace(cell, violated=bool(violations), problems=(*violations, *_differences(case, cell)))
+    return replace(cell, violated=bool(violations), problems=(*violations, *problems, *_differences(case, cell)))
+
+
+def _after(rig: Rig, case: FaultCase, mode: str) -> list[str]:
+    """What is wrong with programs, silence and controller once the fault has ended."""
+    ended = [name for name in ("bridge", "controller") if not rig.alive(name) and name != case.ends]
+    found = [f"{name.upper()} ENDED" for name in ended]
+    arrivals = rig.board.commands.arrivals
+    until = time.monotonic() if rig.alive("bridge") else arrivals[-1]
+    gap = float(np.diff(np.append(arrivals, until)).max())
+    if gap > LONGEST_SILENCE + SLACK:
+        found.append(f"SILENT for {1e3 * gap:.0f} ms")
+    if case.controller_fault and mode not in SOFT_MODES and rig.client.mode not in ("fault", "passive"):
+        found.append(f"CONTROLLER in {rig.client.mode}, not in fault")
+    return found
 
 
 def _observe(rig: Rig, case: FaultCase, mode: str, began: float) -> Cell:
@@ -190,6 +206,12 @@ def _violations(rig: Rig, case: FaultCase, cell: Cell) -> list[str]:
     latched = cell.outcome.startswith("trip") or case.must_damp(cell.mode)
     if latched and cell.stiffness_after > 0.0:
         found.append(f"STIFF AGAIN, {cell.stiffness_after:.1f} Nm/rad")
+    undamped = [command for _arrival, command in log.recent if _stiffness(command) > 0.0 and not command.damping.all()]
+    if undamped:
+        found.append(f"STIFF WITHOUT DAMPING, {len(undamped)} commands")
+    hips = log.highest_position[::3] - rig.robot.stand_pose[::3]
+    if case.intruder == "beside" and hips.max() > BESIDE - 0.2:
+        found.append("INTRUDER FOLLOWED")
     if cell.mode in SOFT_MODES and cell.stiffness > 0.0:
         found.append(f"STIFF in {cell.mode}")
     if cell.recovered is None:

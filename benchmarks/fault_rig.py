@@ -18,9 +18,10 @@ from geometry_msgs.msg import Twist
 from std_msgs.msg import String
 
 from fcnet_core.model_file import load_model, shipped_model
-from fcnet_core.robot import Robot
+from fcnet_core.robot import JOINT_NAMES, Robot
+from fcnet_ros.messages import Gains
 from fcnet_ros.testing import COMMAND_PERIOD, TIMEOUT, Client, Process
-from fcnet_ros.topics import LATCHED
+from fcnet_ros.topics import JOINT_GAINS, LATCHED
 from quadruped_sim.live_robot import MotorDrivenRobot
 from quadruped_sim.terrain import named_terrain
 from sim_bridge.mujoco_board import MujocoPhysics
@@ -30,6 +31,7 @@ from unitree_lowlevel.fake_board.faults import BoardFaults
 from unitree_lowlevel.network import Address
 
 IO_PROCESS = "unitree_lowlevel.io_process"  # in the command line of the bridge's child that drives the motors
+BESIDE = 0.7  # [rad]
 WALKING_SPEED = 0.3  # [m/s]
 LOSS_PERIOD = 1.0  # [s] after which the bridge's packet loss is about the present alone
 ATTEMPTS = 5
@@ -56,11 +58,6 @@ class Events:
     trip: tuple[float, str] | None = None  # the bridge's, with its name
     controller_fault: float | None = None
     warnings: dict[str, float] = field(default_factory=dict)  # the bridge's
-
-
-def allowed_stiffness(robot: Robot) -> float:
-    """The largest stiffness [Nm/rad] that any joint may get: the policy's, bounded by the robot file."""
-    return min(float(np.max(load_model(shipped_model(robot.name)).card.kp)), robot.safety.max_kp)
 
 
 class RigBoard(Protocol):
@@ -103,13 +100,17 @@ BoardT = TypeVar("BoardT", bound=RigBoard)
 class FaultRig(Generic[BoardT]):
     """Bridge and controller in front of a board, which can be brought into any mode; `client` sees and commands them.
 
-    events: since they were last replaced. intruder: publishes joint_trajectory beside the controller, "nan", "jump"
-    (a far pose) or not at all. log: takes what bridge and controller print.
+    events: since they were last replaced. intruder: publishes joint_trajectory beside the controller: "nan", "jump"
+    (a far pose), "beside" (hips 0.7 rad beside the standing pose) or nothing. gains: publishes joint_gains. log: takes
+    what bridge and controller print.
     """
 
     def __init__(self, robot: Robot, board: BoardT, domain: int, log: TextIO) -> None:
         self.robot = robot
-        self.allowed_stiffness = allowed_stiffness(robot)  # [Nm/rad]
+        card = load_model(shipped_model(robot.name)).card
+        kp, kd = (np.broadcast_to(gains, 12).tolist() for gains in (card.kp, card.kd))
+        self.allowed_stiffness = min(max(kp), robot.safety.max_kp)  # [Nm/rad] that any joint may get
+        self._policy_gains = Gains.of_joints(JOINT_NAMES, kp, kd).text()
         self.board = board
         self.events = Events()
         self.intruder = ""
@@ -127,6 +128,7 @@ class FaultRig(Generic[BoardT]):
         self._domain, self._log = domain, log
         self._health: dict[str, str] = {}  # the bridge's newest diagnostics
         self.client = Client(domain, "fault_matrix")
+        self.gains = JOINT_GAINS.publisher(self.client.node)
         self.client.subscribe(String, "controller/mode", self._take_mode, LATCHED)
         self.client.subscribe(String, "robot_fault", self._take_fault, LATCHED)
         self.client.subscribe(DiagnosticArray, "/diagnostics", self._take_health, 10)
@@ -187,11 +189,9 @@ class FaultRig(Generic[BoardT]):
         if name in self._processes:
             self._processes.pop(name).clean_up()
 
-    def replace_bridge(self) -> None:
-        """Kill the bridge and start another one at once, as systemd would."""
-        self.send("bridge", signal.SIGKILL)
-        self._processes["bridge"].wait()
-        self._start("bridge")
+    def offer_gains(self) -> None:
+        """Offer the policy's gains, as the controller does when it begins."""
+        self.gains.publish(String(data=self._policy_gains))
 
     def _start(self, name: str) -> None:
         if name in self._processes:
@@ -268,9 +268,14 @@ class FaultRig(Generic[BoardT]):
         """Publish cmd_vel while walking, and the intruder's targets."""
         forward = Twist()
         forward.linear.x = WALKING_SPEED
-        far = np.where(np.arange(12) % 3 == 1, self.robot.upper, self.robot.stand_pose)  # thighs all the way back
+        joint, stand = np.arange(12) % 3, self.robot.stand_pose
+        targets = {
+            "nan": np.full(12, np.nan),
+            "jump": np.where(joint == 1, self.robot.upper, stand),  # thighs all the way back
+            "beside": np.where(joint == 0, stand + BESIDE, stand),
+        }
         while not self._closing.wait(COMMAND_PERIOD):
             if self.client.mode == "walking":
                 self.client.velocity.publish(forward)
             if self.intruder:
-                self.client.send_targets((np.full(12, np.nan) if self.intruder == "nan" else far).tolist())
+                self.client.send_targets(targets[self.intruder].tolist())

@@ -68,6 +68,7 @@ class BoardFaults:
     foreign_source: bool = _fault(False, SWITCH, "besides, another port sends plausible states")
     temperature: float | None = _fault(None, WARMTH, "all motors are as warm as this [deg C]")
     tilt: tuple[float, float] | None = _fault(None, ANGLES, "the trunk seems turned by roll and pitch [rad]")
+    spin: float = _fault(0.0, FINITE, "the trunk seems to turn about its y axis by this [rad/s]")
     joint_offset: float = _fault(0.0, FINITE, "all joint positions are wrong by this [rad]")
     velocity_spike: float = _fault(0.0, FINITE, "one joint seems faster by this [rad/s]")
     spike_share: float = _fault(1.0, SHARE, "share of the states that carry the velocity spike")
@@ -205,6 +206,8 @@ class StateDistortion:
         changed = self._wrong_joints(state, faults)
         if faults.tilt is not None:
             changed = _tilted(changed, *faults.tilt)
+        if faults.spin:
+            changed = replace(changed, angular_velocity=changed.angular_velocity + (0.0, faults.spin, 0.0))
         if faults.temperature is not None:
             changed = replace(changed, temperature=np.full(12, faults.temperature))
         if faults.other_robot:

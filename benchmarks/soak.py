@@ -1,0 +1,166 @@
+"""Walks a simulated robot for an hour behind its bridge, with recording and monitor, and counts what must not happen.
+
+`ros2 launch ... backend:=desk record:=true monitor:=true`, driven by cmd_vel in wide curves: falls, faults, cycles that
+were missed by a whole period, and how much each process's memory grows after a warm-up. Run it in a shell after
+`. env.sh`, on an otherwise idle machine; the bag takes about 3 GB an hour and is removed at the end:
+    python benchmarks/soak.py [--duration 3600] [--robot aliengo]
+Exit code 1: a fall, a fault, a missed cycle, or a process that grew by MOST_GROWTH.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray
+from fault_matrix import table
+from nav_msgs.msg import Odometry
+from std_msgs.msg import String
+
+from fcnet_ros.testing import Client, Process, own_domain
+from fcnet_ros.topics import CONTROLLER, DIAGNOSTICS, MODE, ODOM
+
+WARM_UP = 60.0  # [s] of walking, at most a quarter of the duration
+CURVE = 5.0  # [s] between two changes of direction
+START_TIMEOUT = 120.0  # [s]
+FALLEN = 0.5  # cosine of the trunk's tilt
+MOST_GROWTH = 5.0  # [MB]
+NAMES = {  # in command lines
+    "ros2 launch": "ros2 launch", "io_process": "I/O process", "_bridge/bridge": "bridge", "controller": "controller",
+    "mujoco_board": "simulated board", "monitor": "monitor", "teleop_joy": "joystick", "bag": "recorder",
+}  # fmt: skip
+
+
+class Observer:
+    """What the topics say: `falls`, `faults`, counters of misses by name, `odometry` messages."""
+
+    def __init__(self, client: Client) -> None:
+        self.falls = self.odometry = 0
+        self.faults: list[str] = []
+        self.misses: dict[str, int] = {}
+        self.least_rate: dict[str, float] = {}  # [Hz]
+        self._upright = True
+        ODOM.subscribe(client.node, self._take_odometry)
+        DIAGNOSTICS.subscribe(client.node, self._take_health)
+        MODE.of(CONTROLLER).subscribe(client.node, self._take_mode)
+
+    def begin(self) -> dict[str, int]:
+        """Forget what was before walking; returns the counters of misses."""
+        self.falls, self.faults = 0, []
+        self.least_rate.clear()
+        return dict(self.misses)
+
+    def _take_odometry(self, message: Odometry) -> None:
+        attitude = message.pose.pose.orientation
+        upright = 1.0 - 2.0 * (attitude.x**2 + attitude.y**2) > FALLEN
+        self.falls += self._upright and not upright
+        self._upright = upright
+        self.odometry += 1
+
+    def _take_health(self, message: DiagnosticArray) -> None:
+        for status in message.status:
+            values = {pair.key: pair.value for pair in status.values}
+            for name in {"deadline_misses", "io_misses"} & values.keys():
+                self.misses[name] = int(values[name])
+            if rate := values.get("io_rate_hz"):
+                self.least_rate["io_rate_hz"] = min(float(rate), self.least_rate.get("io_rate_hz", np.inf))
+
+    def _take_mode(self, message: String) -> None:
+        if message.data == "fault":
+            self.faults.append(time.strftime("%H:%M:%S"))
+
+
+def memory(launch: Process) -> dict[str, float]:
+    """Proportional set size [MB] of each process of the launch by name, or resident size where that is not readable."""
+    found: dict[str, float] = {}
+    count: Counter[str] = Counter()
+    for process, line in launch.survivors().items():
+        name = next((name for part, name in NAMES.items() if part in line), line.split("/")[-1][:40])
+        count[name] += 1
+        try:
+            text = Path(f"/proc/{process}/smaps_rollup").read_text()
+            size = next(int(row.split()[1]) for row in text.splitlines() if row.startswith("Pss:"))
+        except (OSError, StopIteration):
+            continue
+        found[f"{name} {count[name]}" if count[name] > 1 else name] = size * 1024e-6
+    return found
+
+
+def soak(robot: str, duration: float, folder: Path) -> bool:
+    """Walk, print the table, and return whether all is well."""
+    command = [
+        "ros2", "launch", "fcnet_controller", f"{robot}.launch.py", "backend:=desk", "record:=true",
+        f"bag:={folder / 'bag'}", "monitor:=true", "monitor_port:=0",
+    ]  # fmt: skip
+    warm_up = min(WARM_UP, 0.25 * duration)
+    path = Path(tempfile.gettempdir()) / f"soak_{robot}.log"
+    with (
+        path.open("w") as log,
+        own_domain() as domain,
+        Client(domain, "soak") as client,
+        Process(command, domain, echo=log) as launch,
+    ):
+        observer = Observer(client)
+        client.until_mode("walking", START_TIMEOUT)
+        drive(client, warm_up)
+        misses, sizes = observer.begin(), memory(launch)
+        largest = dict(sizes)
+        end = time.monotonic() + duration
+        while (left := end - time.monotonic()) > 0.0 and launch.alive and not observer.faults:
+            drive(client, min(left, 30.0))
+            for name, size in (final := memory(launch)).items():
+                largest[name] = max(largest.get(name, 0.0), size)
+        walked = duration - max(0.0, end - time.monotonic())
+        missed = {name: count - misses.get(name, 0) for name, count in observer.misses.items()}
+        recorded = sum(part.stat().st_size for part in (folder / "bag").glob("*")) * 1e-6
+    growth = {name: size - sizes.get(name, 0.0) for name, size in final.items()}
+    print(f"{robot}: {walked:.0f} s of walking behind the bridge, with recording ({recorded:.0f} MB) and monitor\n")
+    rows = [
+        ["falls", str(observer.falls)],
+        ["faults", ", ".join(observer.faults) or "0"],
+        ["cycles missed by a whole period, controller", str(missed.get("deadline_misses"))],
+        ["cycles missed by a whole period, bridge", str(missed.get("io_misses"))],
+        ["least rate of a second at the wire [Hz]", f"{observer.least_rate.get('io_rate_hz', 0.0):.1f}"],
+        ["processes that ended", ", ".join(sorted(sizes.keys() - final.keys())) or "0"],
+    ]
+    print(table(["", "measured"], rows) + "\n")
+    columns = ["process", "after the warm-up [MB]", "at the end", "largest", "growth"]
+    print(
+        table(
+            columns,
+            [
+                [name, *(f"{value:.1f}" for value in (sizes.get(name, 0.0), size, largest[name], growth[name]))]
+                for name, size in sorted(final.items())
+            ],
+        )
+    )
+    well = not observer.falls and not observer.faults and not any(missed.values()) and sizes.keys() <= final.keys()
+    return well and observer.odometry > 0 and max(growth.values()) < MOST_GROWTH
+
+
+def drive(client: Client, duration: float) -> None:
+    """Drive curves to either side in turn for so long [s]."""
+    end, side = time.monotonic() + duration, 1
+    while (left := end - time.monotonic()) > 0.0:
+        client.drive(min(CURVE, left), vx=0.5, yaw_rate=0.4 * side)
+        side = -side
+
+
+def main() -> int:
+    """Soak one robot; 1 where something was not well."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--robot", default="aliengo", help="aliengo or a1")
+    parser.add_argument("--duration", type=float, default=3600.0, help="seconds after the warm-up")
+    parser.add_argument("--folder", type=Path, help="where the bag is written (default: a temporary folder)")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        return 0 if soak(options.robot, options.duration, Path(folder)) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
