@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from wire_codec import decode_damaged
 
 from unitree_lowlevel.codec import (
     GEN33,
@@ -347,3 +348,10 @@ def test_any_finite_command_stays_within_the_wire(generation, data):
         low, high = COMMAND_SPANS[name]
         clipped = np.clip(values[name], low - 0.01, high + 0.1)
         assert np.abs(getattr(read, name) - clipped).max() <= 0.2
+
+
+def test_a_damaged_datagram_is_decoded_or_a_counted_rejection() -> None:
+    outcomes = decode_damaged(20_000, seed=1, progress=20_000)
+    assert sum(outcomes.values()) == 20_000
+    kinds = {what.partition(": ")[2] for what in outcomes if "rejected" in what}
+    assert kinds == {"size", "head", "generation", "checksum", "level", "not_finite"}
