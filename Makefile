@@ -35,9 +35,9 @@ bench-ros: ## the control loop through ROS, for a minute
 
 bench-wire: ## the wire's codec, then a bridge at 500 Hz: idle, and beside 8 busy processes; 25 minutes
 	@sh tools/setup.sh
-	@$(ENTER) && python benchmarks/wire_codec.py && python benchmarks/wire_loop.py && \
-		python benchmarks/wire_loop.py --busy 8 --params-file config/bridges/real_time.yaml && \
-		python benchmarks/wire_loop.py --busy 8
+	@$(ENTER) && python benchmarks/bridge/wire_codec.py && python benchmarks/bridge/wire_loop.py && \
+		python benchmarks/bridge/wire_loop.py --busy 8 --params-file config/bridges/real_time.yaml && \
+		python benchmarks/bridge/wire_loop.py --busy 8
 
 bench-replay: ## offline replay against real time, and what the whole command costs
 	@sh tools/setup.sh
@@ -53,19 +53,19 @@ bench-discovery: ## how soon the suite's programs find each other, in 100 starts
 
 fault-matrix: ## every fault in every mode against real processes, into docs/, or of one ROBOT; 20 minutes each
 	@sh tools/setup.sh
-	@$(ENTER) && python benchmarks/fault_matrix.py $(if $(ROBOT),--robot $(ROBOT),--markdown docs/fault_matrix.md)
+	@$(ENTER) && python benchmarks/bridge/fault_matrix.py $(if $(ROBOT),--robot $(ROBOT),--markdown docs/fault_matrix.md)
 
 attack: ## ten minutes of attacks on a walking ROBOT's programs, from outside
 	@sh tools/setup.sh
-	@$(ENTER) && python benchmarks/attacker.py $(if $(ROBOT),--robot $(ROBOT))
+	@$(ENTER) && python benchmarks/bridge/attacker.py $(if $(ROBOT),--robot $(ROBOT))
 
 reaction: ## from a killed or stopped process to damping on the wire, 50 trials each; half an hour
 	@sh tools/setup.sh
-	@$(ENTER) && python benchmarks/reaction_time.py $(if $(ROBOT),--robot $(ROBOT))
+	@$(ENTER) && python benchmarks/bridge/reaction_time.py $(if $(ROBOT),--robot $(ROBOT))
 
 soak: ## an hour of walking with recording and monitor
 	@sh tools/setup.sh
-	@$(ENTER) && python benchmarks/soak.py $(if $(ROBOT),--robot $(ROBOT))
+	@$(ENTER) && python benchmarks/bridge/soak.py $(if $(ROBOT),--robot $(ROBOT))
 
 clean: ## removes everything that setup and the builds made
 	rm -rf .venv build install log .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -18,7 +18,8 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = sorted(path.parent.name for path in ROOT.glob("src/*/package.xml"))
 # Modules beside the packages that tests import: pytest's `pythonpath` in pyproject.toml.
-BESIDE = {path.stem for folder in ("benchmarks", "tools/isaac_gym_writer") for path in (ROOT / folder).glob("*.py")}
+FOLDERS_BESIDE = ("benchmarks", "benchmarks/bridge", "tools/isaac_gym_writer")
+BESIDE = {path.stem for folder in FOLDERS_BESIDE for path in (ROOT / folder).glob("*.py")}
 # Imported as: called by rosdep. What ROS provides is called as it is imported.
 KEYS = {
     "aiohttp": "python3-aiohttp",

@@ -7,8 +7,8 @@ creating a node to its first matched publisher: 12 of 38 starts took over 0.8 s,
 48 did with 0.5 s, the longest took 0.7 s.
 
 Transport. A Fast DDS publisher in shared memory takes locks that it shares with its subscribers: a subscriber that is
-stopped at the wrong time holds up the publisher, by up to a second (benchmarks/frozen_subscriber.py). A program with a
-hard deadline, such as the bridge of a real robot, uses UDP alone.
+stopped at the wrong time holds up the publisher, by up to a second (benchmarks/bridge/frozen_subscriber.py). A program
+with a hard deadline, such as the bridge of a real robot, uses UDP alone.
 """
 
 from __future__ import annotations

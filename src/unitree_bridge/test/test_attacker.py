@@ -1,4 +1,4 @@
-"""A minute of the attacker (benchmarks/attacker.py), judged as on a computer that is busy with other tests."""
+"""A minute of the attacker (benchmarks/bridge/attacker.py), judged as on a computer that is busy with other tests."""
 
 from attacker import run
 

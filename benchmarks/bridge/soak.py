@@ -3,7 +3,7 @@
 `ros2 launch ... backend:=desk record:=true monitor:=true`, driven by cmd_vel in wide curves: falls, faults, cycles that
 were missed by a whole period, and how much each process's memory grows after a warm-up. Run it in a shell after
 `. env.sh`, on an otherwise idle machine; the bag takes about 3 GB an hour and is removed at the end:
-    python benchmarks/soak.py [--duration 3600] [--robot aliengo]
+    python benchmarks/bridge/soak.py [--duration 3600] [--robot aliengo]
 Exit code 1: a fall, a fault, a missed cycle, or a process that grew by MOST_GROWTH.
 """
 

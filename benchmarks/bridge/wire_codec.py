@@ -1,7 +1,7 @@
 """How long one cycle of a bridge takes at the codec: a command encoded and a state decoded, each with its checksum.
 
-    python benchmarks/wire_codec.py
-    python benchmarks/wire_codec.py --damaged 10000000 --seed 0
+    python benchmarks/bridge/wire_codec.py
+    python benchmarks/bridge/wire_codec.py --damaged 10000000 --seed 0
 
 Rounds of a few cycles of both generations in turn, so that whatever else the machine does meets both. Ends with 1 when
 the limit is missed. With --damaged, as many damaged states and commands of both generations are decoded instead, states

@@ -2,7 +2,7 @@
 
 A robot that walks in MuJoCo; the board is a process of its own and takes the kernel's times of arrival. Run it in a
 shell after `. env.sh`, on an otherwise idle machine; 50 trials of all cases take half an hour:
-    python benchmarks/reaction_time.py --trials 50 [--robot aliengo] [--cases "io killed,controller stopped"]
+    python benchmarks/bridge/reaction_time.py --trials 50 [--robot aliengo] [--cases "io killed,controller stopped"]
 Exit code 1: a trial took longer than LONGEST, or a joint was stiff again before the robot was told to stand up.
 """
 

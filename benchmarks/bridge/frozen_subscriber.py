@@ -1,8 +1,8 @@
 """Measures whether a bridge goes on commanding the motors while a subscriber of its topics is stopped (SIGSTOP).
 
 Run it in a shell after `. env.sh`, once as it is and once with the shared memory that the bridge avoids:
-    python benchmarks/frozen_subscriber.py
-    python benchmarks/frozen_subscriber.py --shared-memory
+    python benchmarks/bridge/frozen_subscriber.py
+    python benchmarks/bridge/frozen_subscriber.py --shared-memory
 """
 
 from __future__ import annotations

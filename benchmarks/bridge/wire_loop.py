@@ -4,9 +4,9 @@ long it takes from a state on the wire to the command that responds to it.
 Real processes, DDS and UDP. The motor board is a process of its own, with SCHED_FIFO where that is permitted, and takes
 the kernel's times of arrival: a busy computer is measured, not the meter. Run it in a shell after `. env.sh`, on an
 otherwise idle machine:
-    python benchmarks/wire_loop.py --duration 60
-    python benchmarks/wire_loop.py --duration 60 --busy 8 --params-file config/bridges/real_time.yaml
-    python benchmarks/wire_loop.py --duration 60 --busy 8      # without SCHED_FIFO: damped in time, every time
+    python benchmarks/bridge/wire_loop.py --duration 60
+    python benchmarks/bridge/wire_loop.py --duration 60 --busy 8 --params-file config/bridges/real_time.yaml
+    python benchmarks/bridge/wire_loop.py --duration 60 --busy 8      # without SCHED_FIFO: damped in time, every time
 """
 
 from __future__ import annotations

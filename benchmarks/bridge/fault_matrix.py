@@ -4,7 +4,7 @@ Real bridge and controller processes, a fake board with the MuJoCo robot behind 
 cell: what was done about it and after how long, the largest command that left the bridge, and whether reset recovered.
 
 Run it in a shell after `. env.sh`, on an otherwise idle machine; it takes about 20 minutes a robot:
-    python benchmarks/fault_matrix.py --robot aliengo --markdown docs/fault_matrix.md
+    python benchmarks/bridge/fault_matrix.py --robot aliengo --markdown docs/fault_matrix.md
 Exit code 1: a command left the bridge that never may, or a fault was missed or taken for one that it is not.
 """
 
@@ -40,7 +40,7 @@ ATTEMPTS = 3
 Rig = FaultRig[LocalBoard]
 NOT_TRIED = "not tried"
 MOST_NOT_TRIED = 3  # cells in a row: the programs do not start any more
-FOLDER = Path(__file__).resolve().parent.parent
+PAGE = Path(__file__).with_name("fault_page.md")
 
 
 @dataclass(frozen=True)
@@ -270,8 +270,7 @@ def report(robots: dict[str, list[Cell]]) -> str:
         for name, cells in robots.items()
     )
     tables = (f"## Every cell: {name}\n\n{details(cells)}" for name, cells in robots.items())
-    page = (FOLDER / "benchmarks" / "fault_page.md").read_text()
-    return page.format(overviews="\n\n".join(overviews), details="\n\n".join(tables))
+    return PAGE.read_text().format(overviews="\n\n".join(overviews), details="\n\n".join(tables))
 
 
 def main() -> int:

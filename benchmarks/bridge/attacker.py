@@ -1,7 +1,7 @@
 """Attacks a walking robot's bridge and controller from outside, seeded, and judges what reaches the motor board.
 
 Real processes and DDS; the board is a process of its own. Run it in a shell after `. env.sh`:
-    python benchmarks/attacker.py [--duration 600] [--seed 0] [--attacks gains]
+    python benchmarks/bridge/attacker.py [--duration 600] [--seed 0] [--attacks gains]
 Exit code 1: a program ended, an unsafe command was on the wire, the memory of a process grew without end, or the robot
 could not be brought back to walking.
 """
