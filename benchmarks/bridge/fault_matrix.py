@@ -277,7 +277,9 @@ def main() -> int:
     """Run the matrix; print it, write it, and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--robot", default="aliengo,a1", help="robots, separated by commas (%(default)s)")
-    parser.add_argument("--faults", default="", help="only faults whose name contains this")
+    parser.add_argument(
+        "--faults", default="", help="only faults whose name contains one of these, separated by commas"
+    )
     parser.add_argument("--modes", default=",".join(MODES), help="only these modes, separated by commas")
     parser.add_argument("--markdown", type=Path, help="file to write")
     options = parser.parse_args()
@@ -291,7 +293,8 @@ def main() -> int:
 
 def run_robot(robot: Robot, options: argparse.Namespace, done: dict[str, list[Cell]]) -> list[Cell]:
     """All chosen cells of one robot; the page grows with each of them, after the robots that are done."""
-    cases = [case for case in CASES if options.faults.lower() in case.name.lower()]
+    parts = options.faults.lower().split(",")
+    cases = [case for case in CASES if any(part in case.name.lower() for part in parts)]
     chosen = [(case, mode) for case in cases for mode in MODES if mode in options.modes.split(",")]
     path = Path(tempfile.gettempdir()) / f"fault_matrix_{robot.name}.log"
     print(f"{robot.name}: {len(chosen)} cells; the output of bridge and controller is in {path}", file=sys.stderr)

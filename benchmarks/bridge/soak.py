@@ -25,14 +25,15 @@ from std_msgs.msg import String
 from fcnet_ros.testing import Client, Process, own_domain
 from fcnet_ros.topics import CONTROLLER, DIAGNOSTICS, MODE, ODOM
 
-WARM_UP = 60.0  # [s] of walking, at most a quarter of the duration
+WARM_UP = 300.0  # [s] of walking, at most a quarter of the duration; buffers reach their sizes
 CURVE = 5.0  # [s] between two changes of direction
 START_TIMEOUT = 120.0  # [s]
 FALLEN = 0.5  # cosine of the trunk's tilt
 MOST_GROWTH = 5.0  # [MB]
-NAMES = {  # in command lines
-    "ros2 launch": "ros2 launch", "io_process": "I/O process", "_bridge/bridge": "bridge", "controller": "controller",
-    "mujoco_board": "simulated board", "monitor": "monitor", "teleop_joy": "joystick", "bag": "recorder",
+NAMES = {  # in command lines, the first that fits
+    "bag record": "recorder", "ros2 launch": "launch", "io_process": "I/O process", "mujoco_board": "simulated board",
+    "_bridge/bridge": "bridge", "fcnet_controller/controller": "controller", "monitor": "monitor",
+    "teleop_joy": "joystick",
 }  # fmt: skip
 
 

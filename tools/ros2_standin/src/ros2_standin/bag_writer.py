@@ -117,8 +117,9 @@ class McapFile:
             position, rest = position + written, rest[written:]
 
     def close(self) -> None:
-        """Close the file as it was last committed."""
+        """Close the file as it was last committed, and free the index of its messages, megabytes in ten minutes."""
         os.close(self._file)
+        del self._writer, self._summary
 
 
 class BagWriter:
