@@ -35,6 +35,15 @@ NAMES = {  # in command lines, the first that fits
     "_bridge/bridge": "bridge", "fcnet_controller/controller": "controller", "monitor": "monitor",
     "teleop_joy": "joystick",
 }  # fmt: skip
+PAGE = """# Soak
+
+An {robot} walked {walked:.0f} s in MuJoCo behind its bridge (`backend:=desk`), after {warm_up:.0f} s of warm-up, driven by
+cmd_vel in wide curves, with recording ({recorded:.0f} MB) and monitor: `make soak` (benchmarks/bridge/soak.py).
+
+{seen}
+
+{grown}
+"""
 
 
 class Observer:
@@ -92,8 +101,8 @@ def memory(launch: Process) -> dict[str, float]:
     return found
 
 
-def soak(robot: str, duration: float, folder: Path) -> bool:
-    """Walk, print the table, and return whether all is well."""
+def soak(robot: str, duration: float, folder: Path) -> tuple[str, bool]:
+    """Walk; returns a page with what was seen, and whether all is well."""
     command = [
         "ros2", "launch", "fcnet_controller", f"{robot}.launch.py", "backend:=desk", "record:=true",
         f"bag:={folder / 'bag'}", "monitor:=true", "monitor_port:=0",
@@ -120,7 +129,6 @@ def soak(robot: str, duration: float, folder: Path) -> bool:
         missed = {name: count - misses.get(name, 0) for name, count in observer.misses.items()}
         recorded = sum(part.stat().st_size for part in (folder / "bag").glob("*")) * 1e-6
     growth = {name: size - sizes.get(name, 0.0) for name, size in final.items()}
-    print(f"{robot}: {walked:.0f} s of walking behind the bridge, with recording ({recorded:.0f} MB) and monitor\n")
     rows = [
         ["falls", str(observer.falls)],
         ["faults", ", ".join(observer.faults) or "0"],
@@ -129,19 +137,15 @@ def soak(robot: str, duration: float, folder: Path) -> bool:
         ["least rate of a second at the wire [Hz]", f"{observer.least_rate.get('io_rate_hz', 0.0):.1f}"],
         ["processes that ended", ", ".join(sorted(sizes.keys() - final.keys())) or "0"],
     ]
-    print(table(["", "measured"], rows) + "\n")
-    columns = ["process", "after the warm-up [MB]", "at the end", "largest", "growth"]
-    print(
-        table(
-            columns,
-            [
-                [name, *(f"{value:.1f}" for value in (sizes.get(name, 0.0), size, largest[name], growth[name]))]
-                for name, size in sorted(final.items())
-            ],
-        )
-    )
+    processes = [
+        [name, *(f"{value:.1f}" for value in (sizes.get(name, 0.0), size, largest[name], growth[name]))]
+        for name, size in sorted(final.items())
+    ]
+    columns = ["memory (proportional set size) [MB] of", "after the warm-up", "at the end", "largest", "growth"]
+    seen, grown = table(["", "measured"], rows), table(columns, processes)
+    page = PAGE.format(robot=robot, walked=walked, warm_up=warm_up, recorded=recorded, seen=seen, grown=grown)
     well = not observer.falls and not observer.faults and not any(missed.values()) and sizes.keys() <= final.keys()
-    return well and observer.odometry > 0 and max(growth.values()) < MOST_GROWTH
+    return page, well and observer.odometry > 0 and max(growth.values()) < MOST_GROWTH
 
 
 def drive(client: Client, duration: float) -> None:
@@ -158,9 +162,14 @@ def main() -> int:
     parser.add_argument("--robot", default="aliengo", help="aliengo or a1")
     parser.add_argument("--duration", type=float, default=3600.0, help="seconds after the warm-up")
     parser.add_argument("--folder", type=Path, help="where the bag is written (default: a temporary folder)")
+    parser.add_argument("--markdown", type=Path, help="file to write")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        return 0 if soak(options.robot, options.duration, Path(folder)) else 1
+        page, well = soak(options.robot, options.duration, Path(folder))
+    print(page)
+    if options.markdown:
+        options.markdown.write_text(page)
+    return 0 if well else 1
 
 
 if __name__ == "__main__":
