@@ -37,8 +37,8 @@ NAMES = {  # in command lines, the first that fits
 }  # fmt: skip
 PAGE = """# Soak
 
-An {robot} walked {walked:.0f} s in MuJoCo behind its bridge (`backend:=desk`), after {warm_up:.0f} s of warm-up, driven by
-cmd_vel in wide curves, with recording ({recorded:.0f} MB) and monitor: `make soak` (benchmarks/bridge/soak.py).
+An {robot} walked {walked:.0f} s in MuJoCo behind its bridge (`backend:=desk`), after {warm_up:.0f} s of warm-up, driven
+by cmd_vel in wide curves, with recording ({recorded:.0f} MB) and monitor: `make soak` (benchmarks/bridge/soak.py).
 
 {seen}
 
