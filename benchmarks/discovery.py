@@ -39,7 +39,7 @@ PROBE = "--probe"
 LOOK_PERIOD = 0.004  # [s] between two looks at a program's endpoints
 SETTLED = 3.0  # [s] without a change after which everything has found everything
 LATEST = 15.0  # [s] after which a start counts as one that has not found everything
-LONGEST_PAUSE = 1.0  # [s] between the end of a program and its next start
+LONGEST_PAUSE = 0.6  # [s] between the end of a program and its next start
 AIM, WANTED = 1.0, 0.99  # [s] within which so many of the starts find everything
 BAG = Path(__file__).parent.parent / "docs" / "examples" / "aliengo_walk"
 EVERYWHERE = ("/parameter_events", "/rosout")  # of every node, and nothing waits for them
@@ -340,8 +340,9 @@ def playback() -> list[Program]:
 
 def replay() -> list[Program]:
     """A bag's replay, again and again, with the monitor that shows it."""
+    arguments = ros_arguments(bag=BAG, loop=True, use_sim_time=True)
     return [
-        Program("replay", "fcnet_controller.replay.node", ros_arguments(bag=BAG, loop=True, use_sim_time=True)),
+        Program("replay", "fcnet_controller.replay.node", arguments, ready="mode: "),
         Program("its monitor", "fcnet_teleop.monitor.node", ros_arguments(watch_only=True, port=0)),
     ]
 
