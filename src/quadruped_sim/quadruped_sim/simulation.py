@@ -130,8 +130,8 @@ for _part, _deviation in SENSOR_NOISE.items():
 def pair(value: Range | float) -> Range:
     """Both ends of a range for which a settings file may give one number. Raises ValueError for what is no range."""
     lowest, highest = value if isinstance(value, tuple) else (value, value)
-    if not -1e6 <= lowest <= highest <= 1e6:
-        raise ValueError(f"the range {value} must go from a lower to a higher number, both within +-1e6")
+    if not -1e9 <= lowest <= highest <= 1e9:  # as long as an evaluation holds its setpoints
+        raise ValueError(f"the range {value} must go from a lower to a higher number, both within +-1e9")
     return lowest, highest
 
 
