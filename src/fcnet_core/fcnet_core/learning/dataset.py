@@ -31,12 +31,13 @@ from msgspec import Meta, Struct, field
 
 from fcnet_core import FcnetError
 from fcnet_core.arrays import Array, ArraySpec, Mask, Single
-from fcnet_core.files import write_whole
+from fcnet_core.files import read_file, write_whole
 from fcnet_core.observation import ARRAYS
 from fcnet_core.robot import JOINT_NAMES
 
 FORMAT_VERSION = 2
 HIGHEST_RATE = 100_000.0  # [Hz]
+LARGEST_JSON = 64 * 2**20  # [bytes] of a manifest or a job
 FIRST = ArraySpec((), "bool")
 IDENTITY = ("robot", "joint_names", "control_rate", "arrays")  # what folders that are used together share
 
@@ -208,7 +209,7 @@ def read_manifest(folder: str | Path) -> Manifest:
     if not path.is_file():
         raise FcnetError(f"{folder} is not a data folder (it has no manifest.json); make one with `fcnet collect`")
     try:
-        facts = json.loads(path.read_text())
+        facts = json.loads(read_file(path, "manifest", LARGEST_JSON))
         version = facts.pop("format_version")
         if version not in (1, FORMAT_VERSION):
             raise FcnetError(f"{folder} has data format {version}, expected {FORMAT_VERSION}; collect it again")
@@ -279,7 +280,7 @@ def open_shard(path: Path, specs: Mapping[str, ArraySpec]) -> Shard:
     """
     try:
         arrays = {name: _open_array(path / f"{name}.npy") for name in ("first", *specs)}
-        job = json.loads((path / "job.json").read_text())
+        job = json.loads(read_file(path / "job.json", "job", LARGEST_JSON))
         if not isinstance(job, dict):
             raise ValueError("job.json is no JSON object")
     except (OSError, ValueError, EOFError, SyntaxError, RecursionError, MemoryError) as error:

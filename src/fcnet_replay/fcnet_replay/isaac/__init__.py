@@ -19,8 +19,8 @@ def read_recording(path: str | Path, mapping: str | Path | None = None) -> Run:
     can have done, FcnetError for such a mapping.
     """
     path = Path(path)
-    if not path.is_file():
-        raise ReplayError(f"there is no recording {path}; check the path")
+    if not path.is_file() or not path.stat().st_size:  # as special files under /proc have it, which may block
+        raise ReplayError(f"there is no recording {path}, or nothing is in it; check the path")
     try:
         return read_rollout(path) if path.suffix == ".rollout" else read_array_file(path, mapping)
     except OSError as error:
