@@ -6,8 +6,9 @@ import os
 import re
 import stat
 import tempfile
+from argparse import ArgumentTypeError
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from reprlib import repr as brief
 from typing import Annotated, Any, TypeVar
@@ -25,6 +26,8 @@ NotNegative = Annotated[float, Meta(ge=0, le=1e6)]
 Positive = Annotated[float, Meta(ge=1e-9, le=1e6)]
 Share = Annotated[float, Meta(ge=0, lt=1)]
 Count = Annotated[int, Meta(ge=1, le=10**9)]
+Seed = Annotated[int, Meta(ge=0, le=2**40)]
+Workers = Annotated[int, Meta(ge=1, le=1024)]  # threads or processes
 
 LARGEST_SETTINGS = 256 * 2**10  # [bytes] of one file; the suite's own have four thousand
 DEEPEST = 50  # of YAML; libyaml breaks the stack where nesting is deep
@@ -118,6 +121,18 @@ def read_settings(path: str | Path, kind: type[SettingsT], what: str) -> Setting
     raise FcnetError(f"{what} {path} cannot be used: {reason}; compare it with the suite's config/")
 
 
+def option(kind: Any) -> Callable[[str], Any]:
+    """The `type` of a command line's option that takes a number in the range of `kind`, such as Count."""
+
+    def number(text: str) -> Any:
+        try:
+            return msgspec.convert(text, kind, strict=False)
+        except msgspec.ValidationError as error:
+            raise ArgumentTypeError(_refusal(str(error), "it", text, kind)) from error
+
+    return number
+
+
 def check_writable(path: Path) -> None:
     """Raise FcnetError where `write_whole` could not write `path`; nothing is left behind, not even a folder."""
     try:
@@ -149,7 +164,7 @@ def _refusal(what: str, place: str, content: Any, kind: type[Any]) -> str:
     """The clause about the entry at `place`, such as parts[...].push, where [...] is one entry of a mapping."""
     if not what.startswith(("Expected", "Invalid", "Number")):
         return f"{place}: {what}" if place and place not in what else what
-    names = re.findall(r"[^.\[\]]+|\[\d+\]|\[\.{3}\]", place)
+    names = [] if place == "it" else re.findall(r"[^.\[\]]+|\[\d+\]|\[\.{3}\]", place)
     value = content
     for name in names:
         if name == "[...]":

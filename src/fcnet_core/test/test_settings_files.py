@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from argparse import ArgumentTypeError
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,7 +12,16 @@ from damaged_settings import CONFIG, read_damaged
 from msgspec import Meta, Struct
 
 from fcnet_core import FcnetError
-from fcnet_core.files import LARGEST_SETTINGS, Positive, check_writable, read_settings
+from fcnet_core.files import (
+    LARGEST_SETTINGS,
+    Count,
+    Positive,
+    Seed,
+    Workers,
+    check_writable,
+    option,
+    read_settings,
+)
 from fcnet_core.learning.config import load_train_config
 from fcnet_core.remote import load_remote_map
 from fcnet_core.robot import load_robot
@@ -119,3 +129,21 @@ def test_whether_a_file_can_be_written_is_known_beforehand(tmp_path: Path) -> No
 def test_a_damaged_settings_file_is_used_or_refused_in_a_sentence(path, read) -> None:
     counts, _ = read_damaged(path, read, files=50)
     assert counts.keys() == {"used", "refused"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (Seed, "-1"),
+        (Seed, "1" + "0" * 30),
+        (Seed, "1.5"),
+        (Workers, "0"),
+        (Positive, "nan"),
+        (Positive, "1e308"),
+        (Count, "true"),
+    ],
+)
+def test_a_number_of_a_command_line_has_a_range_too(kind, text: str) -> None:
+    with pytest.raises(ArgumentTypeError, match=rf"it is '{text[:5]}.*, expected `"):
+        option(kind)(text)
+    assert option(kind)("1") == 1

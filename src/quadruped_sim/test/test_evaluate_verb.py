@@ -98,6 +98,13 @@ def test_the_list_names_every_scenario_and_what_it_asks(capsys):
     assert "stairs_10cm_down" in printed and "policy falls <= 5.0%" in printed
 
 
+@pytest.mark.parametrize("option", ["--episodes", "--processes"])
+def test_a_number_out_of_range_is_refused(option, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["evaluate", "--expert", option, "0"])
+    assert ended.value.code == 2 and f"argument {option}: it is '0', expected `int` >= 1" in capsys.readouterr().err
+
+
 def test_wrong_use_is_refused_in_a_sentence(policy, tmp_path, capsys):
     (tmp_path / "broken.json").write_text('{"format_version": 1, "subject"')
     (tmp_path / "other.json").write_text(
@@ -107,7 +114,6 @@ def test_wrong_use_is_refused_in_a_sentence(policy, tmp_path, capsys):
         ([], "say what to evaluate"),
         (["--expert", "--scenarios", "flat,moon"], "there is no scenario 'moon'; choose from flat, pushes"),
         (["--expert", "--robot", "spot"], "there is no robot file"),
-        (["--expert", "--episodes", "0"], "must be at least 1"),
         (["--expert", "--json", str(tmp_path / "broken.json")], "is damaged"),
         (["--expert", "--json", str(tmp_path / "other.json")], "another robot, seed, episodes"),
         (["--policy", str(tmp_path / "none")], "there is no model file"),

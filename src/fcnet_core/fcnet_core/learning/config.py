@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from fcnet_core import FcnetError
-from fcnet_core.files import Count, NotNegative, Positive, Share, converted, read_settings
+from fcnet_core.files import Count, NotNegative, Positive, Seed, Share, Workers, converted, read_settings
 from fcnet_core.model_file import WindowPolicy
 from fcnet_core.policies import PolicyConfig, policy_type
 
@@ -50,8 +50,8 @@ class TrainConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     held_out_share: Share = 0.05
     action_scale: Annotated[float, Meta(ge=1e-6, le=1e6)] = 0.3
     observation_clip: Annotated[float, Meta(ge=0.1, le=1e6)] = 6.0
-    seed: Annotated[int, Meta(ge=0, le=2**62)] = 0
-    threads: Annotated[int, Meta(ge=1, le=1024)] = 1
+    seed: Seed = 0
+    threads: Workers = 1
     log_interval: Count = 100
     validation_interval: Count = 1000
     checkpoint_interval: Count = 1000

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import msgspec
 
+from fcnet_core.files import NotNegative, Positive, Seed, option
+
 SUMMARY = "make training data from bags; merge, split, describe and check data"
 EPILOG = """
 A dataset is a folder as `fcnet collect` writes it; all of these take and give such folders, and `fcnet train` takes
@@ -43,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_bag_arguments(from_bag)
     from_bag.add_argument(
         "--before-fault",
-        type=float,
+        type=option(NotNegative),
         default=1.0,
         metavar="S",
         help="leave out what led to a fault [s] (default: 1.0); `fcnet relabel` makes use of it",
@@ -54,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     split = action("split", summary, _split, None, "a data folder")
     _add_out(split)
     split.add_argument("--validation", type=float, default=0.1, metavar="SHARE", help="of the steps (default: 0.1)")
-    split.add_argument("--seed", type=int, default=0, metavar="N", help="which episodes are drawn (default: 0)")
+    split.add_argument("--seed", type=option(Seed), default=0, metavar="N", help="of the drawing (default: 0)")
     summary = "sizes, spread of every field, commands covered, targets at limits"
     stats = action("stats", summary, _stats, data="data folders, taken together")
     stats.add_argument("--against", type=Path, metavar="DIR|FILE", help="other data, or a policy: show what drifted")
@@ -72,9 +74,13 @@ def add_bag_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--robot", metavar="NAME", help="the robot (default: the recorded one)")
     parser.add_argument("--namespace", metavar="NS", help="the robot's namespace (default: the recorded one)")
     parser.add_argument("--topics", type=Path, metavar="YAML", help="where a foreign bag has what, see config/bags/")
-    parser.add_argument("--rate", type=float, default=50.0, metavar="HZ", help="of the policy (default: 50)")
+    parser.add_argument("--rate", type=option(Positive), default=50.0, metavar="HZ", help="of the policy (default: 50)")
     parser.add_argument(
-        "--shortest", type=float, default=0.5, metavar="S", help="leave out shorter episodes [s] (default: 0.5)"
+        "--shortest",
+        type=option(NotNegative),
+        default=0.5,
+        metavar="S",
+        help="leave out shorter episodes [s] (default: 0.5)",
     )
 
 

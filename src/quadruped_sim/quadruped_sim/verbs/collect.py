@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from fcnet_core.files import Seed, Workers, option
 from quadruped_sim.collection import Collector, Job, jobs, load_plan
 from quadruped_sim.worker_pool import worker_pool
 
@@ -31,8 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", required=True, type=Path, metavar="YAML", help="what to collect: config/collect/")
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="the data folder to write or continue")
     parser.add_argument("--student", type=Path, metavar="FILE", help="let this policy drive, label with the expert")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of all randomness (default: 0)")
-    parser.add_argument("--processes", type=int, default=2, metavar="N", help="worker processes (default: 2)")
+    parser.add_argument("--seed", type=option(Seed), default=0, metavar="N", help="seed of all randomness (default: 0)")
+    parser.add_argument("--processes", type=option(Workers), default=2, metavar="N", help="workers (default: 2)")
     parser.add_argument("--json", action="store_true", help="print one JSON line a shard instead of a progress bar")
 
 

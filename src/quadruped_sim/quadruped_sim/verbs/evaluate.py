@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from fcnet_core.files import write_whole
+from fcnet_core.files import Count, Seed, Workers, option, write_whole
 from fcnet_core.model_file import PolicyModel, check_robot, load_model
 from fcnet_core.robot import load_robot
 from quadruped_sim import SimulationError
@@ -51,9 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     who.add_argument("--list", action="store_true", help="list the scenarios and what is expected, and stop")
     parser.add_argument("--robot", metavar="NAME", help="the robot (default: the policy's, else aliengo)")
     parser.add_argument("--scenarios", default="all", metavar="NAME,...", help="which scenarios (default: all)")
-    parser.add_argument("--episodes", type=int, default=300, metavar="N", help="episodes a scenario (default: 300)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of all randomness (default: 0)")
-    parser.add_argument("--processes", type=int, default=2, metavar="N", help="worker processes (default: 2)")
+    parser.add_argument("--episodes", type=option(Count), default=300, metavar="N", help="of a scenario (default: 300)")
+    parser.add_argument("--seed", type=option(Seed), default=0, metavar="N", help="seed of all randomness (default: 0)")
+    parser.add_argument("--processes", type=option(Workers), default=2, metavar="N", help="workers (default: 2)")
     parser.add_argument("--baseline", type=Path, metavar="JSON", help="the expert's results, to compare with")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results here, and continue from them")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table here")
@@ -71,8 +71,6 @@ def run(args: argparse.Namespace) -> int:
     if args.list:
         print("\n".join(_listing(scenario) for scenario in chosen))
         return 0
-    if min(args.episodes, args.processes) < 1:
-        raise SimulationError("--episodes and --processes must be at least 1")
     subject = Subject(robot.name, model.fingerprint if model else None, args.seed, args.episodes)
     results = continue_evaluation(args.json, subject)
     baseline = _baseline(args.baseline, subject).scenarios if args.baseline else {}
