@@ -31,6 +31,7 @@ from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher
 from fcnet_ros.messages import Gains, StateReceiver
 from fcnet_ros.parameters import declare_parameters, default_parameters, read_parameters
 from fcnet_ros.program import SUCCESS, freeze, interruptible, run_program, spin, transition
+from fcnet_ros.publisher_identity import is_own
 from fcnet_ros.recorder_gate import RecorderGate
 from fcnet_ros.services import create_request_services
 from fcnet_ros.targets import Key, LocalSender, TargetPublisher, socket_name
@@ -43,6 +44,7 @@ from fcnet_ros.topics import (
     MODE,
     POLICY_STEP,
     ROBOT_FAULT,
+    TARGET_OWNER,
     TARGET_REFUSAL,
     LatchedText,
     temporary_entities,
@@ -219,9 +221,11 @@ class ControllerNode(LifecycleNode):
         key = Key(self._settings.key_file) if self._settings.key_file else None
         self._publisher = TargetPublisher(self, local=local, key=key)
         CommandReceiver(self, core.commands, self._settings.use_stamped_cmd_vel)
-        # Of a real robot's bridge; a simulated robot publishes neither.
+        # Of a real robot's bridge; a simulated robot publishes none of them.
         ROBOT_FAULT.subscribe(self, lambda message: core.set_bridge_fault(message.data))
         TARGET_REFUSAL.subscribe(self, lambda message: core.set_target_refusal(message.data))
+        identity = self._publisher.identity
+        TARGET_OWNER.subscribe(self, lambda owner: core.set_target_owner(owner.data, is_own(owner.data, identity)))
         # The gains that the policy was trained with; the bridge bounds them, a simulated robot keeps its own.
         card = core.model.card
         gains = Gains.of_joints(card.joint_names, card.kp, card.kd)

@@ -20,7 +20,7 @@ from rclpy.serialization import deserialize_message
 from fcnet_core.arrays import Array
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import JOINT_NAMES
-from fcnet_ros.cdr import MAX_SIZE, SECOND, MessageError, read_text, seconds
+from fcnet_ros.cdr import SECOND, MessageError, read_text, seconds
 from fcnet_ros.serialized import (
     ImuBuffer,
     JointsBuffer,
@@ -156,14 +156,14 @@ class NewestMessage:
 
     def __init__(self, node: Node, topic: Topic, store: Callable[[Any, float], None], raw: bool = False) -> None:
         self._subscription = PolledSubscription(node, replace(topic, requested=NEWEST), raw=True)
-        self._kind = None if raw else topic.kind
+        self._kind, self._limit = None if raw else topic.kind, topic.limit
         self._store = store
         self.received = NEVER
         self._content: bytes | None = None
 
     def store(self, since: float) -> bool:
         """Decode and store what has come, if it was received after `since`; return whether the newest message was."""
-        if (taken := self._subscription.take()) is not None and len(taken[0]) <= MAX_SIZE:
+        if (taken := self._subscription.take()) is not None and len(taken[0]) <= self._limit:
             self._content, self.received = taken
         if self.received < since:
             return False

@@ -181,6 +181,10 @@ class PublisherNames:
         return UNKNOWN
 
 
-def is_source(text: str, identity: bytes) -> bool:
-    """Whether a text that ends with an identity, as those of PublisherNames do, is that of the sender with this one."""
-    return bool(identity) and text.rpartition(" ")[2] == identity.hex()
+def is_own(text: str, identity: bytes) -> bool:
+    """Whether a text that ends with an identity, as those of PublisherNames do, is that of the sender with this one.
+
+    Where either identity is not known, it may be.
+    """
+    known = text.rpartition(" ")[2]
+    return not identity or len(known) != 2 * len(identity) or known == identity.hex()

@@ -385,7 +385,7 @@ class TargetPublisher:
 
     @property
     def identity(self) -> bytes:
-        """How the robot knows this sender, see is_source; empty where that cannot be known."""
+        """How the robot knows this sender, see is_own; empty where that cannot be known."""
         return gid_of(self.publishers[0]) if self._local is None else self._local.identity
 
     def publish(self, target: Array | None, stamp: int | None = None) -> None:

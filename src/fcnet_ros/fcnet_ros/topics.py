@@ -19,27 +19,36 @@ from rclpy.callback_groups import CallbackGroup
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy, qos_profile_sensor_data
+from rclpy.serialization import deserialize_message
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import Imu, JointState, Joy
 from std_msgs.msg import Float64MultiArray, String
 from trajectory_msgs.msg import JointTrajectory
+
+from fcnet_ros.cdr import MAX_SIZE
 
 CONTROLLER = "controller"  # the usual name of the controller's node
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 RELIABLE_NEWEST = QoSProfile(depth=1)
 RELIABLE = QoSProfile(depth=10)
+LARGE = 1_000_000  # [bytes] where other programs publish, too
+WARNING_PERIOD = 2.0  # [s] between two warnings about the same
 
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic: `offered` is its publishers' quality, `requested` its subscriptions'."""
+    """A topic: `offered` is its publishers' quality, `requested` its subscriptions'.
+
+    limit: [bytes] of a serialised message; what is larger is dropped before anything is made of it.
+    """
 
     name: str
     kind: type[Any]
     offered: QoSProfile
     requested: QoSProfile
     recorded: bool = True
+    limit: int = MAX_SIZE
 
     def of(self, node_name: str) -> Topic:
         """Return this topic of the node called `node_name`."""
@@ -54,8 +63,18 @@ class Topic:
         return node.create_publisher(self.kind, self.name, self.offered)
 
     def subscribe(self, node: Node, take: Callable[[Any], None], raw: bool = False) -> Subscription:
-        """Create a subscription whose messages an executor hands to `take`; raw: as serialised bytes."""
-        return node.create_subscription(self.kind, self.name, take, self.requested, raw=raw)
+        """Create a subscription whose messages an executor hands to `take`; raw: as serialised bytes, of any size."""
+
+        def take_bounded(content: bytes) -> None:
+            if len(content) <= self.limit:
+                take(deserialize_message(content, self.kind))
+            else:
+                node.get_logger().warning(
+                    f"a message of {len(content)} bytes on {self.name} is ignored; the limit is {self.limit}",
+                    throttle_duration_sec=WARNING_PERIOD,
+                )
+
+        return node.create_subscription(self.kind, self.name, take if raw else take_bounded, self.requested, raw=True)
 
 
 JOINT_STATES = Topic("joint_states", JointState, qos_profile_sensor_data, NEWEST)
@@ -73,8 +92,8 @@ MODE = Topic("~/mode", String, LATCHED, LATCHED)
 POLICY_STEP = Topic("~/policy_step", Float64MultiArray, RELIABLE, RELIABLE)
 CMD_VEL = Topic("cmd_vel", Twist, RELIABLE_NEWEST, RELIABLE_NEWEST)  # sources of commands: config/remote.yaml
 CMD_POSE = Topic("cmd_pose", Pose, RELIABLE_NEWEST, RELIABLE_NEWEST)
-DIAGNOSTICS = Topic("/diagnostics", DiagnosticArray, RELIABLE, RELIABLE)
-ROSOUT = Topic("/rosout", Log, RELIABLE, RELIABLE)
+DIAGNOSTICS = Topic("/diagnostics", DiagnosticArray, RELIABLE, RELIABLE, limit=LARGE)
+ROSOUT = Topic("/rosout", Log, RELIABLE, RELIABLE, limit=LARGE)
 
 # Every topic above, those of a node with the controller's usual name.
 TOPICS = tuple(topic.of(CONTROLLER) for topic in list(globals().values()) if isinstance(topic, Topic))
@@ -128,22 +147,27 @@ class PolledSubscription:
 
     A callback for each message would run in an executor's thread and compete for the interpreter with a loop that must
     not be late; 500 states a second would cost a third of a core. So no executor handles this subscription: the
-    middleware keeps the newest messages. raw: they are taken as serialised bytes.
+    middleware keeps the newest messages. raw: they are taken as serialised bytes, of any size; otherwise what is larger
+    than the topic's limit is left out.
     """
 
     def __init__(self, node: Node, topic: Topic, raw: bool = False) -> None:
-        self._kind, self._raw = topic.kind, raw
+        self._topic, self._raw = topic, raw
         self.subscription = node.create_subscription(
-            topic.kind, topic.name, lambda _message: None, topic.requested, callback_group=_NoExecutor(), raw=raw
+            topic.kind, topic.name, lambda _message: None, topic.requested, callback_group=_NoExecutor(), raw=True
         )
 
     def take(self) -> tuple[Any, float] | None:
         """Return the oldest message not yet taken and when it was received [s, time.monotonic], or None."""
         with self.subscription.handle:
-            taken = self.subscription.handle.take_message(self._kind, self._raw)
+            taken = self.subscription.handle.take_message(self._topic.kind, True)
         if taken is None:
             return None
         message, info = taken
+        if not self._raw:
+            if len(message) > self._topic.limit:
+                return None
+            message = deserialize_message(message, self._topic.kind)
         age = (time.time_ns() - info["received_timestamp"]) * 1e-9  # the middleware stamps in time of day
         return message, time.monotonic() - max(age, 0.0)
 

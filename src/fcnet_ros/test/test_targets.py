@@ -17,7 +17,7 @@ from fcnet_core import FcnetError
 from fcnet_core.limiter import RefusedCommandError
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_ros.cdr import SECOND
-from fcnet_ros.publisher_identity import gid_of, is_source
+from fcnet_ros.publisher_identity import gid_of, is_own
 from fcnet_ros.serialized import TrajectoryBuffer
 from fcnet_ros.targets import (
     MAX_SOURCES,
@@ -181,10 +181,10 @@ def test_targets_by_dds_are_those_of_a_named_publisher(node, judge):
     command = until_command(source)
     np.testing.assert_array_equal(command.targets, POSE)
     assert command.source.startswith("/dog/commander ")
-    assert is_source(command.source, publisher.identity)
+    assert is_own(command.source, publisher.identity)
     assert publisher.identity == gid_of(publisher.publishers[0])
-    assert not is_source(command.source, TargetPublisher(node).identity)
-    assert not is_source(command.source, b"")
+    assert not is_own(command.source, TargetPublisher(node).identity)
+    assert is_own(command.source, b"")  # not known
     assert source.take() is None
 
 
@@ -217,7 +217,7 @@ def test_targets_and_gains_come_by_the_local_socket(node, local):
     publisher.publish(None)
     command = until_command(local)
     assert command.targets is None  # the newest one
-    assert is_source(command.source, publisher.identity)
+    assert is_own(command.source, publisher.identity)
     assert f"process {os.getpid()} " in command.source
     assert list(local.gains) == [gains]
     assert local.announced

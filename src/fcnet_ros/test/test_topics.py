@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 import rclpy
+from rclpy.qos import QoSProfile
 from std_msgs.msg import String
 
+from fcnet_ros.program import GuardedExecutor
 from fcnet_ros.testing import wait_until
 from fcnet_ros.topics import LATCHED, MODE, TOPICS, PolledSubscription, Topic, full_name
 
@@ -53,3 +55,24 @@ def test_messages_wait_until_they_are_taken(node, raw):
     assert (b"first" in message) if raw else (message.data == "first")
     assert received > 0.0
     assert subscription.take() is None
+
+
+def test_messages_beyond_a_topics_limit_are_left_out_and_the_next_is_taken(node):
+    topic = Topic("words", String, LATCHED, QoSProfile(depth=10), limit=100)
+    taken, executor = [], GuardedExecutor(node)
+    topic.subscribe(node, taken.append)
+    polled, publisher = PolledSubscription(node, topic), topic.publisher(node)
+    wait_until(lambda: publisher.get_subscription_count() == 2, "subscribers")
+    publisher.publish(String(data="x" * 1000))
+    publisher.publish(String(data="short"))
+    found = []
+
+    def receive():
+        executor.spin_once(timeout_sec=0.01)
+        found.append(polled.take())
+        return taken and any(found)
+
+    wait_until(receive, "a message")
+    assert [message.data for message in taken] == ["short"]
+    assert [one[0].data for one in found if one] == ["short"]
+    executor.shutdown()
