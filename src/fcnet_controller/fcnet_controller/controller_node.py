@@ -221,7 +221,7 @@ class ControllerNode(LifecycleNode):
         key = Key(self._settings.key_file) if self._settings.key_file else None
         self._publisher = TargetPublisher(self, local=local, key=key)
         CommandReceiver(self, core.commands, self._settings.use_stamped_cmd_vel)
-        # Of a real robot's bridge; a simulated robot publishes none of them.
+        # Of a real robot's bridge; a simulated robot follows everybody and never refuses.
         ROBOT_FAULT.subscribe(self, lambda message: core.set_bridge_fault(message.data))
         TARGET_REFUSAL.subscribe(self, lambda message: core.set_target_refusal(message.data))
         identity = self._publisher.identity

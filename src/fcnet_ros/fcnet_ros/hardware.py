@@ -121,9 +121,9 @@ class HardwareInterface(ABC):
         return ""
 
     @property
-    def target_owner(self) -> str:
-        """Whose targets are followed; empty where nobody's are, and where all are."""
-        return ""
+    def target_owner(self) -> str | None:
+        """Whose targets are followed, empty where nobody's are; None where everybody's are."""
+        return None
 
     @abstractmethod
     def configure(self, node: Any, parameters: Any) -> None:
@@ -429,7 +429,8 @@ class HardwareNode(LifecycleNode):
             self.get_logger().fatal(error)
         self._fault.publish(self._hardware.fault)
         self._target_refusal.publish(self._hardware.target_refusal)
-        self._target_owner.publish(self._hardware.target_owner)
+        if (owner := self._hardware.target_owner) is not None:
+            self._target_owner.publish(owner)
 
     def _log(self, event: Event) -> None:
         """Log an event; rclpy refuses another level at the same line."""
