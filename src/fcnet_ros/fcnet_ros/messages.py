@@ -131,14 +131,16 @@ class StateBuffer:
         return ""
 
     def _not_finite(self) -> str | None:
-        if np.isfinite(self._values).all():
+        if math.isfinite(self._values.dot(self._values)):  # one call, where isfinite and all cost ten times as much
             return None
         for what, values in (("position", self.joint_position), ("velocity", self.joint_velocity)):
             finite = np.isfinite(values)
             if not finite.all():
                 return f"joint_states: the {what} of {JOINT_NAMES[int(finite.argmin())]} is not a finite number"
-        what = "orientation" if np.isfinite(self.angular_velocity).all() else "angular velocity"
-        return f"imu/data: the {what} is not a finite number"
+        for what, values in (("orientation", self.orientation), ("angular velocity", self.angular_velocity)):
+            if not np.isfinite(values).all():
+                return f"imu/data: the {what} is not a finite number"
+        return None
 
     def _no_orientation(self) -> str | None:
         length = math.hypot(*self.orientation.tolist())
