@@ -255,7 +255,6 @@ CASES = (
     replace(
         _stopped("controller", 0.15),
         name="controller late by 0.15 s",
-        following=CONTROLLER_FAULT,
         controller_fault=True,
     ),
     # Messages that nobody should send.
