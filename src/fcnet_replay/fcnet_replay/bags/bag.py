@@ -95,7 +95,7 @@ def open_bag(path: str | Path) -> Bag:
 def _described(folder: Path) -> Bag:
     try:
         text = read_file(folder / "metadata.yaml", "the file", LARGEST_METADATA)
-        metadata = _metadata(_texts(text)["rosbag2_bagfile_information"])
+        metadata = _metadata(text, "rosbag2_bagfile_information")
     except UNREADABLE as error:
         raise ValueError(f"its metadata.yaml cannot be read ({' '.join(str(error).split())})") from error
     files = tuple(folder / Path(name).name for name in metadata.relative_file_paths)  # never out of the folder
@@ -134,8 +134,10 @@ class _Metadata:
         return {key: value for key, value in entries if isinstance(key, str) and isinstance(value, str)}
 
 
-def _metadata(facts: Any) -> _Metadata:
-    return msgspec.convert(facts, _Metadata)
+def _metadata(content: bytes | str, entry: str = "") -> _Metadata:
+    """Of a YAML document, or of one of its entries: nothing in it becomes an object or a number."""
+    document = parse_yaml(content, yaml.CBaseLoader)
+    return msgspec.convert(document[entry] if entry else document, _Metadata)
 
 
 def _metadata_of_files(files: tuple[Path, ...]) -> _Metadata:
@@ -145,17 +147,12 @@ def _metadata_of_files(files: tuple[Path, ...]) -> _Metadata:
     for file in files:
         for text in METADATA[file.suffix](file) if file.suffix in METADATA and file.stat().st_size else ():
             try:
-                metadata = _metadata(_texts(text))
+                metadata = _metadata(text)
             except UNREADABLE:
                 continue
             custom.update(metadata.custom)
             compression = metadata.compression_mode
     return _Metadata(compression_mode=compression, custom_data=custom)
-
-
-def _texts(content: bytes | str) -> Any:
-    """A YAML document of mappings, lists and texts: nothing in it becomes an object or a number."""
-    return parse_yaml(content, yaml.CBaseLoader)
 
 
 def _is_bag_file(path: Path) -> bool:
