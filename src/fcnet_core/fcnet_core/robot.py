@@ -87,15 +87,17 @@ class CommandRange(Struct, frozen=True, array_like=True):
 class Safety(Struct, frozen=True, forbid_unknown_fields=True):
     """Thresholds at which controller and bridge give up; the robot files say why they are what they are.
 
-    max_tilt [rad]: trunk against gravity; max_joint_error [rad] for joint_error_time [s]: target against measurement;
-    max_target_rate [rad/s]: slew of targets; max_target_jump [rad]: of a target, on top of its slew; max_start_error
-    [rad]: first target against measurement; position_margin [rad]: of measured positions beyond the joint limits;
-    max_velocity for velocity_time [s] and max_torque for torque_time [s]: as shares of the joints' limits; max_power
-    [W] for power_time [s]; servo_lost_time [s] of a motor out of its servo mode; temperature_warning and
-    max_temperature [deg C] of the motors; command_timeout, state_timeout [s]: ages; max_cycle_gap [s]: between two
-    cycles of the loop to the motors; frozen_time [s] without any change of a sensor; packet_loss_warning,
-    max_packet_loss: shares; max_kp [Nm/rad], max_kd [Nms/rad]: largest gains; min_damping_ratio: least kd as a share of
-    2 sqrt(kp x armature); soft_start [s]: until joints that begin to follow have their whole stiffness.
+    Trunk: max_tilt [rad] against gravity; max_fall_rate [rad/s] about its horizontal axes, over fall_rate_time [s].
+    Joints: max_joint_error [rad] for joint_error_time [s], target against measurement; position_margin [rad] of
+    measurements beyond the limits; max_velocity_mismatch [rad] of distances that velocities do not explain;
+    max_velocity for velocity_time [s] and max_torque for torque_time [s], shares of the limits; max_power [W] for
+    power_time [s]; servo_lost_time [s] of a motor out of its servo mode; temperature_warning, max_temperature [deg C].
+    Targets: max_target_rate [rad/s], their slew; max_target_jump [rad] of one, on top of the slew; mean_target_rate
+    [rad/s] over time, there and back, and max_target_path [rad] on top of it; max_start_error [rad] of the first.
+    Times and ages [s]: command_timeout, state_timeout; max_cycle_gap between two cycles of the loop to the motors, and
+    max_loop_lateness, of its cycles on average; frozen_time without any change of a sensor, remote_timeout without one
+    of a remote that drives. packet_loss_warning, max_packet_loss: shares. Gains: max_kp [Nm/rad], max_kd [Nms/rad];
+    min_damping_ratio, least kd as a share of 2 sqrt(kp x armature); soft_start [s] until they are whole.
     """
 
     max_tilt: Positive
@@ -103,8 +105,13 @@ class Safety(Struct, frozen=True, forbid_unknown_fields=True):
     joint_error_time: Positive
     max_target_rate: Positive
     max_target_jump: Positive
+    mean_target_rate: Positive
+    max_target_path: Positive
     max_start_error: Positive
+    max_fall_rate: Positive
+    fall_rate_time: Positive
     position_margin: Positive
+    max_velocity_mismatch: Positive
     max_velocity: Positive
     velocity_time: Positive
     max_torque: Positive
@@ -117,6 +124,8 @@ class Safety(Struct, frozen=True, forbid_unknown_fields=True):
     command_timeout: Positive
     state_timeout: Positive
     max_cycle_gap: Positive
+    max_loop_lateness: Positive
+    remote_timeout: Positive
     frozen_time: Positive
     packet_loss_warning: Positive
     max_packet_loss: Positive

@@ -10,7 +10,7 @@ import yaml
 from fcnet_core.robot import Safety
 from fcnet_ros.parameters import default_parameters
 from unitree_bridge.hardware import BridgeParameters
-from unitree_lowlevel.safety import IDENTITY
+from unitree_lowlevel.safety.monitor import IDENTITY
 
 WORKSPACE = Path(__file__).resolve().parents[3]
 GUIDE = (WORKSPACE / "docs" / "deployment.md").read_text()
@@ -19,7 +19,7 @@ LOW_LEVEL = WORKSPACE / "src" / "unitree_lowlevel" / "unitree_lowlevel"
 
 def findings_in_the_code() -> set[str]:
     """The name of every finding: the first argument of each Finding."""
-    text = "\n".join((LOW_LEVEL / name).read_text() for name in ("safety.py", "driver.py"))
+    text = "\n".join(path.read_text() for path in (LOW_LEVEL / "driver.py", *(LOW_LEVEL / "safety").glob("*.py")))
     return {IDENTITY, *re.findall(r'Finding\(\s*"([a-z_]+)"', text)}
 
 

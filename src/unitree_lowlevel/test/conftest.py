@@ -59,12 +59,12 @@ class Bench:
     tick, `still` its sensors.
     """
 
-    def __init__(self, robot: Robot) -> None:
+    def __init__(self, robot: Robot, **options: Any) -> None:
         self.robot = robot
-        self.driver = MotorDriver(robot, PERIOD, stop_chords=[STOP_CHORD])
+        self.driver = MotorDriver(robot, PERIOD, stop_chords=[STOP_CHORD], **options)
         self.counters = TransportCounters()
         self.now = 100.0
-        self.position = robot.lie_pose.copy()
+        self.position = self._last_position = robot.lie_pose.copy()
         self.state: dict[str, Any] = {}
         self.silent = self.frozen = self.still = False
         self.sent: list[LowCommand] = []
@@ -120,7 +120,8 @@ class Bench:
     def _reception(self) -> Reception:
         self.counters.received += 1
         self.counters.duplicates += self.frozen
-        state = healthy_state(self.robot, position=self.position, tick=self._tick)
+        velocity, self._last_position = (self.position - self._last_position) / PERIOD, self.position
+        state = healthy_state(self.robot, position=self.position, velocity=velocity, tick=self._tick)
         if not self.still:
             state = replace(state, angular_velocity=1e-3 * self._rng.standard_normal(3))
         return Reception(replace(state, **self.state), self.now)
@@ -132,5 +133,5 @@ def bench(robot: Robot) -> Bench:
 
 
 @pytest.fixture
-def make_bench() -> Callable[[Robot], Bench]:
+def make_bench() -> Callable[..., Bench]:
     return Bench

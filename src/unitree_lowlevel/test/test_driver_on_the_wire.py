@@ -11,7 +11,7 @@ from msgspec import structs
 
 from fcnet_core import FcnetError
 from fcnet_core.robot import load_robot
-from unitree_lowlevel.codec import GEN33
+from unitree_lowlevel.codec import GEN33, RemoteState
 from unitree_lowlevel.driver import DriverMode, MotorDriver
 from unitree_lowlevel.fake_board.board import FakeBoard
 from unitree_lowlevel.fake_board.faults import BoardFaults
@@ -20,7 +20,14 @@ from unitree_lowlevel.transport import WireTransport
 
 ALIENGO = load_robot("aliengo")
 # A busy machine holds up board and loop together; here it may.
-PATIENT = structs.replace(ALIENGO.safety, state_timeout=0.4, frozen_time=0.6, command_timeout=0.3, max_cycle_gap=0.25)
+PATIENT = structs.replace(
+    ALIENGO.safety,
+    state_timeout=0.4,
+    frozen_time=0.6,
+    command_timeout=0.3,
+    max_cycle_gap=0.25,
+    max_loop_lateness=0.2,
+)
 ROBOT = structs.replace(ALIENGO, safety=PATIENT)
 PERIOD = 0.002
 BAD_LINE = BoardFaults(loss=0.01, jitter=0.002, duplicates=0.02, reordering=0.02)
@@ -30,7 +37,7 @@ class Loop:
     """Cycles at 500 Hz, with targets at 50 Hz, in the caller's thread."""
 
     def __init__(self, board: FakeBoard) -> None:
-        self.driver = MotorDriver(ROBOT, PERIOD)
+        self.driver = MotorDriver(ROBOT, PERIOD, remote_lost="stop")
         self.transport = WireTransport(GEN33, board.address, 0)
         self.transport.open()
         self.losses: list[float] = []
@@ -139,6 +146,8 @@ def test_a_very_bad_line_trips(connect, free_running):
         ("identity", {"other_robot": True}),
         ("tilt", {"tilt": (1.3, 0.0)}),
         ("temperature", {"temperature": 95.0}),
+        ("fall_rate", {"spin": 6.0}),
+        ("velocity_mismatch", {"velocity_spike": 9.0}),
         ("joint_position", {"outside_limits": True}),
         ("joint_velocity", {"velocity_spike": 40.0}),
         ("joint_torque", {"torque_offset": 50.0}),
@@ -158,3 +167,16 @@ def test_faults_of_the_board_end_in_damping_and_are_left_by_reset(connect, name,
     loop.run(0.2, follow=False)
     assert loop.driver.mode is DriverMode.DAMPING
     loop.until(lambda: loop.driver.mode is DriverMode.FOLLOWING)
+
+
+@pytest.mark.parametrize("loss", [{"remote_lost": True}, {"remote_frozen": True}])
+def test_a_remote_that_is_lost_while_it_drives_trips(connect, loss):
+    board, loop = connect(BoardFaults(remote=RemoteState(ly=0.5)))
+    loop.until(lambda: loop.driver.mode is DriverMode.FOLLOWING)
+    loop.run(1.2)
+    assert loop.driver.trip is None
+    board.faults = replace(board.faults, **loss)
+    loop.until(lambda: loop.driver.trip is not None)
+    assert loop.driver.trip.name == "remote_lost"
+    board.faults = BoardFaults()
+    loop.until(loop.reset)

@@ -89,8 +89,9 @@ def test_a_target_that_jumps_trips_and_is_not_followed(bench):
 def test_short_peaks_do_not_trip(bench):
     bench.following()
     for _ in range(20):
-        bench.state = {"velocity": np.full(12, 26.0), "torque": np.full(12, 60.0)}
-        bench.run(0.04, bench.position)
+        for direction in (1.0, -1.0):
+            bench.state = {"velocity": np.full(12, 26.0 * direction), "torque": np.full(12, 60.0)}
+            bench.run(0.02, bench.position)
         bench.state = {}
         bench.run(0.06, bench.position)
     assert bench.driver.trip is None
@@ -188,3 +189,62 @@ def test_a_motor_that_has_cut_itself_out_trips_again_after_a_reset(bench):
     bench.run(0.1, bench.position)
     assert bench.driver.trip.name == "servo_lost"
     assert "FL_calf_joint" in bench.driver.trip.reason
+
+
+def test_targets_that_swing_far_and_often_trip_before_the_motors_do_much(bench):
+    bench.following()
+    near, far = bench.position.copy(), bench.position - 1.8 * np.eye(12)[1]
+    for _ in range(4):
+        bench.run(0.055)
+        bench.send(far)
+        near, far = far, near
+    assert bench.driver.trip.name == "target_rate"
+
+
+def test_a_velocity_that_contradicts_the_positions_trips(bench):
+    bench.following()
+    bench.state = {"velocity": 8.0 * np.eye(12)[4]}
+    bench.run(0.7, bench.position)
+    assert bench.driver.trip.name == "velocity_mismatch"
+    assert "FL_thigh_joint" in bench.driver.trip.reason
+
+
+def test_a_trunk_that_turns_over_trips_while_following_only(bench):
+    bench.awake()
+    bench.state = {"angular_velocity": np.array([0.0, 5.0, 0.0])}
+    bench.run(0.5)
+    assert bench.driver.trip is None
+    bench.state = {}
+    bench.following()
+    bench.state = {"angular_velocity": np.array([0.0, 5.0, 0.0])}
+    bench.run(0.25, bench.position)
+    assert bench.driver.trip.name == "fall_rate"
+
+
+def test_a_loop_that_is_late_for_long_trips(bench):
+    bench.following()
+    for _ in range(100):
+        bench.now += 0.02
+        bench.send(bench.position)
+        bench.cycle()
+    assert bench.driver.trip.name == "loop_late"
+
+
+@pytest.mark.parametrize("remote_lost", ["hold", "stop"])
+@pytest.mark.parametrize("ending", [bytes(40), None], ids=["vanished", "frozen"])
+def test_a_remote_lost_while_it_drives_is_a_warning_or_a_trip(robot, make_bench, remote_lost, ending):
+    bench = make_bench(robot, remote_lost=remote_lost).following()
+    for number in range(50):
+        bench.state = {"remote": encode_remote(RemoteState(ly=0.5 + 0.001 * number))}
+        bench.run(0.02, bench.position)
+    assert bench.driver.warnings == ()
+    if ending is not None:
+        bench.state = {"remote": ending}
+        bench.run(0.02, bench.position)
+    else:
+        bench.run(1.1, bench.position)
+    if remote_lost == "stop":
+        assert bench.driver.trip.name == "remote_lost"
+    else:
+        assert bench.driver.mode is DriverMode.FOLLOWING
+        assert any(warning.startswith("remote_lost: ") for warning in bench.driver.warnings)

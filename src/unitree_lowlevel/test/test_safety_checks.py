@@ -5,8 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unitree_lowlevel.codec import WireError
-from unitree_lowlevel.safety import Finding, LinkWatch, PacketLoss, RobotChecks, Severity, StateWatch, Sustained
+from unitree_lowlevel.codec import RemoteState, WireError, encode_remote
+from unitree_lowlevel.safety.checks import (
+    FallWatch,
+    Finding,
+    LoopWatch,
+    RobotChecks,
+    Severity,
+    Sustained,
+    TargetWatch,
+    VelocityWatch,
+)
+from unitree_lowlevel.safety.link import LinkWatch, PacketLoss, RemoteWatch, StateWatch
 from unitree_lowlevel.transport import Reception, TransportCounters
 
 
@@ -74,15 +84,48 @@ def test_one_hot_motor_is_warned_of_then_trips(checks, robot):
     assert checks.temperature(one(7, robot.safety.max_temperature)).severity is Severity.TRIP
 
 
-def test_targets_may_move_but_not_jump(checks, robot):
-    pose, step = robot.stand_pose, robot.safety.max_target_jump
+def test_targets_begin_and_stay_near_the_joints(checks, robot):
+    pose = robot.stand_pose
     assert checks.joint_error(pose, pose + one(2, robot.safety.max_joint_error)) is None
     assert checks.joint_error(pose, pose - one(2, robot.safety.max_joint_error + 0.01)).name == "joint_error"
-    assert checks.target_jump(pose, pose + one(2, step), 0.0) is None
-    assert checks.target_jump(pose, pose + one(2, step + 0.5), 0.02) is None
-    assert checks.target_jump(pose, pose + one(2, step + 0.7), 0.02).name == "target_jump"
     assert checks.first_target(pose, pose - one(2, robot.safety.max_start_error - 0.01)) is None
     assert "begin where the joints are" in checks.first_target(pose, pose - one(2, 1.15))
+
+
+@pytest.fixture
+def targets(robot):
+    return TargetWatch(robot.safety)
+
+
+def test_targets_may_move_but_not_jump(targets, robot):
+    pose, step = robot.stand_pose, robot.safety.max_target_jump
+    for jump, elapsed, name in (
+        (0.0, 0.0, None),
+        (0.5, 0.02, None),
+        (0.1, 0.0, "target_jump"),
+        (0.7, 0.02, "target_jump"),
+    ):
+        targets.reset()
+        found = targets.check(pose, pose + one(2, step + jump), elapsed)
+        assert (found and found.name) == name
+
+
+@pytest.mark.parametrize(("size", "interval"), [(1.8, 0.055), (0.8, 0.02), (0.5, 0.01), (1.2, 0.06)])
+def test_targets_that_go_to_and_fro_too_fast_for_long_are_found(targets, robot, size, interval):
+    pose, far = robot.stand_pose, robot.stand_pose + one(2, size)
+    way = 0.0
+    while (found := targets.check(pose, far, interval)) is None:
+        pose, far, way = far, pose, way + size
+        assert way < 20.0
+    assert found.name in ("target_rate", "target_jump")
+
+
+@pytest.mark.parametrize(("size", "interval"), [(0.6, 0.04), (0.29, 0.02), (0.8, 0.06), (0.05, 0.005)])
+def test_targets_may_go_to_and_fro_as_fast_as_walking_needs(targets, robot, size, interval):
+    pose, far = robot.stand_pose, robot.stand_pose + one(2, size)
+    for _ in range(2000):
+        assert targets.check(pose, far, interval) is None
+        pose, far = far, pose
 
 
 def test_a_condition_counts_once_its_time_with_exceeds_that_without():
@@ -223,3 +266,107 @@ def test_network_events_are_reported_for_a_while():
     assert watch.rejection(1.2, counters) == "the checksum is wrong"
     assert watch.check(2.2, counters) == []
     assert watch.rejection(2.2, counters) is None
+
+
+class Motion:
+    """States of joints that swing, 2 ms apart."""
+
+    def __init__(self, robot):
+        self.watch = VelocityWatch(robot.safety)
+        self.now, self.cycles = 20.0, 0
+
+    def run(self, seconds, measured=lambda velocity: velocity, late=0.0, rng=None, speed=1.0):
+        """The names of what is found; `late`: longest delay [s] of a state, `speed` of the board's time."""
+        found = set()
+        for _ in range(round(seconds / 0.002)):
+            self.cycles += 1
+            self.now += 0.002
+            phase = 2 * np.pi * 2.5 * 0.002 * self.cycles * speed
+            position, velocity = np.full(12, 0.5 * np.sin(phase)), np.full(12, 5 * np.pi * 0.5 * np.cos(phase))
+            self.watch.update(self.now + late * (rng.random() if rng else 0.0), position, measured(velocity))
+            found |= {self.watch.check().name} if self.watch.check() else set()
+        return found
+
+
+def test_velocities_explain_how_joints_move(robot):
+    rng = np.random.default_rng(0)
+    assert Motion(robot).run(3.0) == set()
+    assert Motion(robot).run(3.0, late=0.008, rng=rng) == set()
+    assert Motion(robot).run(3.0, speed=0.6) == set()  # a simulated board on a busy machine
+    assert Motion(robot).run(10.0, lambda velocity: velocity + 40.0 * (rng.random(12) < 0.02)) == set()  # spikes
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [lambda velocity: -velocity, lambda velocity: 0.0 * velocity, lambda velocity: velocity + one(3, 8.0)],
+    ids=["wrong_sign", "stuck", "offset"],
+)
+def test_velocities_that_contradict_the_positions_are_found(robot, broken):
+    assert Motion(robot).run(2.0, broken) == {"velocity_mismatch"}
+
+
+def test_a_gap_between_states_is_no_contradiction(robot):
+    motion = Motion(robot)
+    for _ in range(20):
+        motion.cycles += 50
+        motion.now += 0.1
+        assert motion.run(0.21) == set()
+
+
+def test_a_trunk_that_turns_over_is_found_one_that_is_shaken_or_turns_about_its_vertical_is_not(robot):
+    def falls(rate):
+        watch = FallWatch(robot.safety)
+        for number in range(200):
+            watch.update(20.0 + 0.002 * number, np.array(rate(0.002 * number)))
+            if found := watch.check():
+                return found.name
+        return None
+
+    limit = robot.safety.max_fall_rate
+    assert falls(lambda time: (0.0, 1.5 * limit, 0.0)) == falls(lambda time: (-limit, -limit, 0.0)) == "fall_rate"
+    assert falls(lambda time: (0.0, 0.0, 5.0 * limit)) is None
+    assert falls(lambda time: (3.0 * limit * np.sin(2 * np.pi * 10.0 * time), 0.0, 0.0)) is None
+    assert falls(lambda time: (2.0 * limit if time < 0.06 else 0.0, 0.0, 0.0)) is None
+
+
+def test_a_loop_is_late_where_its_commands_are_so_on_average(robot):
+    def is_late(gaps):
+        watch, now = LoopWatch(robot.safety, 0.002), 20.0
+        for gap in gaps:
+            now += gap
+            watch.update(now)
+        return watch.check() is not None
+
+    assert not is_late([0.002] * 500)
+    assert not is_late([0.004] * 500)
+    assert not is_late([*[0.002] * 300, 0.045, *[0.002] * 3])
+    assert not is_late([*[0.002] * 300, 3.0, *[0.002] * 3])  # a pause: the driver stops following
+    assert is_late([0.02] * 100)
+    assert is_late([*[0.002] * 10, 0.045] * 50)
+
+
+DRIVES = RemoteState(ly=0.6)
+
+
+@pytest.mark.parametrize("severity", [Severity.WARNING, Severity.TRIP_IF_FOLLOWING])
+def test_a_remote_is_lost_that_vanishes_or_stands_still_while_it_drives(severity):
+    watch = RemoteWatch(1.0, severity)
+    watch.update(20.0, encode_remote(DRIVES))
+    assert watch.check(20.9) is None
+    assert (watch.check(21.1).name, watch.check(21.1).severity) == ("remote_lost", severity)
+    watch.update(21.2, encode_remote(RemoteState(ly=0.61)))
+    assert watch.check(21.3) is None
+    watch.update(21.4, bytes(40))
+    assert watch.check(21.5).name == "remote_lost"
+    assert watch.check(23.0) is None
+
+
+def test_a_remote_at_rest_or_let_go_or_held_at_its_end_is_not_lost():
+    watch = RemoteWatch(1.0, Severity.WARNING)
+    for number, deflection in enumerate((0.6, 0.3, 0.05)):
+        watch.update(20.0 + 0.02 * number, encode_remote(RemoteState(ly=deflection)))
+    watch.update(20.06, bytes(40))
+    assert watch.check(20.1) is None
+    assert watch.check(30.0) is None
+    watch.update(31.0, encode_remote(RemoteState(ly=1.0)))
+    assert watch.check(39.0) is None

@@ -20,7 +20,8 @@ from fcnet_core.arrays import Array
 from fcnet_core.robot import JOINT_NAMES, Robot
 from unitree_lowlevel.codec import DAMPING_STEP, PERIOD, LowCommand, LowState
 from unitree_lowlevel.limiter import CommandLimiter, damping_command, least_damping
-from unitree_lowlevel.safety import IDENTITY, Finding, SafetyMonitor, Severity
+from unitree_lowlevel.safety.checks import Finding, Severity, TargetWatch
+from unitree_lowlevel.safety.monitor import IDENTITY, RemoteLoss, SafetyMonitor
 from unitree_lowlevel.transport import Reception, TransportCounters
 
 MOST_ARMED = 8  # sources that may begin; one more displaces the one whose last damp is the oldest
@@ -72,7 +73,8 @@ class MotorDriver:
     """Stands between the senders of targets and the motors.
 
     One thread calls `cycle` once per `period` [s]; everything else may be called from any thread. Times are those of
-    time.monotonic. `stop_chords`: buttons of the remote that, pressed together, stop the robot.
+    time.monotonic. `stop_chords`: buttons of the remote that, pressed together, stop the robot; `remote_lost`: whether
+    a remote that is lost while it drives is a warning ("hold") or a trip ("stop").
 
     Commands come from sources, which have names. A source whose targets are followed owns the robot until it damps or
     is silent for the robot's command_timeout; meanwhile nobody else's commands have an effect. Only a source that has
@@ -91,6 +93,7 @@ class MotorDriver:
         *,
         interpolation_time: float = 0.01,
         stop_chords: Collection[frozenset[str]] = (),
+        remote_lost: RemoteLoss = "hold",
     ) -> None:
         self.mode = DriverMode.WAITING
         self.trip: Finding | None = None
@@ -99,7 +102,8 @@ class MotorDriver:
         self.owner = ""
         self.refused = 0
         self._robot, self._safety = robot, robot.safety
-        self._monitor = SafetyMonitor(robot, period, stop_chords)
+        self._monitor = SafetyMonitor(robot, period, stop_chords, remote_lost)
+        self._target_watch = TargetWatch(robot.safety)
         self._limiter = CommandLimiter(robot, period, interpolation_time)
         self._damped = damping_command(robot)
         self._gains = self._next_gains = (np.full(12, robot.gains.kp), np.full(12, robot.gains.kd))
@@ -199,10 +203,10 @@ class MotorDriver:
         position = np.minimum(np.maximum(position, checks.lower), checks.upper)
         if not following and (refusal := self._begin_following(position, source)):
             return f"targets are not followed: {refusal}"
-        elapsed = max(received - self._target_time, 0.0) if following else 0.0
-        if following and (jump := checks.target_jump(self._target, position, elapsed)):
-            self._trip(jump)
-            return jump.reason
+        elapsed = min(max(received - self._target_time, 0.0), self._safety.command_timeout)
+        if following and (finding := self._target_watch.check(self._target, position, elapsed)):
+            self._trip(finding)
+            return finding.reason
         self._target, self._target_time = position, max(received, self._target_time)
         self._limiter.aim(position, self._now)
         return None
@@ -295,6 +299,7 @@ class MotorDriver:
         self._gains, self._target_time = self._next_gains, _NEVER
         self._armed.pop(source)
         self._limiter.start(state.position, *self._gains, self._now)
+        self._target_watch.reset()
         self._monitor.begin_following()
         self._events.add(INFO, f"following targets of {_words(source)}")
         return None

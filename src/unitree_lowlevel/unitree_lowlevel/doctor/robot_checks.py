@@ -24,7 +24,7 @@ from unitree_lowlevel.codec import (
 )
 from unitree_lowlevel.doctor import Outcome, failed, ok, warning
 from unitree_lowlevel.network import Address
-from unitree_lowlevel.safety import RobotChecks, Severity
+from unitree_lowlevel.safety.checks import RobotChecks, Severity
 from unitree_lowlevel.transport import Transport, TransportCounters
 
 _POLL = 0.0003  # [s] between two receptions

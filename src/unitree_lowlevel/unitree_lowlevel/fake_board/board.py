@@ -38,6 +38,7 @@ from unitree_lowlevel.network import Address, bound_socket
 from unitree_lowlevel.transport import LONGEST_DATAGRAM
 
 MILLISECONDS = 1000.0  # ticks per second; whether real boards count milliseconds or microseconds is not known
+REMOTE_CYCLES = 10  # between two frames of the remote
 # A simple model of motor temperatures, measured on no motor: holding half of the largest torque ends HEATING above
 # ambient, approached with this time constant [s].
 AMBIENT = 30.0  # [deg C]
@@ -302,7 +303,7 @@ class FakeBoard:
             temperature=self._heat.temperature,
             imu_temperature=AMBIENT,
             tick=int(self._cycles * PERIOD * self._ticks_per_second) % 2**32,
-            remote=encode_remote(faults.remote),
+            remote=self._remote_frame(),
             identity=(0, 0),
             **sensors,
         )
@@ -318,6 +319,10 @@ class FakeBoard:
             datagram[self._rng.integers(len(datagram))] ^= 1 << int(self._rng.integers(8))
         self._departing.put((bytes(datagram), self.client), now, faults)
         self.states_sent += 1
+
+    def _remote_frame(self) -> bytes:
+        """The remote's bytes, with a number of the frame in those that have no documented meaning: it is alive."""
+        return encode_remote(self.faults.remote)[:-4] + (self._cycles // REMOTE_CYCLES).to_bytes(4, "little")
 
     def _deliver(self, now: float) -> None:
         """Send the states that have come out of the line by `now`."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from fcnet_core.robot import JOINT_NAMES, Robot
 from fcnet_core.rotation import matrix_from_xyzw, product, xyzw_from_roll_pitch
-from unitree_lowlevel.codec import BUTTONS, STICKS, LowState, RemoteState
+from unitree_lowlevel.codec import BUTTONS, REMOTE_BYTES, STICKS, LowState, RemoteState
 
 OVERTAKEN = 0.005  # [s] by which a packet is held back for later ones to overtake it
 OUTSIDE = 0.3  # [rad] beyond its upper limit where `outside_limits` puts every calf
@@ -76,6 +76,8 @@ class BoardFaults:
     power: float = _fault(0.0, AMOUNT, "the motors seem to take this [W] together")
     blocked_joint: str | None = _fault(None, JOINT, "this joint does not move, whatever its motor does")
     dead_motor: str | None = _fault(None, JOINT, "the motor of this joint has cut itself out: no torque, no servo mode")
+    remote_lost: bool = _fault(False, SWITCH, "the remote's bytes are zeros")
+    remote_frozen: bool = _fault(False, SWITCH, "the remote's bytes never change, whatever is pressed")
     remote: RemoteState = field(default_factory=RemoteState)
 
     def __post_init__(self) -> None:
@@ -200,6 +202,7 @@ class StateDistortion:
         self._rng = np.random.default_rng(seed)
         self._frozen_tick: int | None = None
         self._frozen_state: LowState | None = None
+        self._frozen_remote: bytes | None = None
 
     def distort(self, state: LowState, faults: BoardFaults) -> LowState:
         """The state that the board sends in place of `state`."""
@@ -208,6 +211,10 @@ class StateDistortion:
             changed = _tilted(changed, *faults.tilt)
         if faults.spin:
             changed = replace(changed, angular_velocity=changed.angular_velocity + (0.0, faults.spin, 0.0))
+        if not faults.remote_frozen or self._frozen_remote is None:
+            self._frozen_remote = state.remote if faults.remote_frozen else None
+        remote = bytes(REMOTE_BYTES) if faults.remote_lost else self._frozen_remote or state.remote
+        changed = replace(changed, remote=remote)
         if faults.temperature is not None:
             changed = replace(changed, temperature=np.full(12, faults.temperature))
         if faults.other_robot:

@@ -1,0 +1,151 @@
+"""All the checks of one robot, run once per cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Literal
+
+import numpy as np
+
+from fcnet_core.arrays import Array
+from fcnet_core.robot import JOINT_NAMES, Robot
+from unitree_lowlevel.codec import SERVO, LowState
+from unitree_lowlevel.safety.checks import (
+    FallWatch,
+    Finding,
+    LoopWatch,
+    RobotChecks,
+    Severity,
+    Sustained,
+    VelocityWatch,
+)
+from unitree_lowlevel.safety.link import LinkWatch, PacketLoss, RemoteWatch, StateWatch
+from unitree_lowlevel.transport import Reception, TransportCounters
+
+IDENTITY = "identity"
+RemoteLoss = Literal["hold", "stop"]  # what follows when a remote is lost while it drives: a warning, or a trip
+
+
+class SafetyMonitor:
+    """All the checks of one robot. `stop_chords`: buttons of the remote that, pressed together, stop the robot;
+    `remote_lost`: what follows when the remote is lost while it drives.
+
+    A robot that is only damped may be carried, turned over and moved by hand, so that velocity, torque, power, joint
+    error and falls count only while joints follow targets; so do motor modes, which a board may change without
+    stiffness.
+    """
+
+    def __init__(
+        self, robot: Robot, period: float, stop_chords: Collection[frozenset[str]], remote_lost: RemoteLoss
+    ) -> None:
+        safety = robot.safety
+        self.checks = RobotChecks(robot)
+        self.states = StateWatch(safety.state_timeout, safety.frozen_time)
+        self.loss = PacketLoss(period)
+        severity = Severity.WARNING if remote_lost == "hold" else Severity.TRIP_IF_FOLLOWING
+        self.remote = RemoteWatch(safety.remote_timeout, severity)
+        self._safety = safety
+        self._stop_chords = tuple(stop_chords)
+        self._link = LinkWatch()
+        self._loop = LoopWatch(safety, period)
+        self._mismatch = VelocityWatch(safety)
+        self._fall = FallWatch(safety)
+        self._servo_lost = Sustained(safety.servo_lost_time, period)
+        self._velocity = Sustained(safety.velocity_time, period)
+        self._power = Sustained(safety.power_time, period)
+        self._error = Sustained(safety.joint_error_time, period)
+        self._torque = Sustained(safety.torque_time, period)
+        self.accept_robot()
+
+    def begin_following(self) -> None:
+        """Forget what has been counted about joints that followed before."""
+        for sustained in (self._servo_lost, self._velocity, self._power, self._error, self._torque):
+            sustained.reset()
+        self._fall.reset()
+
+    def accept_robot(self) -> None:
+        """Take the sender of the next state for the robot."""
+        self._identity: tuple[int, ...] | None = None
+        self._other_robot: Finding | None = None
+        self._in_servo_mode = np.zeros(len(JOINT_NAMES), dtype=bool)  # motors that have reported it while commanded so
+
+    def inspect(
+        self, now: float, reception: Reception | None, counters: TransportCounters, target: Array | None
+    ) -> list[Finding]:
+        """Everything that is wrong at time `now` [s], the gravest first; target (12,) [rad] while joints follow."""
+        is_new = self.states.update(reception)
+        self._loop.update(now)
+        self._link.update(now, counters)
+        state = self.states.state
+        problem = self.states.check(now, self._link.rejection(now, counters))
+        if problem is not None:
+            self.loss.reset()  # a gap has a finding of its own
+        elif state is not None:
+            self.loss.update(now, state.tick, self.states.coarse_ticks, counters)
+        found = [*self._link.check(now, counters), problem, self._loop.check()]
+        if state is not None:
+            if is_new:
+                self.remote.update(now, state.remote)
+                self._take_sender(state)
+                self._mismatch.update(now, state.position, state.velocity)
+                self._fall.update(now, state.angular_velocity)
+            found += [
+                self._check_stop(),
+                self.remote.check(now),
+                self._other_robot,
+                self.checks.temperature(state.temperature),
+                self.checks.tilt(state.orientation),
+                self.checks.position(state.position),
+                self._mismatch.check(),
+                self.loss.check(self._safety),
+            ]
+            if target is not None:
+                found += self._check_motion(state, target)
+        findings = [finding for finding in found if finding is not None]
+        return sorted(findings, key=lambda finding: -finding.severity)
+
+    def _take_sender(self, state: LowState) -> None:
+        """Compare the sender of a new state with that of the first."""
+        self._identity = state.identity if self._identity is None else self._identity
+        self._other_robot = None
+        if state.identity != self._identity:
+            reason = (
+                f"a robot with the identity {state.identity} answers instead of {self._identity}; leave one robot on "
+                "this network, then reset"
+            )
+            self._other_robot = Finding(IDENTITY, reason, Severity.TRIP)
+
+    def _check_stop(self) -> Finding | None:
+        """The emergency stop of the wireless remote: all buttons of one of the chords are pressed."""
+        for chord in self._stop_chords:
+            if chord and chord <= self.remote.state.buttons:
+                return Finding("remote_stop", f"{' + '.join(sorted(chord))} is pressed on the remote", Severity.TRIP)
+        return None
+
+    def _check_motion(self, state: LowState, target: Array) -> list[Finding | None]:
+        checks = self.checks
+        return [
+            self._servo_lost.check(self._check_servo(state)),
+            self._velocity.check(checks.velocity(state.velocity)),
+            self._power.check(checks.power(state.torque, state.velocity)),
+            self._error.check(checks.joint_error(target, state.position)),
+            self._torque.check(checks.torque(state.torque)),
+            self._fall.check(),
+        ]
+
+    def _check_servo(self, state: LowState) -> Finding | None:
+        """Motors that have left servo mode: one that has cut itself out, too hot or without power, does.
+
+        What real boards report there has been seen on no robot: motors that never report servo mode are not checked.
+        """
+        serves = state.mode == SERVO
+        self._in_servo_mode |= serves
+        lost = np.flatnonzero(self._in_servo_mode & ~serves)
+        if not len(lost):
+            return None
+        others = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+        return Finding(
+            "servo_lost",
+            f"the motor of {JOINT_NAMES[lost[0]]}{others} has left its servo mode ({SERVO}) and reports "
+            f"{state.mode[lost[0]]}; let it cool, look at its plugs, switch the robot off and on",
+        )
