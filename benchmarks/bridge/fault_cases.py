@@ -236,6 +236,7 @@ CASES = (
         "warning remote_lost",
         f"{TOLERATED} | warning remote_lost",
         remote=RemoteState(ly=0.5),
+        remote_frozen=True,
     ),
     # Whole programs and ROS. What has ended is started again by the recovery.
     FaultCase("board restarts", TOLERATED, TOLERATED, begin=lambda rig: rig.board.restart()),
@@ -251,7 +252,7 @@ CASES = (
     _killed("io", ends="bridge"),
     _stopped("controller", 0.5),
     *(_stopped(process, duration) for process in ("bridge", "io") for duration in (0.5, 3.0)),
-    FaultCase("I/O process gets 2 ms in 20", "trip loop_late", TOLERATED, 1.0, begin=_LATE.begin, end=_LATE.end),
+    FaultCase("I/O process gets 2 ms in 20", "trip loop_late", TOLERATED, 2.0, begin=_LATE.begin, end=_LATE.end),
     replace(
         _stopped("controller", 0.15),
         name="controller late by 0.15 s",
