@@ -84,12 +84,13 @@ class WireOracle:
         positions, stiff = np.vstack([last[1], log.position]), np.vstack([last[2], log.stiff])
         gap = np.diff(times)
         self.longest_gap = max(self.longest_gap, float(gap[np.isfinite(gap)].max(initial=0.0)))
-        both = stiff[1:] & stiff[:-1] & (gap < LONGEST_GAP)[:, None]
-        allowed = safety.max_target_rate * np.clip(gap, PERIOD, LONGEST_GAP)[:, None] + FLOAT_TOLERANCE
+        longest = LONGEST_GAP + self.slack / 2
+        both = stiff[1:] & stiff[:-1] & (gap < longest)[:, None]
+        allowed = safety.max_target_rate * np.clip(gap, PERIOD, longest)[:, None] + FLOAT_TOLERANCE
         step = np.abs(np.diff(positions, axis=0))
         yield from _worst(log, "position rate above its limit", "rad", np.where(both, step - allowed, -1.0))
         is_stiff = np.asarray(stiff.any(axis=1))
-        begins = is_stiff[1:] & (~is_stiff[:-1] | (gap > LONGEST_GAP))
+        begins = is_stiff[1:] & (~is_stiff[:-1] | (gap > longest))
         began = np.maximum.accumulate(np.concatenate([[self._began], np.where(begins, arrival, -np.inf)]))[1:]
         share = np.minimum((arrival - began + LATE + self.slack / 2) / safety.soft_start, 1.0)
         excess = np.where(is_stiff[1:], stiffness - share * safety.max_kp, 0.0)
