@@ -3,7 +3,7 @@
 Real bridge and controller processes, a fake board with the MuJoCo robot behind it, UDP and DDS between them. For every
 cell: what was done about it and after how long, the largest command that left the bridge, and whether reset recovered.
 
-Run it in a shell after `. env.sh`, on an otherwise idle machine; it takes about 20 minutes a robot:
+Run it in a shell after `. env.sh`, on an otherwise idle machine; it takes about 45 minutes a robot:
     python benchmarks/bridge/fault_matrix.py --robot aliengo --markdown docs/fault_matrix.md
 Exit code 1: a command left the bridge that never may, or a fault was missed or taken for one that it is not.
 """
