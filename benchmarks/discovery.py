@@ -58,8 +58,8 @@ class Probe:
         before = Node.__init__
 
         def create(node: Node, *arguments: Any, **options: Any) -> None:
-            self._note(event="node")
             before(node, *arguments, **options)
+            self._note(event="node")
 
         Node.__init__ = create  # type: ignore[method-assign,assignment]
         for kind, count in {

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from rclpy.duration import Duration
@@ -21,6 +23,7 @@ TAKE_INTERVAL = 0.02  # [s]; the middleware stamps the reception
 DISCOVERY_INTERVAL = 0.1  # [s]
 MOST_AT_ONCE = 1000  # messages of a topic
 RECORDING_DEPTH = 2000  # messages of a topic that may wait while the recorder is kept from running
+COMMON_PACKAGES = ("std_msgs", "geometry_msgs", "sensor_msgs", "trajectory_msgs")  # whose messages most robots have
 FLUSH_INTERVAL = 0.6  # [s]: with the time to write, a killed recorder has lost less than a second
 MOST_WAITING = 100 << 20  # bytes of messages that may wait for the disk
 SECOND = 1_000_000_000  # [ns]
@@ -151,6 +154,9 @@ class Recorder:
         self._chosen = chosen
         self._refused: set[str] = set()
         self._publishers: dict[str, int] = {}
+        for package in COMMON_PACKAGES:  # 0.1 s each, which discovery takes anyway
+            with suppress(ImportError):
+                importlib.import_module(f"{package}.msg")
 
     @property
     def lost(self) -> int:
