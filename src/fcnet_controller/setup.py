@@ -1,4 +1,4 @@
-"""Builds fcnet_controller: the controller node, teleoperation, the demo and the suite's launch files."""
+"""Builds fcnet_controller: the controller, the replay of bags and the suite's launch files."""
 
 from pathlib import Path
 
@@ -20,11 +20,7 @@ setup(
     entry_points={
         "console_scripts": [
             "controller = fcnet_controller:run_controller",
-            "teleop_keyboard = fcnet_teleop:run_teleop_keyboard",
-            "teleop_joy = fcnet_teleop:run_teleop_joy",
-            "demo_course = fcnet_teleop:run_demo_course",
             "replay = fcnet_controller:run_replay",
-            "monitor = fcnet_teleop:run_monitor",
         ],
     },
 )
