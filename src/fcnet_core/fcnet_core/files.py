@@ -133,14 +133,15 @@ def option(kind: Any) -> Callable[[str], Any]:
     return number
 
 
-def check_writable(path: Path) -> None:
-    """Raise FcnetError where `write_whole` could not write `path`; nothing is left behind, not even a folder."""
-    try:
-        if path.is_dir():
-            raise IsADirectoryError(0, "it is a folder")
-        tempfile.TemporaryFile(dir=next(parent for parent in path.absolute().parents if parent.exists())).close()
-    except OSError as error:
-        raise FcnetError(f"{path} cannot be written: {error.strerror}; choose another path") from error
+def check_writable(*paths: Path | None) -> None:
+    """Raise FcnetError where `write_whole` could not write one of them; nothing is left behind, not even a folder."""
+    for path in filter(None, paths):
+        try:
+            if path.is_dir():
+                raise IsADirectoryError(0, "it is a folder")
+            tempfile.TemporaryFile(dir=next(parent for parent in path.absolute().parents if parent.exists())).close()
+        except OSError as error:
+            raise FcnetError(f"{path} cannot be written: {error.strerror}; choose another path") from error
 
 
 def write_whole(path: Path, content: bytes) -> None:

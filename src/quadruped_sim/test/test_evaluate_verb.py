@@ -114,6 +114,7 @@ def test_wrong_use_is_refused_in_a_sentence(policy, tmp_path, capsys):
         ([], "say what to evaluate"),
         (["--expert", "--scenarios", "flat,moon"], "there is no scenario 'moon'; choose from flat, pushes"),
         (["--expert", "--robot", "spot"], "there is no robot file"),
+        (["--expert", "--markdown", str(tmp_path)], "cannot be written"),
         (["--expert", "--json", str(tmp_path / "broken.json")], "is damaged"),
         (["--expert", "--json", str(tmp_path / "other.json")], "another robot, seed, episodes"),
         (["--policy", str(tmp_path / "none")], "there is no model file"),

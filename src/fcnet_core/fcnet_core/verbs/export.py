@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from fcnet_core import FcnetError
-from fcnet_core.files import write_whole
+from fcnet_core.files import check_writable, write_whole
 from fcnet_core.model_file import PolicyModel, load_model
 from fcnet_core.policy import Policy, load_policy
 
@@ -37,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Export; 0 when the file is written."""
+    check_writable(args.onnx)
     model = load_model(args.model)
     for library in ("onnx", "onnxruntime"):
         if find_spec(library) is None:

@@ -80,8 +80,7 @@ def run(args: argparse.Namespace) -> int:
         raise FcnetError(
             f"{checkpoint} holds an unfinished run; continue it with --resume, or delete it to start from the beginning"
         )
-    for path in (args.out, checkpoint):
-        check_writable(path)
+    check_writable(args.out, checkpoint)
     try:
         imitation = Imitation(config, load_model(args.init) if args.init else None)
         trainer = imitation.trainer

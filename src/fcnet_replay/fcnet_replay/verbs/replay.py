@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fcnet_core.files import write_whole
+from fcnet_core.files import check_writable, write_whole
 
 if TYPE_CHECKING:
     from fcnet_replay.evaluation import Evaluation
@@ -60,6 +60,7 @@ def run(args: argparse.Namespace) -> int:
     from fcnet_replay.evaluation import broken_thresholds, evaluate_bag, parse_threshold
     from fcnet_replay.findings import summary
 
+    check_writable(args.json, args.report)
     thresholds = [parse_threshold(text) for text in args.fail_above]
     evaluation = evaluate_bag(args.bag, args.policy, args.robot, args.namespace, args.topics)
     broken = broken_thresholds(evaluation.figures, thresholds)

@@ -148,3 +148,9 @@ def test_a_bag_that_names_no_robot_asks_for_one(write_bag, capsys) -> None:
     assert "does not say which robot it is of" in capsys.readouterr().err
     assert main(["replay", str(write_bag()), "--robot", "aliengo"]) == 0
     assert main(["replay", str(write_bag()), "--policy", str(shipped_model("aliengo"))]) == 0
+
+
+@pytest.mark.parametrize("option", ["--json", "--report"])
+def test_a_place_that_cannot_be_written_is_named_before_the_bag_is_read(tmp_path, capsys, option) -> None:
+    assert main(["replay", str(tmp_path / "no bag"), option, str(tmp_path)]) == USAGE_ERROR
+    assert f"{tmp_path} cannot be written" in capsys.readouterr().err

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from fcnet_core.files import Count, Seed, Workers, option, write_whole
+from fcnet_core.files import Count, Seed, Workers, check_writable, option, write_whole
 from fcnet_core.model_file import PolicyModel, check_robot, load_model
 from fcnet_core.robot import load_robot
 from quadruped_sim import SimulationError
@@ -71,6 +71,7 @@ def run(args: argparse.Namespace) -> int:
     if args.list:
         print("\n".join(_listing(scenario) for scenario in chosen))
         return 0
+    check_writable(args.json, args.markdown)
     subject = Subject(robot.name, model.fingerprint if model else None, args.seed, args.episodes)
     results = continue_evaluation(args.json, subject)
     baseline = _baseline(args.baseline, subject).scenarios if args.baseline else {}
