@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 import re
+import threading
+import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import rclpy
 from rclpy.qos import QoSProfile
 from std_msgs.msg import String
 
+from fcnet_core.observation import SensorReading
+from fcnet_ros.messages import StateBuffer, StatePublisher, StateReceiver
 from fcnet_ros.program import GuardedExecutor
-from fcnet_ros.testing import wait_until
+from fcnet_ros.testing import TIMEOUT, wait_until
 from fcnet_ros.topics import LATCHED, MODE, TOPICS, PolledSubscription, Topic, full_name
 
 README = Path(__file__).resolve().parents[3] / "README.md"
@@ -76,3 +81,30 @@ def test_messages_beyond_a_topics_limit_are_left_out_and_the_next_is_taken(node)
     assert [message.data for message in taken] == ["short"]
     assert [one[0].data for one in found if one] == ["short"]
     executor.shutdown()
+
+
+@pytest.mark.parametrize("interval", [0.004, 0.03])
+def test_a_receiver_waits_for_a_state_that_is_younger_than_its_deadline(node, interval):
+    buffer, stopping = StateBuffer(1.0), threading.Event()
+    receiver, publisher = StateReceiver(node, buffer), StatePublisher(node)
+    nothing = np.zeros(12)
+    reading = SensorReading(nothing, nothing, nothing, np.array([0.0, 0.0, 0.0, 1.0]), np.zeros(3), np.zeros(3))
+
+    def publish():
+        while not stopping.wait(interval):
+            publisher.publish(reading, time.time_ns())
+
+    thread = threading.Thread(target=publish)
+    thread.start()
+    try:
+        for _ in range(20):
+            since = time.monotonic()
+            receiver.receive(since, since + TIMEOUT)
+            assert buffer.received >= since
+            assert buffer.problem(time.monotonic()) is None
+    finally:
+        stopping.set()
+        thread.join()
+    since = time.monotonic() + 1.0
+    receiver.receive(since, time.monotonic())  # does not wait beyond the end
+    assert buffer.received < since

@@ -5,6 +5,10 @@ from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from rcl_interfaces.msg import Parameter, ParameterValue
 from rcl_interfaces.srv import DescribeParameters, GetParameters, SetParameters, SetParametersAtomically
+from rclpy.serialization import serialize_message
+from trajectory_msgs.msg import JointTrajectory
+
+from fcnet_ros.topics import JOINT_TRAJECTORY
 
 NAME = "aliengo_bridge"
 
@@ -65,3 +69,20 @@ def test_joint_gains_that_are_none_are_refused_with_a_sentence(unharmed, client,
     client.gains.publish(b"\0\1\0\0" + size.to_bytes(4, "little") + text + b"\0")
     unharmed.until_printed(r"gains refused: (?!targets)\S.*\n")
     client.until(lambda: client.health.get("gains", "").startswith("refused"), "the refusal in the diagnostics")
+
+
+def test_a_trajectory_of_200_000_names_does_not_stop_a_robot_that_follows(bridge, client, board, robot):
+    intruder = JOINT_TRAJECTORY.publisher(client.node)
+    content = serialize_message(JointTrajectory(joint_names=[f"joint_{number}" for number in range(200_000)]))
+
+    def is_followed_throughout():
+        client.begin(board, robot.lie_pose)
+        client.send_targets(robot.lie_pose, 0.3)
+        board.commands.reset()
+        intruder.publish(content)
+        client.send_targets(robot.lie_pose, 0.5)
+        return all(command.stiffness.max() > 0.0 for _, command in board.commands.recent)
+
+    assert any(is_followed_throughout() for _ in range(5))  # a busy machine may be late by itself
+    client.until(lambda: int(client.health["commands_refused"]) > 0, "a refusal")
+    client.node.destroy_publisher(intruder)
