@@ -306,5 +306,5 @@ def test_no_recording_is_overwritten(bag):
         timeout=PATIENCE,
     )
     assert ended.returncode != 0
-    assert f"bag:={bag} exists already" in ended.stdout + ended.stderr
+    assert f"bag:={bag}: it exists already" in ended.stdout + ended.stderr
     assert "process started" not in ended.stdout + ended.stderr
