@@ -40,8 +40,8 @@ def product(first: npt.ArrayLike, second: npt.ArrayLike) -> Array:
 
 def projected_gravity(quaternion: npt.ArrayLike) -> Array:
     """Direction of gravity in the body frame (..., 3), (0, 0, -1) for an upright body, from x, y, z, w (..., 4)."""
-    x, y, z, w = np.moveaxis(np.asarray(quaternion, dtype=np.float64), -1, 0)
-    return np.stack([2 * (w * y - x * z), -2 * (y * z + w * x), 2 * (x * x + y * y) - 1], axis=-1)
+    x, y, z, w = np.asarray(quaternion, dtype=np.float64).T  # cheaper than moveaxis and stack, in every control cycle
+    return np.array([2 * (w * y - x * z), -2 * (y * z + w * x), 2 * (x * x + y * y) - 1]).T
 
 
 def roll_pitch_yaw(quaternion: npt.ArrayLike) -> Array:

@@ -18,7 +18,7 @@ from trajectory_msgs.msg import JointTrajectory
 from fcnet_ros.topics import JOINT_TRAJECTORY
 rclpy.init()
 publisher = JOINT_TRAJECTORY.publisher(rclpy.create_node("intruder"))
-content = serialize_message(JointTrajectory(joint_names=[f"joint_{number}" for number in range(200_000)]))
+content = serialize_message(JointTrajectory(joint_names=["j"] * 40_000))
 while True:
     if publisher.get_subscription_count():
         publisher.publish(content)
@@ -85,7 +85,7 @@ def test_joint_gains_that_are_none_are_refused_with_a_sentence(unharmed, client,
     client.until(lambda: client.health.get("gains", "").startswith("refused"), "the refusal in the diagnostics")
 
 
-def test_a_trajectory_of_200_000_names_does_not_stop_a_robot_that_follows(bridge, client, board, robot, domain):
+def test_a_trajectory_of_40_000_names_does_not_stop_a_robot_that_follows(bridge, client, board, robot, domain):
     with Process([sys.executable, "-c", INTRUDER], domain) as intruder:
 
         def is_followed_throughout():
@@ -99,3 +99,4 @@ def test_a_trajectory_of_200_000_names_does_not_stop_a_robot_that_follows(bridge
 
         intruder.until_printed("sent")
         assert any(is_followed_throughout() for _ in range(8))  # a busy machine may be late by itself
+        client.until(lambda: int(client.health["commands_refused"]) > 0, "a refusal")
