@@ -79,7 +79,7 @@ class WireOracle:
     def _changes(self, log: WireLog) -> Iterator[Violation]:
         """Steps of stiff joints, and how stiffness begins after a pause."""
         safety, arrival, stiffness = self.robot.safety, log.arrival, log.largest_stiffness
-        last = self._last or (-np.inf, log.position[0], np.zeros(12, dtype=bool))
+        last = self._last or (arrival[0] - PERIOD, log.position[0], log.stiff[0])  # what was before is not known
         times = np.concatenate([[last[0]], arrival])
         positions, stiff = np.vstack([last[1], log.position]), np.vstack([last[2], log.stiff])
         gap = np.diff(times)
