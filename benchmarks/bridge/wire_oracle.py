@@ -105,7 +105,7 @@ class WireOracle:
         least = np.full(log.position.shape, np.inf)
         for back in range(round(MEMORY / PERIOD)):
             place = until - 1 - back
-            known = place >= 0
+            known, place = place >= 0, np.maximum(place, 0)
             position, velocity = log.sensed_position[place], log.sensed_velocity[place]
             damped = np.abs(log.damping * velocity)
             asked = np.abs(log.stiffness * (log.position - position) - log.damping * velocity)
