@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from fcnet_core import FcnetError
 from fcnet_core.robot import load_robot
-from unitree_lowlevel.codec import POSITION_STOP
+from unitree_lowlevel.codec import DAMPING_STEP, POSITION_STOP, STEPS
 from unitree_lowlevel.driver import DriverMode, MotorDriver
+from unitree_lowlevel.limiter import least_damping
 from unitree_lowlevel.transport import Reception, TransportCounters
 
 PERIOD = 0.002
@@ -38,11 +39,16 @@ readings = st.fixed_dictionaries(
         "identity": st.tuples(st.integers(0, 1), st.integers(0, 1)),
     },
 )
-requests = st.sampled_from(["damp", "activate", "deactivate", "reset", "stop", "gains"])
+requests = st.sampled_from(["activate", "deactivate", "reset", "stop", "gains"])
+sources = st.sampled_from(["", "walker", "intruder"])
+speeds = st.lists(st.floats(-25.0, 25.0), min_size=12, max_size=12)
+ages = st.one_of(st.just(0.0), st.floats(-1.0, 1.0), anything)
 events = st.lists(
     st.one_of(
         st.tuples(st.just("run"), st.integers(1, 60)),
-        st.tuples(st.just("target"), targets),
+        st.tuples(st.just("target"), st.tuples(targets, sources, ages)),
+        st.tuples(st.just("follow"), st.tuples(st.floats(-0.05, 0.05), sources, st.integers(1, 400), speeds)),
+        st.tuples(st.just("damp"), sources),
         st.tuples(st.just("state"), st.one_of(st.none(), readings)),
         st.tuples(st.just("pass"), st.floats(0.0, 3.0)),
         st.tuples(requests, st.tuples(anything, anything)),
@@ -60,16 +66,25 @@ class EventPlayer:
         self.healthy = state_of(self.robot)
         self.counters = TransportCounters()
         self.now, self.tick = 50.0, 0
+        self.accepted = float("-inf")  # arrival of the newest target that was followed, no later than now
         self.last = None
         self.stiff = 0
+        first = self.driver.cycle(self.now, None, self.counters)
         self.act("activate", None)
+        self.act("follow", (0.0, "", 1, [0.0] * 12))  # before the first state
+        assert not first.stiffness.any()
+        assert not self.stiff
         self.act("run", 50)
 
     def act(self, kind, value):
         driver = self.driver
-        if kind in ("damp", "deactivate", "stop"):
-            self.last = None  # whoever follows again begins softly where the joints are
-        if kind == "run":
+        self.forget()
+        if kind == "damp":
+            owner, following = driver.owner, driver.mode is DriverMode.FOLLOWING
+            refused = following and value != owner
+            assert (driver.damp(value) is not None) == refused
+            assert (driver.mode is DriverMode.FOLLOWING, driver.owner) == (refused, owner if refused else "")
+        elif kind == "run":
             for _ in range(value):
                 self.cycle({})
         elif kind == "state":
@@ -77,8 +92,14 @@ class EventPlayer:
         elif kind == "pass":
             self.now += value
         elif kind == "target":
-            position = self.robot.lie_pose + value if isinstance(value, float) else np.array(value)
-            assert isinstance(driver.set_targets(position, self.now), str | None)
+            self.send(*value)
+        elif kind == "follow":
+            shift, source, cycles, velocity = value
+            self.act("damp", source)
+            for _ in range(0, cycles, 20):
+                self.send(shift, source, 0.0)
+                self.act("run", min(cycles, 20))
+            self.cycle({"velocity": velocity, "position": 5.0 * shift})
         elif kind == "reset":
             with contextlib.suppress(FcnetError):
                 driver.reset(self.now)
@@ -88,6 +109,26 @@ class EventPlayer:
             driver.set_gains(*value)
         else:
             getattr(driver, kind)()
+
+    def forget(self):
+        """Whoever follows again begins softly where the joints are."""
+        if self.driver.mode is not DriverMode.FOLLOWING:
+            self.last = None
+
+    def send(self, value, source, age):
+        self.forget()
+        driver, owner = self.driver, self.driver.owner
+        following = driver.mode is DriverMode.FOLLOWING
+        position = self.robot.lie_pose + value if isinstance(value, float) else np.array(value)
+        refusal = driver.set_targets(position, self.now - age, source)
+        if refusal is None:
+            assert driver.owner == source
+            assert not following or owner == source
+            if not following:
+                self.last = np.clip(driver.state.position, self.robot.lower, self.robot.upper)
+            self.accepted = max(self.accepted, min(self.now - age, self.now + PERIOD))
+        else:
+            assert driver.owner in ("", owner)
 
     def cycle(self, reading):
         self.now += PERIOD
@@ -116,14 +157,16 @@ class EventPlayer:
             assert (command.position == POSITION_STOP).all()
             self.last = None
             return
-        self.stiff += 1
-        measured = self.driver.state.position
-        if self.last is None:
-            self.last = np.clip(measured, robot.lower, robot.upper)
+        self.stiff += command.stiffness.any()
+        assert self.now - self.accepted <= safety.command_timeout + PERIOD
+        measured, velocity = self.driver.state.position, self.driver.state.velocity
         assert ((robot.lower <= command.position) & (command.position <= robot.upper)).all()
         assert np.abs(command.position - self.last).max() <= safety.max_target_rate * PERIOD + 1e-9
-        asked = command.stiffness * np.abs(command.position - measured)
-        assert (asked <= robot.torque_limit * (1 + 1e-9)).all()
+        least = least_damping(robot, command.stiffness)
+        assert (np.floor(command.damping * STEPS[4, 0]) / STEPS[4, 0] >= least - DAMPING_STEP * 1e-6).all()
+        asked = np.abs(command.stiffness * (command.position - measured) - command.damping * velocity)
+        slow = np.abs(velocity) <= 2.0 * robot.velocity_limit  # what is faster is no velocity of these motors
+        assert (asked <= robot.torque_limit * (1 + 1e-9))[slow].all()
         self.last = command.position
 
 
@@ -144,11 +187,11 @@ def test_no_input_makes_the_driver_raise_or_send_what_it_must_not(state_of, name
 def test_no_targets_make_it_send_what_it_must_not(state_of, name, steps, every):
     player = EventPlayer(name, state_of)
     goal = player.robot.lie_pose
-    player.act("damp", None)
-    player.act("target", 0.0)
+    player.act("damp", "")
+    player.act("target", (0.0, "", 0.0))
     player.act("run", 1)
     for step in steps:
         goal = goal + np.array(step)
-        player.act("target", goal.tolist())
+        player.act("target", (goal.tolist(), "", 0.0))
         player.act("run", every)
     assert player.stiff > 0
