@@ -130,6 +130,22 @@ def test_a_controller_for_a_robot_activates_itself_stays_passive_and_goes_to_fau
     refusal.publish(String(data=""))
     bench.until(lambda: bench.call("controller/reset").success, "reset")
     bench.node.destroy_publisher(robot_fault)
+
+    owner = bench.node.create_publisher(String, "target_owner", latched)
+    owner.publish(String(data=f"/other {bytes(16).hex()}"))
+    bench.until(lambda: "/other" in bench.call("controller/stand_up").message, "a refusal")
+    (own,) = (
+        bytes(info.endpoint_gid)[:16]
+        for info in bench.node.get_publishers_info_by_topic("joint_trajectory")
+        if info.node_name == "controller"
+    )
+    owner.publish(String(data=f"/controller {own.hex()}"))
+    bench.until(lambda: bench.call("controller/stand_up").success, "standing up")
+    bench.until_mode("standing")
+    owner.publish(String(data=f"/other {bytes(16).hex()}"))
+    bench.until_mode("fault")
+    bench.until(lambda: "/other" in bench.health.get("fault", ""), "the reason")
+    bench.node.destroy_publisher(owner)
     bench.node.destroy_publisher(refusal)
     assert program.end() == 0, program.output
 
