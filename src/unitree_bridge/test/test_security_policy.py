@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 from xml.etree import ElementTree
@@ -13,9 +16,10 @@ from fcnet_controller.controller_node import ControllerNode
 from fcnet_controller.descriptions.recording import recorded_topics
 from fcnet_controller.replay.bag import ReplayParameters, read_replay_bag
 from fcnet_controller.replay.node import ReplayNode
+from fcnet_core.robot import load_robot
 from fcnet_ros.hardware import HardwareNode
 from fcnet_ros.program import SUCCESS, participant_profile
-from fcnet_ros.testing import own_domain
+from fcnet_ros.testing import TIMEOUT, own_domain
 from fcnet_teleop.demo_course import DemoCourse
 from fcnet_teleop.monitor.node import Monitor
 from fcnet_teleop.teleop_joy import TeleopJoy
@@ -71,10 +75,22 @@ def absolute(name, node, namespace):
 
 
 @pytest.fixture(scope="module")
-def used(robot, tmp_path_factory):
-    """What every node of the suite uses, as ROS itself says: absolute names by node and direction."""
-    with ExitStack() as stack, FakeBoard(GEN33, JointPhysics(robot)) as board:
-        domain = stack.enter_context(own_domain())
+def used():
+    """What every node of the suite uses, as ROS itself says: absolute names by node and direction.
+
+    In a process of its own: what managed nodes leave in the graph goes with it.
+    """
+    with own_domain() as domain:
+        collected = subprocess.run(
+            [sys.executable, __file__, str(domain)], stdout=subprocess.PIPE, text=True, timeout=TIMEOUT, check=True
+        )
+    used = json.loads(collected.stdout.splitlines()[-1])
+    return {node: {direction: set(found) for direction, found in names.items()} for node, names in used.items()}
+
+
+def collect(domain):
+    """Make the nodes in a ROS domain; return what they use."""
+    with ExitStack() as stack, FakeBoard(GEN33, JointPhysics(load_robot("aliengo"))) as board:
         host, port = board.address
         network = {"network.target": host, "network.port": port, "network.local_port": 0}
         given = {f"aliengo_bridge:{name}": value for name, value in network.items()}
@@ -99,7 +115,7 @@ def used(robot, tmp_path_factory):
         assert managed[2].trigger_configure() == SUCCESS
         assert managed[3].trigger_configure() == managed[3].trigger_activate() == SUCCESS
         stack.callback(managed[3].stop_commanding)
-        yield {node.get_name(): names_of(node) for node in managed + others}
+        return {node.get_name(): names_of(node) for node in managed + others}
 
 
 def names_of(node):
@@ -110,7 +126,7 @@ def names_of(node):
         "reply": node.get_service_names_and_types_by_node(*who),
         "request": node.get_client_names_and_types_by_node(*who),
     }
-    return {direction: {name for name, _ in names} for direction, names in found.items() if names}
+    return {direction: [name for name, _ in names] for direction, names in found.items() if names}
 
 
 def test_every_node_is_granted_what_it_uses_and_nothing_more(used):
@@ -171,3 +187,7 @@ def test_the_governance_leaves_nobody_out_of_authentication_and_access_control()
     assert topics.findtext("topic_expression") == "*"
     assert topics.findtext("enable_read_access_control") == topics.findtext("enable_write_access_control") == "true"
     assert topics.findtext("data_protection_kind") in ("SIGN", "ENCRYPT")
+
+
+if __name__ == "__main__":
+    print(json.dumps(collect(int(sys.argv[1]))), flush=True)
