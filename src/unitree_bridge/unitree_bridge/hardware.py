@@ -9,6 +9,7 @@ from array import array
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,7 @@ from unitree_lowlevel.codec import BUTTONS, GENERATIONS, decode_remote
 from unitree_lowlevel.driver import DriverMode
 from unitree_lowlevel.io_client import IoClient
 from unitree_lowlevel.io_link import BoardReading, IoSettings, Targets
+from unitree_lowlevel.safety.monitor import RemoteLoss
 from unitree_lowlevel.transport import TRANSPORTS
 
 LEVELS = {logging.INFO: OK, logging.WARNING: WARN, logging.ERROR: ERROR}
@@ -57,6 +59,9 @@ class BridgeParameters(HardwareParameters):
         500.0, "joint_states and imu/data per second [Hz]; io_rate is a whole multiple of it", (10.0, 1000.0)
     )
     interpolation_time: float = parameter(0.01, "longest ramp [s] from one target to the next", (0.0, 0.1))
+    remote_lost: str = parameter(
+        "hold", "when the wireless remote is lost while it drives: hold warns, stop trips", choices=get_args(RemoteLoss)
+    )
     realtime_priority: int = parameter(
         0, "SCHED_FIFO priority of the loop; 0 leaves it to the ordinary scheduler", (0, 99)
     )
@@ -154,6 +159,7 @@ class UnitreeHardware(HardwareInterface):
             period=self.period,
             interpolation_time=parameters.interpolation_time,
             stop_chords=tuple(load_remote_map().joystick.emergency_stop),
+            remote_lost=cast(RemoteLoss, parameters.remote_lost),
             realtime_priority=parameters.realtime_priority,
             lock_memory=parameters.lock_memory,
             cpu=parameters.cpu,

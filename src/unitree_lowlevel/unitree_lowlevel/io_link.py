@@ -18,6 +18,7 @@ from fcnet_core.arrays import Array
 from fcnet_core.observation import SensorReading
 from fcnet_core.robot import JOINT_NAMES
 from unitree_lowlevel.codec import REMOTE_BYTES, LowState
+from unitree_lowlevel.safety.monitor import RemoteLoss
 
 JOINTS = len(JOINT_NAMES)
 LONGEST = 65536  # bytes of one message
@@ -40,6 +41,7 @@ class IoSettings(msgspec.Struct, frozen=True, kw_only=True):
     period: float  # [s]
     interpolation_time: float
     stop_chords: tuple[frozenset[str], ...]
+    remote_lost: RemoteLoss
     realtime_priority: int
     lock_memory: bool
     cpu: int

@@ -96,6 +96,7 @@ class IoProcess:
             settings.period,
             interpolation_time=settings.interpolation_time,
             stop_chords=settings.stop_chords,
+            remote_lost=settings.remote_lost,
         )
         self._damping = damping_command(robot)
         self._transport = make_transport(
