@@ -36,12 +36,13 @@ from unitree_lowlevel.io_link import (
 from unitree_lowlevel.limiter import damping_command
 from unitree_lowlevel.network import resolve
 
-SILENCE = 0.05  # [s] without a cycle after which the bridge damps the motors itself
+# [s] without a cycle after which the bridge damps the motors itself: more than the max_cycle_gap (0.05) after which the
+# I/O process itself does, so that it does not go on stiffly after the bridge has begun to damp.
+SILENCE = 0.06
 START_TIMEOUT = 20.0  # [s] for a process to import what it needs, on a busy computer
 OPEN_TIMEOUT = 5.0  # [s] with the time in which an I/O process without its bridge leaves
 RESPONSE_TIMEOUT = 1.0  # [s]
 LEAVE_TIMEOUT = 2.0  # [s]
-OLDEST_STATE = 0.05  # [s] an older state has waited for this process, which was stopped, and is of no use
 _MODULE = "unitree_lowlevel.io_process"
 
 
@@ -49,13 +50,14 @@ class IoClient:
     """One I/O process, made at once: `open`, `begin`, `close`. `wait`, `exchange`, `send` and `damp` are called by one
     thread; requests by any.
 
-    report: the newest, None before the first. ended: why there is no process any longer, in words. error: the traceback
-    of the error that has ended it.
+    report: the newest, None before the first. is_silent: whether it stands still, so that the bridge damps. ended: why
+    there is no process any longer, in words. error: the traceback of the error that has ended it.
     """
 
     def __init__(self, settings: IoSettings) -> None:
         self.report: Report | None = None
         self.ended = self.error = ""
+        self.is_silent = False
         self._address = resolve(settings.host), settings.port
         damping = damping_command(load_robot(settings.robot))
         self._damping = encode_command(GENERATIONS[settings.generation], damping)
@@ -121,14 +123,10 @@ class IoClient:
         now = time.monotonic()
         if cycles:
             self._newest = now
-        elif self.ended or now - self._newest > SILENCE:
+        self.is_silent = now - self._newest > SILENCE
+        if self.is_silent or self.ended:
             self.damp()
         return cycles
-
-    @property
-    def is_silent(self) -> bool:
-        """Whether the process is stopped, so that the bridge damps."""
-        return time.monotonic() - self._newest > SILENCE
 
     def damp(self) -> None:
         """Send one damping command past the process."""
