@@ -1,13 +1,36 @@
-"""A bridge is two processes, of which each damps the motors where the other one stops, is stopped or dies."""
+"""A bridge is two processes, of which each damps the motors where the other one stops, is stopped or dies; and so does
+the I/O process where the sender of targets dies.
+"""
 
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
 
 WITHIN = 0.1  # [s] from the end of a process to damping on the wire
 LATENESS = 0.1  # [s] granted to a loaded machine on top
+SENDER = """
+import sys, time, rclpy
+from rclpy.qos import QoSProfile
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
+from fcnet_core.robot import JOINT_NAMES, load_robot
+from fcnet_ros.program import participant_profile
+with participant_profile():
+    rclpy.init()
+    node = rclpy.create_node("sender")
+publisher = node.create_publisher(JointTrajectory, "joint_trajectory", QoSProfile(depth=1))
+damp = JointTrajectoryPoint(velocities=[0.0] * 12)
+hold = JointTrajectoryPoint(positions=load_robot("aliengo").lie_pose.tolist())
+for cycle in range(3000):
+    point = damp if cycle % 200 < 10 else hold
+    message = JointTrajectory(joint_names=JOINT_NAMES, points=[point])
+    message.header.stamp = node.get_clock().now().to_msg()
+    publisher.publish(message)
+    time.sleep(0.02)
+"""
 
 
 def processes_of(bridge):
@@ -20,11 +43,9 @@ def processes_of(bridge):
 @pytest.fixture
 def followed(start, client, board, robot):
     """A bridge of this test alone that follows; its processes are killed by what comes."""
-    program = start(auto_start=True)
+    program = start(auto_start=True, robot_file="aliengo")  # with its own time limits
     client.until_driver_mode("damping")
-    client.begin(board, robot.lie_pose)
-    client.send_targets(robot.lie_pose, 0.6)
-    assert board.commands.last.stiffness.max() > 0.0, program.output
+    client.follow(board, robot.lie_pose)
     return program
 
 
@@ -87,3 +108,22 @@ def test_a_new_bridge_takes_over_while_an_orphaned_io_process_still_damps(follow
     client.until_driver_mode("damping")
     assert not any("unitree_lowlevel.io_process" in line for line in followed.survivors().values())
     assert successor.end() == 0, successor.output
+
+
+def test_a_robot_whose_controller_is_killed_is_damped_within_a_tenth_of_a_second(start, client, board, domain):
+    start(auto_start=True, robot_file="aliengo")
+    client.until_driver_mode("damping")
+    board.commands.reset()
+    environment = os.environ | {"ROS_DOMAIN_ID": str(domain), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
+    sender = subprocess.Popen([sys.executable, "-c", SENDER], env=environment)
+    try:
+        client.until(lambda: board.commands.last_stiff() is not None, "stiff commands")
+        time.sleep(0.5)
+        killed = time.monotonic()
+    finally:
+        sender.send_signal(signal.SIGKILL)
+        sender.wait()
+    time.sleep(0.5)
+    assert board.commands.last_stiff() - killed < WITHIN + LATENESS
+    assert board.commands.last_arrival - killed > 0.4
+    client.until_driver_mode("damping")
