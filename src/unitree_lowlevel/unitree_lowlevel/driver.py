@@ -7,7 +7,6 @@ any -> tripped (damping, latched), left only through reset.
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Collection, Iterable
 from enum import Enum
 from logging import ERROR, INFO, WARNING
@@ -72,9 +71,9 @@ class EventLog:
 class MotorDriver:
     """Stands between the senders of targets and the motors.
 
-    One thread calls `cycle` once per `period` [s]; everything else may be called from any thread. Times are those of
-    time.monotonic. `stop_chords`: buttons of the remote that, pressed together, stop the robot; `remote_lost`: whether
-    a remote that is lost while it drives is a warning ("hold") or a trip ("stop").
+    `cycle` is called once per `period` [s]. Times are those of time.monotonic. `stop_chords`: buttons of
+    the remote that, pressed together, stop the robot; `remote_lost`: whether a remote that is lost while it drives is a
+    warning ("hold") or a trip ("stop").
 
     Commands come from sources, which have names. A source whose targets are followed owns the robot until it damps or
     is silent for the robot's command_timeout; meanwhile nobody else's commands have an effect. Only a source that has
@@ -119,7 +118,6 @@ class MotorDriver:
         self._published: tuple[object, ...] = ()
         self._published_time = _NEVER
         self._events = EventLog()
-        self._lock = threading.Lock()
 
     @property
     def state(self) -> LowState | None:
@@ -138,59 +136,53 @@ class MotorDriver:
 
     def take_events(self) -> list[tuple[int, str]]:
         """Trips, warnings and changes of mode since the last call, each with its level (as `logging` has them)."""
-        with self._lock:
-            return self._events.take()
+        return self._events.take()
 
     def activate(self) -> None:
         """Allow targets, once there has been a "damp"."""
-        with self._lock:
-            self._active = True
-            self._armed.clear()
+        self._active = True
+        self._armed.clear()
 
     def deactivate(self) -> None:
         """Damp, and follow no targets until `activate`."""
-        with self._lock:
-            self._active = False
-            self._armed.clear()
-            self._stop_following("deactivated: the joints are damped")
+        self._active = False
+        self._armed.clear()
+        self._stop_following("deactivated: the joints are damped")
 
     def set_gains(self, kp: npt.ArrayLike, kd: npt.ArrayLike) -> str | None:
         """Use stiffness kp [Nm/rad] and damping kd [Nms/rad], numbers or (12,), when joints begin to follow next.
 
         Returns why they are refused; then no targets begin to be followed until acceptable gains come.
         """
-        with self._lock:
-            wanted_kp, wanted_kd = np.asarray(kp, dtype=np.float64), np.asarray(kd, dtype=np.float64)
-            self._gains_problem = self._refuse_gains(wanted_kp, wanted_kd)
-            if self._gains_problem is None:
-                gains = np.broadcast_to(wanted_kp, 12).copy(), np.broadcast_to(wanted_kd, 12).copy()
-                self._next_gains = self._gains if np.array_equal(gains, self._gains) else gains
-                if self.gains_pending:
-                    self._events.add(INFO, "other gains are accepted: they count when joints begin to follow next")
-            return self._gains_problem
+        wanted_kp, wanted_kd = np.asarray(kp, dtype=np.float64), np.asarray(kd, dtype=np.float64)
+        self._gains_problem = self._refuse_gains(wanted_kp, wanted_kd)
+        if self._gains_problem is None:
+            gains = np.broadcast_to(wanted_kp, 12).copy(), np.broadcast_to(wanted_kd, 12).copy()
+            self._next_gains = self._gains if np.array_equal(gains, self._gains) else gains
+            if self.gains_pending:
+                self._events.add(INFO, "other gains are accepted: they count when joints begin to follow next")
+        return self._gains_problem
 
     def damp(self, source: str = "") -> str | None:
         """Stop following, as `source` commands, and arm it. Returns why it is refused: another source is followed."""
-        with self._lock:
-            self._arm(source)
-            if refusal := self._refuse_intruder("damps", source):
-                self.refused += 1
-                return refusal
-            self._stop_following("damped, as commanded")
-            return None
+        self._arm(source)
+        if refusal := self._refuse_intruder("damps", source):
+            self.refused += 1
+            return refusal
+        self._stop_following("damped, as commanded")
+        return None
 
     def set_targets(self, position: Array, received: float, source: str = "") -> str | None:
         """Follow position targets (12,) [rad] of `source` that arrived at this computer at time `received` [s].
 
         Returns why they are refused: then they renew no age, and the source must damp before it may begin.
         """
-        with self._lock:
-            refusal = self._accept_targets(np.asarray(position, dtype=np.float64), received, source)
-            if refusal is not None:
-                self.refused += 1
-                self._armed.pop(source, None)
-                self._refusal, self._refusal_time = refusal, self._now
-            return refusal
+        refusal = self._accept_targets(np.asarray(position, dtype=np.float64), received, source)
+        if refusal is not None:
+            self.refused += 1
+            self._armed.pop(source, None)
+            self._refusal, self._refusal_time = refusal, self._now
+        return refusal
 
     def _accept_targets(self, position: Array, received: float, source: str) -> str | None:
         if position.shape != self._target.shape or not np.isfinite(position).all():
@@ -213,34 +205,32 @@ class MotorDriver:
 
     def emergency_stop(self, reason: str) -> None:
         """Damp from the next cycle on, until reset."""
-        with self._lock:
-            self._trip(Finding("emergency_stop", reason, Severity.TRIP))
+        self._trip(Finding("emergency_stop", reason, Severity.TRIP))
 
     def reset(self, now: float) -> str:
         """Leave a trip whose cause has gone, else raise FcnetError; returns a sentence for the user.
 
         The joints stay damped until a "damp", then targets.
         """
-        with self._lock:
-            if self.trip is None:
-                return "nothing to reset: the motors have not tripped"
-            for finding in self._findings:  # of the trip itself, or one that would trip again at once
-                if finding.name != IDENTITY and (finding.name == self.trip.name or finding.severity is Severity.TRIP):
-                    raise FcnetError(f"cannot reset: {finding.reason}")
-            if self.trip.name == IDENTITY:
-                self._monitor.accept_robot()
-            self.trip, self.mode = None, DriverMode.DAMPING
-            self._later_trips.clear()
-            self._armed.clear()
-            self._events.add(INFO, "reset: the joints are damped")
-            return "reset: the joints are damped; targets are followed after a damp"
+        if self.trip is None:
+            return "nothing to reset: the motors have not tripped"
+        for finding in self._findings:  # of the trip itself, or one that would trip again at once
+            if finding.name != IDENTITY and (finding.name == self.trip.name or finding.severity is Severity.TRIP):
+                raise FcnetError(f"cannot reset: {finding.reason}")
+        if self.trip.name == IDENTITY:
+            self._monitor.accept_robot()
+        self.trip, self.mode = None, DriverMode.DAMPING
+        self._later_trips.clear()
+        self._armed.clear()
+        self._events.add(INFO, "reset: the joints are damped")
+        return "reset: the joints are damped; targets are followed after a damp"
 
     def cycle(self, now: float, reception: Reception | None, counters: TransportCounters) -> LowCommand:
         """The command to send at time `now` [s], after what has arrived since the last cycle.
 
         Never raises for the content of a state.
         """
-        with self._lock, np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):
             self._stop_late(now)
             target = self._limiter.target(now) if self.mode is DriverMode.FOLLOWING else None
             self._findings = self._monitor.inspect(now, reception, counters, target)
