@@ -117,7 +117,13 @@ def board(robot):
 
 
 # How long an Aliengo waits for a machine that other tests keep busy, where a test is not about that.
-PATIENCE = {"command_timeout": 1.0, "state_timeout": 1.0, "max_cycle_gap": 0.5, "max_loop_lateness": 1.0}
+PATIENCE = {
+    "command_timeout": 1.0,
+    "state_timeout": 1.0,
+    "max_cycle_gap": 0.5,
+    "max_loop_lateness": 1.0,
+    "frozen_time": 2.0,
+}
 
 
 @functools.cache

@@ -97,5 +97,5 @@ def test_what_cannot_be_done_ends_with_a_sentence(finish: Finish, arguments: tup
 def test_run_becomes_the_executable(finish: Finish):
     if "AMENT_PREFIX_PATH" not in os.environ:
         pytest.skip("needs the built workspace")
-    code, output = finish("run", "fcnet_controller", "no_such_program")
+    code, output = finish("run", "fcnet_teleop", "no_such_program")
     assert (code, "teleop_keyboard" in output) == (1, True)
