@@ -110,7 +110,8 @@ def test_the_demo_fails_where_the_robot_does_not_walk(command, launch_context, l
 
 def test_a_robot_whose_controller_was_killed_ends_in_damping(start, client, standing_policy):
     start("run", "sim_bridge", "mujoco_bridge")
-    parameters = ("-p", f"policy:={standing_policy}", "-p", "auto_start:=true")
+    # as in a launch file of a simulation: a busy machine may be late with a state
+    parameters = ("-p", f"policy:={standing_policy}", "-p", "auto_start:=true", "-p", "state_timeout:=1.0")
     controller = start("run", "fcnet_controller", "controller", "--ros-args", *parameters)
     client.until_mode("walking")
     client.until_states()
