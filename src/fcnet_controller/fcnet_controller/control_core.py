@@ -12,7 +12,6 @@ from typing import TypeVar
 import numpy as np
 
 from fcnet_controller.parameters import ControllerParameters, policy_path
-from fcnet_controller.posture import Posture
 from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
 from fcnet_core.command import CommandArbiter, Mode
@@ -20,6 +19,7 @@ from fcnet_core.limiter import JointLimiter
 from fcnet_core.model_file import PolicyModel, check_robot, load_model
 from fcnet_core.observation import NonFiniteObservation, PolicyStep
 from fcnet_core.policy import Policy, PolicyRunner, load_policy
+from fcnet_core.posture import Posture
 from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS, Robot, Safety, load_robot
 from fcnet_ros.health import LoopStatistics
 from fcnet_ros.messages import StateBuffer, StateReceiver

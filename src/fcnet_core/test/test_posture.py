@@ -1,11 +1,17 @@
 import numpy as np
 import pytest
 
-from fcnet_controller.posture import Posture
 from fcnet_core import FcnetError
 from fcnet_core.command import Mode
+from fcnet_core.posture import Posture
+from fcnet_core.robot import load_robot
 
 PERIOD = 0.02
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return load_robot("aliengo")
 
 
 @pytest.fixture
