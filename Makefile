@@ -65,7 +65,8 @@ reaction: ## from a killed or stopped process to damping on the wire, 50 trials 
 
 soak: ## an hour of walking with recording and monitor, into docs/
 	@sh tools/setup.sh
-	@$(ENTER) && python benchmarks/bridge/soak.py $(if $(ROBOT),--robot $(ROBOT)) --markdown docs/soak.md
+	@$(ENTER) && python benchmarks/bridge/soak.py $(if $(ROBOT),--robot $(ROBOT)) \
+		--params-file config/bridges/real_time.yaml --markdown docs/soak.md
 
 clean: ## removes everything that setup and the builds made
 	rm -rf .venv build install log .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,15 +1,17 @@
 """Walks a simulated robot for an hour behind its bridge, with recording and monitor, and counts what must not happen.
 
 `ros2 launch ... backend:=desk record:=true monitor:=true`, driven by cmd_vel in wide curves: falls, faults, cycles that
-were missed by a whole period, and how much each process's memory grows after a warm-up. Run it in a shell after
-`. env.sh`, on an otherwise idle machine; the bag takes about 3 GB an hour and is removed at the end:
-    python benchmarks/bridge/soak.py [--duration 3600] [--robot aliengo]
+were missed by a whole period, and how much each process's memory grows after a warm-up. Where SCHED_FIFO is permitted,
+the board that is simulated on the same computer gets it: a real one shares no processor with the bridge. Run it in a
+shell after `. env.sh`, on an otherwise idle machine; the bag takes about 4 GB an hour and is removed at the end:
+    python benchmarks/bridge/soak.py [--duration 3600] [--robot aliengo] [--params-file config/bridges/real_time.yaml]
 Exit code 1: a fall, a fault, a missed cycle, or a process that grew by MOST_GROWTH.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 import time
@@ -30,6 +32,7 @@ CURVE = 5.0  # [s] between two changes of direction
 START_TIMEOUT = 120.0  # [s]
 FALLEN = 0.5  # cosine of the trunk's tilt
 MOST_GROWTH = 5.0  # [MB]
+PRIORITY = 60  # SCHED_FIFO of the board, above the bridge's 40
 NAMES = {  # in command lines, the first that fits
     "bag record": "recorder", "ros2 launch": "launch", "io_process": "I/O process", "mujoco_board": "simulated board",
     "_bridge/bridge": "bridge", "fcnet_controller/controller": "controller", "monitor": "monitor",
@@ -39,6 +42,7 @@ PAGE = """# Soak
 
 An {robot} walked {walked:.0f} s in MuJoCo behind its bridge (`backend:=desk`), after {warm_up:.0f} s of warm-up, driven
 by cmd_vel in wide curves, with recording ({recorded:.0f} MB) and monitor: `make soak` (benchmarks/bridge/soak.py).
+{scheduling}
 
 {seen}
 
@@ -101,11 +105,23 @@ def memory(launch: Process) -> dict[str, float]:
     return found
 
 
-def soak(robot: str, duration: float, folder: Path) -> tuple[str, bool]:
+def give_priority(launch: Process, part: str) -> bool:
+    """Give the process with `part` in its command line SCHED_FIFO; false where that is not permitted."""
+    for process, line in launch.survivors().items():
+        if part in line:
+            try:
+                os.sched_setscheduler(process, os.SCHED_FIFO, os.sched_param(PRIORITY))
+            except PermissionError:
+                return False
+    return True
+
+
+def soak(robot: str, duration: float, folder: Path, params_file: Path | None) -> tuple[str, bool]:
     """Walk; returns a page with what was seen, and whether all is well."""
     command = [
         "ros2", "launch", "fcnet_controller", f"{robot}.launch.py", "backend:=desk", "record:=true",
         f"bag:={folder / 'bag'}", "monitor:=true", "monitor_port:=0",
+        *([f"params_file:={params_file}"] if params_file else []),
     ]  # fmt: skip
     warm_up = min(WARM_UP, 0.25 * duration)
     path = Path(tempfile.gettempdir()) / f"soak_{robot}.log"
@@ -117,6 +133,7 @@ def soak(robot: str, duration: float, folder: Path) -> tuple[str, bool]:
     ):
         observer = Observer(client)
         client.until_mode("walking", START_TIMEOUT)
+        alone = give_priority(launch, "mujoco_board")
         drive(client, warm_up)
         misses, sizes = observer.begin(), memory(launch)
         largest = dict(sizes)
@@ -143,7 +160,12 @@ def soak(robot: str, duration: float, folder: Path) -> tuple[str, bool]:
     ]
     columns = ["memory (proportional set size) [MB] of", "after the warm-up", "at the end", "largest", "growth"]
     seen, grown = table(["", "measured"], rows), table(columns, processes)
-    page = PAGE.format(robot=robot, walked=walked, warm_up=warm_up, recorded=recorded, seen=seen, grown=grown)
+    scheduling = f"The simulated board {'had' if alone else 'was refused'} SCHED_FIFO, the bridge's parameters were "
+    scheduling += f"those of {params_file}." if params_file else "the defaults."
+    scheduling += f" Load average of the {os.cpu_count()} processors at the end: {os.getloadavg()[2]:.1f}."
+    page = PAGE.format(
+        robot=robot, walked=walked, warm_up=warm_up, recorded=recorded, scheduling=scheduling, seen=seen, grown=grown
+    )
     well = not observer.falls and not observer.faults and not any(missed.values()) and sizes.keys() <= final.keys()
     return page, well and observer.odometry > 0 and max(growth.values()) < MOST_GROWTH
 
@@ -162,10 +184,11 @@ def main() -> int:
     parser.add_argument("--robot", default="aliengo", help="aliengo or a1")
     parser.add_argument("--duration", type=float, default=3600.0, help="seconds after the warm-up")
     parser.add_argument("--folder", type=Path, help="where the bag is written (default: a temporary folder)")
+    parser.add_argument("--params-file", type=Path, help="parameters of the bridge, such as its priority")
     parser.add_argument("--markdown", type=Path, help="file to write")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        page, well = soak(options.robot, options.duration, Path(folder))
+        page, well = soak(options.robot, options.duration, Path(folder), options.params_file)
     print(page)
     if options.markdown:
         options.markdown.write_text(page)

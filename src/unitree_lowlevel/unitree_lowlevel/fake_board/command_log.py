@@ -10,7 +10,7 @@ import numpy as np
 from fcnet_core.arrays import Array
 from unitree_lowlevel.codec import POSITION_STOP, SERVO, LowCommand
 
-HISTORY = 300_000  # commands whose arrival is remembered, ten minutes at 500 Hz
+HISTORY = 60_000  # commands whose arrival is remembered, two minutes at 500 Hz
 SHORTEST_INTERVAL = 0.002  # [s] between two commands; that they arrive in a bunch does not make their targets faster
 
 
