@@ -19,8 +19,8 @@ from fcnet_core.command import CommandShaper
 from fcnet_core.observation import assemble_observation
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import SETPOINT_FIELDS, Robot, load_robot
-from quadruped_sim.simulation import CONTROL_PERIOD, Simulation
-from quadruped_sim.terrain import named_terrain
+from quadruped_sim.physics.simulation import CONTROL_PERIOD, Simulation
+from quadruped_sim.physics.terrain import named_terrain
 
 Image = npt.NDArray[np.uint8]
 WIDTH, HEIGHT, OVERSAMPLING = 960, 480, 2
@@ -108,7 +108,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--robot", default="aliengo", help="aliengo or a1")
     parser.add_argument("--policy", type=Path, help="model file; by default the one shipped for the robot")
-    parser.add_argument("--terrain", default="flat", help="a name from quadruped_sim/terrain.py")
+    parser.add_argument("--terrain", default="flat", help="a name from quadruped_sim/physics/terrain.py")
     parser.add_argument("--speed", type=float, default=0.8, help="walking speed [m/s]")
     parser.add_argument("--output", type=Path, required=True, help="PNG file to write")
     arguments = parser.parse_args()

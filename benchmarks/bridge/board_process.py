@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fcnet_core.robot import Robot, load_robot
-from quadruped_sim.live_robot import MotorDrivenRobot
-from quadruped_sim.terrain import named_terrain
+from quadruped_sim.physics.live_robot import MotorDrivenRobot
+from quadruped_sim.physics.terrain import named_terrain
 from unitree_lowlevel.codec import GEN33, PERIOD, POSITION_STOP, SERVO, LowState, encode_state
 from unitree_lowlevel.fake_board.board import FakeBoard
 from unitree_lowlevel.fake_board.command_log import CommandLog

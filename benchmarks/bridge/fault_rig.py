@@ -22,8 +22,8 @@ from fcnet_core.robot import JOINT_NAMES, Robot
 from fcnet_ros.messages import Gains
 from fcnet_ros.testing import COMMAND_PERIOD, TIMEOUT, Client, Process
 from fcnet_ros.topics import JOINT_GAINS, LATCHED
-from quadruped_sim.live_robot import MotorDrivenRobot
-from quadruped_sim.terrain import named_terrain
+from quadruped_sim.physics.live_robot import MotorDrivenRobot
+from quadruped_sim.physics.terrain import named_terrain
 from sim_bridge.mujoco_board import MujocoPhysics
 from unitree_lowlevel.codec import GEN33, PERIOD
 from unitree_lowlevel.fake_board.board import FakeBoard

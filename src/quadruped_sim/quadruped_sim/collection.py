@@ -16,9 +16,11 @@ from fcnet_core.learning.dataset import DatasetWriter, Manifest
 from fcnet_core.model_file import check_robot, load_model
 from fcnet_core.policy import LoadedPolicy, load_policy
 from fcnet_core.robot import Robot, load_robot
+from quadruped_sim.physics.randomization import TYPICAL, Randomization
+from quadruped_sim.physics.sensors import noisy
+from quadruped_sim.physics.simulation import CONTROL_PERIOD
+from quadruped_sim.physics.terrain import Terrain, terrain_from_facts
 from quadruped_sim.rollout import Rollout, SetpointRanges
-from quadruped_sim.simulation import CONTROL_PERIOD, TYPICAL, Randomization, noisy
-from quadruped_sim.terrain import Terrain, terrain_from_facts
 
 SHARDS = 100_000  # of one plan: as many seeds lie between those of one collection and the next
 MOST_STEPS = 20_000_000  # of one shard: 7 GB

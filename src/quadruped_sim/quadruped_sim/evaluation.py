@@ -15,10 +15,11 @@ from fcnet_core.model_file import PolicyModel
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import SETPOINT_FIELDS, Robot, load_robot
 from fcnet_core.rotation import roll_pitch_yaw
+from quadruped_sim.physics.sensors import noisy
+from quadruped_sim.physics.simulation import CONTROL_PERIOD, TIMESTEP, BodyState, Simulation
+from quadruped_sim.physics.terrain import Terrain
 from quadruped_sim.rollout import Rollout, reward
 from quadruped_sim.scenarios import Limits, Scenario
-from quadruped_sim.simulation import CONTROL_PERIOD, TIMESTEP, BodyState, Simulation, noisy
-from quadruped_sim.terrain import Terrain
 
 SETTLING_TIME = 1.0  # [s] at the start in which errors do not count
 WANTED = [SETPOINT_FIELDS.index(name) for name in ("vx", "vy", "yaw_rate", "height", "roll", "pitch")]

@@ -27,7 +27,7 @@ from fcnet_replay.datasets.from_bag import BagReading, Labels, Report, Walk, dat
 from fcnet_replay.run import Run, newest
 from fcnet_replay.steps import Steps
 from quadruped_sim.leg_kinematics import LegKinematics
-from quadruped_sim.simulation import CONTROL_PERIOD, FALLEN_HEIGHT, FALLEN_UPRIGHT, BodyState
+from quadruped_sim.physics.simulation import CONTROL_PERIOD, FALLEN_HEIGHT, FALLEN_UPRIGHT, BodyState
 from quadruped_sim.trot_expert import TrotExpert
 
 ON_GROUND = 0.015  # [m] a foot that is higher than the lowest by less stands on the ground

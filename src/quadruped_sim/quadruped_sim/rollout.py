@@ -13,8 +13,9 @@ from fcnet_core.arrays import Array, Mask
 from fcnet_core.command import CommandShaper
 from fcnet_core.observation import assemble_observation
 from fcnet_core.robot import SETPOINT_FIELDS, Robot
-from quadruped_sim.simulation import CONTROL_PERIOD, BodyState, Randomization, Range, Simulation, pair
-from quadruped_sim.terrain import Terrain
+from quadruped_sim.physics.randomization import Randomization, Range, pair
+from quadruped_sim.physics.simulation import CONTROL_PERIOD, BodyState, Simulation
+from quadruped_sim.physics.terrain import Terrain
 from quadruped_sim.trot_expert import TrotExpert
 
 Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]

@@ -9,9 +9,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from fcnet_core.robot import Robot
+from quadruped_sim.physics.randomization import TYPICAL, Randomization, Range
+from quadruped_sim.physics.terrain import Terrain, terrain_from_facts
 from quadruped_sim.rollout import SetpointRanges
-from quadruped_sim.simulation import TYPICAL, Randomization, Range
-from quadruped_sim.terrain import Terrain, terrain_from_facts
 
 FOR_EVER = (1e9, 1e9)
 Commands = dict[str, Range]

@@ -7,8 +7,8 @@ import numpy as np
 
 from fcnet_core.robot import LEGS
 from quadruped_sim.leg_kinematics import LegKinematics
-from quadruped_sim.simulation import build_model
-from quadruped_sim.terrain import Flat
+from quadruped_sim.physics.mjcf import build_model
+from quadruped_sim.physics.terrain import Flat
 
 
 def _bent_legs(robot, count=200):

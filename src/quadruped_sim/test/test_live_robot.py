@@ -7,9 +7,9 @@ import pytest
 
 from fcnet_core.robot import load_robot
 from fcnet_core.rotation import projected_gravity, roll_pitch_yaw
-from quadruped_sim.live_robot import LiveRobot
-from quadruped_sim.simulation import stand_height
-from quadruped_sim.terrain import TERRAINS
+from quadruped_sim.physics.live_robot import LiveRobot
+from quadruped_sim.physics.mjcf import stand_height
+from quadruped_sim.physics.terrain import TERRAINS
 
 ROBOTS = ("aliengo", "a1")
 SECOND = 250  # time steps

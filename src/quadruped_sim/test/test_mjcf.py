@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fcnet_core.robot import JOINT_NAMES, LEGS
-from quadruped_sim.simulation import build_model
-from quadruped_sim.terrain import TERRAINS, Flat
+from quadruped_sim.physics.mjcf import build_model
+from quadruped_sim.physics.terrain import TERRAINS, Flat
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from fcnet_core.robot import load_robot
-from quadruped_sim.live_robot import MotorDrivenRobot
-from quadruped_sim.simulation import stand_height
-from quadruped_sim.terrain import TERRAINS
+from quadruped_sim.physics.live_robot import MotorDrivenRobot
+from quadruped_sim.physics.mjcf import stand_height
+from quadruped_sim.physics.terrain import TERRAINS
 
 ZERO = np.zeros(12)
 SECOND = 500  # time steps

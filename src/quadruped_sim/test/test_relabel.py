@@ -21,10 +21,11 @@ from fcnet_replay.datasets.validation import faults
 from fcnet_replay.isaac.recording import FIRST, Header, run_of_rows
 from fcnet_replay.run import OdometryRecord, StepRecord
 from fcnet_replay.steps import Steps
+from quadruped_sim.physics.randomization import NOMINAL
+from quadruped_sim.physics.simulation import CONTROL_PERIOD, BodyState
+from quadruped_sim.physics.terrain import Flat
 from quadruped_sim.relabel import advise, recorded_states
 from quadruped_sim.rollout import Rollout, SetpointRanges
-from quadruped_sim.simulation import CONTROL_PERIOD, NOMINAL, BodyState
-from quadruped_sim.terrain import Flat
 
 STEPS = 150
 FOLDED = np.tile([0.0, 2.0, -2.7], 4)  # the trunk hardly off the ground

@@ -8,20 +8,11 @@ import pytest
 from msgspec.structs import replace
 
 from fcnet_core.observation import LAYOUT
-from quadruped_sim.simulation import (
-    CONTROL_PERIOD,
-    NOISE_LEVELS,
-    NOMINAL,
-    SENSOR_NOISE,
-    SUBSTEPS,
-    TIMESTEP,
-    TYPICAL,
-    Randomization,
-    Simulation,
-    noisy,
-    stand_height,
-)
-from quadruped_sim.terrain import Flat, Rough, Stairs
+from quadruped_sim.physics.mjcf import stand_height
+from quadruped_sim.physics.randomization import NOMINAL, TYPICAL, Randomization
+from quadruped_sim.physics.sensors import NOISE_LEVELS, SENSOR_NOISE, noisy
+from quadruped_sim.physics.simulation import CONTROL_PERIOD, SUBSTEPS, TIMESTEP, Simulation
+from quadruped_sim.physics.terrain import Flat, Rough, Stairs
 
 
 def test_it_stands_on_its_stand_pose(robot):

@@ -6,8 +6,17 @@ import mujoco
 import numpy as np
 import pytest
 
-from quadruped_sim.simulation import build_model
-from quadruped_sim.terrain import Flat, Obstacles, Rough, SideSlope, Slope, Stairs, named_terrain, terrain_from_facts
+from quadruped_sim.physics.mjcf import build_model
+from quadruped_sim.physics.terrain import (
+    Flat,
+    Obstacles,
+    Rough,
+    SideSlope,
+    Slope,
+    Stairs,
+    named_terrain,
+    terrain_from_facts,
+)
 
 EXACT = [
     Flat(),

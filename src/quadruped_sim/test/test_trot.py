@@ -9,9 +9,10 @@ from fcnet_core.command import CommandShaper
 from fcnet_core.robot import SETPOINT_FIELDS
 from fcnet_core.rotation import roll_pitch_yaw
 from quadruped_sim.leg_kinematics import LegKinematics
+from quadruped_sim.physics.randomization import TYPICAL
+from quadruped_sim.physics.simulation import CONTROL_PERIOD, Simulation
+from quadruped_sim.physics.terrain import Flat
 from quadruped_sim.rollout import Rollout, SetpointRanges
-from quadruped_sim.simulation import CONTROL_PERIOD, TYPICAL, Simulation
-from quadruped_sim.terrain import Flat
 from quadruped_sim.trot_expert import TrotExpert
 
 SECONDS = 4.0

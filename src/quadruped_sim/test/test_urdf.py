@@ -13,8 +13,8 @@ import pytest
 from fcnet_core.robot import JOINT_NAMES, LEGS, leg_points, standing_height
 from fcnet_core.rotation import matrix_from_xyzw
 from fcnet_core.verbs.urdf import robot_urdf
-from quadruped_sim.simulation import build_model
-from quadruped_sim.terrain import Flat
+from quadruped_sim.physics.mjcf import build_model
+from quadruped_sim.physics.terrain import Flat
 
 # MuJoCo, as a reader of URDF, shall keep the bodies that are fixed to others.
 KEEP_ALL = '<mujoco><compiler fusestatic="false" discardvisual="false"/></mujoco></robot>'

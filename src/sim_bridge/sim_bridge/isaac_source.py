@@ -19,7 +19,7 @@ from fcnet_replay import ReplayError
 from fcnet_replay.isaac.recording import Header, Rows, run_of_rows
 from fcnet_replay.isaac.rollout import HEADER, STATE, frame_at, parse_header, parse_state
 from fcnet_replay.run import Run
-from quadruped_sim.simulation import stand_height
+from quadruped_sim.physics.mjcf import stand_height
 
 NEARLY_STANDING = 0.5  # [rad] of every joint from the stand pose: the controller accepts a bit more
 NEARLY_LEVEL = -0.9  # the downward part of gravity in the body

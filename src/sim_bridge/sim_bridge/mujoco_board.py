@@ -27,8 +27,8 @@ from fcnet_ros.program import run_program, spin_beside
 from fcnet_ros.recorder_gate import RecorderGate, RecorderParameters
 from fcnet_ros.services import create_request_services
 from fcnet_ros.topics import ODOM
-from quadruped_sim.live_robot import MotorDrivenRobot
-from quadruped_sim.terrain import named_terrain
+from quadruped_sim.physics.live_robot import MotorDrivenRobot
+from quadruped_sim.physics.terrain import named_terrain
 from sim_bridge.simulation import SimulationParameters, Viewer, push
 from unitree_lowlevel.codec import GENERATIONS, PERIOD
 from unitree_lowlevel.fake_board.board import FakeBoard

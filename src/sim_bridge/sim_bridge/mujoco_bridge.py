@@ -20,8 +20,8 @@ from fcnet_core.robot import load_robot
 from fcnet_ros.hardware import Event, HardwareInterface, HardwareParameters, Status, run_hardware
 from fcnet_ros.health import OK, WARN
 from fcnet_ros.parameters import ParameterError, parameter
-from quadruped_sim.live_robot import LiveRobot
-from quadruped_sim.terrain import named_terrain
+from quadruped_sim.physics.live_robot import LiveRobot
+from quadruped_sim.physics.terrain import named_terrain
 from sim_bridge.simulation import SimulationParameters, Viewer, push
 
 START_POSES = ("lying", "standing")

@@ -11,7 +11,7 @@ import mujoco
 from rclpy.node import Node
 
 from fcnet_ros.parameters import parameter, read_parameters
-from quadruped_sim.live_robot import LiveRobot
+from quadruped_sim.physics.live_robot import LiveRobot
 
 PUSH_DIRECTIONS = {"random": None, "forward": 0.0, "left": 1.5707963, "backward": 3.1415927, "right": -1.5707963}
 VIEWER_PERIOD = 0.02  # [s] between two pictures
@@ -22,7 +22,7 @@ class SimulationParameters:
     """What is simulated."""
 
     robot: str = parameter("aliengo", "robot to simulate, a file in config/robots")
-    terrain: str = parameter("flat", "ground to walk on, a name from quadruped_sim/terrain.py")
+    terrain: str = parameter("flat", "ground to walk on, a name from quadruped_sim/physics/terrain.py")
     sensor_noise: float = parameter(1.0, "sensor noise as a multiple of that in training", (0.0, 10.0))
     seed: int = parameter(0, "seed of everything that is random", (0, 2**31 - 1))
     viewer: bool = parameter(False, "open MuJoCo's window; needs a display")

@@ -34,7 +34,7 @@ from fcnet_controller.descriptions.arguments import (
 from fcnet_core.model_file import check_robot, load_model
 from fcnet_core.robot import load_robot
 from fcnet_ros.recorder_gate import LAUNCH_TIMEOUT
-from quadruped_sim.terrain import TERRAINS, named_terrain
+from quadruped_sim.physics.terrain import TERRAINS, named_terrain
 
 Compression = Literal["none", "zstd_fast", "zstd_small"]  # storage presets of rosbag2_storage_mcap
 SIMULATED, WIRED, DESK = ("mujoco", "desk"), ("unitree", "desk"), ("desk",)

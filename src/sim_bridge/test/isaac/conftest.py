@@ -17,8 +17,8 @@ from fcnet_core.policy import load_policy
 from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS, load_robot
 from fcnet_core.rotation import matrix_from_xyzw
 from fcnet_replay.isaac import read_recording
-from quadruped_sim.simulation import CONTROL_PERIOD, Simulation
-from quadruped_sim.terrain import named_terrain
+from quadruped_sim.physics.simulation import CONTROL_PERIOD, Simulation
+from quadruped_sim.physics.terrain import named_terrain
 
 ROOT = Path(__file__).parents[4]
 MODEL = ROOT / "models" / "aliengo.safetensors"

@@ -12,8 +12,9 @@ from fcnet_core.arrays import Array
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import LEGS, Robot
 from fcnet_core.rotation import matrix_from_xyzw, xyzw_from_wxyz
-from quadruped_sim.simulation import SENSOR_NOISE, build_model, stand_height
-from quadruped_sim.terrain import Terrain
+from quadruped_sim.physics.mjcf import build_model, stand_height
+from quadruped_sim.physics.sensors import SENSOR_NOISE
+from quadruped_sim.physics.terrain import Terrain
 
 StartPose = Literal["lying", "standing"]
 

@@ -1,0 +1,1 @@
+"""The robots' physics in MuJoCo: their model, what differs from robot to robot, their stepping."""

@@ -1,0 +1,132 @@
+"""A batch of robots in MuJoCo, advanced one control period at a time."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+
+from fcnet_core.arrays import Array, Mask
+from fcnet_core.robot import Robot
+from fcnet_core.rotation import projected_gravity, xyzw_from_wxyz
+from quadruped_sim.physics.mjcf import build_model, stand_height
+from quadruped_sim.physics.randomization import NOMINAL, Randomization, randomize
+from quadruped_sim.physics.terrain import Terrain
+
+TIMESTEP = 0.004  # [s]
+CONTROL_PERIOD = 0.02  # [s]
+SUBSTEPS = round(CONTROL_PERIOD / TIMESTEP)
+FALLEN_HEIGHT = 0.36  # of the nominal height
+FALLEN_UPRIGHT = 0.5  # cosine of the tilt
+
+
+@dataclass(frozen=True)
+class BodyState:
+    """True state of a batch. position (B, 3) [m] and linear_velocity (B, 3) [m/s] in the world frame, orientation
+    (B, 4) x, y, z, w, angular_velocity (B, 3) [rad/s] in the body frame, joints (B, 12) [rad, rad/s], contact (B, 4).
+    """
+
+    position: Array
+    orientation: Array
+    linear_velocity: Array
+    angular_velocity: Array
+    joint_position: Array
+    joint_velocity: Array
+    contact: Mask
+
+
+class Simulation:
+    """`batch` robots on one terrain, each with its own draw of the randomisation."""
+
+    def __init__(
+        self, robot: Robot, batch: int, terrain: Terrain, seed: int = 0, randomization: Randomization = NOMINAL
+    ) -> None:
+        self.robot = robot
+        self.terrain = terrain
+        self.batch = batch
+        self.rng = np.random.default_rng(seed)
+        self.models = self._draw_models(randomization)
+        self.data = [mujoco.MjData(model) for model in self.models]
+        self._late = np.round(self.rng.uniform(*randomization.delay, batch) / TIMESTEP).astype(int)
+        self._queue: list[Array] = []
+        self.active = np.ones(batch, dtype=bool)
+        self.reset()
+
+    def reset(self, mask: Mask | None = None) -> None:
+        """Put the robots in `mask` (B,), or all, on their feet near the origin, at rest in the stand pose."""
+        chosen = np.arange(self.batch) if mask is None else np.flatnonzero(mask)
+        for index in chosen:
+            self._place(self.models[index], self.data[index])
+        standing = np.stack([data.qpos[7:] for data in self.data])
+        if mask is None:
+            self._queue = [standing.copy(), standing.copy(), standing.copy()]
+        for targets in self._queue:
+            targets[chosen] = standing[chosen]
+        self.active[chosen] = True
+
+    def state(self) -> BodyState:
+        """The true state of every robot."""
+        qpos = np.stack([data.qpos for data in self.data])
+        qvel = np.stack([data.qvel for data in self.data])
+        touch = np.stack([data.sensordata[6:10] for data in self.data])
+        return BodyState(
+            position=qpos[:, :3],
+            orientation=xyzw_from_wxyz(qpos[:, 3:7]),
+            linear_velocity=qvel[:, :3],
+            angular_velocity=qvel[:, 3:6],
+            joint_position=qpos[:, 7:],
+            joint_velocity=qvel[:, 6:],
+            contact=touch > 0,
+        )
+
+    def step(self, targets: Array) -> None:
+        """Advance every active robot by one control period under position targets (B, 12) [rad], which take effect
+        after that robot's delay. Targets beyond the joint limits are clipped.
+        """
+        self._queue = [np.clip(targets, self.robot.lower, self.robot.upper), *self._queue[:2]]
+        for index in np.flatnonzero(self.active):
+            self._advance(int(index))
+
+    def fallen(self, state: BodyState) -> Mask:
+        """Which robots (B,) have fallen: tilted by more than 60 degrees, or the trunk near the ground."""
+        upright = -projected_gravity(state.orientation)[:, 2]
+        clearance = state.position[:, 2] - self.terrain.height(state.position[:, 0], state.position[:, 1])
+        return (upright < FALLEN_UPRIGHT) | (clearance < FALLEN_HEIGHT * self.robot.nominal_height)
+
+    def push(self, mask: Mask, speed: float) -> None:
+        """Change the horizontal velocity of the robots in `mask` (B,) by up to `speed` [m/s] in x and in y."""
+        for index in np.flatnonzero(mask):
+            self.data[index].qvel[:2] += self.rng.uniform(-speed, speed, 2)
+
+    def _draw_models(self, randomization: Randomization) -> list[mujoco.MjModel]:
+        base = build_model(self.robot, self.terrain, TIMESTEP)
+        models = [copy.copy(base) for _ in range(self.batch)]
+        for model in models:
+            randomize(model, randomization, self.rng)
+        return models
+
+    def _place(self, model: mujoco.MjModel, data: mujoco.MjData) -> None:
+        mujoco.mj_resetData(model, data)
+        spot = self.rng.uniform(-1, 1, 2) * self.terrain.spawn_radius
+        data.qpos[:2] = spot
+        data.qpos[2] = self._highest_ground(spot) + stand_height(self.robot) + 0.01
+        data.qpos[7:] = self.robot.stand_pose + self.rng.normal(0, 0.03, 12)
+        data.ctrl[:] = data.qpos[7:]
+
+    def _highest_ground(self, spot: Array) -> float:
+        """Highest ground [m] under a robot's feet, so that none starts inside it."""
+        size = self.robot.geometry
+        offsets = np.linspace(-1.2, 1.2, 13)
+        x, y = np.meshgrid(offsets * size.hip_x, offsets * (size.hip_y + size.abduction))
+        return float(self.terrain.height(spot[0] + x, spot[1] + y).max())
+
+    def _advance(self, index: int) -> None:
+        model, data, late = self.models[index], self.data[index], int(self._late[index])
+        periods, substeps = divmod(late, SUBSTEPS)
+        if substeps:
+            data.ctrl[:] = self._queue[periods + 1][index]
+            mujoco.mj_step(model, data, substeps)
+        data.ctrl[:] = self._queue[periods][index]
+        mujoco.mj_step(model, data, SUBSTEPS - substeps)
