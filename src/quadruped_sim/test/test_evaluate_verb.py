@@ -11,8 +11,8 @@ import pytest
 
 from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.model_file import save_model
-from quadruped_sim.evaluation import Score
-from quadruped_sim.evaluation_file import Evaluation, Subject, read_evaluation
+from quadruped_sim.evaluation.results import Evaluation, Subject, read_evaluation
+from quadruped_sim.evaluation.score import Score
 
 FEW = ["--scenarios", "stand,flat", "--episodes", "2"]
 

@@ -9,11 +9,12 @@ import pytest
 from msgspec import structs
 
 from fcnet_core.robot import SETPOINT_FIELDS
-from quadruped_sim.evaluation import BATCH, EpisodeRecorder, Trial, join, score_of, shortfalls, trials, wilson_upper
+from quadruped_sim.evaluation.scenarios import Limits, scenarios
+from quadruped_sim.evaluation.score import join, score_of, shortfalls, wilson_upper
+from quadruped_sim.evaluation.trial import BATCH, EpisodeRecorder, Trial, trials
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, BodyState
 from quadruped_sim.physics.terrain import Flat, Slope
 from quadruped_sim.rollout import reward
-from quadruped_sim.scenarios import Limits, scenarios
 
 
 @pytest.fixture(scope="module")

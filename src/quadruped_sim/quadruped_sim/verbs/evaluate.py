@@ -14,8 +14,7 @@ from fcnet_core.files import Count, Seed, Workers, check_writable, option, write
 from fcnet_core.model_file import PolicyModel, check_robot, load_model
 from fcnet_core.robot import load_robot
 from quadruped_sim import SimulationError
-from quadruped_sim.evaluation import Episodes, join, score_of, trials
-from quadruped_sim.evaluation_file import (
+from quadruped_sim.evaluation.results import (
     COLUMNS,
     LEGEND,
     Evaluation,
@@ -27,7 +26,9 @@ from quadruped_sim.evaluation_file import (
     summary,
     text_line,
 )
-from quadruped_sim.scenarios import Scenario, scenarios
+from quadruped_sim.evaluation.scenarios import Scenario, scenarios
+from quadruped_sim.evaluation.score import Episodes, join, score_of
+from quadruped_sim.evaluation.trial import trials
 from quadruped_sim.worker_pool import worker_pool
 
 SUMMARY = "measure the expert or a policy in closed loop: falls, tracking errors, return"

@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from fcnet_core.files import write_whole
 from quadruped_sim import SimulationError
-from quadruped_sim.evaluation import Score, shortfalls
-from quadruped_sim.scenarios import Scenario
+from quadruped_sim.evaluation.scenarios import Scenario
+from quadruped_sim.evaluation.score import Score, shortfalls
 
 
 class Subject(Struct, frozen=True):

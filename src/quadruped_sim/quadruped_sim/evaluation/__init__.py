@@ -1,0 +1,1 @@
+"""Closed-loop evaluation: scenarios, trials, scores and result files."""
