@@ -11,7 +11,7 @@ from fcnet_core.observation import LAYOUT
 from quadruped_sim.physics.mjcf import stand_height
 from quadruped_sim.physics.randomization import NOMINAL, TYPICAL, Randomization
 from quadruped_sim.physics.sensors import NOISE_LEVELS, SENSOR_NOISE, noisy
-from quadruped_sim.physics.simulation import CONTROL_PERIOD, SUBSTEPS, TIMESTEP, Simulation
+from quadruped_sim.physics.simulation import CONTROL_PERIOD, SENSOR_COUNT, SENSORS, SUBSTEPS, TIMESTEP, Simulation
 from quadruped_sim.physics.terrain import Flat, Rough, Stairs
 
 
@@ -53,6 +53,27 @@ def test_a_target_takes_effect_after_exactly_its_delay(aliengo, late):
         simulation.step(target[None])
     np.testing.assert_array_equal(simulation.data[0].qpos, expected.qpos)
     assert simulation.data[0].time == pytest.approx(3 * CONTROL_PERIOD)
+
+
+def test_sensors_of_every_time_step_are_sampled_without_changing_the_motion(aliengo):
+    drawn = replace(NOMINAL, delay=(0.012, 0.012))
+    plain, sampled = (Simulation(aliengo, 2, Flat(), randomization=drawn) for _ in range(2))
+    samples = np.zeros((SUBSTEPS, 2, SENSOR_COUNT))
+    targets = np.tile(aliengo.stand_pose + 0.1, (2, 1))
+    for _ in range(10):
+        plain.step(targets)
+        sampled.step(targets, samples)
+    np.testing.assert_array_equal(plain.state().position, sampled.state().position)
+    motions = samples.reshape(-1, SENSOR_COUNT)
+    assert len(np.unique(motions[:, SENSORS["touch"]], axis=0)) == len(motions)
+    feet = samples[..., SENSORS["foot_position"]]
+    moved = (feet[-1] - feet[-2]) / TIMESTEP
+    np.testing.assert_allclose(samples[-1][:, SENSORS["foot_velocity"]], moved, atol=0.02)
+    last = [data.actuator_force for data in sampled.data]
+    np.testing.assert_allclose(samples[-1][:, SENSORS["torque"]], last)
+    spin = samples[-1][:, SENSORS["foot_spin"]].reshape(2, 4, 3)
+    pitching = samples[-1][:, SENSORS["joint_velocity"]].reshape(2, 4, 3)[..., 1:].sum(-1)
+    np.testing.assert_allclose(spin[..., 1], pitching, atol=0.1)  # the trunk hardly turns
 
 
 def test_the_seed_decides_everything(aliengo):

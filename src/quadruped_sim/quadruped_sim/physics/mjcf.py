@@ -5,7 +5,7 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
-from fcnet_core.robot import LEG_JOINTS, LEGS, Body, Robot
+from fcnet_core.robot import JOINT_NAMES, LEG_JOINTS, LEGS, Body, Robot
 from quadruped_sim.physics.terrain import Terrain
 
 # Ground has contype 1, the robot conaffinity 1: the robot touches the ground but never itself.
@@ -24,11 +24,19 @@ def build_model(robot: Robot, terrain: Terrain, timestep: float) -> mujoco.MjMod
 
 def robot_xml(robot: Robot, terrain: Terrain, timestep: float) -> str:
     """MJCF of `robot` on `terrain`: a free trunk, 12 hinges in JOINT_NAMES order with position actuators (the robot's
-    gains and torque limits), an IMU (gyroscope, accelerometer) at the trunk and touch sensors at the feet.
+    gains and torque limits), an IMU (gyroscope, accelerometer) at the trunk, touch sensors at the feet, and sensors of
+    what no robot measures: motion of the feet, and torque and velocity of the joints at one instant.
     """
     legs = "".join(_leg(robot, leg) for leg in LEGS)
     actuators = "".join(_actuator(robot, leg, joint) for leg in LEGS for joint in LEG_JOINTS)
     touches = "".join(f'<touch name="{leg}_touch" site="{leg}_foot"/>' for leg in LEGS)
+    motions = "".join(
+        f'<{kind} objtype="site" objname="{leg}_foot"/>'
+        for kind in ("framepos", "framelinvel", "frameangvel")
+        for leg in LEGS
+    )
+    torques = "".join(f'<actuatorfrc actuator="{name}"/>' for name in JOINT_NAMES)
+    velocities = "".join(f'<jointvel joint="{name}"/>' for name in JOINT_NAMES)
     return f"""<mujoco model="{robot.name}">
 <compiler angle="radian" autolimits="true" inertiafromgeom="false"/>
 <option timestep="{timestep}" integrator="implicitfast" cone="pyramidal"/>
@@ -41,7 +49,8 @@ def robot_xml(robot: Robot, terrain: Terrain, timestep: float) -> str:
 <worldbody><light pos="0 0 5" dir="-.2 .3 -1" directional="true" castshadow="false"/>{terrain.geoms()}
 {_trunk(robot)}{legs}</body></worldbody>
 <actuator>{actuators}</actuator>
-<sensor><gyro name="gyroscope" site="imu"/><accelerometer name="accelerometer" site="imu"/>{touches}</sensor>
+<sensor><gyro name="gyroscope" site="imu"/><accelerometer name="accelerometer" site="imu"/>{touches}
+{motions}{torques}{velocities}</sensor>
 </mujoco>"""
 
 

@@ -18,6 +18,16 @@ from quadruped_sim.physics.terrain import Terrain
 TIMESTEP = 0.004  # [s]
 CONTROL_PERIOD = 0.02  # [s]
 SUBSTEPS = round(CONTROL_PERIOD / TIMESTEP)
+SENSORS = {  # what mjcf.robot_xml measures beside the IMU, of the feet in LEGS order [N, m, m/s, rad/s, in the world
+    # frame] and of the joints in JOINT_NAMES order [Nm, rad/s]
+    "touch": slice(6, 10),
+    "foot_position": slice(10, 22),
+    "foot_velocity": slice(22, 34),
+    "foot_spin": slice(34, 46),
+    "torque": slice(46, 58),
+    "joint_velocity": slice(58, 70),
+}
+SENSOR_COUNT = 70
 FALLEN_HEIGHT = 0.36  # of the nominal height
 FALLEN_UPRIGHT = 0.5  # cosine of the tilt
 
@@ -70,7 +80,7 @@ class Simulation:
         """The true state of every robot."""
         qpos = np.stack([data.qpos for data in self.data])
         qvel = np.stack([data.qvel for data in self.data])
-        touch = np.stack([data.sensordata[6:10] for data in self.data])
+        touch = np.stack([data.sensordata[SENSORS["touch"]] for data in self.data])
         return BodyState(
             position=qpos[:, :3],
             orientation=xyzw_from_wxyz(qpos[:, 3:7]),
@@ -81,13 +91,14 @@ class Simulation:
             contact=touch > 0,
         )
 
-    def step(self, targets: Array) -> None:
+    def step(self, targets: Array, samples: Array | None = None) -> None:
         """Advance every active robot by one control period under position targets (B, 12) [rad], which take effect
-        after that robot's delay. Targets beyond the joint limits are clipped.
+        after that robot's delay. Targets beyond the joint limits are clipped. `samples` (SUBSTEPS, B, SENSOR_COUNT)
+        receives the sensors of every time step, see SENSORS.
         """
         self._queue = [np.clip(targets, self.robot.lower, self.robot.upper), *self._queue[:2]]
         for index in np.flatnonzero(self.active):
-            self._advance(int(index))
+            self._advance(int(index), samples)
 
     def fallen(self, state: BodyState) -> Mask:
         """Which robots (B,) have fallen: tilted by more than 60 degrees, or the trunk near the ground."""
@@ -122,11 +133,16 @@ class Simulation:
         x, y = np.meshgrid(offsets * size.hip_x, offsets * (size.hip_y + size.abduction))
         return float(self.terrain.height(spot[0] + x, spot[1] + y).max())
 
-    def _advance(self, index: int) -> None:
+    def _advance(self, index: int, samples: Array | None) -> None:
         model, data, late = self.models[index], self.data[index], int(self._late[index])
-        periods, substeps = divmod(late, SUBSTEPS)
-        if substeps:
-            data.ctrl[:] = self._queue[periods + 1][index]
-            mujoco.mj_step(model, data, substeps)
-        data.ctrl[:] = self._queue[periods][index]
-        mujoco.mj_step(model, data, SUBSTEPS - substeps)
+        periods, fresh = divmod(late, SUBSTEPS)
+        for first, last, age in ((0, fresh, periods + 1), (fresh, SUBSTEPS, periods)):
+            if first == last:
+                continue
+            data.ctrl[:] = self._queue[age][index]
+            if samples is None:
+                mujoco.mj_step(model, data, last - first)
+                continue
+            for substep in range(first, last):
+                mujoco.mj_step(model, data)
+                samples[substep, index] = data.sensordata
