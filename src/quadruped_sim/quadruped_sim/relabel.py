@@ -21,12 +21,12 @@ from fcnet_core import FcnetError
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.command import CommandShaper
 from fcnet_core.learning.dataset import DatasetWriter
+from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.robot import SETPOINT_FIELDS, Robot
 from fcnet_core.rotation import matrix_from_xyzw, projected_gravity
 from fcnet_replay.datasets.from_bag import BagReading, Labels, Report, Walk, dataset_from_bags
 from fcnet_replay.run import Run, newest
 from fcnet_replay.steps import Steps
-from quadruped_sim.leg_kinematics import LegKinematics
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, FALLEN_HEIGHT, FALLEN_UPRIGHT, BodyState
 from quadruped_sim.trot_expert import TrotExpert
 

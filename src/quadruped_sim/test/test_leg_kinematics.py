@@ -5,8 +5,8 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
+from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.robot import LEGS
-from quadruped_sim.leg_kinematics import LegKinematics
 from quadruped_sim.physics.mjcf import build_model
 from quadruped_sim.physics.terrain import Flat
 

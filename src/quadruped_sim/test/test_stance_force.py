@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from quadruped_sim.leg_kinematics import LegKinematics
+from fcnet_core.legs.kinematics import LegKinematics
 from quadruped_sim.trot_expert import share_forces
 
 GRAVITY = 9.81

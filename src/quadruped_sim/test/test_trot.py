@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from fcnet_core.command import CommandShaper
+from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.robot import SETPOINT_FIELDS
 from fcnet_core.rotation import roll_pitch_yaw
-from quadruped_sim.leg_kinematics import LegKinematics
 from quadruped_sim.physics.randomization import TYPICAL
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, Simulation
 from quadruped_sim.physics.terrain import Flat

@@ -10,7 +10,8 @@ import mujoco
 import numpy as np
 import pytest
 
-from fcnet_core.robot import JOINT_NAMES, LEGS, leg_points, standing_height
+from fcnet_core.legs.kinematics import LegKinematics, standing_height
+from fcnet_core.robot import JOINT_NAMES, LEGS
 from fcnet_core.rotation import matrix_from_xyzw
 from fcnet_core.verbs.urdf import robot_urdf
 from quadruped_sim.physics.mjcf import build_model
@@ -94,7 +95,7 @@ def test_the_base_is_the_frame_of_odom_and_the_imus_frame_is_there(robot):
 def test_leg_points_are_where_the_simulation_has_them(robot, simulated, described, seed):
     joints = random_joints(robot, seed)
     pose(simulated, described, joints)
-    points = leg_points(robot, joints)
+    points = LegKinematics(robot).points(joints.reshape(4, 3))
     for number, leg in enumerate(LEGS):
         names = [f"{leg}_{part}" for part in ("hip", "thigh", "calf")]
         expected = [simulated[1].body(name).xpos for name in names] + [simulated[1].site(f"{leg}_foot").xpos]
@@ -102,7 +103,7 @@ def test_leg_points_are_where_the_simulation_has_them(robot, simulated, describe
 
 
 def test_a_standing_robot_is_as_high_as_its_legs(robot):
-    points = leg_points(robot, robot.stand_pose)
+    points = LegKinematics(robot).points(robot.stand_pose.reshape(4, 3))
     height = standing_height(robot, points, np.eye(3))
     assert height == pytest.approx(robot.geometry.foot_radius - points[:, 3, 2].min())
     on_its_back = matrix_from_xyzw([1.0, 0.0, 0.0, 0.0])

@@ -19,9 +19,10 @@ from std_msgs.msg import Float64MultiArray, String
 
 from fcnet_core.arrays import Array
 from fcnet_core.command import CommandArbiter, CommandSource
+from fcnet_core.legs.kinematics import LegKinematics, standing_height
 from fcnet_core.limiter import RefusedCommandError
 from fcnet_core.observation import SCALARS, SIZE
-from fcnet_core.robot import JOINT_NAMES, LEGS, Robot, leg_points, standing_height
+from fcnet_core.robot import JOINT_NAMES, LEGS, Robot
 from fcnet_core.rotation import matrix_from_xyzw
 from fcnet_ros.messages import NEVER, NewestMessage, StateBuffer, StateReceiver
 from fcnet_ros.targets import TargetReader
@@ -46,6 +47,7 @@ class RobotView:
 
     def __init__(self, node: Node, robot: Robot, controller: str, remote: RemoteControl, stamped: bool) -> None:
         self._robot = robot
+        self._legs = LegKinematics(robot)
         self._state, self._commands = StateBuffer(TIMEOUT), CommandArbiter(TIMEOUT)
         self._position, self._orientation = np.zeros(3), np.zeros(4)  # of odometry [m], x, y, z, w
         self._measured = (0.0, 0.0, 0.0)  # velocity: forward, left [m/s], yaw rate [rad/s] in the trunk's frame
@@ -81,13 +83,13 @@ class RobotView:
         )
         target = self._target if has_target else None
         has_joints = bool(np.isfinite(state.joint_position).all() and state.joints_received > NEVER)
-        points = leg_points(self._robot, state.joint_position) if has_joints else None
+        points = self._points(state.joint_position) if has_joints else None
         return {
             "t": now,
             "problem": state.problem(now) or "",
             "trunk": None if points is None else self._trunk(points, has_odometry),
             "legs": _rounded(points),
-            "ghost": None if target is None else _rounded(leg_points(self._robot, target)),
+            "ghost": None if target is None else _rounded(self._points(target)),
             "joints": _rounded(state.joint_position) if has_joints else None,
             "targets": _rounded(target),
             "damped": has_target and target is None,
@@ -96,6 +98,9 @@ class RobotView:
             "commanded": _rounded(self._setpoint if walks else self._commands.wanted(now)[:SETPOINT_SIZE]),
             "measured": _rounded(self._measured) if has_odometry else None,
         }
+
+    def _points(self, joints: Array) -> Array:
+        return self._legs.points(joints.reshape(len(LEGS), -1))
 
     def _trunk(self, points: Array, has_odometry: bool) -> list[float] | None:
         """Without odometry, the attitude is the IMU's and the robot stands at the origin."""

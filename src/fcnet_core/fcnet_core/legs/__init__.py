@@ -1,0 +1,1 @@
+"""The mechanics of the four legs: where they are, what carries the robot, and how it rises and lies down."""
