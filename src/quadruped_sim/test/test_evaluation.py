@@ -133,6 +133,17 @@ def test_height_is_over_the_ground_below_and_errors_end_with_a_fall(aliengo):
     assert episodes.returned[1] == pytest.approx(1.5 * 120 * CONTROL_PERIOD)
 
 
+def test_what_a_robot_did_before_it_fell_counts_though_its_mask_changes_in_place(aliengo):
+    recorder, upright = EpisodeRecorder(aliengo, Flat(), 1), np.ones(1, dtype=bool)
+    for step in range(200):
+        upright &= step < 120
+        recorder.record(_state(1), _setpoint(1, vx=0.1), upright)
+    episodes = recorder.episodes(~upright)
+    window = 20
+    assert episodes.strides.tolist() == [120 - 50 - window + 1]
+    np.testing.assert_allclose(episodes.absolute[:, 0] / episodes.strides, 0.1)
+
+
 def test_reward_is_highest_for_perfect_tracking_and_never_negative():
     still, perfect = np.zeros((1, 12)), np.array([[0.5, 0.1, 0.3]])
     best = reward(perfect, perfect, still, still)

@@ -49,7 +49,7 @@ class EpisodeRecorder:
         wanted[:, 3] += self._robot.nominal_height
         self._actual.append(np.where(upright[:, None], actual, 0.0))
         self._wanted.append(np.where(upright[:, None], wanted, 0.0))
-        self._upright.append(upright)
+        self._upright.append(upright.copy())
 
     def add_reward(self, torque: Array, targets: Array) -> None:
         """Add the reward of the period just recorded, for motor torques (B, 12) [Nm] and targets (B, 12) [rad]."""
