@@ -23,7 +23,8 @@ Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 class SetpointRanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Ranges by setpoint field (fields left out are zero), how long a setpoint holds [s], which share of the draws
-    stands still, and which share of them has the fields of `sometimes` as well.
+    stands still, and which share of them has the fields of `sometimes` as well. With `levels` of 2 or more, only so
+    many evenly spaced values of a range are drawn, its ends among them.
     """
 
     always: dict[str, Range] = {}
@@ -31,6 +32,7 @@ class SetpointRanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sometimes_share: Fraction = 0.35
     hold: Range = (1.5, 5.0)
     standing_share: Fraction = 0.0
+    levels: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
 
     def __post_init__(self) -> None:
         if unknown := sorted({*self.always, *self.sometimes} - set(SETPOINT_FIELDS)):
@@ -63,14 +65,19 @@ class SetpointSource:
         count = int(mask.sum())
         fresh = np.zeros((count, len(SETPOINT_FIELDS)))
         for name, (low, high) in self._ranges.always.items():
-            fresh[:, SETPOINT_FIELDS.index(name)] = self._rng.uniform(low, high, count)
+            fresh[:, SETPOINT_FIELDS.index(name)] = self._between(low, high, count)
         extra = self._rng.random(count) < self._ranges.sometimes_share
         for name, (low, high) in self._ranges.sometimes.items():
-            fresh[extra, SETPOINT_FIELDS.index(name)] = self._rng.uniform(low, high, count)[extra]
+            fresh[extra, SETPOINT_FIELDS.index(name)] = self._between(low, high, count)[extra]
         still = self._rng.random(count) < self._ranges.standing_share
         fresh[still, :3] = 0.0
         self._setpoint[mask] = fresh
         self._left[mask] = np.round(self._rng.uniform(*self._ranges.hold, count) / self._period)
+
+    def _between(self, low: float, high: float, count: int) -> Array:
+        if self._ranges.levels < 2:
+            return self._rng.uniform(low, high, count)
+        return self._rng.choice(np.linspace(low, high, self._ranges.levels), count)
 
 
 # The reward, in the manner of legged_gym (Rudin et al., 2022, "Learning to walk in minutes"): tracking earns, effort
@@ -105,7 +112,9 @@ class Situation:
 
 
 class Rollout:
-    """`batch` robots on a terrain, following setpoints; the caller decides which targets are sent."""
+    """`batch` robots on a terrain, following setpoints; the caller decides which targets are sent, and may have another
+    `shaper` of commands than the robot's own.
+    """
 
     def __init__(
         self,
@@ -115,10 +124,11 @@ class Rollout:
         setpoints: SetpointRanges,
         randomization: Randomization,
         seed: int,
+        shaper: CommandShaper | None = None,
     ) -> None:
         self.rng = np.random.default_rng([seed, 1])
         self.simulation = Simulation(robot, batch, terrain, seed, randomization)
-        self.shaper = CommandShaper(robot.commands, robot.gait, CONTROL_PERIOD, batch)
+        self.shaper = shaper or CommandShaper(robot.commands, robot.gait, CONTROL_PERIOD, batch)
         self.expert = TrotExpert(robot, batch)
         self._source = SetpointSource(setpoints, batch, CONTROL_PERIOD, self.rng)
         self._last_action: Array = self.simulation.state().joint_position
@@ -142,10 +152,12 @@ class Rollout:
         """The expert's position targets (B, 12) [rad]; call it in every control period or never."""
         return self.expert.act(seen.state, self.shaper)
 
-    def send(self, targets: Array) -> None:
-        """Send position targets (B, 12) [rad], clipped to the joint limits, and let one control period pass."""
+    def send(self, targets: Array, samples: Array | None = None) -> None:
+        """Send position targets (B, 12) [rad], clipped to the joint limits, and let one control period pass; `samples`
+        receives what Simulation.step says.
+        """
         self._last_action = np.clip(targets, self.simulation.robot.lower, self.simulation.robot.upper)
-        self.simulation.step(self._last_action)
+        self.simulation.step(self._last_action, samples)
 
     def restart(self, mask: Mask) -> None:
         """Put the robots in `mask` (B,) back on their feet with everything forgotten."""

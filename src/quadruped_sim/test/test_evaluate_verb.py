@@ -7,10 +7,12 @@ import math
 import signal
 import time
 
+import numpy as np
 import pytest
 
 from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.model_file import save_model
+from quadruped_sim.evaluation.gait_quality import SUMS, quality
 from quadruped_sim.evaluation.results import Evaluation, Subject, read_evaluation
 from quadruped_sim.evaluation.score import Score
 
@@ -49,11 +51,12 @@ def test_expert_and_policy_stand_side_by_side(policy, tmp_path, capsys):
     arguments = ["--policy", str(policy), "--baseline", str(expert), "--markdown", str(table)]
     assert main(["evaluate", *arguments, *FEW]) == 0
     rows = [line.split(" | ") for line in table.read_text().splitlines() if line.startswith("| flat")]
+    assert "| scenario | slip |" in table.read_text()
     assert rows[0][1] == "0 of 2"  # the expert
     assert rows[0][2].endswith("of 2")  # the policy, which only stands
-    assert float(rows[0][8].rstrip("%")) < 90
-    assert rows[0][9].startswith("missed: vx")
-    assert "of the expert's (target 97%: missed)" in table.read_text()
+    assert float(rows[0][9].rstrip("%")) < 90
+    assert rows[0][10].startswith("missed: vx")
+    assert "of the expert's (target 99%: missed)" in table.read_text()
     assert "Mean return over 2 scenarios" in capsys.readouterr().out
 
 
@@ -82,20 +85,21 @@ def test_interrupted_it_continues(fcnet, tmp_path):
 
 def test_errors_of_robots_that_fell_at_once_are_null_in_the_file_and_no_number_when_read(tmp_path):
     none = (math.nan,) * 3
-    score = Score(3, 3, none, none, math.nan, (math.nan, math.nan), 0.1, 1.0)
+    score = Score(3, 3, 2, 2, none, none, math.nan, (math.nan, math.nan), 0.1, 1.0, quality(np.zeros(3, dtype=SUMS)))
     subject = Subject("aliengo", None, 0, 3)
     Evaluation(subject=subject, scenarios={"flat": score}).write(tmp_path / "expert.json")
     assert json.loads((tmp_path / "expert.json").read_text())["scenarios"]["flat"]["velocity"] == [None] * 3
     found = read_evaluation(tmp_path / "expert.json")
     assert found.subject == subject
+    assert math.isnan(found.scenarios["flat"].gait.duty)
     assert all(map(math.isnan, (*found.scenarios["flat"].velocity, found.scenarios["flat"].height)))
 
 
 def test_the_list_names_every_scenario_and_what_it_asks(capsys):
     assert main(["evaluate", "--list"]) == 0
     printed = capsys.readouterr().out
-    assert len(printed.splitlines()) == 28
-    assert "stairs_10cm_down" in printed and "policy falls <= 5.0%" in printed
+    assert len(printed.splitlines()) == 35
+    assert "stairs_10cm_down" in printed and "falls <= 1.0%" in printed
 
 
 @pytest.mark.parametrize("option", ["--episodes", "--processes"])
@@ -106,9 +110,9 @@ def test_a_number_out_of_range_is_refused(option, capsys):
 
 
 def test_wrong_use_is_refused_in_a_sentence(policy, tmp_path, capsys):
-    (tmp_path / "broken.json").write_text('{"format_version": 1, "subject"')
+    (tmp_path / "broken.json").write_text('{"format_version": 2, "subject"')
     (tmp_path / "other.json").write_text(
-        '{"format_version": 1, "subject": {"robot": "a1", "policy": null, "seed": 1, "episodes": 3}, "scenarios": {}}'
+        '{"format_version": 2, "subject": {"robot": "a1", "policy": null, "seed": 1, "episodes": 3}, "scenarios": {}}'
     )
     for arguments, sentence in (
         ([], "say what to evaluate"),

@@ -9,17 +9,22 @@ import pytest
 from msgspec import structs
 
 from fcnet_core.robot import SETPOINT_FIELDS
+from quadruped_sim.evaluation.gait_quality import SUMS
 from quadruped_sim.evaluation.scenarios import Limits, scenarios
 from quadruped_sim.evaluation.score import join, score_of, shortfalls, wilson_upper
 from quadruped_sim.evaluation.trial import BATCH, EpisodeRecorder, Trial, trials
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, BodyState
 from quadruped_sim.physics.terrain import Flat, Slope
-from quadruped_sim.rollout import reward
+from quadruped_sim.rollout import SetpointSource, reward
 
 
 @pytest.fixture(scope="module")
 def known(aliengo):
     return {name: replace(scenario, seconds=3.0) for name, scenario in scenarios(aliengo).items()}
+
+
+NO_GAIT = np.zeros(2, dtype=SUMS)
+STOOD = np.zeros(2, dtype=bool)
 
 
 def _state(count, *, position=(0.0, 0.0, 0.36), velocity=(0.0, 0.0, 0.0), yaw=0.0, yaw_rate=0.0):
@@ -41,13 +46,17 @@ def _setpoint(count, **fields):
 
 def test_the_table_of_tests_is_complete(robot):
     found = scenarios(robot)
-    assert len(found) == 28
+    assert len(found) == 35
     for scenario in found.values():
         scenario.build_terrain(0)
         for name, values in scenario.commands.always.items():
             limits = robot.commands[name]
             assert limits.lowest <= min(values) and max(values) <= limits.highest, (scenario.name, name)
-    assert found["flat"].limits == Limits(0.0, 1 / 300, (0.05, 0.03, 0.05))
+    assert found["flat"].limits == Limits(0.0, (0.04, 0.03, 0.04))
+    assert found["run_2.0"].limits.touchdowns == 1.15 and found["run_2.0"].limits.saturation == 0.1
+    rare = {"aliengo": 3, "a1": 6}[robot.name]
+    allowed = {"flat": 0, "stairs_10cm_up": rare, "friction_0.35": rare, "delay_20ms": 3, "pushes_2.0": 30}
+    assert {name: round(found[name].limits.falls * 300) for name in allowed} == allowed
     assert found["endurance"].seconds == 60
     assert found["delay_20ms"].randomization.delay == (0.02, 0.04)
 
@@ -61,6 +70,8 @@ def test_episodes_are_cut_into_batches(known):
     sizes = [trial.size for trial in trials("aliengo", known["flat"], 2 * BATCH + 7, seed=0)]
     assert sizes == [BATCH, BATCH, 7]
     assert [trial.size for trial in trials("aliengo", known["endurance"], 30, seed=0)] == [10]
+    minutes = replace(known["flat"], seconds=300.0, share=1 / 15)
+    assert [trial.size for trial in trials("aliengo", minutes, 300, seed=0)] == [10, 10]
 
 
 def test_the_expert_does_not_fall_and_gets_most_of_the_reward(known):
@@ -109,7 +120,7 @@ def test_velocity_is_taken_in_the_heading_frame_and_averaged_over_a_stride(alien
         state = _state(2, velocity=(sway, 0.5, 0.0), yaw=np.pi / 2, yaw_rate=0.2)  # heading along +y
         recorder.record(state, _setpoint(2, vx=0.4, vy=-0.0, yaw_rate=0.2), upright)
         recorder.add_reward(np.zeros((2, 12)), np.zeros((2, 12)))
-    score = score_of(scenarios(aliengo)["flat"], recorder.episodes(np.zeros(2, dtype=bool)))
+    score = score_of(scenarios(aliengo)["flat"], recorder.episodes(np.zeros(2, dtype=bool), STOOD, NO_GAIT))
     np.testing.assert_allclose(score.velocity, (0.1, 0.0, 0.0), atol=1e-9)
     np.testing.assert_allclose(score.bias, (0.1, 0.0, 0.0), atol=1e-9)
     assert score.height == pytest.approx(0.0, abs=1e-9)
@@ -125,7 +136,7 @@ def test_height_is_over_the_ground_below_and_errors_end_with_a_fall(aliengo):
             state.position[0, 2] = above
         recorder.record(state, _setpoint(2), upright)
         recorder.add_reward(np.zeros((2, 12)), np.zeros((2, 12)))
-    episodes = recorder.episodes(np.array([False, True]))
+    episodes = recorder.episodes(np.array([False, True]), STOOD, NO_GAIT)
     window = 20
     assert episodes.strides.tolist() == [200 - 50 - window + 1, 120 - 50 - window + 1]
     np.testing.assert_allclose(episodes.absolute[:, 3] / episodes.strides, 0.02, atol=1e-9)
@@ -138,7 +149,7 @@ def test_what_a_robot_did_before_it_fell_counts_though_its_mask_changes_in_place
     for step in range(200):
         upright &= step < 120
         recorder.record(_state(1), _setpoint(1, vx=0.1), upright)
-    episodes = recorder.episodes(~upright)
+    episodes = recorder.episodes(~upright, STOOD[:1], NO_GAIT[:1])
     window = 20
     assert episodes.strides.tolist() == [120 - 50 - window + 1]
     np.testing.assert_allclose(episodes.absolute[:, 0] / episodes.strides, 0.1)
@@ -160,15 +171,48 @@ def test_confidence_bounds_are_wilsons():
     assert wilson_upper(300, 300) == pytest.approx(1.0)
 
 
+def test_half_of_the_robots_begin_lying_on_every_ground_and_walk_from_there(robot, known):
+    for name in ("flat", "stand", "rough_4cm", "stairs_6cm_up"):
+        episodes = Trial(robot.name, replace(known[name], seconds=2.5), 0, 0, 4).run()
+        assert episodes.lying.tolist() == [True, False, True, False]
+        assert not episodes.fell.any() and (episodes.strides > 0).all(), name
+
+
+def test_a_robot_that_cannot_get_up_has_fallen_and_the_others_walk(known):
+    weak = structs.replace(known["flat"].randomization, strength=(0.05, 0.05))
+    helpless = Trial("aliengo", replace(known["flat"], randomization=weak, lying_share=1.0), 0, 0, 2).run()
+    assert helpless.fell.all() and not helpless.strides.any() and not helpless.returned.any()
+    score = score_of(known["flat"], helpless)
+    assert (score.lying_episodes, score.lying_falls, score.falls) == (2, 2, 2)
+    assert np.isnan(score.height) and np.isnan(score.gait.slip)
+
+
+def test_speeds_are_drawn_from_a_grid_and_scored_one_by_one(known):
+    held = replace(known["speeds_10ms"], seconds=5.0, lying_share=0.0)
+    score = score_of(held, Trial("aliengo", held, 0, 0, 6).run())
+    assert 2 <= len(score.speeds) <= 6
+    for asked, reached in score.speeds:
+        assert asked == pytest.approx(round(asked / 0.2) * 0.2) and reached == pytest.approx(asked, rel=0.3)
+    slow = structs.replace(score, speeds=((0.2, 0.195), (1.0, 0.94)))
+    assert [entry.split()[:2] for entry in shortfalls(slow, held.limits, expert=False)] == [["speed", "1"]]
+
+
+def test_corners_are_the_ends_of_all_ranges(robot):
+    commands = scenarios(robot)["corners"].commands
+    drawn = SetpointSource(commands, 200, CONTROL_PERIOD, np.random.default_rng(0)).step()
+    for values, name in zip(drawn.T, SETPOINT_FIELDS, strict=True):
+        assert set(values) == {robot.commands[name].lowest, robot.commands[name].highest}
+
+
 def test_every_shortfall_is_named(known, standing_policy):
     episodes = Trial("aliengo", known["flat"], 0, 0, 2).run()
     both = score_of(known["tilt"], join([episodes, episodes]))
     score = structs.replace(both, falls=1, height=0.03, attitude=(0.06, 0.01))
     assert score.episodes == 4
-    limits = Limits(0.0, 0.01, (9.0, 9.0, 1e-6), height=0.02, attitude=0.05)
+    limits = Limits(0.01, (9.0, 9.0, 1e-6), height=0.02, attitude=0.05)
     found = shortfalls(score, limits, expert=False)
     assert [entry.split()[0] for entry in found] == ["falls", "yaw", "height", "roll"]
-    assert shortfalls(score, limits, expert=True) == ["falls 1/4 > 0.0%"]
+    assert shortfalls(score, limits, expert=True) == ["falls 1/4 > 1.0%"]
     assert shortfalls(structs.replace(score, velocity=(np.nan,) * 3), limits, expert=False)[1:4] == [
         "vx nan > 9",
         "vy nan > 9",

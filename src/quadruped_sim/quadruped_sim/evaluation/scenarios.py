@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from msgspec.structs import replace
+from msgspec.structs import replace as changed
 
 from fcnet_core.robot import Robot
 from quadruped_sim.physics.randomization import TYPICAL, Randomization, Range
@@ -24,20 +24,27 @@ AHEAD: Commands = {"vx": (0.3, 0.6), "vy": (-0.1, 0.1), "yaw_rate": (-0.15, 0.15
 
 @dataclass(frozen=True)
 class Limits:
-    """The most that is accepted: falls as shares of the episodes, mean absolute errors of velocity (vx, vy, yaw rate)
-    [m/s, rad/s], height [m] and attitude [rad]. None: nothing is asked.
+    """The most that is accepted: falls as a share of the episodes, of the expert's and of a policy's; mean absolute
+    errors of velocity (vx, vy, yaw rate) [m/s, rad/s], height [m] and attitude [rad]; the share by which the mean of a
+    held speed may differ from the one asked for; touchdowns per foot and stride; the share of time for which some joint
+    is at its torque-speed curve. None: nothing is asked.
     """
 
-    expert_falls: float | None
-    student_falls: float
+    falls: float
     velocity: tuple[float, float, float] | None = None
     height: float | None = None
     attitude: float | None = None
+    speed: float | None = None
+    touchdowns: float | None = None
+    saturation: float | None = None
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """One test. `share` is its number of episodes relative to the others', `push` [m/s] comes every two seconds."""
+    """One test. `share` is its number of episodes relative to the others', `push` the largest change of velocity [m/s]
+    along x and along y that comes every two seconds, `settling` the time [s] at the start in which nothing but falls
+    counts, and `lying_share` the share of robots that begin lying, see lying_start.
+    """
 
     name: str
     limits: Limits
@@ -47,6 +54,8 @@ class Scenario:
     push: float = 0.0
     seconds: float = 10.0
     share: float = 1.0
+    settling: float = 1.0
+    lying_share: float = 0.5
 
     @property
     def level(self) -> bool:
@@ -58,10 +67,16 @@ class Scenario:
         return terrain_from_facts(**(self.terrain | {"seed": 2**31 + number}))
 
 
+NONE, ALMOST_NONE = 0.0, 0.01  # of the episodes may end in a fall
+RARE = {"aliengo": ALMOST_NONE}  # where the ground is at the limit of what legs of the robot's length manage
+RARE_OF_SMALL_ROBOTS = 0.02
+
+
 def scenarios(robot: Robot) -> dict[str, Scenario]:
     """Every test of a robot by its name."""
-    chosen = [*_on_level_ground(robot), *_on_rough_ground(), *_on_slopes_and_steps(), *_disturbed()]
-    return {scenario.name: scenario for scenario in chosen}
+    rare = RARE.get(robot.name, RARE_OF_SMALL_ROBOTS)
+    rows = [*_on_level_ground(robot), *_of_all_commands(robot), *_on_rough_ground(rare), *_on_slopes_and_steps(rare)]
+    return {scenario.name: scenario for scenario in [*rows, *_disturbed(rare)]}
 
 
 def _held(commands: Commands) -> SetpointRanges:
@@ -70,12 +85,14 @@ def _held(commands: Commands) -> SetpointRanges:
 
 def _on_level_ground(robot: Robot) -> Iterator[Scenario]:
     walk = SetpointRanges(always=WALK)
-    yield Scenario("flat", Limits(0.0, 1 / 300, (0.05, 0.03, 0.05)), walk)
-    yield Scenario("pushes", Limits(0.01, 0.02), walk, push=0.8)
-    for vx in (1.5, 2.0):
-        yield Scenario(f"run_{vx:.1f}", Limits(0.01, 0.02, (0.15, 0.15, 0.15)), _held({"vx": (vx, vx)}))
+    yield Scenario("flat", Limits(NONE, (0.04, 0.03, 0.04)), walk)
+    for name, push, falls in (("pushes", 0.8, NONE), ("pushes_1.5", 1.5, ALMOST_NONE), ("pushes_2.0", 2.0, 0.1)):
+        yield Scenario(name, Limits(falls), walk, push=push)
+    run = Limits(NONE, (0.15, 0.15, 0.15))
+    yield Scenario("run_1.5", run, _held({"vx": (1.5, 1.5)}))
+    yield Scenario("run_2.0", replace(run, touchdowns=1.15, saturation=0.1), _held({"vx": (2.0, 2.0)}))
     low, tilt = 0.85 * robot.commands["height"].lowest, {"roll": (-0.25, 0.25), "pitch": (-0.18, 0.18)}
-    limits = Limits(0.0, 0.01, (0.05, 0.05, 0.05), height=0.02, attitude=0.05)
+    limits = Limits(NONE, (0.05, 0.05, 0.05), height=0.02, attitude=0.05)
     postures: dict[str, Commands] = {
         "crawl": {**POSE_WALK, "height": (low, low)},
         "tilt": {**POSE_WALK, **tilt},
@@ -86,37 +103,53 @@ def _on_level_ground(robot: Robot) -> Iterator[Scenario]:
         yield Scenario(name, limits, SetpointRanges(always=commands))
 
 
-def _on_rough_ground() -> Iterator[Scenario]:
-    for amplitude, falls in ((0.04, 0.01), (0.06, 0.03)):
-        limits, terrain = Limits(0.01, falls, (0.06, 0.06, 0.06)), {"kind": "rough", "amplitude": amplitude}
+def _of_all_commands(robot: Robot) -> Iterator[Scenario]:
+    """Whatever is accepted: held corners of all ranges, of which a policy's envelope leaves what it admits, changing
+    commands for minutes, and forward speeds one by one with three delays.
+    """
+    every: Commands = {name: (limits.lowest, limits.highest) for name, limits in robot.commands.items()}
+    corners = SetpointRanges(always=every, hold=FOR_EVER, levels=2)
+    yield Scenario("corners", Limits(NONE), corners, seconds=7.0, share=1 / 3)
+    anything = SetpointRanges(always=every, standing_share=0.1)
+    yield Scenario("random_5min", Limits(NONE), anything, seconds=300.0, share=1 / 15)
+    speeds = SetpointRanges(always={"vx": (0.2, 2.0)}, hold=FOR_EVER, levels=10)
+    for delay in (0, 10, 20):
+        late = changed(TYPICAL, delay=(delay / 1000, delay / 1000))
+        limits = Limits(NONE, speed=0.05)
+        yield Scenario(f"speeds_{delay}ms", limits, speeds, randomization=late, share=1 / 3, settling=3.0)
+
+
+def _on_rough_ground(rare: float) -> Iterator[Scenario]:
+    for amplitude, falls in ((0.04, NONE), (0.06, rare)):
+        limits, terrain = Limits(falls, (0.06, 0.06, 0.06)), {"kind": "rough", "amplitude": amplitude}
         yield Scenario(f"rough_{amplitude * 100:.0f}cm", limits, SetpointRanges(always=ROUGH_WALK), terrain)
 
 
-def _on_slopes_and_steps() -> Iterator[Scenario]:
+def _on_slopes_and_steps(rare: float) -> Iterator[Scenario]:
     def ahead(name: str, falls: float, terrain: dict[str, Any], clearance: float = 0.0) -> Scenario:
         lifted = {"clearance": (clearance, clearance)} if clearance else {}
-        return Scenario(name, Limits(0.02, falls, (0.1, 0.1, 0.1)), _held({**AHEAD, **lifted}), terrain)
+        return Scenario(name, Limits(falls, (0.1, 0.1, 0.1)), _held({**AHEAD, **lifted}), terrain)
 
-    for degrees, falls in ((10, 0.02), (15, 0.05)):
+    for degrees, falls in ((10, NONE), (15, rare)):
         for way, kind, sign in (("up", "slope", 1), ("down", "slope", -1), ("across", "side_slope", 1)):
             yield ahead(f"slope_{degrees}deg_{way}", falls, {"kind": kind, "degrees": sign * degrees})
-    for rise, falls, clearance in ((0.06, 0.02, 0.04), (0.10, 0.05, 0.06)):
+    for rise, falls, clearance in ((0.06, NONE, 0.04), (0.10, rare, 0.06)):
         for way, sign in (("up", 1), ("down", -1)):
             name, terrain = f"stairs_{rise * 100:.0f}cm_{way}", {"kind": "stairs", "rise": sign * rise}
             yield ahead(name, falls, terrain, clearance)
-    yield ahead("obstacles_6cm", 0.02, {"kind": "obstacles", "tallest": 0.06}, clearance=0.04)
+    yield ahead("obstacles_6cm", rare, {"kind": "obstacles", "tallest": 0.06}, clearance=0.04)
 
 
-def _disturbed() -> Iterator[Scenario]:
-    walk, any_expert = SetpointRanges(always=WALK), Limits(None, 0.03)
-    disturbances: dict[str, tuple[Limits, dict[str, Any]]] = {
-        "friction_0.5": (Limits(0.02, 0.03), {"friction": (0.5, 0.5)}),
-        "friction_0.35": (Limits(0.10, 0.15), {"friction": (0.35, 0.35)}),
-        "payload_5kg": (any_expert, {"payload": (5.0, 5.0)}),
-        "weak_motors": (any_expert, {"strength": (0.8, 0.8)}),
-        "delay_20ms": (any_expert, {"delay": (0.02, 0.04)}),
-        "double_noise": (any_expert, {"noise": 2.0}),
+def _disturbed(rare: float) -> Iterator[Scenario]:
+    walk = SetpointRanges(always=WALK)
+    disturbances: dict[str, tuple[float, dict[str, Any]]] = {
+        "friction_0.5": (rare, {"friction": (0.5, 0.5)}),
+        "friction_0.35": (rare, {"friction": (0.35, 0.35)}),
+        "payload_5kg": (NONE, {"payload": (5.0, 5.0)}),
+        "weak_motors": (NONE, {"strength": (0.8, 0.8)}),
+        "delay_20ms": (ALMOST_NONE, {"delay": (0.02, 0.04)}),
+        "double_noise": (NONE, {"noise": 2.0}),
     }
-    for name, (limits, changes) in disturbances.items():
-        yield Scenario(name, limits, walk, randomization=replace(TYPICAL, **changes))
-    yield Scenario("endurance", Limits(0.0, 0.03), walk, push=0.4, seconds=60.0, share=1 / 3)
+    for name, (falls, changes) in disturbances.items():
+        yield Scenario(name, Limits(falls), walk, randomization=changed(TYPICAL, **changes))
+    yield Scenario("endurance", Limits(ALMOST_NONE), walk, push=0.4, seconds=60.0, share=1 / 3)

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from fcnet_core.arrays import Array, Mask
+from quadruped_sim.evaluation.gait_quality import Figure, GaitQuality, Sums, quality
 from quadruped_sim.evaluation.scenarios import Limits, Scenario
 
 
 @dataclass(frozen=True)
 class Episodes:
     """Sums over the episodes of B robots; columns of the errors: vx, vy [m/s], yaw rate [rad/s], height [m], roll and
-    pitch [rad]. Errors are of averages over a stride, compared with the command averaged likewise.
+    pitch [rad]. Figures are of averages over a stride, compared with the command averaged likewise.
     """
 
     fell: Mask  # (B,)
+    lying: Mask  # (B,) whether it began lying
     strides: Array  # (B,) number of averages that the sums hold
     absolute: Array  # (B, 6) sums of absolute errors
     signed: Array  # (B, 6) sums of signed errors
     returned: Array  # (B,) return, see rollout.reward
+    asked: Array  # (B,) forward speed [m/s] last commanded
+    gait: Sums  # (B,)
 
 
 def join(parts: list[Episodes]) -> Episodes:
@@ -35,27 +38,26 @@ def join(parts: list[Episodes]) -> Episodes:
 CONFIDENCE = 1.96  # standard normal quantile of a two-sided 95 % interval
 
 
-if TYPE_CHECKING:
-    Error = float
-else:
-    Error = float | None  # a result file has null for NaN, where every robot fell before its first stride
-
-
 class Score(Struct, frozen=True):
-    """Falls of `episodes`, and means over all strides: absolute errors of velocity (vx, vy [m/s], yaw rate [rad/s]),
-    height [m] and attitude (roll, pitch [rad], None where the ground is not level). `bias` is the mean over the robots
-    of |mean error| of vx, vy, yaw rate: what is left when a robot's errors in both directions cancel. `fall_bound` is
-    the upper end of the 95 % confidence interval (Wilson) of the share of episodes that end in a fall.
+    """Falls of `episodes`, of which `lying_episodes` began lying, and means over all strides: absolute errors of
+    velocity (vx, vy [m/s], yaw rate [rad/s]), height [m] and attitude (roll, pitch [rad], None where the ground is not
+    level). `bias` is the mean over the robots of |mean error| of vx, vy, yaw rate: what is left when a robot's errors
+    in both directions cancel. `fall_bound` is the upper end of the 95 % confidence interval (Wilson) of the share of
+    episodes that end in a fall. `speeds`: forward speeds asked for and reached on average [m/s], where they are held.
     """
 
     episodes: int
     falls: int
-    velocity: tuple[Error, Error, Error]
-    bias: tuple[Error, Error, Error]
-    height: Error
-    attitude: tuple[Error, Error] | None
+    lying_episodes: int
+    lying_falls: int
+    velocity: tuple[Figure, Figure, Figure]
+    bias: tuple[Figure, Figure, Figure]
+    height: Figure
+    attitude: tuple[Figure, Figure] | None
     mean_return: float
     fall_bound: float
+    gait: GaitQuality
+    speeds: tuple[tuple[float, float], ...] = ()
 
     def __post_init__(self) -> None:
         force_setattr(self, "height", _number(self.height))
@@ -79,13 +81,25 @@ def score_of(scenario: Scenario, episodes: Episodes) -> Score:
     return Score(
         episodes=count,
         falls=falls,
+        lying_episodes=int(episodes.lying.sum()),
+        lying_falls=int((episodes.fell & episodes.lying).sum()),
         velocity=(vx, vy, yaw_rate),
         bias=(bias[0], bias[1], bias[2]),
         height=height,
         attitude=(roll, pitch) if scenario.level else None,
         mean_return=float(episodes.returned.mean()),
         fall_bound=wilson_upper(falls, count),
+        gait=quality(episodes.gait),
+        speeds=_speeds(episodes) if scenario.limits.speed is not None else (),
     )
+
+
+def _speeds(episodes: Episodes) -> tuple[tuple[float, float], ...]:
+    """Every forward speed asked for, and the mean of what its robots reached, without those that fell."""
+    walked = (episodes.strides > 0) & ~episodes.fell
+    asked = np.round(episodes.asked[walked], 3)
+    reached = asked + episodes.signed[walked, 0] / episodes.strides[walked]
+    return tuple((float(speed), float(reached[asked == speed].mean())) for speed in np.unique(asked))
 
 
 def wilson_upper(count: int, total: int) -> float:
@@ -97,18 +111,19 @@ def wilson_upper(count: int, total: int) -> float:
 
 def shortfalls(score: Score, limits: Limits, expert: bool) -> list[str]:
     """What is not good enough, in words; of the expert only falls count."""
-    allowed = limits.expert_falls if expert else limits.student_falls
     found = []
-    if allowed is not None and score.falls > allowed * score.episodes + 1e-9:
-        found.append(f"falls {score.falls}/{score.episodes} > {allowed:.1%}")
+    if score.falls > limits.falls * score.episodes + 1e-9:
+        found.append(f"falls {score.falls}/{score.episodes} > {limits.falls:.1%}")
     if expert:
         return found
     checks: list[tuple[str, float, float | None]] = [
         *zip(("vx", "vy", "yaw rate"), score.velocity, limits.velocity or (None,) * 3, strict=True),
         ("height", score.height, limits.height),
+        *((name, error, limits.attitude) for name, error in zip(("roll", "pitch"), score.attitude or (), strict=False)),
+        ("touchdowns per stride", score.gait.touchdowns, limits.touchdowns),
+        ("time at the torque-speed curve", score.gait.speed_saturation, limits.saturation),
+        *((f"speed {asked:g}", abs(reached / asked - 1), limits.speed) for asked, reached in score.speeds),
     ]
-    for name, error in zip(("roll", "pitch"), score.attitude or (), strict=False):
-        checks.append((name, error, limits.attitude))
     return found + [
-        f"{name} {error:.3f} > {most:g}" for name, error, most in checks if most is not None and not error <= most
+        f"{name} {figure:.3f} > {most:g}" for name, figure, most in checks if most is not None and not figure <= most
     ]

@@ -8,26 +8,28 @@ from dataclasses import dataclass
 import numpy as np
 
 from fcnet_core.arrays import Array, Mask
+from fcnet_core.command import CommandShaper
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import SETPOINT_FIELDS, Robot, load_robot
 from fcnet_core.rotation import roll_pitch_yaw
+from quadruped_sim.evaluation.gait_quality import GaitRecorder, Sums
+from quadruped_sim.evaluation.lying_start import stand_up
 from quadruped_sim.evaluation.scenarios import Scenario
 from quadruped_sim.evaluation.score import Episodes
 from quadruped_sim.physics.sensors import noisy
-from quadruped_sim.physics.simulation import CONTROL_PERIOD, TIMESTEP, BodyState, Simulation
+from quadruped_sim.physics.simulation import CONTROL_PERIOD, SENSOR_COUNT, SENSORS, SUBSTEPS, TIMESTEP, BodyState
 from quadruped_sim.physics.terrain import Terrain
 from quadruped_sim.rollout import Rollout, reward
 
-SETTLING_TIME = 1.0  # [s] at the start in which errors do not count
 WANTED = [SETPOINT_FIELDS.index(name) for name in ("vx", "vy", "yaw_rate", "height", "roll", "pitch")]
 
 
 class EpisodeRecorder:
-    """Records one batch from the first control period to the last."""
+    """Records one batch from the first control period to the last; errors count after `settling` seconds."""
 
-    def __init__(self, robot: Robot, terrain: Terrain, batch: int) -> None:
-        self._robot, self._terrain = robot, terrain
+    def __init__(self, robot: Robot, terrain: Terrain, batch: int, settling: float = 1.0) -> None:
+        self._robot, self._terrain, self._settling = robot, terrain, settling
         size = robot.geometry
         x, y = np.meshgrid([-size.hip_x, 0.0, size.hip_x], [-size.hip_y, 0.0, size.hip_y])
         self._below = np.stack([x.ravel(), y.ravel()], axis=-1)  # spots under the trunk (9, 2) [m]
@@ -58,18 +60,28 @@ class EpisodeRecorder:
         self._returned += np.where(self._upright[-1], earned, 0.0) * CONTROL_PERIOD
         self._last_targets = targets
 
-    def episodes(self, fell: Mask) -> Episodes:
-        """The sums over everything recorded, for the robots of which these `fell` (B,)."""
-        first = round(SETTLING_TIME / CONTROL_PERIOD)
+    @property
+    def settled(self) -> bool:
+        """Whether the period recorded last counts."""
+        return len(self._upright) > round(self._settling / CONTROL_PERIOD)
+
+    def episodes(self, fell: Mask, lying: Mask, gait: Sums) -> Episodes:
+        """The sums over everything recorded, for the robots of which these `fell` (B,) and these began `lying` (B,);
+        `gait`: the sums (B,) of a GaitRecorder.
+        """
+        first = round(self._settling / CONTROL_PERIOD)
         error = np.stack(self._actual) - np.stack(self._wanted)
         averages = _moving_average(error, self._window)[first:]
         upright = np.stack(self._upright)[first + self._window - 1 :, :, None]
         return Episodes(
             fell=fell,
+            lying=lying,
             strides=upright.sum(0)[:, 0].astype(np.float64),
             absolute=np.where(upright, np.abs(averages), 0.0).sum(0),
             signed=np.where(upright, averages, 0.0).sum(0),
             returned=self._returned,
+            asked=self._wanted[-1][:, 0],
+            gait=gait,
         )
 
 
@@ -87,6 +99,7 @@ def _moving_average(values: Array, window: int) -> Array:
 
 
 BATCH = 50  # more robots at once are slower, because their models no longer fit the processor's cache
+LARGEST_BATCH = 150_000  # control periods of all its robots, so that long episodes are shared among processes
 PUSH_INTERVAL = 2.0  # [s]
 
 
@@ -114,11 +127,15 @@ class Trial:
         entropy = np.random.SeedSequence([self.seed, zlib.crc32(scenario.name.encode()), self.number])
         seed = int(entropy.generate_state(1)[0])
         robot, terrain = load_robot(self.robot), scenario.build_terrain(self.number)
-        rollout = Rollout(robot, size, terrain, scenario.commands, scenario.randomization, seed)
-        recorder = EpisodeRecorder(robot, terrain, size)
+        rollout = Rollout(robot, size, terrain, scenario.commands, scenario.randomization, seed, self._shaper())
+        simulation, clock = rollout.simulation, rollout.shaper.clock
+        recorder, gait = EpisodeRecorder(robot, terrain, size, scenario.settling), GaitRecorder(simulation)
+        samples: Array = np.zeros((SUBSTEPS, size, SENSOR_COUNT))
         policy = load_policy(self.model, batch=size) if self.model else None
         rng, push_period = np.random.default_rng([seed, 2]), round(PUSH_INTERVAL / CONTROL_PERIOD)
-        simulation, upright = rollout.simulation, np.ones(size, dtype=bool)
+        lying = np.arange(size) % 2 < 2 * scenario.lying_share - 1e-9  # every second one for a half, all for one
+        upright = ~stand_up(rollout, lying, np.random.default_rng([seed, 3]))
+        begun = np.array([data.time for data in simulation.data])
         for step in range(self.periods):
             seen = rollout.observe()
             upright &= ~seen.fallen
@@ -131,20 +148,25 @@ class Trial:
                 targets = policy.step(np.where(upright[:, None], sensed, np.float32(0.0))).astype(np.float64)
             if step % push_period == push_period // 2:
                 simulation.push(np.ones(size, dtype=bool), scenario.push)
-            rollout.send(targets)
-            recorder.add_reward(np.stack([data.actuator_force for data in simulation.data]), targets)
-        fell = ~upright | simulation.fallen(simulation.state()) | _diverged(simulation, self.periods)
-        return recorder.episodes(fell)
+            rollout.send(targets, samples)
+            recorder.add_reward(samples[-1][:, SENSORS["torque"]], targets)
+            strides = clock.frequency(rollout.shaper.setpoint)
+            gait.record(samples, seen.state, strides, clock.walking, upright & recorder.settled)
+        elapsed = np.array([data.time for data in simulation.data]) - begun
+        diverged = simulation.active & (elapsed < self.periods * CONTROL_PERIOD - TIMESTEP)  # MuJoCo started it anew
+        fell = ~upright | simulation.fallen(simulation.state()) | diverged
+        return recorder.episodes(fell, lying, gait.sums)
+
+    def _shaper(self) -> CommandShaper | None:
+        """The policy's limits of commands; None for the robot's, which the expert has."""
+        if self.model is None:
+            return None
+        return CommandShaper(self.model.command_ranges, self.model.gait, CONTROL_PERIOD, self.size)
 
 
 def trials(robot: str, scenario: Scenario, episodes: int, seed: int, model: PolicyModel | None = None) -> list[Trial]:
     """The batches that together are `episodes` x the scenario's share of episodes, one at least."""
     total = max(1, round(episodes * scenario.share))
-    starts = range(0, total, BATCH)
-    return [Trial(robot, scenario, seed, i, min(BATCH, total - start), model) for i, start in enumerate(starts)]
-
-
-def _diverged(simulation: Simulation, periods: int) -> Mask:
-    """Which robots (B,) MuJoCo has put back to the start by itself because their state was no longer finite."""
-    elapsed = np.array([data.time for data in simulation.data])
-    return simulation.active & (elapsed < periods * CONTROL_PERIOD - TIMESTEP)
+    largest = max(1, min(BATCH, round(LARGEST_BATCH * CONTROL_PERIOD / scenario.seconds)))
+    starts = range(0, total, largest)
+    return [Trial(robot, scenario, seed, i, min(largest, total - start), model) for i, start in enumerate(starts)]

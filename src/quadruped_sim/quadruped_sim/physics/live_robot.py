@@ -12,7 +12,7 @@ from fcnet_core.arrays import Array
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import LEGS, Robot
 from fcnet_core.rotation import matrix_from_xyzw, xyzw_from_wxyz
-from quadruped_sim.physics.mjcf import build_model, stand_height
+from quadruped_sim.physics.mjcf import build_model, folded_height, stand_height
 from quadruped_sim.physics.sensors import SENSOR_NOISE
 from quadruped_sim.physics.terrain import Terrain
 
@@ -62,7 +62,7 @@ class LiveRobot:
         lying = self._start == "lying"
         pose = self.robot.lie_pose if lying else self.robot.stand_pose
         ground = float(self.terrain.height(np.zeros(1), np.zeros(1))[0])
-        self.data.qpos[2] = ground + (_folded_height(self.robot) if lying else stand_height(self.robot)) + 0.01
+        self.data.qpos[2] = ground + (folded_height(self.robot) if lying else stand_height(self.robot)) + 0.01
         self.data.qpos[7:] = pose
         if lying:
             self.damp()
@@ -139,13 +139,6 @@ class LiveRobot:
         error = self._noise * SENSOR_NOISE["projected_gravity"] * self._rng.standard_normal(3)
         mujoco.mju_quatIntegrate(turned, error, 1.0)
         return xyzw_from_wxyz(turned)
-
-
-def _folded_height(robot: Robot) -> float:
-    """Height [m] of the trunk's centre when it stands on its folded legs or lies on its belly, whichever is higher."""
-    thigh, calf = robot.lie_pose[1], robot.lie_pose[1] + robot.lie_pose[2]
-    legs = robot.geometry.thigh * np.cos(thigh) + robot.geometry.calf * np.cos(calf) + robot.geometry.foot_radius
-    return max(float(legs), robot.geometry.trunk[2])
 
 
 FASTEST = FARTHEST = 1e6  # [rad/s, rad] targets beyond are taken as these; MuJoCo refuses controls above 1e10

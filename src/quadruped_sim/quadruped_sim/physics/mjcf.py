@@ -109,3 +109,10 @@ def stand_height(robot: Robot) -> float:
     """Height [m] of the trunk's centre over level ground in the stand pose."""
     thigh, calf = robot.stand_pose[1], robot.stand_pose[1] + robot.stand_pose[2]
     return float(robot.geometry.thigh * np.cos(thigh) + robot.geometry.calf * np.cos(calf)) + robot.geometry.foot_radius
+
+
+def folded_height(robot: Robot) -> float:
+    """Height [m] of the trunk's centre when it stands on its folded legs or lies on its belly, whichever is higher."""
+    thigh, calf = robot.lie_pose[1], robot.lie_pose[1] + robot.lie_pose[2]
+    legs = robot.geometry.thigh * np.cos(thigh) + robot.geometry.calf * np.cos(calf) + robot.geometry.foot_radius
+    return max(float(legs), robot.geometry.trunk[2])

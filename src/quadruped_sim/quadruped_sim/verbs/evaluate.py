@@ -20,9 +20,11 @@ from quadruped_sim.evaluation.results import (
     Evaluation,
     Subject,
     continue_evaluation,
+    gait_table,
     markdown,
     read_evaluation,
     row,
+    speed_table,
     summary,
     text_line,
 )
@@ -99,9 +101,10 @@ def run(args: argparse.Namespace) -> int:
     rows = [cells(scenario) for scenario in chosen]
     overall = summary(results.scenarios, baseline) if model else ""
     met = f"{sum(line[-1] == 'met' for line in rows)} of {len(rows)} scenarios meet their target. {overall}".strip()
-    print(met, LEGEND, sep="\n")
+    scores = {scenario.name: results.scenarios[scenario.name] for scenario in chosen}
+    print(met, LEGEND, gait_table(scores), speed_table(scores), sep="\n")
     if args.markdown:
-        write_whole(args.markdown, markdown(rows, met).encode())
+        write_whole(args.markdown, markdown(rows, scores, met).encode())
     return 0
 
 
@@ -142,11 +145,13 @@ def _baseline(path: Path, subject: Subject) -> Evaluation:
 
 def _listing(scenario: Scenario) -> str:
     limits = scenario.limits
-    parts = [f"policy falls <= {limits.student_falls:.1%}"]
-    if limits.expert_falls is not None:
-        parts.append(f"expert falls <= {limits.expert_falls:.1%}")
+    parts = [f"falls <= {limits.falls:.1%}"]
     if limits.velocity:
         parts.append("errors of vx, vy, yaw rate <= " + ", ".join(f"{error:g}" for error in limits.velocity))
     if limits.height and limits.attitude:
         parts.append(f"height <= {limits.height:g}, attitude <= {limits.attitude:g}")
+    if limits.speed:
+        parts.append(f"speeds within {limits.speed:.0%}")
+    if limits.touchdowns and limits.saturation:
+        parts.append(f"touchdowns <= {limits.touchdowns:g}, at the torque-speed curve <= {limits.saturation:.0%}")
     return f"{scenario.name:<20} {scenario.seconds:.0f} s: {'; '.join(parts)}"

@@ -1,0 +1,172 @@
+"""Quality of a gait from the sensors of every time step: slip, chatter, clearance, duty, cost of transport, saturation.
+
+Definitions. A foot is on the ground while its touch sensor reads more than CONTACT_FORCE. Figures of feet and the cost
+of transport count while the gait clock walks, saturation always; none counts before the episode has settled or after a
+fall. Sums are taken over all robots before ratios are formed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
+from fcnet_core.arrays import Array, Mask
+from fcnet_core.robot import LEGS
+from quadruped_sim.physics.simulation import CONTROL_PERIOD, SENSORS, SUBSTEPS, TIMESTEP, BodyState, Simulation
+
+GRAVITY = 9.81  # [m/s^2]
+CONTACT_FORCE = 1.0  # [N], as in legged_gym (Rudin et al., 2022)
+SATURATED = 0.99  # of what the motor can give
+SHORTEST_SWING = 0.06  # [s] a foot that is off the ground for less has bounced; a swing takes 0.13 and more
+
+Sums = npt.NDArray[np.void]  # (B,) of SUMS, by robot
+SUMS = np.dtype(
+    [
+        (name, np.float64)
+        for name in (
+            "samples",  # time steps
+            "torque_limited",  # of them with some joint at its largest torque
+            "speed_limited",  # of them with some joint at its torque-speed curve
+            "joints_torque_limited",  # joints at their largest torque, over time steps
+            "joints_speed_limited",
+            "walking",  # time steps in which the gait clock walks
+            "strides",
+            "touchdowns",
+            "contacts",  # feet on the ground, over time steps
+            "slip",  # [m/s] of them
+            "swings",
+            "clearance",  # [m] highest of each swing
+            "energy",  # [J]
+            "distance",  # [m]
+            "weight_distance",  # [J] weight x distance
+        )
+    ]
+)
+
+if TYPE_CHECKING:
+    Figure = float
+else:
+    Figure = float | None  # a result file has null for NaN, where nothing was counted
+
+
+class GaitQuality(Struct, frozen=True):
+    """Figures of a scenario, NaN where nothing was counted, as in standing.
+
+    slip [m/s]: mean horizontal speed of the lowest point of the feet on the ground, that is of the foot's centre plus
+    spin x radius, so that rolling is no slip. slip_share: slip / mean horizontal speed of the trunk.
+    touchdowns: per foot and stride of the gait clock; 1 for a clean gait, more with chatter.
+    clearance [m]: mean over swings of the sole's highest point above the ground below it.
+    duty: share of the time for which a foot is on the ground.
+    cost_of_transport: sum over joints and time of max(torque x velocity, 0) dt / (weight x path of the trunk): the
+    positive mechanical work of the joints (no heat, no recuperation), per weight and distance.
+    torque_saturation, speed_saturation: share of the time for which some joint gives at least SATURATED of its largest
+    torque, or of its largest torque at its velocity (torque-speed curve). joint_...: share of the joints' time.
+    """
+
+    slip: Figure
+    slip_share: Figure
+    touchdowns: Figure
+    clearance: Figure
+    duty: Figure
+    cost_of_transport: Figure
+    torque_saturation: Figure
+    joint_torque_saturation: Figure
+    speed_saturation: Figure
+    joint_speed_saturation: Figure
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            if getattr(self, name) is None:
+                force_setattr(self, name, np.nan)
+
+
+class GaitRecorder:
+    """Sums for one batch, control period by control period."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        robot, size = simulation.robot, simulation.batch
+        self._terrain, self._radius = simulation.terrain, robot.geometry.foot_radius
+        self._torque_limit = np.stack([model.actuator_forcerange[:, 1] for model in simulation.models])
+        self._no_load_speed = robot.velocity_limit
+        self._weight = GRAVITY * np.array([model.body_mass.sum() for model in simulation.models])
+        self._contact = np.ones((size, len(LEGS)), dtype=bool)  # at the last sample
+        self._airborne: Array = np.zeros((size, len(LEGS)))  # [s] since the foot has left the ground
+        self._highest: Array = np.zeros((size, len(LEGS)))  # [m] since then
+        self.sums: Sums = np.zeros(size, dtype=SUMS)
+
+    def record(self, samples: Array, state: BodyState, stride_rate: Array, walking: Mask, counted: Mask) -> None:
+        """Add a control period that began in `state`: the sensors (SUBSTEPS, B, n) of its time steps, the gait clock's
+        strides per second (B,) and whether it walks (B,), and which robots count (B,).
+        """
+        self._add_motors(samples, counted)
+        walks = counted & walking
+        self._add_feet(samples, walks)
+        speed = np.hypot(state.linear_velocity[:, 0], state.linear_velocity[:, 1])
+        distance = np.where(walks, speed, 0.0) * CONTROL_PERIOD
+        power = np.maximum(samples[..., SENSORS["torque"]] * samples[..., SENSORS["joint_velocity"]], 0.0).sum((0, 2))
+        self.sums["walking"] += walks * SUBSTEPS
+        self.sums["strides"] += np.where(walks, stride_rate, 0.0) * CONTROL_PERIOD
+        self.sums["energy"] += np.where(walks, power, 0.0) * TIMESTEP
+        self.sums["distance"] += distance
+        self.sums["weight_distance"] += self._weight * distance
+
+    def _add_motors(self, samples: Array, counted: Mask) -> None:
+        torque, velocity = samples[..., SENSORS["torque"]], samples[..., SENSORS["joint_velocity"]]
+        at_most = SATURATED * self._torque_limit
+        at_limit = np.abs(torque) >= at_most
+        at_curve = np.abs(torque) >= at_most * self._available(torque, velocity)
+        self.sums["samples"] += counted * SUBSTEPS
+        for name, limited in (("torque_limited", at_limit), ("speed_limited", at_curve)):
+            self.sums[name] += counted * limited.any(-1).sum(0)
+            self.sums[f"joints_{name}"] += counted * limited.sum((0, 2))
+
+    def _available(self, torque: Array, velocity: Array) -> Array:
+        """Share of the largest torque that a motor can give at its velocity; all of it while it brakes."""
+        return np.where(torque * velocity > 0, np.clip(1 - np.abs(velocity) / self._no_load_speed, 0.0, 1.0), 1.0)
+
+    def _add_feet(self, samples: Array, walks: Mask) -> None:
+        feet = samples[..., SENSORS["foot_position"]].reshape(*samples.shape[:2], len(LEGS), 3)
+        velocity = samples[..., SENSORS["foot_velocity"]].reshape(feet.shape)
+        spin = samples[..., SENSORS["foot_spin"]].reshape(feet.shape)
+        contact = samples[..., SENSORS["touch"]] > CONTACT_FORCE
+        radius = self._radius
+        slip = np.hypot(velocity[..., 0] - radius * spin[..., 1], velocity[..., 1] + radius * spin[..., 0])
+        above = feet[..., 2] - radius - self._terrain.height(feet[..., 0], feet[..., 1])
+        self.sums["contacts"] += walks * contact.sum((0, 2))
+        self.sums["slip"] += np.where(walks, (slip * contact).sum((0, 2)), 0.0)
+        for now, height in zip(contact, above, strict=True):
+            landed = now & ~self._contact
+            swung = landed & (self._airborne >= SHORTEST_SWING)
+            self.sums["touchdowns"] += walks * landed.sum(1)
+            self.sums["swings"] += walks * swung.sum(1)
+            self.sums["clearance"] += np.where(swung & walks[:, None], self._highest, 0.0).sum(1)
+            self._airborne = np.where(now, 0.0, self._airborne + TIMESTEP)
+            self._highest = np.where(now, 0.0, np.maximum(self._highest, height))
+            self._contact = now
+
+
+def quality(sums: Sums) -> GaitQuality:
+    """The figures of a scenario from the sums of its robots."""
+    total = {name: float(sums[name].sum()) for name in sums.dtype.names or ()}
+
+    def share(part: str, whole: str, scale: float = 1.0) -> float:
+        return total[part] / (scale * total[whole]) if total[whole] else float("nan")
+
+    slip, speed = share("slip", "contacts"), share("distance", "walking", TIMESTEP)
+    joints = 3 * len(LEGS)
+    return GaitQuality(
+        slip=slip,
+        slip_share=slip / speed if speed else float("nan"),
+        touchdowns=share("touchdowns", "strides", len(LEGS)),
+        clearance=share("clearance", "swings"),
+        duty=share("contacts", "walking", len(LEGS)),
+        cost_of_transport=share("energy", "weight_distance"),
+        torque_saturation=share("torque_limited", "samples"),
+        joint_torque_saturation=share("joints_torque_limited", "samples", joints),
+        speed_saturation=share("speed_limited", "samples"),
+        joint_speed_saturation=share("joints_speed_limited", "samples", joints),
+    )

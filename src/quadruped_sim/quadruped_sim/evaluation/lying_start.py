@@ -1,0 +1,106 @@
+"""Episodes that begin lying: robots on their bellies, damped, that stand up as the controller lets them."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+
+from fcnet_core.arrays import Array, Mask
+from fcnet_core.command import Mode
+from fcnet_core.posture import Posture
+from fcnet_core.robot import Robot
+from fcnet_core.rotation import projected_gravity
+from quadruped_sim.physics.mjcf import folded_height
+from quadruped_sim.physics.simulation import CONTROL_PERIOD, Simulation
+from quadruped_sim.physics.terrain import START, Flat, Rough, SideSlope, Slope, Terrain
+from quadruped_sim.rollout import Rollout
+
+RESTING_TIME = 1.0  # [s] in which a robot that was laid down comes to rest
+STAND_UP_TIME = 2.0  # [s] as the controller's parameters say
+STANDING_TIME = 0.5  # [s] between standing up and walking
+LONGEST = 8.0  # [s] in which a robot has to stand
+ANY_HEADING = (Flat, Rough, Slope, SideSlope)  # what is in front of stairs and obstacles is walked ahead
+ON_SLOPE = START + 6.0  # [m] along x: far enough from the slope's ends for an episode
+
+
+def stand_up(rollout: Rollout, lying: Mask, rng: np.random.Generator) -> Mask:
+    """Lay down the robots in `lying` (B,), on slopes on the incline itself, where the terrain allows at any heading,
+    and let them stand up; the others wait. Returns those that did not get up (B,): not within LONGEST, or tilted
+    beyond the controller's limit.
+    """
+    simulation, robot = rollout.simulation, rollout.simulation.robot
+    chosen = [int(index) for index in np.flatnonzero(lying)]
+    failed = np.zeros(len(lying), dtype=bool)
+    if not chosen:
+        return failed
+    waiting = simulation.active.copy()
+    simulation.active = lying & waiting
+    for index in chosen:
+        _lay_down(simulation, index, rng)
+    _rest(rollout, chosen)
+    state = simulation.state()
+    postures = [Posture(robot, STAND_UP_TIME, STAND_UP_TIME) for _ in chosen]
+    for index, posture in zip(chosen, postures, strict=True):
+        posture.stand_up(state.joint_position[index])
+    targets, standing, stood = state.joint_position.copy(), failed[chosen], 0.0
+    for _ in range(round(LONGEST / CONTROL_PERIOD)):
+        for index, posture in zip(chosen, postures, strict=True):
+            targets[index] = posture.pose()
+        rollout.send(targets)
+        state = simulation.state()
+        tilt = np.arccos(np.clip(-projected_gravity(state.orientation)[:, 2], -1.0, 1.0))
+        failed |= lying & (tilt > robot.safety.max_tilt)
+        simulation.active &= ~failed
+        for index, posture in zip(chosen, postures, strict=True):
+            posture.advance(CONTROL_PERIOD, state.joint_position[index], targets[index], policy_at_rest=False)
+        standing = np.array([posture.mode is Mode.STANDING for posture in postures])
+        stood = stood + CONTROL_PERIOD if (standing | failed[chosen]).all() else 0.0
+        if stood >= STANDING_TIME:
+            break
+    failed[chosen] |= ~standing
+    simulation.active = waiting
+    return failed
+
+
+def _lay_down(simulation: Simulation, index: int, rng: np.random.Generator) -> None:
+    """Put one robot down, folded and level with the ground below it."""
+    robot, terrain, data = simulation.robot, simulation.terrain, simulation.data[index]
+    spot = np.array([ON_SLOPE, 0.0]) if isinstance(terrain, Slope) else data.qpos[:2].copy()
+    heading = rng.uniform(-np.pi, np.pi) if isinstance(terrain, ANY_HEADING) else 0.0
+    height, orientation = _resting_pose(robot, terrain, spot, heading)
+    mujoco.mj_resetData(simulation.models[index], data)
+    data.qpos[:2], data.qpos[2], data.qpos[3:7], data.qpos[7:] = spot, height, orientation, robot.lie_pose
+
+
+def _rest(rollout: Rollout, chosen: list[int]) -> None:
+    """Let the robots come to rest with damped joints. The targets are where the joints are, so that none of before
+    takes effect afterwards.
+    """
+    simulation = rollout.simulation
+    models = [simulation.models[index] for index in chosen]
+    gains = [(model.actuator_gainprm.copy(), model.actuator_biasprm.copy()) for model in models]
+    for model in models:
+        model.actuator_gainprm[:, 0] = 0.0
+        model.actuator_biasprm[:, 1:3] = 0.0, -simulation.robot.gains.damping
+    for _ in range(round(RESTING_TIME / CONTROL_PERIOD)):
+        rollout.send(simulation.state().joint_position)
+    for model, (gain, bias) in zip(models, gains, strict=True):
+        model.actuator_gainprm[:], model.actuator_biasprm[:] = gain, bias
+
+
+def _resting_pose(robot: Robot, terrain: Terrain, spot: Array, heading: float) -> tuple[float, Array]:
+    """Height [m] of the trunk's centre and its orientation (4,) w, x, y, z on the plane that fits the ground around
+    `spot` (2,) [m] best, above its highest bump.
+    """
+    reach = robot.geometry.hip_x + robot.geometry.thigh
+    x, y = (axis.ravel() for axis in np.meshgrid(*2 * [np.linspace(-reach, reach, 13)]))
+    ground = terrain.height(spot[0] + x, spot[1] + y)
+    plane = np.linalg.lstsq(np.stack([x, y, np.ones_like(x)], axis=-1), ground, rcond=None)[0]
+    normal = np.array([-plane[0], -plane[1], 1.0])
+    bump = float((ground - plane[0] * x - plane[1] * y - plane[2]).max())
+    above = (folded_height(robot) + 0.01) * float(np.linalg.norm(normal))
+    tilt, turn, orientation = np.empty(4), np.empty(4), np.empty(4)
+    mujoco.mju_quatZ2Vec(tilt, normal / np.linalg.norm(normal))
+    mujoco.mju_axisAngle2Quat(turn, np.array([0.0, 0.0, 1.0]), heading)
+    mujoco.mju_mulQuat(orientation, tilt, turn)
+    return float(plane[2]) + bump + above, orientation
