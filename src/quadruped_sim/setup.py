@@ -18,6 +18,7 @@ setup(
         "fcnet.verbs": [
             "collect = quadruped_sim.verbs.collect",
             "evaluate = quadruped_sim.verbs.evaluate",
+            "recovery = quadruped_sim.verbs.recovery",
             "relabel = quadruped_sim.verbs.relabel",
         ],
     },

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
-from fcnet_core.files import NotNegative, Number, Positive, read_settings
+from fcnet_core.files import Count, NotNegative, Number, Positive, read_settings
 
 ROBOT_FOLDER = Path(__file__).parent / "config" / "robots"
 LEGS = ("FR", "FL", "RR", "RL")
@@ -147,6 +148,34 @@ class Poses(Struct, frozen=True, forbid_unknown_fields=True):
     lie: Vector
 
 
+class RollStep(Struct, frozen=True, forbid_unknown_fields=True):
+    """One pose of a roll, reached after `duration` [s]: hip outwards, thigh and calf [rad] of the legs on the side onto
+    which the robot rolls, and of those on the other side.
+    """
+
+    duration: Positive
+    lower: Vector
+    upper: Vector
+
+
+class Recovery(Struct, frozen=True, forbid_unknown_fields=True):
+    """How a robot that has fallen turns onto its belly (recovery.py), and how far a bridge lets it (driver.py).
+
+    roll: poses in turn. fold_tilt [rad]: tilt at which a roll ends and the legs are folded, by fold_speed [rad/s];
+    max_tilt [rad]: most with which it counts as upright, at rest. attempts and max_time [s] bound it; max_rate [rad/s]
+    of the trunk about its horizontal axes, averaged over fall_rate_time; torque: share of the motors' torque.
+    """
+
+    roll: Annotated[tuple[RollStep, ...], Meta(min_length=1, max_length=10)]
+    fold_tilt: Positive
+    fold_speed: Positive
+    max_tilt: Positive
+    attempts: Count
+    max_time: Positive
+    max_rate: Positive
+    torque: Annotated[float, Meta(gt=0, le=1)]
+
+
 class Robot(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     """One robot, as in its file. Vectors of 12 follow JOINT_NAMES (FR, FL, RR, RL; hip, thigh, calf)."""
 
@@ -161,6 +190,7 @@ class Robot(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     gait: Gait
     commands: dict[str, CommandRange]
     safety: Safety
+    recovery: Recovery | None = None  # of a robot for which nobody has found one
 
     def __post_init__(self) -> None:
         if self.legs != LEGS:
@@ -178,6 +208,8 @@ class Robot(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
         for pose in (self.stand_pose, self.lie_pose):
             if not ((self.lower <= pose) & (pose <= self.upper)).all():
                 raise ValueError("a pose lies outside the joint limits")
+        if self.recovery and not self.recovery.max_tilt <= self.recovery.fold_tilt <= self.safety.max_tilt:
+            raise ValueError("recovery.max_tilt must be at most fold_tilt, and that at most safety.max_tilt")
         if self.gains.kp > self.safety.max_kp or max(self.gains.kd, self.gains.damping) > self.safety.max_kd:
             raise ValueError("the gains are above safety.max_kp or safety.max_kd")
         for field, limits in self.commands.items():

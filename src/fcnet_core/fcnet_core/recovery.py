@@ -1,0 +1,143 @@
+"""Self-righting: from any side back onto the belly, by a few poses of the robot's file; see Recovery in robot.py.
+
+The legs are folded, the robot comes to rest, and where it is not upright yet it rolls over: towards the side that is
+lower, the legs of the other one push. Then the legs are folded again, and so on, a bounded number of times. Standing up
+from there is the posture's business (posture.py). Only measured values count: no contact, no position.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import Enum
+
+import numpy as np
+
+from fcnet_core import FcnetError
+from fcnet_core.arrays import Array
+from fcnet_core.legs.kinematics import LEFT
+from fcnet_core.posture import PoseRamp
+from fcnet_core.robot import JOINT_NAMES, LEG_JOINTS, LEGS, Recovery, Robot
+from fcnet_core.rotation import projected_gravity
+
+STILL = 0.5  # [rad/s] of the trunk, below which the robot is at rest; sensor noise alone is 0.1
+REST_TIME = 0.1  # [s] of it before the attitude counts
+LONGEST_REST = 1.5  # [s] after which it counts in any case: on a slope a robot may go on sliding
+SHORTEST_FOLD = 0.2  # [s]
+
+
+class Lying(str, Enum):
+    """What a robot lies on."""
+
+    BELLY = "belly"
+    LEFT_SIDE = "left side"
+    RIGHT_SIDE = "right side"
+    BACK = "back"
+
+
+def tilt_of(gravity: Array) -> float:
+    """Angle [rad] of the trunk's z axis against the vertical, from the direction of gravity (3,) in the body frame."""
+    return math.acos(min(1.0, max(-1.0, -float(gravity[2]))))
+
+
+def lying_on(gravity: Array) -> Lying:
+    """What a robot lies on, from the direction of gravity (3,) in the body frame."""
+    tilt = tilt_of(gravity)
+    if tilt <= math.pi / 4:
+        return Lying.BELLY
+    if tilt >= 3 * math.pi / 4:
+        return Lying.BACK
+    return Lying.LEFT_SIDE if gravity[1] > 0 else Lying.RIGHT_SIDE
+
+
+class SelfRighting:
+    """One robot's motion, from `start` until `done` or `failure`; `advance` gives the targets of a control period.
+
+    attempts: how often it has begun to roll. failure: why it has given up, a sentence; empty while it has not.
+    """
+
+    def __init__(self, robot: Robot, period: float) -> None:
+        if robot.recovery is None:
+            raise FcnetError(f"the robot file of {robot.name} has no recovery; add the entry as in aliengo.yaml")
+        self._robot, self._facts, self._period = robot, robot.recovery, period
+        self._reach = self._facts.torque * robot.torque_limit / robot.gains.kp
+        self._rolls = {side: _roll_poses(robot, self._facts, side) for side in (1.0, -1.0)}
+        self.done, self.failure, self.attempts = True, "", 0
+
+    def start(self, measured: Array) -> None:
+        """Begin in the pose (12,) [rad] that the joints have."""
+        self.done, self.failure, self.attempts = False, "", 0
+        self._total = 0.0
+        self._last = np.clip(measured, self._robot.lower, self._robot.upper)
+        self._fold()
+
+    def advance(self, orientation: Array, angular_velocity: Array, measured: Array) -> Array:
+        """Position targets (12,) [rad] of one more period.
+
+        orientation: (4,) x, y, z, w; angular_velocity: (3,) [rad/s] in the body frame; measured: positions (12,) [rad].
+        A target is never farther from the measured position than the motors' share `torque` reaches through the
+        stiffness, so that a blocked leg is pushed gently.
+        """
+        gravity = projected_gravity(orientation)
+        self._elapsed += self._period
+        self._total += self._period
+        if self._folding:
+            self._rest = self._rest + self._period if np.abs(angular_velocity).max() < STILL else 0.0
+            waited = self._elapsed - self._ramp.duration
+            if waited >= LONGEST_REST or (waited >= 0.0 and self._rest >= REST_TIME):
+                self._decide(gravity)
+        elif tilt_of(gravity) < self._facts.fold_tilt or self._elapsed >= self._ramp.duration:
+            self._fold()
+        if self._total > self._facts.max_time and not self.done:
+            self.failure = self._unrighted(gravity)
+        target = np.clip(self._ramp.target(self._elapsed), measured - self._reach, measured + self._reach)
+        self._last = np.clip(target, self._robot.lower, self._robot.upper)
+        return self._last
+
+    def _decide(self, gravity: Array) -> None:
+        """At rest with folded legs: upright, once more, or given up."""
+        if tilt_of(gravity) <= self._facts.max_tilt:
+            self.done = True
+        elif self.attempts == self._facts.attempts:
+            self.failure = self._unrighted(gravity)
+        else:
+            self.attempts += 1
+            poses = self._rolls[1.0 if gravity[1] >= 0.0 else -1.0]
+            self._begin([self._last, *poses], [step.duration for step in self._facts.roll], folding=False)
+
+    def _fold(self) -> None:
+        pose = self._robot.lie_pose
+        duration = float(np.abs(pose - self._last).max()) / self._facts.fold_speed
+        self._begin([self._last, pose], [max(duration, SHORTEST_FOLD)], folding=True)
+
+    def _begin(self, poses: list[Array], durations: list[float], folding: bool) -> None:
+        self._ramp, self._elapsed, self._rest, self._folding = PoseRamp(poses, durations), 0.0, 0.0, folding
+
+    def _unrighted(self, gravity: Array) -> str:
+        return (
+            f"the robot still lies on its {lying_on(gravity).value} after {self.attempts} attempts and "
+            f"{self._total:.1f} s; set it on its belly"
+        )
+
+
+def joint_beyond_limits(robot: Robot, measured: Array) -> str | None:
+    """Why a recovery must not begin with joints at `measured` (12,) [rad], in words, or None."""
+    excess = np.maximum(robot.lower - measured, measured - robot.upper)
+    worst = int(excess.argmax())
+    if excess[worst] <= robot.safety.position_margin:
+        return None
+    return (
+        f"{JOINT_NAMES[worst]} is at {measured[worst]:.2f} rad, its limits are {robot.lower[worst]:g} to "
+        f"{robot.upper[worst]:g} rad; move the leg by hand"
+    )
+
+
+def _roll_poses(robot: Robot, facts: Recovery, side: float) -> list[Array]:
+    """The poses (12,) [rad] of a roll onto the left side (1.0) or the right (-1.0)."""
+    poses = []
+    for step in facts.roll:
+        pose = np.zeros((len(LEGS), len(LEG_JOINTS)))
+        for leg, left in enumerate(LEFT):
+            outward, thigh, calf = step.lower if left == side else step.upper
+            pose[leg] = left * outward, thigh, calf
+        poses.append(np.clip(pose.ravel(), robot.lower, robot.upper))
+    return poses

@@ -1,0 +1,94 @@
+"""The motion of self-righting: what it does depends on what a robot measures, and it ends."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import numpy as np
+import pytest
+
+from fcnet_core import FcnetError
+from fcnet_core.recovery import Lying, SelfRighting, joint_beyond_limits, lying_on
+from fcnet_core.robot import JOINT_NAMES, load_robot
+from fcnet_core.rotation import projected_gravity
+
+PERIOD = 0.02
+STILL = np.zeros(3)
+OTHER_SIDE = [1, 0, 3, 2]  # of LEGS
+
+
+def rolled(angle):
+    """Attitude (4,) x, y, z, w of a robot that is turned about its forward axis; positive: its right side is lower."""
+    return np.array([math.sin(angle / 2), 0.0, 0.0, math.cos(angle / 2)])
+
+
+def play(righting, attitude, start, follows=True):
+    """Advance a robot that never turns until the motion ends; targets of every period."""
+    righting.start(start)
+    measured, targets = start.copy(), []
+    while not (righting.done or righting.failure):
+        targets.append(righting.advance(attitude, STILL, measured))
+        measured = targets[-1] if follows else measured
+    return np.array(targets)
+
+
+@pytest.fixture(params=["aliengo", "a1"])
+def robot(request):
+    return load_robot(request.param)
+
+
+@pytest.fixture
+def righting(robot):
+    return SelfRighting(robot, PERIOD)
+
+
+@pytest.mark.parametrize(
+    ("angle", "expected"),
+    [(0.0, Lying.BELLY), (1.4, Lying.RIGHT_SIDE), (-1.4, Lying.LEFT_SIDE), (3.1, Lying.BACK), (-3.1, Lying.BACK)],
+)
+def test_gravity_says_what_a_robot_lies_on(angle, expected):
+    assert lying_on(projected_gravity(rolled(angle))) is expected
+
+
+def test_a_robot_on_its_belly_only_folds_its_legs(righting, robot):
+    sprawled = robot.lie_pose + np.tile([0.5, -0.8, 0.6], 4)
+    targets = play(righting, rolled(0.1), sprawled)
+    assert righting.done
+    assert righting.attempts == 0
+    assert len(targets) * PERIOD < 1.5
+    np.testing.assert_allclose(targets[-1], robot.lie_pose, atol=1e-6)
+
+
+@pytest.mark.parametrize("angle", [1.4, -1.4, 3.1])
+def test_a_robot_that_stays_where_it_is_is_given_up_in_time(righting, robot, angle):
+    targets = play(righting, rolled(angle), robot.lie_pose)
+    assert "belly" in righting.failure
+    assert not righting.done
+    assert righting.attempts == robot.recovery.attempts
+    assert len(targets) * PERIOD <= robot.recovery.max_time + PERIOD
+    assert ((robot.lower <= targets) & (targets <= robot.upper)).all()
+
+
+def test_rolling_onto_one_side_mirrors_rolling_onto_the_other(righting, robot):
+    left, right = (play(righting, rolled(angle), robot.lie_pose).reshape(-1, 4, 3) for angle in (-1.4, 1.4))
+    np.testing.assert_allclose(left, right[:, OTHER_SIDE] * [-1, 1, 1], atol=1e-9)
+
+
+def test_a_blocked_leg_is_pushed_with_a_share_of_the_torque_only(righting, robot):
+    start = robot.stand_pose
+    targets = play(righting, rolled(3.1), start, follows=False)
+    asked = robot.gains.kp * np.abs(targets - start).max(axis=0)
+    assert (asked <= robot.recovery.torque * robot.torque_limit + 1e-9).all()
+
+
+def test_a_joint_beyond_its_limits_is_named(robot):
+    beyond = robot.lie_pose.copy()
+    assert joint_beyond_limits(robot, beyond) is None
+    beyond[5] = robot.upper[5] + 2 * robot.safety.position_margin
+    assert JOINT_NAMES[5] in joint_beyond_limits(robot, beyond)
+
+
+def test_a_robot_file_without_a_recovery_has_none(robot):
+    with pytest.raises(FcnetError, match="recovery"):
+        SelfRighting(msgspec.structs.replace(robot, recovery=None), PERIOD)

@@ -1,0 +1,215 @@
+"""Falls, and whether a robot gets up again: dropped in any attitude, or toppled while it walks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from fcnet_core.arrays import Array
+from fcnet_core.command import Mode
+from fcnet_core.limiter import JointLimiter
+from fcnet_core.model_file import PolicyModel
+from fcnet_core.observation import SensorReading
+from fcnet_core.policy import PolicyRunner, load_policy
+from fcnet_core.posture import Posture
+from fcnet_core.recovery import Lying, SelfRighting, lying_on, tilt_of
+from fcnet_core.robot import SETPOINT_FIELDS, Robot, load_robot
+from fcnet_core.rotation import matrix_from_xyzw, projected_gravity
+from quadruped_sim.physics.live_robot import LiveRobot
+from quadruped_sim.physics.simulation import CONTROL_PERIOD, SUBSTEPS, TIMESTEP
+from quadruped_sim.physics.terrain import Flat, SideSlope, Terrain
+
+Fall = Literal["dropped", "toppled"]
+
+DROP_HEIGHT = 0.5  # [m] of the trunk's centre
+LONGEST_SETTLING = 4.0  # [s] damped after a fall
+STILL = 0.1  # [m/s, rad/s] of the trunk
+RIGHTED = 0.35  # [rad] tilt against the ground
+WALK_TIME = 3.0  # [s]
+WALK_SPEED = 0.3  # [m/s]
+TOPPLED = 1.0  # [rad] tilt at which a robot has fallen
+SPOT = 1.0  # [m] about the origin, where falls begin
+FRICTION = (0.6, 1.0)
+FIRST_PUSH, HARDER = 2.5, 0.5  # [m/s], and as many rad/s
+PUSH_TIME = 0.6  # [s] after a push, in which a robot falls or not
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One fall and what came of it.
+
+    lay_on: what the robot lay on before. righting: seconds until it was upright at rest, infinite where it never was.
+    stood, walked: whether it got up then, and walked. torque, speed: largest shares of the motors' limits while it
+    righted itself; power: largest sum of |torque x velocity| [W]; rate: largest of the trunk about its horizontal axes,
+    averaged as the bridge does [rad/s].
+    """
+
+    lay_on: Lying
+    righting: float
+    stood: bool
+    walked: bool
+    attempts: int
+    torque: float
+    speed: float
+    power: float
+    rate: float
+
+
+@dataclass(frozen=True)
+class FallTrial:
+    """One fall; equal trials give equal results. degrees: of the slope, on which the robot heads anywhere."""
+
+    robot: str
+    model: PolicyModel
+    fall: Fall
+    degrees: float
+    seed: int
+    number: int
+
+    def run(self) -> Outcome:
+        """Fall, get up, walk."""
+        rng = np.random.default_rng([self.seed, self.number, self.fall == "toppled", round(10 * self.degrees)])
+        robot = load_robot(self.robot)
+        terrain: Terrain = SideSlope(self.degrees) if self.degrees else Flat()
+        live = LiveRobot(robot, terrain, timestep=TIMESTEP, start="standing", seed=int(rng.integers(2**31)))
+        live.model.geom_friction[:, 0] = rng.uniform(*FRICTION)
+        walker = _Walker(live, self.model)
+        if self.fall == "dropped":
+            _drop(live, rng)
+        else:
+            _topple(live, walker, rng)
+        _settle(live)
+        angle = math.radians(self.degrees)
+        return _get_up(live, walker, np.array([0.0, -math.sin(angle), math.cos(angle)]))
+
+
+class _Walker:
+    """Postures and policy in front of a simulated robot."""
+
+    def __init__(self, live: LiveRobot, model: PolicyModel) -> None:
+        self.live, self.robot = live, live.robot
+        self._limiter = JointLimiter(live.robot, CONTROL_PERIOD)
+        self._runner = PolicyRunner(load_policy(model, "numpy"), model, 1.0 / CONTROL_PERIOD)
+
+    def start(self) -> Array:
+        """Begin where the joints are, stiff."""
+        self._limiter.start(self.live.read_sensors().position)
+        return self._limiter.last
+
+    def send(self, targets: Array) -> None:
+        """Let a control period pass."""
+        self.live.follow(self._limiter.limit(targets))
+        self.live.advance(SUBSTEPS)
+
+    def stand_up(self) -> bool:
+        """Whether it stands in the end."""
+        posture = Posture(self.robot, 2.0, 2.0)
+        posture.stand_up(self._limiter.last)
+        while posture.mode is Mode.STANDING_UP:
+            posture.advance(CONTROL_PERIOD, self.live.read_sensors().position, self._limiter.last, False)
+            self.send(posture.pose())
+        return posture.mode is Mode.STANDING and self.tilt() < TOPPLED
+
+    def walk(self, seconds: float, setpoint: Array) -> bool:
+        """Whether it has not fallen."""
+        self._runner.begin()
+        for _ in range(round(seconds / CONTROL_PERIOD)):
+            self._runner.take_command(setpoint)
+            self.send(self._runner.targets(_Measured(self.live.read_sensors()), self._limiter.last))
+            if self.tilt() > TOPPLED:
+                return False
+        return True
+
+    def tilt(self) -> float:
+        """Against the vertical [rad]."""
+        return tilt_of(projected_gravity(self.live.ground_truth().orientation))
+
+
+class _Measured:
+    """A reading under the names of a policy."""
+
+    def __init__(self, reading: SensorReading) -> None:
+        self.orientation, self.angular_velocity = reading.orientation, reading.angular_velocity
+        self.joint_position, self.joint_velocity = reading.position, reading.velocity
+
+
+def _drop(live: LiveRobot, rng: np.random.Generator) -> None:
+    """From DROP_HEIGHT, in any attitude and pose, with no speed."""
+    live.reset()
+    attitude = rng.normal(size=4)
+    spot = rng.uniform(-SPOT, SPOT, 2)
+    ground = float(live.terrain.height(spot[:1], spot[1:])[0])
+    live.data.qpos[:3] = (*spot, ground + DROP_HEIGHT)
+    live.data.qpos[3:7] = attitude / np.linalg.norm(attitude)
+    live.data.qpos[7:] = rng.uniform(live.robot.lower, live.robot.upper)
+    live.data.qvel[:] = 0.0
+
+
+def _topple(live: LiveRobot, walker: _Walker, rng: np.random.Generator) -> None:
+    """By pushes, harder and harder, in the middle of a walk; damped once it has fallen, as by the watchdog."""
+    setpoint = np.zeros(len(SETPOINT_FIELDS))
+    setpoint[:3] = rng.uniform((-0.3, -0.2, -0.5), (0.8, 0.2, 0.5))
+    yaw = rng.uniform(-np.pi, np.pi)
+    live.data.qpos[3:7] = math.cos(yaw / 2), 0.0, 0.0, math.sin(yaw / 2)
+    walker.start()
+    upright, speed = walker.walk(1.0 + rng.random(), setpoint), FIRST_PUSH
+    while upright:
+        live.push(speed)
+        live.data.qvel[3:5] += speed * rng.uniform(-1, 1, 2)
+        upright, speed = walker.walk(PUSH_TIME, setpoint), speed + HARDER
+
+
+def _settle(live: LiveRobot) -> None:
+    """Damped until at rest."""
+    live.damp()
+    for _ in range(round(LONGEST_SETTLING / CONTROL_PERIOD)):
+        live.advance(SUBSTEPS)
+        if np.abs(live.data.qvel[:6]).max() < STILL and live.data.time > 0.5:
+            break
+
+
+def _get_up(live: LiveRobot, walker: _Walker, normal: Array) -> Outcome:
+    righting, load = SelfRighting(live.robot, CONTROL_PERIOD), _Load(live)
+    lay_on = lying_on(projected_gravity(live.ground_truth().orientation))
+    righting.start(walker.start())
+    elapsed = 0.0
+    while not (righting.done or righting.failure):
+        reading = live.read_sensors()
+        walker.send(righting.advance(reading.orientation, reading.angular_velocity, reading.position))
+        load.measure()
+        elapsed += CONTROL_PERIOD
+    forward = np.zeros(len(SETPOINT_FIELDS))
+    forward[0] = WALK_SPEED
+    upright = matrix_from_xyzw(live.ground_truth().orientation)[:, 2] @ normal > math.cos(RIGHTED)
+    righted = righting.done and bool(upright)
+    stood = righted and walker.stand_up()
+    walked = stood and walker.walk(WALK_TIME, forward)
+    return Outcome(lay_on, elapsed if righted else math.inf, stood, walked, righting.attempts, *load.largest)
+
+
+class _Load:
+    """The largest loads so far, in the order of Outcome."""
+
+    def __init__(self, live: LiveRobot) -> None:
+        self._live, self.largest = live, (0.0, 0.0, 0.0, 0.0)
+        self._rate: Array = np.zeros(2)
+
+    def measure(self) -> None:
+        """Look at the end of a control period."""
+        robot, torque, velocity = self._live.robot, self._live.data.actuator_force, self._live.data.qvel[6:]
+        self._rate += CONTROL_PERIOD / robot.safety.fall_rate_time * (self._live.data.qvel[3:5] - self._rate)
+        now = (
+            float(np.abs(torque / robot.torque_limit).max()),
+            float(np.abs(velocity / robot.velocity_limit).max()),
+            float(np.abs(torque * velocity).sum()),
+            float(np.hypot(*self._rate)),
+        )
+        self.largest = (
+            max(self.largest[0], now[0]),
+            max(self.largest[1], now[1]),
+            max(self.largest[2], now[2]),
+            max(self.largest[3], now[3]),
+        )
