@@ -52,7 +52,8 @@ def lying_on(gravity: Array) -> Lying:
 class SelfRighting:
     """One robot's motion, from `start` until `done` or `failure`; `advance` gives the targets of a control period.
 
-    attempts: how often it has begun to roll. failure: why it has given up, a sentence; empty while it has not.
+    Raises FcnetError for a robot whose file has none. attempts: how often it has begun to roll. failure: why it has
+    given up, a sentence; empty while it has not.
     """
 
     def __init__(self, robot: Robot, period: float) -> None:
@@ -61,12 +62,12 @@ class SelfRighting:
         self._robot, self._facts, self._period = robot, robot.recovery, period
         self._reach = self._facts.torque * robot.torque_limit / robot.gains.kp
         self._rolls = {side: _roll_poses(robot, self._facts, side) for side in (1.0, -1.0)}
-        self.done, self.failure, self.attempts = True, "", 0
+        self.start(robot.lie_pose)
 
     def start(self, measured: Array) -> None:
         """Begin in the pose (12,) [rad] that the joints have."""
         self.done, self.failure, self.attempts = False, "", 0
-        self._total = 0.0
+        self._total = self._rest = 0.0
         self._last = np.clip(measured, self._robot.lower, self._robot.upper)
         self._fold()
 
@@ -110,7 +111,8 @@ class SelfRighting:
         self._begin([self._last, pose], [max(duration, SHORTEST_FOLD)], folding=True)
 
     def _begin(self, poses: list[Array], durations: list[float], folding: bool) -> None:
-        self._ramp, self._elapsed, self._rest, self._folding = PoseRamp(poses, durations), 0.0, 0.0, folding
+        self._ramp, self._elapsed = PoseRamp(poses, durations), 0.0
+        self._rest, self._folding = 0.0, folding
 
     def _unrighted(self, gravity: Array) -> str:
         return (

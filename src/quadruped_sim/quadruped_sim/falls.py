@@ -16,7 +16,7 @@ from fcnet_core.observation import SensorReading
 from fcnet_core.policy import PolicyRunner, load_policy
 from fcnet_core.posture import Posture
 from fcnet_core.recovery import Lying, SelfRighting, lying_on, tilt_of
-from fcnet_core.robot import SETPOINT_FIELDS, Robot, load_robot
+from fcnet_core.robot import SETPOINT_FIELDS, load_robot
 from fcnet_core.rotation import matrix_from_xyzw, projected_gravity
 from quadruped_sim.physics.live_robot import LiveRobot
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, SUBSTEPS, TIMESTEP

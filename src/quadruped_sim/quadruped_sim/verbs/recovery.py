@@ -19,8 +19,9 @@ from quadruped_sim.worker_pool import worker_pool
 
 SUMMARY = "measure how a robot gets up after falls"
 EPILOG = """
-A fall is "dropped" from half a metre in any attitude and pose of the joints, or "toppled" by pushes during a walk, on flat
-ground and on a slope, heading anywhere. The robot comes to rest with damped joints, rights itself, stands up and walks 3 s.
+A fall is "dropped" from half a metre in any attitude and pose of the joints, or "toppled" by pushes during a walk, on
+flat ground and on a slope, heading anywhere. The robot comes to rest with damped joints, rights itself, stands up and
+walks for 3 s.
 
 examples:
   fcnet recovery --robot a1
@@ -29,15 +30,15 @@ examples:
 SLOPES = (0.0, 10.0)  # [deg]
 IN_TIME = 5.0  # [s]
 COLUMNS = (
-    "fall | lay on belly, side, back | righted in 5 s | median, 95 %, longest [s] | stood | walked | more than one roll "
-    "| torque, speed [share of the limit] | power [W] | turning [rad/s]"
+    "fall | lay on belly, side, back | righted in 5 s | median, 95 %, longest [s] | stood | walked | rolled more than "
+    "once | torque, speed [share of the limit] | power [W] | turning [rad/s]"
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
     parser.add_argument("--robot", default="aliengo", metavar="NAME", help="the robot (default: aliengo)")
-    parser.add_argument("--policy", type=Path, metavar="FILE", help="what walks (default: the one shipped for the robot)")
+    parser.add_argument("--policy", type=Path, metavar="FILE", help="what walks (default: the shipped one)")
     parser.add_argument("--falls", type=option(Count), default=100, metavar="N", help="of each kind (default: 100)")
     parser.add_argument("--seed", type=option(Seed), default=0, metavar="N", help="seed of all randomness (default: 0)")
     parser.add_argument("--processes", type=option(Workers), default=2, metavar="N", help="workers (default: 2)")
