@@ -174,7 +174,7 @@ class ControlCore:
                 self._limiter.start(self.state.joint_position)
                 self._joint_error.reset()
                 self._following.reset()
-            return self._posture.stand_up(self._limiter.last)
+            return self._posture.stand_up(self._limiter.last, self.state.orientation)
 
     def walk(self) -> str:
         """Request to walk, from standing; the policy starts cold."""
@@ -264,7 +264,7 @@ class ControlCore:
     def _targets(self) -> Array | None:
         posture = self._posture
         at_rest = posture.leaving is not None and self._runner.at_rest
-        posture.advance(self._period, self.state.joint_position, self._limiter.last, at_rest)
+        posture.advance(self._period, self.state, self._limiter.last, at_rest)
         if not posture.commands_joints:
             return None
         wanted = self._policy_targets() if posture.mode is Mode.WALKING else posture.pose()

@@ -10,6 +10,7 @@ from fcnet_controller.controller_node import AutoStart
 from fcnet_controller.parameters import ControllerParameters
 from fcnet_core import FcnetError
 from fcnet_core.command import Mode
+from fcnet_core.legs.stand_motion import LYING, StandPath
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import JOINT_NAMES
 
@@ -364,7 +365,7 @@ def test_a_walking_robot_comes_to_rest_and_then_lies_down(bench, robot):
     assert bench.core.mode is Mode.WALKING
     bench.run(4.5, vx=0.5)
     assert bench.core.mode is Mode.PASSIVE
-    np.testing.assert_allclose(bench.position, robot.lie_pose, atol=0.01)
+    np.testing.assert_allclose(bench.position, StandPath(robot).pose(LYING), atol=0.01)
 
 
 def test_a_faster_loop_asks_the_policy_at_its_own_rate_and_holds_its_targets(robot, model):

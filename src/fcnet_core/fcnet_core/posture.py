@@ -1,46 +1,25 @@
-"""The posture state machine: the robot's mode, and the joint pose to hold in modes without a policy.
+"""The posture state machine: the robot's mode, and the position targets in modes without a policy.
 
 passive -> standing_up -> standing -> walking -> lying_down -> passive; any -> fault, left only through reset.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
-
 import numpy as np
 
 from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
 from fcnet_core.command import Mode
+from fcnet_core.legs.stand_motion import LYING, SMOOTHING, STANDING, StandMotion, StandPath, Stretch, between
+from fcnet_core.observation import MeasuredState
 from fcnet_core.robot import JOINT_NAMES, Robot
 
-FOLDING_SPEED = 1.5  # [rad/s] of the fastest joint while sprawled legs are folded under the body
-FOLDED_ENOUGH = 0.35  # [rad] a start this near to the line from lie to stand pose needs no folding first
-STAND_TOLERANCE = 0.6  # [rad] largest joint error with which a robot counts as standing: an Aliengo sags by 0.33
-SETTLING_TIME = 1.0  # [s] granted after a ramp to come within the tolerance
-
-
-class PoseRamp:
-    """Minimum-jerk motion through poses (12,) [rad], resting at each; `durations` [s] has one entry per stretch."""
-
-    def __init__(self, poses: Sequence[Array], durations: Sequence[float]) -> None:
-        self._stretches = list(zip(pairwise(poses), durations, strict=True))
-        self._last = poses[-1]
-        self.duration = float(sum(durations))
-
-    def target(self, elapsed: float) -> Array:
-        """The pose (12,) [rad] `elapsed` seconds after the start; the last pose once the ramp is done."""
-        for (start, end), duration in self._stretches:
-            if elapsed < duration:
-                return start + _minimum_jerk(elapsed / duration) * (end - start)
-            elapsed -= duration
-        return self._last
-
-
-def _minimum_jerk(fraction: float) -> float:
-    """0 to 1 with zero velocity and acceleration at both ends."""
-    return fraction**3 * (10 - 15 * fraction + 6 * fraction**2)
+FOLDING_SPEED = 1.5  # [rad/s] of the fastest joint while legs come from where they lie to the way up
+FOLDED_ENOUGH = 0.35  # [rad] a start this near to the way from lying to standing needs no folding first
+LOADING_TIME = 0.4  # [s] in which the legs take the weight, or leave it to the belly
+BLENDING_TIME = 0.5  # [s] from the policy's stance to the stand pose
+STAND_TOLERANCE = 0.2  # [rad] largest joint error with which a robot counts as standing
+SETTLING_TIME = 1.0  # [s] granted after a motion to come within the tolerance
 
 
 class Posture:
@@ -56,7 +35,8 @@ class Posture:
         self._robot = robot
         self._stand_up_time = stand_up_time
         self._lie_down_time = lie_down_time
-        self._ramp = PoseRamp([robot.lie_pose], [])
+        self._path = StandPath(robot)
+        self._motion = StandMotion(self._path, robot.lie_pose, LYING, 0.0, [])
         self._elapsed = 0.0
 
     @property
@@ -64,11 +44,19 @@ class Posture:
         """Whether the joints follow targets in this mode; in the others they are only damped."""
         return self.mode not in (Mode.PASSIVE, Mode.FAULT)
 
-    def stand_up(self, pose: Array) -> str:
-        """Request to stand, starting at the pose (12,) [rad] that the joints have now."""
-        if self.mode in (Mode.PASSIVE, Mode.LYING_DOWN):
-            self._begin(Mode.STANDING_UP, self._rise(pose))
-            return f"standing up, which takes {self._ramp.duration:.1f} s"
+    def stand_up(self, target: Array, orientation: Array) -> str:
+        """Request to stand, from the position targets (12,) [rad] sent last or, where there are none, from where the
+        joints are; orientation (4,) x, y, z, w of the trunk.
+        """
+        if self.mode is Mode.PASSIVE:
+            self._path.lean(orientation)
+            self._rise(target)
+            return f"standing up, which takes {self._motion.duration:.1f} s"
+        if self.mode is Mode.LYING_DOWN:
+            share, load = self._motion.place(self._elapsed)
+            way = between(share, STANDING, self._stand_up_time)
+            self._begin(Mode.STANDING_UP, target, share, load, [Stretch(LOADING_TIME, share, 1.0), *way])
+            return f"standing up, which takes {self._motion.duration:.1f} s"
         if self.mode is Mode.WALKING:
             self.leaving = Mode.STANDING_UP
             return "coming to rest, then standing"
@@ -87,11 +75,11 @@ class Posture:
         self.leaving = None
         return "walking; send cmd_vel"
 
-    def lie_down(self, pose: Array) -> str:
-        """Request to lie down, starting at the pose (12,) [rad] that the joints have now."""
+    def lie_down(self, target: Array) -> str:
+        """Request to lie down, from the position targets (12,) [rad] sent last."""
         if self.mode in (Mode.STANDING, Mode.STANDING_UP):
-            self._begin(Mode.LYING_DOWN, PoseRamp([pose, self._robot.lie_pose], [self._lie_down_time]))
-            return f"lying down, which takes {self._lie_down_time:.1f} s"
+            self._sink(target, *self._motion.place(self._elapsed))
+            return f"lying down, which takes {self._motion.duration:.1f} s"
         if self.mode is Mode.WALKING:
             self.leaving = Mode.LYING_DOWN
             return "coming to rest, then lying down"
@@ -115,47 +103,55 @@ class Posture:
         if self.mode is not Mode.FAULT:
             self.mode, self.leaving = Mode.PASSIVE, None
 
-    def advance(self, period: float, measured: Array, target: Array, policy_at_rest: bool) -> None:
-        """Let `period` seconds pass: finish ramps and leave walking once the robot has come to rest.
+    def advance(self, period: float, state: MeasuredState, target: Array, policy_at_rest: bool) -> None:
+        """Let `period` seconds pass: finish motions and leave walking once the robot has come to rest.
 
-        measured: joint positions (12,) [rad]; target: the last position targets sent (12,) [rad].
+        target: the last position targets sent (12,) [rad].
         """
         self._elapsed += period
+        self._path.lean(state.orientation, min(1.0, period / SMOOTHING))
         if self.mode is Mode.WALKING and self.leaving is not None and policy_at_rest:
             self._leave_walking(self.leaving, target)
-        elif self.mode is Mode.STANDING_UP and self._elapsed >= self._ramp.duration:
-            self._arrive_standing(measured)
-        elif self.mode is Mode.LYING_DOWN and self._elapsed >= self._ramp.duration:
+        elif self.mode is Mode.STANDING_UP and self._elapsed >= self._motion.duration:
+            self._arrive_standing(state.joint_position)
+        elif self.mode is Mode.LYING_DOWN and self._elapsed >= self._motion.duration:
             self.mode = Mode.PASSIVE
 
     def pose(self) -> Array:
-        """The pose (12,) [rad] to hold now in a mode that needs no policy."""
-        return self._robot.stand_pose if self.mode is Mode.STANDING else self._ramp.target(self._elapsed)
+        """The position targets (12,) [rad] now in a mode that needs no policy."""
+        return self._motion.target(self._elapsed)
 
-    def _begin(self, mode: Mode, ramp: PoseRamp) -> None:
+    def _begin(self, mode: Mode, target: Array, share: float, load: float, stretches: list[Stretch]) -> None:
         self.mode, self.leaving = mode, None
-        self._ramp, self._elapsed = ramp, 0.0
+        self._motion, self._elapsed = StandMotion(self._path, target, share, load, stretches), 0.0
 
-    def _rise(self, pose: Array) -> PoseRamp:
-        lie, stand = self._robot.lie_pose, self._robot.stand_pose
-        done = float(np.clip((pose - lie) @ (stand - lie) / ((stand - lie) @ (stand - lie)), 0.0, 1.0))
-        if np.abs(pose - (lie + done * (stand - lie))).max() <= FOLDED_ENOUGH:
-            return PoseRamp([pose, stand], [max((1 - done) * self._stand_up_time, 0.25 * self._stand_up_time)])
-        return PoseRamp([pose, lie, stand], [float(np.abs(lie - pose).max()) / FOLDING_SPEED, self._stand_up_time])
+    def _rise(self, joints: Array) -> None:
+        share, away = self._path.nearest(joints)
+        fold: list[Stretch] = []
+        if away > FOLDED_ENOUGH:
+            away, share = float(np.abs(self._path.pose(LYING) - joints).max()), LYING
+            fold = [Stretch(away / FOLDING_SPEED, LYING, 0.0)]
+        way = between(share, STANDING, self._stand_up_time)
+        self._begin(Mode.STANDING_UP, joints, share, 0.0, [*fold, Stretch(LOADING_TIME, share, 1.0), *way])
+
+    def _sink(self, target: Array, share: float, load: float) -> None:
+        away = float(np.abs(target - self._motion.target(self._elapsed)).max())
+        way = [Stretch(BLENDING_TIME, share, 1.0)] if load < 1.0 and share > LYING else []
+        way += between(share, LYING, self._lie_down_time)
+        self._begin(
+            Mode.LYING_DOWN, target, share, load, [*way, Stretch(LOADING_TIME + away / FOLDING_SPEED, LYING, 0.0)]
+        )
 
     def _leave_walking(self, mode: Mode, target: Array) -> None:
-        pose, duration = (
-            (self._robot.stand_pose, 0.25 * self._stand_up_time)
-            if mode is Mode.STANDING_UP
-            else (self._robot.lie_pose, self._lie_down_time)
-        )
-        self._begin(mode, PoseRamp([target, pose], [duration]))
+        blend = [Stretch(BLENDING_TIME, STANDING, 1.0)]
+        down = [*between(STANDING, LYING, self._lie_down_time), Stretch(LOADING_TIME, LYING, 0.0)]
+        self._begin(mode, target, STANDING, 0.0, blend if mode is Mode.STANDING_UP else blend + down)
 
     def _arrive_standing(self, measured: Array) -> None:
-        error = np.abs(measured - self._robot.stand_pose)
+        error = np.abs(measured - self._path.pose(STANDING))
         if error.max() <= STAND_TOLERANCE:
             self.mode = Mode.STANDING
-        elif self._elapsed >= self._ramp.duration + SETTLING_TIME:
+        elif self._elapsed >= self._motion.duration + SETTLING_TIME:
             worst = int(error.argmax())
             self.fail(
                 f"standing up stalled: {JOINT_NAMES[worst]} is {error[worst]:.2f} rad from the stand pose; "

@@ -120,7 +120,7 @@ def test_a_robot_whose_controller_was_killed_ends_in_damping(start, client, stan
     controller.kill("lib/fcnet_controller/controller")
     client.until(lambda: client.position[2] < 0.15, "the robot sinks, damped by the bridge", 10.0)
     assert client.upright
-    assert max(abs(effort) for effort in client.joints.effort) < 10.0
+    assert max(abs(effort) for effort in client.joints.effort) < 20.0  # following the stand pose: 40
 
 
 @launched("aliengo.launch.py", policy="STANDING")

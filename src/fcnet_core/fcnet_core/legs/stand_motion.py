@@ -1,0 +1,133 @@
+"""The way from the belly to the feet and back: over feet that stay where they are, along gravity, carried by torques.
+
+The trunk keeps the attitude that it lay in, which is that of the ground, and rises along gravity: the feet, which stand
+still, move under it as seen from the trunk, so that the centre of mass stays over the middle of them on a slope, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from fcnet_core.arrays import Array
+from fcnet_core.legs.kinematics import LEFT, SHORTEST, LegKinematics
+from fcnet_core.legs.statics import LegStatics
+from fcnet_core.robot import LEGS, Robot
+from fcnet_core.rotation import projected_gravity
+
+LYING, CROUCHING, STANDING = 0.0, 0.35, 1.0  # shares of the way: belly and feet on the ground; feet below the hips
+STEEPEST = np.tan(np.deg2rad(20.0))  # slope for which feet are placed and torques computed; the same for steeper ones
+SMOOTHING = 0.3  # [s] of the measured attitude
+SAMPLES = np.linspace(LYING, STANDING, 21)
+
+
+class StandPath:
+    """Joint poses of one robot between lying on its belly (0) and standing (1), and the torques that hold them.
+
+    It follows the attitude of the trunk, see `lean`. On level ground the last pose is the robot's stand pose.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        self._legs, self._statics = LegKinematics(robot), LegStatics(robot)
+        self._kp = robot.gains.kp
+        self._lower, self._upper = robot.lower, robot.upper
+        self._radius = robot.geometry.foot_radius
+        standing = self._legs.feet(robot.stand_pose.reshape(len(LEGS), 3))[0]
+        crouching, lying = standing.copy(), standing.copy()
+        crouching[:, 2] = self._legs.feet(robot.lie_pose.reshape(len(LEGS), 3))[0][:, 2]
+        lying[:, 2] = self._radius - robot.geometry.trunk[2]
+        # Folded legs are longer than the belly is high above the feet: the knees lean out, and the feet stand wider.
+        shortest = SHORTEST * (robot.geometry.thigh + robot.geometry.calf)
+        wide = np.sqrt(shortest**2 + robot.geometry.abduction**2 - lying[:, 2] ** 2)
+        lying[:, 1] = self._legs.hips[:, 1] + LEFT * wide
+        self._feet = np.stack([lying, crouching, standing])
+        self._lean: Array = np.zeros(2)
+
+    def lean(self, orientation: Array, share: float = 1.0) -> None:
+        """Take the trunk's orientation (4,) x, y, z, w, with this share of the difference from the last one."""
+        down = projected_gravity(orientation)
+        slope = down[:2] / max(-down[2], 0.1)
+        slope *= min(1.0, STEEPEST / max(float(np.hypot(*slope)), 1e-9))
+        self._lean = self._lean + share * (slope - self._lean)
+
+    def pose(self, share: float) -> Array:
+        """Joint positions (12,) [rad] at a share of the way."""
+        return self._poses(np.array([share]))[0]
+
+    def load(self, pose: Array) -> Array:
+        """How far (12,) [rad] targets must be ahead of a pose (12,) for the motors to carry the robot in it."""
+        down = np.array([*self._lean, -1.0])
+        return self._statics.torques(pose, down / np.linalg.norm(down)) / self._kp
+
+    def nearest(self, joints: Array) -> tuple[float, float]:
+        """The share of the way that is nearest to joints (12,), and the largest difference there [rad]."""
+        errors = np.abs(self._poses(SAMPLES) - joints).max(axis=-1)
+        best = int(errors.argmin())
+        return float(SAMPLES[best]), float(errors[best])
+
+    def _poses(self, shares: Array) -> Array:
+        knots = np.array([LYING, CROUCHING, STANDING])
+        after = np.clip(np.searchsorted(knots, shares), 1, 2)
+        part = ((shares - knots[after - 1]) / (knots[after] - knots[after - 1]))[:, None, None]
+        feet = (1 - part) * self._feet[after - 1] + part * self._feet[after]
+        feet[..., :2] += (self._radius - feet[..., 2:]) * self._lean
+        joints = self._legs.joints(feet).reshape(-1, len(self._lower))
+        return np.clip(joints, self._lower, self._upper)
+
+
+class Stretch(NamedTuple):
+    """A part of a motion, in `duration` seconds to a share of the way and a share of the load that the legs carry."""
+
+    duration: float
+    share: float
+    load: float
+
+
+def between(start: float, end: float, duration: float) -> list[Stretch]:
+    """The stretches under full load from one share of the way to another, of which the whole takes `duration` [s]."""
+    stops = [CROUCHING] if min(start, end) < CROUCHING < max(start, end) else []
+    places = [start, *stops, end]
+    return [Stretch(abs(b - a) * duration, b, 1.0) for a, b in pairwise(places) if a != b]
+
+
+class StandMotion:
+    """Minimum-jerk motion along a StandPath that begins with given targets (12,) [rad], wherever they are."""
+
+    def __init__(self, path: StandPath, target: Array, share: float, load: float, stretches: Sequence[Stretch]) -> None:
+        self._path = path
+        self._stretches = stretches
+        self._start = Stretch(0.0, share, load)
+        self._away = target - self._on_path(share, load)
+        self.duration = sum(stretch.duration for stretch in stretches)
+
+    def place(self, elapsed: float) -> tuple[float, float]:
+        """The shares of way and load `elapsed` seconds after the start."""
+        before = self._start
+        for stretch in self._stretches:
+            if elapsed < stretch.duration:
+                done = _minimum_jerk(elapsed / stretch.duration)
+                return (
+                    before.share + done * (stretch.share - before.share),
+                    before.load + done * (stretch.load - before.load),
+                )
+            elapsed -= stretch.duration
+            before = stretch
+        return before.share, before.load
+
+    def target(self, elapsed: float) -> Array:
+        """Position targets (12,) [rad]; in the first stretch they come from where the motion began onto the way."""
+        first = self._stretches[0].duration if self._stretches else 0.0
+        left = 1.0 - _minimum_jerk(elapsed / first) if elapsed < first else 0.0
+        return self._on_path(*self.place(elapsed)) + left * self._away
+
+    def _on_path(self, share: float, load: float) -> Array:
+        pose = self._path.pose(share)
+        return pose + load * self._path.load(pose)
+
+
+def _minimum_jerk(fraction: float) -> float:
+    """0 to 1 with zero velocity and acceleration at both ends."""
+    return fraction**3 * (10 - 15 * fraction + 6 * fraction**2)
