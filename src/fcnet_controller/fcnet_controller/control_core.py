@@ -262,9 +262,9 @@ class ControlCore:
         return self._joint_error.check(self._limiter.last, self.state.joint_position)
 
     def _targets(self) -> Array | None:
-        posture = self._posture
+        posture, state = self._posture, self.state
         at_rest = posture.leaving is not None and self._runner.at_rest
-        posture.advance(self._period, self.state, self._limiter.last, at_rest)
+        posture.advance(self._period, state.joint_position, state.orientation, self._limiter.last, at_rest)
         if not posture.commands_joints:
             return None
         wanted = self._policy_targets() if posture.mode is Mode.WALKING else posture.pose()

@@ -11,7 +11,6 @@ from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
 from fcnet_core.command import Mode
 from fcnet_core.legs.stand_motion import LYING, SMOOTHING, STANDING, StandMotion, StandPath, Stretch, between
-from fcnet_core.observation import MeasuredState
 from fcnet_core.robot import JOINT_NAMES, Robot
 
 FOLDING_SPEED = 1.5  # [rad/s] of the fastest joint while legs come from where they lie to the way up
@@ -103,17 +102,18 @@ class Posture:
         if self.mode is not Mode.FAULT:
             self.mode, self.leaving = Mode.PASSIVE, None
 
-    def advance(self, period: float, state: MeasuredState, target: Array, policy_at_rest: bool) -> None:
+    def advance(self, period: float, measured: Array, orientation: Array, target: Array, policy_at_rest: bool) -> None:
         """Let `period` seconds pass: finish motions and leave walking once the robot has come to rest.
 
-        target: the last position targets sent (12,) [rad].
+        measured: joint positions (12,) [rad]; orientation: of the trunk (4,) x, y, z, w; target: the last position
+        targets sent (12,) [rad].
         """
         self._elapsed += period
-        self._path.lean(state.orientation, min(1.0, period / SMOOTHING))
+        self._path.lean(orientation, min(1.0, period / SMOOTHING))
         if self.mode is Mode.WALKING and self.leaving is not None and policy_at_rest:
             self._leave_walking(self.leaving, target)
         elif self.mode is Mode.STANDING_UP and self._elapsed >= self._motion.duration:
-            self._arrive_standing(state.joint_position)
+            self._arrive_standing(measured)
         elif self.mode is Mode.LYING_DOWN and self._elapsed >= self._motion.duration:
             self.mode = Mode.PASSIVE
 

@@ -15,7 +15,7 @@ import numpy as np
 from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
 from fcnet_core.legs.kinematics import LEFT
-from fcnet_core.posture import PoseRamp
+from fcnet_core.legs.pose_ramp import PoseRamp
 from fcnet_core.robot import JOINT_NAMES, LEG_JOINTS, LEGS, Recovery, Robot
 from fcnet_core.rotation import projected_gravity
 

@@ -1,5 +1,3 @@
-from dataclasses import dataclass, field
-
 import numpy as np
 import pytest
 
@@ -13,14 +11,6 @@ from fcnet_core.rotation import projected_gravity
 
 PERIOD = 0.02
 LEVEL = np.array([0.0, 0.0, 0.0, 1.0])
-
-
-@dataclass(frozen=True)
-class State:
-    joint_position: np.ndarray
-    orientation: np.ndarray = field(default_factory=lambda: LEVEL)
-    joint_velocity: np.ndarray = field(default_factory=lambda: np.zeros(12))
-    angular_velocity: np.ndarray = field(default_factory=lambda: np.zeros(3))
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +28,7 @@ def let_pass(posture, seconds, measured, at_rest=True, orientation=LEVEL):
     targets = []
     for _ in range(round(seconds / PERIOD)):
         targets.append(posture.pose())
-        posture.advance(PERIOD, State(measured, orientation), targets[-1], at_rest)
+        posture.advance(PERIOD, measured, orientation, targets[-1], at_rest)
     return np.array(targets)
 
 

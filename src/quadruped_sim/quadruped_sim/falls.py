@@ -107,9 +107,10 @@ class _Walker:
     def stand_up(self) -> bool:
         """Whether it stands in the end."""
         posture = Posture(self.robot, 2.0, 2.0)
-        posture.stand_up(self._limiter.last)
+        posture.stand_up(self._limiter.last, self.live.read_sensors().orientation)
         while posture.mode is Mode.STANDING_UP:
-            posture.advance(CONTROL_PERIOD, self.live.read_sensors().position, self._limiter.last, False)
+            seen = self.live.read_sensors()
+            posture.advance(CONTROL_PERIOD, seen.position, seen.orientation, self._limiter.last, False)
             self.send(posture.pose())
         return posture.mode is Mode.STANDING and self.tilt() < TOPPLED
 

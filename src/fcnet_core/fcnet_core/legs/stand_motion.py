@@ -14,6 +14,7 @@ import numpy as np
 
 from fcnet_core.arrays import Array
 from fcnet_core.legs.kinematics import LEFT, SHORTEST, LegKinematics
+from fcnet_core.legs.pose_ramp import minimum_jerk
 from fcnet_core.legs.statics import LegStatics
 from fcnet_core.robot import LEGS, Robot
 from fcnet_core.rotation import projected_gravity
@@ -108,7 +109,7 @@ class StandMotion:
         before = self._start
         for stretch in self._stretches:
             if elapsed < stretch.duration:
-                done = _minimum_jerk(elapsed / stretch.duration)
+                done = minimum_jerk(elapsed / stretch.duration)
                 return (
                     before.share + done * (stretch.share - before.share),
                     before.load + done * (stretch.load - before.load),
@@ -120,14 +121,9 @@ class StandMotion:
     def target(self, elapsed: float) -> Array:
         """Position targets (12,) [rad]; in the first stretch they come from where the motion began onto the way."""
         first = self._stretches[0].duration if self._stretches else 0.0
-        left = 1.0 - _minimum_jerk(elapsed / first) if elapsed < first else 0.0
+        left = 1.0 - minimum_jerk(elapsed / first) if elapsed < first else 0.0
         return self._on_path(*self.place(elapsed)) + left * self._away
 
     def _on_path(self, share: float, load: float) -> Array:
         pose = self._path.pose(share)
         return pose + load * self._path.load(pose)
-
-
-def _minimum_jerk(fraction: float) -> float:
-    """0 to 1 with zero velocity and acceleration at both ends."""
-    return fraction**3 * (10 - 15 * fraction + 6 * fraction**2)

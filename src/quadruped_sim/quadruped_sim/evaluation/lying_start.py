@@ -41,7 +41,7 @@ def stand_up(rollout: Rollout, lying: Mask, rng: np.random.Generator) -> Mask:
     state = simulation.state()
     postures = [Posture(robot, STAND_UP_TIME, STAND_UP_TIME) for _ in chosen]
     for index, posture in zip(chosen, postures, strict=True):
-        posture.stand_up(state.joint_position[index])
+        posture.stand_up(state.joint_position[index], state.orientation[index])
     targets, standing, stood = state.joint_position.copy(), failed[chosen], 0.0
     for _ in range(round(LONGEST / CONTROL_PERIOD)):
         for index, posture in zip(chosen, postures, strict=True):
@@ -52,7 +52,8 @@ def stand_up(rollout: Rollout, lying: Mask, rng: np.random.Generator) -> Mask:
         failed |= lying & (tilt > robot.safety.max_tilt)
         simulation.active &= ~failed
         for index, posture in zip(chosen, postures, strict=True):
-            posture.advance(CONTROL_PERIOD, state.joint_position[index], targets[index], policy_at_rest=False)
+            measured, orientation = state.joint_position[index], state.orientation[index]
+            posture.advance(CONTROL_PERIOD, measured, orientation, targets[index], policy_at_rest=False)
         standing = np.array([posture.mode is Mode.STANDING for posture in postures])
         stood = stood + CONTROL_PERIOD if (standing | failed[chosen]).all() else 0.0
         if stood >= STANDING_TIME:
