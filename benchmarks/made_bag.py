@@ -13,7 +13,6 @@ from rosbags.interfaces import Nodetype
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
 from rosbags.typesys import Stores, get_typestore
 
-from fcnet_core.command import CommandShaper
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.observation import PolicyStep, assemble_observation
 from fcnet_core.policy import load_policy
@@ -117,7 +116,7 @@ class MadeBag:
     def _steps(self) -> Messages:
         """Targets as a controller would have sent them, one cycle after the other."""
         policy, period = load_policy(self.model, "numpy"), 1.0 / self.model.card.control_rate
-        shaper = CommandShaper(self.model.command_ranges, self.model.gait, period)
+        shaper = self.model.command_shaper()
         orientation = np.array(list(_quaternion(self.roll).values()))
         times, last, sent_at = self.state_times(), self.robot.stand_pose, 0.001
         found: Messages = [_targets(sent_at, last)]

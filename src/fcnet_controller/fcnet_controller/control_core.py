@@ -164,6 +164,11 @@ class ControlCore:
         """Why the robot is in fault, in words; empty when it is not."""
         return self._posture.fault
 
+    @property
+    def limited(self) -> str:
+        """How commands are limited to what the policy was trained for, in words; empty when they are not."""
+        return self._runner.limited if self._posture.mode is Mode.WALKING else ""
+
     def stand_up(self, now: float) -> str:
         """Request to stand up (from passive), or to come to rest and stand (from walking)."""
         with self._lock:

@@ -288,11 +288,14 @@ class ControllerNode(LifecycleNode):
             level, sentence = WARN, problem
         elif missed or rate < SLOW * wanted:
             level, sentence = WARN, f"slow: {rate:.1f} Hz of {wanted:g} Hz, {missed} cycles missed"
+        elif limited := core.limited:
+            level, sentence = OK, f"{core.mode.value}, commands limited to what the policy was trained for: {limited}"
         else:
             level, sentence = OK, core.mode.value
         values = {
             "mode": core.mode.value,
             "fault": core.fault,
+            "commands_limited": core.limited,
             "rate_hz": f"{rate:.2f}",
             "wanted_rate_hz": f"{wanted:g}",
             "cycles": str(statistics.cycles),

@@ -1,7 +1,9 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec import convert, structs
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import Imu, JointState
 
@@ -10,9 +12,10 @@ from fcnet_controller.controller_node import AutoStart
 from fcnet_controller.parameters import ControllerParameters
 from fcnet_core import FcnetError
 from fcnet_core.command import Mode
+from fcnet_core.envelope import Envelope
 from fcnet_core.legs.stand_motion import LYING, StandPath
 from fcnet_core.policy import load_policy
-from fcnet_core.robot import JOINT_NAMES
+from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS
 
 UPRIGHT = np.array([0.0, 0.0, 0.0, 1.0])
 
@@ -136,6 +139,21 @@ def test_a_stale_command_makes_the_robot_stand_while_it_stays_in_walking_mode(be
 def test_a_huge_command_is_clipped_to_the_models_range(bench, model):
     bench.walk().run(3.0, vx=1e9)
     assert commands_seen(bench)[:, 0].max() == pytest.approx(model.command_ranges["vx"].highest)
+
+
+def test_a_driver_is_told_how_commands_are_limited(robot, model):
+    ranges = {field: [[-0.02, 0.02], [0.0, 0.0]] for field in SETPOINT_FIELDS[1:]}
+    envelope = convert({"vx": [0.0, 0.4], "ranges": ranges}, Envelope)
+    bench = Bench(robot, replace(model, card=structs.replace(model.card, envelope=envelope)))
+    bench.walk().run(1.0, vx=0.3)
+    assert bench.core.limited == ""
+    bench.run(1.0, vx=1.0)
+    assert bench.core.limited == "vx 1 to 0.4"
+    assert commands_seen(bench)[-1][0] == pytest.approx(0.4)
+    bench.source.set_pose(-0.01, (0, 0, 0, 1), bench.now)
+    bench.run(1.0, vx=1.0)
+    assert bench.core.limited == "vx 1 to 0.2"
+    np.testing.assert_allclose(commands_seen(bench)[-1][:4], [0.2, 0.0, 0.0, -0.01], atol=1e-6)
 
 
 def test_every_walk_starts_cold_with_the_clock_at_rest(bench):

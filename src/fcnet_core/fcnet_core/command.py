@@ -8,7 +8,8 @@ from enum import Enum
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_core.arrays import Array, Mask
+from fcnet_core.arrays import Array, Floats, Mask
+from fcnet_core.envelope import Envelope
 from fcnet_core.robot import SETPOINT_FIELDS, CommandRange, Gait
 from fcnet_core.rotation import roll_pitch_yaw
 
@@ -78,37 +79,65 @@ COMMAND_SIZE = 16
 
 
 class CommandShaper:
-    """Limits setpoints in range and rate, keeps the gait clock, and writes the command vector of `batch` robots.
+    """Limits setpoints, keeps the gait clock, and writes the command vector of `batch` robots.
+
+    Setpoints are limited to the ranges, each for itself, to the envelope, if there is one, together, and in rate; what
+    results is always in the envelope. wanted, target: the setpoints (batch, 9) last asked for, and what they are
+    limited to; setpoint: where the rates have taken them so far.
 
     Index of the command vector: 0 vx [m/s], 1 vy [m/s], 2 yaw rate [rad/s], 3 body height offset [m], 4 roll [rad], 5
     pitch [rad], 6 stance width - 1, 7 foot clearance offset [m], 8 sine and 9 cosine of the gait phase, 10 walk flag,
     11 stride frequency offset [Hz], 12-15 zero.
     """
 
-    def __init__(self, ranges: dict[str, CommandRange], gait: Gait, period: float, batch: int = 1) -> None:
+    def __init__(
+        self,
+        ranges: dict[str, CommandRange],
+        gait: Gait,
+        period: float,
+        batch: int = 1,
+        envelope: Envelope | None = None,
+    ) -> None:
         self._lowest = np.array([ranges[field].lowest for field in SETPOINT_FIELDS])
         self._highest = np.array([ranges[field].highest for field in SETPOINT_FIELDS])
         self._step = np.array([ranges[field].rate for field in SETPOINT_FIELDS]) * period
+        self._envelope = envelope
         self.clock = GaitClock(gait, period, batch)
         self.setpoint: Array = np.zeros((batch, len(SETPOINT_FIELDS)))
+        self.wanted = self.target = self.setpoint
 
     def reset(self, mask: Mask | None = None) -> None:
         """Return the robots in `mask` (batch,), or all, to a zero setpoint and a clock at rest."""
         self.clock.reset(mask)
-        self.setpoint[slice(None) if mask is None else mask] = 0.0
+        self.setpoint = np.where(True if mask is None else mask[:, None], 0.0, self.setpoint)
 
     def step(self, wanted: npt.ArrayLike) -> Array:
         """Take one period's step towards setpoints (batch, 9) in SETPOINT_FIELDS order; return commands (batch, 16).
 
         A NaN raises ValueError before anything changes.
         """
-        target = np.asarray(wanted, dtype=np.float64).reshape(self.setpoint.shape)
-        if np.isnan(target).any():
-            raise ValueError("a setpoint is not a number; send finite commands")
-        target = np.clip(target, self._lowest, self._highest)
-        self.setpoint = self.setpoint + np.clip(target - self.setpoint, -self._step, self._step)
-        self.clock.advance(self.setpoint)
+        asked = np.asarray(wanted, dtype=np.float64).reshape(self.setpoint.shape)
+        if not (asked == self.wanted).all():
+            self._take(asked)
+        before, step = self.setpoint, self._step
+        moved = before + np.minimum(np.maximum(self.target - before, -step), step)
+        if self._envelope is not None and (moved != before).any():
+            moved = self._envelope.follow(before, moved, step)
+        self.setpoint = moved
+        self.clock.advance(moved)
         return self.command()
+
+    def limited(self, robot: int = 0) -> str:
+        """The fields of a robot's wanted setpoint that are limited, in words, such as "vx 2 to 1.2"; empty for none."""
+        pairs = zip(SETPOINT_FIELDS, self.wanted[robot].tolist(), self.target[robot].tolist(), strict=True)
+        return ", ".join(f"{name} {wanted:.3g} to {given:.3g}" for name, wanted, given in pairs if wanted != given)
+
+    def _take(self, wanted: Array) -> None:
+        if np.isnan(wanted).any():
+            raise ValueError("a setpoint is not a number; send finite commands")
+        target = np.minimum(np.maximum(wanted, self._lowest), self._highest)
+        self.target = target if self._envelope is None else self._envelope.shorten(target)
+        self.wanted = wanted.copy()
 
     def command(self) -> Array:
         """The command vectors (batch, 16) of the current setpoints and phases."""
@@ -119,6 +148,11 @@ class CommandShaper:
         command[:, 10] = self.clock.walking
         command[:, 11] = self.setpoint[:, 8]
         return command
+
+
+def setpoints_of(commands: Floats) -> Floats:
+    """The setpoints (..., 9) in command vectors (..., 16) of a CommandShaper."""
+    return commands[..., [*range(8), 11]]
 
 
 SHORTEST_QUATERNION = 0.5

@@ -26,6 +26,8 @@ from msgspec import Meta, Struct, field
 
 from fcnet_core import FcnetError
 from fcnet_core.arrays import Single
+from fcnet_core.command import CommandShaper
+from fcnet_core.envelope import Envelope
 from fcnet_core.files import Number, Positive, converted, write_whole
 from fcnet_core.observation import OBSERVATION_SIZE
 from fcnet_core.policies import PolicyConfig, policy_type, policy_type_of
@@ -49,7 +51,9 @@ class PolicyCard(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     config: the network's, of the policy type (in the file: `shape`). window_policy: "sliding" remembers without end,
     "reset_every_n" forgets everything after each reset interval (as the published evaluation does). control_rate [Hz];
     observation_clip in standard deviations; kp [Nm/rad], kd [Nms/rad], default_pose [rad]; gait: the fields of
-    robot.Gait; command_ranges: field -> (lowest, highest, rate); training: a free summary; created: ISO 8601 in UTC.
+    robot.Gait; command_ranges: field -> (lowest, highest, rate); envelope: which setpoints within these ranges it was
+    trained for (in the file: vx, a list of knots, and ranges, a list of [lowest, highest] by field), None for all of
+    them, as in the first models; training: a free summary; created: ISO 8601 in UTC.
     A policy for something else than a robot, such as a Gymnasium task, has no joints, gains, gait and command ranges.
     """
 
@@ -64,6 +68,7 @@ class PolicyCard(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     default_pose: tuple[Written, ...] = ()
     gait: dict[str, Written] = {}
     command_ranges: dict[str, tuple[Written, Written, Written]] = {}
+    envelope: Envelope | None = None
     training: dict[str, Any] = {}
     created: str = field(default_factory=lambda: datetime.now(timezone.utc).isoformat(timespec="seconds"))
     policy_type: str = "fcnet"
@@ -94,6 +99,9 @@ class PolicyCard(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             raise ValueError(f"it must give command ranges for {', '.join(SETPOINT_FIELDS)}")
         if set(self.gait) != set(Gait.__struct_fields__):
             raise ValueError(f"it must give the gait's {', '.join(Gait.__struct_fields__)}")
+        for name, (low, high) in (self.envelope.outermost if self.envelope else {}).items():
+            if low < self.command_ranges[name][0] or high > self.command_ranges[name][1]:
+                raise ValueError(f"the envelope admits {name} from {low:g} to {high:g}, beyond its command range")
 
 
 def card_for_robot(
@@ -103,6 +111,7 @@ def card_for_robot(
     control_rate: float = 50.0,
     observation_clip: float = 5.0,
     training: dict[str, Any] | None = None,
+    envelope: Envelope | None = None,
 ) -> PolicyCard:
     """A card whose joint names, gains, pose, gait and command ranges are those of the robot's file."""
     return PolicyCard(
@@ -118,13 +127,17 @@ def card_for_robot(
         default_pose=tuple(robot.stand_pose.tolist()),
         gait=msgspec.structs.asdict(robot.gait),
         command_ranges={name: (r.lowest, r.highest, r.rate) for name, r in robot.commands.items()},
+        envelope=envelope,
         training=training or {},
     )
 
 
 def card_to_json(card: PolicyCard) -> str:
-    """The card as JSON, the same text for the same card."""
-    return json.dumps(msgspec.to_builtins(card), sort_keys=True)
+    """The card as JSON, the same text for the same card; without an entry for an envelope that it does not have."""
+    entries = msgspec.to_builtins(card)
+    if card.envelope is None:
+        del entries["envelope"]
+    return json.dumps(entries, sort_keys=True)
 
 
 def card_from_json(text: str) -> PolicyCard:
@@ -171,6 +184,11 @@ class PolicyModel:
     def command_ranges(self) -> dict[str, CommandRange]:
         """Ranges and rates of the setpoint fields that the policy was trained for."""
         return {field: CommandRange(*limits) for field, limits in self.card.command_ranges.items()}
+
+    def command_shaper(self, batch: int = 1) -> CommandShaper:
+        """What limits and shapes the commands of `batch` robots for this policy, at its rate."""
+        period = 1.0 / self.card.control_rate
+        return CommandShaper(self.command_ranges, self.gait, period, batch, self.card.envelope)
 
     @property
     def tensors(self) -> dict[str, Single]:

@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from fcnet_core import FcnetError
 from fcnet_core.arrays import Array, Floats, Mask, Observation, Single
-from fcnet_core.command import CommandShaper
 from fcnet_core.model_file import PolicyModel, load_model
 from fcnet_core.observation import MeasuredState, assemble_observation, finite_observation
 from fcnet_core.policies import policy_type
@@ -251,7 +250,7 @@ class PolicyRunner:
                 "choose a whole multiple of that"
             )
         self._policy = policy
-        self._shaper = CommandShaper(model.command_ranges, model.gait, 1.0 / model.card.control_rate)
+        self._shaper = model.command_shaper()
         self._every = round(multiple)
         self._countdown = 0  # control cycles for which the last targets still hold
         self._has_command = False  # whether `command` is that of the step to come
@@ -264,6 +263,11 @@ class PolicyRunner:
     def at_rest(self) -> bool:
         """Whether the setpoints are zero and no foot is on its way."""
         return not self._shaper.clock.walking[0] and bool((np.abs(self._shaper.setpoint) < REST).all())
+
+    @property
+    def limited(self) -> str:
+        """How the newest setpoints are limited to what the policy was trained for, see CommandShaper.limited."""
+        return self._shaper.limited()
 
     def begin(self) -> None:
         """Start cold: nothing remembered, no command, the gait clock at rest."""

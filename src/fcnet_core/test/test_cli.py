@@ -8,13 +8,17 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import onnx
 import pytest
+from msgspec import convert, structs
 
 from fcnet_core.cli import INTERRUPTED, USAGE_ERROR, main
+from fcnet_core.envelope import Envelope
 from fcnet_core.model_file import load_model, save_model
+from fcnet_core.robot import SETPOINT_FIELDS
 
 
 @pytest.fixture
@@ -52,6 +56,20 @@ def test_info_tells_what_a_newcomer_wants_to_know(path, capsys) -> None:
         load_model(path).fingerprint,
     ):
         assert fact in printed
+
+
+def test_info_shows_the_envelope_as_a_table(path, capsys) -> None:
+    model = load_model(path)
+    ranges = {field: [[-0.123, 0.125], [-0.23, 0.23], [0.0, 0.0]] for field in SETPOINT_FIELDS[1:]}
+    card = structs.replace(model.card, command_ranges=dict.fromkeys(SETPOINT_FIELDS, (-1.0, 2.0, 1.0)))
+    envelope = convert({"vx": [-0.5, 0.0, 1.75], "ranges": ranges}, Envelope)
+    save_model(replace(model, card=structs.replace(card, envelope=envelope)), path)
+    assert main(["info", str(path)]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["vx", *SETPOINT_FIELDS[1:]] in rows
+    assert ["1.75", *["0.00"] * 16] in rows
+    assert main(["info", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["card"]["envelope"]["ranges"]["vy"] == ranges["vy"]
 
 
 def test_info_as_json_holds_the_whole_card(path, walker, capsys) -> None:

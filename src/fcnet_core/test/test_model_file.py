@@ -62,6 +62,26 @@ def test_gait_and_command_ranges_come_back_as_the_robots_own(path) -> None:
     assert load_model(path).command_ranges == robot.commands
 
 
+ENVELOPE = {
+    "vx": [-0.5, 0.0, 1.5],
+    "ranges": {field: [[-0.01, 0.01], [-0.02, 0.02], [0.0, 0.0]] for field in SETPOINT_FIELDS[1:]},
+}
+
+
+def test_an_envelope_comes_back_and_limits_commands(small, path) -> None:
+    write(small.model, path, envelope=ENVELOPE)
+    loaded = load_model(path)
+    save_model(loaded, path)
+    assert load_model(path).card == loaded.card
+    assert loaded.fingerprint != small.model.fingerprint
+    shaper = loaded.command_shaper()
+    for _ in range(200):
+        shaper.step([[2.0, 0.4, 0, 0, 0, 0, 0, 0, 0]])
+    vx, vy = shaper.setpoint[0, :2]
+    assert vx == pytest.approx(1.5 / 0.4 * vy)
+    assert vy == pytest.approx(0.02 * (1 - vx / 1.5))
+
+
 def test_the_fingerprint_depends_on_every_array_and_on_the_card(small) -> None:
     nudged = with_scale(small.model, action_mean=small.model.scales["action_mean"] + np.float32(1e-6))
     assert nudged.fingerprint != small.model.fingerprint
@@ -170,6 +190,11 @@ def test_a_newer_format_asks_for_an_update(small, path) -> None:
         ("kp", True, "kp is True"),
         ("default_pose", ["bent"] * 12, "default_pose[0] is 'bent'"),
         ("command_ranges", {key: ["low", 1, 1] for key in SETPOINT_FIELDS}, "command_ranges"),
+        ("envelope", ENVELOPE | {"vx": [-0.5, 0.1, 1.5]}, "envelope: vx must rise"),
+        ("envelope", ENVELOPE | {"vx": [-0.5, 0.0, 2.5]}, "admits vx from -0.5 to 2.5, beyond its command range"),
+        ("envelope", ENVELOPE | {"vx": [-0.5, 0.0, float("nan")]}, "envelope.vx[2] is nan"),
+        ("envelope", {"vx": [0.0]}, "ranges"),
+        ("envelope", "wide", "envelope is 'wide'"),
         ("shape", {"layers": 10**7}, "layers is 10000000"),
         ("shape", {"hidden": 65536}, "parameters"),
     ],

@@ -8,7 +8,6 @@ from typing import Literal
 import numpy as np
 
 from fcnet_core.arrays import Array, Mask
-from fcnet_core.command import CommandShaper
 from fcnet_core.limiter import JointLimiter
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.policy import Policy, PolicyRunner, SequencePolicy, load_policy
@@ -61,7 +60,7 @@ class PolicyReplay:
 
 def replay_policy(run: Run, model: PolicyModel, robot: Robot, label: str = "A", name: str = "") -> PolicyReplay:
     """Replay one policy by the steps of the run, or by its states where targets did not come at the policy's rate."""
-    steps = extract_steps(run, shaper_of(model))
+    steps = extract_steps(run, model.command_shaper())
     time = steps.record.target_stamp
     slow = len(time) < 2 or np.median(np.diff(time)) * model.card.control_rate > 1.0 / SLOWEST
     if steps.basis == "inferred" and slow:
@@ -115,7 +114,7 @@ def walk_over_states(
     The first target that it is given as sent is the measured position, as in simulation. Recorded targets are those
     with the stamps of the states.
     """
-    rate, steps = model.card.control_rate, steps_over_states(run, shaper_of(model))
+    rate, steps = model.card.control_rate, steps_over_states(run, model.command_shaper())
     target = np.append(run.targets.position, np.full((1, len(JOINT_NAMES)), np.nan), axis=0)
     recorded = target[steps.target]  # -1 is the row of the unknown
     runner, limiter = PolicyRunner(policy, model, rate), JointLimiter(robot, 1.0 / rate)
@@ -138,8 +137,3 @@ def walk_over_states(
         comparable=np.isfinite(recorded).all(axis=1),
         lost=0 if len(steps) else len(run.joints.stamp),
     )
-
-
-def shaper_of(model: PolicyModel) -> CommandShaper:
-    """What shapes the commands of a policy, at its rate."""
-    return CommandShaper(model.command_ranges, model.gait, 1.0 / model.card.control_rate)

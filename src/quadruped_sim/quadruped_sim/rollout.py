@@ -23,8 +23,9 @@ Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 class SetpointRanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Ranges by setpoint field (fields left out are zero), how long a setpoint holds [s], which share of the draws
-    stands still, and which share of them has the fields of `sometimes` as well. With `levels` of 2 or more, only so
-    many evenly spaced values of a range are drawn, its ends among them.
+    stands still, which share of them has the fields of `sometimes` as well, and which share is a corner: every field at
+    an end of its range, where uniform draws seldom come near and a robot is most likely to fall. With `levels` of 2 or
+    more, only so many evenly spaced values of a range are drawn, its ends among them.
     """
 
     always: dict[str, Range] = {}
@@ -32,6 +33,7 @@ class SetpointRanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sometimes_share: Fraction = 0.35
     hold: Range = (1.5, 5.0)
     standing_share: Fraction = 0.0
+    corner_share: Fraction = 0.0
     levels: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
 
     def __post_init__(self) -> None:
@@ -64,20 +66,25 @@ class SetpointSource:
     def _draw(self, mask: Mask) -> None:
         count = int(mask.sum())
         fresh = np.zeros((count, len(SETPOINT_FIELDS)))
-        for name, (low, high) in self._ranges.always.items():
-            fresh[:, SETPOINT_FIELDS.index(name)] = self._between(low, high, count)
+        share = self._ranges.corner_share
+        corner = self._rng.random(count) < share if share else np.zeros(count, dtype=bool)
+        for name, ends in self._ranges.always.items():
+            fresh[:, SETPOINT_FIELDS.index(name)] = self._values(ends, corner)
         extra = self._rng.random(count) < self._ranges.sometimes_share
-        for name, (low, high) in self._ranges.sometimes.items():
-            fresh[extra, SETPOINT_FIELDS.index(name)] = self._between(low, high, count)[extra]
+        for name, ends in self._ranges.sometimes.items():
+            fresh[extra, SETPOINT_FIELDS.index(name)] = self._values(ends, corner)[extra]
         still = self._rng.random(count) < self._ranges.standing_share
         fresh[still, :3] = 0.0
         self._setpoint[mask] = fresh
         self._left[mask] = np.round(self._rng.uniform(*self._ranges.hold, count) / self._period)
 
-    def _between(self, low: float, high: float, count: int) -> Array:
+    def _values(self, ends: tuple[float, float], corner: Mask) -> Array:
+        """A value of the range for each draw, one of its ends for those at a corner."""
         if self._ranges.levels < 2:
-            return self._rng.uniform(low, high, count)
-        return self._rng.choice(np.linspace(low, high, self._ranges.levels), count)
+            values = self._rng.uniform(*ends, len(corner))
+        else:
+            values = self._rng.choice(np.linspace(*ends, self._ranges.levels), len(corner))
+        return np.where(corner, np.where(values > np.mean(ends), ends[1], ends[0]), values)
 
 
 # The reward, in the manner of legged_gym (Rudin et al., 2022, "Learning to walk in minutes"): tracking earns, effort

@@ -53,6 +53,15 @@ def test_a_share_of_the_setpoints_has_the_fields_of_sometimes():
     assert 0.35 < (drawn[:, SETPOINT_FIELDS.index("roll")] > 0).mean() < 0.45
 
 
+def test_a_share_of_the_setpoints_is_at_corners():
+    ranges = SetpointRanges({"vx": (0.5, 1), "vy": (-0.2, 0.2)}, {"roll": (0.1, 0.2)}, 0.4, corner_share=0.3)
+    drawn = _steps(ranges, 1, 4000)[0]
+    corner = np.isin(drawn[:, 0], (0.5, 1)) & np.isin(drawn[:, 1], (-0.2, 0.2))
+    assert 0.25 < corner.mean() < 0.35
+    assert len(np.unique(drawn[corner][:, [0, 1, 4]], axis=0)) == 4 * 3  # roll is zero, or at an end
+    assert not np.isin(drawn[~corner][:, :2], (0.5, 1, -0.2, 0.2)).any()
+
+
 def test_the_seed_decides():
     ranges = SetpointRanges({"vx": (-1, 1)})
     assert np.array_equal(_steps(ranges, seed=1), _steps(ranges, seed=1))

@@ -15,7 +15,6 @@ from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
 from fcnet_core.command import Mode
 from fcnet_replay.metrics import AGREEMENT
-from fcnet_replay.policy_replay import shaper_of
 from fcnet_replay.run import ImuRecord, JointRecord, Rows, Run, TargetRecord
 from fcnet_replay.steps import extract_steps, steps_over_states
 from fcnet_ros.cdr import seconds, stamp_of
@@ -159,7 +158,7 @@ class StepReplay:
         self._time = -math.inf  # stamp of the newest step, lost ones included
         self._known = 0.0  # steps before the next one that the memory holds; infinite since a recorded cold start
         recorded = len(run.steps.target_stamp) > 0
-        self._steps = (extract_steps if recorded else steps_over_states)(run, shaper_of(core.model))
+        self._steps = (extract_steps if recorded else steps_over_states)(run, core.model.command_shaper())
         # What a step needs, by topic; the last one has the stamp of its targets.
         self._records: dict[str, tuple[JointRecord | ImuRecord | TargetRecord, Rows]] = {
             IMU.name: (run.imu, self._steps.imu),

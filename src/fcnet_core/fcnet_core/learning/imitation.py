@@ -13,14 +13,17 @@ from torch import nn
 
 from fcnet_core import FcnetError
 from fcnet_core.arrays import Single
+from fcnet_core.command import setpoints_of
+from fcnet_core.envelope import Envelope
 from fcnet_core.learning.config import TrainConfig
 from fcnet_core.learning.dataset import Dataset
 from fcnet_core.learning.sampler import CropSampler
 from fcnet_core.learning.trainer import Trainer
 from fcnet_core.model_file import PolicyCard, PolicyModel, card_for_robot, check_robot
+from fcnet_core.observation import ARRAYS, LAYOUT
 from fcnet_core.policies import policy_type
 from fcnet_core.policies.normalisation import Normalisation, observation_scales
-from fcnet_core.robot import JOINT_NAMES, Robot, load_robot
+from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS, Robot, load_robot
 
 
 class Imitation:
@@ -61,7 +64,8 @@ class Imitation:
             "training": self._summary(command_line),
         }
         if self.robot:
-            card = card_for_robot(self.robot, self.config.policy_config, **facts)
+            envelope = envelope_of(self.data, self.robot)
+            card = card_for_robot(self.robot, self.config.policy_config, envelope=envelope, **facts)
         else:
             kind, config = self.config.policy_type, self.config.policy_config
             card = PolicyCard(robot=self.data.manifest.robot, policy_type=kind, config=config, **facts)
@@ -107,6 +111,17 @@ class Imitation:
                     f"the model to start from has the {what} {has}, the training configuration asks for {wanted};"
                     " make them equal or leave out --init"
                 )
+
+
+def envelope_of(data: Dataset, robot: Robot) -> Envelope | None:
+    """The command envelope of a quadruped's data; None where they hold no setpoints or too few."""
+    if data.manifest.arrays.get("observation") != ARRAYS["observation"]:
+        return None
+    commands = LAYOUT["command"]
+    setpoints = [
+        setpoints_of(shard.observation[..., commands]).reshape(-1, len(SETPOINT_FIELDS)) for shard in data.shards
+    ]
+    return Envelope.from_setpoints(np.concatenate(setpoints), data.manifest.control_rate, robot.commands)
 
 
 def _folders_and_weights(data: tuple[str, ...]) -> tuple[list[str], list[float]]:

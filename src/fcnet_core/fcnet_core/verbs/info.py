@@ -70,6 +70,9 @@ def _lines(path: Path, size: int, model: PolicyModel) -> list[str]:
         lines += [f"    {name:<16} {angle:8.3f}" for name, angle in poses]
         lines += ["  command ranges: lowest, highest, change per second"]
         lines += ["    {:<16} {:8.3g} {:8.3g} {:8.3g}".format(name, *limits) for name, limits in ranges]
+        if card.envelope:
+            lines += ["  command envelope: lowest and highest of the other fields at each vx, linear between"]
+            lines += [f"  {line}" for line in card.envelope.lines()]
     return lines + (["  training", *_tree(card.training, indent="    ")] if card.training else [])
 
 

@@ -29,6 +29,8 @@ A run is defined by its configuration, its data and its seed: whoever repeats it
 machine or a fast one. It writes a checkpoint now and then and when it is interrupted (Ctrl-C); the same command line
 with --resume continues it as if nothing had happened. When the policy is written, the checkpoint is removed.
 
+The policy accepts the commands that its data hold, its envelope: `fcnet info` shows it.
+
 example:
   fcnet collect --config config/collect/aliengo.yaml --out data/aliengo
   fcnet train --config config/train/imitation.yaml --data data/aliengo --out models/aliengo.safetensors

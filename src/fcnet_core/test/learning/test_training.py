@@ -19,6 +19,7 @@ from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest
 from fcnet_core.learning.imitation import Imitation
 from fcnet_core.learning.trainer import Progress, load_checkpoint, masked_loss
 from fcnet_core.model_file import load_model, save_model
+from fcnet_core.observation import LAYOUT
 from fcnet_core.policy import load_policy
 
 
@@ -203,6 +204,20 @@ def test_the_card_says_how_the_policy_came_about_and_the_policy_starts_the_next_
     assert_equal(weights(run), weights(following))
     assert following.trainer.normalisation is policy.normalisation
     assert following.policy("").card.training["started_from"] == policy.fingerprint
+
+
+def test_a_policy_accepts_the_commands_that_its_data_hold(tiny_config: TrainConfig, tmp_path: Path) -> None:
+    writer = DatasetWriter(tmp_path / "driven", Manifest("aliengo", 50.0))
+    observation = np.zeros((20, 200, 70))
+    observation[..., LAYOUT["command"].start] = np.linspace(-0.2, 0.8, 200)
+    observation[..., LAYOUT["command"].start + 3] = np.linspace(-0.1, 0.0, 20)[:, None]
+    writer.add({}, observation=observation, action=np.zeros((20, 200, 12)), first=np.zeros((20, 200)))
+    run = Imitation(with_settings(tiny_config, data=[str(tmp_path / "driven")]))
+    envelope = run.policy("").card.envelope
+    assert envelope is not None
+    assert (envelope.vx[0], envelope.vx[-1]) == pytest.approx((-0.2, 0.8), abs=0.2)
+    assert envelope.outermost["height"] == pytest.approx((-0.1, 0.0), abs=0.05)
+    assert envelope.outermost["vy"] == (0.0, 0.0)
 
 
 def test_a_model_of_another_shape_is_no_start(tiny_config: TrainConfig) -> None:

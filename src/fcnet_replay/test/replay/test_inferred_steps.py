@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from made_bag import health, stood_before
 
-from fcnet_core.command import CommandShaper
 from fcnet_replay.bags.bag import open_bag
 from fcnet_replay.evaluation import evaluate_bag
 from fcnet_replay.findings import findings
@@ -28,7 +27,7 @@ def infer(write_bag, model):
     def infer(**settings):
         run = read_run(open_bag(write_bag(**settings)))
         silent = replace(run, steps=NO_STEPS)
-        return run.steps, extract_steps(silent, CommandShaper(model.command_ranges, model.gait, 0.02))
+        return run.steps, extract_steps(silent, model.command_shaper())
 
     return infer
 

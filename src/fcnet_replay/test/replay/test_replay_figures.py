@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fcnet_core.command import CommandShaper
 from fcnet_core.model_file import PolicyModel, card_for_robot, save_model
 from fcnet_core.policies import policy_type, policy_type_names
 from fcnet_core.policy import load_policy
@@ -159,7 +158,7 @@ def test_a_policy_of_every_type_is_replayed_as_it_steps(evaluate, robot, kind) -
     )
     run = evaluate().run
     replay = replay_policy(run, model, robot)
-    steps = extract_steps(run, CommandShaper(model.command_ranges, model.gait, 0.02))
+    steps = extract_steps(run, model.command_shaper())
     policy, last, most = load_policy(model), run.targets.position[steps.previous], robot.safety.max_target_rate * 0.02
     wanted = np.clip([policy.step(seen) for seen in steps.observations(run)], last - most, last + most)
     assert replay.basis == "recorded" and len(replay.time) == 199

@@ -104,11 +104,14 @@ def _on_level_ground(robot: Robot) -> Iterator[Scenario]:
 
 
 def _of_all_commands(robot: Robot) -> Iterator[Scenario]:
-    """Whatever is accepted: held corners of all ranges, of which a policy's envelope leaves what it admits, changing
-    commands for minutes, and forward speeds one by one with three delays.
+    """Whatever is accepted: held corners of all ranges, of which a policy's envelope leaves what it admits, and corners
+    of velocity alone, of which it leaves more; changing commands for minutes; and forward speeds one by one with three
+    delays.
     """
     every: Commands = {name: (limits.lowest, limits.highest) for name, limits in robot.commands.items()}
-    corners = SetpointRanges(always=every, hold=FOR_EVER, levels=2)
+    velocity: Commands = {name: every[name] for name in ("vx", "vy", "yaw_rate")}
+    shape: Commands = {name: ends for name, ends in every.items() if name not in velocity}
+    corners = SetpointRanges(velocity, shape, sometimes_share=0.5, hold=FOR_EVER, levels=2)
     yield Scenario("corners", Limits(NONE), corners, seconds=7.0, share=1 / 3)
     anything = SetpointRanges(always=every, standing_share=0.1)
     yield Scenario("random_5min", Limits(NONE), anything, seconds=300.0, share=1 / 15)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from fcnet_core.arrays import Array, Mask
-from fcnet_core.command import CommandShaper
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import SETPOINT_FIELDS, Robot, load_robot
@@ -127,7 +126,8 @@ class Trial:
         entropy = np.random.SeedSequence([self.seed, zlib.crc32(scenario.name.encode()), self.number])
         seed = int(entropy.generate_state(1)[0])
         robot, terrain = load_robot(self.robot), scenario.build_terrain(self.number)
-        rollout = Rollout(robot, size, terrain, scenario.commands, scenario.randomization, seed, self._shaper())
+        shaper = self.model.command_shaper(size) if self.model else None  # the expert has the robot's limits
+        rollout = Rollout(robot, size, terrain, scenario.commands, scenario.randomization, seed, shaper)
         simulation, clock = rollout.simulation, rollout.shaper.clock
         recorder, gait = EpisodeRecorder(robot, terrain, size, scenario.settling), GaitRecorder(simulation)
         samples: Array = np.zeros((SUBSTEPS, size, SENSOR_COUNT))
@@ -156,12 +156,6 @@ class Trial:
         diverged = simulation.active & (elapsed < self.periods * CONTROL_PERIOD - TIMESTEP)  # MuJoCo started it anew
         fell = ~upright | simulation.fallen(simulation.state()) | diverged
         return recorder.episodes(fell, lying, gait.sums)
-
-    def _shaper(self) -> CommandShaper | None:
-        """The policy's limits of commands; None for the robot's, which the expert has."""
-        if self.model is None:
-            return None
-        return CommandShaper(self.model.command_ranges, self.model.gait, CONTROL_PERIOD, self.size)
 
 
 def trials(robot: str, scenario: Scenario, episodes: int, seed: int, model: PolicyModel | None = None) -> list[Trial]:

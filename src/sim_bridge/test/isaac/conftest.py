@@ -10,7 +10,6 @@ import pytest
 import rollout_writer as script
 import torch
 
-from fcnet_core.command import CommandShaper
 from fcnet_core.model_file import load_model
 from fcnet_core.observation import assemble_observation
 from fcnet_core.policy import load_policy
@@ -99,7 +98,7 @@ class ShippedPolicy:
         model = load_model(MODEL)
         self._robot, self._environment = robot, environment
         self._policy = load_policy(model)
-        self._shaper = CommandShaper(model.command_ranges, model.gait, CONTROL_PERIOD)
+        self._shaper = model.command_shaper()
         self._last = None
 
     def actions(self, wanted):

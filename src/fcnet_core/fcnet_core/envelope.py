@@ -1,0 +1,246 @@
+"""The command envelope: which setpoints a policy was trained for, jointly, as a table over the forward velocity."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from itertools import pairwise
+from typing import Annotated
+
+import numpy as np
+from msgspec import Meta, Struct
+
+from fcnet_core.arrays import Array, Floats, Mask
+from fcnet_core.files import Number
+from fcnet_core.robot import SETPOINT_FIELDS, CommandRange
+
+FIELDS = SETPOINT_FIELDS[1:]  # with a range at every vx
+VELOCITIES = 2  # of FIELDS: vy, yaw_rate; pose and style follow
+MOST_KNOTS = 100
+SPACING = 0.3  # [m/s] largest distance between two knots of a derived envelope
+WINDOW = 0.075  # [m/s] about a knot: the setpoints in it count there
+HELD = 5.0  # [s] of all robots together; what was commanded for a shorter time does not count as trained
+ALIKE = 0.85  # share of the reach at vx = 0 above which a smaller one is chance: random values seldom come near an end
+DECIMALS = 3
+EXACT = 1e-9  # rounding of a sum
+SLOWEST = 1e-9  # [m/s] a smaller vx is zero
+
+
+class Envelope(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
+    """Lowest and highest value of every other setpoint field at rising forward velocities, linear between these knots.
+
+    vx: the knots [m/s], 0 among them; ranges: by field of FIELDS one pair for each knot. A setpoint is admitted when vx
+    is between the outermost knots and every other field in its range at that vx. Every range contains 0, and none is
+    wider than its neighbour on the side of vx = 0, so that a velocity shortened along its direction is admitted from
+    some length on.
+    """
+
+    vx: Annotated[tuple[Number, ...], Meta(min_length=1, max_length=MOST_KNOTS)]
+    ranges: dict[str, tuple[tuple[Number, Number], ...]]
+
+    def __post_init__(self) -> None:
+        if 0.0 not in self.vx or any(slow >= fast for slow, fast in pairwise(self.vx)):
+            raise ValueError(f"vx must rise from knot to knot and pass 0, but is {', '.join(map(str, self.vx))}")
+        if odd := sorted(set(self.ranges) ^ set(FIELDS)):
+            raise ValueError(f"ranges must be given for {', '.join(FIELDS)}, and for nothing else; see {odd[0]}")
+        for field, ranges in self.ranges.items():
+            if len(ranges) != len(self.vx):
+                raise ValueError(f"{len(ranges)} ranges of {field} for {len(self.vx)} knots of vx")
+            if not all(low <= 0.0 <= high for low, high in ranges):
+                raise ValueError(f"every range of {field} must contain 0, so that a robot may stand")
+            rest = self.vx.index(0.0)
+            for slow, fast in (*pairwise(range(rest, len(ranges))), *pairwise(range(rest, -1, -1))):
+                if ranges[fast][0] < ranges[slow][0] or ranges[fast][1] > ranges[slow][1]:
+                    raise ValueError(f"the range of {field} is wider at vx {self.vx[fast]} than at {self.vx[slow]}")
+
+    @classmethod
+    def from_setpoints(
+        cls, setpoints: Floats, control_rate: float, ranges: Mapping[str, CommandRange]
+    ) -> Envelope | None:
+        """The envelope that holds what was commanded for HELD seconds or more, within `ranges`.
+
+        setpoints (N, 9) in SETPOINT_FIELDS order, at control_rate [Hz]. At a knot a field reaches as far as HELD
+        seconds of the setpoints near it did, and not farther than at the knots on the way to vx = 0. There pose and
+        style reach no farther than at the knots beside it, and a reach nearly as far as there counts as that far: else
+        a standing robot's largest pose would keep it from walking. Knots with too few data are left out. None where
+        there are too few at every one.
+        """
+        count = math.ceil(HELD * control_rate)
+        if len(setpoints) < 4 * count:
+            return None
+        lowest, highest = np.array([[ranges[field].lowest, ranges[field].highest] for field in SETPOINT_FIELDS]).T
+        setpoints = np.clip(setpoints, lowest, highest)
+        table: dict[float, Array] = {}
+        for knot in np.clip(_knots(*_reach(setpoints[:, :1], 2 * count)[0]), lowest[0], highest[0]).tolist():
+            near = setpoints[np.abs(setpoints[:, 0] - knot) <= WINDOW, 1:]
+            if len(near) >= 2 * count:
+                table[knot] = _reach(near, count)
+        if not table:
+            return None
+        slowest = min(table, key=abs)
+        rows = np.array([row for _, row in sorted((table | {0.0: table.get(0.0, table[slowest])}).items())])
+        vx = sorted({*table, 0.0})
+        rest = vx.index(0.0)
+        beside = np.abs(rows[max(rest - 1, 0) : rest + 2, VELOCITIES:]).min(axis=0)
+        rows[rest, VELOCITIES:] = np.minimum(np.maximum(rows[rest, VELOCITIES:], -beside), beside)
+        rows = np.where(np.abs(rows) >= ALIKE * np.abs(rows[rest]), rows[rest], rows)
+        for side in (rows[rest:], rows[rest::-1]):  # views
+            np.maximum.accumulate(side[..., 0], out=side[..., 0])
+            np.minimum.accumulate(side[..., 1], out=side[..., 1])
+        rows = np.clip(np.round(rows, DECIMALS) + 0.0, lowest[1:, None], highest[1:, None])
+        return cls(tuple(vx), {field: tuple(map(tuple, rows[:, index].tolist())) for index, field in enumerate(FIELDS)})
+
+    @cached_property
+    def table(self) -> Array:
+        """Lowest and highest value (K, 8, 2) of FIELDS at every knot."""
+        return np.stack([np.array(self.ranges[field], dtype=np.float64) for field in FIELDS], axis=1)
+
+    @property
+    def outermost(self) -> dict[str, tuple[float, float]]:
+        """Lowest and highest admitted value of every setpoint field."""
+        rest = self.vx.index(0.0)
+        return {"vx": (self.vx[0], self.vx[-1]), **{field: self.ranges[field][rest] for field in FIELDS}}
+
+    def admits(self, setpoints: Array) -> Mask:
+        """Which of the setpoints (B, 9) are in it (B,)."""
+        vx, others = setpoints[:, :1], setpoints[:, 1:]
+        ends = [np.interp(vx[:, 0], self.vx, column) for column in self.table.reshape(len(self.vx), -1).T]
+        lowest, highest = np.stack(ends, axis=1).reshape(-1, len(FIELDS), 2).transpose(2, 0, 1)
+        inside = (lowest - EXACT <= others) & (others <= highest + EXACT)
+        inside = np.hstack([inside, self.vx[0] - EXACT <= vx, vx <= self.vx[-1] + EXACT])
+        return np.logical_and.reduce(inside, axis=1)
+
+    def shorten(self, wanted: Array) -> Array:
+        """Admitted setpoints (B, 9) for the wanted ones: vx is clipped to the outermost knots, pose and style to what a
+        standing robot may have; then the velocity (vx, vy, yaw rate) is shortened along its own direction until all is
+        admitted.
+        """
+        return np.array([self._shortened(setpoint) for setpoint in wanted.tolist()])
+
+    def follow(self, before: Array, moved: Array, step: Array) -> Array:
+        """Admitted setpoints (B, 9) on the way from admitted ones to `moved`, none of whose fields is farther from
+        `before` than its `step` (9,): a pose waits until vx is small enough, and vx waits for a pose that is too large.
+        """
+        steps, pairs = step.tolist(), zip(before.tolist(), moved.tolist(), strict=True)
+        return np.array([self._followed(old, new, steps) for old, new in pairs])
+
+    def lines(self) -> Iterator[str]:
+        """The table as text, one line a knot."""
+        yield f"{'vx':>7}" + "".join(f"{field:>15}" for field in FIELDS)
+        for vx, row in zip(self.vx, self.table.tolist(), strict=True):
+            yield f"{vx:>7.2f}" + "".join(f"{low:>8.2f}{high:>7.2f}" for low, high in row)
+
+    # One setpoint at a time, in plain floats: NumPy takes as long for each of its operations on so few numbers as this
+    # for all of them.
+
+    @cached_property
+    def _segments(self) -> tuple[list[float], list[list[tuple[float, ...]]]]:
+        """From knot to knot: where the next one begins, and of every field the knot, the lowest and the highest value
+        there, and the slopes of these.
+        """
+        after = [min(knot + 1, len(self.vx) - 1) for knot in range(len(self.vx))]
+        segments = []
+        for (knot, vx), then in zip(enumerate(self.vx), after, strict=True):
+            run = self.vx[then] - vx or 1.0
+            ranges = [(self.ranges[field][knot], self.ranges[field][then]) for field in FIELDS]
+            segments.append(
+                [(vx, *here, *((b - a) / run for a, b in zip(here, there, strict=True))) for here, there in ranges]
+            )
+        return list(self.vx[1:-1]), segments
+
+    @cached_property
+    def _rest(self) -> list[tuple[float, float]]:
+        rest = self.vx.index(0.0)
+        return [self.ranges[field][rest] for field in FIELDS]
+
+    def _ends(self, vx: float) -> list[tuple[float, float]]:
+        """Lowest and highest value of FIELDS at vx [m/s]."""
+        begins, segments = self._segments
+        return [
+            (low + (vx - knot) * low_slope, high + (vx - knot) * high_slope)
+            for knot, low, high, low_slope, high_slope in segments[bisect_left(begins, vx)]
+        ]
+
+    @cached_property
+    def _outwards(self) -> dict[bool, tuple[list[float], list[tuple[list[float], list[float]]]]]:
+        """By whether the robot moves forward: the speeds of the knots from rest on, and how far every field may be
+        below and above zero at each.
+        """
+        rest, found = self.vx.index(0.0), {}
+        for forward, side in ((True, slice(rest, None)), (False, slice(rest, None, -1))):
+            speeds = [abs(vx) for vx in self.vx[side]]
+            ranges = [self.ranges[field][side] for field in FIELDS]
+            found[forward] = speeds, [([-low for low, _ in ends], [high for _, high in ends]) for ends in ranges]
+        return found
+
+    def _shortened(self, wanted: list[float]) -> list[float]:
+        vx = min(max(wanted[0], self.vx[0]), self.vx[-1])
+        vx = 0.0 if abs(vx) < SLOWEST else vx
+        others = wanted[1 : 1 + VELOCITIES]
+        for value, (low, high) in zip(wanted[1 + VELOCITIES :], self._rest[VELOCITIES:], strict=True):
+            others.append(low if value < low else high if value > high else value)
+        share, (speeds, reaches) = 1.0, self._outwards[vx > 0.0]
+        for field, (value, (low, high)) in enumerate(zip(others, self._ends(vx), strict=True)):
+            if not low <= value <= high:
+                share = min(share, _share(abs(vx), abs(value), field < VELOCITIES, speeds, reaches[field][value > 0.0]))
+        return [share * vx, *(share * value for value in others[:VELOCITIES]), *others[VELOCITIES:]]
+
+    def _followed(self, before: list[float], moved: list[float], step: list[float]) -> list[float]:
+        vx = moved[0]
+        ends, waits, followed = self._ends(vx), False, []
+        for old, new, reach, (low, high) in zip(before[1:], moved[1:], step[1:], ends, strict=True):
+            value = low if new < low else high if new > high else new
+            followed.append(value)
+            waits |= abs(value - old) > reach + EXACT
+        return self._waiting(before, moved, step, ends) if waits else [vx, *followed]
+
+    def _waiting(
+        self, before: list[float], moved: list[float], step: list[float], ends: list[tuple[float, float]]
+    ) -> list[float]:
+        """Where vx changes only as far as the ranges let the fields that cannot follow it in this step."""
+        share, held = 1.0, self._ends(before[0])
+        for old, reach, now, then in zip(before[1:], step[1:], held, ends, strict=True):
+            for sign, inner, outer in ((-1.0, -now[0], -then[0]), (1.0, now[1], then[1])):
+                least = sign * old - reach
+                if least > outer:
+                    share = min(share, max(inner - least, 0.0) / (inner - outer))
+        vx = before[0] + share * (moved[0] - before[0])
+        there = self._ends(vx)
+        pairs = list(zip(moved[1:], there, strict=True))
+        followed = [min(max(value, low), high) for value, (low, high) in pairs]
+        if all(abs(new - old) <= reach + EXACT for new, old, reach in zip(followed, before[1:], step[1:], strict=True)):
+            return [vx, *followed]
+        # A knot lies between, and the ranges are narrower there.
+        return [before[0], *(min(max(value, low), high) for value, (low, high) in zip(moved[1:], held, strict=True))]
+
+
+def _share(speed: float, value: float, is_velocity: bool, speeds: list[float], reach: list[float]) -> float:
+    """By how much a velocity is to be shortened for one of its fields, or for a pose, not to be beyond its reach.
+
+    speed: of vx; value: of the field, which is beyond. A velocity that grows from zero in its direction passes the
+    knots one after another; between two of them value and reach are linear, so the place where they meet is known.
+    """
+    inner, inner_gap = 0.0, reach[0] - (0.0 if is_velocity else value)
+    outwards = zip(speeds[1:], reach[1:], strict=True) if speed else [(1.0, reach[0])]
+    for knot, bound in outwards:
+        outer = knot / speed if speed else 1.0
+        outer_gap = bound - (outer * value if is_velocity else value)
+        if outer_gap < -EXACT:
+            met = max(inner_gap, 0.0)
+            return min(inner + (outer - inner) * met / (met - outer_gap), 1.0)
+        inner, inner_gap = outer, outer_gap
+    return 1.0
+
+
+def _reach(values: Floats, count: int) -> Array:
+    """Lowest and highest value (F, 2) that `count` of the values (N, F) reach, and 0."""
+    ordered = np.sort(values, axis=0)
+    return np.stack([np.minimum(ordered[count - 1], 0.0), np.maximum(ordered[-count], 0.0)], axis=1)
+
+
+def _knots(lowest: float, highest: float) -> Array:
+    """Evenly spaced from `lowest` to 0 and from 0 to `highest`."""
+    parts = [np.linspace(0.0, end, math.ceil(abs(end) / SPACING) + 1) for end in (lowest, highest)]
+    return np.unique(np.round(np.concatenate(parts), DECIMALS) + 0.0)
