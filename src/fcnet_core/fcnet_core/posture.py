@@ -10,7 +10,7 @@ import numpy as np
 from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
 from fcnet_core.command import Mode
-from fcnet_core.legs.stand_motion import LYING, SMOOTHING, STANDING, StandMotion, StandPath, Stretch, between
+from fcnet_core.legs.stand_motion import LYING, SLOW_SMOOTHING, SMOOTHING, STANDING, StandMotion, StandPath, Stretch, between
 from fcnet_core.robot import JOINT_NAMES, Robot
 
 FOLDING_SPEED = 1.5  # [rad/s] of the fastest joint while legs come from where they lie to the way up
@@ -109,7 +109,9 @@ class Posture:
         targets sent (12,) [rad].
         """
         self._elapsed += period
-        self._path.lean(orientation, min(1.0, period / SMOOTHING))
+        on_belly = self._motion.place(self._elapsed)[0] == LYING
+        smoothing = SMOOTHING if on_belly or self.mode is Mode.WALKING else SLOW_SMOOTHING
+        self._path.lean(orientation, min(1.0, period / smoothing))
         if self.mode is Mode.WALKING and self.leaving is not None and policy_at_rest:
             self._leave_walking(self.leaving, target)
         elif self.mode is Mode.STANDING_UP and self._elapsed >= self._motion.duration:

@@ -1,7 +1,7 @@
 """The way from the belly to the feet and back: over feet that stay where they are, along gravity, carried by torques.
 
-The trunk keeps the attitude that it lay in, which is that of the ground, and rises along gravity: the feet, which stand
-still, move under it as seen from the trunk, so that the centre of mass stays over the middle of them on a slope, too.
+The trunk keeps the attitude that it lay in, which is that of the ground. While it rises from a crouch it moves uphill over
+the feet, which stand still: in the end they are below the hips along gravity, and share the weight, on a slope, too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from fcnet_core.rotation import projected_gravity
 
 LYING, CROUCHING, STANDING = 0.0, 0.35, 1.0  # shares of the way: belly and feet on the ground; feet below the hips
 STEEPEST = np.tan(np.deg2rad(20.0))  # slope for which feet are placed and torques computed; the same for steeper ones
-SMOOTHING = 0.3  # [s] of the measured attitude
+SMOOTHING = 0.3  # [s] of the measured attitude, where it does not depend on the targets
+SLOW_SMOOTHING = 2.0  # [s] where it does: a robot on stiff legs sways at 0.7 Hz, and a faster answer would swing it up
 SAMPLES = np.linspace(LYING, STANDING, 21)
 
 
@@ -74,7 +75,8 @@ class StandPath:
         after = np.clip(np.searchsorted(knots, shares), 1, 2)
         part = ((shares - knots[after - 1]) / (knots[after] - knots[after - 1]))[:, None, None]
         feet = (1 - part) * self._feet[after - 1] + part * self._feet[after]
-        feet[..., :2] += (self._radius - feet[..., 2:]) * self._lean
+        risen = np.clip((shares - CROUCHING) / (STANDING - CROUCHING), 0.0, 1.0)[:, None, None]
+        feet[..., :2] += risen * (self._radius - self._feet[-1, :, 2:]) * self._lean
         joints = self._legs.joints(feet).reshape(-1, len(self._lower))
         return np.clip(joints, self._lower, self._upper)
 
