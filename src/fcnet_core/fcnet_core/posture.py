@@ -10,7 +10,16 @@ import numpy as np
 from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
 from fcnet_core.command import Mode
-from fcnet_core.legs.stand_motion import LYING, SLOW_SMOOTHING, SMOOTHING, STANDING, StandMotion, StandPath, Stretch, between
+from fcnet_core.legs.stand_motion import (
+    LYING,
+    SLOW_SMOOTHING,
+    SMOOTHING,
+    STANDING,
+    StandMotion,
+    StandPath,
+    Stretch,
+    between,
+)
 from fcnet_core.robot import JOINT_NAMES, Robot
 
 FOLDING_SPEED = 1.5  # [rad/s] of the fastest joint while legs come from where they lie to the way up
@@ -18,6 +27,7 @@ FOLDED_ENOUGH = 0.35  # [rad] a start this near to the way from lying to standin
 LOADING_TIME = 0.4  # [s] in which the legs take the weight, or leave it to the belly
 BLENDING_TIME = 0.5  # [s] from the policy's stance to the stand pose
 STAND_TOLERANCE = 0.2  # [rad] largest joint error with which a robot counts as standing
+REST_TIME = 0.5  # [s] in which the policy stands still before its stance is left
 SETTLING_TIME = 1.0  # [s] granted after a motion to come within the tolerance
 
 
@@ -37,6 +47,7 @@ class Posture:
         self._path = StandPath(robot)
         self._motion = StandMotion(self._path, robot.lie_pose, LYING, 0.0, [])
         self._elapsed = 0.0
+        self._rested = 0.0  # [s] since the policy has come to rest
 
     @property
     def commands_joints(self) -> bool:
@@ -49,6 +60,7 @@ class Posture:
         """
         if self.mode is Mode.PASSIVE:
             self._path.lean(orientation)
+            self._path.stand_on(None)
             self._rise(target)
             return f"standing up, which takes {self._motion.duration:.1f} s"
         if self.mode is Mode.LYING_DOWN:
@@ -112,7 +124,9 @@ class Posture:
         on_belly = self._motion.place(self._elapsed)[0] == LYING
         smoothing = SMOOTHING if on_belly or self.mode is Mode.WALKING else SLOW_SMOOTHING
         self._path.lean(orientation, min(1.0, period / smoothing))
-        if self.mode is Mode.WALKING and self.leaving is not None and policy_at_rest:
+        self._rested = self._rested + period if policy_at_rest else 0.0
+        if self.mode is Mode.WALKING and self.leaving is not None and self._rested >= REST_TIME:
+            self._path.stand_on(measured)
             self._leave_walking(self.leaving, target)
         elif self.mode is Mode.STANDING_UP and self._elapsed >= self._motion.duration:
             self._arrive_standing(measured)

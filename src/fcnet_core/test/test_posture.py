@@ -47,7 +47,7 @@ def test_a_lying_robot_stands_up_walks_and_lies_down_again(posture, robot):
     posture.walk()
     assert posture.mode is Mode.WALKING
     posture.lie_down(robot.stand_pose)
-    let_pass(posture, 2.2, robot.stand_pose)
+    let_pass(posture, 2.7, robot.stand_pose)
     assert posture.mode is Mode.PASSIVE
 
 
@@ -143,7 +143,7 @@ def test_a_walking_robot_comes_to_rest_before_it_lies_down(posture, robot):
     posture.lie_down(robot.stand_pose)
     let_pass(posture, 1.0, robot.stand_pose, at_rest=False)
     assert posture.mode is Mode.WALKING
-    let_pass(posture, PERIOD, robot.stand_pose, at_rest=True)
+    let_pass(posture, 0.6, robot.stand_pose, at_rest=True)
     assert posture.mode is Mode.LYING_DOWN
 
 

@@ -23,6 +23,7 @@ LYING, CROUCHING, STANDING = 0.0, 0.35, 1.0  # shares of the way: belly and feet
 STEEPEST = np.tan(np.deg2rad(20.0))  # slope for which feet are placed and torques computed; the same for steeper ones
 SMOOTHING = 0.3  # [s] of the measured attitude, where it does not depend on the targets
 SLOW_SMOOTHING = 2.0  # [s] where it does: a robot on stiff legs sways at 0.7 Hz, and a faster answer would swing it up
+FARTHEST = 0.1  # [m] of a foot from its place in the stand pose
 SAMPLES = np.linspace(LYING, STANDING, 21)
 
 
@@ -47,6 +48,18 @@ class StandPath:
         lying[:, 1] = self._legs.hips[:, 1] + LEFT * wide
         self._feet = np.stack([lying, crouching, standing])
         self._lean: Array = np.zeros(2)
+        self._offsets: Array = np.zeros((len(LEGS), 2))
+
+    def stand_on(self, joints: Array | None) -> None:
+        """Keep the feet where joints (12,) have them, relative to each other; None: where the stand pose has them.
+
+        Feet that carry the robot do not slide to other places; the trunk moves to the middle of them.
+        """
+        self._offsets = np.zeros((len(LEGS), 2))
+        if joints is not None:
+            feet = self._legs.feet(joints.reshape(len(LEGS), -1))[0]
+            offsets = (feet - self._feet[-1])[:, :2]
+            self._offsets = np.clip(offsets - offsets.mean(axis=0), -FARTHEST, FARTHEST)
 
     def lean(self, orientation: Array, share: float = 1.0) -> None:
         """Take the trunk's orientation (4,) x, y, z, w, with this share of the difference from the last one."""
@@ -76,6 +89,7 @@ class StandPath:
         part = ((shares - knots[after - 1]) / (knots[after] - knots[after - 1]))[:, None, None]
         feet = (1 - part) * self._feet[after - 1] + part * self._feet[after]
         risen = np.clip((shares - CROUCHING) / (STANDING - CROUCHING), 0.0, 1.0)[:, None, None]
+        feet[..., :2] += np.minimum(shares / CROUCHING, 1.0)[:, None, None] * self._offsets
         feet[..., :2] += risen * (self._radius - self._feet[-1, :, 2:]) * self._lean
         joints = self._legs.joints(feet).reshape(-1, len(self._lower))
         return np.clip(joints, self._lower, self._upper)
