@@ -20,6 +20,7 @@ setup(
             "evaluate = quadruped_sim.verbs.evaluate",
             "recovery = quadruped_sim.verbs.recovery",
             "relabel = quadruped_sim.verbs.relabel",
+            "standing = quadruped_sim.verbs.standing",
         ],
     },
 )

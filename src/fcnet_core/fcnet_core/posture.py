@@ -137,6 +137,10 @@ class Posture:
         """The position targets (12,) [rad] now in a mode that needs no policy."""
         return self._motion.target(self._elapsed)
 
+    def largest_error(self, measured: Array) -> float:
+        """Largest difference [rad] of joints (12,) from the pose in which the robot stands on this ground."""
+        return float(self._errors(measured).max())
+
     def _begin(self, mode: Mode, target: Array, share: float, load: float, stretches: list[Stretch]) -> None:
         self.mode, self.leaving = mode, None
         self._motion, self._elapsed = StandMotion(self._path, target, share, load, stretches), 0.0
@@ -164,7 +168,7 @@ class Posture:
         self._begin(mode, target, STANDING, 0.0, blend if mode is Mode.STANDING_UP else blend + down)
 
     def _arrive_standing(self, measured: Array) -> None:
-        error = np.abs(measured - self._path.pose(STANDING))
+        error = self._errors(measured)
         if error.max() <= STAND_TOLERANCE:
             self.mode = Mode.STANDING
         elif self._elapsed >= self._motion.duration + SETTLING_TIME:
@@ -173,6 +177,9 @@ class Posture:
                 f"standing up stalled: {JOINT_NAMES[worst]} is {error[worst]:.2f} rad from the stand pose; "
                 "free the legs and check that the motors have power"
             )
+
+    def _errors(self, measured: Array) -> Array:
+        return np.abs(measured - self._path.pose(STANDING))
 
     def _refuse_in_fault(self) -> None:
         if self.mode is Mode.FAULT:

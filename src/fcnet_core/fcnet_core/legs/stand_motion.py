@@ -1,7 +1,7 @@
 """The way from the belly to the feet and back: over feet that stay where they are, along gravity, carried by torques.
 
-The trunk keeps the attitude that it lay in, which is that of the ground. While it rises from a crouch it moves uphill over
-the feet, which stand still: in the end they are below the hips along gravity, and share the weight, on a slope, too.
+The trunk keeps the attitude that it lay in, which is that of the ground. While it rises from a crouch it moves uphill
+over the feet, which stand still: in the end they are below the hips along gravity, and share the weight also there.
 """
 
 from __future__ import annotations
@@ -72,10 +72,12 @@ class StandPath:
         """Joint positions (12,) [rad] at a share of the way."""
         return self._poses(np.array([share]))[0]
 
-    def load(self, pose: Array) -> Array:
-        """How far (12,) [rad] targets must be ahead of a pose (12,) for the motors to carry the robot in it."""
-        down = np.array([*self._lean, -1.0])
-        return self._statics.torques(pose, down / np.linalg.norm(down)) / self._kp
+    def targets(self, share: float, load: float = 1.0) -> Array:
+        """Position targets (12,) [rad] at a share of the way, as far ahead of the pose as the motors need to carry this
+        share of the robot in it.
+        """
+        pose, down = self.pose(share), np.array([*self._lean, -1.0])
+        return pose + load / self._kp * self._statics.torques(pose, down / np.linalg.norm(down))
 
     def nearest(self, joints: Array) -> tuple[float, float]:
         """The share of the way that is nearest to joints (12,), and the largest difference there [rad]."""
@@ -117,7 +119,7 @@ class StandMotion:
         self._path = path
         self._stretches = stretches
         self._start = Stretch(0.0, share, load)
-        self._away = target - self._on_path(share, load)
+        self._away = target - path.targets(share, load)
         self.duration = sum(stretch.duration for stretch in stretches)
 
     def place(self, elapsed: float) -> tuple[float, float]:
@@ -138,8 +140,4 @@ class StandMotion:
         """Position targets (12,) [rad]; in the first stretch they come from where the motion began onto the way."""
         first = self._stretches[0].duration if self._stretches else 0.0
         left = 1.0 - minimum_jerk(elapsed / first) if elapsed < first else 0.0
-        return self._on_path(*self.place(elapsed)) + left * self._away
-
-    def _on_path(self, share: float, load: float) -> Array:
-        pose = self._path.pose(share)
-        return pose + load * self._path.load(pose)
+        return self._path.targets(*self.place(elapsed)) + left * self._away

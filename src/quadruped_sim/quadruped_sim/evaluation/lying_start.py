@@ -5,14 +5,14 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
-from fcnet_core.arrays import Array, Mask
+from fcnet_core.arrays import Mask
 from fcnet_core.command import Mode
 from fcnet_core.posture import Posture
-from fcnet_core.robot import Robot
 from fcnet_core.rotation import projected_gravity
 from quadruped_sim.physics.mjcf import folded_height
+from quadruped_sim.physics.placement import Place, trunk_above
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, Simulation
-from quadruped_sim.physics.terrain import START, Flat, Rough, SideSlope, Slope, Terrain
+from quadruped_sim.physics.terrain import START, Flat, Rough, SideSlope, Slope
 from quadruped_sim.rollout import Rollout
 
 RESTING_TIME = 1.0  # [s] in which a robot that was laid down comes to rest
@@ -68,9 +68,9 @@ def _lay_down(simulation: Simulation, index: int, rng: np.random.Generator) -> N
     robot, terrain, data = simulation.robot, simulation.terrain, simulation.data[index]
     spot = np.array([ON_SLOPE, 0.0]) if isinstance(terrain, Slope) else data.qpos[:2].copy()
     heading = rng.uniform(-np.pi, np.pi) if isinstance(terrain, ANY_HEADING) else 0.0
-    height, orientation = _resting_pose(robot, terrain, spot, heading)
     mujoco.mj_resetData(simulation.models[index], data)
-    data.qpos[:2], data.qpos[2], data.qpos[3:7], data.qpos[7:] = spot, height, orientation, robot.lie_pose
+    place = Place(float(spot[0]), float(spot[1]), heading)
+    data.qpos[:7], data.qpos[7:] = trunk_above(robot, terrain, place, folded_height(robot)), robot.lie_pose
 
 
 def _rest(rollout: Rollout, chosen: list[int]) -> None:
@@ -87,21 +87,3 @@ def _rest(rollout: Rollout, chosen: list[int]) -> None:
         rollout.send(simulation.state().joint_position)
     for model, (gain, bias) in zip(models, gains, strict=True):
         model.actuator_gainprm[:], model.actuator_biasprm[:] = gain, bias
-
-
-def _resting_pose(robot: Robot, terrain: Terrain, spot: Array, heading: float) -> tuple[float, Array]:
-    """Height [m] of the trunk's centre and its orientation (4,) w, x, y, z on the plane that fits the ground around
-    `spot` (2,) [m] best, above its highest bump.
-    """
-    reach = robot.geometry.hip_x + robot.geometry.thigh
-    x, y = (axis.ravel() for axis in np.meshgrid(*2 * [np.linspace(-reach, reach, 13)]))
-    ground = terrain.height(spot[0] + x, spot[1] + y)
-    plane = np.linalg.lstsq(np.stack([x, y, np.ones_like(x)], axis=-1), ground, rcond=None)[0]
-    normal = np.array([-plane[0], -plane[1], 1.0])
-    bump = float((ground - plane[0] * x - plane[1] * y - plane[2]).max())
-    above = (folded_height(robot) + 0.01) * float(np.linalg.norm(normal))
-    tilt, turn, orientation = np.empty(4), np.empty(4), np.empty(4)
-    mujoco.mju_quatZ2Vec(tilt, normal / np.linalg.norm(normal))
-    mujoco.mju_axisAngle2Quat(turn, np.array([0.0, 0.0, 1.0]), heading)
-    mujoco.mju_mulQuat(orientation, tilt, turn)
-    return float(plane[2]) + bump + above, orientation

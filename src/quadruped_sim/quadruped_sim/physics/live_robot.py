@@ -9,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from fcnet_core.arrays import Array
+from fcnet_core.legs.stand_motion import STANDING, StandPath
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import LEGS, Robot
 from fcnet_core.rotation import matrix_from_xyzw, xyzw_from_wxyz
 from quadruped_sim.physics.mjcf import build_model, folded_height, stand_height
+from quadruped_sim.physics.placement import Place, trunk_above
 from quadruped_sim.physics.sensors import SENSOR_NOISE
 from quadruped_sim.physics.terrain import Terrain
 
@@ -23,7 +25,10 @@ SETTLING_TIME = 1.5  # [s] in which a robot that was laid down comes to rest
 
 
 class LiveRobot:
-    """A robot on a terrain, damped until it gets position targets, `noise` times as noisy as in training."""
+    """A robot on a terrain, damped until it gets position targets, `noise` times as noisy as in training.
+
+    place: where it begins; a place that is set later counts from the next reset on.
+    """
 
     def __init__(
         self,
@@ -33,10 +38,12 @@ class LiveRobot:
         timestep: float = 0.004,
         noise: float = 1.0,
         start: StartPose = "lying",
+        place: Place | None = None,
         seed: int = 0,
     ) -> None:
         self.robot = robot
         self.terrain = terrain
+        self.place = place or Place()
         self.model = build_model(robot, terrain, timestep)
         self.data = mujoco.MjData(self.model)
         self._noise = noise
@@ -56,18 +63,20 @@ class LiveRobot:
         return not self.model.actuator_biasprm[:, 1].any()
 
     def reset(self) -> None:
-        """Put the robot back where it started, at rest: lying and damped, or standing on stiff legs."""
+        """Put the robot at its place, at rest: lying and damped, or standing on stiff legs."""
         self._elapsed = self.time
         mujoco.mj_resetData(self.model, self.data)
         lying = self._start == "lying"
-        pose = self.robot.lie_pose if lying else self.robot.stand_pose
-        ground = float(self.terrain.height(np.zeros(1), np.zeros(1))[0])
-        self.data.qpos[2] = ground + (folded_height(self.robot) if lying else stand_height(self.robot)) + 0.01
-        self.data.qpos[7:] = pose
+        height = folded_height(self.robot) if lying else stand_height(self.robot)
+        self.data.qpos[:7] = trunk_above(self.robot, self.terrain, self.place, height)
         if lying:
+            self.data.qpos[7:] = self.robot.lie_pose
             self.damp()
         else:
-            self.follow(pose)
+            legs = StandPath(self.robot)
+            legs.lean(self._orientation())
+            self.data.qpos[7:] = legs.pose(STANDING)
+            self.follow(legs.targets(STANDING))
         self.advance(round(SETTLING_TIME / self.model.opt.timestep) if lying else 1)
         self._elapsed -= float(self.data.time)
 
@@ -155,9 +164,16 @@ class MotorDrivenRobot(LiveRobot):
     """
 
     def __init__(
-        self, robot: Robot, terrain: Terrain, *, timestep: float = 0.002, noise: float = 1.0, seed: int = 0
+        self,
+        robot: Robot,
+        terrain: Terrain,
+        *,
+        timestep: float = 0.002,
+        noise: float = 1.0,
+        place: Place | None = None,
+        seed: int = 0,
     ) -> None:
-        super().__init__(robot, terrain, timestep=timestep, noise=noise, start="lying", seed=seed)
+        super().__init__(robot, terrain, timestep=timestep, noise=noise, start="lying", place=place, seed=seed)
         self._free_damping = self.model.dof_damping.copy()
         touch = self.model.sensor(f"{LEGS[0]}_touch").adr[0]
         self._touch = slice(touch, touch + len(LEGS))
