@@ -50,6 +50,6 @@ def test_a_live_robot_begins_at_its_place_level_with_the_ground(robot, start, he
 def test_unknown_terrains_are_refused_with_those_that_exist(fcnet):
     process = fcnet("standing", "--terrains", "flat,moon", "--starts", "1")
     _, errors = process.communicate(timeout=120)
-    assert process.returncode not in (0, 1) or "slope_across_15" in errors
+    assert process.returncode != 0
     assert "moon" in errors
     assert "slope_across_15" in errors
