@@ -103,6 +103,7 @@ class MujocoBoard(Node):
             named_terrain(settings.terrain),
             timestep=PERIOD,
             noise=settings.sensor_noise,
+            place=settings.place,
             seed=settings.seed,
         )
         self._physics = MujocoPhysics(self._body)

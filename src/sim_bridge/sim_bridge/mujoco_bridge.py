@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import get_args
 
 from rclpy.node import Node
 
@@ -21,10 +22,10 @@ from fcnet_ros.hardware import Event, HardwareInterface, HardwareParameters, Sta
 from fcnet_ros.health import OK, WARN
 from fcnet_ros.parameters import ParameterError, parameter
 from quadruped_sim.physics.live_robot import LiveRobot
+from quadruped_sim.physics.placement import StartPose
 from quadruped_sim.physics.terrain import named_terrain
 from sim_bridge.simulation import SimulationParameters, Viewer, push
 
-START_POSES = ("lying", "standing")
 SLOW = 0.95  # of the wanted real-time factor, below which the simulation is called slow
 LATE = 0.5  # of the command timeout, from which on a command is late
 
@@ -33,7 +34,7 @@ LATE = 0.5  # of the command timeout, from which on a command is late
 class BridgeParameters(SimulationParameters, HardwareParameters):
     """What the bridge simulates and how fast."""
 
-    start: str = parameter("lying", "pose after start and reset", choices=START_POSES)
+    start: str = parameter("lying", "pose after start and reset", choices=get_args(StartPose))
     real_time_factor: float = parameter(1.0, "simulated seconds per second", (0.05, 20.0))
     timestep: float = parameter(0.004, "time step of the physics [s]", (0.0005, 0.005))
     publish_rate: float = parameter(250.0, "states per simulated second [Hz]", (50.0, 1000.0))
@@ -80,6 +81,7 @@ class MujocoHardware(HardwareInterface):
             timestep=parameters.timestep,
             noise=parameters.sensor_noise,
             start="standing" if parameters.start == "standing" else "lying",
+            place=parameters.place,
             seed=parameters.seed,
         )
         self._active = False

@@ -12,6 +12,7 @@ from rclpy.node import Node
 
 from fcnet_ros.parameters import parameter, read_parameters
 from quadruped_sim.physics.live_robot import LiveRobot
+from quadruped_sim.physics.placement import PLACES, Place
 
 PUSH_DIRECTIONS = {"random": None, "forward": 0.0, "left": 1.5707963, "backward": 3.1415927, "right": -1.5707963}
 VIEWER_PERIOD = 0.02  # [s] between two pictures
@@ -23,11 +24,19 @@ class SimulationParameters:
 
     robot: str = parameter("aliengo", "robot to simulate, a file in config/robots")
     terrain: str = parameter("flat", "ground to walk on, a name from quadruped_sim/physics/terrain.py")
+    start_x: float = parameter(0.0, "where the robot starts [m]; slopes and stairs begin at 1.5", PLACES["x"])
+    start_y: float = parameter(0.0, "where the robot starts [m]", PLACES["y"])
+    start_heading: float = parameter(0.0, "where the robot heads at the start [rad]", PLACES["heading"])
     sensor_noise: float = parameter(1.0, "sensor noise as a multiple of that in training", (0.0, 10.0))
     seed: int = parameter(0, "seed of everything that is random", (0, 2**31 - 1))
     viewer: bool = parameter(False, "open MuJoCo's window; needs a display")
     push_speed: float = parameter(0.5, "change of the trunk's velocity by ~/push [m/s]", (0.0, 3.0), changeable=True)
     push_direction: str = parameter("random", "where ~/push pushes", choices=tuple(PUSH_DIRECTIONS), changeable=True)
+
+    @property
+    def place(self) -> Place:
+        """Where the robot starts."""
+        return Place(self.start_x, self.start_y, self.start_heading)
 
 
 def push(node: Node, kind: type[SimulationParameters], robot: LiveRobot, lock: threading.Lock) -> str:

@@ -89,6 +89,20 @@ def test_the_robot_walks_turns_stops_is_pushed_is_stopped_and_gets_up_again(clie
     assert launches.survivors() == {}
 
 
+@launched("aliengo.launch.py", terrain="slope_across", start_x="1.0", start_y="-0.5", start_heading="1.57")
+@pytest.mark.launch(fixture=commanded)
+def test_a_robot_stands_up_and_walks_where_it_was_put(command, launches, client):
+    client.until_mode("walking")
+    client.until_states()
+    assert abs(client.position[:2] - [1.0, -0.5]).max() < 0.3
+    assert abs(client.yaw - 1.57) < 0.2
+    began = client.position
+    client.drive_until(lambda: client.position[1] - began[1] > 0.3, "a walk up the slope", vx=0.4)
+    assert client.upright
+    yield
+    assert launches.survivors() == {}
+
+
 @launched("a1.launch.py", demo="true")
 @pytest.mark.launch(fixture=commanded)
 def test_the_demo_passes_and_ends_the_launch_with_exit_code_0(command, launch_context, launches):

@@ -73,7 +73,11 @@ class Argument:
 
 def within(parameter: str) -> Any:
     """Return the kind of an argument that is this parameter of the controller, or of a node that keeps pace with it."""
-    lowest, highest = parameter_limits(ControllerParameters, parameter)
+    return limited(*parameter_limits(ControllerParameters, parameter))
+
+
+def limited(lowest: float, highest: float) -> Any:
+    """Return the kind of an argument that is a number in this range."""
     return Annotated[float, Meta(ge=lowest, le=highest, description=f"must be a number from {lowest:g} to {highest:g}")]
 
 

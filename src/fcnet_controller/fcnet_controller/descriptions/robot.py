@@ -29,11 +29,13 @@ from fcnet_controller.descriptions.arguments import (
     check_output,
     describe,
     end_after,
+    limited,
     within,
 )
 from fcnet_core.model_file import check_robot, load_model
 from fcnet_core.robot import load_robot
 from fcnet_ros.recorder_gate import LAUNCH_TIMEOUT
+from quadruped_sim.physics.placement import PLACES, StartPose
 from quadruped_sim.physics.terrain import TERRAINS, named_terrain
 
 Compression = Literal["none", "zstd_fast", "zstd_small"]  # storage presets of rosbag2_storage_mcap
@@ -65,6 +67,11 @@ def check_new_folder(text: str) -> None:
     check_output(text)
 
 
+def at(coordinate: str) -> Any:
+    """Return the kind of an argument that is a coordinate of a place on a terrain."""
+    return limited(*PLACES[coordinate])
+
+
 BACKEND = (
     "what moves the joints: mujoco (a simulated robot), unitree (a robot on the network; it stays passive until it is "
     "requested to stand up), desk (a simulated robot behind a motor board and the bridge of the real one)"
@@ -82,6 +89,10 @@ ARGUMENTS = (
     Argument("command", "none", "commands: none (publish cmd_vel) or demo (a course)", Literal["none", "demo"]),
     Argument("demo", "false", "true is short for command:=demo", bool),
     Argument("terrain", "flat", f"ground: {', '.join(TERRAINS)}", str, SIMULATORS, SIMULATED, named_terrain),
+    Argument("start", "lying", "pose: lying or standing", StartPose, ("mujoco_bridge",), ("mujoco",)),
+    Argument("start_x", "0.0", "start [m]; slopes and stairs begin at 1.5", at("x"), SIMULATORS, SIMULATED),
+    Argument("start_y", "0.0", "start [m] to the left", at("y"), SIMULATORS, SIMULATED),
+    Argument("start_heading", "0.0", "start, heading [rad]", at("heading"), SIMULATORS, SIMULATED),
     Argument("real_time_factor", "1.0", "simulated seconds per second", within("real_time_factor"), PACED, ("mujoco",)),
     Argument(
         "control_rate", "", "control cycles per second [Hz]; empty for 50", within("control_rate"), ("controller",)

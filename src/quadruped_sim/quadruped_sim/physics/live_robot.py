@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import mujoco
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +12,9 @@ from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import LEGS, Robot
 from fcnet_core.rotation import matrix_from_xyzw, xyzw_from_wxyz
 from quadruped_sim.physics.mjcf import build_model, folded_height, stand_height
-from quadruped_sim.physics.placement import Place, trunk_above
+from quadruped_sim.physics.placement import Place, StartPose, trunk_above
 from quadruped_sim.physics.sensors import SENSOR_NOISE
 from quadruped_sim.physics.terrain import Terrain
-
-StartPose = Literal["lying", "standing"]
 
 ACCELEROMETER_NOISE = 0.3  # [m/s^2] standard deviation at noise 1
 SETTLING_TIME = 1.5  # [s] in which a robot that was laid down comes to rest

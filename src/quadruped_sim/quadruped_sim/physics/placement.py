@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
-import mujoco
 import numpy as np
 
 from fcnet_core.arrays import Array
 from fcnet_core.robot import Robot
+from fcnet_core.rotation import product
 from quadruped_sim.physics.terrain import Terrain
 
+StartPose = Literal["lying", "standing"]
+# Where every terrain has ground around a robot: x, y [m] and heading [rad].
+PLACES = {"x": (-7.0, 12.0), "y": (-7.0, 7.0), "heading": (-3.1416, 3.1416)}
 CLEARANCE = 0.01  # [m] above the ground
 
 
@@ -34,8 +38,7 @@ def trunk_above(robot: Robot, terrain: Terrain, place: Place, height: float) -> 
     normal = np.array([-plane[0], -plane[1], 1.0])
     length = float(np.linalg.norm(normal))
     bump = float((ground - plane[0] * x - plane[1] * y - plane[2]).max())
-    tilt, turn, orientation = np.empty(4), np.empty(4), np.empty(4)
-    mujoco.mju_quatZ2Vec(tilt, normal / length)
-    mujoco.mju_axisAngle2Quat(turn, np.array([0.0, 0.0, 1.0]), place.heading)
-    mujoco.mju_mulQuat(orientation, tilt, turn)
-    return np.array([place.x, place.y, plane[2] + bump + (height + CLEARANCE) * length, *orientation])
+    tilt = np.array([-normal[1], normal[0], 0.0, length + 1.0])  # from the vertical to the normal
+    turn = np.array([0.0, 0.0, np.sin(place.heading / 2), np.cos(place.heading / 2)])
+    orientation = product(tilt / np.linalg.norm(tilt), turn)
+    return np.array([place.x, place.y, plane[2] + bump + (height + CLEARANCE) * length, *orientation[[3, 0, 1, 2]]])
