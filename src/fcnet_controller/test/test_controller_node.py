@@ -160,3 +160,4 @@ def test_diagnostics_give_rate_misses_and_latencies(walking):
     for figure in ("rate_hz", "deadline_misses", "state_age_ms", "step_p50_ms", "step_p99_ms", "response_p99_ms"):
         assert math.isfinite(float(walking.health[figure])), figure
     assert walking.health["mode"] == "walking"
+    assert walking.health["commands_limited"] == ""

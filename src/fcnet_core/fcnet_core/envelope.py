@@ -22,6 +22,7 @@ MOST_KNOTS = 100
 SPACING = 0.3  # [m/s] largest distance between two knots of a derived envelope
 WINDOW = 0.075  # [m/s] about a knot: the setpoints in it count there
 HELD = 5.0  # [s] of all robots together; what was commanded for a shorter time does not count as trained
+PARTLY = 0.5  # share of a standing robot's reach below which walking had another one
 ALIKE = 0.85  # share of the reach at vx = 0 above which a smaller one is chance: random values seldom come near an end
 DECIMALS = 3
 EXACT = 1e-9  # rounding of a sum
@@ -63,9 +64,9 @@ class Envelope(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
 
         setpoints (N, 9) in SETPOINT_FIELDS order, at control_rate [Hz]. At a knot a field reaches as far as HELD
         seconds of the setpoints near it did, and not farther than at the knots on the way to vx = 0. There pose and
-        style reach no farther than at the knots beside it, and a reach nearly as far as there counts as that far: else
-        a standing robot's largest pose would keep it from walking. Knots with too few data are left out. None where
-        there are too few at every one.
+        style reach no farther than at the knots beside it, unless they hardly occur in walking, and a reach nearly as
+        far as there counts as that far: else a standing robot's largest pose would keep it from walking. Knots with too
+        few data are left out. None where there are too few at every one.
         """
         count = math.ceil(HELD * control_rate)
         if len(setpoints) < 4 * count:
@@ -83,8 +84,10 @@ class Envelope(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
         rows = np.array([row for _, row in sorted((table | {0.0: table.get(0.0, table[slowest])}).items())])
         vx = sorted({*table, 0.0})
         rest = vx.index(0.0)
+        standing = rows[rest, VELOCITIES:]
         beside = np.abs(rows[max(rest - 1, 0) : rest + 2, VELOCITIES:]).min(axis=0)
-        rows[rest, VELOCITIES:] = np.minimum(np.maximum(rows[rest, VELOCITIES:], -beside), beside)
+        beside = np.where(beside < PARTLY * np.abs(standing), np.inf, beside)
+        rows[rest, VELOCITIES:] = np.minimum(np.maximum(standing, -beside), beside)
         rows = np.where(np.abs(rows) >= ALIKE * np.abs(rows[rest]), rows[rest], rows)
         for side in (rows[rest:], rows[rest::-1]):  # views
             np.maximum.accumulate(side[..., 0], out=side[..., 0])

@@ -214,12 +214,23 @@ def test_an_inconsistent_envelope_is_refused(entry, value) -> None:
         convert(facts, Envelope)
 
 
+def test_a_pose_of_standing_robots_alone_is_for_standing_robots() -> None:
+    data = driven([(200, {"vx": (-0.5, 0.5)}), (200, {"height": (-0.1, 0.0)})])
+    envelope = Envelope.from_setpoints(data, 1 / PERIOD, ROBOT.commands)
+    assert envelope is not None
+    vx, height = envelope.shorten(wish(vx=0.4, height=-0.08))[0, [0, 3]]
+    assert (vx, height) == (pytest.approx(0.0, abs=0.1), -0.08)
+
+
 @given(st.integers(0, 1000))
 def test_a_pose_that_a_standing_robot_may_have_lets_it_walk(seed) -> None:
     rng = np.random.default_rng(seed)
     walk = {"vx": (-0.6, 0.9), **{field: tuple(np.sort(rng.uniform(-0.1, 0.1, 2))) for field in FIELDS}}
-    stand = {"vx": (0.0, 0.0), **dict.fromkeys(FIELDS, (-0.3, 0.3))}
-    envelope = Envelope.from_setpoints(driven([(200, walk), (200, stand)], seed), 1 / PERIOD, ROBOT.commands)
+    stand = {
+        "vx": (0.0, 0.0),
+        **{field: (1.5 * low, 1.5 * high) for field, (low, high) in walk.items() if field != "vx"},
+    }
+    envelope = Envelope.from_setpoints(driven([(3000, walk), (50, stand)], seed), 1 / PERIOD, ROBOT.commands)
     assert envelope is not None
     lowest, highest = envelope.table[envelope.vx.index(0.0)].T
     ends = np.where(rng.random(len(FIELDS)) < 0.5, lowest, highest)

@@ -23,6 +23,7 @@ from quadruped_sim.physics.terrain import Terrain, terrain_from_facts
 from quadruped_sim.rollout import Rollout, SetpointRanges
 
 SHARDS = 100_000  # of one plan: as many seeds lie between those of one collection and the next
+Shards = Annotated[int, Meta(ge=1, le=SHARDS)]
 MOST_STEPS = 20_000_000  # of one shard: 7 GB
 
 
@@ -45,7 +46,7 @@ class CollectionPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How much of which parts, by name: `shards` of `robots` x `seconds` each."""
 
     robot: str
-    shards: Annotated[int, Meta(ge=1, le=SHARDS)]
+    shards: Shards
     robots: Annotated[int, Meta(ge=1, le=10_000)]
     seconds: Positive
     parts: Annotated[dict[str, Part], Meta(min_length=1)]

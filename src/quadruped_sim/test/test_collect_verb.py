@@ -127,6 +127,13 @@ def test_a_full_disk_is_reported_in_a_sentence_and_costs_no_finished_shard(fcnet
     assert len(_shards(folder)) == 10
 
 
+def test_the_command_line_may_ask_for_more_or_fewer_shards(fcnet, config, tmp_path):
+    process = fcnet("collect", "--config", config, "--out", tmp_path / "data", "--shards", "2")
+    process.communicate(timeout=TIMEOUT)
+    assert process.returncode == 0
+    assert len(_shards(tmp_path / "data")) == 2
+
+
 def test_wrong_use_is_refused_in_one_line(config, tmp_path, capsys):
     for arguments, sentence in (
         (["--config", tmp_path / "none.yaml", "--out", tmp_path / "data"], "cannot be read"),

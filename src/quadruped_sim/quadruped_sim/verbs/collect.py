@@ -9,10 +9,11 @@ import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
+from msgspec import structs
 from tqdm import tqdm
 
 from fcnet_core.files import Seed, Workers, option
-from quadruped_sim.collection import Collector, Job, jobs, load_plan
+from quadruped_sim.collection import Collector, Job, Shards, jobs, load_plan
 from quadruped_sim.worker_pool import worker_pool
 
 SUMMARY = "collect experience of the expert, or of a policy that the expert corrects, in simulation"
@@ -22,7 +23,7 @@ stopped; the result depends on the file and the seed alone, not on the machine o
 
 examples:
   fcnet collect --config config/collect/aliengo.yaml --out data/aliengo
-  fcnet collect --config config/collect/aliengo-dagger.yaml --student runs/aliengo.safetensors \\
+  fcnet collect --config config/collect/aliengo.yaml --shards 30 --student runs/aliengo.safetensors \\
                 --out data/aliengo-dagger --seed 1
 """
 
@@ -31,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
     parser.add_argument("--config", required=True, type=Path, metavar="YAML", help="what to collect: config/collect/")
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="the data folder to write or continue")
+    parser.add_argument("--shards", type=option(Shards), metavar="N", help="how many, instead of the file's")
     parser.add_argument("--student", type=Path, metavar="FILE", help="let this policy drive, label with the expert")
     parser.add_argument("--seed", type=option(Seed), default=0, metavar="N", help="seed of all randomness (default: 0)")
     parser.add_argument("--processes", type=option(Workers), default=2, metavar="N", help="workers (default: 2)")
@@ -40,6 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Collect what is missing; 0 when the folder is complete, 130 when interrupted."""
     plan = load_plan(args.config)
+    if args.shards:
+        plan = structs.replace(plan, shards=args.shards)
     collector = Collector(plan, args.out, args.student)
     writer = collector.writer(args.seed)
     missing = [job for job in jobs(plan, args.seed) if not writer.has(job.index)]
