@@ -20,6 +20,7 @@ from fcnet_core.model_file import PolicyModel, check_robot, load_model
 from fcnet_core.observation import NonFiniteObservation, PolicyStep
 from fcnet_core.policy import Policy, PolicyRunner, load_policy
 from fcnet_core.posture import Posture
+from fcnet_core.recovery import joint_beyond_limits
 from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS, Robot, Safety, load_robot
 from fcnet_ros.health import LoopStatistics
 from fcnet_ros.messages import StateBuffer, StateReceiver
@@ -142,6 +143,7 @@ class ControlCore:
         self.commands = CommandArbiter(parameters.cmd_vel_timeout)
         self.commands.set_style(*parameters.style)
         self.policy_step: PolicyStep | None = None
+        self._robot = robot
         self._posture = Posture(robot, parameters.stand_up_time, parameters.lie_down_time)
         self._runner = PolicyRunner(policy, model, parameters.control_rate, partial(self.statistics.add, "step"))
         self._limiter = JointLimiter(robot, self._period)
@@ -176,10 +178,18 @@ class ControlCore:
                 problem = self.state.problem(now) or self._tilt.check(self.state.orientation)
                 if problem := problem or self._following.obstacle():
                     raise FcnetError(f"cannot stand up: {problem}")
-                self._limiter.start(self.state.joint_position)
-                self._joint_error.reset()
-                self._following.reset()
+                self._start()
             return self._posture.stand_up(self._limiter.last, self.state.orientation)
+
+    def recover(self, now: float) -> str:
+        """Request to get up after a fall, from passive: whatever the robot lies on, it turns over and stands up."""
+        with self._lock:
+            if self._posture.mode is Mode.PASSIVE:
+                problem = self.state.problem(now) or joint_beyond_limits(self._robot, self.state.joint_position)
+                if problem := problem or self._following.obstacle():
+                    raise FcnetError(f"cannot recover: {problem}")
+                self._start()
+            return self._posture.recover(self._limiter.last)
 
     def walk(self) -> str:
         """Request to walk, from standing; the policy starts cold."""
@@ -260,16 +270,27 @@ class ControlCore:
                 return None
             return self._targets()
 
+    def _start(self) -> None:
+        """Let targets begin where the joints are."""
+        self._limiter.start(self.state.joint_position)
+        self._joint_error.reset()
+        self._following.reset()
+
     def _problem(self, now: float) -> str | None:
-        problem = self.state.problem(now) or self._tilt.check(self.state.orientation) or self._following.check(now)
+        recovers = self._posture.mode is Mode.RECOVERING  # from any tilt, within limits of its own
+        problem = self.state.problem(now) or (None if recovers else self._tilt.check(self.state.orientation))
+        problem = problem or self._following.check(now)
         if problem or not self._follows_targets:
             return problem
         return self._joint_error.check(self._limiter.last, self.state.joint_position)
 
     def _targets(self) -> Array | None:
         posture, state = self._posture, self.state
-        at_rest = posture.leaving is not None and self._runner.at_rest
-        posture.advance(self._period, state.joint_position, state.orientation, self._limiter.last, at_rest)
+        if posture.mode is Mode.RECOVERING:
+            posture.turn_over(self._period, state)
+        else:
+            at_rest = posture.leaving is not None and self._runner.at_rest
+            posture.advance(self._period, state.joint_position, state.orientation, self._limiter.last, at_rest)
         if not posture.commands_joints:
             return None
         wanted = self._policy_targets() if posture.mode is Mode.WALKING else posture.pose()

@@ -156,6 +156,7 @@ class ControllerNode(LifecycleNode):
         self._changed = self.create_guard_condition(self._publish_mode)
         requests = {
             "stand_up": lambda: self._active_core().stand_up(time.monotonic()),
+            "recover": lambda: self._active_core().recover(time.monotonic()),
             "walk": lambda: self._active_core().walk(),
             "lie_down": lambda: self._active_core().lie_down(),
             "reset": lambda: self._active_core().reset(),

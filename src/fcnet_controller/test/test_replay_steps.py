@@ -264,12 +264,12 @@ def test_an_emergency_stop_lasts_until_it_is_reset(replay):
     assert comparable(until(COUNT)) == [False] * 10 + [True] * (COUNT - COLD_AGAIN)
 
 
-@pytest.mark.parametrize("request_name", ["stand_up", "walk", "lie_down"])
+@pytest.mark.parametrize("request_name", ["stand_up", "recover", "walk", "lie_down"])
 def test_the_recording_alone_decides_what_the_robot_does(replay, request_name):
     replayed = replay()
     list(replayed.advance((START + 10 * PERIOD) * 1e-9))
     with pytest.raises(FcnetError, match="the recording decides"):
-        getattr(replayed.core, request_name)(*([0.0] if request_name == "stand_up" else []))
+        getattr(replayed.core, request_name)(*([0.0] if request_name in ("stand_up", "recover") else []))
     assert all(step.comparable and step.difference == 0.0 for step in replayed.advance(math.inf))
 
 

@@ -22,6 +22,7 @@ class Mode(str, Enum):
     """What the robot is doing; the values are those of the topic controller/mode."""
 
     PASSIVE = "passive"
+    RECOVERING = "recovering"
     STANDING_UP = "standing_up"
     STANDING = "standing"
     WALKING = "walking"

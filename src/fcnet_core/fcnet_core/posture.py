@@ -1,6 +1,7 @@
 """The posture state machine: the robot's mode, and the position targets in modes without a policy.
 
-passive -> standing_up -> standing -> walking -> lying_down -> passive; any -> fault, left only through reset.
+passive -> standing_up -> standing -> walking -> lying_down -> passive; passive -> recovering -> standing_up, after a
+fall; any -> fault, left only through reset.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from fcnet_core.legs.stand_motion import (
     Stretch,
     between,
 )
+from fcnet_core.observation import MeasuredState
+from fcnet_core.recovery import SelfRighting
 from fcnet_core.robot import JOINT_NAMES, Robot
 
 FOLDING_SPEED = 1.5  # [rad/s] of the fastest joint while legs come from where they lie to the way up
@@ -47,6 +50,8 @@ class Posture:
         self._path = StandPath(robot)
         self._motion = StandMotion(self._path, robot.lie_pose, LYING, 0.0, [])
         self._elapsed = 0.0
+        self._righting: SelfRighting | None = None
+        self._righting_target = robot.lie_pose
         self._rested = 0.0  # [s] since the policy has come to rest
 
     @property
@@ -74,6 +79,22 @@ class Posture:
         self._refuse_in_fault()
         return "already standing" if self.mode is Mode.STANDING else "already standing up"
 
+    def recover(self, measured: Array) -> str:
+        """Request to get up after a fall, from where the joints are (12,) [rad]: to turn onto the belly, then to stand.
+
+        Only a passive robot does.
+        """
+        self._refuse_in_fault()
+        if self.mode is Mode.RECOVERING:
+            return "already recovering"
+        if self.mode is not Mode.PASSIVE:
+            raise FcnetError(f"the robot is {self.mode.words}; only a passive robot gets up after a fall")
+        self._righting = self._righting or SelfRighting(self._robot)
+        self._righting.start(measured)
+        self._righting_target = measured
+        self.mode = Mode.RECOVERING
+        return "recovering: turning onto the belly, then standing up"
+
     def walk(self) -> str:
         """Request to let the policy move the joints, which only a standing robot does."""
         self._refuse_in_fault()
@@ -95,6 +116,8 @@ class Posture:
             self.leaving = Mode.LYING_DOWN
             return "coming to rest, then lying down"
         self._refuse_in_fault()
+        if self.mode is Mode.RECOVERING:
+            raise FcnetError("the robot is recovering; wait until it stands, or stop it")
         return "already lying" if self.mode is Mode.PASSIVE else "already lying down"
 
     def fail(self, reason: str) -> None:
@@ -133,9 +156,20 @@ class Posture:
         elif self.mode is Mode.LYING_DOWN and self._elapsed >= self._motion.duration:
             self.mode = Mode.PASSIVE
 
+    def turn_over(self, period: float, state: MeasuredState) -> None:
+        """In place of `advance` while recovering: let `period` seconds pass; upright, the robot stands up."""
+        assert self._righting is not None
+        self._righting_target = self._righting.advance(period, state)
+        if self._righting.failure:
+            self.fail(self._righting.failure)
+        elif self._righting.done:
+            self._path.lean(state.orientation)
+            self._path.stand_on(None)
+            self._rise(self._righting_target)
+
     def pose(self) -> Array:
         """The position targets (12,) [rad] now in a mode that needs no policy."""
-        return self._motion.target(self._elapsed)
+        return self._righting_target if self.mode is Mode.RECOVERING else self._motion.target(self._elapsed)
 
     def largest_error(self, measured: Array) -> float:
         """Largest difference [rad] of joints (12,) from the pose in which the robot stands on this ground."""

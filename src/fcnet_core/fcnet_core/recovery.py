@@ -16,6 +16,7 @@ from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
 from fcnet_core.legs.kinematics import LEFT
 from fcnet_core.legs.pose_ramp import PoseRamp
+from fcnet_core.observation import MeasuredState
 from fcnet_core.robot import JOINT_NAMES, LEG_JOINTS, LEGS, Recovery, Robot
 from fcnet_core.rotation import projected_gravity
 
@@ -56,10 +57,10 @@ class SelfRighting:
     given up, a sentence; empty while it has not.
     """
 
-    def __init__(self, robot: Robot, period: float) -> None:
+    def __init__(self, robot: Robot) -> None:
         if robot.recovery is None:
             raise FcnetError(f"the robot file of {robot.name} has no recovery; add the entry as in aliengo.yaml")
-        self._robot, self._facts, self._period = robot, robot.recovery, period
+        self._robot, self._facts = robot, robot.recovery
         self._reach = self._facts.torque * robot.torque_limit / robot.gains.kp
         self._rolls = {side: _roll_poses(robot, self._facts, side) for side in (1.0, -1.0)}
         self.start(robot.lie_pose)
@@ -68,31 +69,40 @@ class SelfRighting:
         """Begin in the pose (12,) [rad] that the joints have."""
         self.done, self.failure, self.attempts = False, "", 0
         self._total = self._rest = 0.0
+        self._folding = True
+        self._rate: Array = np.zeros(2)  # [rad/s] about the horizontal axes, averaged
         self._last = np.clip(measured, self._robot.lower, self._robot.upper)
         self._fold()
 
-    def advance(self, orientation: Array, angular_velocity: Array, measured: Array) -> Array:
-        """Position targets (12,) [rad] of one more period.
+    def advance(self, period: float, state: MeasuredState) -> Array:
+        """Position targets (12,) [rad] after `period` more seconds.
 
-        orientation: (4,) x, y, z, w; angular_velocity: (3,) [rad/s] in the body frame; measured: positions (12,) [rad].
         A target is never farther from the measured position than the motors' share `torque` reaches through the
         stiffness, so that a blocked leg is pushed gently.
         """
-        gravity = projected_gravity(orientation)
-        self._elapsed += self._period
-        self._total += self._period
+        gravity, measured = projected_gravity(state.orientation), state.joint_position
+        self._elapsed += period
+        self._total += period
         if self._folding:
-            self._rest = self._rest + self._period if np.abs(angular_velocity).max() < STILL else 0.0
+            self._rest = self._rest + period if np.abs(state.angular_velocity).max() < STILL else 0.0
             waited = self._elapsed - self._ramp.duration
             if waited >= LONGEST_REST or (waited >= 0.0 and self._rest >= REST_TIME):
                 self._decide(gravity)
         elif tilt_of(gravity) < self._facts.fold_tilt or self._elapsed >= self._ramp.duration:
             self._fold()
-        if self._total > self._facts.max_time and not self.done:
-            self.failure = self._unrighted(gravity)
+        self._check(period, gravity, state.angular_velocity)
         target = np.clip(self._ramp.target(self._elapsed), measured - self._reach, measured + self._reach)
         self._last = np.clip(target, self._robot.lower, self._robot.upper)
         return self._last
+
+    def _check(self, period: float, gravity: Array, angular_velocity: Array) -> None:
+        """Give up where it takes too long, or turns too fast."""
+        weight = min(1.0, period / self._robot.safety.fall_rate_time)
+        self._rate = self._rate + weight * (angular_velocity[:2] - self._rate)
+        if self._total > self._facts.max_time and not self.done:
+            self.failure = self._unrighted(gravity)
+        if (rate := float(np.hypot(*self._rate))) > self._facts.max_rate:
+            self.failure = f"the robot turns over with {rate:.1f} rad/s, the limit is {self._facts.max_rate:g} rad/s"
 
     def _decide(self, gravity: Array) -> None:
         """At rest with folded legs: upright, once more, or given up."""
@@ -112,7 +122,7 @@ class SelfRighting:
 
     def _begin(self, poses: list[Array], durations: list[float], folding: bool) -> None:
         self._ramp, self._elapsed = PoseRamp(poses, durations), 0.0
-        self._rest, self._folding = 0.0, folding
+        self._folding, self._rest = folding, 0.0
 
     def _unrighted(self, gravity: Array) -> str:
         return (

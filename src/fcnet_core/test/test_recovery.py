@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
@@ -14,8 +15,17 @@ from fcnet_core.robot import JOINT_NAMES, load_robot
 from fcnet_core.rotation import projected_gravity
 
 PERIOD = 0.02
-STILL = np.zeros(3)
 OTHER_SIDE = [1, 0, 3, 2]  # of LEGS
+
+
+@dataclass
+class State:
+    """What a robot measures."""
+
+    joint_position: np.ndarray
+    orientation: np.ndarray
+    joint_velocity: np.ndarray = field(default_factory=lambda: np.zeros(12))
+    angular_velocity: np.ndarray = field(default_factory=lambda: np.zeros(3))
 
 
 def rolled(angle):
@@ -26,10 +36,10 @@ def rolled(angle):
 def play(righting, attitude, start, follows=True):
     """Advance a robot that never turns until the motion ends; targets of every period."""
     righting.start(start)
-    measured, targets = start.copy(), []
+    state, targets = State(start.copy(), attitude), []
     while not (righting.done or righting.failure):
-        targets.append(righting.advance(attitude, STILL, measured))
-        measured = targets[-1] if follows else measured
+        targets.append(righting.advance(PERIOD, state))
+        state.joint_position = targets[-1] if follows else start
     return np.array(targets)
 
 
@@ -40,7 +50,7 @@ def robot(request):
 
 @pytest.fixture
 def righting(robot):
-    return SelfRighting(robot, PERIOD)
+    return SelfRighting(robot)
 
 
 @pytest.mark.parametrize(
@@ -91,4 +101,12 @@ def test_a_joint_beyond_its_limits_is_named(robot):
 
 def test_a_robot_file_without_a_recovery_has_none(robot):
     with pytest.raises(FcnetError, match="recovery"):
-        SelfRighting(msgspec.structs.replace(robot, recovery=None), PERIOD)
+        SelfRighting(msgspec.structs.replace(robot, recovery=None))
+
+
+def test_a_robot_that_turns_too_fast_is_given_up(righting, robot):
+    righting.start(robot.lie_pose)
+    state = State(robot.lie_pose, rolled(1.4), angular_velocity=np.array([2.0 * robot.recovery.max_rate, 0.0, 0.0]))
+    for _ in range(20):
+        righting.advance(PERIOD, state)
+    assert "turns over" in righting.failure

@@ -15,7 +15,7 @@ from fcnet_core.model_file import PolicyModel
 from fcnet_core.observation import SensorReading
 from fcnet_core.policy import PolicyRunner, load_policy
 from fcnet_core.posture import Posture
-from fcnet_core.recovery import Lying, SelfRighting, lying_on, tilt_of
+from fcnet_core.recovery import Lying, lying_on, tilt_of
 from fcnet_core.robot import SETPOINT_FIELDS, load_robot
 from fcnet_core.rotation import matrix_from_xyzw, projected_gravity
 from quadruped_sim.physics.live_robot import LiveRobot
@@ -51,7 +51,6 @@ class Outcome:
     righting: float
     stood: bool
     walked: bool
-    attempts: int
     torque: float
     speed: float
     power: float
@@ -78,58 +77,56 @@ class FallTrial:
         live.model.geom_friction[:, 0] = rng.uniform(*FRICTION)
         walker = _Walker(live, self.model)
         if self.fall == "dropped":
-            _drop(live, rng)
+            drop(live, rng)
         else:
             _topple(live, walker, rng)
-        _settle(live)
+        settle(live)
         angle = math.radians(self.degrees)
         return _get_up(live, walker, np.array([0.0, -math.sin(angle), math.cos(angle)]))
 
 
 class _Walker:
-    """Postures and policy in front of a simulated robot."""
+    """Postures and policy in front of a simulated robot, as in a controller."""
 
     def __init__(self, live: LiveRobot, model: PolicyModel) -> None:
-        self.live, self.robot = live, live.robot
+        self.live, self.posture = live, Posture(live.robot, 2.0, 2.0)
         self._limiter = JointLimiter(live.robot, CONTROL_PERIOD)
         self._runner = PolicyRunner(load_policy(model, "numpy"), model, 1.0 / CONTROL_PERIOD)
 
-    def start(self) -> Array:
+    def start(self) -> None:
         """Begin where the joints are, stiff."""
         self._limiter.start(self.live.read_sensors().position)
-        return self._limiter.last
 
-    def send(self, targets: Array) -> None:
-        """Let a control period pass."""
-        self.live.follow(self._limiter.limit(targets))
-        self.live.advance(SUBSTEPS)
+    def recover(self) -> None:
+        """Begin to get up."""
+        self.start()
+        self.posture.recover(self._limiter.last)
 
-    def stand_up(self) -> bool:
-        """Whether it stands in the end."""
-        posture = Posture(self.robot, 2.0, 2.0)
-        posture.stand_up(self._limiter.last, self.live.read_sensors().orientation)
-        while posture.mode is Mode.STANDING_UP:
-            seen = self.live.read_sensors()
-            posture.advance(CONTROL_PERIOD, seen.position, seen.orientation, self._limiter.last, False)
-            self.send(posture.pose())
-        return posture.mode is Mode.STANDING and self.tilt() < TOPPLED
+    def advance(self) -> None:
+        """One control period of a posture."""
+        seen = MeasuredReading(self.live.read_sensors())
+        if self.posture.mode is Mode.RECOVERING:
+            self.posture.turn_over(CONTROL_PERIOD, seen)
+        else:
+            self.posture.advance(CONTROL_PERIOD, seen.joint_position, seen.orientation, self._limiter.last, False)
+        self._send(self.posture.pose())
 
     def walk(self, seconds: float, setpoint: Array) -> bool:
         """Whether it has not fallen."""
         self._runner.begin()
         for _ in range(round(seconds / CONTROL_PERIOD)):
             self._runner.take_command(setpoint)
-            self.send(self._runner.targets(_Measured(self.live.read_sensors()), self._limiter.last))
-            if self.tilt() > TOPPLED:
+            self._send(self._runner.targets(MeasuredReading(self.live.read_sensors()), self._limiter.last))
+            if tilt_of(projected_gravity(self.live.ground_truth().orientation)) > TOPPLED:
                 return False
         return True
 
-    def tilt(self) -> float:
-        """Against the vertical [rad]."""
-        return tilt_of(projected_gravity(self.live.ground_truth().orientation))
+    def _send(self, targets: Array) -> None:
+        self.live.follow(self._limiter.limit(targets))
+        self.live.advance(SUBSTEPS)
 
 
-class _Measured:
+class MeasuredReading:
     """A reading under the names of a policy."""
 
     def __init__(self, reading: SensorReading) -> None:
@@ -137,7 +134,7 @@ class _Measured:
         self.joint_position, self.joint_velocity = reading.position, reading.velocity
 
 
-def _drop(live: LiveRobot, rng: np.random.Generator) -> None:
+def drop(live: LiveRobot, rng: np.random.Generator) -> None:
     """From DROP_HEIGHT, in any attitude and pose, with no speed."""
     live.reset()
     attitude = rng.normal(size=4)
@@ -163,7 +160,7 @@ def _topple(live: LiveRobot, walker: _Walker, rng: np.random.Generator) -> None:
         upright, speed = walker.walk(PUSH_TIME, setpoint), speed + HARDER
 
 
-def _settle(live: LiveRobot) -> None:
+def settle(live: LiveRobot) -> None:
     """Damped until at rest."""
     live.damp()
     for _ in range(round(LONGEST_SETTLING / CONTROL_PERIOD)):
@@ -173,22 +170,22 @@ def _settle(live: LiveRobot) -> None:
 
 
 def _get_up(live: LiveRobot, walker: _Walker, normal: Array) -> Outcome:
-    righting, load = SelfRighting(live.robot, CONTROL_PERIOD), _Load(live)
+    posture, load, elapsed = walker.posture, _Load(live), 0.0
     lay_on = lying_on(projected_gravity(live.ground_truth().orientation))
-    righting.start(walker.start())
-    elapsed = 0.0
-    while not (righting.done or righting.failure):
-        reading = live.read_sensors()
-        walker.send(righting.advance(reading.orientation, reading.angular_velocity, reading.position))
+    walker.recover()
+    while posture.mode is Mode.RECOVERING:
+        walker.advance()
         load.measure()
         elapsed += CONTROL_PERIOD
+    upright = matrix_from_xyzw(live.ground_truth().orientation)[:, 2] @ normal > math.cos(RIGHTED)
+    righted = posture.mode is Mode.STANDING_UP and bool(upright)
+    while posture.mode is Mode.STANDING_UP:
+        walker.advance()
     forward = np.zeros(len(SETPOINT_FIELDS))
     forward[0] = WALK_SPEED
-    upright = matrix_from_xyzw(live.ground_truth().orientation)[:, 2] @ normal > math.cos(RIGHTED)
-    righted = righting.done and bool(upright)
-    stood = righted and walker.stand_up()
+    stood = posture.mode is Mode.STANDING
     walked = stood and walker.walk(WALK_TIME, forward)
-    return Outcome(lay_on, elapsed if righted else math.inf, stood, walked, righting.attempts, *load.largest)
+    return Outcome(lay_on, elapsed if righted else math.inf, stood, walked, *load.largest)
 
 
 class _Load:

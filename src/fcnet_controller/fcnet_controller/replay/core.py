@@ -41,6 +41,10 @@ class ReplayCore(ControlCore):
         """Refuse to."""
         raise FcnetError(REFUSED)
 
+    def recover(self, now: float) -> str:
+        """Refuse to."""
+        raise FcnetError(REFUSED)
+
     def walk(self) -> str:
         """Refuse to."""
         raise FcnetError(REFUSED)

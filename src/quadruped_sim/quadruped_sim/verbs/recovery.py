@@ -30,8 +30,8 @@ examples:
 SLOPES = (0.0, 10.0)  # [deg]
 IN_TIME = 5.0  # [s]
 COLUMNS = (
-    "fall | lay on belly, side, back | righted in 5 s | median, 95 %, longest [s] | stood | walked | rolled more than "
-    "once | torque, speed [share of the limit] | power [W] | turning [rad/s]"
+    "fall | lay on belly, side, back | righted in 5 s | median, 95 %, longest [s] | stood | walked | torque, speed "
+    "[share of the limit] | power [W] | turning [rad/s]"
 )
 
 
@@ -81,7 +81,6 @@ def _row(name: str, outcomes: Sequence[Outcome]) -> str:
         f"{median:.1f}, {most:.1f}, {longest:.1f}",
         count([one.stood for one in outcomes]),
         count([one.walked for one in outcomes]),
-        count([one.attempts > 1 for one in outcomes]),
         f"{max(one.torque for one in outcomes):.2f}, {max(one.speed for one in outcomes):.2f}",
         f"{max(one.power for one in outcomes):.0f}",
         f"{max(one.rate for one in outcomes):.1f}",
