@@ -62,6 +62,10 @@ class BridgeParameters(HardwareParameters):
     remote_lost: str = parameter(
         "hold", "when the wireless remote is lost while it drives: hold warns, stop trips", choices=get_args(RemoteLoss)
     )
+    allow_recovery: bool = parameter(
+        False,
+        "let a robot that has fallen turn over when ~/recover requests it; docs/deployment.md says what that takes",
+    )
     realtime_priority: int = parameter(
         0, "SCHED_FIFO priority of the loop; 0 leaves it to the ordinary scheduler", (0, 99)
     )
@@ -160,6 +164,7 @@ class UnitreeHardware(HardwareInterface):
             interpolation_time=parameters.interpolation_time,
             stop_chords=tuple(load_remote_map().joystick.emergency_stop),
             remote_lost=cast(RemoteLoss, parameters.remote_lost),
+            allow_recovery=parameters.allow_recovery,
             realtime_priority=parameters.realtime_priority,
             lock_memory=parameters.lock_memory,
             cpu=parameters.cpu,
@@ -243,8 +248,13 @@ class UnitreeHardware(HardwareInterface):
         return events + [Event(LEVELS[level], sentence) for level, sentence in self._io.take_events()]
 
     def requests(self) -> Mapping[str, Callable[[], str]]:
-        """Return ~/reset."""
-        return {"reset": self._reset}
+        """Return ~/reset and ~/recover."""
+        return {"reset": self._reset, "recover": self._recover}
+
+    def _recover(self) -> str:
+        if problem := self._ownership.conflict or (self.fault if self._io.ended else ""):
+            raise FcnetError(f"cannot recover: {problem}")
+        return str(self._io.request("recover"))
 
     def _reset(self) -> str:
         if not self._io.ended:

@@ -19,8 +19,9 @@ from fcnet_core.arrays import Array
 from fcnet_core.robot import JOINT_NAMES, Robot
 from unitree_lowlevel.codec import DAMPING_STEP, PERIOD, LowCommand, LowState
 from unitree_lowlevel.limiter import CommandLimiter, damping_command, least_damping
-from unitree_lowlevel.safety.checks import Finding, Severity, TargetWatch
+from unitree_lowlevel.safety.checks import TILT, Finding, Severity, TargetWatch
 from unitree_lowlevel.safety.monitor import IDENTITY, RemoteLoss, SafetyMonitor
+from unitree_lowlevel.safety.recovery import BEGIN_TIME
 from unitree_lowlevel.transport import Reception, TransportCounters
 
 MOST_ARMED = 8  # sources that may begin; one more displaces the one whose last damp is the oldest
@@ -73,7 +74,7 @@ class MotorDriver:
 
     `cycle` is called once per `period` [s]. Times are those of time.monotonic. `stop_chords`: buttons of
     the remote that, pressed together, stop the robot; `remote_lost`: whether a remote that is lost while it drives is a
-    warning ("hold") or a trip ("stop").
+    warning ("hold") or a trip ("stop"). `allow_recovery`: whether a robot that has fallen may turn over.
 
     Commands come from sources, which have names. A source whose targets are followed owns the robot until it damps or
     is silent for the robot's command_timeout; meanwhile nobody else's commands have an effect. Only a source that has
@@ -93,6 +94,7 @@ class MotorDriver:
         interpolation_time: float = 0.01,
         stop_chords: Collection[frozenset[str]] = (),
         remote_lost: RemoteLoss = "hold",
+        allow_recovery: bool = False,
     ) -> None:
         self.mode = DriverMode.WAITING
         self.trip: Finding | None = None
@@ -102,6 +104,7 @@ class MotorDriver:
         self.refused = 0
         self._robot, self._safety = robot, robot.safety
         self._monitor = SafetyMonitor(robot, period, stop_chords, remote_lost)
+        self._recovery, self._allow_recovery = self._monitor.recovery, allow_recovery
         self._target_watch = TargetWatch(robot.safety)
         self._limiter = CommandLimiter(robot, period, interpolation_time)
         self._damped = damping_command(robot)
@@ -147,6 +150,7 @@ class MotorDriver:
         """Damp, and follow no targets until `activate`."""
         self._active = False
         self._armed.clear()
+        self._recovery.end()
         self._stop_following("deactivated: the joints are damped")
 
     def set_gains(self, kp: npt.ArrayLike, kd: npt.ArrayLike) -> str | None:
@@ -207,15 +211,34 @@ class MotorDriver:
         """Damp from the next cycle on, until reset."""
         self._trip(Finding("emergency_stop", reason, Severity.TRIP))
 
+    def recover(self, now: float) -> str:
+        """Permit a robot that has fallen to turn over, once; returns a sentence. Raises FcnetError, where nothing
+        changes: it is not allowed, the robot is followed or has tripped, or more is wrong with it than its tilt.
+        """
+        if not self._allow_recovery or not self._recovery.exists:
+            why = "its parameter allow_recovery is false" if self._recovery.exists else "the robot file has no recovery"
+            raise FcnetError(f"the bridge lets no tilted robot move: {why}; set the robot on its belly")
+        if self.mode is DriverMode.FOLLOWING:
+            raise FcnetError(f"cannot recover: the robot follows {_words(self.owner)}")
+        if refusal := self._refuse_everyone(but=TILT):
+            raise FcnetError(f"cannot recover: {refusal}")
+        if self.mode is DriverMode.WAITING:
+            raise FcnetError("cannot recover: no state has arrived")
+        self._recovery.grant(now)
+        self._events.add(INFO, f"a recovery may begin within {BEGIN_TIME:g} s")
+        return "the robot may turn over; request the controller to recover"
+
     def reset(self, now: float) -> str:
         """Leave a trip whose cause has gone, else raise FcnetError; returns a sentence for the user.
 
-        The joints stay damped until a "damp", then targets.
+        The joints stay damped until a "damp", then targets. A tilted robot may be reset where it may recover: it is
+        followed only then.
         """
         if self.trip is None:
             return "nothing to reset: the motors have not tripped"
         for finding in self._findings:  # of the trip itself, or one that would trip again at once
-            if finding.name != IDENTITY and (finding.name == self.trip.name or finding.severity is Severity.TRIP):
+            lasts = finding.name == self.trip.name and not (finding.name == TILT and self._allow_recovery)
+            if finding.name != IDENTITY and (lasts or finding.severity is Severity.TRIP):
                 raise FcnetError(f"cannot reset: {finding.reason}")
         if self.trip.name == IDENTITY:
             self._monitor.accept_robot()
@@ -239,6 +262,7 @@ class MotorDriver:
             state = self._monitor.states.state
             if self.mode is not DriverMode.FOLLOWING or target is None or state is None:
                 return self._damped
+            self._limiter.share = self._recovery.torque
             return self._limiter.command(target, state.position, state.velocity, now)
 
     def _stop_late(self, now: float) -> None:
@@ -288,6 +312,7 @@ class MotorDriver:
         self.mode, self.owner = DriverMode.FOLLOWING, source
         self._gains, self._target_time = self._next_gains, _NEVER
         self._armed.pop(source)
+        self._recovery.begin(self._now)
         self._limiter.start(state.position, *self._gains, self._now)
         self._target_watch.reset()
         self._monitor.begin_following()
@@ -297,24 +322,28 @@ class MotorDriver:
     def _stop_following(self, reason: str) -> None:
         if self.mode is DriverMode.FOLLOWING:
             self.mode, self.owner = DriverMode.DAMPING, ""
+            self._recovery.end()
             self._events.add(INFO, reason)
 
     def _trip(self, finding: Finding) -> None:
         """Damp until reset; the first trip stays, later ones are warnings."""
         if self.trip is None:
             self.trip, self.mode, self.owner = finding, DriverMode.TRIPPED, ""
+            self._recovery.end()
             self._armed.clear()
             self._events.add(ERROR, f"tripped: {finding}; the joints are damped until reset")
         elif finding.name != self.trip.name:
             self._later_trips[finding.name] = finding
 
-    def _refuse_everyone(self) -> str | None:
-        """Why no targets may begin to be followed now, whatever they are and whosever."""
+    def _refuse_everyone(self, but: str = "") -> str | None:
+        """Why no targets may begin to be followed now, whatever they are and whosever; `but` names a finding that is
+        not counted.
+        """
         if self.trip is not None:
             return f"{self.trip.reason}; remove the cause, then reset"
         if not self._active:
             return "the bridge is not active; activate it"
-        if blocking := next((f for f in self._findings if f.severity >= Severity.TRIP_IF_FOLLOWING), None):
+        if blocking := next((f for f in self._findings if _blocks(f) and f.name != but), None):
             return blocking.reason
         return self._gains_problem
 
@@ -363,6 +392,10 @@ class MotorDriver:
         names = {finding.name for finding in current}
         later = [finding for finding in self._later_trips.values() if finding.name not in names]
         self.warnings = (*map(str, current), *map(str, later), *([self._refusal] if refused else []))
+
+
+def _blocks(finding: Finding) -> bool:
+    return finding.severity >= Severity.TRIP_IF_FOLLOWING
 
 
 def _words(source: str) -> str:

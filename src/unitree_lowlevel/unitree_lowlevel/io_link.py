@@ -42,6 +42,7 @@ class IoSettings(msgspec.Struct, frozen=True, kw_only=True):
     interpolation_time: float
     stop_chords: tuple[frozenset[str], ...]
     remote_lost: RemoteLoss
+    allow_recovery: bool
     realtime_priority: int
     lock_memory: bool
     cpu: int

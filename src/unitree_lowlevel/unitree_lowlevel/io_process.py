@@ -97,6 +97,7 @@ class IoProcess:
             interpolation_time=settings.interpolation_time,
             stop_chords=settings.stop_chords,
             remote_lost=settings.remote_lost,
+            allow_recovery=settings.allow_recovery,
         )
         self._damping = damping_command(robot)
         self._transport = make_transport(
@@ -118,6 +119,7 @@ class IoProcess:
             "deactivate": self._driver.deactivate,
             "set_gains": self._driver.set_gains,
             "emergency_stop": self._driver.emergency_stop,
+            "recover": lambda: self._driver.recover(time.monotonic()),
             "reset": lambda: self._driver.reset(time.monotonic()),
         }
 

@@ -39,13 +39,14 @@ class CommandLimiter:
     faster than the robot's slew. Gains begin with no stiffness and the robot's holding damping, stay below the robot's
     bounds, and damping is never below `least_damping`. The torque that a command asks of the joints as they are
     measured, of spring and damper together, is within the motors' limits: damping is lowered first, as far as it is
-    more than what the limit leaves it, and stiffness gets the rest.
+    more than what the limit leaves it, and stiffness gets the rest. `share`: of the motors' limits, that may be asked.
     """
 
     def __init__(self, robot: Robot, period: float, longest_ramp: float) -> None:
         self._robot = robot
         self._lower, self._upper = robot.lower, robot.upper
-        self._torque = robot.torque_limit
+        self.share = 1.0
+        self._torque_limit = robot.torque_limit
         self._step = robot.safety.max_target_rate * period
         self._longest_ramp = longest_ramp
         self._damped = damping_command(robot)
@@ -89,6 +90,11 @@ class CommandLimiter:
             return self._damped
         self._last = position
         return LowCommand(_SERVO, position, _ZERO, _ZERO, kp, kd)
+
+    @property
+    def _torque(self) -> Array:
+        """Torques (12,) [Nm] that a command may ask."""
+        return self.share * self._torque_limit
 
     def _gains(self, now: float) -> tuple[Array, Array]:
         """Stiffness and damping, each (12,), of the soft start or after it."""

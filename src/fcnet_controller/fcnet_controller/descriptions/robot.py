@@ -193,7 +193,7 @@ def _on_desk(robot: str, launch: SuiteLaunch, waiting: dict[str, float]) -> list
     """Return a robot in MuJoCo behind a motor board, and the bridge of a real robot, which reaches it over UDP."""
     ports = {name: launch[name] or _free_port() for name in ("network.port", "network.local_port")}
     board = {"robot": robot, "address": THIS_COMPUTER, "port": ports["network.port"], **waiting}
-    bridge = {"network.target": THIS_COMPUTER, **ports, **waiting}
+    bridge = {"network.target": THIS_COMPUTER, "allow_recovery": True, **ports, **waiting}
     return [launch.node("sim_bridge", "mujoco_board", board), *_real(robot, launch, bridge)]
 
 

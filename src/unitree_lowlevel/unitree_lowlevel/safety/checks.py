@@ -18,6 +18,7 @@ MISMATCH_WINDOW = 0.1  # [s] over which velocities are compared with positions, 
 MISMATCH_SHARE = 0.5  # of the distance that is accepted on top: a simulated robot may be slower than the clock
 LATENESS_WINDOW = 1.0  # [s] over which the loop's lateness is averaged
 LONGEST_STEP = 0.02  # [s] between two states; over more the motion between them is not known
+TILT = "tilt"
 _NEVER = float("-inf")
 
 
@@ -115,14 +116,17 @@ class RobotChecks:
             return Finding("temperature", f"{reason}; rest soon", Severity.WARNING)
         return Finding("temperature", f"{reason}; let it cool", Severity.TRIP)
 
-    def tilt(self, orientation: Array) -> Finding | None:
-        """The trunk's z axis, from the orientation (4,) x, y, z, w, too far from the vertical."""
+    def tilt(self, orientation: Array, permitted: bool = False) -> Finding | None:
+        """The trunk's z axis, from the orientation (4,) x, y, z, w, too far from the vertical; where that is permitted,
+        a warning.
+        """
         x, y, _, _ = orientation.tolist()
         tilt, limit = math.acos(min(1.0, max(-1.0, 1.0 - 2.0 * (x * x + y * y)))), self._safety.max_tilt
         if tilt <= limit:
             return None
+        severity = Severity.WARNING if permitted else Severity.TRIP_IF_FOLLOWING
         return Finding(
-            "tilt", f"the robot is tilted by {tilt:.2f} rad, the limit is {limit:g} rad; set it on its belly"
+            "tilt", f"the robot is tilted by {tilt:.2f} rad, the limit is {limit:g} rad; set it on its belly", severity
         )
 
     def first_target(self, position: Array, target: Array) -> str | None:
@@ -264,9 +268,9 @@ class FallWatch:
         self._roll += weight * (roll - self._roll)
         self._pitch += weight * (pitch - self._pitch)
 
-    def check(self) -> Finding | None:
-        """A fall at the newest state."""
-        if (rate := math.hypot(self._roll, self._pitch)) <= self._limit:
+    def check(self, limit: float | None = None) -> Finding | None:
+        """A fall at the newest state, with another limit [rad/s] than the usual one where it is given."""
+        if (rate := math.hypot(self._roll, self._pitch)) <= (limit or self._limit):
             return None
         return Finding("fall_rate", f"the robot falls: it turns over with {rate:.1f} rad/s; set it on its belly")
 

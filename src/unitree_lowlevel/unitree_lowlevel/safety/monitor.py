@@ -20,6 +20,7 @@ from unitree_lowlevel.safety.checks import (
     VelocityWatch,
 )
 from unitree_lowlevel.safety.link import LinkWatch, PacketLoss, RemoteWatch, StateWatch
+from unitree_lowlevel.safety.recovery import RecoveryPermit
 from unitree_lowlevel.transport import Reception, TransportCounters
 
 IDENTITY = "identity"
@@ -32,7 +33,7 @@ class SafetyMonitor:
 
     A robot that is only damped may be carried, turned over and moved by hand, so that velocity, torque, power, joint
     error and falls count only while joints follow targets; so do motor modes, which a board may change without
-    stiffness.
+    stiffness. Tilt and falls count differently while there is a permission to recover.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class SafetyMonitor:
         self._loop = LoopWatch(safety, period)
         self._mismatch = VelocityWatch(safety)
         self._fall = FallWatch(safety)
+        self.recovery = RecoveryPermit(robot)
         self._servo_lost = Sustained(safety.servo_lost_time, period)
         self._velocity = Sustained(safety.velocity_time, period)
         self._power = Sustained(safety.power_time, period)
@@ -84,6 +86,7 @@ class SafetyMonitor:
             self.loss.update(now, state.tick, self.states.coarse_ticks, counters)
         found = [*self._link.check(now, counters), problem, self._loop.check()]
         if state is not None:
+            self.recovery.update(now, state.orientation)
             if is_new:
                 self.remote.update(now, state.remote)
                 self._take_sender(state)
@@ -94,7 +97,7 @@ class SafetyMonitor:
                 self.remote.check(now),
                 self._other_robot,
                 self.checks.temperature(state.temperature),
-                self.checks.tilt(state.orientation),
+                self.checks.tilt(state.orientation, self.recovery.valid),
                 self.checks.position(state.position),
                 self._mismatch.check(),
                 self.loss.check(self._safety),
@@ -130,7 +133,7 @@ class SafetyMonitor:
             self._power.check(checks.power(state.torque, state.velocity)),
             self._error.check(checks.joint_error(target, state.position)),
             self._torque.check(checks.torque(state.torque)),
-            self._fall.check(),
+            self._fall.check(self.recovery.max_rate),
         ]
 
     def _check_servo(self, state: LowState) -> Finding | None:

@@ -1,0 +1,109 @@
+"""A robot that has fallen gets up behind the driver of a real robot's bridge, and none of its checks trips."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fcnet_core.command import Mode
+from fcnet_core.limiter import JointLimiter
+from fcnet_core.posture import Posture
+from fcnet_core.recovery import Lying, lying_on
+from fcnet_core.robot import load_robot
+from fcnet_core.rotation import projected_gravity
+from quadruped_sim.falls import drop
+from quadruped_sim.physics.live_robot import MotorDrivenRobot
+from quadruped_sim.physics.terrain import Flat, SideSlope
+from unitree_lowlevel.codec import PERIOD, SERVO, LowState, RemoteState, encode_remote
+from unitree_lowlevel.driver import DriverMode, MotorDriver
+from unitree_lowlevel.transport import Reception, TransportCounters
+
+CYCLES_PER_TARGET = 10
+
+
+class Wired:
+    """A robot in MuJoCo, the driver of its motors at 500 Hz, and postures at 50 Hz."""
+
+    def __init__(self, name, terrain, seed):
+        robot = load_robot(name)
+        self.body = MotorDrivenRobot(robot, terrain, timestep=PERIOD, seed=seed)
+        drop(self.body, np.random.default_rng(seed))
+        self.body.release()
+        self.driver = MotorDriver(robot, PERIOD, allow_recovery=True)
+        self.driver.activate()
+        self.posture = Posture(robot, 2.0, 2.0)
+        self.limiter = JointLimiter(robot, CYCLES_PER_TARGET * PERIOD)
+        self.counters, self.now, self.tick = TransportCounters(), 0.0, 0
+        self.state = None
+
+    def cycle(self):
+        self.now += PERIOD
+        self.tick += 2
+        seen = self.body.read_sensors()
+        self.state = LowState(
+            mode=np.full(12, SERVO, dtype=np.uint8),
+            temperature=np.full(12, 35.0),
+            imu_temperature=40.0,
+            foot_force=np.zeros(4),
+            tick=self.tick,
+            remote=encode_remote(RemoteState()),
+            identity=(0, 0),
+            **vars(seen),
+        )
+        self.counters.received += 1
+        command = self.driver.cycle(self.now, Reception(self.state, self.now), self.counters)
+        self.body.drive(command.position, command.velocity, command.torque, command.stiffness, command.damping)
+        self.body.advance(1)
+
+    def run(self, seconds):
+        """Damped, or with the posture's targets."""
+        for number in range(round(seconds / PERIOD)):
+            if number % CYCLES_PER_TARGET == 0:
+                self._command()
+            self.cycle()
+
+    def _command(self):
+        posture, state = self.posture, self.state
+        if state is None or not posture.commands_joints:
+            self.driver.damp("controller")
+            return
+        if posture.mode is Mode.RECOVERING:
+            posture.turn_over(CYCLES_PER_TARGET * PERIOD, Measured(state))
+        else:
+            posture.advance(CYCLES_PER_TARGET * PERIOD, state.position, state.orientation, self.limiter.last, False)
+        if posture.commands_joints:
+            assert self.driver.set_targets(self.limiter.limit(posture.pose()), self.now, "controller") is None
+
+    def recover(self):
+        self.driver.recover(self.now)
+        self.cycle()
+        self.limiter.start(self.state.position)
+        self.posture.recover(self.limiter.last)
+
+    @property
+    def lies_on(self):
+        return lying_on(projected_gravity(self.body.ground_truth().orientation))
+
+
+class Measured:
+    """A state under the names of a policy."""
+
+    def __init__(self, state):
+        self.orientation, self.angular_velocity = state.orientation, state.angular_velocity
+        self.joint_position, self.joint_velocity = state.position, state.velocity
+
+
+@pytest.mark.parametrize("terrain", [Flat(), SideSlope(10.0)], ids=["flat", "slope"])
+@pytest.mark.parametrize("name", ["aliengo", "a1"])
+def test_a_fallen_robot_gets_up_and_nothing_trips(name, terrain):
+    turned_over = 0
+    for seed in (0, 3):
+        wired = Wired(name, terrain, seed)
+        wired.run(2.0)
+        turned_over += wired.lies_on is not Lying.BELLY
+        wired.recover()
+        wired.run(8.0)
+        assert wired.driver.trip is None
+        assert wired.driver.mode is DriverMode.FOLLOWING
+        assert wired.posture.mode is Mode.STANDING
+    assert turned_over

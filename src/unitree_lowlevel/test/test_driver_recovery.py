@@ -1,0 +1,157 @@
+"""A robot that has fallen turns over where that is allowed and requested, for a bounded time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fcnet_core import FcnetError
+from unitree_lowlevel.codec import RemoteState, encode_remote
+from unitree_lowlevel.driver import DriverMode
+from unitree_lowlevel.safety.recovery import BEGIN_TIME, UPRIGHT_TIME
+
+ON_ITS_BACK = np.array([1.0, 0.0, 0.0, 0.0])
+STOP = RemoteState(frozenset({"L2", "B"}))
+
+
+@pytest.fixture
+def fallen(robot, make_bench):
+    """A robot on its back, damped, behind a bridge that allows a recovery."""
+    bench = make_bench(robot, allow_recovery=True)
+    bench.state = {"orientation": ON_ITS_BACK}
+    return bench.awake()
+
+
+@pytest.fixture
+def recovering(fallen):
+    fallen.driver.recover(fallen.now)
+    fallen.cycle()
+    fallen.run(1.0, fallen.position)
+    assert fallen.driver.mode is DriverMode.FOLLOWING
+    return fallen
+
+
+def test_it_is_not_allowed_unless_a_parameter_says_so(bench):
+    bench.state = {"orientation": ON_ITS_BACK}
+    bench.awake()
+    with pytest.raises(FcnetError, match="allow_recovery"):
+        bench.driver.recover(bench.now)
+    bench.run(0.5, bench.position)
+    assert bench.damped
+
+
+def test_where_it_is_allowed_a_tilted_robot_follows_nobody_without_a_request(fallen):
+    assert "tilted" in fallen.driver.target_refusal
+    fallen.run(0.5, fallen.position)
+    assert fallen.damped
+
+
+def test_on_request_a_tilted_robot_follows(recovering):
+    assert recovering.driver.trip is None
+    assert any(warning.startswith("tilt: ") for warning in recovering.driver.warnings)
+
+
+def test_nothing_is_refused_from_the_request_until_it_expires(fallen):
+    fallen.driver.recover(fallen.now)
+    fallen.cycle()
+    assert fallen.driver.target_refusal == ""
+    fallen.run(BEGIN_TIME + 0.1)
+    assert "tilted" in fallen.driver.target_refusal
+    fallen.run(0.5, fallen.position)
+    assert fallen.damped
+
+
+def test_a_robot_that_is_still_tilted_when_the_time_is_over_trips(recovering, robot):
+    recovering.run(robot.recovery.max_time, recovering.position)
+    assert recovering.driver.trip.name == "tilt"
+    assert recovering.damped
+
+
+def test_once_upright_the_tilt_counts_again(recovering):
+    recovering.state = {}
+    recovering.run(UPRIGHT_TIME + 0.1, recovering.position)
+    assert recovering.driver.mode is DriverMode.FOLLOWING
+    recovering.state = {"orientation": ON_ITS_BACK}
+    recovering.run(0.01, recovering.position)
+    assert recovering.driver.trip.name == "tilt"
+
+
+def test_a_permission_serves_once(recovering):
+    recovering.driver.damp()
+    recovering.run(0.1)
+    recovering.run(0.5, recovering.position)
+    assert recovering.damped
+    assert "tilted" in recovering.driver.target_refusal
+
+
+def turn(bench, rate):
+    """Turn the trunk for a second; the values change as those of sensors do."""
+    for number in range(50):
+        bench.state |= {"angular_velocity": np.array([rate + 1e-3 * number, 0.0, 0.0])}
+        bench.run(0.02, bench.position)
+
+
+def test_the_trunk_may_turn_faster_but_not_at_any_rate(recovering, robot):
+    turn(recovering, 1.5 * robot.safety.max_fall_rate)
+    assert recovering.driver.mode is DriverMode.FOLLOWING
+    turn(recovering, 1.5 * robot.recovery.max_rate)
+    assert recovering.driver.trip.name == "fall_rate"
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("temperature", {"temperature": np.full(12, 95.0)}),
+        ("remote_stop", {"remote": encode_remote(STOP)}),
+        ("joint_position", {"position": np.zeros(12)}),
+        ("joint_velocity", {"velocity": np.full(12, 26.0)}),
+        ("joint_torque", {"torque": np.full(12, -60.0)}),
+    ],
+)
+def test_everything_else_still_trips(recovering, name, fault):
+    recovering.state |= fault
+    recovering.run(0.6, recovering.position)
+    assert recovering.driver.trip.name == name
+
+
+def test_motors_give_a_share_of_their_torque_only(recovering, robot):
+    recovering.state |= {"position": recovering.position.copy()}
+    start, way = recovering.position, -np.tile([0.0, 0.9, 0.0], 4)
+    for share in np.linspace(0.0, 1.0, 10):
+        command = recovering.run(0.02, start + share * way)
+    asked = command.stiffness * np.abs(command.position - start)
+    assert (asked <= robot.recovery.torque * robot.torque_limit + 1e-6).all()
+    assert asked.max() > 0.9 * robot.recovery.torque * robot.torque_limit.min()
+
+
+def test_it_is_refused_while_the_robot_is_followed(recovering):
+    with pytest.raises(FcnetError, match="follows"):
+        recovering.driver.recover(recovering.now)
+
+
+@pytest.mark.parametrize("fault", [{"position": np.zeros(12)}, {"temperature": np.full(12, 95.0)}])
+def test_it_is_refused_where_more_is_wrong_than_the_tilt(fallen, fault):
+    fallen.state |= fault
+    fallen.run(0.1)
+    with pytest.raises(FcnetError, match="cannot recover"):
+        fallen.driver.recover(fallen.now)
+    fallen.run(0.5, fallen.position)
+    assert fallen.damped
+
+
+def test_after_a_trip_a_reset_comes_first(robot, make_bench):
+    bench = make_bench(robot, allow_recovery=True).following()
+    bench.state = {"orientation": ON_ITS_BACK}
+    bench.run(0.1, bench.position)
+    assert bench.driver.trip.name == "tilt"
+    with pytest.raises(FcnetError, match="reset"):
+        bench.driver.recover(bench.now)
+    bench.driver.reset(bench.now)
+    bench.driver.damp()
+    bench.run(0.5, bench.position)
+    assert bench.damped
+    bench.driver.recover(bench.now)
+    bench.driver.damp()
+    bench.cycle()
+    bench.run(0.5, bench.position)
+    assert bench.driver.mode is DriverMode.FOLLOWING
