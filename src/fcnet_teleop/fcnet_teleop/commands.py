@@ -25,7 +25,7 @@ from fcnet_teleop.remote import VELOCITY, Command, Request
 REPEAT_PERIOD = 0.2  # [s] between two emergency stops while one is not confirmed
 STOP_TIMEOUT = 5.0  # [s] for which an emergency stop is repeated
 FLUSH_TIMEOUT = 0.3  # [s]
-RESET_DELAY = 0.2  # [s] in which the controller receives that the bridge is no longer in fault
+BRIDGE_DELAY = 0.2  # [s] in which the controller receives what has changed at the bridge
 
 
 @dataclass(frozen=True)
@@ -83,12 +83,13 @@ class ModeClient:
     """Requests changes of mode without waiting; `report` gets the responses as sentences.
 
     An emergency stop is sent at once, whatever is pending, to the controller and to the bridge if there is one, and
-    repeated until each has confirmed it. A reset goes to the bridge first, then to the controller.
+    repeated until each has confirmed it. A reset and a recovery go to the bridge first and, where that does not refuse,
+    to the controller.
     """
 
     def __init__(self, node: Node, controller: str, bridge: str, report: Callable[[str], None]) -> None:
         self._report = report
-        stop, reset = Request.EMERGENCY_STOP, Request.RESET
+        stop = Request.EMERGENCY_STOP
         self._stops = [node.create_client(SetBool, f"{name}/{stop.value}") for name in (controller, bridge) if name]
         self._services = {
             request: [node.create_client(Trigger, f"{controller}/{request.value}")]
@@ -96,13 +97,15 @@ class ModeClient:
             if request is not stop
         }
         if bridge:
-            self._services[reset].insert(0, node.create_client(Trigger, f"{bridge}/{reset.value}"))
+            for request in (Request.RESET, Request.RECOVER):
+                self._services[request].insert(0, node.create_client(Trigger, f"{bridge}/{request.value}"))
         self._unconfirmed: dict[Client, float] = {}  # until when to repeat the stop [s]
         self._refusals: dict[Client, str] = {}
         self._stop_timer = steady_timer(node, REPEAT_PERIOD, self._repeat_stops)
-        self._reset_timer = steady_timer(node, RESET_DELAY, self._reset_controller)
+        self._next: Sequence[Client] = ()  # what follows when the bridge has agreed
+        self._next_timer = steady_timer(node, BRIDGE_DELAY, self._call_next)
         self._stop_timer.cancel()
-        self._reset_timer.cancel()
+        self._next_timer.cancel()
 
     def request(self, request: Request) -> None:
         """Send a request once; an emergency stop until it is confirmed."""
@@ -112,7 +115,7 @@ class ModeClient:
             self._call(self._services[request])
 
     def _call(self, services: Sequence[Client]) -> None:
-        """Call the first; after its response the timer calls the other one, the controller's reset."""
+        """Call the first; where it agrees, the timer calls the other one, the controller's."""
         service, *others = services
         if not service.service_is_ready():
             self._report(f"{service.srv_name} is not there; is its node running?")
@@ -120,14 +123,15 @@ class ModeClient:
 
         def take(future: Future) -> None:
             self._report(future.result().message)
-            if others:
-                self._reset_timer.reset()
+            if others and future.result().success:
+                self._next = others
+                self._next_timer.reset()
 
         service.call_async(Trigger.Request()).add_done_callback(take)
 
-    def _reset_controller(self) -> None:
-        self._reset_timer.cancel()
-        self._call(self._services[Request.RESET][-1:])
+    def _call_next(self) -> None:
+        self._next_timer.cancel()
+        self._call(self._next)
 
     def _stop(self) -> None:
         for service in self._stops:

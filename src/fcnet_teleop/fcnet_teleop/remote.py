@@ -43,6 +43,7 @@ class Request(str, Enum):
     """A change of the controller's mode; the values are the names of its services."""
 
     STAND_UP = "stand_up"
+    RECOVER = "recover"
     WALK = "walk"
     LIE_DOWN = "lie_down"
     RESET = "reset"

@@ -7,8 +7,8 @@ const LATE = 500; // [ms] without a snapshot after which nothing is driven
 const STOP_REPEAT = 200; // [ms] between two emergency stops while none has arrived
 const NAMES = { vx: "forward", vy: "left", yaw_rate: "turn left", height: "height", roll: "lean right", pitch: "nose down" };
 const UNITS = { vx: "m/s", vy: "m/s", yaw_rate: "rad/s", height: "m", roll: "rad", pitch: "rad" };
-const MODES = { walking: "good", standing: "good", standing_up: "warn", lying_down: "warn", passive: "quiet", fault: "bad" };
-const BUTTON_OF_MODE = { standing_up: "stand_up", standing: "stand_up", walking: "walk", lying_down: "lie_down" };
+const MODES = { walking: "good", standing: "good", standing_up: "warn", lying_down: "warn", recovering: "warn", passive: "quiet", fault: "bad" };
+const BUTTON_OF_MODE = { standing_up: "stand_up", standing: "stand_up", walking: "walk", lying_down: "lie_down", recovering: "recover" };
 const KEYS = { ArrowUp: "up", ArrowDown: "down", ArrowLeft: "left", ArrowRight: "right", Escape: "escape", " ": "space" };
 
 const $ = (id) => document.getElementById(id);
