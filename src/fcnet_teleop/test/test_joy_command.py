@@ -63,6 +63,14 @@ def test_letting_the_deadman_go_stops_the_robot_once_and_is_silent_then(remote):
     assert remote.hold(ly=1.0).velocity is None
 
 
+def test_the_larger_chord_counts_also_while_its_buttons_are_let_go_one_by_one(remote):
+    remote.hold()
+    remote.hold("L1", "L2")
+    assert remote.hold("L1", "L2", "A").requests == (Request.RECOVER,)
+    assert remote.hold("L1", "A").requests == ()
+    assert remote.hold("L1").requests == ()
+
+
 @pytest.mark.parametrize(
     ("button", "request_"),
     [("A", Request.STAND_UP), ("Y", Request.WALK), ("X", Request.LIE_DOWN), ("start", Request.RESET)],

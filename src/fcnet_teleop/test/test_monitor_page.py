@@ -154,7 +154,7 @@ def lying(ideal_robot):
 @pytest.fixture
 def requests(services):
     """Requests that a controller receives."""
-    names = ("stand_up", "walk", "lie_down", "reset", "emergency_stop")
+    names = ("stand_up", "walk", "lie_down", "recover", "reset", "emergency_stop")
     services.add(*(f"controller/{name}" for name in names))
     return services.requests
 

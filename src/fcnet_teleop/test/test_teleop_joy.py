@@ -14,7 +14,7 @@ from fcnet_teleop.remote import UNITREE_BUTTONS
 
 PERIOD = 0.02  # [s]
 TELEOP = "fcnet_teleop.teleop_joy"
-BOTH = ("emergency_stop", "reset")  # services of controller and bridge
+BOTH = ("emergency_stop", "recover", "reset")  # services of controller and bridge
 
 
 class Remote:
@@ -138,6 +138,21 @@ def test_a_reset_goes_to_the_bridge_and_then_to_the_controller(released, request
     released.hold("L1", "start")
     wait_until(lambda: len(requests) == 2, "two requests")
     assert requests == ["aliengo_bridge/reset", "controller/reset"]
+
+
+def test_a_recovery_goes_to_the_bridge_and_where_that_agrees_to_the_controller(released, requests, module_services):
+    module_services.refused.append("aliengo_bridge/recover")
+    released.hold("L1", "L2")
+    time.sleep(0.2)
+    released.hold("L1", "L2", "A")
+    wait_until(lambda: requests, "a request")
+    released.hold("L1", "L2")
+    time.sleep(0.6)
+    assert requests == ["aliengo_bridge/recover"]
+    module_services.refused.clear()
+    released.hold("L1", "L2", "A")
+    wait_until(lambda: len(requests) == 3, "two more requests")
+    assert requests[1:] == ["aliengo_bridge/recover", "controller/recover"]
 
 
 def test_one_short_press_stops_both_nodes_and_is_repeated_until_confirmed(released, requests, module_services):
