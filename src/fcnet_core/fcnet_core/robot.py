@@ -23,15 +23,22 @@ Vector = tuple[Number, Number, Number]
 
 
 class Joint(Struct, frozen=True, forbid_unknown_fields=True):
-    """Facts of one of the three joints of a leg: limits [rad, Nm, rad/s] and passive dynamics."""
+    """Facts of one of the three joints of a leg: limits [rad, Nm, rad/s] and passive dynamics. The motor gives all its
+    torque up to full_torque_speed [rad/s], and linearly less from there to none at `velocity`.
+    """
 
     right: tuple[Number, Number]
     left: tuple[Number, Number]
     torque: Positive
     velocity: Positive
+    full_torque_speed: Positive
     armature: NotNegative
     damping: NotNegative
     friction: NotNegative
+
+    def __post_init__(self) -> None:
+        if not self.full_torque_speed < self.velocity:
+            raise ValueError("full_torque_speed must be below velocity")
 
 
 class Geometry(Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,6 +51,13 @@ class Geometry(Struct, frozen=True, forbid_unknown_fields=True):
     calf: Positive
     foot_radius: Positive
     trunk: Vector
+
+
+class Contact(Struct, frozen=True, forbid_unknown_fields=True):
+    """The feet's friction, sliding, torsional [m] and rolling [m], and impratio, a setting of MuJoCo's contacts."""
+
+    friction: tuple[Positive, NotNegative, NotNegative]
+    impratio: Positive
 
 
 class Body(Struct, frozen=True, forbid_unknown_fields=True):
@@ -186,6 +200,7 @@ class Robot(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     gains: Gains
     geometry: Geometry
     nominal_height: Positive
+    contact: Contact
     bodies: dict[str, Body]
     gait: Gait
     commands: dict[str, CommandRange]
@@ -245,6 +260,14 @@ class Robot(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     def velocity_limit(self) -> Array:
         """Largest joint velocities (12,) [rad/s]."""
         return np.array([self.joints[joint].velocity for _ in LEGS for joint in LEG_JOINTS])
+
+    def torque_bounds(self, velocity: Array) -> tuple[Array, Array]:
+        """Lowest and highest torques (..., 12) [Nm] that the motors can give at joint velocities (..., 12) [rad/s]."""
+        limit, fastest = self.torque_limit, self.velocity_limit
+        full = np.array([self.joints[joint].full_torque_speed for _ in LEGS for joint in LEG_JOINTS])
+        slope = limit / (fastest - full)
+        lowest, highest = slope * (-fastest - velocity), slope * (fastest - velocity)
+        return np.clip(lowest, -limit, limit), np.clip(highest, -limit, limit)
 
     @property
     def armature(self) -> Array:

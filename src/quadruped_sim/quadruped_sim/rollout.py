@@ -14,6 +14,7 @@ from fcnet_core.command import CommandShaper
 from fcnet_core.observation import assemble_observation
 from fcnet_core.robot import SETPOINT_FIELDS, Robot
 from quadruped_sim.physics.randomization import Randomization, Range, pair
+from quadruped_sim.physics.sensors import Sensors
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, BodyState, Simulation
 from quadruped_sim.physics.terrain import Terrain
 from quadruped_sim.trot_expert import TrotExpert
@@ -110,7 +111,7 @@ def reward(velocity: Array, wanted: Array, torque: Array, change: Array) -> Arra
 @dataclass(frozen=True)
 class Situation:
     """What is known at the start of a control period: true state, who has fallen (B,), and, for those who have not,
-    the noise-free observation (B, 70).
+    the observation (B, 70) that has arrived, see Sensors, without noise.
     """
 
     state: BodyState
@@ -138,6 +139,7 @@ class Rollout:
         self.shaper = shaper or CommandShaper(robot.commands, robot.gait, CONTROL_PERIOD, batch)
         self.expert = TrotExpert(robot, batch)
         self._source = SetpointSource(setpoints, batch, CONTROL_PERIOD, self.rng)
+        self._sensors = Sensors(self.simulation, np.random.default_rng([seed, 3]))
         self._last_action: Array = self.simulation.state().joint_position
 
     def observe(self) -> Situation:
@@ -145,11 +147,12 @@ class Rollout:
         state = self.simulation.state()
         fallen = self.simulation.fallen(state)
         command = self.shaper.step(self._source.step())
+        measured = self._sensors.measure(state)
         observation = assemble_observation(
-            state.orientation,
-            state.angular_velocity,
-            state.joint_position,
-            state.joint_velocity,
+            measured.orientation,
+            measured.angular_velocity,
+            measured.joint_position,
+            measured.joint_velocity,
             self._last_action,
             command,
         )
@@ -169,6 +172,7 @@ class Rollout:
     def restart(self, mask: Mask) -> None:
         """Put the robots in `mask` (B,) back on their feet with everything forgotten."""
         self.simulation.reset(mask)
+        self._sensors.reset(mask)
         self.shaper.reset(mask)
         self.expert.reset(mask)
         self._last_action = np.where(mask[:, None], self.simulation.state().joint_position, self._last_action)

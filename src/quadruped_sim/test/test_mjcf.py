@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mujoco
 import numpy as np
 import pytest
 
@@ -30,8 +31,10 @@ def test_limits_are_the_robots(robot, model):
 
 
 def test_actuators_are_the_robots_position_loop(robot, model):
-    np.testing.assert_allclose(model.actuator_gainprm[:, 0], robot.gains.kp)
-    np.testing.assert_allclose(model.actuator_biasprm[:, :3], [[0, -robot.gains.kp, -robot.gains.kd]] * 12)
+    data = mujoco.MjData(model)
+    data.qpos[7:], data.qvel[6:], data.ctrl[:] = 0.3, 1.0, 0.5
+    mujoco.mj_forward(model, data)
+    np.testing.assert_allclose(data.actuator_force, robot.gains.kp * 0.2 - robot.gains.kd * 1.0)
 
 
 def test_masses_are_the_makers(robot, model):

@@ -85,7 +85,7 @@ def test_a_blocked_joint_stays_while_the_others_follow_and_moves_again_when_free
     assert abs(joints[1] - start) > 0.3
     body.block(None)
     body.advance(SECOND)
-    assert abs(body.read_sensors().position[4] - start) > 0.3
+    assert abs(body.read_sensors().position[4] - joints[4]) > 0.1  # the foot stays where it stands
 
 
 def test_a_reset_takes_the_torque_away(body):

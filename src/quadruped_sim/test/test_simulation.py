@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from fcnet_core.observation import LAYOUT
 from quadruped_sim.physics.mjcf import stand_height
-from quadruped_sim.physics.randomization import NOMINAL, TYPICAL, Randomization
-from quadruped_sim.physics.sensors import NOISE_LEVELS, SENSOR_NOISE, noisy
+from quadruped_sim.physics.randomization import NOMINAL, TYPICAL
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, SENSOR_COUNT, SENSORS, SUBSTEPS, TIMESTEP, Simulation
 from quadruped_sim.physics.terrain import Flat, Rough, Stairs
 
@@ -33,8 +31,9 @@ def test_joints_are_never_commanded_beyond_their_limits(robot):
     rng = np.random.default_rng(0)
     for _ in range(25):
         simulation.step(rng.normal(0, 10, (2, 12)))
-        for data in simulation.data:
-            assert (data.ctrl >= robot.lower).all() and (data.ctrl <= robot.upper).all()
+        for data, zero in zip(simulation.data, simulation.drawn.joint_zero, strict=True):
+            counted = data.ctrl + zero
+            assert (counted >= robot.lower - 1e-9).all() and (counted <= robot.upper + 1e-9).all()
             assert (np.abs(data.actuator_force) <= robot.torque_limit + 1e-9).all()
 
 
@@ -53,6 +52,24 @@ def test_a_target_takes_effect_after_exactly_its_delay(aliengo, late):
         simulation.step(target[None])
     np.testing.assert_array_equal(simulation.data[0].qpos, expected.qpos)
     assert simulation.data[0].time == pytest.approx(3 * CONTROL_PERIOD)
+
+
+def test_jitter_delays_each_target_differently_and_the_newest_that_has_arrived_counts(aliengo, monkeypatch):
+    simulation = Simulation(aliengo, 1, Flat(), randomization=replace(NOMINAL, delay=(0.008, 0.008), jitter=0.02))
+    commanded, step = [], mujoco.mj_step
+
+    def record(model, data, steps=1):
+        commanded.extend([data.ctrl[0]] * steps)
+        step(model, data, steps)
+
+    monkeypatch.setattr(mujoco, "mj_step", record)
+    targets = 0.001 * np.arange(1, 101)  # of the first joint
+    for target in targets:
+        simulation.step(aliengo.stand_pose + [target, *[0.0] * 11])
+    newest = np.searchsorted(targets, commanded[2 * SUBSTEPS :])  # of the commands, in each time step
+    assert (np.diff(newest) >= 0).all()
+    late = np.flatnonzero(np.diff(newest)) + 1 + 2 * SUBSTEPS - SUBSTEPS * newest[1:][np.diff(newest) > 0]
+    assert set(late) == {2, 3, 4, 5, 6, 7}
 
 
 def test_sensors_of_every_time_step_are_sampled_without_changing_the_motion(aliengo):
@@ -122,36 +139,3 @@ def test_none_starts_inside_rough_ground(robot):
     for model, data in zip(simulation.models, simulation.data, strict=True):
         mujoco.mj_forward(model, data)
         assert data.ncon == 0
-
-
-def test_robots_are_drawn_from_the_ranges(aliengo):
-    drawn = Randomization((0.4, 0.8), (1.0, 4.0), (0.9, 1.1), (0.7, 0.9), (0.01, 0.03))
-    simulation = Simulation(aliengo, 40, Flat(), randomization=drawn)
-    strength = np.array([model.actuator_forcerange[:, 1] / aliengo.torque_limit for model in simulation.models])
-    gain = np.array([model.actuator_gainprm[:, 0] for model in simulation.models]) / aliengo.gains.kp / strength
-    damping = np.array([-model.actuator_biasprm[:, 2] for model in simulation.models]) / aliengo.gains.kd / strength
-    friction = np.array([model.geom_friction[0, 0] for model in simulation.models])
-    payload = np.array([model.body_mass.sum() for model in simulation.models]) - aliengo.mass
-    for values, (low, high) in (
-        (strength, drawn.strength),
-        (gain, drawn.gain),
-        (friction, drawn.friction),
-        (payload, drawn.payload),
-    ):
-        assert low - 1e-9 <= values.min() < low + 0.2 * (high - low)
-        assert high - 0.2 * (high - low) < values.max() <= high + 1e-9
-    np.testing.assert_allclose(gain, damping)
-    assert np.ptp(strength, axis=1).max() < 1e-9  # a robot's motors are weak together
-
-
-def test_sensor_noise_has_the_documented_deviations():
-    rng = np.random.default_rng(0)
-    clean = np.zeros((20000, 70), dtype=np.float32)
-    for scale in (1.0, 2.0):
-        spread = noisy(clean, scale, rng).std(axis=0)
-        for part, deviation in SENSOR_NOISE.items():
-            np.testing.assert_allclose(spread[LAYOUT[part]], scale * deviation, rtol=0.05)
-        for exact in ("last_action", "command"):
-            assert not spread[LAYOUT[exact]].any()
-    assert noisy(clean, 0.0, rng) is clean
-    assert NOISE_LEVELS.dtype == np.float32

@@ -9,7 +9,7 @@ from fcnet_core.command import CommandShaper
 from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.robot import SETPOINT_FIELDS
 from fcnet_core.rotation import roll_pitch_yaw
-from quadruped_sim.physics.randomization import TYPICAL
+from quadruped_sim.physics.randomization import KIND, TYPICAL
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, Simulation
 from quadruped_sim.physics.terrain import Flat
 from quadruped_sim.rollout import Rollout, SetpointRanges
@@ -18,10 +18,12 @@ from quadruped_sim.trot_expert import TrotExpert
 SECONDS = 4.0
 
 
-def _walk(robot, **commands):
-    """Distance ahead and to the left [m], turn [rad] and falls of four robots after four seconds."""
+def _walk(robot, randomization=KIND, **commands):
+    """State after four seconds, turn [rad] and falls of four robots, whose accuracy is that of the expert and not of a
+    draw's centre of mass and joint zeros.
+    """
     ranges = SetpointRanges({name: (value, value) for name, value in commands.items()})
-    rollout = Rollout(robot, 4, Flat(), ranges, TYPICAL, seed=0)
+    rollout = Rollout(robot, 4, Flat(), ranges, randomization, seed=0)
     turned, last = np.zeros(4), np.zeros(4)
     for _ in range(round(SECONDS / CONTROL_PERIOD)):
         seen = rollout.observe()
@@ -50,6 +52,12 @@ def test_it_turns_on_the_spot(robot):
     assert not fallen.any()
     np.testing.assert_allclose(turned, 0.8 * SECONDS, rtol=0.3)
     assert np.abs(state.position[:, :2]).max() < 0.5
+
+
+def test_it_walks_as_a_robot_that_differs_from_its_model(robot):
+    state, _, fallen = _walk(robot, TYPICAL, vx=0.5)
+    assert not fallen.any()
+    np.testing.assert_allclose(np.hypot(*state.position[:, :2].T), 0.5 * SECONDS, rtol=0.25)
 
 
 def test_it_stands_at_the_commanded_height_and_tilt(robot):

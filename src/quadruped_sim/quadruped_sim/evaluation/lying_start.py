@@ -9,7 +9,7 @@ from fcnet_core.arrays import Mask
 from fcnet_core.command import Mode
 from fcnet_core.posture import Posture
 from fcnet_core.rotation import projected_gravity
-from quadruped_sim.physics.mjcf import folded_height
+from quadruped_sim.physics.mjcf import DAMPING, STIFFNESS, folded_height
 from quadruped_sim.physics.placement import Place, trunk_above
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, Simulation
 from quadruped_sim.physics.terrain import START, Flat, Rough, SideSlope, Slope
@@ -79,11 +79,11 @@ def _rest(rollout: Rollout, chosen: list[int]) -> None:
     """
     simulation = rollout.simulation
     models = [simulation.models[index] for index in chosen]
-    gains = [(model.actuator_gainprm.copy(), model.actuator_biasprm.copy()) for model in models]
+    gains = [model.actuator_gainprm.copy() for model in models]
     for model in models:
-        model.actuator_gainprm[:, 0] = 0.0
-        model.actuator_biasprm[:, 1:3] = 0.0, -simulation.robot.gains.damping
+        model.actuator_gainprm[:, STIFFNESS] = 0.0
+        model.actuator_gainprm[:, DAMPING] = simulation.robot.gains.damping
     for _ in range(round(RESTING_TIME / CONTROL_PERIOD)):
         rollout.send(simulation.state().joint_position)
-    for model, (gain, bias) in zip(models, gains, strict=True):
-        model.actuator_gainprm[:], model.actuator_biasprm[:] = gain, bias
+    for model, gain in zip(models, gains, strict=True):
+        model.actuator_gainprm[:] = gain

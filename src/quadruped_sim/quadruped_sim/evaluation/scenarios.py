@@ -140,6 +140,7 @@ def _on_slopes_and_steps(rare: float) -> Iterator[Scenario]:
         for way, sign in (("up", 1), ("down", -1)):
             name, terrain = f"stairs_{rise * 100:.0f}cm_{way}", {"kind": "stairs", "rise": sign * rise}
             yield ahead(name, falls, terrain, clearance)
+    yield ahead("patch_0.1", 0.1, {"kind": "patch", "friction": 0.1})
     yield ahead("obstacles_6cm", rare, {"kind": "obstacles", "tallest": 0.06}, clearance=0.04)
 
 

@@ -11,7 +11,7 @@ from fcnet_core.legs.stand_motion import STANDING, StandPath
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import LEGS, Robot
 from fcnet_core.rotation import matrix_from_xyzw, xyzw_from_wxyz
-from quadruped_sim.physics.mjcf import build_model, folded_height, stand_height
+from quadruped_sim.physics.mjcf import DAMPING, STIFFNESS, build_model, folded_height, stand_height
 from quadruped_sim.physics.placement import Place, StartPose, trunk_above
 from quadruped_sim.physics.sensors import SENSOR_NOISE
 from quadruped_sim.physics.terrain import Terrain
@@ -40,7 +40,7 @@ class LiveRobot:
         self.robot = robot
         self.terrain = terrain
         self.place = place or Place()
-        self.model = build_model(robot, terrain, timestep)
+        self.model = build_model(robot, terrain, timestep, inputs="pos vel ff")
         self.data = mujoco.MjData(self.model)
         self._noise = noise
         self._start = start
@@ -56,7 +56,7 @@ class LiveRobot:
     @property
     def damped(self) -> bool:
         """Whether the joints are only damped, following no target."""
-        return not self.model.actuator_biasprm[:, 1].any()
+        return not self.model.actuator_gainprm[:, STIFFNESS].any()
 
     def reset(self) -> None:
         """Put the robot at its place, at rest: lying and damped, or standing on stiff legs."""
@@ -84,12 +84,12 @@ class LiveRobot:
         wanted = np.asarray(targets, dtype=np.float64)
         if not np.isfinite(wanted).all():
             raise ValueError("a position target is not a finite number")
-        self.data.ctrl[:] = np.clip(wanted, self.robot.lower, self.robot.upper)
-        self._set_gains(self.robot.gains.kp, self.robot.gains.kd)
+        joints = np.clip(wanted, self.robot.lower, self.robot.upper)
+        self._command(joints, 0.0, 0.0, self.robot.gains.kp, self.robot.gains.kd)
 
     def damp(self) -> None:
         """Let go of all targets; the joints only resist motion."""
-        self._set_gains(0.0, self.robot.gains.damping)
+        self._command(0.0, 0.0, 0.0, 0.0, self.robot.gains.damping)
 
     def advance(self, steps: int) -> None:
         """Simulate `steps` time steps."""
@@ -128,10 +128,18 @@ class LiveRobot:
             angular_velocity=self.data.qvel[3:6].copy(),
         )
 
-    def _set_gains(self, stiffness: float, damping: float) -> None:
-        self.model.actuator_gainprm[:, 0] = stiffness
-        self.model.actuator_biasprm[:, 1] = -stiffness
-        self.model.actuator_biasprm[:, 2] = -damping
+    def _command(
+        self,
+        position: Array | float,
+        velocity: Array | float,
+        torque: Array | float,
+        stiffness: Array | float,
+        damping: Array | float,
+    ) -> None:
+        self.model.actuator_gainprm[:, STIFFNESS] = stiffness
+        self.model.actuator_gainprm[:, DAMPING] = damping
+        controls = self.data.ctrl.reshape(-1, 3)  # a motor's inputs, see build_model
+        controls[:, 0], controls[:, 1], controls[:, 2] = position, velocity, torque
 
     def _orientation(self) -> Array:
         return xyzw_from_wxyz(self.data.qpos[3:7])
@@ -155,8 +163,8 @@ class MotorDrivenRobot(LiveRobot):
     """A robot that starts lying and without torque. Its motors follow the newest command, even after its sender has
     ended.
 
-    A motor's torque is torque + stiffness (position - q) + damping (velocity - dq), within the robot's torque limits;
-    MuJoCo integrates its part in q and dq implicitly, so that high damping stays stable.
+    A motor's torque is torque + stiffness (position - q) + damping (velocity - dq), within its torque-speed curve;
+    MuJoCo integrates its part in dq implicitly, so that high damping stays stable.
     """
 
     def __init__(
@@ -197,10 +205,7 @@ class MotorDrivenRobot(LiveRobot):
             raise ValueError("a motor command is not a finite number")
         target, speed, push, spring, damper = values
         target, speed = target.clip(-FARTHEST, FARTHEST), speed.clip(-FASTEST, FASTEST)
-        self.model.actuator_gainprm[:, 0] = 1.0
-        self.model.actuator_biasprm[:, 1] = -spring
-        self.model.actuator_biasprm[:, 2] = -damper
-        self.data.ctrl[:] = push + spring * target + damper * speed
+        self._command(target, speed, push, spring, damper)
 
     def release(self) -> None:
         """Take the torque from all motors."""

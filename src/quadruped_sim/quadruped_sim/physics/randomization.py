@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
 import mujoco
 import numpy as np
 
-from fcnet_core.files import NotNegative
+from fcnet_core.arrays import Array
+from fcnet_core.files import NotNegative, Positive
+from quadruped_sim.physics.mjcf import DAMPING, REAL, RESISTANCE, STIFFNESS, Effects
 
 if TYPE_CHECKING:
     Range = tuple[float, float]
@@ -27,36 +30,99 @@ def pair(value: Range | float) -> Range:
 
 
 class Randomization(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Ranges from which each robot draws: friction coefficient, added trunk mass [kg], factors of the joint gains and
-    of the motors' strength, and the delay of its commands [s]. `noise` scales SENSOR_NOISE.
+    """Ranges from which each robot draws, and the effects that are simulated. The defaults are those of a real robot.
+
+    Of a robot: friction, the coefficient of ground and feet; payload [kg] on the trunk; com [m], displacement of the
+    trunk's centre of mass along x, y and z; factors of each joint's gain, and of joint_friction, joint_damping and
+    armature; strength, a factor of the motors' gains and torque, which does not raise the peak; joint_zero [rad], what
+    each encoder adds to the angle; delay [s] of the commands.
+    Of a moment: jitter [s], the most that a command is later than the delay; dropout [s], how long no state arrives, on
+    average every dropout_interval [s]. `noise` scales sensors.SENSOR_NOISE.
     """
 
     friction: Range = (0.7, 1.2)
     payload: Range = (-0.5, 1.0)
+    com: Range = (-0.05, 0.05)  # MuJoCo Playground, Go1
     gain: Range = (0.95, 1.05)
-    strength: Range = (1.0, 1.0)
+    joint_friction: Range = (0.5, 1.5)  # Playground 0.9 to 1.1; wider, because the robot files' values are estimates
+    joint_damping: Range = (0.5, 1.5)  # likewise
+    armature: Range = (0.9, 1.1)  # Playground 1.0 to 1.05
+    strength: Range = (0.9, 1.1)  # walk-these-ways
+    joint_zero: Range = (-0.02, 0.02)  # walk-these-ways; Playground 0.05
     delay: Range = (0.0, 0.02)
+    jitter: NotNegative = 0.01
+    dropout: Range = (0.0, 0.1)
+    dropout_interval: Positive = 5.0
     noise: NotNegative = 1.0
+    effects: Effects = REAL
 
     def __post_init__(self) -> None:
-        for name in ("friction", "payload", "gain", "strength", "delay"):
+        for name in RANGES:
             msgspec.structs.force_setattr(self, name, pair(getattr(self, name)))
+        for name in ("delay", "dropout", "strength", "gain", "joint_friction", "joint_damping", "armature", "friction"):
+            if getattr(self, name)[0] < 0:
+                raise ValueError(f"{name} must not be negative")
 
+
+FACTORS = ("gain", "joint_friction", "joint_damping", "armature", "strength")
+RANGES = ("friction", "payload", "com", "joint_zero", "delay", "dropout", *FACTORS)
+OFF: dict[str, object] = {
+    "payload": 0.0, "com": 0.0, "joint_zero": 0.0, "delay": 0.0, "dropout": 0.0, "jitter": 0.0,
+    **dict.fromkeys(FACTORS, 1.0),
+}  # fmt: skip
+SIMPLE = Effects(False, False, False, False)
 
 TYPICAL = Randomization()
-NOMINAL = Randomization((1.0, 1.0), (0.0, 0.0), (1.0, 1.0), (1.0, 1.0), (0.0, 0.0))
+NOMINAL = msgspec.convert({**OFF, "friction": 1.0}, Randomization)  # the robot files', with sensor noise
+# As in the first release: rigid legs that pass through each other, ideal motors, no misfit but the command's delay.
+KIND = msgspec.convert(
+    {**OFF, "payload": (-0.5, 1.0), "gain": (0.95, 1.05), "delay": (0.0, 0.02), "effects": SIMPLE}, Randomization
+)
 
 
-def randomize(model: mujoco.MjModel, drawn: Randomization, rng: np.random.Generator) -> None:
-    """Draw a robot: change friction, trunk mass, gains and motor strength of `model` in place."""
-    model.geom_friction[:, 0] = rng.uniform(*drawn.friction)
+@dataclass(frozen=True)
+class Draw:
+    """What `batch` robots have drawn, see Randomization: arrays (B,), com (B, 3), gain and joint_zero (B, 12)."""
+
+    friction: Array
+    payload: Array
+    com: Array
+    gain: Array
+    joint_friction: Array
+    joint_damping: Array
+    armature: Array
+    strength: Array
+    joint_zero: Array
+    delay: Array
+
+
+SIZES: dict[str, tuple[int, ...]] = {"com": (3,), "gain": (12,), "joint_zero": (12,)}
+
+
+def draw(ranges: Randomization, batch: int, rng: np.random.Generator) -> Draw:
+    """Draw a batch of robots."""
+    drawn: dict[str, Array] = {}
+    for name in Draw.__dataclass_fields__:
+        low, high = getattr(ranges, name)
+        drawn[name] = rng.uniform(low, high, (batch, *SIZES.get(name, ())))
+    return Draw(**drawn)
+
+
+def apply_draw(model: mujoco.MjModel, data: mujoco.MjData, nominal: mujoco.MjModel, drawn: Draw, index: int) -> None:
+    """Make `model` the robot `index` of a draw; `nominal`, of the robot files, stays, `data` is overwritten."""
+    everywhere = nominal.geom_priority == 0  # a patch keeps its own
+    model.geom_friction[everywhere, 0] = drawn.friction[index]
     trunk = model.body("trunk").id
-    loaded = 1 + rng.uniform(*drawn.payload) / model.body_mass[trunk]
-    model.body_mass[trunk] *= loaded
-    model.body_inertia[trunk] *= loaded
-    strength = rng.uniform(*drawn.strength)
-    factor = strength * rng.uniform(*drawn.gain, size=model.nu)
-    model.actuator_gainprm[:, 0] *= factor
-    model.actuator_biasprm[:, 1] *= factor
-    model.actuator_biasprm[:, 2] *= factor
-    model.actuator_forcerange *= strength
+    loaded = 1 + drawn.payload[index] / nominal.body_mass[trunk]
+    model.body_mass[trunk] = nominal.body_mass[trunk] * loaded
+    model.body_inertia[trunk] = nominal.body_inertia[trunk] * loaded
+    model.body_ipos[trunk] = nominal.body_ipos[trunk] + drawn.com[index]
+    model.dof_frictionloss[:] = nominal.dof_frictionloss * drawn.joint_friction[index]
+    model.dof_damping[:] = nominal.dof_damping * drawn.joint_damping[index]
+    model.dof_armature[:] = nominal.dof_armature * drawn.armature[index]
+    strength = drawn.strength[index]
+    for gain in (STIFFNESS, DAMPING):
+        model.actuator_gainprm[:, gain] = nominal.actuator_gainprm[:, gain] * strength * drawn.gain[index]
+    model.actuator_gainprm[:, RESISTANCE] = nominal.actuator_gainprm[:, RESISTANCE] / strength
+    model.actuator_forcerange[:] = nominal.actuator_forcerange * min(strength, 1.0)
+    mujoco.mj_setConst(model, data)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import mujoco
 import numpy as np
+import numpy.typing as npt
 
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.robot import Robot
 from fcnet_core.rotation import projected_gravity, xyzw_from_wxyz
 from quadruped_sim.physics.mjcf import build_model, stand_height
-from quadruped_sim.physics.randomization import NOMINAL, Randomization, randomize
+from quadruped_sim.physics.randomization import NOMINAL, Draw, Randomization, apply_draw, draw
 from quadruped_sim.physics.terrain import Terrain
 
 TIMESTEP = 0.004  # [s]
@@ -28,6 +30,7 @@ SENSORS = {  # what mjcf.robot_xml measures beside the IMU, of the feet in LEGS 
     "joint_velocity": slice(58, 70),
 }
 SENSOR_COUNT = 70
+NO_SENSORS = int(mujoco.mjtDisableBit.mjDSBL_SENSOR)
 FALLEN_HEIGHT = 0.36  # of the nominal height
 FALLEN_UPRIGHT = 0.5  # cosine of the tilt
 
@@ -48,7 +51,7 @@ class BodyState:
 
 
 class Simulation:
-    """`batch` robots on one terrain, each with its own draw of the randomisation."""
+    """`batch` robots on one terrain, each with its own draw of the randomisation, `drawn`."""
 
     def __init__(
         self, robot: Robot, batch: int, terrain: Terrain, seed: int = 0, randomization: Randomization = NOMINAL
@@ -56,13 +59,26 @@ class Simulation:
         self.robot = robot
         self.terrain = terrain
         self.batch = batch
+        self.randomization = randomization
         self.rng = np.random.default_rng(seed)
-        self.models = self._draw_models(randomization)
+        self._nominal = build_model(robot, terrain, TIMESTEP, randomization.effects)
+        self.models = [copy.copy(self._nominal) for _ in range(batch)]
         self.data = [mujoco.MjData(model) for model in self.models]
-        self._late = np.round(self.rng.uniform(*randomization.delay, batch) / TIMESTEP).astype(int)
+        self.drawn: Draw = draw(randomization, batch, self.rng)
+        self._apply(range(batch))
+        latest = _substeps(np.array(randomization.delay[1] + randomization.jitter))
+        self._age = SUBSTEPS * np.arange(1 + -(-int(latest) // SUBSTEPS))  # of the queued targets, in time steps
         self._queue: list[Array] = []
+        self._late = np.zeros((len(self._age), batch), dtype=np.int64)  # how much later than sent each takes effect
         self.active = np.ones(batch, dtype=bool)
         self.reset()
+
+    def redraw(self, mask: Mask) -> None:
+        """Draw the robots in `mask` (B,) anew; reset them next."""
+        fresh = draw(self.randomization, self.batch, self.rng)
+        for name in Draw.__dataclass_fields__:
+            getattr(self.drawn, name)[mask] = getattr(fresh, name)[mask]
+        self._apply(np.flatnonzero(mask))
 
     def reset(self, mask: Mask | None = None) -> None:
         """Put the robots in `mask` (B,), or all, on their feet near the origin, at rest in the stand pose."""
@@ -71,9 +87,10 @@ class Simulation:
             self._place(self.models[index], self.data[index])
         standing = np.stack([data.qpos[7:] for data in self.data])
         if mask is None:
-            self._queue = [standing.copy(), standing.copy(), standing.copy()]
+            self._queue = [standing.copy() for _ in self._age]
         for targets in self._queue:
             targets[chosen] = standing[chosen]
+        self._late[:, chosen] = 0
         self.active[chosen] = True
 
     def state(self) -> BodyState:
@@ -92,13 +109,19 @@ class Simulation:
         )
 
     def step(self, targets: Array, samples: Array | None = None) -> None:
-        """Advance every active robot by one control period under position targets (B, 12) [rad], which take effect
-        after that robot's delay. Targets beyond the joint limits are clipped. `samples` (SUBSTEPS, B, SENSOR_COUNT)
-        receives the sensors of every time step, see SENSORS.
+        """Advance every active robot by one control period under position targets (B, 12) [rad] as its encoders count,
+        which take effect after that robot's delay and this period's jitter; of targets that have arrived the newest
+        counts. Targets beyond the joint limits are clipped. `samples` (SUBSTEPS, B, SENSOR_COUNT) receives the sensors
+        of every time step, see SENSORS.
         """
-        self._queue = [np.clip(targets, self.robot.lower, self.robot.upper), *self._queue[:2]]
+        joints = np.clip(targets, self.robot.lower, self.robot.upper) - self.drawn.joint_zero
+        self._queue = [joints, *self._queue[:-1]]
+        delay, jitter = self.drawn.delay, self.randomization.jitter
+        late = _substeps(delay + self.rng.uniform(0.0, jitter, self.batch) if jitter else delay)
+        self._late = np.concatenate([late[None], self._late[:-1]])
+        arrival = (self._late - self._age[:, None]).T.tolist()
         for index in np.flatnonzero(self.active):
-            self._advance(int(index), samples)
+            self._advance(int(index), arrival[index], samples)
 
     def fallen(self, state: BodyState) -> Mask:
         """Which robots (B,) have fallen: tilted by more than 60 degrees, or the trunk near the ground."""
@@ -111,12 +134,9 @@ class Simulation:
         for index in np.flatnonzero(mask):
             self.data[index].qvel[:2] += self.rng.uniform(-speed, speed, 2)
 
-    def _draw_models(self, randomization: Randomization) -> list[mujoco.MjModel]:
-        base = build_model(self.robot, self.terrain, TIMESTEP)
-        models = [copy.copy(base) for _ in range(self.batch)]
-        for model in models:
-            randomize(model, randomization, self.rng)
-        return models
+    def _apply(self, chosen: Iterable[int]) -> None:
+        for index in chosen:
+            apply_draw(self.models[index], self.data[index], self._nominal, self.drawn, index)
 
     def _place(self, model: mujoco.MjModel, data: mujoco.MjData) -> None:
         mujoco.mj_resetData(model, data)
@@ -133,16 +153,32 @@ class Simulation:
         x, y = np.meshgrid(offsets * size.hip_x, offsets * (size.hip_y + size.abduction))
         return float(self.terrain.height(spot[0] + x, spot[1] + y).max())
 
-    def _advance(self, index: int, samples: Array | None) -> None:
-        model, data, late = self.models[index], self.data[index], int(self._late[index])
-        periods, fresh = divmod(late, SUBSTEPS)
-        for first, last, age in ((0, fresh, periods + 1), (fresh, SUBSTEPS, periods)):
-            if first == last:
-                continue
-            data.ctrl[:] = self._queue[age][index]
+    def _advance(self, index: int, arrival: list[int], samples: Array | None) -> None:
+        """`arrival`: the time steps from now at which the queued targets, newest first, take effect."""
+        model, data = self.models[index], self.data[index]
+        newest = next(age for age, step in enumerate(arrival) if step <= 0)
+        first = 0
+        while first < SUBSTEPS:
+            last = min([SUBSTEPS, *arrival[:newest]])
+            data.ctrl[:] = self._queue[newest][index]
             if samples is None:
-                mujoco.mj_step(model, data, last - first)
-                continue
-            for substep in range(first, last):
-                mujoco.mj_step(model, data)
-                samples[substep, index] = data.sensordata
+                _advance_quickly(model, data, last - first)
+            else:
+                for substep in range(first, last):
+                    mujoco.mj_step(model, data)
+                    samples[substep, index] = data.sensordata
+            first = last
+            newest = next(age for age, step in enumerate(arrival) if step <= first)
+
+
+def _substeps(time: Array) -> npt.NDArray[np.int64]:
+    return np.round(time / TIMESTEP).astype(np.int64)
+
+
+def _advance_quickly(model: mujoco.MjModel, data: mujoco.MjData, steps: int) -> None:
+    """Simulate `steps` time steps and compute the sensors, which take a tenth of the time, in the last of them only."""
+    if steps > 1:
+        model.opt.disableflags |= NO_SENSORS
+        mujoco.mj_step(model, data, steps - 1)
+        model.opt.disableflags &= ~NO_SENSORS
+    mujoco.mj_step(model, data)

@@ -48,10 +48,10 @@ class Terrain(ABC):
         return None
 
 
-def box(x: float, y: float, z: float, half: tuple[float, float, float], pitch: float = 0.0) -> str:
-    """A box of the ground, `half` its half sizes [m], `pitch` its rotation about y [rad]."""
+def box(x: float, y: float, z: float, half: tuple[float, float, float], pitch: float = 0.0, more: str = "") -> str:
+    """A box of the ground, `half` its half sizes [m], `pitch` its rotation about y [rad], `more` further attributes."""
     size = " ".join(f"{value:.6g}" for value in half)
-    return f'<geom type="box" pos="{x:.6g} {y:.6g} {z:.6g}" size="{size}" euler="0 {pitch:.6g} 0" {GROUND}/>'
+    return f'<geom type="box" pos="{x:.6g} {y:.6g} {z:.6g}" size="{size}" euler="0 {pitch:.6g} 0" {GROUND} {more}/>'
 
 
 def plane(z: float = 0.0, roll: float = 0.0) -> str:
@@ -160,6 +160,24 @@ class Rough(Terrain):
 
 
 @dataclass(frozen=True)
+class Patch(Terrain):
+    """Level ground with a slippery patch, `length` [m] long and as wide as the ground, at START."""
+
+    friction: Annotated[float, Meta(ge=0, le=10)]
+    length: Annotated[float, Meta(ge=0.05, le=20)] = 0.6
+
+    def geoms(self) -> str:
+        depth, end = 0.5, START + self.length
+        slippery = f'priority="1" friction="{self.friction} .005 .0001" rgba=".6 .8 1 1"'  # whatever the foot's is
+        patch = box(START + self.length / 2, 0.0, -depth, (self.length / 2, HALF_WIDTH, depth), more=slippery)
+        before, after = (box(x, 0.0, -depth, (10.0, HALF_WIDTH, depth)) for x in (START - 10.0, end + 10.0))
+        return before + patch + after
+
+    def height(self, x: Array, y: Array) -> Array:
+        return np.zeros_like(x)
+
+
+@dataclass(frozen=True)
 class Obstacles(Terrain):
     """Boxes of up to `tallest` [m] scattered over the way ahead, 0.2 to 0.8 m wide."""
 
@@ -189,6 +207,7 @@ KINDS: dict[str, type[Terrain]] = {
     "slope": Slope,
     "side_slope": SideSlope,
     "stairs": Stairs,
+    "patch": Patch,
     "obstacles": Obstacles,
 }
 RANDOM = ("rough", "obstacles")  # kinds that differ from seed to seed
