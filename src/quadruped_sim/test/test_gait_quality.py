@@ -84,13 +84,14 @@ def test_the_cost_of_transport_is_positive_work_per_weight_and_distance(aliengo)
 def test_a_motor_is_limited_earlier_the_faster_it_turns_and_not_while_it_brakes(aliengo):
     samples, knee = _samples(), 2
     torque, velocity = SENSORS["torque"].start + knee, SENSORS["joint_velocity"].start + knee
-    limit, fastest = aliengo.torque_limit[knee], aliengo.velocity_limit[knee]
-    samples[:10, ..., torque] = limit
-    samples[:40, ..., torque] = limit
-    samples[10:40, ..., torque] = 0.6 * limit
-    samples[10:30, ..., velocity] = 0.5 * fastest
-    samples[30:40, ..., velocity] = -0.5 * fastest
+    fast = 0.5 * (aliengo.joints["calf"].full_torque_speed + aliengo.joints["calf"].velocity)
+    half = float(aliengo.torque_bounds(np.full(12, fast))[1][knee])
+    samples[:10, ..., torque] = aliengo.torque_limit[knee]
+    samples[10:40, ..., torque] = half
+    samples[10:30, ..., velocity] = fast
+    samples[30:40, ..., velocity] = -fast
     found = _quality(aliengo, samples)
+    assert half == pytest.approx(aliengo.torque_limit[knee] / 2)
     assert found.torque_saturation == pytest.approx(0.1)
     assert found.speed_saturation == pytest.approx(0.3)
     assert found.joint_speed_saturation == pytest.approx(0.3 / 12)

@@ -85,13 +85,14 @@ class GaitQuality(Struct, frozen=True):
 
 
 class GaitRecorder:
-    """Sums for one batch, control period by control period."""
+    """Sums for one batch, control period by control period. The limits of a motor that is weak are lower, those of a
+    strong one are the robot file's.
+    """
 
     def __init__(self, simulation: Simulation) -> None:
         robot, size = simulation.robot, simulation.batch
-        self._terrain, self._radius = simulation.terrain, robot.geometry.foot_radius
+        self._robot, self._terrain, self._radius = robot, simulation.terrain, robot.geometry.foot_radius
         self._torque_limit = np.stack([model.actuator_forcerange[:, 1] for model in simulation.models])
-        self._no_load_speed = robot.velocity_limit
         self._weight = GRAVITY * np.array([model.body_mass.sum() for model in simulation.models])
         self._contact = np.ones((size, len(LEGS)), dtype=bool)  # at the last sample
         self._airborne: Array = np.zeros((size, len(LEGS)))  # [s] since the foot has left the ground
@@ -117,16 +118,14 @@ class GaitRecorder:
     def _add_motors(self, samples: Array, counted: Mask) -> None:
         torque, velocity = samples[..., SENSORS["torque"]], samples[..., SENSORS["joint_velocity"]]
         at_most = SATURATED * self._torque_limit
+        lowest, highest = self._robot.torque_bounds(velocity)
+        strength = SATURATED * self._torque_limit / self._robot.torque_limit
         at_limit = np.abs(torque) >= at_most
-        at_curve = np.abs(torque) >= at_most * self._available(torque, velocity)
+        at_curve = (torque <= strength * lowest) | (torque >= strength * highest)
         self.sums["samples"] += counted * SUBSTEPS
         for name, limited in (("torque_limited", at_limit), ("speed_limited", at_curve)):
             self.sums[name] += counted * limited.any(-1).sum(0)
             self.sums[f"joints_{name}"] += counted * limited.sum((0, 2))
-
-    def _available(self, torque: Array, velocity: Array) -> Array:
-        """Share of the largest torque that a motor can give at its velocity; all of it while it brakes."""
-        return np.where(torque * velocity > 0, np.clip(1 - np.abs(velocity) / self._no_load_speed, 0.0, 1.0), 1.0)
 
     def _add_feet(self, samples: Array, walks: Mask) -> None:
         feet = samples[..., SENSORS["foot_position"]].reshape(*samples.shape[:2], len(LEGS), 3)

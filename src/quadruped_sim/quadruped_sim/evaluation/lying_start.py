@@ -38,11 +38,12 @@ def stand_up(rollout: Rollout, lying: Mask, rng: np.random.Generator) -> Mask:
     for index in chosen:
         _lay_down(simulation, index, rng)
     _rest(rollout, chosen)
-    state = simulation.state()
+    state, zero = simulation.state(), simulation.drawn.joint_zero
+    counted = state.joint_position + zero  # as the encoders count
     postures = [Posture(robot, STAND_UP_TIME, STAND_UP_TIME) for _ in chosen]
     for index, posture in zip(chosen, postures, strict=True):
-        posture.stand_up(state.joint_position[index], state.orientation[index])
-    targets, standing, stood = state.joint_position.copy(), failed[chosen], 0.0
+        posture.stand_up(counted[index], state.orientation[index])
+    targets, standing, stood = counted.copy(), failed[chosen], 0.0
     for _ in range(round(LONGEST / CONTROL_PERIOD)):
         for index, posture in zip(chosen, postures, strict=True):
             targets[index] = posture.pose()
@@ -52,7 +53,7 @@ def stand_up(rollout: Rollout, lying: Mask, rng: np.random.Generator) -> Mask:
         failed |= lying & (tilt > robot.safety.max_tilt)
         simulation.active &= ~failed
         for index, posture in zip(chosen, postures, strict=True):
-            measured, orientation = state.joint_position[index], state.orientation[index]
+            measured, orientation = state.joint_position[index] + zero[index], state.orientation[index]
             posture.advance(CONTROL_PERIOD, measured, orientation, targets[index], policy_at_rest=False)
         standing = np.array([posture.mode is Mode.STANDING for posture in postures])
         stood = stood + CONTROL_PERIOD if (standing | failed[chosen]).all() else 0.0
@@ -84,6 +85,6 @@ def _rest(rollout: Rollout, chosen: list[int]) -> None:
         model.actuator_gainprm[:, STIFFNESS] = 0.0
         model.actuator_gainprm[:, DAMPING] = simulation.robot.gains.damping
     for _ in range(round(RESTING_TIME / CONTROL_PERIOD)):
-        rollout.send(simulation.state().joint_position)
+        rollout.send(simulation.state().joint_position + simulation.drawn.joint_zero)
     for model, gain in zip(models, gains, strict=True):
         model.actuator_gainprm[:] = gain

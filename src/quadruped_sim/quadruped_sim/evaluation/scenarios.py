@@ -117,7 +117,7 @@ def _of_all_commands(robot: Robot) -> Iterator[Scenario]:
     yield Scenario("random_5min", Limits(NONE), anything, seconds=300.0, share=1 / 15)
     speeds = SetpointRanges(always={"vx": (0.2, 2.0)}, hold=FOR_EVER, levels=10)
     for delay in (0, 10, 20):
-        late = changed(TYPICAL, delay=(delay / 1000, delay / 1000))
+        late = changed(TYPICAL, delay=(delay / 1000, delay / 1000), jitter=0.0)
         limits = Limits(NONE, speed=0.05)
         yield Scenario(f"speeds_{delay}ms", limits, speeds, randomization=late, share=1 / 3, settling=3.0)
 
@@ -140,8 +140,9 @@ def _on_slopes_and_steps(rare: float) -> Iterator[Scenario]:
         for way, sign in (("up", 1), ("down", -1)):
             name, terrain = f"stairs_{rise * 100:.0f}cm_{way}", {"kind": "stairs", "rise": sign * rise}
             yield ahead(name, falls, terrain, clearance)
-    yield ahead("patch_0.1", 0.1, {"kind": "patch", "friction": 0.1})
     yield ahead("obstacles_6cm", rare, {"kind": "obstacles", "tallest": 0.06}, clearance=0.04)
+    slippery = {"kind": "patch", "friction": 0.1, "length": 0.6}
+    yield Scenario("patch_0.1", Limits(0.1), _held(AHEAD), slippery, share=1 / 3)
 
 
 def _disturbed(rare: float) -> Iterator[Scenario]:

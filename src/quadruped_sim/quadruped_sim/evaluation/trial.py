@@ -134,7 +134,7 @@ class Trial:
         policy = load_policy(self.model, batch=size) if self.model else None
         rng, push_period = np.random.default_rng([seed, 2]), round(PUSH_INTERVAL / CONTROL_PERIOD)
         lying = np.arange(size) % 2 < 2 * scenario.lying_share - 1e-9  # every second one for a half, all for one
-        upright = ~stand_up(rollout, lying, np.random.default_rng([seed, 3]))
+        upright = ~stand_up(rollout, lying, np.random.default_rng([seed, 4]))
         begun = np.array([data.time for data in simulation.data])
         for step in range(self.periods):
             seen = rollout.observe()
