@@ -70,10 +70,11 @@ class GaitClock:
         self._linger = np.where(commanded, self.gait.linger, np.maximum(self._linger - self.period, 0.0))
         wanted = commanded | (self._linger > 0)
         moved = self.phase + self.frequency(setpoint) * self.period
-        crossed = np.floor(2 * moved) > np.floor(2 * self.phase)
-        stops = self.walking & crossed & ~wanted
-        self.phase = np.where(stops, np.floor(2 * moved) / 2, np.where(self.walking | wanted, moved, self.phase)) % 1.0
-        self.walking = (self.walking | wanted) & ~stops
+        halves = np.floor(2 * moved)
+        stops = self.walking & (halves > np.floor(2 * self.phase)) & ~wanted
+        moves = self.walking | wanted
+        self.phase = np.where(stops, halves / 2, np.where(moves, moved, self.phase)) % 1.0
+        self.walking = moves & ~stops
 
 
 COMMAND_SIZE = 16
@@ -103,6 +104,7 @@ class CommandShaper:
         self._highest = np.array([ranges[field].highest for field in SETPOINT_FIELDS])
         self._step = np.array([ranges[field].rate for field in SETPOINT_FIELDS]) * period
         self._envelope = envelope
+        self._steps: list[float] = self._step.tolist()
         self.clock = GaitClock(gait, period, batch)
         self.setpoint: Array = np.zeros((batch, len(SETPOINT_FIELDS)))
         self.wanted = self.target = self.setpoint
@@ -123,7 +125,7 @@ class CommandShaper:
         before, step = self.setpoint, self._step
         moved = before + np.minimum(np.maximum(self.target - before, -step), step)
         if self._envelope is not None and (moved != before).any():
-            moved = self._envelope.follow(before, moved, step)
+            moved = self._envelope.follow(before, moved, self._steps)
         self.setpoint = moved
         self.clock.advance(moved)
         return self.command()
@@ -144,8 +146,9 @@ class CommandShaper:
         """The command vectors (batch, 16) of the current setpoints and phases."""
         command = np.zeros((len(self.setpoint), COMMAND_SIZE))
         command[:, 0:8] = self.setpoint[:, 0:8]
-        command[:, 8] = np.sin(2 * np.pi * self.clock.phase)
-        command[:, 9] = np.cos(2 * np.pi * self.clock.phase)
+        angle = 2 * np.pi * self.clock.phase
+        command[:, 8] = np.sin(angle)
+        command[:, 9] = np.cos(angle)
         command[:, 10] = self.clock.walking
         command[:, 11] = self.setpoint[:, 8]
         return command

@@ -122,12 +122,12 @@ class Envelope(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
         """
         return np.array([self._shortened(setpoint) for setpoint in wanted.tolist()])
 
-    def follow(self, before: Array, moved: Array, step: Array) -> Array:
+    def follow(self, before: Array, moved: Array, step: list[float]) -> Array:
         """Admitted setpoints (B, 9) on the way from admitted ones to `moved`, none of whose fields is farther from
-        `before` than its `step` (9,): a pose waits until vx is small enough, and vx waits for a pose that is too large.
+        `before` than its `step` (9): a pose waits until vx is small enough, and vx waits for a pose that is too large.
         """
-        steps, pairs = step.tolist(), zip(before.tolist(), moved.tolist(), strict=True)
-        return np.array([self._followed(old, new, steps) for old, new in pairs])
+        pairs = zip(before.tolist(), moved.tolist(), strict=True)
+        return np.array([self._followed(old, new, step) for old, new in pairs])
 
     def lines(self) -> Iterator[str]:
         """The table as text, one line a knot."""
@@ -191,32 +191,34 @@ class Envelope(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
         return [share * vx, *(share * value for value in others[:VELOCITIES]), *others[VELOCITIES:]]
 
     def _followed(self, before: list[float], moved: list[float], step: list[float]) -> list[float]:
-        vx = moved[0]
-        ends, waits, followed = self._ends(vx), False, []
-        for old, new, reach, (low, high) in zip(before[1:], moved[1:], step[1:], ends, strict=True):
-            value = low if new < low else high if new > high else new
-            followed.append(value)
-            waits |= abs(value - old) > reach + EXACT
-        return self._waiting(before, moved, step, ends) if waits else [vx, *followed]
+        vx, followed = moved[0], moved
+        for attempt in range(3):
+            ends, late = self._ends(vx), []
+            followed = [vx]
+            for field, (low, high) in enumerate(ends, start=1):
+                new, old = moved[field], before[field]
+                value = low if new < low else high if new > high else new
+                followed.append(value)
+                if not -step[field] - EXACT <= value - old <= step[field] + EXACT:
+                    late.append(field)
+            if not late:
+                break
+            if attempt:  # a knot lies between, and the ranges are narrower there
+                vx = before[0]
+            else:
+                vx += (before[0] - vx) * self._wait(before, step, late, ends)
+        return followed
 
-    def _waiting(
-        self, before: list[float], moved: list[float], step: list[float], ends: list[tuple[float, float]]
-    ) -> list[float]:
-        """Where vx changes only as far as the ranges let the fields that cannot follow it in this step."""
-        share, held = 1.0, self._ends(before[0])
-        for old, reach, now, then in zip(before[1:], step[1:], held, ends, strict=True):
-            for sign, inner, outer in ((-1.0, -now[0], -then[0]), (1.0, now[1], then[1])):
-                least = sign * old - reach
-                if least > outer:
-                    share = min(share, max(inner - least, 0.0) / (inner - outer))
-        vx = before[0] + share * (moved[0] - before[0])
-        there = self._ends(vx)
-        pairs = list(zip(moved[1:], there, strict=True))
-        followed = [min(max(value, low), high) for value, (low, high) in pairs]
-        if all(abs(new - old) <= reach + EXACT for new, old, reach in zip(followed, before[1:], step[1:], strict=True)):
-            return [vx, *followed]
-        # A knot lies between, and the ranges are narrower there.
-        return [before[0], *(min(max(value, low), high) for value, (low, high) in zip(moved[1:], held, strict=True))]
+    def _wait(self, before: list[float], step: list[float], late: list[int], ends: list[tuple[float, float]]) -> float:
+        """Which share of its step vx has to wait, so that the fields that are `late` can follow the ranges; `ends` of
+        them at the end of the step.
+        """
+        held, share = self._ends(before[0]), 1.0
+        for field in late:
+            old, side = before[field], before[field] > 0.0
+            inner, outer = abs(held[field - 1][side]), abs(ends[field - 1][side])
+            share = min(share, (inner - abs(old) + step[field]) / max(inner - outer, EXACT))
+        return 1.0 - max(share, 0.0)
 
 
 def _share(speed: float, value: float, is_velocity: bool, speeds: list[float], reach: list[float]) -> float:
