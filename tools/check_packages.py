@@ -37,7 +37,9 @@ KEYS = {
     "yaml": "python3-yaml",
 }
 # rosdep has no key for these; requirements/distribution.txt and train.txt install them.
-WITHOUT_KEY = {"backports", "lz4", "mcap", "msgspec", "onnx", "safetensors", "zstandard"}
+WITHOUT_KEY = {
+    "backports", "gymnasium", "lz4", "mcap", "msgspec", "onnx", "safetensors", "stable_baselines3", "zstandard"
+}  # fmt: skip
 # Imported where it is asked for: tests need it, a robot does not.
 ONLY_FOR_TESTS = {"python3-h5py", "python3-onnxruntime-pip", "python3-torch"}
 # Started by launch files, not imported.

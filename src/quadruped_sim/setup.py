@@ -21,6 +21,7 @@ setup(
             "recovery = quadruped_sim.verbs.recovery",
             "relabel = quadruped_sim.verbs.relabel",
             "standing = quadruped_sim.verbs.standing",
+            "teach = quadruped_sim.verbs.teach",
         ],
     },
 )

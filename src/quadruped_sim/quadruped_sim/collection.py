@@ -104,13 +104,15 @@ STUDENT_NOISE = 0.3  # the share of the action noise that a student's own action
 
 @dataclass(frozen=True)
 class Collector:
-    """Everything a worker process needs to make any shard of a plan. `student` is a model file whose policy drives
-    `student_share` of the robots while the expert labels what it sees (DAgger); without one the expert drives all.
+    """Everything a worker process needs to make any shard of a plan. The expert is the `teacher` of that model file, or
+    else the trot. `student` is a model file whose policy drives `student_share` of the robots while the expert labels
+    what it sees (DAgger); without one the expert drives all.
     """
 
     plan: CollectionPlan
     folder: Path
     student: Path | None = None
+    teacher: Path | None = None
     student_share: float = 0.8
 
     def writer(self, seed: int) -> DatasetWriter:
@@ -121,13 +123,17 @@ class Collector:
             "seed": seed,
             "plan": {**msgspec.to_builtins(self.plan), "parts": parts},
             "student": str(self.student) if self.student else None,
+            "teacher": load_model(self.teacher).fingerprint if self.teacher else None,
         }
         return DatasetWriter(self.folder, Manifest(robot.name, 1 / CONTROL_PERIOD, description))
 
     def collect(self, job: Job, writer: DatasetWriter) -> int:
         """Make and write one shard; returns how often a robot fell."""
         robot, batch, part = load_robot(self.plan.robot), self.plan.robots, job.part
-        rollout = Rollout(robot, batch, job.build_terrain(), part.setpoints, part.randomization, job.seed)
+        teacher = load_model(self.teacher) if self.teacher else None
+        rollout = Rollout(
+            robot, batch, job.build_terrain(), part.setpoints, part.randomization, job.seed, teacher=teacher
+        )
         simulation, rng = rollout.simulation, np.random.default_rng([job.seed, 2])
         student = _student(self.student, robot, batch)
         driven = rng.random(batch) < (self.student_share if student else 0.0)

@@ -11,12 +11,14 @@ import numpy.typing as npt
 
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.command import CommandShaper
+from fcnet_core.model_file import PolicyModel
 from fcnet_core.observation import assemble_observation
 from fcnet_core.robot import SETPOINT_FIELDS, Robot
 from quadruped_sim.physics.randomization import Randomization, Range, pair
 from quadruped_sim.physics.sensors import Sensors
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, BodyState, Simulation
 from quadruped_sim.physics.terrain import Terrain
+from quadruped_sim.teacher.expert import TeacherExpert
 from quadruped_sim.trot_expert import TrotExpert
 
 Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
@@ -121,7 +123,7 @@ class Situation:
 
 class Rollout:
     """`batch` robots on a terrain, following setpoints; the caller decides which targets are sent, and may have another
-    `shaper` of commands than the robot's own.
+    `shaper` of commands than the robot's own. The expert that advises is a `teacher`, or else the trot.
     """
 
     def __init__(
@@ -133,14 +135,17 @@ class Rollout:
         randomization: Randomization,
         seed: int,
         shaper: CommandShaper | None = None,
+        teacher: PolicyModel | None = None,
     ) -> None:
         self.rng = np.random.default_rng([seed, 1])
         self.simulation = Simulation(robot, batch, terrain, seed, randomization)
         self.shaper = shaper or CommandShaper(robot.commands, robot.gait, CONTROL_PERIOD, batch)
-        self.expert = TrotExpert(robot, batch)
+        self._trot = TrotExpert(robot, batch)
+        self._teacher = TeacherExpert(teacher, robot, batch) if teacher else None
         self._source = SetpointSource(setpoints, batch, CONTROL_PERIOD, self.rng)
         self._sensors = Sensors(self.simulation, np.random.default_rng([seed, 3]))
-        self._last_action: Array = self.simulation.state().joint_position
+        self.last_action: Array = self.simulation.state().joint_position
+        self.previous_action = self.last_action
 
     def observe(self) -> Situation:
         """Take the commands' next step and look at the robots."""
@@ -153,26 +158,29 @@ class Rollout:
             measured.angular_velocity,
             measured.joint_position,
             measured.joint_velocity,
-            self._last_action,
+            self.last_action,
             command,
         )
         return Situation(state, fallen, observation)
 
     def advise(self, seen: Situation) -> Array:
         """The expert's position targets (B, 12) [rad]; call it in every control period or never."""
-        return self.expert.act(seen.state, self.shaper)
+        return self._teacher.act(seen.state, self) if self._teacher else self._trot.act(seen.state, self.shaper)
 
     def send(self, targets: Array, samples: Array | None = None) -> None:
         """Send position targets (B, 12) [rad], clipped to the joint limits, and let one control period pass; `samples`
         receives what Simulation.step says.
         """
-        self._last_action = np.clip(targets, self.simulation.robot.lower, self.simulation.robot.upper)
-        self.simulation.step(self._last_action, samples)
+        self.previous_action = self.last_action
+        self.last_action = np.clip(targets, self.simulation.robot.lower, self.simulation.robot.upper)
+        self.simulation.step(self.last_action, samples)
 
     def restart(self, mask: Mask) -> None:
         """Put the robots in `mask` (B,) back on their feet with everything forgotten."""
         self.simulation.reset(mask)
         self._sensors.reset(mask)
         self.shaper.reset(mask)
-        self.expert.reset(mask)
-        self._last_action = np.where(mask[:, None], self.simulation.state().joint_position, self._last_action)
+        self._trot.reset(mask)
+        standing = self.simulation.state().joint_position
+        self.last_action = np.where(mask[:, None], standing, self.last_action)
+        self.previous_action = np.where(mask[:, None], standing, self.previous_action)

@@ -16,12 +16,13 @@ from quadruped_sim.evaluation.score import Score, shortfalls
 
 
 class Subject(Struct, frozen=True):
-    """Who was evaluated and how. `policy` is the model file's fingerprint, None for the expert."""
+    """Who was evaluated and how. `policy` and `teacher` are fingerprints of model files; without one it is the trot."""
 
     robot: str
     policy: str | None
     seed: int
     episodes: int
+    teacher: str | None = None
 
 
 class Evaluation(Struct, kw_only=True):

@@ -104,8 +104,9 @@ PUSH_INTERVAL = 2.0  # [s]
 
 @dataclass(frozen=True)
 class Trial:
-    """`size` episodes of a scenario, driven by the expert or, where there is a `model`, by that policy. Equal trials
-    give equal episodes in whichever process; expert and policy meet the same robots, terrains, commands and pushes.
+    """`size` episodes of a scenario, driven by a policy, `model`, or else by the expert: the `teacher`, or the trot.
+    Equal trials give equal episodes in whichever process; expert and policy meet the same robots, terrains, commands
+    and pushes.
     """
 
     robot: str
@@ -114,6 +115,7 @@ class Trial:
     number: int
     size: int
     model: PolicyModel | None = None
+    teacher: PolicyModel | None = None
 
     @property
     def periods(self) -> int:
@@ -127,7 +129,7 @@ class Trial:
         seed = int(entropy.generate_state(1)[0])
         robot, terrain = load_robot(self.robot), scenario.build_terrain(self.number)
         shaper = self.model.command_shaper(size) if self.model else None  # the expert has the robot's limits
-        rollout = Rollout(robot, size, terrain, scenario.commands, scenario.randomization, seed, shaper)
+        rollout = Rollout(robot, size, terrain, scenario.commands, scenario.randomization, seed, shaper, self.teacher)
         simulation, clock = rollout.simulation, rollout.shaper.clock
         recorder, gait = EpisodeRecorder(robot, terrain, size, scenario.settling), GaitRecorder(simulation)
         samples: Array = np.zeros((SUBSTEPS, size, SENSOR_COUNT))
@@ -158,9 +160,19 @@ class Trial:
         return recorder.episodes(fell, lying, gait.sums)
 
 
-def trials(robot: str, scenario: Scenario, episodes: int, seed: int, model: PolicyModel | None = None) -> list[Trial]:
+def trials(
+    robot: str,
+    scenario: Scenario,
+    episodes: int,
+    seed: int,
+    model: PolicyModel | None = None,
+    teacher: PolicyModel | None = None,
+) -> list[Trial]:
     """The batches that together are `episodes` x the scenario's share of episodes, one at least."""
     total = max(1, round(episodes * scenario.share))
     largest = max(1, min(BATCH, round(LARGEST_BATCH * CONTROL_PERIOD / scenario.seconds)))
     starts = range(0, total, largest)
-    return [Trial(robot, scenario, seed, i, min(largest, total - start), model) for i, start in enumerate(starts)]
+    return [
+        Trial(robot, scenario, seed, number, min(largest, total - start), model, teacher)
+        for number, start in enumerate(starts)
+    ]

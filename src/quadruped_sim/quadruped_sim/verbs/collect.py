@@ -34,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="the data folder to write or continue")
     parser.add_argument("--shards", type=option(Shards), metavar="N", help="how many, instead of the file's")
     parser.add_argument("--student", type=Path, metavar="FILE", help="let this policy drive, label with the expert")
+    parser.add_argument("--teacher", type=Path, metavar="FILE", help="the expert: of `fcnet teach` (default: the trot)")
     parser.add_argument("--seed", type=option(Seed), default=0, metavar="N", help="seed of all randomness (default: 0)")
     parser.add_argument("--processes", type=option(Workers), default=2, metavar="N", help="workers (default: 2)")
     parser.add_argument("--json", action="store_true", help="print one JSON line a shard instead of a progress bar")
@@ -44,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     plan = load_plan(args.config)
     if args.shards:
         plan = structs.replace(plan, shards=args.shards)
-    collector = Collector(plan, args.out, args.student)
+    collector = Collector(plan, args.out, args.student, args.teacher)
     writer = collector.writer(args.seed)
     missing = [job for job in jobs(plan, args.seed) if not writer.has(job.index)]
     try:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import as_completed
 from pathlib import Path
 
+from msgspec.structs import replace
 from tqdm import tqdm
 
 from fcnet_core.files import Count, Seed, Workers, check_writable, option, write_whole
@@ -39,7 +40,7 @@ The policy sees what noisy sensors measure and nothing else; the expert sees the
 policy, the seed and the number of episodes alone. With --json, an interrupted evaluation goes on where it stopped.
 
 examples:
-  fcnet evaluate --robot aliengo --expert --json expert.json
+  fcnet evaluate --teacher models/teachers/aliengo.safetensors --json expert.json
   fcnet evaluate --policy models/aliengo.safetensors --baseline expert.json --json policy.json --markdown policy.md
   fcnet evaluate --policy models/aliengo.safetensors --scenarios flat,stairs_6cm_up --episodes 30
   fcnet evaluate --list
@@ -50,7 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
     who = parser.add_mutually_exclusive_group()
     who.add_argument("--policy", type=Path, metavar="FILE", help="evaluate this policy file")
-    who.add_argument("--expert", action="store_true", help="evaluate the expert that policies imitate")
+    who.add_argument("--expert", action="store_true", help="evaluate the trot that teachers imitate")
+    who.add_argument("--teacher", type=Path, metavar="FILE", help="evaluate this teacher, of `fcnet teach`")
     who.add_argument("--list", action="store_true", help="list the scenarios and what is expected, and stop")
     parser.add_argument("--robot", metavar="NAME", help="the robot (default: the policy's, else aliengo)")
     parser.add_argument("--scenarios", default="all", metavar="NAME,...", help="which scenarios (default: all)")
@@ -64,10 +66,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Evaluate what is not in the JSON file yet; 0 when all is measured, whether or not the targets are met."""
-    if not (args.policy or args.expert or args.list):
-        raise SimulationError("say what to evaluate: --policy FILE or --expert (or --list to see the scenarios)")
+    if not (args.policy or args.teacher or args.expert or args.list):
+        raise SimulationError("say what to evaluate: --policy FILE, --teacher FILE or --expert (or --list: scenarios)")
     model = load_model(args.policy) if args.policy else None
-    robot = load_robot(args.robot or (model.card.robot if model else "aliengo"))
+    teacher = load_model(args.teacher) if args.teacher else None
+    given = model or teacher
+    robot = load_robot(args.robot or (given.card.robot if given else "aliengo"))
     if model:
         check_robot(model, robot)
     chosen = _chosen(scenarios(robot), args.scenarios)
@@ -75,7 +79,8 @@ def run(args: argparse.Namespace) -> int:
         print("\n".join(_listing(scenario) for scenario in chosen))
         return 0
     check_writable(args.json, args.markdown)
-    subject = Subject(robot.name, model.fingerprint if model else None, args.seed, args.episodes)
+    names = [given.fingerprint if given else None for given in (model, teacher)]
+    subject = Subject(robot.name, names[0], args.seed, args.episodes, names[1])
     results = continue_evaluation(args.json, subject)
     baseline = _baseline(args.baseline, subject).scenarios if args.baseline else {}
 
@@ -89,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
             print(text_line(cells(scenario)), flush=True)
     missing = [scenario for scenario in chosen if scenario.name not in results.scenarios]
     try:
-        for scenario, episodes in _finished(missing, subject, model, args.processes):
+        for scenario, episodes in _finished(missing, subject, model, teacher, args.processes):
             results.scenarios[scenario.name] = score_of(scenario, episodes)
             if args.json:
                 results.write(args.json)
@@ -109,10 +114,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _finished(
-    missing: list[Scenario], subject: Subject, model: PolicyModel | None, processes: int
+    missing: list[Scenario],
+    subject: Subject,
+    model: PolicyModel | None,
+    teacher: PolicyModel | None,
+    processes: int,
 ) -> Iterator[tuple[Scenario, Episodes]]:
     """Each scenario with its episodes, as soon as it is complete."""
-    work = {s.name: trials(subject.robot, s, subject.episodes, subject.seed, model) for s in missing}
+    work = {s.name: trials(subject.robot, s, subject.episodes, subject.seed, model, teacher) for s in missing}
     steps = sum(trial.size * trial.periods for parts in work.values() for trial in parts)
     with worker_pool(processes) as pool, tqdm(total=steps, unit="step", unit_scale=True, disable=not missing) as bar:
         waiting = {pool.submit(trial.run): trial for parts in work.values() for trial in parts}
@@ -135,10 +144,10 @@ def _chosen(known: dict[str, Scenario], names: str) -> list[Scenario]:
 
 def _baseline(path: Path, subject: Subject) -> Evaluation:
     found = read_evaluation(path)
-    if found.subject != Subject(subject.robot, None, subject.seed, subject.episodes):
+    if replace(found.subject, teacher=None) != replace(subject, policy=None, teacher=None):
         raise SimulationError(
             f"{path} is not the expert's evaluation on the {subject.robot} with seed {subject.seed} and "
-            f"{subject.episodes} episodes; make it with the same options and --expert"
+            f"{subject.episodes} episodes; make it with the same options and --teacher FILE or --expert"
         )
     return found
 

@@ -1,0 +1,41 @@
+"""The teacher as an expert: position targets from the true state alone, without plans of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fcnet_core.arrays import Array
+from fcnet_core.legs.kinematics import LegKinematics
+from fcnet_core.model_file import PolicyModel
+from fcnet_core.policy import load_policy
+from fcnet_core.robot import Robot
+from quadruped_sim import SimulationError
+from quadruped_sim.physics.simulation import BodyState
+from quadruped_sim.teacher.privileged import TEACHER_SIZE, PrivilegedState
+
+if TYPE_CHECKING:
+    from quadruped_sim.rollout import Rollout
+
+
+class TeacherExpert:
+    """Position targets for a batch of robots from a model file of `fcnet teach`.
+
+    Raises SimulationError for a model of another robot, and for one that is no teacher.
+    """
+
+    def __init__(self, model: PolicyModel, robot: Robot, batch: int) -> None:
+        card = model.card
+        if card.robot != robot.name or card.config.observation != TEACHER_SIZE:
+            raise SimulationError(
+                f"a teacher of the {robot.name} sees {TEACHER_SIZE} values; this model is of the {card.robot} and sees "
+                f"{card.config.observation}; choose a file that `fcnet teach` wrote"
+            )
+        self._policy = load_policy(model, batch=batch)
+        self._kinematics = LegKinematics(robot)
+
+    def act(self, state: BodyState, rollout: Rollout) -> Array:
+        """Position targets (B, 12) [rad], as the encoders count, for the robots of a rollout in their true state."""
+        seen = PrivilegedState(rollout.simulation, self._kinematics, state).teacher_observation(rollout)
+        return self._policy.step(seen).astype(np.float64) + rollout.simulation.drawn.joint_zero

@@ -1,0 +1,173 @@
+"""Groups of robots, each on a terrain of the plan: what one worker process simulates for the teacher."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from msgspec.structs import replace
+
+from fcnet_core.arrays import Array, Mask, Single
+from fcnet_core.legs.kinematics import LegKinematics
+from fcnet_core.robot import load_robot
+from quadruped_sim.collection import PUSH_PROBABILITY, SHARDS, CollectionPlan, Job, jobs
+from quadruped_sim.physics.simulation import CONTROL_PERIOD
+from quadruped_sim.rollout import Rollout
+from quadruped_sim.teacher.privileged import PrivilegedState
+from quadruped_sim.teacher.reward import FALL, SCALE, TeacherReward
+
+ACTION_UNIT = 0.3  # [rad] of a position target from the stand pose, for one unit of an action
+
+
+class Group:
+    """Robots of one part of the plan on one of its terrains; a robot that falls or is old begins anew as another."""
+
+    def __init__(self, robot_name: str, seconds: float, job: Job, size: int) -> None:
+        robot = load_robot(robot_name)
+        self.name, self.size = job.name, size
+        self._robot, self._push = robot, job.part.push
+        self._rollout = Rollout(robot, size, job.build_terrain(), job.part.setpoints, job.part.randomization, job.seed)
+        self._kinematics = LegKinematics(robot)
+        self.reward = TeacherReward(robot, self._kinematics.neutral, size)
+        self._rng = np.random.default_rng([job.seed, 3])
+        self._oldest = round(seconds / CONTROL_PERIOD)
+        self._age = self._rng.integers(0, self._oldest, size)
+        self._seen = self._rollout.observe()
+        self._change: Array = np.zeros((size, 12))
+        self.observation = self._observation(self._state())
+
+    def advise(self) -> Array:
+        """The trot's actions (size, 12); ask in every period or never."""
+        return (self._rollout.advise(self._seen) - self._robot.stand_pose) / ACTION_UNIT
+
+    def step(self, action: Array) -> tuple[Single, Array, Mask, Mask, Single]:
+        """Take actions (size, 12); return observations, rewards, which robots fell, which became too old, and what
+        those that begin anew saw last.
+        """
+        rollout, shaper = self._rollout, self._rollout.shaper
+        setpoint = shaper.setpoint.copy()
+        swing = self.reward.swing(setpoint, shaper.clock.phase, shaper.clock.walking)
+        change = action - self._actions(rollout.last_action)
+        rollout.send(self._robot.stand_pose + ACTION_UNIT * action + rollout.simulation.drawn.joint_zero)
+        rollout.simulation.push(self._rng.random(self.size) < PUSH_PROBABILITY, self._push)
+        state = self._state()
+        torque = np.stack([data.actuator_force for data in rollout.simulation.data])
+        reward = self.reward(state, setpoint, swing, torque, change, change - self._change)
+        self._change = change
+        fell = rollout.simulation.fallen(state.state)
+        self._age += 1
+        old = (self._age >= self._oldest) & ~fell
+        if not (over := fell | old).any():
+            self._seen = rollout.observe()
+            self.observation = last = self._observation(state)
+        else:
+            last = self._observation(state)
+            rollout.simulation.redraw(over)
+            rollout.restart(over)
+            self.reward.reset(over)
+            self._age[over] = 0
+            self._change[over] = 0.0
+            self._seen = rollout.observe()
+            self.observation = self._observation(self._state())
+        return self.observation, reward - SCALE * FALL * fell, fell, old, last
+
+    def _state(self) -> PrivilegedState:
+        simulation = self._rollout.simulation
+        return PrivilegedState(simulation, self._kinematics, simulation.state())
+
+    def _observation(self, state: PrivilegedState) -> Single:
+        return state.critic_observation(state.teacher_observation(self._rollout))
+
+    def _actions(self, targets: Array) -> Array:
+        """Position targets (size, 12) [rad] as actions."""
+        return (targets - self._rollout.simulation.drawn.joint_zero - self._robot.stand_pose) / ACTION_UNIT
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What has happened since the last question: control periods and falls of the robots by part, and the sum of each
+    term of the reward over robots and periods.
+    """
+
+    steps: Counter[str]
+    falls: Counter[str]
+    terms: Counter[str]
+
+    def __add__(self, other: Progress) -> Progress:
+        return Progress(self.steps + other.steps, self.falls + other.falls, _sum(self.terms, other.terms))
+
+
+class Groups:
+    """The groups of one process, taken from the plan in turn: every `renewal` control periods the oldest makes place
+    for the plan's next, and its robots begin anew as those that have grown old do.
+    """
+
+    def __init__(self, plan: CollectionPlan, robots: int, groups: int, renewal: int, seed: int) -> None:
+        self._plan, self._size, self._renewal = plan, robots // groups, renewal
+        self._jobs = iter(jobs(replace(plan, shards=SHARDS), seed))
+        self._groups = [self._next() for _ in range(groups)]
+        self._periods = 0
+        self._progress = Progress(Counter(), Counter(), Counter())
+
+    def observe(self) -> Single:
+        """Observations (robots, CRITIC_SIZE)."""
+        return np.concatenate([group.observation for group in self._groups])
+
+    def advise(self) -> Array:
+        """The trot's actions (robots, 12)."""
+        return np.concatenate([group.advise() for group in self._groups])
+
+    def step(self, actions: Array) -> tuple[npt.NDArray[Any], ...]:
+        """As Group.step, for all groups."""
+        parts = np.split(actions, len(self._groups))
+        results = [group.step(part) for group, part in zip(self._groups, parts, strict=True)]
+        for group, (_, _, fell, _, _) in zip(self._groups, results, strict=True):
+            self._progress.steps[group.name] += group.size
+            self._progress.falls[group.name] += int(fell.sum())
+        self._periods += 1
+        number, over = divmod(self._periods, self._renewal)
+        if not over:
+            oldest = number % len(self._groups)
+            last, reward, fell, old, before = results[oldest]
+            ended = (fell | old)[:, None]
+            self._progress.terms.update(self._groups[oldest].reward.totals)
+            self._groups[oldest] = self._next()
+            results[oldest] = (
+                self._groups[oldest].observation, reward, fell, ~fell, np.where(ended, before, last)
+            )  # fmt: skip
+        return tuple(np.concatenate(arrays) for arrays in zip(*results, strict=True))
+
+    def progress(self) -> Progress:
+        """What has happened since the last question."""
+        done = self._progress
+        for group in self._groups:
+            done.terms.update(group.reward.totals)
+            group.reward.totals = Counter()
+        self._progress = Progress(Counter(), Counter(), Counter())
+        return done
+
+    def _next(self) -> Group:
+        return Group(self._plan.robot, self._plan.seconds, next(self._jobs), self._size)
+
+
+_here: list[Groups] = []  # of this process, where it is a worker
+
+
+def begin(plan: CollectionPlan, robots: int, groups: int, renewal: int, seed: int) -> None:
+    """Make this worker's groups."""
+    _here[:] = [Groups(plan, robots, groups, renewal, seed)]
+
+
+def call(method: str, *arguments: Any) -> Any:
+    """Call a method of this worker's groups."""
+    return getattr(_here[0], method)(*arguments)
+
+
+def _sum(first: Counter[str], second: Counter[str]) -> Counter[str]:
+    """Of all entries: Counter's own sum leaves out negative ones."""
+    total = first.copy()
+    total.update(second)
+    return total

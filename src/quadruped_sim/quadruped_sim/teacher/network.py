@@ -1,0 +1,129 @@
+"""The teacher's networks for stable-baselines3, and the actor as a policy file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from stable_baselines3 import PPO
+from stable_baselines3.common.policies import ActorCriticPolicy
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from torch import Tensor, nn
+
+from fcnet_core.arrays import Single
+from fcnet_core.model_file import PolicyModel, card_for_robot
+from fcnet_core.policies.mlp import MLPConfig
+from fcnet_core.robot import Robot
+from quadruped_sim.teacher.groups import ACTION_UNIT
+from quadruped_sim.teacher.privileged import CRITIC_SIZE, TEACHER_SIZE
+
+OBSERVATION_CLIP = 6.0  # [standard deviations]
+
+
+class Normalised(BaseFeaturesExtractor):
+    """Observations in standard deviations from their mean."""
+
+    mean: Tensor
+    deviation: Tensor
+
+    def __init__(self, space: Any, mean: Single, deviation: Single) -> None:
+        super().__init__(space, CRITIC_SIZE)
+        self.register_buffer("mean", torch.as_tensor(mean))
+        self.register_buffer("deviation", torch.as_tensor(deviation))
+
+    def forward(self, observation: Tensor) -> Tensor:
+        """In units of the networks."""
+        return torch.clamp((observation - self.mean) / self.deviation, -OBSERVATION_CLIP, OBSERVATION_CLIP)
+
+
+class Networks(nn.Module):
+    """Actor and critic up to their last layers; the actor sees the teacher's part of the observation alone."""
+
+    def __init__(self, hidden: tuple[int, ...]) -> None:
+        super().__init__()
+        self.latent_dim_pi = self.latent_dim_vf = hidden[-1]
+        self.actor, self.critic = _hidden_layers(TEACHER_SIZE, hidden), _hidden_layers(CRITIC_SIZE, hidden)
+
+    def forward_actor(self, features: Tensor) -> Tensor:
+        """See stable-baselines3's MlpExtractor."""
+        latent: Tensor = self.actor(features[:, :TEACHER_SIZE])
+        return latent
+
+    def forward_critic(self, features: Tensor) -> Tensor:
+        """Likewise."""
+        latent: Tensor = self.critic(features)
+        return latent
+
+    def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        """Likewise."""
+        return self.forward_actor(features), self.forward_critic(features)
+
+
+def _hidden_layers(inputs: int, hidden: tuple[int, ...]) -> nn.Sequential:
+    layers: list[nn.Module] = []
+    for width in hidden:
+        layers += [nn.Linear(inputs, width), nn.GELU()]
+        inputs = width
+    return nn.Sequential(*layers)
+
+
+class TeacherPolicy(ActorCriticPolicy):
+    """An actor and a critic with an optimizer of two learning rates."""
+
+    mlp_extractor: Networks  # type: ignore[assignment]  # any module with these methods
+    features_extractor: Normalised
+    action_net: nn.Linear
+
+    def __init__(self, *arguments: Any, hidden: tuple[int, ...], critic_learning_rate: float, **settings: Any) -> None:
+        self._hidden, self._critic_learning_rate = hidden, critic_learning_rate
+        super().__init__(*arguments, **settings)
+
+    def _build_mlp_extractor(self) -> None:
+        self.mlp_extractor = Networks(self._hidden)
+
+    def _build(self, lr_schedule: Any) -> None:
+        super()._build(lr_schedule)
+        critic = [*self.mlp_extractor.critic.parameters(), *self.value_net.parameters()]
+        actor: dict[str, Any] = {"params": [*self.actor_parameters, self.log_std]}
+        groups = [actor, {"params": critic, "lr": self._critic_learning_rate}]
+        self.optimizer = torch.optim.Adam(groups, lr=lr_schedule(1), eps=1e-5)
+
+    @property
+    def actor_parameters(self) -> list[nn.Parameter]:
+        """Of the mean action."""
+        return [*self.mlp_extractor.actor.parameters(), *self.action_net.parameters()]
+
+    def mean_action(self, observation: Tensor) -> Tensor:
+        """The actions (B, 12) without exploration."""
+        action: Tensor = self.action_net(self.mlp_extractor.forward_actor(self.features_extractor(observation)))
+        return action
+
+
+class TeacherPPO(PPO):
+    """PPO whose optimizer keeps its learning rates."""
+
+    policy: TeacherPolicy
+
+    def _update_learning_rate(self, optimizers: Any) -> None:
+        pass
+
+
+def teacher_model(policy: TeacherPolicy, robot: Robot, hidden: tuple[int, ...], facts: dict[str, Any]) -> PolicyModel:
+    """The actor as a policy file: a perceptron over one observation, the teacher's."""
+    weights = {}
+    layers = [*(layer for layer in policy.mlp_extractor.actor if isinstance(layer, nn.Linear)), policy.action_net]
+    for index, layer in enumerate(layers):
+        weights[f"layers.{index}.weight"] = layer.weight.detach().numpy().copy()
+        weights[f"layers.{index}.bias"] = layer.bias.detach().numpy().copy()
+    normalised = policy.features_extractor
+    scales = {
+        "observation_mean": normalised.mean[:TEACHER_SIZE].numpy().copy(),
+        "observation_std": normalised.deviation[:TEACHER_SIZE].numpy().copy(),
+        "action_mean": robot.stand_pose.astype(np.float32),
+        "action_scale": np.full(12, ACTION_UNIT, np.float32),
+    }
+    config = MLPConfig(observation=TEACHER_SIZE, window=1, hidden=hidden)
+    return PolicyModel(
+        card_for_robot(robot, config, observation_clip=OBSERVATION_CLIP, training=facts), weights, scales
+    )

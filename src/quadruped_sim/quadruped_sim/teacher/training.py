@@ -1,0 +1,221 @@
+"""How a teacher is made: a perceptron imitates the trot, then PPO improves it on the same plan."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import torch
+from stable_baselines3.common.callbacks import BaseCallback
+from torch import nn
+
+from fcnet_core.arrays import Array, Single
+from fcnet_core.files import write_whole
+from fcnet_core.model_file import save_model
+from fcnet_core.robot import load_robot
+from quadruped_sim import SimulationError
+from quadruped_sim.collection import CollectionPlan
+from quadruped_sim.teacher.environment import TeacherEnvironment
+from quadruped_sim.teacher.groups import Progress
+from quadruped_sim.teacher.network import Normalised, TeacherPolicy, TeacherPPO, teacher_model
+from quadruped_sim.teacher.settings import TeacherConfig
+from quadruped_sim.worker_pool import worker_pool
+
+LEAST_DEVIATION = 0.02  # of an entry that hardly moves
+NOISE_MEMORY = 0.7  # of the noise on the actions while the trot is watched, from one step to the next
+LARGEST_NOISE = 0.3  # its largest standard deviation, in units of the action
+STUDENT_SHARE = 0.7  # of the robots that the perceptron drives while it is corrected
+STUDENT_NOISE = 0.3  # the share of the noise that it gets
+BATCH = 1024  # of the imitation
+IMITATION_RATE = 1e-3
+LOG_INTERVAL = 10  # rounds
+CHECKPOINT = "checkpoint.zip"
+TEACHER = "teacher.safetensors"
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """Observations (N, CRITIC_SIZE) and the trot's actions (N, 12)."""
+
+    observation: Single
+    action: Single
+
+
+def demonstrate(
+    env: TeacherEnvironment, steps: int, drive: Callable[[Single], Array] | None, rng: np.random.Generator
+) -> Demonstration:
+    """Let the trot walk, disturbed, or correct what `drive` does (DAgger), for so many control periods."""
+    seen, taught = [], []
+    noise, scale = np.zeros((env.num_envs, 12)), rng.random((env.num_envs, 1)) * LARGEST_NOISE
+    driven = rng.random((env.num_envs, 1)) < STUDENT_SHARE
+    observation = env.reset()
+    for _ in range(steps):
+        advice = env.advise()
+        seen.append(observation)
+        taught.append(advice.astype(np.float32))
+        fresh = rng.standard_normal(noise.shape) * scale
+        noise = NOISE_MEMORY * noise + np.sqrt(1 - NOISE_MEMORY**2) * fresh
+        action = advice + noise
+        if drive is not None:
+            action = np.where(driven, drive(observation) + STUDENT_NOISE * noise, action)
+        env.step_async(action)
+        observation = env.step_wait()[0]
+    return Demonstration(np.concatenate(seen), np.concatenate(taught))
+
+
+def imitate(policy: TeacherPolicy, shown: Demonstration, epochs: int) -> None:
+    """Train the actor on a demonstration."""
+    steps = epochs * (len(shown.action) // BATCH)
+    optimizer = torch.optim.Adam(policy.actor_parameters, lr=IMITATION_RATE)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, IMITATION_RATE, total_steps=max(steps, 2))
+    observation, action = torch.as_tensor(shown.observation), torch.as_tensor(shown.action)
+    for _ in range(epochs):
+        for chosen in torch.randperm(len(action))[: steps // epochs * BATCH].reshape(-1, BATCH):
+            loss = nn.functional.smooth_l1_loss(policy.mean_action(observation[chosen]), action[chosen], beta=0.5)
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            nn.utils.clip_grad_norm_(policy.actor_parameters, 1.0)
+            optimizer.step()
+            schedule.step()
+
+
+class Rounds(BaseCallback):
+    """Lets the critic learn alone in the first of `critic_rounds`, and writes log and checkpoint."""
+
+    model: TeacherPPO
+
+    def __init__(self, env: TeacherEnvironment, folder: Path, critic_rounds: int) -> None:
+        super().__init__()
+        self._env, self._folder, self._critic_rounds = env, folder, critic_rounds
+        self._began, self._round = time.monotonic(), 0
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_rollout_start(self) -> None:
+        for parameter in [*self.model.policy.actor_parameters, self.model.policy.log_std]:
+            parameter.requires_grad_(self._round >= self._critic_rounds)
+        self._round += 1
+        if self._round % LOG_INTERVAL == 0:
+            self._log()
+            save_checkpoint(self.model, self._folder)
+
+    def _log(self) -> None:
+        done, values = self._env.progress(), self.model.logger.name_to_value
+        steps = done.steps.total()
+        facts = {
+            "round": self._round,
+            "seconds": round(time.monotonic() - self._began),
+            "steps": self.model.num_timesteps,
+            "reward": round(done.terms.total() / steps, 4),
+            "falls_per_100k": round(1e5 * done.falls.total() / steps, 1),
+            "deviation": round(float(self.model.policy.log_std.detach().exp().mean()), 4),
+            "kl": round(float(values.get("train/approx_kl", 0.0)), 4),
+            "explained": round(float(values.get("train/explained_variance", 0.0)), 3),
+            "falls": {name: round(1e5 * done.falls[name] / count, 1) for name, count in done.steps.items()},
+            "terms": {name: round(total / steps, 3) for name, total in done.terms.items()},
+        }
+        line = json.dumps(facts)
+        print(line, flush=True)
+        with (self._folder / "log.jsonl").open("a") as log:
+            log.write(line + "\n")
+
+
+def save_checkpoint(learner: TeacherPPO, folder: Path) -> None:
+    """Write the checkpoint whole or not at all."""
+    content = io.BytesIO()
+    learner.save(content)
+    write_whole(folder / CHECKPOINT, content.getvalue())
+
+
+def new_learner(env: TeacherEnvironment, config: TeacherConfig, shown: Demonstration) -> TeacherPPO:
+    """PPO with networks that know nothing yet, in the units of a demonstration."""
+    mean = shown.observation.mean(axis=0)
+    deviation = np.maximum(shown.observation.std(axis=0), LEAST_DEVIATION)
+    names = ("n_steps", "batch_size", "n_epochs", "learning_rate", "gamma", "gae_lambda", "clip_range", "target_kl")
+    return TeacherPPO(
+        TeacherPolicy,
+        env,
+        policy_kwargs={
+            "hidden": config.hidden,
+            "ortho_init": False,
+            "critic_learning_rate": config.critic_learning_rate,
+            "features_extractor_class": Normalised,
+            "features_extractor_kwargs": {"mean": mean, "deviation": deviation},
+            "log_std_init": float(np.log(config.action_deviation)),
+        },
+        **{name: getattr(config, name) for name in names},
+        ent_coef=config.entropy,
+        vf_coef=1.0,
+        max_grad_norm=1.0,
+        seed=config.seed,
+        device="cpu",
+    )
+
+
+def teach(
+    plan: CollectionPlan, config: TeacherConfig, folder: Path, processes: int, minutes: float, facts: dict[str, Any]
+) -> None:
+    """Make a teacher, or go on with the one of the folder, for so many minutes of PPO; `facts` go into its card."""
+    robot, checkpoint = load_robot(plan.robot), folder / CHECKPOINT
+    folder.mkdir(parents=True, exist_ok=True)
+    torch.manual_seed(config.seed)
+    torch.set_num_threads(1)  # the networks are small: threads cost more than they gain, on a busy computer much more
+    with ExitStack() as stack:
+        workers = [stack.enter_context(worker_pool(1)) for _ in range(processes)]
+        continues = checkpoint.exists()
+        seed = config.seed + (int(time.time()) if continues else 0)  # other robots than before
+        env = TeacherEnvironment(plan, config, workers, seed)
+        learner = _continued(checkpoint, env) if continues else _imitator(env, config)
+        rounds = Rounds(env, folder, 0 if continues else config.critic_rounds)
+        end = time.monotonic() + 60 * minutes
+        while time.monotonic() < end:
+            learner.learn(LOG_INTERVAL * config.n_steps * env.num_envs, callback=rounds, reset_num_timesteps=False)
+            made = {"steps": learner.num_timesteps, "settings": msgspec.to_builtins(config)}
+            save_model(teacher_model(learner.policy, robot, config.hidden, facts | made), folder / TEACHER)
+        save_checkpoint(learner, folder)
+
+
+def _continued(checkpoint: Path, env: TeacherEnvironment) -> TeacherPPO:
+    try:
+        return TeacherPPO.load(checkpoint, env=env, device="cpu")
+    except (ValueError, OSError, RuntimeError, AttributeError, ImportError) as error:
+        advice = "choose another folder, or delete this one"
+        raise SimulationError(f"the checkpoint {checkpoint} cannot be continued ({error}); {advice}") from error
+
+
+def _imitator(env: TeacherEnvironment, config: TeacherConfig) -> TeacherPPO:
+    """PPO whose actor does what the trot does."""
+    rng = np.random.default_rng(config.seed)
+    shown = demonstrate(env, config.imitation_steps, None, rng)
+    _print("trot", env.progress())
+    learner = new_learner(env, config, shown)
+    policy = learner.policy
+    imitate(policy, shown, config.imitation_epochs)
+
+    def drive(observation: Single) -> Array:
+        with torch.no_grad():
+            return np.asarray(policy.mean_action(torch.as_tensor(observation)), dtype=np.float64)
+
+    corrected = demonstrate(env, config.imitation_steps // 2, drive, rng)
+    _print("its imitation", env.progress())
+    both = (
+        np.concatenate(parts)
+        for parts in zip((shown.observation, shown.action), (corrected.observation, corrected.action), strict=True)
+    )
+    imitate(policy, Demonstration(*both), config.imitation_epochs // 2)
+    return learner
+
+
+def _print(who: str, done: Progress) -> None:
+    steps = done.steps.total()
+    falls, reward = 1e5 * done.falls.total() / steps, done.terms.total() / steps
+    print(f"{who}: {falls:.1f} falls in 100,000 steps, reward {reward:.3f}", flush=True)

@@ -1,0 +1,49 @@
+"""fcnet teach: a teacher, by imitation of the trot and PPO."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+
+import msgspec
+
+from fcnet_core.files import Positive, Workers, option, read_settings
+from quadruped_sim.collection import load_plan
+from quadruped_sim.teacher.settings import TeacherConfig
+
+SUMMARY = "make a teacher, the expert of `fcnet collect`: imitate the trot, then improve by PPO in simulation"
+EPILOG = """
+The folder receives teacher.safetensors, log.jsonl and a checkpoint, from which the same command line goes on.
+
+example:
+  fcnet teach --config config/collect/aliengo.yaml --out runs/aliengo-teacher --minutes 180
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the verb's arguments."""
+    parser.add_argument("--config", required=True, type=Path, metavar="YAML", help="where to walk: config/collect/")
+    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="the folder to write or continue")
+    parser.add_argument(
+        "--settings", type=Path, metavar="YAML", help="settings of imitation and PPO, see TeacherConfig"
+    )
+    parser.add_argument("--minutes", type=option(Positive), default=180.0, metavar="T", help="of PPO (default: 180)")
+    parser.add_argument("--processes", type=option(Workers), default=2, metavar="N", help="workers (default: 2)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Teach; 0 when the time is over, 130 when interrupted."""
+    plan = load_plan(args.config)
+    config = read_settings(args.settings, TeacherConfig, "teacher's settings") if args.settings else TeacherConfig()
+    from quadruped_sim.teacher.training import teach  # PyTorch takes a second to import
+
+    facts = {"command_line": shlex.join(sys.argv), "plan": msgspec.to_builtins(plan)}
+    try:
+        teach(plan, config, args.out, args.processes, args.minutes, facts)
+    except KeyboardInterrupt:
+        print("fcnet: stopped; the same command line goes on from the last checkpoint", file=sys.stderr)
+        return 130
+    print(f"{args.out} holds the teacher")
+    return 0

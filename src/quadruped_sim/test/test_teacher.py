@@ -1,0 +1,183 @@
+"""The teacher: what it sees, what it is paid for, how it is made, and that it has no memory."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from fcnet_core.legs.kinematics import LegKinematics
+from fcnet_core.model_file import PolicyModel, card_for_robot, load_model
+from fcnet_core.policies.mlp import MLPConfig
+from quadruped_sim import SimulationError
+from quadruped_sim.collection import CollectionPlan, jobs
+from quadruped_sim.physics.randomization import TYPICAL
+from quadruped_sim.physics.terrain import Flat, Slope
+from quadruped_sim.rollout import Rollout, SetpointRanges
+from quadruped_sim.teacher.expert import TeacherExpert
+from quadruped_sim.teacher.groups import ACTION_UNIT, Group
+from quadruped_sim.teacher.privileged import CRITIC_SIZE, TEACHER_PARTS, TEACHER_SIZE, PrivilegedState
+from quadruped_sim.teacher.reward import TeacherReward
+
+WALK = SetpointRanges(always={"vx": (0.3, 0.6)})
+PLAN = {
+    "robot": "aliengo",
+    "shards": 2,
+    "robots": 4,
+    "seconds": 0.4,
+    "parts": {"walk": {"share": 1, "terrains": [{"kind": "flat"}], "setpoints": {"always": {"vx": [0.3, 0.6]}}}},
+}
+SETTINGS = """
+hidden: [16]
+imitation_steps: 6
+imitation_epochs: 1
+robots: 4
+groups: 2
+n_steps: 4
+batch_size: 16
+n_epochs: 1
+critic_rounds: 1
+"""
+
+
+@pytest.fixture
+def rollout(aliengo):
+    return Rollout(aliengo, 3, Flat(), WALK, TYPICAL, seed=5)
+
+
+@pytest.fixture
+def teacher(aliengo) -> PolicyModel:
+    """A teacher with arbitrary weights."""
+    config, rng = MLPConfig(observation=TEACHER_SIZE, window=1, hidden=(16,)), np.random.default_rng(0)
+    return PolicyModel(
+        card_for_robot(aliengo, config),
+        {name: rng.normal(0, 0.1, shape).astype(np.float32) for name, shape in config.weight_shapes().items()},
+        {
+            "observation_mean": np.zeros(TEACHER_SIZE, np.float32),
+            "observation_std": np.ones(TEACHER_SIZE, np.float32),
+            "action_mean": aliengo.stand_pose.astype(np.float32),
+            "action_scale": np.full(12, 0.1, np.float32),
+        },
+    )
+
+
+def privileged(rollout: Rollout) -> PrivilegedState:
+    simulation = rollout.simulation
+    return PrivilegedState(simulation, LegKinematics(simulation.robot), simulation.state())
+
+
+def test_the_state_is_told_in_the_frame_of_the_heading(rollout):
+    simulation = rollout.simulation
+    for data, yaw in zip(simulation.data, (0.0, 0.5 * np.pi, np.pi), strict=True):
+        data.qpos[3:7] = np.cos(yaw / 2), 0.0, 0.0, np.sin(yaw / 2)
+        data.qvel[:3] = 0.5 * np.cos(yaw), 0.5 * np.sin(yaw), 0.1
+    state = privileged(rollout)
+    np.testing.assert_allclose(state.velocity, [[0.5, 0.0, 0.1]] * 3, atol=1e-9)
+    front_right, front_left = state.foot_position[:, 0], state.foot_position[:, 1]
+    assert (front_right[:, 0] > 0.1).all() and (front_right[:, 1] < 0).all() and (front_left[:, 1] > 0).all()
+    np.testing.assert_allclose(state.foot_velocity[:, 0, 2], 0.1, atol=1e-9)
+
+
+def test_feet_on_the_ground_have_no_height_and_a_slope_is_seen_from_the_heading(aliengo):
+    rollout = Rollout(aliengo, 2, Slope(10.0), WALK, TYPICAL, seed=1)
+    for data, yaw in zip(rollout.simulation.data, (0.0, 0.5 * np.pi), strict=True):
+        data.qpos[:2] = 4.0, 0.0
+        data.qpos[3:7] = np.cos(yaw / 2), 0.0, 0.0, np.sin(yaw / 2)
+    np.testing.assert_allclose(privileged(rollout).slope, [[0.176, 0.0], [0.0, -0.176]], atol=2e-3)
+    flat = Rollout(aliengo, 2, Flat(), WALK, TYPICAL, seed=1)
+    for _ in range(50):
+        flat.send(np.tile(aliengo.stand_pose, (2, 1)))
+    assert np.abs(privileged(flat).foot_height).max() < 0.01
+
+
+def test_the_teacher_sees_what_robots_have_drawn_and_the_critic_the_ground_as_well(rollout):
+    state = privileged(rollout)
+    seen = state.teacher_observation(rollout)
+    assert seen.shape == (3, TEACHER_SIZE) and seen.dtype == np.float32
+    ends = np.cumsum(list(TEACHER_PARTS.values()))
+    friction = seen[:, dict(zip(TEACHER_PARTS, ends, strict=True))["friction"] - 1]
+    np.testing.assert_allclose(friction, rollout.simulation.drawn.friction, rtol=1e-6)
+    assert state.critic_observation(seen).shape == (3, CRITIC_SIZE)
+
+
+def test_a_teacher_has_no_memory(rollout, teacher):
+    expert = TeacherExpert(teacher, rollout.simulation.robot, 3)
+    state = rollout.observe().state
+    first = expert.act(state, rollout)
+    for _ in range(5):
+        rollout.send(first)
+        expert.act(rollout.observe().state, rollout)
+    fresh = TeacherExpert(teacher, rollout.simulation.robot, 3)
+    now = rollout.observe().state
+    np.testing.assert_array_equal(expert.act(now, rollout), fresh.act(now, rollout))
+
+
+def test_a_model_that_is_no_teacher_is_refused(aliengo, standing_policy, teacher):
+    with pytest.raises(SimulationError, match=str(TEACHER_SIZE)):
+        TeacherExpert(standing_policy, aliengo, 1)
+
+
+def test_following_the_command_is_paid_better_than_standing_against_it(rollout):
+    robot = rollout.simulation.robot
+    reward = TeacherReward(robot, LegKinematics(robot).neutral, 3)
+    for data, speed in zip(rollout.simulation.data, (0.5, 0.0, -0.5), strict=True):
+        data.qvel[0] = speed
+    setpoint, nothing = np.zeros((3, 9)), np.zeros((3, 12))
+    setpoint[:, 0] = 0.5
+    state, swing = privileged(rollout), np.full((3, 4), -1.0)
+    paid = reward(state, setpoint, swing, nothing, nothing, nothing)
+    assert paid[0] > paid[1] > paid[2]
+    shaken = reward(state, setpoint, swing, nothing, nothing + 1.0, nothing + 2.0)
+    saturated = reward(state, setpoint, swing, np.tile(robot.torque_limit, (3, 1)), nothing, nothing)
+    assert (shaken < paid).all() and (saturated < paid).all()
+
+
+def test_robots_that_fall_or_grow_old_begin_anew_and_say_what_they_saw_last():
+    plan = msgspec.convert(PLAN, CollectionPlan)
+    group = Group(plan.robot, plan.seconds, jobs(plan, 0)[0], size=4)
+    ends: list[str] = []
+    for step in range(40):
+        action = group.advise() if step < 25 else np.full((4, 12), 6.0 * (-1) ** step)
+        observation, reward, fell, old, last = group.step(action)
+        assert np.isfinite(observation).all() and np.isfinite(reward).all() and not (fell & old).any()
+        for robot in np.flatnonzero(fell | old):
+            assert not np.array_equal(last[robot], observation[robot])
+        ends += ["fell"] * int(fell.sum()) + ["old"] * int(old.sum())
+    assert ends.count("old") >= 4
+
+
+def test_the_trots_actions_lead_to_the_trots_targets(aliengo):
+    plan = msgspec.convert(PLAN, CollectionPlan)
+    group = Group(plan.robot, 1000.0, jobs(plan, 0)[0], size=4)  # none grows old
+    advice = group.advise()
+    group.step(advice)
+    sent = group._rollout.last_action - group._rollout.simulation.drawn.joint_zero
+    np.testing.assert_allclose(sent, np.clip(aliengo.stand_pose + ACTION_UNIT * advice, aliengo.lower, aliengo.upper))
+
+
+def test_a_teacher_is_made_continued_and_used_as_the_expert(fcnet, tmp_path: Path):
+    plan, settings, folder = tmp_path / "plan.yaml", tmp_path / "settings.yaml", tmp_path / "teacher"
+    plan.write_text(json.dumps(PLAN))
+    settings.write_text(SETTINGS)
+
+    def succeeds(*arguments: str | Path) -> str:
+        process = fcnet(*arguments)
+        out, error = process.communicate(timeout=300)
+        assert process.returncode == 0, error
+        return out
+
+    for _ in range(2):
+        succeeds("teach", "--config", plan, "--settings", settings, "--out", folder, "--minutes", "0.02")
+    model = load_model(folder / "teacher.safetensors")
+    assert model.card.training["steps"] >= 2 * 10 * 4 * 8
+    assert len((folder / "log.jsonl").read_text().splitlines()) >= 2
+    made = tmp_path / "data"
+    succeeds("collect", "--config", plan, "--teacher", folder / "teacher.safetensors", "--out", made)
+    assert json.loads((made / "manifest.json").read_text())["description"]["teacher"] == model.fingerprint
+    result = tmp_path / "result.json"
+    teacher = folder / "teacher.safetensors"
+    succeeds("evaluate", "--teacher", teacher, "--scenarios", "run_2.0", "--episodes", "2", "--json", result)
+    assert json.loads(result.read_text())["subject"]["teacher"] == model.fingerprint
