@@ -36,6 +36,7 @@ def test_results_do_not_depend_on_the_number_of_processes(policy, tmp_path, caps
         "policy": facts["subject"]["policy"],
         "seed": 0,
         "episodes": 2,
+        "teacher": None,
     }
     assert facts["scenarios"].keys() == {"flat", "stand"}
     printed = capsys.readouterr().out
