@@ -19,10 +19,10 @@ import numpy as np
 
 from fcnet_core import FcnetError
 from fcnet_core.arrays import Array, Mask
-from fcnet_core.command import CommandShaper
+from fcnet_core.command import CommandShaper, setpoints_of
 from fcnet_core.learning.dataset import DatasetWriter
 from fcnet_core.legs.kinematics import LegKinematics
-from fcnet_core.robot import SETPOINT_FIELDS, Robot
+from fcnet_core.robot import Robot
 from fcnet_core.rotation import matrix_from_xyzw, projected_gravity
 from fcnet_replay.datasets.from_bag import BagReading, Labels, Report, Walk, dataset_from_bags
 from fcnet_replay.run import Run, newest
@@ -32,10 +32,8 @@ from quadruped_sim.trot_expert import TrotExpert
 
 ON_GROUND = 0.015  # [m] a foot that is higher than the lowest by less stands on the ground
 OLD = 0.1  # [s] older odometry is not used
-FREQUENCY = SETPOINT_FIELDS.index("frequency")
 PHASE_DIGITS = 6  # of a stride, which float32 keeps
 SAME_PHASE = 1e-4  # of a stride
-COMMAND_FREQUENCY = 11  # where a command vector has it, see fcnet_core/command.py
 
 
 def recorded_states(run: Run, steps: Steps, robot: Robot) -> tuple[BodyState, Mask]:
@@ -149,7 +147,7 @@ def _set_command(shaper: CommandShaper, command: Array) -> None:
     The clock's own sum is kept where the recorded phase agrees with it: at 2.5 strides a second it meets the very
     instants at which feet lift and land, and there the last digit decides on which side it is.
     """
-    shaper.setpoint = np.append(command[:FREQUENCY], command[COMMAND_FREQUENCY])[None]
+    shaper.setpoint = setpoints_of(command[None]).astype(np.float64)
     clock = shaper.clock
     recorded = np.round(np.arctan2(command[8], command[9]) / (2 * np.pi), PHASE_DIGITS) % 1.0
     summed = (clock.phase + clock.frequency(shaper.setpoint) * clock.period) % 1.0

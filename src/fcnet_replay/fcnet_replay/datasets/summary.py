@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from fcnet_core import FcnetError
 from fcnet_core.arrays import Single
-from fcnet_core.command import COMMAND_SIZE
+from fcnet_core.command import COMMAND_SIZE, setpoints_of
 from fcnet_core.learning.dataset import Dataset, Manifest
 from fcnet_core.model_file import PolicyCard, load_model
 from fcnet_core.observation import ARRAYS, LAYOUT
@@ -133,10 +133,9 @@ def _use_of_ranges(data: Dataset, robot: Robot) -> tuple[dict[str, list[float]],
     """Summary.coverage, at_limit and any_at_limit of a quadruped's data."""
     ranges = [robot.commands[field] for field in SETPOINT_FIELDS]
     lowest, highest = np.array([[limits.lowest, limits.highest] for limits in ranges]).T
-    columns = [LAYOUT["command"].start + COMMAND_NAMES.index(field) for field in SETPOINT_FIELDS]
-    counts, hits, steps_with_hits = np.zeros((len(columns), BINS)), np.zeros(len(JOINT_NAMES)), 0
+    counts, hits, steps_with_hits = np.zeros((len(ranges), BINS)), np.zeros(len(JOINT_NAMES)), 0
     for shard in data.shards:
-        setpoint = shard.observation[..., columns].reshape(-1, len(columns))
+        setpoint = setpoints_of(shard.observation[..., LAYOUT["command"]]).reshape(-1, len(ranges))
         place = (setpoint - lowest) / (highest - lowest) * BINS
         place = np.clip(place, 0, BINS - 1).astype(int)  # what lies beyond a range counts in its outermost parts
         counts += [np.bincount(column, minlength=BINS) for column in place.T]
