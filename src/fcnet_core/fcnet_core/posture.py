@@ -13,8 +13,6 @@ from fcnet_core.arrays import Array
 from fcnet_core.command import Mode
 from fcnet_core.legs.stand_motion import (
     LYING,
-    SLOW_SMOOTHING,
-    SMOOTHING,
     STANDING,
     StandMotion,
     StandPath,
@@ -145,8 +143,7 @@ class Posture:
         """
         self._elapsed += period
         on_belly = self._motion.place(self._elapsed)[0] == LYING
-        smoothing = SMOOTHING if on_belly or self.mode is Mode.WALKING else SLOW_SMOOTHING
-        self._path.lean(orientation, min(1.0, period / smoothing))
+        self._path.follow(measured, orientation, period, carries=not on_belly and self.mode is not Mode.WALKING)
         self._rested = self._rested + period if policy_at_rest else 0.0
         if self.mode is Mode.WALKING and self.leaving is not None and self._rested >= REST_TIME:
             self._path.stand_on(measured)

@@ -21,8 +21,7 @@ from fcnet_core.rotation import projected_gravity
 
 LYING, CROUCHING, STANDING = 0.0, 0.35, 1.0  # shares of the way: belly and feet on the ground; feet below the hips
 STEEPEST = np.tan(np.deg2rad(20.0))  # slope for which feet are placed and torques computed; the same for steeper ones
-SMOOTHING = 0.3  # [s] of the measured attitude, where it does not depend on the targets
-SLOW_SMOOTHING = 2.0  # [s] where it does: a robot on stiff legs sways at 0.7 Hz, and a faster answer would swing it up
+SMOOTHING, SLOW_SMOOTHING, QUICK_SMOOTHING = 0.3, 2.0, 0.06  # [s] of the measured attitude, see StandPath.follow
 FARTHEST = 0.1  # [m] of a foot from its place in the stand pose
 SAMPLES = np.linspace(LYING, STANDING, 21)
 
@@ -30,7 +29,7 @@ SAMPLES = np.linspace(LYING, STANDING, 21)
 class StandPath:
     """Joint poses of one robot between lying on its belly (0) and standing (1), and the torques that hold them.
 
-    It follows the attitude of the trunk, see `lean`. On level ground the last pose is the robot's stand pose.
+    It depends on what is measured, see `lean` and `follow`. On level ground the last pose is the robot's stand pose.
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -48,6 +47,8 @@ class StandPath:
         lying[:, 1] = self._legs.hips[:, 1] + LEFT * wide
         self._feet = np.stack([lying, crouching, standing])
         self._lean: Array = np.zeros(2)
+        self._slope: Array = np.zeros(2)
+        self._joints: Array | None = None
         self._offsets: Array = np.zeros((len(LEGS), 2))
 
     def stand_on(self, joints: Array | None) -> None:
@@ -61,12 +62,22 @@ class StandPath:
             offsets = (feet - self._feet[-1])[:, :2]
             self._offsets = np.clip(offsets - offsets.mean(axis=0), -FARTHEST, FARTHEST)
 
-    def lean(self, orientation: Array, share: float = 1.0) -> None:
-        """Take the trunk's orientation (4,) x, y, z, w, with this share of the difference from the last one."""
-        down = projected_gravity(orientation)
-        slope = down[:2] / max(-down[2], 0.1)
-        slope *= min(1.0, STEEPEST / max(float(np.hypot(*slope)), 1e-9))
-        self._lean = self._lean + share * (slope - self._lean)
+    def lean(self, orientation: Array) -> None:
+        """Take the trunk's orientation (4,) x, y, z, w as it is; the joints are where the way has them."""
+        self._lean = self._slope = _slope(orientation)
+        self._joints = None
+
+    def follow(self, joints: Array, orientation: Array, period: float, carries: bool) -> None:
+        """Take what is measured in one more period [s]: joints (12,) [rad] and the trunk's orientation (4,) x, y, z, w.
+
+        carries: whether legs carry the robot. Torques are then those of the measured pose, at once: an answer that is
+        late, or meant for where the robot should be, pushes one whose foot has lost its ground over. Feet move slowly
+        under the trunk, because a quick answer would swing up a robot that sways on its legs at 0.7 Hz.
+        """
+        slope = _slope(orientation)
+        self._slope = self._slope + min(1.0, period / QUICK_SMOOTHING) * (slope - self._slope)
+        self._lean = self._lean + min(1.0, period / (SLOW_SMOOTHING if carries else SMOOTHING)) * (slope - self._lean)
+        self._joints = joints if carries else None
 
     def pose(self, share: float) -> Array:
         """Joint positions (12,) [rad] at a share of the way."""
@@ -76,8 +87,9 @@ class StandPath:
         """Position targets (12,) [rad] at a share of the way, as far ahead of the pose as the motors need to carry this
         share of the robot in it.
         """
-        pose, down = self.pose(share), np.array([*self._lean, -1.0])
-        return pose + load / self._kp * self._statics.torques(pose, down / np.linalg.norm(down))
+        pose, down = self.pose(share), np.array([*self._slope, -1.0])
+        held = pose if self._joints is None else self._joints
+        return pose + load / self._kp * self._statics.torques(held, down / np.linalg.norm(down))
 
     def nearest(self, joints: Array) -> tuple[float, float]:
         """The share of the way that is nearest to joints (12,), and the largest difference there [rad]."""
@@ -95,6 +107,13 @@ class StandPath:
         feet[..., :2] += risen * (self._radius - self._feet[-1, :, 2:]) * self._lean
         joints = self._legs.joints(feet).reshape(-1, len(self._lower))
         return np.clip(joints, self._lower, self._upper)
+
+
+def _slope(orientation: Array) -> Array:
+    """How far (2,) gravity is from the trunk's z axis, as tangents along x and y."""
+    down = projected_gravity(orientation)
+    slope: Array = down[:2] / max(-down[2], 0.1)
+    return slope * min(1.0, STEEPEST / max(float(np.hypot(*slope)), 1e-9))
 
 
 class Stretch(NamedTuple):
