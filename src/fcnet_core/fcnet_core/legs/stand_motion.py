@@ -70,14 +70,14 @@ class StandPath:
     def follow(self, joints: Array, orientation: Array, period: float, carries: bool) -> None:
         """Take what is measured in one more period [s]: joints (12,) [rad] and the trunk's orientation (4,) x, y, z, w.
 
-        carries: whether legs carry the robot. Torques are then those of the measured pose, at once: an answer that is
-        late, or meant for where the robot should be, pushes one whose foot has lost its ground over. Feet move slowly
+        Torques are those of the measured pose, at once: an answer that is late, or meant for where the robot should be,
+        pushes one whose foot has lost its ground over. carries: whether legs carry the robot. Feet then move slowly
         under the trunk, because a quick answer would swing up a robot that sways on its legs at 0.7 Hz.
         """
         slope = _slope(orientation)
         self._slope = self._slope + min(1.0, period / QUICK_SMOOTHING) * (slope - self._slope)
         self._lean = self._lean + min(1.0, period / (SLOW_SMOOTHING if carries else SMOOTHING)) * (slope - self._lean)
-        self._joints = joints if carries else None
+        self._joints = joints
 
     def pose(self, share: float) -> Array:
         """Joint positions (12,) [rad] at a share of the way."""
