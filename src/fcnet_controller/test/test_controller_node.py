@@ -135,7 +135,7 @@ def test_an_emergency_stop_is_latched_until_reset(walking):
     walking.until_mode("fault")
     walking.until(lambda: walking.damped, "damping")
     assert not walking.call("controller/emergency_stop", SetBool, data=False).success
-    for request in ("stand_up", "walk", "lie_down"):
+    for request in ("stand_up", "recover", "walk", "lie_down"):
         assert not walking.call(f"controller/{request}").success
     walking.drive(0.3, vx=0.5)
     assert walking.mode == "fault"

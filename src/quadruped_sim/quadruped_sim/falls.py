@@ -19,6 +19,7 @@ from fcnet_core.recovery import Lying, lying_on, tilt_of
 from fcnet_core.robot import SETPOINT_FIELDS, load_robot
 from fcnet_core.rotation import matrix_from_xyzw, projected_gravity
 from quadruped_sim.physics.live_robot import LiveRobot
+from quadruped_sim.physics.placement import Place
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, SUBSTEPS, TIMESTEP
 from quadruped_sim.physics.terrain import Flat, SideSlope, Terrain
 
@@ -150,8 +151,8 @@ def _topple(live: LiveRobot, walker: _Walker, rng: np.random.Generator) -> None:
     """By pushes, harder and harder, in the middle of a walk; damped once it has fallen, as by the watchdog."""
     setpoint = np.zeros(len(SETPOINT_FIELDS))
     setpoint[:3] = rng.uniform((-0.3, -0.2, -0.5), (0.8, 0.2, 0.5))
-    yaw = rng.uniform(-np.pi, np.pi)
-    live.data.qpos[3:7] = math.cos(yaw / 2), 0.0, 0.0, math.sin(yaw / 2)
+    live.place = Place(heading=rng.uniform(-np.pi, np.pi))
+    live.reset()
     walker.start()
     upright, speed = walker.walk(1.0 + rng.random(), setpoint), FIRST_PUSH
     while upright:

@@ -36,6 +36,13 @@ def test_it_starts_at_rest_on_its_belly_and_damped(robot):
     assert projected_gravity(truth.orientation)[2] < -0.95
 
 
+def test_it_may_start_at_rest_on_its_back(robot):
+    live = LiveRobot(robot, TERRAINS["slope_across"], noise=0.0, start="on_back")
+    assert live.damped
+    assert np.abs(live.ground_truth().linear_velocity).max() < 0.1
+    assert projected_gravity(live.ground_truth().orientation)[2] > 0.9
+
+
 def test_it_gets_up_when_its_joints_are_led_to_the_stand_pose(robot):
     live = LiveRobot(robot, TERRAINS["flat"], noise=0.0)
     _stand(live)

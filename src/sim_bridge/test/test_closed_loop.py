@@ -103,6 +103,21 @@ def test_a_robot_stands_up_and_walks_where_it_was_put(command, launches, client)
     assert launches.survivors() == {}
 
 
+@launched("aliengo.launch.py", start="on_back")
+@pytest.mark.launch(fixture=commanded)
+def test_a_robot_on_its_back_gets_up_on_request_and_walks(command, launches, client):
+    client.until_mode("passive")
+    client.until_states()
+    assert not client.upright
+    assert not client.call("controller/stand_up").success
+    client.until(lambda: client.call("controller/recover").success, "a recovery")
+    client.until_mode("walking")  # by the launch's auto_start, once it stands
+    client.drive_until(lambda: client.speed > 0.2, "a walk", vx=0.4)
+    assert client.upright
+    yield
+    assert launches.survivors() == {}
+
+
 @launched("a1.launch.py", demo="true")
 @pytest.mark.launch(fixture=commanded)
 def test_the_demo_passes_and_ends_the_launch_with_exit_code_0(command, launch_context, launches):

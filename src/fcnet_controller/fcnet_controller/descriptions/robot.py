@@ -89,7 +89,7 @@ ARGUMENTS = (
     Argument("command", "none", "commands: none (publish cmd_vel) or demo (a course)", Literal["none", "demo"]),
     Argument("demo", "false", "true is short for command:=demo", bool),
     Argument("terrain", "flat", f"ground: {', '.join(TERRAINS)}", str, SIMULATORS, SIMULATED, named_terrain),
-    Argument("start", "lying", "pose: lying or standing", StartPose, ("mujoco_bridge",), ("mujoco",)),
+    Argument("start", "lying", "pose: lying, standing or on_back", StartPose, ("mujoco_bridge",), ("mujoco",)),
     Argument("start_x", "0.0", "start [m]; slopes and stairs begin at 1.5", at("x"), SIMULATORS, SIMULATED),
     Argument("start_y", "0.0", "start [m] to the left", at("y"), SIMULATORS, SIMULATED),
     Argument("start_heading", "0.0", "start, heading [rad]", at("heading"), SIMULATORS, SIMULATED),

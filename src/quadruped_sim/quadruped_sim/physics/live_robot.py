@@ -17,6 +17,7 @@ from quadruped_sim.physics.sensors import SENSOR_NOISE
 from quadruped_sim.physics.terrain import Terrain
 
 ACCELEROMETER_NOISE = 0.3  # [m/s^2] standard deviation at noise 1
+UPSIDE_DOWN = np.array([0.0, 1.0, 0.0, 0.0])  # w, x, y, z: half a turn about the forward axis
 SETTLING_TIME = 1.5  # [s] in which a robot that was laid down comes to rest
 
 
@@ -59,12 +60,14 @@ class LiveRobot:
         return not self.model.actuator_gainprm[:, STIFFNESS].any()
 
     def reset(self) -> None:
-        """Put the robot at its place, at rest: lying and damped, or standing on stiff legs."""
+        """Put the robot at its place, at rest: lying on belly or back and damped, or standing on stiff legs."""
         self._elapsed = self.time
         mujoco.mj_resetData(self.model, self.data)
-        lying = self._start == "lying"
+        lying = self._start != "standing"
         height = folded_height(self.robot) if lying else stand_height(self.robot)
         self.data.qpos[:7] = trunk_above(self.robot, self.terrain, self.place, height)
+        if self._start == "on_back":
+            mujoco.mju_mulQuat(self.data.qpos[3:7], self.data.qpos[3:7].copy(), UPSIDE_DOWN)
         if lying:
             self.data.qpos[7:] = self.robot.lie_pose
             self.damp()

@@ -12,7 +12,7 @@ from fcnet_core.robot import Robot
 from fcnet_core.rotation import product
 from quadruped_sim.physics.terrain import Terrain
 
-StartPose = Literal["lying", "standing"]
+StartPose = Literal["lying", "standing", "on_back"]
 # Where every terrain has ground around a robot: x, y [m] and heading [rad].
 PLACES = {"x": (-7.0, 12.0), "y": (-7.0, 7.0), "heading": (-3.1416, 3.1416)}
 CLEARANCE = 0.01  # [m] above the ground
