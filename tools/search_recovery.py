@@ -31,7 +31,7 @@ LEAST_SPREAD = 0.02
 FACTS = {
     "fold_tilt": 0.75,
     "fold_speed": 5.0,
-    "max_tilt": 0.6,
+    "max_tilt": 0.45,
     "attempts": 4,
     "max_time": 10.0,
     "max_rate": 12.0,

@@ -1,14 +1,16 @@
 """Self-righting: from any side back onto the belly, by a few poses of the robot's file; see Recovery in robot.py.
 
 The legs are folded, the robot comes to rest, and where it is not upright yet it rolls over: towards the side that is
-lower, the legs of the other one push. Then the legs are folded again, and so on, a bounded number of times. Standing up
-from there is the posture's business (posture.py). Only measured values count: no contact, no position.
+lower, the legs of the other one push. Legs that lie across each other are led apart. Then the legs are folded again,
+and so on, a bounded number of times. Standing up from there is the posture's business (posture.py). Only measured
+values count: no contact, no position.
 """
 
 from __future__ import annotations
 
 import math
 from enum import Enum
+from itertools import pairwise
 
 import numpy as np
 
@@ -20,9 +22,11 @@ from fcnet_core.observation import MeasuredState
 from fcnet_core.robot import JOINT_NAMES, LEG_JOINTS, LEGS, Recovery, Robot
 from fcnet_core.rotation import projected_gravity
 
-STILL = 0.5  # [rad/s] of the trunk, below which the robot is at rest; sensor noise alone is 0.1
+STILL = 0.3  # [rad/s] of the trunk, below which the robot is at rest; sensor noise alone is 0.1
 REST_TIME = 0.1  # [s] of it before the attitude counts
-LONGEST_REST = 1.5  # [s] after which it counts in any case: on a slope a robot may go on sliding
+LONGEST_REST = 1.5  # [s] after which a robot that is not at rest goes on
+JAMMED = 0.4  # [rad] from the folded pose, at which legs lie across each other
+SPREAD = 0.7  # [rad] of the hips outwards, to pass legs by each other
 SHORTEST_FOLD = 0.2  # [s]
 
 
@@ -72,7 +76,7 @@ class SelfRighting:
         self._folding = True
         self._rate: Array = np.zeros(2)  # [rad/s] about the horizontal axes, averaged
         self._last = np.clip(measured, self._robot.lower, self._robot.upper)
-        self._fold()
+        self._spread(self._last, stretched=False)
 
     def advance(self, period: float, state: MeasuredState) -> Array:
         """Position targets (12,) [rad] after `period` more seconds.
@@ -87,7 +91,7 @@ class SelfRighting:
             self._rest = self._rest + period if np.abs(state.angular_velocity).max() < STILL else 0.0
             waited = self._elapsed - self._ramp.duration
             if waited >= LONGEST_REST or (waited >= 0.0 and self._rest >= REST_TIME):
-                self._decide(gravity)
+                self._decide(gravity, measured)
         elif tilt_of(gravity) < self._facts.fold_tilt or self._elapsed >= self._ramp.duration:
             self._fold()
         self._check(period, gravity, state.angular_velocity)
@@ -104,16 +108,37 @@ class SelfRighting:
         if (rate := float(np.hypot(*self._rate))) > self._facts.max_rate:
             self.failure = f"the robot turns over with {rate:.1f} rad/s, the limit is {self._facts.max_rate:g} rad/s"
 
-    def _decide(self, gravity: Array) -> None:
-        """At rest with folded legs: upright, once more, or given up."""
-        if tilt_of(gravity) <= self._facts.max_tilt:
-            self.done = True
+    def _decide(self, gravity: Array, measured: Array) -> None:
+        """With folded legs: upright, wait longer, spread the legs, roll, or give up."""
+        upright = tilt_of(gravity) <= self._facts.max_tilt
+        jammed = bool(np.abs(measured - self._robot.lie_pose).max() > JAMMED)
+        if upright and not jammed:
+            self.done = self._rest >= REST_TIME
+            if not self.done:
+                self._fold()
         elif self.attempts == self._facts.attempts:
-            self.failure = self._unrighted(gravity)
+            self.failure = self._jammed(measured) if upright else self._unrighted(gravity)
         else:
             self.attempts += 1
-            poses = self._rolls[1.0 if gravity[1] >= 0.0 else -1.0]
-            self._begin([self._last, *poses], [step.duration for step in self._facts.roll], folding=False)
+            if jammed and self.attempts % 2:  # legs below a robot come free where it rolls
+                self._spread(measured)
+            else:
+                poses = self._rolls[1.0 if gravity[1] >= 0.0 else -1.0]
+                self._begin([self._last, *poses], [step.duration for step in self._facts.roll], folding=False)
+
+    def _spread(self, measured: Array, stretched: bool = True) -> None:
+        """Lead legs that are not folded apart at the hips, and stretch them where they are caught; then fold them.
+
+        A leg that points down goes outwards at its hip by a positive angle, one that points up by a negative one.
+        """
+        joints, lie = measured.reshape(len(LEGS), -1), self._robot.lie_pose.reshape(len(LEGS), -1)
+        caught = np.abs(joints - lie).max(axis=1, keepdims=True) > JAMMED
+        calf = self._robot.upper.reshape(lie.shape)[:, 2] if stretched else joints[:, 2]
+        apart = np.stack([LEFT * SPREAD * np.sign(np.cos(joints[:, 1])), joints[:, 1], calf], axis=-1)
+        poses = [np.where(caught, apart, lie).ravel(), self._robot.lie_pose]
+        poses = [self._last, *(np.clip(pose, self._robot.lower, self._robot.upper) for pose in poses)]
+        ways = [float(np.abs(end - start).max()) for start, end in pairwise(poses)]
+        self._begin(poses, [max(way / self._facts.fold_speed, SHORTEST_FOLD) for way in ways], folding=True)
 
     def _fold(self) -> None:
         pose = self._robot.lie_pose
@@ -123,6 +148,10 @@ class SelfRighting:
     def _begin(self, poses: list[Array], durations: list[float], folding: bool) -> None:
         self._ramp, self._elapsed = PoseRamp(poses, durations), 0.0
         self._folding, self._rest = folding, 0.0
+
+    def _jammed(self, measured: Array) -> str:
+        worst = int(np.abs(measured - self._robot.lie_pose).argmax())
+        return f"{JOINT_NAMES[worst]} cannot be folded: its leg is caught; free the legs and set the robot on its belly"
 
     def _unrighted(self, gravity: Array) -> str:
         return (

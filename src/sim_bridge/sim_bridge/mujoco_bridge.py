@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import get_args
+from typing import cast, get_args
 
 from rclpy.node import Node
 
@@ -80,7 +80,7 @@ class MujocoHardware(HardwareInterface):
             named_terrain(parameters.terrain),
             timestep=parameters.timestep,
             noise=parameters.sensor_noise,
-            start="standing" if parameters.start == "standing" else "lying",
+            start=cast(StartPose, parameters.start),
             place=parameters.place,
             seed=parameters.seed,
         )
@@ -176,7 +176,7 @@ class MujocoHardware(HardwareInterface):
         with self._lock:
             self._robot.reset()
             self._command, self._written = None, 0.0
-        return f"the robot is {self._settings.start} where it started"
+        return f"the robot is {self._settings.start.replace('_', ' ')} where it started"
 
     def status(self) -> Status:
         """Return the real-time factor since the last call, and whether the joints are damped."""
