@@ -11,10 +11,15 @@ import yaml
 from damaged_settings import read_damaged
 
 from fcnet_core import FcnetError
+from fcnet_core.command import CommandShaper
+from fcnet_core.envelope import Envelope
 from fcnet_core.learning.dataset import Dataset
 from fcnet_core.model_file import save_model
 from fcnet_core.observation import LAYOUT
+from fcnet_core.robot import SETPOINT_FIELDS, load_robot
 from quadruped_sim.collection import Collector, jobs, load_plan
+from quadruped_sim.physics.simulation import CONTROL_PERIOD
+from quadruped_sim.rollout import SetpointSource
 
 CONFIG = Path(__file__).parents[3] / "config" / "collect"
 PLAN = {
@@ -60,6 +65,31 @@ def test_plans_that_ship_can_be_used(path):
     assert {job.name for job in work} == set(plan.parts)
     for job in work:
         job.build_terrain()
+
+
+@pytest.mark.parametrize("path", sorted(CONFIG.glob("*.yaml")), ids=lambda path: path.stem)
+def test_plans_that_ship_reach_as_far_as_a_driver_shall_get(path):
+    plan = load_plan(path)
+    robot, driven = load_robot(plan.robot), []
+    for job in jobs(plan, 0):
+        shaper = CommandShaper(robot.commands, robot.gait, CONTROL_PERIOD, plan.robots)
+        source = SetpointSource(job.part.setpoints, plan.robots, CONTROL_PERIOD, np.random.default_rng(job.seed))
+        for _ in range(round(plan.seconds / CONTROL_PERIOD)):
+            shaper.step(source.step())
+            driven.append(shaper.setpoint)
+    envelope = Envelope.from_setpoints(np.concatenate(driven), 1 / CONTROL_PERIOD, robot.commands)
+    assert envelope is not None
+    low = robot.commands["height"].lowest
+    for wanted in (
+        {"vx": -0.75, "vy": 0.35, "yaw_rate": -1.0},
+        {"vy": -0.35, "yaw_rate": 1.1},
+        {"vx": 0.9, "vy": 0.35, "yaw_rate": 1.1, "height": 0.3 * low, "pitch": -0.06},
+        {"vx": 1.95, "vy": 0.12, "yaw_rate": -0.4, "height": 0.3 * low, "roll": 0.06},
+        {"vx": 0.5, "vy": 0.3, "yaw_rate": 0.9, "height": 0.8 * low, "roll": 0.2, "pitch": -0.15, "clearance": 0.05},
+        {"vx": 0.4, "width": -0.15, "frequency": 0.15},
+    ):
+        setpoint = np.array([[wanted.get(field, 0.0) for field in SETPOINT_FIELDS]])
+        assert envelope.admits(setpoint).all(), wanted
 
 
 def test_shards_follow_the_shares_of_the_plan_and_terrains_alternate(plan):
