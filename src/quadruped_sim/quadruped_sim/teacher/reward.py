@@ -18,6 +18,7 @@ from quadruped_sim.trot_expert import PARAMETERS, PHASE_OFFSET, TrotParameters
 
 FIELD = {name: index for index, name in enumerate(SETPOINT_FIELDS)}
 AVERAGING = 0.06  # share of the newest error in the running average: 0.33 s
+NEAR_GROUND = 0.03  # [m] of a foot: it shall land gently, or it bounces
 FALL = 1.0  # taken once
 SCALE = 0.05  # of the sum below, so that values stay around ten
 LEAST = -1.0  # of the sum: a robot that stumbles shall not wish to fall
@@ -68,17 +69,20 @@ class TeacherReward:
         low = np.clip((0.8 * lift - state.foot_height) / 0.04, 0.0, 1.0) * ((swing > 0.3) & (swing < 0.7))
         aside = state.foot_position[..., 1] - self._neutral[:, 1] * (1 + setpoint[:, FIELD["width"], None])
         slip = np.square(state.foot_velocity[..., :2]).sum(-1) * contact
+        falling = np.minimum(state.foot_velocity[..., 2], 0.0)
+        impact = np.square(falling) * (state.foot_height < NEAR_GROUND)
         terms = {
             "velocity": 0.5 * np.exp(-now[:, :2].sum(1) / 0.15) + np.exp(-mean[:, :2].sum(1) / 0.01),
             "yaw rate": 0.25 * np.exp(-now[:, 2] / 0.25) + 0.6 * np.exp(-mean[:, 2] / 0.01),
             "height": 0.4 * np.exp(-np.square(height) / 0.0015),
             "attitude": 0.4 * np.exp(-(np.square(roll) + np.square(pitch)) / 0.02),
-            "gait": -0.12 * wrong.sum(1),
+            "gait": -0.2 * wrong.sum(1),
+            "impact": -0.15 * np.minimum(impact.sum(1), 4.0),
             "clearance": -0.15 * low.sum(1),
             "width": -0.2 * (np.abs(aside) * stands).sum(1),
             "slip": -0.15 * np.minimum(slip.sum(1), 4.0),
             "effort": -2e-5 * np.square(torque).sum(1) - 2e-4 * np.abs(torque * rate).sum(1),
-            "saturation": -0.05 * ((torque < 0.95 * lowest) | (torque > 0.95 * highest)).sum(1),
+            "saturation": -0.15 * ((torque < 0.95 * lowest) | (torque > 0.95 * highest)).sum(1),
             "smoothness": -0.01 * np.square(change).sum(1) - 0.005 * np.square(jerk).sum(1),
             "bounce": -0.3 * np.square(state.velocity[:, 2]) - 0.03 * np.square(turning[:, :2]).sum(1),
         }
