@@ -53,6 +53,12 @@ def test_a_path_and_a_name_give_the_same_robot() -> None:
     np.testing.assert_array_equal(by_path.stand_pose, by_name.stand_pose)
 
 
+def test_a_motor_that_never_weakens_is_refused(tmp_path) -> None:
+    facts = yaml.safe_load((ROBOT_FOLDER / "aliengo.yaml").read_text())
+    facts["joints"]["calf"]["full_torque_speed"] = facts["joints"]["calf"]["velocity"]
+    assert "full_torque_speed must be below velocity" in refusal(facts, tmp_path)
+
+
 def test_an_unknown_robot_is_told_with_the_known_ones() -> None:
     with pytest.raises(FcnetError, match=r"there is no robot file .*; known robots: a1, aliengo"):
         load_robot("spot")
