@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.model_file import PolicyModel, card_for_robot, load_model
@@ -18,7 +19,7 @@ from quadruped_sim.physics.randomization import TYPICAL
 from quadruped_sim.physics.terrain import Flat, Slope
 from quadruped_sim.rollout import Rollout, SetpointRanges
 from quadruped_sim.teacher.expert import TeacherExpert
-from quadruped_sim.teacher.groups import ACTION_UNIT, Group
+from quadruped_sim.teacher.groups import ACTION_UNIT, Group, Groups
 from quadruped_sim.teacher.privileged import CRITIC_SIZE, TEACHER_PARTS, TEACHER_SIZE, PrivilegedState
 from quadruped_sim.teacher.reward import TeacherReward
 
@@ -115,6 +116,15 @@ def test_a_teacher_has_no_memory(rollout, teacher):
     np.testing.assert_array_equal(expert.act(now, rollout), fresh.act(now, rollout))
 
 
+def test_targets_are_as_the_encoders_count(rollout, teacher):
+    expert, state = TeacherExpert(teacher, rollout.simulation.robot, 3), rollout.observe().state
+    wrong = np.full((3, 12), 0.05)
+    before = expert.act(state, rollout)
+    rollout.simulation.drawn.joint_zero[:] += wrong
+    rollout.last_action, rollout.previous_action = rollout.last_action + wrong, rollout.previous_action + wrong
+    np.testing.assert_allclose(expert.act(state, rollout) - before, wrong, atol=1e-6)
+
+
 def test_a_model_that_is_no_teacher_is_refused(aliengo, standing_policy, teacher):
     with pytest.raises(SimulationError, match=str(TEACHER_SIZE)):
         TeacherExpert(standing_policy, aliengo, 1)
@@ -147,6 +157,15 @@ def test_robots_that_fall_or_grow_old_begin_anew_and_say_what_they_saw_last():
             assert not np.array_equal(last[robot], observation[robot])
         ends += ["fell"] * int(fell.sum()) + ["old"] * int(old.sum())
     assert ends.count("old") >= 4
+
+
+def test_the_robots_of_a_group_that_makes_place_end_as_old_ones_do():
+    plan = replace(msgspec.convert(PLAN, CollectionPlan), seconds=1000.0)
+    groups = Groups(plan, robots=4, groups=2, renewal=3, seed=0)
+    for period in range(1, 4):
+        observation, _, fell, old, last = groups.step(groups.advise())
+        assert not fell.any() and old.tolist() == [False, False, *[period == 3] * 2]
+    assert not np.array_equal(last[2:], observation[2:])
 
 
 def test_the_trots_actions_lead_to_the_trots_targets(aliengo):
