@@ -61,6 +61,7 @@ NAN, INFINITY, HUGE = float("nan"), float("inf"), 1e308
 MANY = 200_000
 CYCLE = 0.02  # [s] between two messages, as the controller sends them
 FLOOD = 0.0002  # [s]
+Run = Callable[["Access"], Any]  # makes an attack
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class Attack:
 
     name: str
     kind: Class
-    run: Callable[[Access], Any]
+    run: Run
     ends: str = ""
     soft: bool = False
 
@@ -106,9 +107,7 @@ def beside(offset: float, age: float = 0.0) -> Callable[[Access], JointTrajector
     return make
 
 
-def publish(
-    topic: Topic, *messages: Any, duration: float = 0.3, period: float = CYCLE, raw: bool = False
-) -> Callable[[Access], None]:
+def publish(topic: Topic, *messages: Any, duration: float = 0.3, period: float = CYCLE, raw: bool = False) -> Run:
     """Publish the messages in turn for `duration` [s]; a function makes its message when it is sent.
 
     raw: each message is a function of the rng that returns its bytes.
@@ -127,8 +126,8 @@ def publish(
     return run
 
 
-def damaged(topic: Topic, message: Any) -> Attack:
-    """Bytes that are no message of the topic: random, cut, or with lengths of 4 GiB."""
+def damaged(topic: Topic, message: Any, within: Callable[[Run], Run] = lambda run: run) -> Attack:
+    """Bytes that are no message of the topic: random, cut, or with lengths of 4 GiB; `within` wraps the attack."""
 
     def make(access: Access) -> bytes:
         rng, whole = access.rng, bytes(serialize_message(message))
@@ -142,10 +141,11 @@ def damaged(topic: Topic, message: Any) -> Attack:
             changed[place] = 255 if choice == 2 else int(rng.integers(256))
         return bytes(changed)
 
-    return Attack(f"damaged bytes on {topic.name}", "topic", publish(topic, make, duration=0.5, period=0.005))
+    run = within(publish(topic, make, duration=0.5, period=0.005))
+    return Attack(f"damaged bytes on {topic.name}", "topic", run)
 
 
-def texts(topic: Topic, *contents: str) -> Callable[[Access], None]:
+def texts(topic: Topic, *contents: str) -> Run:
     """Publish texts."""
     return publish(topic, *(String(data=content) for content in contents), duration=0.0, period=0.1)
 
@@ -155,11 +155,13 @@ def uniform_gains(kp: float, kd: float) -> str:
     return Gains(dict.fromkeys(JOINT_NAMES, kp), dict.fromkeys(JOINT_NAMES, kd)).text()
 
 
-def gains_attack(*contents: str) -> Callable[[Access], None]:
-    """Offer gains as texts, latched, then withdraw them and offer the controller's again."""
+def offered(offer: Run) -> Run:
+    """Offer gains, then withdraw them and offer the controller's again: after gains that cannot be used nobody's
+    targets begin to be followed until others come.
+    """
 
     def run(access: Access) -> None:
-        texts(JOINT_GAINS, *contents)(access)
+        offer(access)
         access.forget(JOINT_GAINS)
         access.rig.offer_gains()
 
@@ -192,7 +194,7 @@ def _pose(z: float, x: float, w: float) -> Pose:
     return message
 
 
-def calls(node: str, service: str, kind: type, *requests: Any, repeat: int = 1) -> Callable[[Access], None]:
+def calls(node: str, service: str, kind: type, *requests: Any, repeat: int = 1) -> Run:
     """Call a service of "bridge" or "controller" with each request, without waiting for one response after another."""
 
     def run(access: Access) -> None:
@@ -201,7 +203,7 @@ def calls(node: str, service: str, kind: type, *requests: Any, repeat: int = 1) 
     return run
 
 
-def transitions(node: str, *numbers: int) -> Callable[[Access], None]:
+def transitions(node: str, *numbers: int) -> Run:
     """Request lifecycle transitions by their ids, one after the other."""
 
     def run(access: Access) -> None:
@@ -227,7 +229,7 @@ def _parameters() -> list[Parameter]:
     return [Parameter(name=name, value=value) for name in names for value in values]
 
 
-def set_parameters(node: str) -> Callable[[Access], None]:
+def set_parameters(node: str) -> Run:
     """Set parameters to values of odd types, one at a time and all at once."""
 
     def run(access: Access) -> None:
@@ -243,7 +245,7 @@ def set_parameters(node: str) -> Callable[[Access], None]:
     return run
 
 
-def read_parameters(node: str) -> Callable[[Access], None]:
+def read_parameters(node: str) -> Run:
     """Describe, list and get parameters by odd names."""
     names = ["", "x" * 10_000, "\u0000", "é", "network", *map(str, range(5000))]
 
@@ -286,7 +288,7 @@ def kill(process: str, ends: str) -> Attack:
     return Attack(f"{process} killed (-9)", "kill", run, ends=ends, soft=True)
 
 
-def signals(process: str, *numbers: signal.Signals) -> Callable[[Access], None]:
+def signals(process: str, *numbers: signal.Signals) -> Run:
     """Send signals that do not ask for an end."""
 
     def run(access: Access) -> None:
@@ -309,7 +311,7 @@ def inject(kind: str, count: int = 100) -> Attack:
     return Attack(f"{kind} states from the board's port", "wire", run)
 
 
-def foreign(rate: float, duration: float, size: int | None = None) -> Callable[[Access], None]:
+def foreign(rate: float, duration: float, size: int | None = None) -> Run:
     """Datagrams of another sender at the bridge's port, `rate` a second for `duration` [s]."""
 
     def run(access: Access) -> None:
@@ -326,7 +328,7 @@ def foreign(rate: float, duration: float, size: int | None = None) -> Callable[[
     return run
 
 
-def close_port(duration: float) -> Callable[[Access], None]:
+def close_port(duration: float) -> Run:
     """Close the board's port: ICMP "port unreachable" for the bridge."""
 
     def run(access: Access) -> None:
@@ -336,7 +338,7 @@ def close_port(duration: float) -> Callable[[Access], None]:
     return run
 
 
-def replay(duration: float = 2.0) -> Callable[[Access], None]:
+def replay(duration: float = 2.0) -> Run:
     """Record the controller's targets, then publish them again, as a bag that is played into a living robot."""
 
     def run(access: Access) -> None:
@@ -400,10 +402,13 @@ ATTACKS = (
     Attack("targets replayed", "topic", replay()),
     Attack("flood of targets", "topic", publish(JOINT_TRAJECTORY, beside(0.5), duration=1.5, period=FLOOD)),
     # Gains, ownership, modes and faults: latched texts.
-    damaged(JOINT_GAINS, String(data=uniform_gains(60.0, 2.0))),
-    *(Attack(f"malformed gains {number}", "topic", gains_attack(content)) for number, content in enumerate(BAD_GAINS)),
-    Attack("stiff gains without damping", "topic", gains_attack(uniform_gains(100.0, 0.03), uniform_gains(100.0, 0.0))),
-    Attack("gains beyond their limits", "topic", gains_attack(uniform_gains(1e6, 1e6), uniform_gains(1023.0, 2047.0))),
+    damaged(JOINT_GAINS, String(data=uniform_gains(60.0, 2.0)), offered),
+    *(Attack(f"malformed gains {number}", "topic", offered(texts(JOINT_GAINS, content)))
+      for number, content in enumerate(BAD_GAINS)),
+    Attack("stiff gains without damping", "topic", offered(texts(
+        JOINT_GAINS, uniform_gains(100.0, 0.03), uniform_gains(100.0, 0.0)))),
+    Attack("gains beyond their limits", "topic", offered(texts(
+        JOINT_GAINS, uniform_gains(1e6, 1e6), uniform_gains(1023.0, 2047.0)))),
     damaged(ROBOT_OWNERSHIP, String(data="holds 0 x")),
     Attack("the robot owned by another", "topic", texts(
         ROBOT_OWNERSHIP, "holds 0 x", "wants 0 x", "holds 1 aliengo_bridge of process 1 on localhost")),

@@ -224,16 +224,20 @@ class ControlCore:
         with self._lock:
             self._posture.make_passive()
 
-    def stop_after_stall(self, duration: float) -> None:
-        """Enter fault where joints follow targets and the loop was late by `duration` [s], longer than a state's age.
+    def stop_after_stall(self, duration: float) -> bool:
+        """Enter fault where joints follow targets and the loop was late by `duration` [s], longer than a state's age;
+        return whether it was that late.
 
         A real robot's bridge has damped it meanwhile, so the pose for which the next target was meant is gone.
         """
+        if duration <= self._longest_stall:
+            return False
         with self._lock:
-            if self._posture.commands_joints and duration > self._longest_stall:
+            if self._posture.commands_joints:
                 self._posture.fail(
                     f"the controller stood still for {duration:.2f} s; give it a core of its own, or end what keeps it"
                 )
+        return True
 
     def set_bridge_fault(self, fault: str) -> None:
         """Take why the robot's bridge is in fault, in words, or nothing while all is well."""
@@ -367,7 +371,10 @@ class ControlLoop:
             deadline = self._wait_until(deadline + self._period)
             core.prepare(time.monotonic())
             self._receiver.receive(deadline - FRESH, deadline + min(LONGEST_WAIT, 0.5 * self._period))
-            self._publisher.publish(core.cycle(time.monotonic()))
+            self._stalled_since(deadline)
+            targets = core.cycle(time.monotonic())
+            # Where the process is stopped in the middle of a cycle, what was decided before is not sent afterwards.
+            self._publisher.publish(None if self._stalled_since(deadline) else targets)
             if core.policy_step is not None:
                 self._publisher.publish_step(core.policy_step)
             if core.mode is Mode.WALKING:
@@ -377,6 +384,11 @@ class ControlLoop:
                 reported = (core.mode, core.fault)
                 self._on_change()
 
+    def _stalled_since(self, deadline: float) -> bool:
+        """Whether this loop has stood still since the deadline; the controller is then in fault."""
+        late = time.monotonic() - deadline
+        return late > STALLED_PERIODS * self._period and self._core.stop_after_stall(late)
+
     def _wait_until(self, deadline: float) -> float:
         """Sleep until the deadline; return it, or the newest one where whole periods have been missed."""
         remaining = deadline - time.monotonic()
@@ -384,8 +396,7 @@ class ControlLoop:
             time.sleep(remaining)
         late = time.monotonic() - deadline
         self._core.statistics.add("wake", late)
-        if late > STALLED_PERIODS * self._period:
-            self._core.stop_after_stall(late)
+        self._stalled_since(deadline)
         missed = int(late / self._period)
         self._core.statistics.misses += missed
         return deadline + missed * self._period

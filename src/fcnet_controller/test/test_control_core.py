@@ -1,4 +1,5 @@
 import math
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -7,7 +8,7 @@ from msgspec import convert, structs
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import Imu, JointState
 
-from fcnet_controller.control_core import ControlCore
+from fcnet_controller.control_core import ControlCore, ControlLoop
 from fcnet_controller.controller_node import AutoStart
 from fcnet_controller.parameters import ControllerParameters
 from fcnet_core import FcnetError
@@ -249,6 +250,54 @@ def test_a_loop_that_stood_still_for_longer_than_a_state_may_be_old_is_a_fault(b
     assert bench.core.mode is Mode.WALKING
     bench.core.stop_after_stall(0.21)
     assert "stood still for 0.21 s" in bench.core.fault
+
+
+class Receiver:
+    """Stores good states, and pauses in the middle of a cycle where it is asked to."""
+
+    def __init__(self, bench):
+        self.bench, self.pause, self.paused = bench, 0.0, False
+
+    def receive(self, _deadline, _until):
+        pause, self.pause = self.pause, 0.0
+        self.paused = self.paused or pause > 0
+        time.sleep(pause)
+        self.bench.now = time.monotonic()
+        store(self.bench.core.state, self.bench)
+
+
+class Publisher:
+    """Keeps what was sent since the pause."""
+
+    def __init__(self, receiver):
+        self.receiver, self.sent = receiver, []
+
+    def publish(self, target):
+        if self.receiver.paused:
+            self.sent.append(target)
+
+    def publish_step(self, _step):
+        pass
+
+    def wait_until_received(self, _timeout):
+        pass
+
+
+def test_a_loop_that_was_stopped_in_the_middle_of_a_cycle_sends_damping_when_it_goes_on(bench):
+    bench.now = time.monotonic()
+    bench.walk()
+    receiver = Receiver(bench)
+    publisher = Publisher(receiver)
+    loop = ControlLoop(bench.core, receiver, publisher, 50.0, lambda: None)
+    loop.start()
+    receiver.pause = 0.5
+    deadline = time.monotonic() + 10.0
+    while not publisher.sent and time.monotonic() < deadline:
+        time.sleep(0.01)
+    loop.stop()
+    assert publisher.sent
+    assert publisher.sent == [None] * len(publisher.sent)
+    assert "stood still for 0." in bench.core.fault
 
 
 def test_a_robot_whose_bridge_would_not_follow_is_not_seen_to_stand_up(bench):

@@ -213,7 +213,7 @@ def transition(node: Node, work: Callable[[], None], *refusals: type[Exception])
 def participant_profile(udp_only: bool = False) -> Iterator[None]:
     """Within this context rclpy's contexts and their first nodes are created with the suite's Fast DDS profile.
 
-    They announce themselves every 0.5 s. udp_only: they use UDP without shared memory, and the loopback interface alone
+    They announce themselves every 0.2 s. udp_only: they use UDP without shared memory, and the loopback interface alone
     where ROS is limited to this computer. A user's own profile, choice of transports or other middleware is left as it
     is. Fast DDS reads the profile once per process, with the first node. The environment is restored afterwards, so
     that child processes do not take these settings for the user's.

@@ -2,6 +2,7 @@
 
 import socket
 import sys
+import time
 from dataclasses import fields
 
 import numpy as np
@@ -208,6 +209,14 @@ def test_a_command_that_is_not_finite_does_not_reach_the_library(sdk, board):
     board.setblocking(False)
     with pytest.raises(BlockingIOError):
         board.recv(2048)
+
+
+def test_a_command_whose_time_has_passed_is_not_sent_by_the_library(sdk, board):
+    transport, generation, _ = sdk
+    late, timely = (random_command(np.random.default_rng(seed), 1) for seed in (5, 6))
+    transport.send(late, until=time.monotonic() - 0.001)
+    transport.send(timely, until=time.monotonic() + 10.0)
+    assert board.recv(2048) == encode_command(generation, timely)
 
 
 def test_a_transport_closed_and_opened_again_uses_the_same_connection(sdk, board):

@@ -4,6 +4,7 @@ import select
 import socket
 import subprocess
 import sys
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -224,6 +225,14 @@ def test_a_command_that_is_not_finite_is_refused_and_nothing_is_sent(transport, 
         transport.send(replace(COMMAND, torque=ZEROS + np.nan))
     assert not select.select([board.socket], [], [], 0.05)[0]
     assert transport.counters.sent == 0
+
+
+def test_a_command_whose_time_has_passed_is_not_sent(transport, board):
+    transport.send(COMMAND, until=time.monotonic() - 0.001)
+    assert not select.select([board.socket], [], [], 0.05)[0]
+    transport.send(COMMAND, until=time.monotonic() + 10.0)
+    assert select.select([board.socket], [], [], 1.0)[0]
+    assert transport.counters.sent == 1
 
 
 def test_a_board_that_is_gone_stops_neither_sending_nor_receiving(transport, board):

@@ -100,6 +100,7 @@ class IoProcess:
             allow_recovery=settings.allow_recovery,
         )
         self._damping = damping_command(robot)
+        self._longest_gap = robot.safety.max_cycle_gap
         self._transport = make_transport(
             settings.transport, GENERATIONS[settings.generation], (settings.host, settings.port), settings.local_port
         )
@@ -158,7 +159,8 @@ class IoProcess:
             self._take_request()
             reception = transport.receive()
             now = time.monotonic()
-            transport.send(driver.cycle(now, reception, transport.counters))
+            # Where this process is stopped here, the bridge damps meanwhile, and the driver does in the next cycle.
+            transport.send(driver.cycle(now, reception, transport.counters), until=now + self._longest_gap)
             since, exchanged = now - exchanged, now
             deadline += phase.shift(transport.counters.received, now)
             self._cycles += 1

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import math
 import stat
+import time
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
@@ -108,13 +110,15 @@ class SdkTransport:
         self._motors = motors[:MOTORS]
         self.counters = TransportCounters()
 
-    def send(self, command: LowCommand) -> None:
+    def send(self, command: LowCommand, until: float = math.inf) -> None:
         values = wire_values(command) / STEPS  # clipped to the wire's range here, since the module wraps round
         for motor, mode, row in zip(self._motors, command.mode.tolist(), values.T.tolist(), strict=True):
             motor.mode = mode
             motor.q, motor.dq, motor.tau, motor.Kp, motor.Kd = row
         connection = self._open_connection()
         connection.SetSend(self._command)
+        if time.monotonic() > until:
+            return
         if connection.Send() == self._generation.command.itemsize:
             self.counters.sent += 1
         else:

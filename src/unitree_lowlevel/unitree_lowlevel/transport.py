@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 import time
 from dataclasses import dataclass, field
@@ -115,8 +116,12 @@ class Transport(Protocol):
     def open(self) -> None:
         """Get ready to send and receive; raises TransportError."""
 
-    def send(self, command: LowCommand) -> None:
-        """Send a command, or count that it could not be sent; WireError for a command that is not finite."""
+    def send(self, command: LowCommand, until: float = math.inf) -> None:
+        """Send a command, or count that it could not be sent; WireError for a command that is not finite.
+
+        Nothing is sent after `until` [s, time.monotonic]: a process that is stopped between a decision and its sending
+        must not carry the decision out when it goes on.
+        """
 
     def receive(self) -> Reception | None:
         """Read everything that has arrived and return the newest good state, or None where there is none.
@@ -156,8 +161,10 @@ class WireTransport:
         """The UDP port at which states arrive."""
         return int(self._open_socket().getsockname()[1])
 
-    def send(self, command: LowCommand) -> None:
+    def send(self, command: LowCommand, until: float = math.inf) -> None:
         datagram, endpoint = encode_command(self._generation, command), self._open_socket()
+        if time.monotonic() > until:
+            return
         try:
             endpoint.sendto(datagram, self._target)
             self.counters.sent += 1
