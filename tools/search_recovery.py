@@ -14,7 +14,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from fcnet_core.arrays import Array
-from fcnet_core.recovery import Lying, SelfRighting, lying_on
+from fcnet_core.legs.recovery import Lying, SelfRighting, lying_on
 from fcnet_core.robot import LEG_JOINTS, LEGS, Recovery, Robot, RollStep, load_robot
 from fcnet_core.rotation import projected_gravity
 from quadruped_sim.falls import MeasuredReading, drop, settle

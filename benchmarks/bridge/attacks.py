@@ -447,11 +447,12 @@ ATTACKS = (
         node, "change_state", ChangeState, *ODD_IDS, *ODD_LABELS)) for node in ("bridge", "controller")),
     *(Attack(f"{node} left and entered again", "service", transitions(node, *BRIDGE_TRANSITIONS, *RETURN), soft=True)
       for node in ("bridge", "controller")),
-    *(Attack(f"flood of resets of the {node}", "service", calls(
-        node, "reset", Trigger, Trigger.Request(), repeat=200)) for node in ("bridge", "controller")),
+    *(Attack(f"flood of {name} requests to the {node}", "service", calls(
+        node, name, Trigger, Trigger.Request(), repeat=200))
+      for name in ("reset", "recover") for node in ("bridge", "controller")),
     Attack("modes in every order", "service", lambda access: [
         calls("controller", name, Trigger, Trigger.Request())(access)
-        for name in access.rng.permutation(["stand_up", "walk", "lie_down", "reset", "walk", "stand_up"])]),
+        for name in access.rng.permutation(["stand_up", "walk", "lie_down", "reset", "recover", "walk"])]),
     *(Attack(f"emergency stop of the {node}", "service", calls(
         node, "emergency_stop", SetBool, SetBool.Request(data=True), SetBool.Request(data=False), repeat=5))
       for node in ("bridge", "controller")),

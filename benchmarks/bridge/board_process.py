@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from fcnet_core.robot import Robot, load_robot
 from quadruped_sim.physics.live_robot import MotorDrivenRobot
+from quadruped_sim.physics.placement import StartPose
 from quadruped_sim.physics.terrain import named_terrain
 from unitree_lowlevel.codec import GEN33, PERIOD, POSITION_STOP, SERVO, LowState, encode_state
 from unitree_lowlevel.fake_board.board import FakeBoard
@@ -130,9 +131,9 @@ class BoardProcess:
         """See FakeBoard."""
         self._call("close_port", duration)
 
-    def reset_body(self) -> None:
-        """Put the robot where it started, lying."""
-        self._call("reset_body")
+    def reset_body(self, start: StartPose = "lying") -> None:
+        """Put the robot where it started, "lying" or "on_back"."""
+        self._call("reset_body", start)
 
     def tilt(self, tilted: bool) -> float | None:
         """Let the trunk of weightless joints seem tilted, or not; returns when the first such state left [s], if it
@@ -221,8 +222,9 @@ class _Server:
     def close_port(self, duration: float) -> None:
         self.board.close_port(duration)
 
-    def reset_body(self) -> None:
+    def reset_body(self, start: StartPose) -> None:
         if self._mujoco is not None:
+            self._mujoco.body.start = start
             self._mujoco.body.reset()
 
     def tilt(self, tilted: bool) -> float | None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Rig = FaultRig[LocalBoard]
 
 SOFT_MODES = ("passive", "fault")  # in which no joint is stiff
-MODES = ("passive", "standing_up", "standing", "walking", "lying_down", "fault")
+MODES = ("passive", "standing_up", "standing", "walking", "lying_down", "recovering", "fault")
 
 # Outcomes. "trip NAME": the bridge damps, latched until reset; "warning NAME": in diagnostics, while the robot goes on.
 TOLERATED = "tolerated"  # nothing at all
@@ -50,7 +50,8 @@ def nothing(_rig: Rig) -> None:
 
 @dataclass(frozen=True)
 class FaultCase:
-    """A fault, and the outcomes ("one | another") allowed where joints follow targets and where they are soft.
+    """A fault, and the outcomes ("one | another") allowed where joints follow targets and where they are soft;
+    recovering: those of a robot that turns over, where they are others.
 
     deadline [s]: within which the joints must be damped where that is expected, from the thresholds in the robot's
     file with room for a computer of two cores. faults: of the board and its line; intruder: see FaultRig; begin and
@@ -68,9 +69,12 @@ class FaultCase:
     end: Callable[[Rig], Any] = nothing
     ends: str = ""
     controller_fault: bool = False
+    recovering: str = ""
 
     def expected(self, mode: str) -> list[str]:
         """The outcomes allowed in this mode."""
+        if mode == "recovering" and self.recovering:
+            return self.recovering.split(" | ")
         return (self.soft if mode in SOFT_MODES else self.following).split(" | ")
 
     def must_damp(self, mode: str) -> bool:
@@ -194,6 +198,8 @@ _ODD_VELOCITY = f"{TOLERATED} | warning velocity_mismatch"
 # An error of less than max_joint_error is a leg that works hard; standing, there is none at all.
 _BLOCKED = f"trip joint_error | trip joint_torque | trip tilt | {CONTROLLER_FAULT} | {TOLERATED}"
 
+_TURNS_OVER = f"{TOLERATED} | {CONTROLLER_FAULT}"  # who turns over is tilted and turns, and gives up at last
+
 CASES = (
     # The line.
     _board("1 % loss, 2 ms jitter", TOLERATED, TOLERATED, loss=0.01, jitter=0.002),
@@ -225,8 +231,11 @@ CASES = (
     _board("power 2000 W", "trip motor_power", TOLERATED, 0.5, power=2000.0),
     _board("motors at 70 C", "warning temperature", "warning temperature", temperature=70.0),
     _board("motors at 90 C", "trip temperature", "trip temperature", temperature=90.0),
-    _board("trunk turns at 5 rad/s", "trip fall_rate", f"{TOLERATED} | warning fall_rate", 0.4, spin=5.0),
-    _board("tilt 1.2 rad", "trip tilt", "warning tilt", tilt=(1.2, 0.0)),
+    replace(
+        _board("trunk turns at 5 rad/s", "trip fall_rate", f"{TOLERATED} | warning fall_rate", 0.4, spin=5.0),
+        recovering=_TURNS_OVER,
+    ),
+    replace(_board("tilt 1.2 rad", "trip tilt", "warning tilt", tilt=(1.2, 0.0)), recovering=_TURNS_OVER),
     _board("dead motor FR_calf_joint", "trip servo_lost", TOLERATED, dead_motor="FR_calf_joint"),
     _board("blocked FR_calf_joint", _BLOCKED, TOLERATED, 2.5, blocked_joint="FR_calf_joint"),
     # An operator.

@@ -23,6 +23,7 @@ from fcnet_ros.messages import Gains
 from fcnet_ros.testing import COMMAND_PERIOD, TIMEOUT, Client, Process
 from fcnet_ros.topics import JOINT_GAINS, LATCHED
 from quadruped_sim.physics.live_robot import MotorDrivenRobot
+from quadruped_sim.physics.placement import StartPose
 from quadruped_sim.physics.terrain import named_terrain
 from sim_bridge.mujoco_board import MujocoPhysics
 from unitree_lowlevel.codec import GEN33, PERIOD
@@ -43,6 +44,7 @@ ROUTES = {
     "standing": (_STAND,),
     "walking": (_STAND, ("walk", "walking", 1.2)),
     "lying_down": (_STAND, ("lie_down", "lying_down", 0.3)),
+    "recovering": (("recover", "recovering", 0.3),),
     "fault": (("emergency_stop", "fault", 0.0),),
 }
 
@@ -76,8 +78,8 @@ class RigBoard(Protocol):
     def stop(self) -> None:
         """End."""
 
-    def reset_body(self) -> None:
-        """Put the robot where it started, lying."""
+    def reset_body(self, start: StartPose) -> None:
+        """Put the robot where it started, "lying" or "on_back"."""
 
 
 class LocalBoard(FakeBoard):
@@ -88,9 +90,10 @@ class LocalBoard(FakeBoard):
         self._mujoco = MujocoPhysics(self._body)
         super().__init__(GEN33, self._mujoco)
 
-    def reset_body(self) -> None:
-        """Put the robot where it started, lying."""
+    def reset_body(self, start: StartPose) -> None:
+        """Put the robot where it started, "lying" or "on_back"."""
         with self._mujoco.lock:
+            self._body.start = start
             self._body.reset()
 
 
@@ -117,7 +120,10 @@ class FaultRig(Generic[BoardT]):
         host, port = board.address
         network = ["-p", f"network.target:={host}", "-p", f"network.port:={port}", "-p", "network.local_port:=0"]
         options = {
-            "bridge": [f"{robot.name}_bridge", "bridge", "--ros-args", *network, "-p", "auto_start:=true"],
+            "bridge": [
+                f"{robot.name}_bridge", "bridge", "--ros-args", *network, "-p", "auto_start:=true",
+                "-p", "allow_recovery:=true",
+            ],
             "controller": [
                 "fcnet_controller", "controller", "--ros-args", "-p", f"robot:={robot.name}",
                 "-p", "auto_activate:=true",
@@ -203,13 +209,13 @@ class FaultRig(Generic[BoardT]):
         self._processes[name] = Process(self._commands[name], self._domain, echo=self._log)
 
     def prepare(self, mode: str, timeout: float = TIMEOUT) -> None:
-        """Bring a healthy robot into a mode of the controller, lying where the mode is passive or fault.
+        """Bring a healthy robot into a mode of the controller, from lying on its belly, or on its back to recover.
 
         timeout [s]: for one of ATTEMPTS to become passive.
         """
         for _ in range(ATTEMPTS):
             self.recover(timeout)
-            self.board.reset_body()
+            self.board.reset_body("on_back" if mode == "recovering" else "lying")
             time.sleep(LOSS_PERIOD)
             with suppress(ModeNotReachedError):
                 return self._enter(mode)
@@ -239,7 +245,7 @@ class FaultRig(Generic[BoardT]):
         for service, reached, stay in ROUTES[mode]:
             if service == "emergency_stop":
                 client.emergency_stop("controller")
-            elif not client.call(f"controller/{service}").success:
+            elif not (self._permit(service) and client.call(f"controller/{service}").success):
                 raise ModeNotReachedError
             # A fault on the way, as on a busy computer, ends the attempt.
             client.until(lambda wanted=(reached, "fault"): client.mode in wanted, f"mode {reached}")  # type: ignore[misc]
@@ -247,6 +253,10 @@ class FaultRig(Generic[BoardT]):
                 time.sleep(stay)
         if client.mode != mode:
             raise ModeNotReachedError
+
+    def _permit(self, service: str) -> bool:
+        """Get the bridge's permission, where the service needs one."""
+        return service != "recover" or bool(self.client.call(f"{self.robot.name}_bridge/recover").success)
 
     def _take_mode(self, message: String) -> None:
         if message.data == "fault" and self.events.controller_fault is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Callable
@@ -12,16 +11,17 @@ from typing import TypeVar
 import numpy as np
 
 from fcnet_controller.parameters import ControllerParameters, policy_path
+from fcnet_controller.watchdogs import FollowingWatchdog, JointErrorWatchdog, TiltWatchdog
 from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
 from fcnet_core.command import CommandArbiter, Mode
+from fcnet_core.legs.posture import Posture
+from fcnet_core.legs.recovery import joint_beyond_limits
 from fcnet_core.limiter import JointLimiter
 from fcnet_core.model_file import PolicyModel, check_robot, load_model
 from fcnet_core.observation import NonFiniteObservation, PolicyStep
 from fcnet_core.policy import Policy, PolicyRunner, load_policy
-from fcnet_core.posture import Posture
-from fcnet_core.recovery import joint_beyond_limits
-from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS, Robot, Safety, load_robot
+from fcnet_core.robot import SETPOINT_FIELDS, Robot, load_robot
 from fcnet_ros.health import LoopStatistics
 from fcnet_ros.messages import StateBuffer, StateReceiver
 from fcnet_ros.targets import TargetPublisher
@@ -30,98 +30,11 @@ EMERGENCY_STOP = "emergency stop"
 FRESH = 0.0003  # [s] a state younger than this at the deadline is used at once
 LONGEST_WAIT = 0.005  # [s] or half a period; how long a cycle waits for a younger one, a period at 200 Hz
 STALLED_PERIODS = 3  # a loop that was late by more, and by more than the longest age of a state, stood still
-FOLLOWING_PATIENCE = 0.1  # [s] for which a robot's bridge may not follow targets that it has followed before
-FIRST_PATIENCE = 0.5  # [s] until it says that it follows the first ones, at which nothing has moved yet
 DAMPING_MESSAGES = 3  # sent at the end, a period apart: a process that ends at once takes with it what is not delivered
 ACKNOWLEDGE_TIMEOUT = 0.5  # [s]
 STANDSTILL: Array = np.zeros(len(SETPOINT_FIELDS))
 
 Core = TypeVar("Core", bound="ControlCore")
-
-
-class TiltWatchdog:
-    """Watches the angle between the trunk and the vertical."""
-
-    def __init__(self, safety: Safety) -> None:
-        self._limit = safety.max_tilt
-
-    def check(self, orientation: Array) -> str | None:
-        """Return the reason for a fault with an orientation (4,) x, y, z, w, or None."""
-        x, y, _, _ = orientation.tolist()
-        tilt = math.acos(max(-1.0, 1.0 - 2.0 * (x * x + y * y)))  # the body's z axis against the vertical
-        if tilt <= self._limit:
-            return None
-        return f"the robot is tilted by {tilt:.2f} rad, the limit is {self._limit:g} rad; set it on its belly"
-
-
-class JointErrorWatchdog:
-    """Watches the distance between targets and measured positions, which grows when a leg is blocked or powerless.
-
-    It counts only after the robot's joint_error_time: impacts pass, blocked legs stay.
-    """
-
-    def __init__(self, safety: Safety, period: float) -> None:
-        self._limit = safety.max_joint_error
-        self._patience = safety.joint_error_time
-        self._period = period
-        self._exceeded = 0.0
-
-    def reset(self) -> None:
-        """Begin anew to measure how long a joint has been away."""
-        self._exceeded = 0.0
-
-    def check(self, target: Array, measured: Array) -> str | None:
-        """Return the reason for a fault, or None, after one more period with targets and positions (12,) [rad]."""
-        error = np.abs(target - measured)
-        worst = int(error.argmax())
-        self._exceeded = self._exceeded + self._period if error[worst] > self._limit else 0.0
-        if self._exceeded <= self._patience:
-            return None
-        return (
-            f"{JOINT_NAMES[worst]} is {error[worst]:.2f} rad from its target, the limit is {self._limit:g} rad; "
-            "look for a blocked leg or a motor without power"
-        )
-
-
-class FollowingWatchdog:
-    """Watches whether the robot's bridge follows this controller's targets.
-
-    Any thread may set `refusal`: why the bridge would refuse anybody's targets now, empty where it would not. A
-    simulated robot has no bridge, and nothing is set.
-    """
-
-    def __init__(self) -> None:
-        self.refusal = ""
-        self._owner: str | None = None  # whom the bridge follows, "" for nobody; None until it has said so
-        self._is_own = False
-        self._unfollowed = math.inf  # [s] since when
-        self._has_followed = False
-
-    def set_owner(self, owner: str, is_own: bool) -> None:
-        """Take whom the bridge follows, nobody where empty, and whether that is this controller."""
-        self._owner, self._is_own = owner, is_own
-
-    def reset(self) -> None:
-        """Begin anew, before the first of several targets."""
-        self._unfollowed, self._has_followed = math.inf, False
-
-    def obstacle(self) -> str:
-        """Return why targets would not be followed now, in words, or nothing."""
-        if self.refusal:
-            return self.refusal
-        return f"it follows {self._owner}" if self._owner and not self._is_own else ""
-
-    def check(self, now: float) -> str | None:
-        """Return the reason for a fault, or None, in a cycle at `now` [s] in which targets are sent."""
-        problem = self.obstacle() or ("it follows nobody" if self._owner == "" else "")
-        if not problem:
-            self._has_followed, self._unfollowed = self._owner is not None, math.inf
-            return None
-        self._unfollowed = min(self._unfollowed, now)
-        starts = not self._has_followed and not self.obstacle()
-        if now - self._unfollowed < (FIRST_PATIENCE if starts else FOLLOWING_PATIENCE):
-            return None
-        return f"the robot's bridge does not follow this controller: {problem}"
 
 
 class ControlCore:

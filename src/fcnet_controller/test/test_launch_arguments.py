@@ -46,6 +46,8 @@ def launch(*arguments, file="aliengo.launch.py"):
     [
         (("backend:=unitree", "demo:=true"), "choose backend:=desk, or a network.target on this computer"),
         (("backend:=unitree", "command:=demo", "network.target:=192.168.123.10"), "choose backend:=desk"),
+        (("backend:=unitree", "demo:=hard", "network.target:=127.0.0.1"), "choose backend:=mujoco or backend:=desk"),
+        (("demo:=harder",), "demo:=harder is not known; choose true or false or hard"),
         (("backend:=unitree", "viewer:=true"), "viewer:=true means nothing to backend:=unitree"),
         (("backend:=unitree", "terrain:=rough"), "terrain:=rough means nothing to backend:=unitree"),
         (("backend:=unitree", "real_time_factor:=2.0"), "choose backend:=mujoco"),

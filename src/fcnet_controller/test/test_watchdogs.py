@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 
-from fcnet_controller.control_core import JointErrorWatchdog, TiltWatchdog
+from fcnet_controller.watchdogs import JointErrorWatchdog, TiltWatchdog
 
 
 def test_tilt_counts_in_every_direction_but_not_the_heading(robot):

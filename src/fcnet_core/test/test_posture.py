@@ -4,8 +4,8 @@ import pytest
 from fcnet_core import FcnetError
 from fcnet_core.command import Mode
 from fcnet_core.legs.kinematics import LegKinematics
+from fcnet_core.legs.posture import Posture
 from fcnet_core.legs.stand_motion import StandPath
-from fcnet_core.posture import Posture
 from fcnet_core.robot import load_robot
 from fcnet_core.rotation import projected_gravity
 

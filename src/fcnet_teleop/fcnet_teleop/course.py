@@ -1,4 +1,4 @@
-"""The demo's course: its commands, and how a robot on it is scored from its ground truth."""
+"""The demo's courses: their commands, and how a robot on them is scored from its ground truth."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ SLOW = 0.95  # of the requested real-time factor
 
 @dataclass(frozen=True)
 class Section:
-    """A command kept for `duration` [s]: velocities [m/s, m/s, rad/s], height offset [m], roll and pitch [rad]."""
+    """A command kept for `duration` [s]: velocities [m/s, m/s, rad/s], height offset [m], roll and pitch [rad].
+
+    toppled: before it the robot is pushed over, and gets up.
+    """
 
     name: str
     duration: float
@@ -30,38 +33,70 @@ class Section:
     height: float = 0.0
     roll: float = 0.0
     pitch: float = 0.0
+    toppled: bool = False
 
 
 STANDSTILL = Section("standstill", 0.0)  # before and after the course
-COURSE = (
-    Section("forward", 6.0, vx=0.6),
-    Section("turn", 5.0, vx=0.2, yaw_rate=0.7),
-    Section("sideways", 4.0, vy=0.25),
-    Section("crouch", 5.0, vx=0.3, height=-0.08),
-    Section("tilt", 2.5, vx=0.2, roll=0.2),
-    Section("tilt", 2.5, vx=0.2, pitch=0.15),
-    Section("run", 6.0, vx=1.5),
-    Section("stop", 3.0),
-)
-COURSE_DURATION = sum(section.duration for section in COURSE)  # [s]
-COURSE_DISTANCE = sum(math.hypot(section.vx, section.vy) * section.duration for section in COURSE)  # [m], as commanded
 
 
-def section_at(elapsed: float) -> tuple[Section, float] | None:
-    """The section at `elapsed` [s] after the start, and the time [s] since it began; None after the end."""
-    for section in COURSE:
-        if elapsed < section.duration:
-            return section, elapsed
-        elapsed -= section.duration
-    return None
+@dataclass(frozen=True)
+class Course:
+    """Sections in turn. duration [s]; distance [m], as commanded."""
+
+    sections: tuple[Section, ...]
+
+    @property
+    def duration(self) -> float:
+        return sum(section.duration for section in self.sections)
+
+    @property
+    def distance(self) -> float:
+        return sum(math.hypot(section.vx, section.vy) * section.duration for section in self.sections)
+
+    def section_at(self, elapsed: float) -> tuple[Section, float] | None:
+        """The section at `elapsed` [s] after the start, and the time [s] since it began; None after the end."""
+        for section in self.sections:
+            if elapsed < section.duration:
+                return section, elapsed
+            elapsed -= section.duration
+        return None
+
+
+COURSES = {
+    "normal": Course(
+        (  # over a ramp and a step, where the ground has them, as the terrain "course"
+            Section("slope", 8.5, vx=0.6),  # to the foot of the ramp, up and down
+            Section("step", 5.0, vx=0.5),
+            Section("turn", 6.0, vx=0.2, yaw_rate=1.05),  # once around: the way back leads over the step
+            Section("sideways", 4.0, vy=0.25),
+            Section("crouch", 5.0, vx=0.3, height=-0.08),
+            Section("tilt", 2.5, vx=0.2, roll=0.2),
+            Section("tilt", 2.5, vx=0.2, pitch=0.15),
+            Section("run", 6.0, vx=1.5),
+            Section("stop", 3.0),
+        ),
+    ),
+    "hard": Course(
+        (
+            Section("forward", 5.0, vx=0.6),
+            Section("walk on", 6.0, vx=0.5, yaw_rate=0.3, toppled=True),
+            Section("stop", 2.0),
+        ),
+    ),
+}
 
 
 class CourseScore:
-    """Distance [m], falls and tracking errors, updated by odometry; height [m] and speed [m/s] of the trunk in it."""
+    """Distance [m], falls and tracking errors, updated by odometry; height [m] and speed [m/s] of the trunk in it.
+
+    recovery: seconds after which a robot that was pushed over on purpose walked again, None where none was; such a fall
+    does not count.
+    """
 
     def __init__(self) -> None:
         self.distance = self.height = self.speed = 0.0
         self.falls = 0
+        self.recovery: float | None = None
         self._place: tuple[float, float] | None = None
         self._fallen = False
         self._stride: list[tuple[float, float, float]] = []  # velocities
@@ -96,6 +131,11 @@ class CourseScore:
             self._errors.append(np.abs(np.mean(self._stride, axis=0) - commanded))
             self._stride, self._stride_start = [], time
 
+    def take_recovery(self, seconds: float) -> None:
+        """The robot was pushed over, and walks again after so many seconds."""
+        self.recovery = seconds
+        self.falls = 0
+
     def report(self, elapsed: float, health: Mapping[str, str]) -> str:
         """Return a table after `elapsed` [s], with the controller's and the simulator's figures in `health`."""
         vx, vy, yaw_rate = self.tracking_error
@@ -108,6 +148,8 @@ class CourseScore:
             "deadline misses": health.get("deadline_misses", "?"),
             "step latency": f"p50 {health.get('step_p50_ms', '?')} ms   p99 {health.get('step_p99_ms', '?')} ms",
         }
+        if self.recovery is not None:
+            rows["pushed over"] = f"walks again after {self.recovery:.1f} s"
         return "\n".join(f"  {name:<15}  {value}" for name, value in rows.items())
 
 

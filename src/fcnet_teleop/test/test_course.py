@@ -1,4 +1,4 @@
-"""The demo's course, its score and its table."""
+"""The demo's courses, their score and its table."""
 
 from __future__ import annotations
 
@@ -11,15 +11,8 @@ from nav_msgs.msg import Odometry
 
 from fcnet_core.model_file import load_model, shipped_model
 from fcnet_core.robot import SETPOINT_FIELDS
-from fcnet_teleop.course import (
-    COURSE,
-    COURSE_DURATION,
-    STANDSTILL,
-    CourseScore,
-    Section,
-    section_at,
-    slow_simulation,
-)
+from fcnet_teleop.course import COURSES, STANDSTILL, CourseScore, Section, slow_simulation
+from quadruped_sim.physics.terrain import named_terrain
 
 UPRIGHT = Quaternion(w=1.0)
 ON_ITS_SIDE = Quaternion(x=math.sin(math.pi / 4), w=math.cos(math.pi / 4))
@@ -33,19 +26,37 @@ def odometry(x=0.0, orientation=UPRIGHT, vx=0.0, yaw_rate=0.0):
     return message
 
 
+@pytest.mark.parametrize("course", COURSES.values(), ids=COURSES)
 @pytest.mark.parametrize("robot", ["aliengo", "a1"])
-def test_the_policies_of_both_robots_accept_everything_the_course_asks_for(robot):
+def test_the_policies_of_both_robots_accept_everything_a_course_asks_for(robot, course):
     shaper = load_model(shipped_model(robot)).command_shaper()
-    for section in COURSE:
+    for section in course.sections:
         shaper.step([[getattr(section, field, 0.0) for field in SETPOINT_FIELDS]])
         assert shaper.limited() == "", section.name
 
 
-def test_sections_follow_one_another_and_then_the_course_ends():
-    sections = [section_at(0.01 + 0.1 * tick) for tick in range(int(COURSE_DURATION * 10))]
-    assert list(dict.fromkeys(place[0] for place in sections if place)) == list(COURSE)
-    assert section_at(COURSE_DURATION + 0.01) is None
-    assert {"forward", "turn", "sideways", "crouch", "tilt", "run", "stop"} == {section.name for section in COURSE}
+@pytest.mark.parametrize("course", COURSES.values(), ids=COURSES)
+def test_sections_follow_one_another_and_then_the_course_ends(course):
+    places = [course.section_at(0.01 + 0.1 * tick) for tick in range(int(course.duration * 10))]
+    assert tuple(dict.fromkeys(place[0] for place in places if place)) == course.sections
+    assert course.section_at(course.duration + 0.01) is None
+
+
+def test_a_robot_on_the_normal_course_has_left_the_step_behind_before_it_turns():
+    ground, sections = named_terrain("course"), COURSES["normal"].sections
+    way = sum(section.vx * section.duration for section in sections[:2])
+    assert [section.name for section in sections[:3]] == ["slope", "step", "turn"]
+    assert way > ground.step[1] + 0.5, "it may be slower than its command on the ramps"
+    assert sections[2].yaw_rate * sections[2].duration == pytest.approx(2 * math.pi, abs=0.1)
+
+
+def test_a_robot_that_was_pushed_over_on_purpose_has_not_fallen():
+    score = CourseScore()
+    for time, orientation in enumerate((UPRIGHT, ON_ITS_SIDE, UPRIGHT)):
+        score.update(odometry(orientation=orientation), float(time), FORWARD, float(time))
+    score.take_recovery(6.5)
+    assert score.falls == 0
+    assert "6.5 s" in score.report(20.0, {})
 
 
 def test_distance_is_the_length_of_the_way():

@@ -10,12 +10,12 @@ import numpy as np
 
 from fcnet_core.arrays import Array
 from fcnet_core.command import Mode
+from fcnet_core.legs.posture import Posture
+from fcnet_core.legs.recovery import Lying, lying_on, tilt_of
 from fcnet_core.limiter import JointLimiter
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.observation import SensorReading
 from fcnet_core.policy import PolicyRunner, load_policy
-from fcnet_core.posture import Posture
-from fcnet_core.recovery import Lying, lying_on, tilt_of
 from fcnet_core.robot import SETPOINT_FIELDS, load_robot
 from fcnet_core.rotation import matrix_from_xyzw, projected_gravity
 from quadruped_sim.physics.live_robot import LiveRobot

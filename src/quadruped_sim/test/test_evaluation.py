@@ -47,7 +47,7 @@ def _setpoint(count, **fields):
 
 def test_the_table_of_tests_is_complete(robot):
     found = scenarios(robot)
-    assert len(found) == 36
+    assert len(found) == 38
     for scenario in found.values():
         scenario.build_terrain(0)
         for name, values in scenario.commands.always.items():
@@ -56,7 +56,14 @@ def test_the_table_of_tests_is_complete(robot):
     assert found["flat"].limits == Limits(0.0, (0.04, 0.03, 0.04))
     assert found["run_2.0"].limits.touchdowns == 1.15 and found["run_2.0"].limits.saturation == 0.1
     rare = {"aliengo": 3, "a1": 6}[robot.name]
-    allowed = {"flat": 0, "stairs_10cm_up": rare, "friction_0.35": rare, "delay_20ms": 3, "pushes_2.0": 30}
+    allowed = {
+        "flat": 0,
+        "stairs_10cm_up": rare,
+        "friction_0.35": rare,
+        "delay_20ms": 3,
+        "pushes_2.0": 30,
+        "kick_1.5": 3,
+    }
     assert {name: round(found[name].limits.falls * 300) for name in allowed} == allowed
     assert found["endurance"].seconds == 60
     assert found["delay_20ms"].randomization.delay == (0.02, 0.04)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from fcnet_core.legs.recovery import Lying
 from fcnet_core.model_file import load_model, shipped_model
-from fcnet_core.recovery import Lying
 from quadruped_sim.falls import FallTrial
 
 FALLS = 8

@@ -84,6 +84,14 @@ def test_a_push_changes_the_velocity_in_the_direction_asked_for(robot):
     np.testing.assert_allclose(live.ground_truth().linear_velocity - before, [0.0, 0.7, 0.0], atol=0.01)
 
 
+def test_a_push_above_the_centre_turns_the_robot_over_towards_its_direction(robot):
+    live = LiveRobot(robot, TERRAINS["flat"], noise=0.0, start="standing")
+    live.push(1.0, np.pi / 2, height=0.1)  # to the left
+    rates = live.ground_truth().angular_velocity
+    assert rates[0] < -1.0, "a roll to the left is negative about the forward axis"
+    assert np.abs(rates[1:]).max() < 0.2 * abs(rates[0])
+
+
 def test_a_reset_brings_it_back_while_time_goes_on(robot):
     live = LiveRobot(robot, TERRAINS["flat"], noise=0.0)
     start = live.ground_truth().position

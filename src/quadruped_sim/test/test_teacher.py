@@ -16,6 +16,7 @@ from fcnet_core.policies.mlp import MLPConfig
 from quadruped_sim import SimulationError
 from quadruped_sim.collection import CollectionPlan, jobs
 from quadruped_sim.physics.randomization import TYPICAL
+from quadruped_sim.physics.simulation import SENSOR_COUNT, SENSORS, SUBSTEPS
 from quadruped_sim.physics.terrain import Flat, Slope
 from quadruped_sim.rollout import Rollout, SetpointRanges
 from quadruped_sim.teacher.expert import TeacherExpert
@@ -135,14 +136,18 @@ def test_following_the_command_is_paid_better_than_standing_against_it(rollout):
     reward = TeacherReward(robot, LegKinematics(robot).neutral, 3)
     for data, speed in zip(rollout.simulation.data, (0.5, 0.0, -0.5), strict=True):
         data.qvel[0] = speed
-    setpoint, nothing = np.zeros((3, 9)), np.zeros((3, 12))
+    setpoint, nothing, still = np.zeros((3, 9)), np.zeros((3, 12)), np.zeros((SUBSTEPS, 3, SENSOR_COUNT))
     setpoint[:, 0] = 0.5
     state, swing = privileged(rollout), np.full((3, 4), -1.0)
-    paid = reward(state, setpoint, swing, nothing, nothing, nothing)
+    paid = reward(state, setpoint, swing, still, nothing, nothing)
     assert paid[0] > paid[1] > paid[2]
-    shaken = reward(state, setpoint, swing, nothing, nothing + 1.0, nothing + 2.0)
-    saturated = reward(state, setpoint, swing, np.tile(robot.torque_limit, (3, 1)), nothing, nothing)
-    assert (shaken < paid).all() and (saturated < paid).all()
+    shaken = reward(state, setpoint, swing, still, nothing + 1.0, nothing + 2.0)
+    loaded, bouncing = still.copy(), still.copy()
+    loaded[..., SENSORS["torque"]] = robot.torque_limit
+    saturated = reward(state, setpoint, swing, loaded, nothing, nothing)
+    bouncing[::2, :, SENSORS["touch"]] = 50.0
+    bounced = reward(state, setpoint, swing, bouncing, nothing, nothing)
+    assert (shaken < paid).all() and (saturated < paid).all() and (bounced < paid).all()
 
 
 def test_robots_that_fall_or_grow_old_begin_anew_and_say_what_they_saw_last():

@@ -8,6 +8,7 @@ import pytest
 
 from quadruped_sim.physics.mjcf import build_model
 from quadruped_sim.physics.terrain import (
+    Course,
     Flat,
     Obstacles,
     Rough,
@@ -28,6 +29,8 @@ EXACT = [
     Stairs(-0.06),
     Obstacles(0.06),
     Obstacles(0.06, seed=5),
+    Course(),
+    Course(20.0, 0.1),
 ]
 SPOTS = np.random.default_rng(0).uniform((-2.9, -2.9), (7.9, 2.9), (300, 2))
 

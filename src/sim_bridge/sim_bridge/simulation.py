@@ -33,6 +33,13 @@ class SimulationParameters:
     push_speed: float = parameter(0.5, "change of the trunk's velocity by ~/push [m/s]", (0.0, 3.0), changeable=True)
     push_direction: str = parameter("random", "where ~/push pushes", choices=tuple(PUSH_DIRECTIONS), changeable=True)
 
+    push_height: float = parameter(
+        0.0,
+        "how far above the trunk's centre ~/push pushes [m]: it turns the robot",
+        (-0.2, 0.2),
+        changeable=True,
+    )
+
     @property
     def place(self) -> Place:
         """Where the robot starts."""
@@ -43,7 +50,9 @@ def push(node: Node, kind: type[SimulationParameters], robot: LiveRobot, lock: t
     """Push a robot, which the lock guards, as the node's parameters say; return a sentence. Raises ParameterError."""
     parameters = read_parameters(node, kind)
     with lock:
-        direction = robot.push(parameters.push_speed, PUSH_DIRECTIONS[parameters.push_direction])
+        direction = robot.push(
+            parameters.push_speed, PUSH_DIRECTIONS[parameters.push_direction], parameters.push_height
+        )
     return f"pushed with {parameters.push_speed:g} m/s towards {direction:.2f} rad from its heading"
 
 

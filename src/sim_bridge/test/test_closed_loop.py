@@ -128,6 +128,16 @@ def test_the_demo_passes_and_ends_the_launch_with_exit_code_0(command, launch_co
     assert launches.survivors() == {}
 
 
+@launched("aliengo.launch.py", demo="hard")
+@pytest.mark.launch(fixture=commanded)
+def test_in_the_hard_demo_the_robot_is_pushed_over_gets_up_and_walks_on(command, launch_context, launches):
+    assert process_tools.wait_for_exit_sync(launch_context, command, timeout=PATIENCE)
+    assert command.return_code == 0, command.get_stdout()
+    assert "pushed over" in command.get_stdout()
+    assert "recovering" in command.get_stdout()
+    assert launches.survivors() == {}
+
+
 @launched("aliengo.launch.py", demo="true", policy="STANDING", real_time_factor="2.0")
 @pytest.mark.launch(fixture=commanded)
 def test_the_demo_fails_where_the_robot_does_not_walk(command, launch_context, launches):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from fcnet_core.command import Mode
+from fcnet_core.legs.posture import Posture
+from fcnet_core.legs.recovery import Lying, lying_on
 from fcnet_core.limiter import JointLimiter
-from fcnet_core.posture import Posture
-from fcnet_core.recovery import Lying, lying_on
 from fcnet_core.robot import load_robot
 from fcnet_core.rotation import projected_gravity
 from quadruped_sim.falls import drop

@@ -36,7 +36,8 @@ Port = Annotated[int, Meta(ge=0, le=65535, description="is no port; give a numbe
 class Argument:
     """A launch argument.
 
-    kind: the type of its value: str, bool, a Literal of words, or one annotated by what is wrong with another text.
+    kind: the type of its value: str, bool, a Literal of words, a union of the two, or one annotated by what is wrong
+    with another text.
     nodes: executables that have a parameter of this name. backends: those of a robot's launch file that know it;
     empty: all. check: raises ValueError with a sentence for a text that cannot be used; not called with an empty one.
     """
@@ -64,11 +65,17 @@ class Argument:
             if get_origin(self.kind) is Annotated:
                 problem = self.kind.__metadata__[0].description
             else:
-                words = ("true", "false") if self.kind is bool else get_args(self.kind)
-                problem = f"is not known; choose {' or '.join(words)}"
+                problem = f"is not known; choose {' or '.join(_words(self.kind))}"
             raise ValueError(f"launch argument {self.name}:={text} {problem}") from error
         except ValueError as error:
             raise ValueError(f"launch argument {self.name}:={text}: {error}") from error
+
+
+def _words(kind: Any) -> list[str]:
+    """All texts of a kind that has a few."""
+    if kind is bool:
+        return ["true", "false"]
+    return [word for part in get_args(kind) for word in ([part] if isinstance(part, str) else _words(part))]
 
 
 def within(parameter: str) -> Any:

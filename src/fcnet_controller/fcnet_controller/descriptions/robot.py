@@ -78,6 +78,8 @@ BACKEND = (
 )
 GENERATION = "packets: gen33 (A1, Aliengo), gen38; empty for gen33"
 TARGETS = "what carries targets: dds, or local, a socket of this computer, which no other user can send to"
+DEMO = "true is short for command:=demo; hard for a course on which a push topples the robot, and it gets up"
+TERRAIN = f"ground: {', '.join(TERRAINS)}; empty for flat, in a demo for its course"
 RECORD = "true records a bag of states, commands, targets and modes (docs/replay.md)"
 
 
@@ -87,8 +89,8 @@ ARGUMENTS = (
         "policy", "", "model file; empty for the one shipped for this robot", nodes=("controller",), check=load_model
     ),
     Argument("command", "none", "commands: none (publish cmd_vel) or demo (a course)", Literal["none", "demo"]),
-    Argument("demo", "false", "true is short for command:=demo", bool),
-    Argument("terrain", "flat", f"ground: {', '.join(TERRAINS)}", str, SIMULATORS, SIMULATED, named_terrain),
+    Argument("demo", "false", DEMO, bool | Literal["hard"]),
+    Argument("terrain", "", TERRAIN, str, SIMULATORS, SIMULATED, named_terrain),
     Argument("start", "lying", "pose: lying, standing or on_back", StartPose, ("mujoco_bridge",), ("mujoco",)),
     Argument("start_x", "0.0", "start [m]; slopes and stairs begin at 1.5", at("x"), SIMULATORS, SIMULATED),
     Argument("start_y", "0.0", "start [m] to the left", at("y"), SIMULATORS, SIMULATED),
@@ -126,9 +128,8 @@ def describe_robot(robot: str) -> LaunchDescription:
 
 
 def _start(robot: str, launch: SuiteLaunch) -> list[Action]:
-    has_demo = launch["demo"] or launch["command"] == "demo"
-    _refuse_unsuitable(robot, launch, has_demo)
-    backend = launch["backend"]
+    backend, course = launch["backend"], _course(launch)
+    _refuse_unsuitable(robot, launch, course)
     # A robot's programs wait for the recorder, where there is one: the bag then has the whole run.
     waiting = {"recorder_timeout": LAUNCH_TIMEOUT} if launch["record"] else {}
     # A simulated robot walks at once; a real one is passive until it is requested to stand up.
@@ -145,13 +146,25 @@ def _start(robot: str, launch: SuiteLaunch) -> list[Action]:
     actions += backends[backend](robot, launch, waiting)
     actions.append(launch.node("fcnet_controller", "controller", controller))
     actions += launch.monitor(robot, bridge="" if backend == "mujoco" else f"{robot}_bridge")
-    if has_demo:
-        terminal = os.ttyname(sys.stdout.fileno()) if sys.stdout.isatty() else ""
-        actions.append(launch.node("fcnet_teleop", "demo_course", {"status_terminal": terminal}))
+    if course:
+        demo = {
+            "status_terminal": os.ttyname(sys.stdout.fileno()) if sys.stdout.isatty() else "",
+            "course": course,
+            "simulator": "mujoco_bridge" if backend == "mujoco" else "mujoco_board",
+            "bridge": "" if backend == "mujoco" else f"{robot}_bridge",
+        }
+        actions.append(launch.node("fcnet_teleop", "demo_course", demo))
     return actions
 
 
-def _refuse_unsuitable(robot: str, launch: SuiteLaunch, has_demo: bool) -> None:
+def _course(launch: SuiteLaunch) -> str:
+    """The demo's course, nothing where there is no demo."""
+    if launch["demo"] == "hard":
+        return "hard"
+    return "normal" if launch["demo"] or launch["command"] == "demo" else ""
+
+
+def _refuse_unsuitable(robot: str, launch: SuiteLaunch, course: str) -> None:
     """Raise ValueError with a sentence for arguments that do not fit together."""
     backend = launch["backend"]
     for argument in ARGUMENTS:
@@ -161,7 +174,9 @@ def _refuse_unsuitable(robot: str, launch: SuiteLaunch, has_demo: bool) -> None:
                 f"launch argument {argument.name}:={launch.texts[argument.name]} means nothing to backend:={backend}; "
                 f"leave it out, or choose backend:={' or '.join(argument.backends)}"
             )
-    if backend == "unitree" and has_demo and not _is_this_computer(launch["network.target"]):
+    if backend == "unitree" and course == "hard":
+        raise ValueError("demo:=hard pushes the robot over, a simulated one; choose backend:=mujoco or backend:=desk")
+    if backend == "unitree" and course and not _is_this_computer(launch["network.target"]):
         raise ValueError(
             "the demo walks a course without looking where it goes and is for simulated robots; choose backend:=desk, "
             "or a network.target on this computer, such as 127.0.0.1"
@@ -186,13 +201,14 @@ def _is_this_computer(target: str) -> bool:
 
 def _simulated(robot: str, launch: SuiteLaunch, waiting: dict[str, float]) -> list[Action]:
     """Return a robot in MuJoCo that has the topics of a real one."""
-    return [launch.node("sim_bridge", "mujoco_bridge", {"robot": robot, "patience": SIMULATION_PATIENCE, **waiting})]
+    simulated = {"robot": robot, "patience": SIMULATION_PATIENCE, **_ground(launch), **waiting}
+    return [launch.node("sim_bridge", "mujoco_bridge", simulated)]
 
 
 def _on_desk(robot: str, launch: SuiteLaunch, waiting: dict[str, float]) -> list[Action]:
     """Return a robot in MuJoCo behind a motor board, and the bridge of a real robot, which reaches it over UDP."""
     ports = {name: launch[name] or _free_port() for name in ("network.port", "network.local_port")}
-    board = {"robot": robot, "address": THIS_COMPUTER, "port": ports["network.port"], **waiting}
+    board = {"robot": robot, "address": THIS_COMPUTER, "port": ports["network.port"], **_ground(launch), **waiting}
     bridge = {"network.target": THIS_COMPUTER, "allow_recovery": True, **ports, **waiting}
     return [launch.node("sim_bridge", "mujoco_board", board), *_real(robot, launch, bridge)]
 
@@ -204,6 +220,11 @@ def _real(robot: str, launch: SuiteLaunch, parameters: dict[str, Any]) -> list[A
         launch.node(bridge, "bridge", {**parameters, "auto_start": True}),
         launch.node("fcnet_teleop", "teleop_joy", {"robot": robot, "bridge": bridge}),
     ]
+
+
+def _ground(launch: SuiteLaunch) -> dict[str, str]:
+    """The demo's ground, where no other is wanted."""
+    return {"terrain": "course"} if _course(launch) == "normal" and not launch["terrain"] else {}
 
 
 def _free_port() -> int:

@@ -14,7 +14,6 @@ import numpy as np
 
 from fcnet_core.arrays import Array
 from fcnet_core.legs.kinematics import LEFT, SHORTEST, LegKinematics
-from fcnet_core.legs.pose_ramp import minimum_jerk
 from fcnet_core.legs.statics import LegStatics
 from fcnet_core.robot import LEGS, Robot
 from fcnet_core.rotation import projected_gravity
@@ -160,3 +159,8 @@ class StandMotion:
         first = self._stretches[0].duration if self._stretches else 0.0
         left = 1.0 - minimum_jerk(elapsed / first) if elapsed < first else 0.0
         return self._path.targets(*self.place(elapsed)) + left * self._away
+
+
+def minimum_jerk(fraction: float) -> float:
+    """0 to 1 with zero velocity and acceleration at both ends."""
+    return fraction**3 * (10 - 15 * fraction + 6 * fraction**2)

@@ -42,8 +42,9 @@ class Limits:
 @dataclass(frozen=True)
 class Scenario:
     """One test. `share` is its number of episodes relative to the others', `push` the largest change of velocity [m/s]
-    along x and along y that comes every two seconds, `settling` the time [s] at the start in which nothing but falls
-    counts, and `lying_share` the share of robots that begin lying, see lying_start.
+    along x and along y that comes every two seconds, `kick` one [m/s] in any direction that comes once, `settling` the
+    time [s] at the start in which nothing but falls counts, and `lying_share` the share of robots that begin lying, see
+    lying_start.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Scenario:
     terrain: dict[str, Any] = field(default_factory=lambda: {"kind": "flat"})
     randomization: Randomization = TYPICAL
     push: float = 0.0
+    kick: float = 0.0
     seconds: float = 10.0
     share: float = 1.0
     settling: float = 1.0
@@ -88,6 +90,8 @@ def _on_level_ground(robot: Robot) -> Iterator[Scenario]:
     yield Scenario("flat", Limits(NONE, (0.04, 0.03, 0.04)), walk)
     for name, push, falls in (("pushes", 0.8, NONE), ("pushes_1.5", 1.5, ALMOST_NONE), ("pushes_2.0", 2.0, 0.1)):
         yield Scenario(name, Limits(falls), walk, push=push)
+    for kick, falls in ((1.5, ALMOST_NONE), (2.0, 0.1)):
+        yield Scenario(f"kick_{kick}", Limits(falls), walk, kick=kick)
     run = Limits(NONE, (0.15, 0.15, 0.15))
     yield Scenario("run_1.5", run, _held({"vx": (1.5, 1.5)}))
     yield Scenario("run_2.0", replace(run, touchdowns=1.15, saturation=0.1), _held({"vx": (2.0, 2.0)}))

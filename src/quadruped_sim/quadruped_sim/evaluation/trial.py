@@ -100,6 +100,7 @@ def _moving_average(values: Array, window: int) -> Array:
 BATCH = 50  # more robots at once are slower, because their models no longer fit the processor's cache
 LARGEST_BATCH = 150_000  # control periods of all its robots, so that long episodes are shared among processes
 PUSH_INTERVAL = 2.0  # [s]
+KICK_TIME = 4.0  # [s] after the start
 
 
 @dataclass(frozen=True)
@@ -150,6 +151,8 @@ class Trial:
                 targets = policy.step(np.where(upright[:, None], sensed, np.float32(0.0))).astype(np.float64)
             if step % push_period == push_period // 2:
                 simulation.push(np.ones(size, dtype=bool), scenario.push)
+            if step == round(KICK_TIME / CONTROL_PERIOD):
+                simulation.kick(scenario.kick)
             rollout.send(targets, samples)
             recorder.add_reward(samples[-1][:, SENSORS["torque"]], targets)
             strides = clock.frequency(rollout.shaper.setpoint)

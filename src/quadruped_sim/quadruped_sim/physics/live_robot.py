@@ -24,7 +24,7 @@ SETTLING_TIME = 1.5  # [s] in which a robot that was laid down comes to rest
 class LiveRobot:
     """A robot on a terrain, damped until it gets position targets, `noise` times as noisy as in training.
 
-    place: where it begins; a place that is set later counts from the next reset on.
+    start, place: how and where it begins; what is set later counts from the next reset on.
     """
 
     def __init__(
@@ -40,11 +40,11 @@ class LiveRobot:
     ) -> None:
         self.robot = robot
         self.terrain = terrain
+        self.start: StartPose = start
         self.place = place or Place()
         self.model = build_model(robot, terrain, timestep, inputs="pos vel ff")
         self.data = mujoco.MjData(self.model)
         self._noise = noise
-        self._start = start
         self._rng = np.random.default_rng(seed)
         self._elapsed = 0.0
         self.reset()
@@ -63,10 +63,10 @@ class LiveRobot:
         """Put the robot at its place, at rest: lying on belly or back and damped, or standing on stiff legs."""
         self._elapsed = self.time
         mujoco.mj_resetData(self.model, self.data)
-        lying = self._start != "standing"
+        lying = self.start != "standing"
         height = folded_height(self.robot) if lying else stand_height(self.robot)
         self.data.qpos[:7] = trunk_above(self.robot, self.terrain, self.place, height)
-        if self._start == "on_back":
+        if self.start == "on_back":
             mujoco.mju_mulQuat(self.data.qpos[3:7], self.data.qpos[3:7].copy(), UPSIDE_DOWN)
         if lying:
             self.data.qpos[7:] = self.robot.lie_pose
@@ -98,14 +98,20 @@ class LiveRobot:
         """Simulate `steps` time steps."""
         mujoco.mj_step(self.model, self.data, steps)
 
-    def push(self, speed: float, direction: float | None = None) -> float:
+    def push(self, speed: float, direction: float | None = None, height: float = 0.0) -> float:
         """Change the trunk's horizontal velocity by `speed` [m/s] towards `direction` [rad] from its heading, or
-        towards any side; return the direction.
+        towards any side; return the direction. A push `height` [m] above the trunk's centre turns the robot, too.
         """
         chosen = float(self._rng.uniform(-np.pi, np.pi)) if direction is None else direction
-        forward = matrix_from_xyzw(self._orientation())[:2, 0]
-        heading = float(np.arctan2(forward[1], forward[0]))
-        self.data.qvel[:2] += speed * np.array([np.cos(heading + chosen), np.sin(heading + chosen)])
+        rotation = matrix_from_xyzw(self._orientation())
+        way = float(np.arctan2(rotation[1, 0], rotation[0, 0])) + chosen
+        change = speed * np.array([np.cos(way), np.sin(way), 0.0])
+        self.data.qvel[:3] += change
+        inertia = np.empty((self.model.nv, self.model.nv))
+        mujoco.mj_fullM(self.model, self.data, inertia)
+        impulse = float(self.model.body_mass.sum()) * change
+        turn = rotation.T @ np.cross(height * rotation[:, 2], impulse)  # [Nms] in the trunk's frame
+        self.data.qvel[3:6] += np.linalg.solve(inertia[3:6, 3:6], turn)
         return chosen
 
     def read_sensors(self) -> SensorReading:

@@ -134,6 +134,12 @@ class Simulation:
         for index in np.flatnonzero(mask):
             self.data[index].qvel[:2] += self.rng.uniform(-speed, speed, 2)
 
+    def kick(self, speed: float) -> None:
+        """Change the horizontal velocity of every robot by `speed` [m/s] in any direction."""
+        for data in self.data:
+            way = self.rng.uniform(-np.pi, np.pi)
+            data.qvel[:2] += speed * np.array([np.cos(way), np.sin(way)])
+
     def _apply(self, chosen: Iterable[int]) -> None:
         for index in chosen:
             apply_draw(self.models[index], self.data[index], self._nominal, self.drawn, index)

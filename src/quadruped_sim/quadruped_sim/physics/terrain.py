@@ -201,6 +201,37 @@ class Obstacles(Terrain):
         return np.max(np.where(inside, tall, 0.0), axis=-1)
 
 
+@dataclass(frozen=True)
+class Course(Terrain):
+    """The demo's: from START a ramp up, a level top, a ramp down, level ground, and a step of `rise` [m]."""
+
+    degrees: Annotated[float, Meta(gt=0, le=45)] = 10.0
+    rise: Height = 0.06
+    ramp: ClassVar[float] = 1.2  # [m] along x
+    ends: ClassVar[tuple[float, ...]] = (START + 1.2, START + 1.8, START + 3.0)  # of ramp, top and ramp
+    step: ClassVar[tuple[float, float]] = (START + 3.7, START + 4.7)
+
+    def geoms(self) -> str:
+        angle, depth = float(np.deg2rad(self.degrees)), 0.1
+        half, top = self.ramp / 2, self.ramp * float(np.tan(angle))
+        ramp = (half / float(np.cos(angle)), HALF_WIDTH, depth)
+        inwards, z = depth * float(np.sin(angle)), top / 2 - depth * float(np.cos(angle))
+        up, level, down = self.ends
+        return (
+            plane()
+            + box(up - half + inwards, 0.0, z, ramp, -angle)
+            + box((up + level) / 2, 0.0, top / 2, ((level - up) / 2, HALF_WIDTH, top / 2))
+            + box(down - half - inwards, 0.0, z, ramp, angle)
+            + box(sum(self.step) / 2, 0.0, self.rise / 2, (float(np.diff(self.step)[0]) / 2, HALF_WIDTH, self.rise / 2))
+        )
+
+    def height(self, x: Array, y: Array) -> Array:
+        slope = np.tan(np.deg2rad(self.degrees))
+        up, level, down = self.ends
+        hill = np.interp(x, (START, up, level, down), (0.0, self.ramp * slope, self.ramp * slope, 0.0))
+        return np.where((self.step[0] <= x) & (x <= self.step[1]), self.rise, hill)
+
+
 KINDS: dict[str, type[Terrain]] = {
     "flat": Flat,
     "rough": Rough,
@@ -209,6 +240,7 @@ KINDS: dict[str, type[Terrain]] = {
     "stairs": Stairs,
     "patch": Patch,
     "obstacles": Obstacles,
+    "course": Course,
 }
 RANDOM = ("rough", "obstacles")  # kinds that differ from seed to seed
 TERRAINS: dict[str, Terrain] = {
@@ -220,6 +252,7 @@ TERRAINS: dict[str, Terrain] = {
     "stairs_up": Stairs(0.06),
     "stairs_down": Stairs(-0.06),
     "obstacles": Obstacles(0.06),
+    "course": Course(),
 }
 
 

@@ -14,7 +14,7 @@ from fcnet_core.arrays import Array, Mask, Single
 from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.robot import load_robot
 from quadruped_sim.collection import PUSH_PROBABILITY, SHARDS, CollectionPlan, Job, jobs
-from quadruped_sim.physics.simulation import CONTROL_PERIOD
+from quadruped_sim.physics.simulation import CONTROL_PERIOD, SENSOR_COUNT, SUBSTEPS
 from quadruped_sim.rollout import Rollout
 from quadruped_sim.teacher.privileged import PrivilegedState
 from quadruped_sim.teacher.reward import FALL, SCALE, TeacherReward
@@ -37,6 +37,7 @@ class Group:
         self._age = self._rng.integers(0, self._oldest, size)
         self._seen = self._rollout.observe()
         self._change: Array = np.zeros((size, 12))
+        self._samples: Array = np.zeros((SUBSTEPS, size, SENSOR_COUNT))
         self.observation = self._observation(self._state())
 
     def advise(self) -> Array:
@@ -51,11 +52,11 @@ class Group:
         setpoint = shaper.setpoint.copy()
         swing = self.reward.swing(setpoint, shaper.clock.phase, shaper.clock.walking)
         change = action - self._actions(rollout.last_action)
-        rollout.send(self._robot.stand_pose + ACTION_UNIT * action + rollout.simulation.drawn.joint_zero)
+        targets = self._robot.stand_pose + ACTION_UNIT * action + rollout.simulation.drawn.joint_zero
+        rollout.send(targets, self._samples)
         rollout.simulation.push(self._rng.random(self.size) < PUSH_PROBABILITY, self._push)
         state = self._state()
-        torque = np.stack([data.actuator_force for data in rollout.simulation.data])
-        reward = self.reward(state, setpoint, swing, torque, change, change - self._change)
+        reward = self.reward(state, setpoint, swing, self._samples, change, change - self._change)
         self._change = change
         fell = rollout.simulation.fallen(state.state)
         self._age += 1

@@ -13,12 +13,15 @@ import numpy as np
 
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.robot import SETPOINT_FIELDS, Robot
+from quadruped_sim.evaluation.gait_quality import CONTACT_FORCE
+from quadruped_sim.physics.simulation import SENSORS
 from quadruped_sim.teacher.privileged import PrivilegedState
 from quadruped_sim.trot_expert import PARAMETERS, PHASE_OFFSET, TrotParameters
 
 FIELD = {name: index for index, name in enumerate(SETPOINT_FIELDS)}
 AVERAGING = 0.06  # share of the newest error in the running average: 0.33 s
 NEAR_GROUND = 0.03  # [m] of a foot: it shall land gently, or it bounces
+NEARLY = 0.95  # of what a motor can give
 FALL = 1.0  # taken once
 SCALE = 0.05  # of the sum below, so that values stay around ten
 LEAST = -1.0  # of the sum: a robot that stumbles shall not wish to fall
@@ -32,11 +35,13 @@ class TeacherReward:
         self._gait = PARAMETERS.get(robot.name, TrotParameters())
         self._leg = robot.geometry.thigh + robot.geometry.calf
         self._average: Array = np.zeros((batch, 3))
+        self._touch = np.ones((batch, 4), dtype=bool)
         self.totals: Counter[str] = Counter()
 
     def reset(self, mask: Mask) -> None:
-        """Forget the errors of the robots in `mask` (B,)."""
+        """Forget what the robots in `mask` (B,) did; they stand."""
         self._average[mask] = 0.0
+        self._touch[mask] = True
 
     def swing(self, setpoint: Array, phase: Array, walking: Mask) -> Array:
         """How far each foot (B, 4) is in its swing by the clock, above 0 to 1; -1 where it stands."""
@@ -47,15 +52,19 @@ class TeacherReward:
         return np.where(walking[:, None] & (swing > 0.0), swing, -1.0)
 
     def __call__(
-        self, state: PrivilegedState, setpoint: Array, swing: Array, torque: Array, change: Array, jerk: Array
+        self, state: PrivilegedState, setpoint: Array, swing: Array, samples: Array, change: Array, jerk: Array
     ) -> Array:
         """Rewards (B,) for the period that ended in `state` under setpoints (B, 9).
 
-        swing (B, 4) when it began; torque (B, 12) [Nm]; change and jerk (B, 12): first and second difference of the
-        position targets, in units of the action.
+        swing (B, 4) when it began; samples: the sensors of its time steps, see Simulation.step; change and jerk
+        (B, 12): first and second difference of the position targets, in units of the action.
         """
-        rate = state.state.joint_velocity
+        torque, rate = samples[..., SENSORS["torque"]], samples[..., SENSORS["joint_velocity"]]
         lowest, highest = self._robot.torque_bounds(rate)
+        saturated = (torque < NEARLY * lowest) | (torque > NEARLY * highest)
+        touch = np.concatenate([self._touch[None], samples[..., SENSORS["touch"]] > CONTACT_FORCE])
+        landings = (touch[1:] & ~touch[:-1]).sum((0, 2))
+        self._touch = touch[-1]
         turning = state.state.angular_velocity
         error = np.concatenate([state.velocity[:, :2], turning[:, 2:]], axis=1) - setpoint[:, :3]
         self._average += AVERAGING * (error - self._average)
@@ -77,12 +86,13 @@ class TeacherReward:
             "height": 0.4 * np.exp(-np.square(height) / 0.0015),
             "attitude": 0.4 * np.exp(-(np.square(roll) + np.square(pitch)) / 0.02),
             "gait": -0.2 * wrong.sum(1),
-            "impact": -0.15 * np.minimum(impact.sum(1), 4.0),
+            "impact": -0.3 * np.minimum(impact.sum(1), 4.0),
             "clearance": -0.15 * low.sum(1),
             "width": -0.2 * (np.abs(aside) * stands).sum(1),
             "slip": -0.15 * np.minimum(slip.sum(1), 4.0),
-            "effort": -2e-5 * np.square(torque).sum(1) - 2e-4 * np.abs(torque * rate).sum(1),
-            "saturation": -0.15 * ((torque < 0.95 * lowest) | (torque > 0.95 * highest)).sum(1),
+            "landings": -0.3 * landings,
+            "effort": (-2e-5 * np.square(torque) - 2e-4 * np.abs(torque * rate)).sum(-1).mean(0),
+            "saturation": -0.6 * saturated.sum(-1).mean(0),
             "smoothness": -0.01 * np.square(change).sum(1) - 0.005 * np.square(jerk).sum(1),
             "bounce": -0.3 * np.square(state.velocity[:, 2]) - 0.03 * np.square(turning[:, :2]).sum(1),
         }

@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 import torch
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import Logger
 from torch import nn
 
 from fcnet_core.arrays import Array, Single
@@ -175,6 +176,7 @@ def teach(
         seed = config.seed + (int(time.time()) if continues else 0)  # other robots than before
         env = TeacherEnvironment(plan, config, workers, seed)
         learner = _continued(checkpoint, env) if continues else _imitator(env, config)
+        learner.set_logger(Logger(folder=None, output_formats=[]))  # its own would leave a folder in /tmp
         rounds = Rounds(env, folder, 0 if continues else config.critic_rounds)
         end = time.monotonic() + 60 * minutes
         while time.monotonic() < end:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from fcnet_core.arrays import Array
-from fcnet_core.recovery import tilt_of
+from fcnet_core.legs.recovery import tilt_of
 from fcnet_core.robot import Robot
 from fcnet_core.rotation import projected_gravity
 

@@ -9,6 +9,7 @@ values count: no contact, no position.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from enum import Enum
 from itertools import pairwise
 
@@ -17,7 +18,7 @@ import numpy as np
 from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
 from fcnet_core.legs.kinematics import LEFT
-from fcnet_core.legs.pose_ramp import PoseRamp
+from fcnet_core.legs.stand_motion import minimum_jerk
 from fcnet_core.observation import MeasuredState
 from fcnet_core.robot import JOINT_NAMES, LEG_JOINTS, LEGS, Recovery, Robot
 from fcnet_core.rotation import projected_gravity
@@ -37,6 +38,23 @@ class Lying(str, Enum):
     LEFT_SIDE = "left side"
     RIGHT_SIDE = "right side"
     BACK = "back"
+
+
+class PoseRamp:
+    """Minimum-jerk motion through poses (12,) [rad], resting at each; `durations` [s] has one entry per stretch."""
+
+    def __init__(self, poses: Sequence[Array], durations: Sequence[float]) -> None:
+        self._stretches = list(zip(pairwise(poses), durations, strict=True))
+        self._last = poses[-1]
+        self.duration = float(sum(durations))
+
+    def target(self, elapsed: float) -> Array:
+        """The pose (12,) [rad] `elapsed` seconds after the start; the last pose once the ramp is done."""
+        for (start, end), duration in self._stretches:
+            if elapsed < duration:
+                return start + minimum_jerk(elapsed / duration) * (end - start)
+            elapsed -= duration
+        return self._last
 
 
 def tilt_of(gravity: Array) -> float:

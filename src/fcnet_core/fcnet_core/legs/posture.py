@@ -11,6 +11,7 @@ import numpy as np
 from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
 from fcnet_core.command import Mode
+from fcnet_core.legs.recovery import SelfRighting
 from fcnet_core.legs.stand_motion import (
     LYING,
     STANDING,
@@ -20,7 +21,6 @@ from fcnet_core.legs.stand_motion import (
     between,
 )
 from fcnet_core.observation import MeasuredState
-from fcnet_core.recovery import SelfRighting
 from fcnet_core.robot import JOINT_NAMES, Robot
 
 FOLDING_SPEED = 1.5  # [rad/s] of the fastest joint while legs come from where they lie to the way up
