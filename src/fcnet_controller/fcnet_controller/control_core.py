@@ -233,7 +233,7 @@ class ControlLoop:
 
     Each cycle begins at its deadline or, where states come regularly, with the next state after it: what is sent is
     then never older than the cycle itself. A cycle that comes a whole period late is left out and counted. `on_change`
-    is called after every change of mode or fault, and at the end.
+    is called after every change of mode or fault, and at the end; `on_start` first, in the thread.
     """
 
     def __init__(
@@ -243,12 +243,13 @@ class ControlLoop:
         publisher: TargetPublisher,
         rate: float,
         on_change: Callable[[], None],
+        on_start: Callable[[], None] = lambda: None,
     ) -> None:
         self._core = core
         self._receiver = receiver
         self._publisher = publisher
         self._period = 1.0 / rate
-        self._on_change = on_change
+        self._on_change, self._on_start = on_change, on_start
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="control", daemon=True)
 
@@ -269,6 +270,7 @@ class ControlLoop:
 
     def _run(self) -> None:
         try:
+            self._on_start()
             self._run_cycles()
         finally:
             for _ in range(DAMPING_MESSAGES):

@@ -25,6 +25,7 @@ from fcnet_controller.control_core import ControlCore, ControlLoop, load_core
 from fcnet_controller.parameters import ControllerParameters
 from fcnet_core import FcnetError
 from fcnet_core.command import CommandArbiter, CommandSource, Mode
+from fcnet_core.control_clock import request_privileges
 from fcnet_core.remote import Source, load_remote_map
 from fcnet_replay.recording_notes import STYLE
 from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher
@@ -236,7 +237,14 @@ class ControllerNode(LifecycleNode):
             local.send_gains(serialize_message(message))
 
     def _make_loop(self, core: ControlCore) -> Loop:
-        return ControlLoop(core, self._receiver, self._publisher, self._rate, self._changed.trigger)
+        return ControlLoop(
+            core, self._receiver, self._publisher, self._rate, self._changed.trigger, self._request_privileges
+        )
+
+    def _request_privileges(self) -> None:
+        settings = self._settings
+        for refusal in request_privileges(settings.realtime_priority, settings.lock_memory):
+            self.get_logger().warning(refusal)
 
     def _activate(self) -> None:
         assert self._core is not None

@@ -41,6 +41,10 @@ class ControllerParameters(RecorderParameters):
     )
     targets_over: str = parameter("dds", WAY, choices=WAYS)
     key_file: str = parameter("", KEY)
+    realtime_priority: int = parameter(
+        0, "SCHED_FIFO priority of the control thread, below the bridge's; 0 for none", (0, 98)
+    )
+    lock_memory: bool = parameter(False, "keep this process in memory (mlockall)")
     stand_up_time: float = parameter(2.0, "duration [s] of standing up", (0.5, 10.0))
     lie_down_time: float = parameter(2.0, "duration [s] of lying down", (0.5, 10.0))
     stance_width: float = parameter(0.0, "change of the stance width as a fraction of it", (-0.5, 0.5))

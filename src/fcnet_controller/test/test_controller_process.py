@@ -1,8 +1,10 @@
 """How a controller process begins and ends."""
 
 import json
+import os
 import signal
 import time
+from pathlib import Path
 
 import pytest
 from lifecycle_msgs.msg import State, Transition
@@ -62,6 +64,22 @@ def test_a_parameter_that_cannot_be_used_ends_the_process_with_one_sentence(star
 
 def test_a_rate_that_does_not_suit_the_model_ends_an_automatic_start(start, model_path):
     assert_refused(start(auto_start=True, policy=model_path, runtime="numpy", control_rate=75.0), "75 Hz", "50 Hz")
+
+
+def real_time_priorities(process):
+    """Of the threads of a process that have SCHED_FIFO."""
+    threads = [int(folder.name) for folder in Path(f"/proc/{process}/task").iterdir()]
+    fifo = [thread for thread in threads if os.sched_getscheduler(thread) == os.SCHED_FIFO]
+    return [os.sched_getparam(thread).sched_priority for thread in fifo]
+
+
+def test_the_control_thread_alone_gets_a_real_time_priority_where_the_system_permits_it(start, model_path):
+    program = start(auto_activate=True, policy=model_path, runtime="numpy", realtime_priority=30, lock_memory=True)
+    wait_until(
+        lambda: real_time_priorities(program.process.pid) == [30] or "no SCHED_FIFO priority 30" in program.output,
+        "a priority, or why there is none",
+    )
+    assert program.end() == 0, program.output
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

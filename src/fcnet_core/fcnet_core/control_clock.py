@@ -1,9 +1,11 @@
-"""Pacing of simulated time, and quantiles of latencies."""
+"""Clocks of loops: pacing of simulated time, quantiles of latencies, and real-time privileges of threads."""
 
 from __future__ import annotations
 
+import ctypes
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +15,9 @@ from fcnet_core.arrays import Array
 # [s] A pacer that is later than this does not catch up: a burst of simulated time would leave whoever controls the
 # robot no time to answer.
 LATEST = 0.02
+# Of mlockall: what is mapped now, each page from its first use on. With MCL_FUTURE a limit that is reached later would
+# end the process; without MCL_ONFAULT every thread's whole stack would be taken.
+MCL_CURRENT, MCL_ONFAULT = 1, 4
 
 
 class Pacer:
@@ -87,3 +92,28 @@ class LatencyRing:
         places = np.array([0.5, 0.99, 1.0]) * (len(samples) - 1)
         p50, p99, largest = np.interp(places, np.arange(len(samples)), np.sort(samples)).tolist()
         return Quantiles(p50, p99, largest)
+
+
+def request_privileges(realtime_priority: int, lock_memory: bool, cpu: int = -1) -> Iterator[str]:
+    """Request for the calling thread: SCHED_FIFO at a priority (0: none), locked memory, one processor (-1: any).
+
+    Yields a sentence for each request that the system does not grant.
+    """
+    if realtime_priority:
+        try:
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(realtime_priority))
+        except OSError as error:
+            yield (
+                f"no SCHED_FIFO priority {realtime_priority} ({error.strerror}): going on without; give this user an "
+                "rtprio limit (docs/deployment.md)"
+            )
+    if lock_memory and ctypes.CDLL(None, use_errno=True).mlockall(MCL_CURRENT | MCL_ONFAULT):
+        yield (
+            f"memory is not locked ({os.strerror(ctypes.get_errno())}): going on without; give this user a memlock "
+            "limit (docs/deployment.md)"
+        )
+    if cpu >= 0:
+        try:
+            os.sched_setaffinity(0, {cpu})
+        except OSError as error:
+            yield f"the loop is not pinned to processor {cpu} ({error.strerror}): going on without; choose another"

@@ -21,6 +21,7 @@ from typing import Any
 
 import msgspec
 
+from fcnet_core.control_clock import request_privileges
 from fcnet_core.robot import load_robot
 from unitree_lowlevel.codec import GENERATIONS
 from unitree_lowlevel.driver import MotorDriver
@@ -36,7 +37,7 @@ from unitree_lowlevel.io_link import (
     encode_cycle,
 )
 from unitree_lowlevel.limiter import damping_command
-from unitree_lowlevel.loop_timing import StatePhase, request_privileges
+from unitree_lowlevel.loop_timing import StatePhase
 from unitree_lowlevel.network import resolve
 from unitree_lowlevel.transport import make_transport
 
