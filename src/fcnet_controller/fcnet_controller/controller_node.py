@@ -30,7 +30,7 @@ from fcnet_core.remote import Source, load_remote_map
 from fcnet_replay.recording_notes import STYLE
 from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher
 from fcnet_ros.messages import Gains, StateReceiver
-from fcnet_ros.parameters import declare_parameters, default_parameters, read_parameters
+from fcnet_ros.parameters import declare_parameters, read_parameters, refuse_fixed
 from fcnet_ros.program import SUCCESS, freeze, interruptible, run_program, spin, transition
 from fcnet_ros.publisher_identity import is_own
 from fcnet_ros.recorder_gate import RecorderGate
@@ -318,11 +318,8 @@ class ControllerNode(LifecycleNode):
         """Only the style of walking may change while the policy is loaded."""
         if self._core is None:
             return SetParametersResult(successful=True)
-        known = set(default_parameters(self.parameters))
-        fixed = [change.name for change in changes if change.name in known - set(STYLE)]
-        if fixed:
-            reason = f"{', '.join(fixed)} is read when the node is configured; deactivate and clean up the node first"
-            return SetParametersResult(successful=False, reason=reason)
+        if not (result := refuse_fixed(self.parameters, changes)).successful:
+            return result
         style = {name: self.get_parameter(name).value for name in STYLE}
         style |= {change.name: change.value for change in changes if change.name in STYLE}
         self._core.commands.set_style(*(style[name] for name in STYLE))

@@ -47,9 +47,11 @@ class ControllerParameters(RecorderParameters):
     lock_memory: bool = parameter(False, "keep this process in memory (mlockall)")
     stand_up_time: float = parameter(2.0, "duration [s] of standing up", (0.5, 10.0))
     lie_down_time: float = parameter(2.0, "duration [s] of lying down", (0.5, 10.0))
-    stance_width: float = parameter(0.0, "change of the stance width as a fraction of it", (-0.5, 0.5))
-    foot_clearance: float = parameter(0.0, "change of the height [m] to which a swinging foot is lifted", (-0.05, 0.15))
-    stride_frequency: float = parameter(0.0, "change of the stride frequency [Hz]", (-1.0, 1.0))
+    stance_width: float = parameter(0.0, "change of the stance width as a fraction of it", (-0.5, 0.5), changeable=True)
+    foot_clearance: float = parameter(
+        0.0, "change of the height [m] to which a swinging foot is lifted", (-0.05, 0.15), changeable=True
+    )
+    stride_frequency: float = parameter(0.0, "change of the stride frequency [Hz]", (-1.0, 1.0), changeable=True)
 
     @property
     def style(self) -> tuple[float, float, float]:

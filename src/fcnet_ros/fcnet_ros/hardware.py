@@ -18,14 +18,16 @@ from functools import partial
 from typing import Any
 
 import numpy.typing as npt
+from rcl_interfaces.msg import SetParametersResult
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.parameter import Parameter
 
 from fcnet_core import FcnetError
 from fcnet_core.limiter import JointCommand, RefusedCommandError
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher, LoopStatistics, Rate
 from fcnet_ros.messages import Gains, OdomPublisher, StatePublisher
-from fcnet_ros.parameters import declare_parameters, parameter, read_parameters
+from fcnet_ros.parameters import declare_parameters, parameter, read_parameters, refuse_fixed
 from fcnet_ros.program import SUCCESS, freeze, run_program, spin, transition
 from fcnet_ros.recorder_gate import CHECK_PERIOD, RecorderGate, RecorderParameters
 from fcnet_ros.services import create_request_services
@@ -309,6 +311,7 @@ class HardwareNode(LifecycleNode):
         self._gains_offered = self.create_guard_condition(self._take_local_gains)
         requests = {name: partial(self._grant, request) for name, request in hardware.requests().items()}
         create_request_services(self, requests, self._stop if hardware.has_emergency_stop else None)
+        self.add_on_set_parameters_callback(self._check_change)
 
     @property
     def ended(self) -> bool:
@@ -375,14 +378,25 @@ class HardwareNode(LifecycleNode):
         configured.callback(self._local.close)
         return self._local
 
+    def _check_change(self, changes: list[Parameter]) -> SetParametersResult:
+        """What was read when the robot was connected stays as it was read."""
+        if self._loop is None:
+            return SetParametersResult(successful=True)
+        return refuse_fixed(self._hardware.parameters, changes)
+
     def _check_gate(self) -> None:
         if self._gate is not None and self._gate.check():
             self._gate_timer.cancel()
 
     def _end_loop(self, loop: HardwareLoop) -> None:
         loop.stop()
-        self._report()
+        self._look()
         self._loop = None
+        self._fault.publish("")  # the next configuration begins anew
+        if self._hardware.takes_gains:
+            self._target_refusal.publish(UNCONFIGURED)
+        if self._hardware.target_owner is not None:
+            self._target_owner.publish("")
 
     def _publish(self, reading: SensorReading) -> None:
         """Publish a state; none while a recorder is awaited: a robot without states is not moved."""
@@ -421,16 +435,21 @@ class HardwareNode(LifecycleNode):
         """Log and publish what has happened; called when the loop or the hardware has seen something new."""
         if self._loop is None:
             return
+        self._look()
+        self._fault.publish(self._hardware.fault)
+        self._target_refusal.publish(self._hardware.target_refusal)
+        if (owner := self._hardware.target_owner) is not None:
+            self._target_owner.publish(owner)
+
+    def _look(self) -> None:
+        """Log events, and an error that has ended the loop."""
+        assert self._loop is not None
         for event in self._hardware.take_events():
             self._log(event)
         error = self._loop.error and f"the loop to the robot has ended by an error; it is damped\n{self._loop.error}"
         if (error := error or self._hardware.error) and not self.failed:
             self.failed = True
             self.get_logger().fatal(error)
-        self._fault.publish(self._hardware.fault)
-        self._target_refusal.publish(self._hardware.target_refusal)
-        if (owner := self._hardware.target_owner) is not None:
-            self._target_owner.publish(owner)
 
     def _log(self, event: Event) -> None:
         """Log an event; rclpy refuses another level at the same line."""

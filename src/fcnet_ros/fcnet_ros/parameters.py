@@ -17,9 +17,10 @@ from copy import copy
 from dataclasses import Field, field, fields
 from typing import Any, TypeVar
 
-from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
+from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult
 from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValueException
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 
 OF_EVERY_NODE = ("use_sim_time", "start_type_description_service")  # declared by rclpy and rcl themselves
 
@@ -43,7 +44,7 @@ def parameter(
 
     limits: lowest and highest number. choices: the words that it may be; they are added to the description. name: as
     in ROS, such as "network.port"; empty for the field's own. changeable: may be set while the node runs even
-    where `declare_fixed_parameters` fixes the others.
+    where `declare_fixed_parameters` or `refuse_fixed` fixes the others.
     """
     descriptor = ParameterDescriptor(
         name=name, description=f"{description}: {', '.join(choices)}" if choices else description
@@ -107,6 +108,16 @@ def declare_fixed_parameters(node: Node, kind: type[T]) -> T:
     """
     declare_parameters(node, kind, read_only=True)
     return read_parameters(node, kind)
+
+
+def refuse_fixed(kind: type[Any], changes: Sequence[Parameter]) -> SetParametersResult:
+    """Refuse changes of what a node of dataclass `kind` has read when it was configured: all but the changeable."""
+    known = _parameters(kind)
+    fixed = [one.name for one in changes if one.name in known and not known[one.name].metadata["changeable"]]
+    if not fixed:
+        return SetParametersResult(successful=True)
+    reason = f"{', '.join(fixed)} is read when the node is configured; deactivate and clean up the node first"
+    return SetParametersResult(successful=False, reason=reason)
 
 
 def _parameters(kind: type[Any]) -> dict[str, Field[Any]]:

@@ -6,8 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
+from rcl_interfaces.srv import SetParameters
+from std_msgs.msg import String
 
 from fcnet_core.robot import ROBOT_FOLDER
+from fcnet_ros.topics import LATCHED
 
 
 @pytest.fixture
@@ -60,8 +64,17 @@ def test_a_bridge_shares_no_memory_with_its_subscribers(start, client):
     program.end()
 
 
+def set_port(client, port):
+    """Change the bridge's parameter network.port."""
+    value = ParameterValue(type=ParameterType.PARAMETER_INTEGER, integer_value=port)
+    change = Parameter(name="network.port", value=value)
+    return client.call("aliengo_bridge/set_parameters", SetParameters, parameters=[change]).results[0]
+
+
 def test_a_managed_bridge_connects_when_configured_and_follows_when_active(start, client, board, robot, is_damping):
     board.commands.reset()
+    refusals = [""]
+    client.subscribe(String, "target_refusal", lambda message: refusals.append(message.data), LATCHED)
     program = start()
     assert client.call("aliengo_bridge/reset").success is False
     time.sleep(0.3)
@@ -80,10 +93,15 @@ def test_a_managed_bridge_connects_when_configured_and_follows_when_active(start
     assert client.change_state("aliengo_bridge", "deactivate")
     client.until(lambda: is_damping(board.commands.last), "damping")
 
+    assert not set_port(client, 8007).successful, "it is connected to another one"
+
     assert client.change_state("aliengo_bridge", "cleanup")
     count = board.commands.count
+    client.until(lambda: "not configured" in refusals[-1], "why nothing would be followed")
     time.sleep(0.3)
     assert board.commands.count == count
+    assert client.fault == "", "a bridge that was cleaned up has not tripped"
+    assert set_port(client, board.address[1]).successful
     assert client.change_state("aliengo_bridge", "configure")
     client.until(lambda: board.commands.count > count, "commands again")
     assert program.end() == 0

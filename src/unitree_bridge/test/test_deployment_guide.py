@@ -7,6 +7,7 @@ from pathlib import Path
 
 import yaml
 
+from fcnet_controller.parameters import ControllerParameters
 from fcnet_core.robot import Safety
 from fcnet_ros.parameters import default_parameters
 from unitree_bridge.hardware import BridgeParameters
@@ -46,9 +47,10 @@ def test_the_thresholds_of_the_trips_are_those_of_a_robot_file():
 
 def test_the_recommended_parameters_exist():
     settings = yaml.safe_load((WORKSPACE / "config" / "bridges" / "real_time.yaml").read_text())
-    assert set(settings) == {"aliengo_bridge", "a1_bridge"}
-    for node in settings.values():
-        assert set(node["ros__parameters"]) <= set(default_parameters(BridgeParameters))
+    kinds = {"aliengo_bridge": BridgeParameters, "a1_bridge": BridgeParameters, "controller": ControllerParameters}
+    assert set(settings) == set(kinds)
+    for node, entries in settings.items():
+        assert set(entries["ros__parameters"]) <= set(default_parameters(kinds[node]))
 
 
 def test_files_that_the_guide_names_exist():
