@@ -2,10 +2,10 @@
 
 `ros2 launch ... backend:=desk record:=true monitor:=true`, driven by cmd_vel in wide curves: falls, faults, cycles that
 were missed by a whole period, and how much each process's memory grows after a warm-up. Where SCHED_FIFO is permitted,
-the board that is simulated on the same computer gets it: a real one shares no processor with the bridge. A host that
-holds up a virtual machine is no fault of programs in it, so pauses of the whole computer are watched (pauses.py). After
-a fault the robot is reset as an operator would, and walks on. Run it in a shell after `. env.sh`, on an otherwise idle
-machine; the bag takes about 4 GB an hour and is removed at the end:
+the board that is simulated on the same computer gets it: a real one shares no processor with the bridge. Pauses in
+which not even a sleeping process of the highest priority ran are watched beside it (pauses.py): what falls into one is
+counted apart. After a fault the robot is reset as an operator would, and walks on. Run it in a shell after `. env.sh`,
+on an otherwise idle machine; the bag takes about 4 GB an hour and is removed at the end:
     python benchmarks/bridge/soak.py [--duration 3600] [--robot aliengo] [--params-file config/bridges/real_time.yaml]
 Exit code 1: a fall, a fault or a missed cycle that no pause of the computer explains, or a process that grew by
 MOST_GROWTH.
@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections import Counter
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -38,7 +39,7 @@ CURVE = 5.0  # [s] between two changes of direction
 START_TIMEOUT = 120.0  # [s]
 FALLEN = 0.5  # cosine of the trunk's tilt
 CYCLES = {"deadline_misses": 0.02, "io_misses": PERIOD}  # [s] of controller and bridge, by the counter of misses
-DIAGNOSTICS_PERIOD = 1.0  # [s]
+DELAY = 0.1  # [s] of a diagnostics message
 EXPLAINS = 0.02  # [s] a pause of the computer that may end in a fault
 BRING_BACK = 60.0  # [s]
 MOST_GROWTH = 5.0  # [MB]
@@ -52,7 +53,8 @@ PAGE = """# Soak
 
 An {robot} walked {walked:.0f} s in MuJoCo behind its bridge (`backend:=desk`), after {warm_up:.0f} s of warm-up, driven
 by cmd_vel in wide curves, with recording ({recorded:.0f} MB) and monitor: `make soak` (benchmarks/bridge/soak.py).
-{scheduling}
+The simulated board {board} SCHED_FIFO, the programs' parameters were {parameters}. Load average of the {processors}
+processors at the end: {load:.1f}.
 
 {seen}
 
@@ -61,16 +63,16 @@ by cmd_vel in wide curves, with recording ({recorded:.0f} MB) and monitor: `make
 
 
 class Observer:
-    """What the topics say: `falls`; `faults` and times at which counters of misses rose, by name [s, time.monotonic];
-    `odometry` messages.
+    """What the topics say: `falls`; times of `faults` [s, time.monotonic]; `misses`: between which two diagnostics a
+    counter rose, and by how much, by name; `odometry` messages.
     """
 
     def __init__(self, client: Client) -> None:
         self.falls = self.odometry = 0
         self.faults: list[float] = []
-        self.misses: dict[str, list[tuple[float, int]]] = {name: [] for name in CYCLES}
+        self.misses: dict[str, list[tuple[float, float, int]]] = {name: [] for name in CYCLES}
         self.least_rate: dict[str, float] = {}  # [Hz]
-        self._counters: dict[str, int] = {}
+        self._counters: dict[str, tuple[float, int]] = {}  # time and count of the last diagnostics
         self._upright = True
         ODOM.subscribe(client.node, self._take_odometry)
         DIAGNOSTICS.subscribe(client.node, self._take_health)
@@ -85,8 +87,7 @@ class Observer:
     def unexplained(self, name: str, watch: PauseWatch) -> int:
         """Missed cycles beyond those that fell into pauses of the computer."""
         return sum(
-            max(0, count - watch.lost(now - 1.5 * DIAGNOSTICS_PERIOD, now, CYCLES[name]))
-            for now, count in self.misses[name]
+            max(0, count - watch.lost(since - DELAY, until, CYCLES[name])) for since, until, count in self.misses[name]
         )
 
     def _take_odometry(self, message: Odometry) -> None:
@@ -97,13 +98,15 @@ class Observer:
         self.odometry += 1
 
     def _take_health(self, message: DiagnosticArray) -> None:
+        now = time.monotonic()
         for status in message.status:
             values = {pair.key: pair.value for pair in status.values}
             for name in CYCLES.keys() & values.keys():
                 count = int(values[name])
-                if new := count - self._counters.get(name, count):
-                    self.misses[name].append((time.monotonic(), new))
-                self._counters[name] = count
+                since, before = self._counters.get(name, (now, count))
+                if count > before:
+                    self.misses[name].append((since, now, count - before))
+                self._counters[name] = now, count
             if rate := values.get("io_rate_hz"):
                 self.least_rate["io_rate_hz"] = min(float(rate), self.least_rate.get("io_rate_hz", np.inf))
 
@@ -139,17 +142,51 @@ def give_priority(launch: Process, part: str) -> bool:
     return True
 
 
-def soak(robot: str, duration: float, folder: Path, params_file: Path | None) -> tuple[str, bool]:
-    """Walk; returns a page with what was seen, and whether all is well."""
+@dataclass(frozen=True)
+class Walk:
+    """What was seen after the warm-up."""
+
+    duration: float  # [s]
+    warm_up: float  # [s]
+    falls: int
+    faults: int
+    own_faults: int  # without a pause of the computer just before
+    missed: dict[str, int]  # cycles by counter
+    unexplained: dict[str, int]  # of them those beyond pauses of the computer
+    least_rate: float  # [Hz] at the wire, of a second
+    pauses: list[float]  # [s] of the computer
+    permitted: bool  # to watch them with the highest priority
+    preferred: bool  # the board had SCHED_FIFO
+    recorded: float  # [MB]
+    memory: list[dict[str, float]]  # [MB] by process: first after the warm-up, last at the end
+
+    @property
+    def ended(self) -> set[str]:
+        """Processes that are gone."""
+        return self.memory[0].keys() - self.memory[-1].keys()
+
+    @property
+    def growth(self) -> dict[str, float]:
+        """Of each process's memory [MB]."""
+        return {name: size - self.memory[0].get(name, 0.0) for name, size in self.memory[-1].items()}
+
+    @property
+    def well(self) -> bool:
+        """Whether nothing happened that must not."""
+        seen = self.falls or self.own_faults or any(self.unexplained.values()) or self.ended
+        return not seen and max(self.growth.values()) < MOST_GROWTH
+
+
+def soak(robot: str, duration: float, folder: Path, params_file: Path | None) -> Walk:
+    """Walk for so long [s] after a warm-up."""
     command = [
         "ros2", "launch", "fcnet_controller", f"{robot}.launch.py", "backend:=desk", "record:=true",
         f"bag:={folder / 'bag'}", "monitor:=true", "monitor_port:=0",
         *([f"params_file:={params_file}"] if params_file else []),
     ]  # fmt: skip
     warm_up = min(WARM_UP, 0.25 * duration)
-    path = Path(tempfile.gettempdir()) / f"soak_{robot}.log"
     with (
-        path.open("w") as log,
+        (Path(tempfile.gettempdir()) / f"soak_{robot}.log").open("w") as log,
         own_domain() as domain,
         Client(domain, "soak") as client,
         Process(command, domain, echo=log) as launch,
@@ -157,56 +194,84 @@ def soak(robot: str, duration: float, folder: Path, params_file: Path | None) ->
     ):
         observer = Observer(client)
         client.until_mode("walking", START_TIMEOUT)
-        alone = give_priority(launch, "mujoco_board")
+        preferred = give_priority(launch, "mujoco_board")
         drive(client, warm_up)
         observer.begin()
-        sizes = memory(launch)
-        largest = dict(sizes)
+        sizes = [memory(launch)]
         began = time.monotonic()
         while (left := began + duration - time.monotonic()) > 0.0 and launch.alive:
             drive(client, min(left, 30.0))
             if client.mode == "fault":
                 walk_again(client, robot)
-            for name, size in (final := memory(launch)).items():
-                largest[name] = max(largest.get(name, 0.0), size)
-        walked = duration - max(0.0, left)
-        pauses = [pause for end, pause in watch.pauses if end > began]
-        missed = {name: sum(count for _time, count in observer.misses[name]) for name in CYCLES}
-        unexplained = {name: observer.unexplained(name, watch) for name in CYCLES}
-        own_faults = [fault for fault in observer.faults if not watch.longest(fault - 0.5, fault) > EXPLAINS]
-        recorded = sum(part.stat().st_size for part in (folder / "bag").glob("*")) * 1e-6
-    growth = {name: size - sizes.get(name, 0.0) for name, size in final.items()}
+            sizes.append(memory(launch))
+        if not observer.odometry:
+            raise RuntimeError("no odometry arrived: falls could not be seen")
+        return Walk(
+            duration=time.monotonic() - began,
+            warm_up=warm_up,
+            falls=observer.falls,
+            faults=len(observer.faults),
+            own_faults=sum(max(watch.durations(at - 0.5, at), default=0.0) < EXPLAINS for at in observer.faults),
+            missed={name: sum(count for *_times, count in observer.misses[name]) for name in CYCLES},
+            unexplained={name: observer.unexplained(name, watch) for name in CYCLES},
+            least_rate=observer.least_rate.get("io_rate_hz", 0.0),
+            pauses=watch.durations(began),
+            permitted=watch.permitted,
+            preferred=preferred,
+            recorded=sum(part.stat().st_size for part in (folder / "bag").glob("*")) * 1e-6,
+            memory=sizes,
+        )
+
+
+def page_of(walk: Walk, robot: str, params_file: Path | None) -> str:
+    """Markdown with all that was seen."""
     rows = [
-        ["falls", str(observer.falls)],
-        ["faults; without a pause of the computer just before", f"{len(observer.faults)}; {len(own_faults)}"],
+        ["falls", str(walk.falls)],
+        ["faults; without a pause of the computer just before", f"{walk.faults}; {walk.own_faults}"],
         *(
             [
                 f"cycles missed by a whole period, {program}; beyond those in pauses of the computer",
-                f"{missed[name]}; {unexplained[name]}",
+                f"{walk.missed[name]}; {walk.unexplained[name]}",
             ]
             for program, name in (("controller", "deadline_misses"), ("bridge", "io_misses"))
         ),
         [
-            f"pauses of the computer of more than {1e3 * PAUSE:g} ms{'' if watch.permitted else ' (or of other work)'}",
-            f"{len(pauses)}, together {sum(pauses):.2f} s, the longest {1e3 * max(pauses, default=0.0):.0f} ms",
+            f"pauses of the computer of more than {1e3 * PAUSE:g} ms{'' if walk.permitted else ' (or of other work)'}",
+            f"{len(walk.pauses)}, together {sum(walk.pauses):.2f} s, "
+            f"the longest {1e3 * max(walk.pauses, default=0.0):.0f} ms",
         ],
-        ["least rate of a second at the wire [Hz]", f"{observer.least_rate.get('io_rate_hz', 0.0):.1f}"],
-        ["processes that ended", ", ".join(sorted(sizes.keys() - final.keys())) or "0"],
+        ["least rate of a second at the wire [Hz]", f"{walk.least_rate:.1f}"],
+        ["processes that ended", ", ".join(sorted(walk.ended)) or "0"],
     ]
     processes = [
-        [name, *(f"{value:.1f}" for value in (sizes.get(name, 0.0), size, largest[name], growth[name]))]
-        for name, size in sorted(final.items())
+        [
+            name,
+            *(
+                f"{value:.1f}"
+                for value in (
+                    walk.memory[0].get(name, 0.0),
+                    size,
+                    max(sizes.get(name, 0.0) for sizes in walk.memory),
+                    walk.growth[name],
+                )
+            ),
+        ]
+        for name, size in sorted(walk.memory[-1].items())
     ]
     columns = ["memory (proportional set size) [MB] of", "after the warm-up", "at the end", "largest", "growth"]
-    seen, grown = table(["", "measured"], rows), table(columns, processes)
-    scheduling = f"The simulated board {'had' if alone else 'was refused'} SCHED_FIFO, the programs' parameters were "
-    scheduling += f"those of {params_file}." if params_file else "the defaults."
-    scheduling += f" Load average of the {os.cpu_count()} processors at the end: {os.getloadavg()[2]:.1f}."
-    page = PAGE.format(
-        robot=robot, walked=walked, warm_up=warm_up, recorded=recorded, scheduling=scheduling, seen=seen, grown=grown
+    parameters = f"those of {params_file}" if params_file else "the defaults"
+    return PAGE.format(
+        robot=robot,
+        walked=walk.duration,
+        warm_up=walk.warm_up,
+        recorded=walk.recorded,
+        board="had" if walk.preferred else "was refused",
+        parameters=parameters,
+        load=os.getloadavg()[2],
+        processors=os.cpu_count(),
+        seen=table(["", "measured"], rows),
+        grown=table(columns, processes),
     )
-    well = not (observer.falls or own_faults or any(unexplained.values())) and sizes.keys() <= final.keys()
-    return page, well and observer.odometry > 0 and max(growth.values()) < MOST_GROWTH
 
 
 def walk_again(client: Client, robot: str) -> None:
@@ -236,11 +301,12 @@ def main() -> int:
     parser.add_argument("--markdown", type=Path, help="file to write")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        page, well = soak(options.robot, options.duration, Path(folder), options.params_file)
+        walk = soak(options.robot, options.duration, Path(folder), options.params_file)
+    page = page_of(walk, options.robot, options.params_file)
     print(page)
     if options.markdown:
         options.markdown.write_text(page)
-    return 0 if well else 1
+    return 0 if walk.well else 1
 
 
 if __name__ == "__main__":

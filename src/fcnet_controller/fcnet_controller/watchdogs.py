@@ -1,4 +1,6 @@
-"""What ends in a fault while joints follow targets: a tilted trunk, joints away from their targets, a deaf bridge."""
+"""What ends in a fault while joints follow targets: a tilted trunk, joints away from their targets, a bridge that does
+not follow.
+"""
 
 from __future__ import annotations
 

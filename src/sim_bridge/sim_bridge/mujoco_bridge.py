@@ -18,7 +18,8 @@ from fcnet_core.control_clock import LATEST
 from fcnet_core.limiter import JointCommand
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import load_robot
-from fcnet_ros.hardware import Event, HardwareInterface, HardwareParameters, Status, run_hardware
+from fcnet_ros.hardware import Event, HardwareInterface, HardwareParameters, Status
+from fcnet_ros.hardware_node import run_hardware
 from fcnet_ros.health import OK, WARN
 from fcnet_ros.parameters import ParameterError, parameter
 from quadruped_sim.physics.live_robot import LiveRobot

@@ -17,7 +17,7 @@ from fcnet_controller.descriptions.recording import recorded_topics
 from fcnet_controller.replay.bag import ReplayParameters, read_replay_bag
 from fcnet_controller.replay.node import ReplayNode
 from fcnet_core.robot import load_robot
-from fcnet_ros.hardware import HardwareNode
+from fcnet_ros.hardware_node import HardwareNode
 from fcnet_ros.program import SUCCESS, participant_profile
 from fcnet_ros.testing import TIMEOUT, own_domain
 from fcnet_teleop.demo_course import DemoCourse

@@ -20,7 +20,8 @@ from fcnet_core import FcnetError
 from fcnet_core.limiter import JointCommand
 from fcnet_core.remote import load_remote_map
 from fcnet_core.robot import JOINT_NAMES, Robot, load_robot
-from fcnet_ros.hardware import Event, HardwareInterface, HardwareParameters, Status, run_hardware
+from fcnet_ros.hardware import Event, HardwareInterface, HardwareParameters, Status
+from fcnet_ros.hardware_node import run_hardware
 from fcnet_ros.health import ERROR, OK, WARN, LoopStatistics
 from fcnet_ros.parameters import ParameterError, parameter
 from fcnet_ros.topics import JOY

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from unitree_lowlevel.loop_timing import StatePhase
+from unitree_lowlevel.io_process import StatePhase
 
 PERIOD = 0.002
 

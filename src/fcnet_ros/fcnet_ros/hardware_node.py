@@ -1,0 +1,255 @@
+"""The node of a robot behind the hardware interface, real or simulated: its topics and services are the same for all.
+
+Configuring the node connects: from then on the robot is damped and its states are published. While active the joints
+follow joint_trajectory.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+
+from rcl_interfaces.msg import SetParametersResult
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.parameter import Parameter
+
+from fcnet_core import FcnetError
+from fcnet_core.observation import SensorReading
+from fcnet_ros.hardware import Event, HardwareInterface, HardwareLoop, HardwareParameters
+from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher, Rate
+from fcnet_ros.messages import Gains, OdomPublisher, StatePublisher
+from fcnet_ros.parameters import declare_parameters, read_parameters, refuse_fixed
+from fcnet_ros.program import SUCCESS, freeze, run_program, spin, transition
+from fcnet_ros.recorder_gate import CHECK_PERIOD, RecorderGate
+from fcnet_ros.services import create_request_services
+from fcnet_ros.targets import DdsTargets, Key, LocalTargets, TargetJudge, TargetSource, socket_name
+from fcnet_ros.topics import (
+    IMU,
+    JOINT_GAINS,
+    JOINT_STATES,
+    ODOM,
+    ROBOT_FAULT,
+    TARGET_OWNER,
+    TARGET_REFUSAL,
+    LatchedText,
+    temporary_entities,
+)
+
+REFUSAL_PERIOD = 2.0  # [s] between two warnings about commands that are not followed
+UNCONFIGURED = "the bridge is not configured and moves nothing; configure it, or start it with auto_start"
+
+
+class HardwareNode(LifecycleNode):
+    """The node of one robot. `ended`: it cannot or need not go on; `failed`: because of an error."""
+
+    def __init__(self, name: str, hardware: HardwareInterface) -> None:
+        super().__init__(name)
+        declare_parameters(self, hardware.parameters)
+        self.failed = False
+        self._hardware = hardware
+        self._loop: HardwareLoop | None = None
+        self._gate: RecorderGate | None = None
+        self._configured = ExitStack()  # what is undone, the latest first, when the robot is left
+        self._gains = "of the robot file"
+        self._refused = 0
+        self._health = HealthPublisher(self, hardware.part)
+        self._fault, self._target_refusal = LatchedText(self, ROBOT_FAULT), LatchedText(self, TARGET_REFUSAL)
+        self._target_owner = LatchedText(self, TARGET_OWNER)
+        self._changed = self.create_guard_condition(self._report)
+        self._gains_offered = self.create_guard_condition(self._take_local_gains)
+        requests = {name: partial(self._grant, request) for name, request in hardware.requests().items()}
+        create_request_services(self, requests, self._stop if hardware.has_emergency_stop else None)
+        self.add_on_set_parameters_callback(self._check_change)
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is nothing left to do."""
+        return self.failed or self._hardware.closed_by_user
+
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Connect to the robot; FAILURE, with a sentence in the log, when that cannot be."""
+        return transition(self, self._configure, ValueError, OSError)
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Let the joints follow targets."""
+        return transition(self, self._hardware.activate)
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Damp the joints; states go on."""
+        return transition(self, self._hardware.deactivate)
+
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Leave the robot, damped."""
+        return transition(self, self.leave_robot)
+
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Leave the robot for good, damped."""
+        return transition(self, self.leave_robot)
+
+    def leave_robot(self) -> None:
+        """Damp the robot, end the loop and close the connection, if there is one."""
+        self._configured.close()
+
+    def _configure(self) -> None:
+        with ExitStack() as configured:
+            parameters = read_parameters(self, self._hardware.parameters)
+            configured.callback(self._hardware.close)
+            configured.enter_context(temporary_entities(self))
+            self._hardware.configure(self, parameters)
+            self._loop = self._make_loop(parameters, configured)
+            configured.callback(self._end_loop, self._loop)
+            freeze()
+            self._loop.start()
+            self._report()
+            self._configured = configured.pop_all()
+
+    def _make_loop(self, parameters: HardwareParameters, configured: ExitStack) -> HardwareLoop:
+        hardware, targets = self._hardware, self._make_target_source(parameters, configured)
+        self._states = StatePublisher(self)
+        self._odom = OdomPublisher(self) if hardware.has_trunk_pose else None
+        recorded = [JOINT_STATES.name, IMU.name, *([ODOM.name] if self._odom else [])]
+        self._gate = gate = self._gate or RecorderGate(self, recorded, parameters.recorder_timeout)
+        self._state_rate = Rate()
+        self.create_timer(PERIOD, self._report_health)
+        self._gate_timer = self.create_timer(CHECK_PERIOD, self._check_gate)
+        waits = (lambda: not gate.is_open) if hardware.can_wait else lambda: False
+        return HardwareLoop(hardware, targets.take, self._publish, self._changed.trigger, waits)
+
+    def _make_target_source(self, parameters: HardwareParameters, configured: ExitStack) -> TargetSource:
+        key = Key(parameters.key_file) if parameters.key_file else None
+        judge = TargetJudge(lambda: int(self.get_clock().now().nanoseconds), key)
+        if parameters.targets_over == "dds":
+            if self._hardware.takes_gains:
+                JOINT_GAINS.subscribe(self, self._take_gains, raw=True)
+            return DdsTargets(self, judge)
+        self._local = LocalTargets(socket_name(self), judge, self._gains_offered.trigger)
+        configured.callback(self._local.close)
+        return self._local
+
+    def _check_change(self, changes: list[Parameter]) -> SetParametersResult:
+        """What was read when the robot was connected stays as it was read."""
+        if self._loop is None:
+            return SetParametersResult(successful=True)
+        return refuse_fixed(self._hardware.parameters, changes)
+
+    def _check_gate(self) -> None:
+        if self._gate is not None and self._gate.check():
+            self._gate_timer.cancel()
+
+    def _end_loop(self, loop: HardwareLoop) -> None:
+        loop.stop()
+        self._log_news()
+        self._loop = None
+        self._fault.publish("")  # the next configuration begins anew
+        if self._hardware.takes_gains:
+            self._target_refusal.publish(UNCONFIGURED)
+        if self._hardware.target_owner is not None:
+            self._target_owner.publish("")
+
+    def _publish(self, reading: SensorReading) -> None:
+        """Publish a state; none while a recorder is awaited: a robot without states is not moved."""
+        if self._gate is None or not self._gate.is_open:
+            return
+        stamp = self.get_clock().now().nanoseconds
+        if self._odom is not None and (pose := self._hardware.trunk_pose()) is not None:
+            self._odom.publish(pose, stamp)
+        self._states.publish(reading, stamp)
+
+    def _take_local_gains(self) -> None:
+        while self._hardware.takes_gains and self._local.gains:
+            self._take_gains(self._local.gains.pop())
+
+    def _take_gains(self, content: bytes) -> None:
+        try:
+            problem = self._hardware.set_gains(*Gains.read(content).arrays())
+        except ValueError as error:
+            self._hardware.set_gains(float("nan"), float("nan"))  # refused: no targets without the gains meant for them
+            problem = str(error)
+        self._gains = f"refused: {problem}" if problem else "as offered on joint_gains"
+        if problem:
+            self.get_logger().error(f"gains refused: {problem}")
+
+    def _grant(self, request: Callable[[], str]) -> str:
+        if self._loop is None:
+            raise FcnetError(UNCONFIGURED)
+        return request()
+
+    def _stop(self) -> None:
+        if self._loop is None:
+            raise FcnetError(UNCONFIGURED)
+        self._hardware.emergency_stop("requested by ~/emergency_stop")
+
+    def _report(self) -> None:
+        """Log and publish what has happened; called when the loop or the hardware has seen something new."""
+        if self._loop is None:
+            return
+        self._log_news()
+        self._fault.publish(self._hardware.fault)
+        self._target_refusal.publish(self._hardware.target_refusal)
+        if (owner := self._hardware.target_owner) is not None:
+            self._target_owner.publish(owner)
+
+    def _log_news(self) -> None:
+        """Log events, and an error that has ended the loop."""
+        assert self._loop is not None
+        for event in self._hardware.take_events():
+            self._log(event)
+        error = self._loop.error and f"the loop to the robot has ended by an error; it is damped\n{self._loop.error}"
+        if (error := error or self._hardware.error) and not self.failed:
+            self.failed = True
+            self.get_logger().fatal(error)
+
+    def _log(self, event: Event) -> None:
+        """Log an event; rclpy refuses another level at the same line."""
+        if event.level == ERROR:
+            self.get_logger().error(event.sentence)
+        elif event.level == WARN:
+            self.get_logger().warning(event.sentence)
+        else:
+            self.get_logger().info(event.sentence)
+
+    def _report_health(self) -> None:
+        if self._loop is None:
+            return
+        loop, statistics = self._loop, self._hardware.statistics or self._loop.statistics
+        status = self._hardware.status()
+        self._report()
+        for text in (self._fault, self._target_refusal, self._target_owner):
+            text.repeat()
+        if loop.refused != self._refused:
+            self._refused = loop.refused
+            self.get_logger().warning(loop.refusal, throttle_duration_sec=REFUSAL_PERIOD)
+        (rate, missed), wanted = statistics.measure(), 1.0 / self._hardware.period
+        values = {
+            "io_rate_hz": f"{rate:.2f}",
+            "io_wanted_rate_hz": f"{wanted:g}",
+            "io_cycles": str(statistics.cycles),
+            "io_misses": str(statistics.misses),
+            **statistics.milliseconds(),
+            "state_rate_hz": f"{self._state_rate.measure(loop.states):.2f}",
+            "commands_refused": str(loop.refused),
+            **({"gains": self._gains} if self._hardware.takes_gains else {}),
+            **status.values,
+        }
+        level, sentence = status.level, status.sentence
+        if level == OK and rate < SLOW * wanted:
+            level, sentence = WARN, f"slow: {rate:.0f} Hz of {wanted:g} Hz, {missed} cycles missed"
+        self._health.publish(level, sentence, values)
+
+
+def run_hardware(name: str, hardware: HardwareInterface, *, udp_only: bool = False) -> int:
+    """Run a robot's node until a signal or an error ends it; 0 after a signal. udp_only: see run_program."""
+    return run_program(name, lambda: HardwareNode(name, hardware), _run, udp_only=udp_only)
+
+
+def _run(node: HardwareNode, stop: threading.Event) -> int:
+    try:
+        starts = node.get_parameter("auto_start").value
+        if starts and not (node.trigger_configure() == SUCCESS and node.trigger_activate() == SUCCESS):
+            return 1
+        spin(node, stop, lambda: node.ended)
+    finally:
+        node.leave_robot()
+    return 1 if node.failed else 0
