@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import threading
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -31,7 +30,7 @@ from fcnet_replay.recording_notes import STYLE
 from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher
 from fcnet_ros.messages import Gains, StateReceiver
 from fcnet_ros.parameters import declare_parameters, read_parameters, refuse_fixed
-from fcnet_ros.program import SUCCESS, freeze, interruptible, run_program, spin, transition
+from fcnet_ros.program import SUCCESS, Stop, freeze, interruptible, run_program, spin, transition
 from fcnet_ros.publisher_identity import is_own
 from fcnet_ros.recorder_gate import RecorderGate
 from fcnet_ros.services import create_request_services
@@ -332,7 +331,7 @@ def main() -> int:
     return run_program(CONTROLLER, ControllerNode, _run)
 
 
-def _run(node: ControllerNode, stop: threading.Event) -> int:
+def _run(node: ControllerNode, stop: Stop) -> int:
     try:
         wanted = any(node.get_parameter(name).value for name in ("auto_start", "auto_activate"))
         if wanted and not _start(node, stop):
@@ -343,7 +342,7 @@ def _run(node: ControllerNode, stop: threading.Event) -> int:
     return 1 if node.failed else 0
 
 
-def _start(node: ControllerNode, stop: threading.Event) -> bool:
+def _start(node: ControllerNode, stop: Stop) -> bool:
     """Configure, let the recorder subscribe, activate; false where a transition fails."""
     if node.trigger_configure() != SUCCESS:
         return False

@@ -6,7 +6,6 @@ follow joint_trajectory.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
@@ -21,7 +20,7 @@ from fcnet_ros.hardware import Event, HardwareInterface, HardwareLoop, HardwareP
 from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher, Rate
 from fcnet_ros.messages import Gains, OdomPublisher, StatePublisher
 from fcnet_ros.parameters import declare_parameters, read_parameters, refuse_fixed
-from fcnet_ros.program import SUCCESS, freeze, run_program, spin, transition
+from fcnet_ros.program import SUCCESS, Stop, freeze, run_program, spin, transition
 from fcnet_ros.recorder_gate import CHECK_PERIOD, RecorderGate
 from fcnet_ros.services import create_request_services
 from fcnet_ros.targets import DdsTargets, Key, LocalTargets, TargetJudge, TargetSource, socket_name
@@ -244,7 +243,7 @@ def run_hardware(name: str, hardware: HardwareInterface, *, udp_only: bool = Fal
     return run_program(name, lambda: HardwareNode(name, hardware), _run, udp_only=udp_only)
 
 
-def _run(node: HardwareNode, stop: threading.Event) -> int:
+def _run(node: HardwareNode, stop: Stop) -> int:
     try:
         starts = node.get_parameter("auto_start").value
         if starts and not (node.trigger_configure() == SUCCESS and node.trigger_activate() == SUCCESS):

@@ -2,7 +2,8 @@
 
 The process asks for it, because neither upstream's launch nor the stand-in's lets a launch file prepare a child before
 it runs: the launch file gives its process id in the environment (`launched`), and Linux sends the process a signal when
-its parent ends (PR_SET_PDEATHSIG), which is the thread that runs the launch. A program of the suite asks in its
+its parent ends (PR_SET_PDEATHSIG), which is the thread that runs the launch, and again when another thread of a killed
+launch inherits it and ends. A program of the suite asks in its
 entry point; any other is started through this module, since the request outlasts exec:
 `python3 -m fcnet_ros.launched COMMAND ARGUMENT...`.
 """
@@ -16,7 +17,7 @@ from pathlib import Path
 
 LAUNCH = "FCNET_LAUNCH"  # environment variable: process id of the launch
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
-SIGNAL = signal.SIGINT  # what a launch sends first
+SIGNAL = signal.SIGTERM  # unlike SIGINT nothing ignores it, in the background of a shell or while a program is imported
 
 
 def launched() -> dict[str, str]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import math
 import os
 import signal
 import sys
@@ -38,6 +39,7 @@ from rclpy.signals import SignalHandlerOptions
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 REFUSED = 2  # exit code
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
+STOP_INTERVAL = 0.02  # [s] between two looks at a stop
 SPIN_TIMEOUT = 0.1  # [s] after which a stop is noticed
 ERROR_PERIOD = 2.0  # [s] between two reports of errors at the same place
 FOLDER = Path(__file__).parent
@@ -48,6 +50,31 @@ TRANSPORTS = "FASTDDS_BUILTIN_TRANSPORTS"
 NodeT = TypeVar("NodeT", bound=Node)
 
 
+class Stop:
+    """Whether the program shall end; signals request it.
+
+    It has no lock, as a threading.Event has: a signal's handler runs in the main thread, wherever that is, and one that
+    came while the handler before it held the lock would wait for ever. The end of a launch comes as several signals.
+    """
+
+    def __init__(self) -> None:
+        self._requested = False
+
+    def set(self) -> None:
+        """Request it."""
+        self._requested = True
+
+    def is_set(self) -> bool:
+        """Whether it was requested."""
+        return self._requested
+
+    def wait(self, duration: float = math.inf) -> None:
+        """Return when it is requested, at the latest after `duration` [s]."""
+        deadline = time.monotonic() + duration
+        while not self._requested and (left := deadline - time.monotonic()) > 0.0:
+            time.sleep(min(left, STOP_INTERVAL))
+
+
 class Interrupted(BaseException):
     """A signal has ended what is `interruptible`."""
 
@@ -55,18 +82,18 @@ class Interrupted(BaseException):
 def run_program(
     name: str,
     make: Callable[[], NodeT],
-    run: Callable[[NodeT, threading.Event], int],
+    run: Callable[[NodeT, Stop], int],
     *,
     signals: Sequence[signal.Signals] = SIGNALS,
     udp_only: bool = False,
 ) -> int:
-    """Run the node that `make` returns and return the exit code that `run` returns; a signal sets `run`'s event.
+    """Run the node that `make` returns and return the exit code that `run` returns; a signal sets `run`'s stop.
 
     A signal during `make`, or in what is `interruptible`, ends the program at once with 0. A ValueError, OSError or
     ParameterException of `make` is a refusal, see `refused`; others keep their traceback. The node is destroyed at the
     end. udp_only: see participant_profile.
     """
-    stop = threading.Event()
+    stop = Stop()
 
     def stop_on_signal(_number: int, _frame: FrameType | None) -> None:
         stop.set()
@@ -163,7 +190,7 @@ class GuardedExecutor(SingleThreadedExecutor):
         self._logger.debug("".join(traceback.format_exception(error)))
 
 
-def spin(node: Node, stop: threading.Event, ended: Callable[[], bool] = lambda: False) -> None:
+def spin(node: Node, stop: Stop, ended: Callable[[], bool] = lambda: False) -> None:
     """Execute the node's callbacks in this thread until `stop` is set or `ended()` is true."""
     executor = GuardedExecutor(node)
     try:
@@ -173,7 +200,7 @@ def spin(node: Node, stop: threading.Event, ended: Callable[[], bool] = lambda: 
         executor.shutdown()
 
 
-def spin_beside(node: Node, stop: threading.Event, work: Callable[[threading.Event, Future[None]], None]) -> None:
+def spin_beside(node: Node, stop: Stop, work: Callable[[Stop, Future[None]], None]) -> None:
     """Execute the node's callbacks in a second thread during `work(stop, spinning)` in this one.
 
     `spinning` is done when the second thread has ended by an error, which is raised here afterwards.

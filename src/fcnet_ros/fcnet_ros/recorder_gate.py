@@ -5,7 +5,6 @@ A recorder subscribes to a topic after it has discovered its publisher, and rece
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from rclpy.node import Node
 
 from fcnet_ros.parameters import parameter
+from fcnet_ros.program import Stop
 
 RECORDER = "rosbag2_recorder"  # the node of `ros2 bag record`
 LAUNCH_TIMEOUT = 10.0  # [s] that launch files give as recorder_timeout where they record
@@ -59,7 +59,7 @@ class RecorderGate:
         self.is_open = True
         return True
 
-    def wait(self, stop: threading.Event) -> None:
+    def wait(self, stop: Stop) -> None:
         """Check until it is open or `stop` is set."""
         while not self.check() and not stop.is_set():
             time.sleep(CHECK_PERIOD)

@@ -13,11 +13,11 @@ import pytest
 from fcnet_ros.launched import launched
 
 PATIENCE = 60.0  # [s], for a loaded machine
-# Says its process id once it has made its request, and its exit code is 7 after a SIGINT.
+# Says its process id once it has made its request, and its exit code is 7 after the signal.
 PROGRAM = """
 import os, signal, sys, time
-from fcnet_ros.launched import LAUNCH, end_with_launch
-signal.signal(signal.SIGINT, lambda number, frame: sys.exit(7))
+from fcnet_ros.launched import LAUNCH, SIGNAL, end_with_launch
+signal.signal(SIGNAL, lambda number, frame: sys.exit(7))
 {before}
 end_with_launch()
 print(os.getpid(), LAUNCH in os.environ, flush=True)

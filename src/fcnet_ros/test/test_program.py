@@ -154,6 +154,14 @@ def test_a_signal_ends_a_start_that_takes_long_at_once_and_well(start, number, s
     assert program.stderr.read() == ""
 
 
+def test_many_signals_at_once_end_the_program_like_one(start):
+    program = start()
+    until_ready(program)
+    for _ in range(300):
+        program.send_signal(signal.SIGTERM)
+    assert program.wait(PATIENCE) == 5
+
+
 def test_a_refusal_is_a_sentence_and_exit_code_2(start):
     program = start(make="raise ValueError('there is no such robot')")
     assert program.wait(PATIENCE) == 2

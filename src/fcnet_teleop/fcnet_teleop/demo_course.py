@@ -6,7 +6,6 @@ On the hard course a simulated robot is pushed over, too, and gets up again.
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -22,7 +21,7 @@ from std_srvs.srv import Trigger
 
 from fcnet_core.remote import Source
 from fcnet_ros.parameters import declare_fixed_parameters, parameter
-from fcnet_ros.program import GuardedExecutor, run_program
+from fcnet_ros.program import GuardedExecutor, Stop, run_program
 from fcnet_ros.topics import CMD_POSE, CMD_VEL, DIAGNOSTICS, MODE, ODOM
 from fcnet_teleop.commands import CommandPublisher, ModeClient
 from fcnet_teleop.course import COURSES, STANDSTILL, CourseScore, Section, slow_simulation
@@ -69,7 +68,7 @@ class DemoCourse(Node):
         self._course = COURSES[chosen.course]
         self._display = StatusDisplay(chosen.status_terminal)
         self._score = CourseScore()
-        self._stop = threading.Event()
+        self._stop = Stop()
         self._section, self._in_section = STANDSTILL, 0.0
         self._mode = ""
         self._health: dict[str, str] = {}
@@ -82,7 +81,7 @@ class DemoCourse(Node):
         ODOM.subscribe(self, self._update_score)
         DIAGNOSTICS.subscribe(self, self._update_health)
 
-    def drive(self, stop: threading.Event) -> None:
+    def drive(self, stop: Stop) -> None:
         """Stand up, walk the course, print the table. Raises DemoFailedError, or KeyboardInterrupt after `stop`."""
         self._stop = stop
         self._start_walking()
@@ -234,7 +233,7 @@ def main() -> int:
     return run_program("demo_course", DemoCourse, _run)
 
 
-def _run(node: DemoCourse, stop: threading.Event) -> int:
+def _run(node: DemoCourse, stop: Stop) -> int:
     try:
         node.drive(stop)
     except DemoFailedError as failure:

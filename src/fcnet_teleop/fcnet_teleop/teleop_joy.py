@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-import threading
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ from sensor_msgs.msg import Joy
 
 from fcnet_core.robot import CommandRange, load_robot
 from fcnet_ros.parameters import declare_fixed_parameters, parameter
-from fcnet_ros.program import run_program, spin
+from fcnet_ros.program import Stop, run_program, spin
 from fcnet_ros.topics import JOY
 from fcnet_teleop.commands import CommandPublisher, ModeClient, TeleopParameters, steady_timer
 from fcnet_teleop.remote import (
@@ -238,7 +237,7 @@ def main() -> int:
     return run_program("teleop_joy", TeleopJoy, _run)
 
 
-def _run(node: TeleopJoy, stop: threading.Event) -> int:
+def _run(node: TeleopJoy, stop: Stop) -> int:
     spin(node, stop)
     node.release()
     return 0

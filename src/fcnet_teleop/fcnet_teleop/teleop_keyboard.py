@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable
 
@@ -13,7 +12,7 @@ from std_msgs.msg import String
 
 from fcnet_core.robot import CommandRange, load_robot
 from fcnet_ros.parameters import declare_fixed_parameters
-from fcnet_ros.program import SIGNALS, GuardedExecutor, refused, run_program
+from fcnet_ros.program import SIGNALS, GuardedExecutor, Stop, refused, run_program
 from fcnet_ros.topics import MODE
 from fcnet_teleop.commands import CommandPublisher, ModeClient, TeleopParameters
 from fcnet_teleop.remote import POSE, REQUESTS, VELOCITY, Command, Keyboard, Request, load_remote_control
@@ -118,7 +117,7 @@ class TeleopKeyboard(Node):
         self._modes = ModeClient(self, chosen.controller, chosen.bridge, self._display.print)
         MODE.of(chosen.controller).subscribe(self, self._set_mode)
 
-    def drive(self, keys: Callable[[float], list[str]], stop: threading.Event) -> None:
+    def drive(self, keys: Callable[[float], list[str]], stop: Stop) -> None:
         """Read keys and publish at 10 Hz until `stop` is set; a robot being driven gets a velocity of zero then."""
         self._display.print(self._help)
         due = time.monotonic()
@@ -146,7 +145,7 @@ def main() -> int:
     return run_program(NAME, TeleopKeyboard, _run, signals=(*SIGNALS, signal.SIGHUP))
 
 
-def _run(node: TeleopKeyboard, stop: threading.Event) -> int:
+def _run(node: TeleopKeyboard, stop: Stop) -> int:
     try:
         with open_keyboard() as keys:
             node.drive(keys, stop)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -35,7 +34,7 @@ from fcnet_replay.run import Run
 from fcnet_ros.health import OK, PERIOD, WARN, HealthPublisher
 from fcnet_ros.messages import OdomPublisher, StatePublisher, fill_quaternion
 from fcnet_ros.parameters import declare_fixed_parameters, parameter
-from fcnet_ros.program import run_program, spin_beside
+from fcnet_ros.program import Stop, run_program, spin_beside
 from fcnet_ros.targets import TargetReader
 from fcnet_ros.topics import CMD_POSE, CMD_VEL, CONTROLLER, JOINT_TRAJECTORY, MODE, RELIABLE
 from sim_bridge.isaac_source import LiveSource, PlaybackComparison, still_run, summary_text
@@ -94,7 +93,7 @@ class IsaacPlayback(Node):
         replace(JOINT_TRAJECTORY, requested=RELIABLE).subscribe(self, self._take_targets, raw=True)
         self.create_timer(PERIOD, self._publish_health)
 
-    def play(self, stop: threading.Event, spinning: Future[None]) -> None:
+    def play(self, stop: Stop, spinning: Future[None]) -> None:
         """Play until the recording ends, `stop` is set or `spinning` is done; then print how it compared."""
 
         def ended() -> bool:
@@ -244,7 +243,7 @@ def main() -> int:
     return run_program("isaac_playback", IsaacPlayback, _run)
 
 
-def _run(node: IsaacPlayback, stop: threading.Event) -> int:
+def _run(node: IsaacPlayback, stop: Stop) -> int:
     spin_beside(node, stop, node.play)
     return 0 if node.passed else 1
 

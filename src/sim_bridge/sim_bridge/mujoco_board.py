@@ -23,7 +23,7 @@ from fcnet_ros.health import OK, SLOW, WARN, HealthPublisher
 from fcnet_ros.health import PERIOD as HEALTH_PERIOD
 from fcnet_ros.messages import OdomPublisher
 from fcnet_ros.parameters import declare_fixed_parameters, parameter
-from fcnet_ros.program import run_program, spin_beside
+from fcnet_ros.program import Stop, run_program, spin_beside
 from fcnet_ros.recorder_gate import RecorderGate, RecorderParameters
 from fcnet_ros.services import create_request_services
 from fcnet_ros.topics import ODOM
@@ -128,7 +128,7 @@ class MujocoBoard(Node):
         host, port = self._board.address
         self.get_logger().info(f"{settings.robot}'s board, {settings.generation}, listens at {host}:{port}")
 
-    def simulate(self, stop: threading.Event, spinning: Future[None]) -> None:
+    def simulate(self, stop: Stop, spinning: Future[None]) -> None:
         """Be the board until `stop` is set or `spinning` is done."""
         self._gate.wait(stop)
         cycle = 0
@@ -181,6 +181,6 @@ def main() -> int:
     return run_program("mujoco_board", MujocoBoard, _run)
 
 
-def _run(node: MujocoBoard, stop: threading.Event) -> int:
+def _run(node: MujocoBoard, stop: Stop) -> int:
     spin_beside(node, stop, node.simulate)
     return 0

@@ -120,6 +120,15 @@ def test_a_recording_holds_all_that_was_sent(
                 assert began < sent <= received < time.time_ns()
 
 
+def test_many_signals_at_once_end_a_recording_like_one(start: Start, tmp_path: Path):
+    recorder = start("bag", "record", "--all", "-o", str(tmp_path / "bag"))
+    wait_for_line(recorder, "Recording")
+    for _ in range(300):
+        recorder.send_signal(signal.SIGTERM)
+    output, _ = recorder.communicate(timeout=PATIENCE)
+    assert recorder.returncode == 0, output
+
+
 def test_a_killed_recorder_has_lost_no_more_than_the_last_second(
     start: Start, source: Callable[..., subprocess.Popen[str]], tmp_path: Path
 ):

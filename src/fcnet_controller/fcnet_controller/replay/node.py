@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import math
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -27,7 +26,7 @@ from fcnet_controller.replay.core import ReplayCore, ReplayedStep, StepReplay
 from fcnet_core.files import write_whole
 from fcnet_replay import ReplayError
 from fcnet_ros.parameters import declare_parameters, read_parameters
-from fcnet_ros.program import FAILURE, REFUSED, SUCCESS, refused, run_program, spin
+from fcnet_ros.program import FAILURE, REFUSED, SUCCESS, Stop, refused, run_program, spin
 from fcnet_ros.targets import TargetPublisher
 from fcnet_ros.topics import IMU, JOINT_STATES, JOINT_TRAJECTORY, LATCHED, POLICY_STEP
 
@@ -180,7 +179,7 @@ class ReplayNode(ControllerNode):
                     "running; end it first, or replay in another ROS_DOMAIN_ID"
                 )
 
-    def run(self, stop: threading.Event) -> int:
+    def run(self, stop: Stop) -> int:
         """Play the bag to its end, or until `stop`, and log the result; the exit code is 1 when that is not as it
         should be. Raises ReplayError when a robot joins.
         """
@@ -261,7 +260,7 @@ def _make_node() -> ReplayNode:
     return ReplayNode(read_replay_bag(given.bag, given.namespace), given)
 
 
-def _run(node: ReplayNode, stop: threading.Event) -> int:
+def _run(node: ReplayNode, stop: Stop) -> int:
     try:
         if node.trigger_configure() != SUCCESS:
             return REFUSED

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import queue
 import sys
-import threading
 import time
 from dataclasses import dataclass
 
@@ -12,7 +11,7 @@ from rclpy.node import Node
 
 from fcnet_core.robot import load_robot
 from fcnet_ros.parameters import declare_fixed_parameters, parameter
-from fcnet_ros.program import run_program, spin
+from fcnet_ros.program import Stop, run_program, spin
 from fcnet_teleop.commands import CommandPublisher, ModeClient, TeleopParameters, steady_timer
 from fcnet_teleop.monitor.driver import PageDriver
 from fcnet_teleop.monitor.server import Controls, MonitorServer, is_loopback
@@ -114,7 +113,7 @@ def main() -> int:
     return run_program("monitor", Monitor, _run)
 
 
-def _run(node: Monitor, stop: threading.Event) -> int:
+def _run(node: Monitor, stop: Stop) -> int:
     try:
         spin(node, stop)
     finally:

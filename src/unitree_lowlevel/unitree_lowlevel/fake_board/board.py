@@ -142,7 +142,7 @@ class FakeBoard:
         self._socket = _board_socket(address)
         self._foreign = bound_socket(0, address[0])  # from where another program seems to send
         self._pacer: Pacer | None = None  # time begins with the first cycle
-        self._stopping = threading.Event()
+        self._stopping = False  # no lock: a signal's handler sets it
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
         self._restart = False
@@ -193,11 +193,11 @@ class FakeBoard:
 
     def request_stop(self) -> None:
         """Let `run` return after its cycle; may be called from a signal handler."""
-        self._stopping.set()
+        self._stopping = True
 
     def run(self) -> None:
         """Run in the caller's thread until `request_stop` is called from elsewhere."""
-        while not self._stopping.is_set():
+        while not self._stopping:
             self.cycle()
 
     def cycle(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import datetime
 import signal
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -28,16 +27,16 @@ def _record(arguments: argparse.Namespace) -> int:
     if not (arguments.all or names):
         raise VerbError("no topics to record: name some, or give --all")
     bag = _create(arguments)
-    stop = threading.Event()
+    stops: list[int] = []  # an Event's lock would be held when a second signal comes in the handler of the first
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, lambda stop, _: stops.append(stop))
     writer = WriterThread(bag)
     try:
         with graph_node("rosbag2_recorder", queue=LONG_QUEUE) as node:
             log = node.get_logger()
             recorder = Recorder(node, writer, lambda name: name in names or (arguments.all and "/_" not in name))
             log.info("Recording...")
-            recorder.record(stop.is_set)
+            recorder.record(lambda: bool(stops))
             for name in sorted(names - set(recorder.subscriptions)):
                 log.warning(f"Topic '{name}' was not recorded: it never appeared, or for the reason above.")
             writer.finish()
