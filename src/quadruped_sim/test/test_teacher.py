@@ -198,6 +198,14 @@ def test_a_teacher_is_made_continued_and_used_as_the_expert(fcnet, tmp_path: Pat
     model = load_model(folder / "teacher.safetensors")
     assert model.card.training["steps"] >= 2 * 10 * 4 * 8
     assert len((folder / "log.jsonl").read_text().splitlines()) >= 2
+    plan.write_text(json.dumps(PLAN | {"robot": "a1"}))
+    other = ("--config", plan, "--settings", settings, "--out", tmp_path / "a1", "--minutes", "0.01")
+    process = fcnet("teach", *other, "--init", tmp_path / "absent.zip")
+    assert str(tmp_path / "absent.zip") in process.communicate(timeout=300)[1]
+    assert process.returncode == 2
+    assert "trot:" not in succeeds("teach", *other, "--init", folder / "checkpoint.zip")
+    assert load_model(tmp_path / "a1" / "teacher.safetensors").card.robot == "a1"
+    plan.write_text(json.dumps(PLAN))
     made = tmp_path / "data"
     succeeds("collect", "--config", plan, "--teacher", folder / "teacher.safetensors", "--out", made)
     assert json.loads((made / "manifest.json").read_text())["description"]["teacher"] == model.fingerprint

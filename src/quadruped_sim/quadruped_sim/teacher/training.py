@@ -163,9 +163,18 @@ def new_learner(env: TeacherEnvironment, config: TeacherConfig, shown: Demonstra
 
 
 def teach(
-    plan: CollectionPlan, config: TeacherConfig, folder: Path, processes: int, minutes: float, facts: dict[str, Any]
+    plan: CollectionPlan,
+    config: TeacherConfig,
+    folder: Path,
+    processes: int,
+    minutes: float,
+    facts: dict[str, Any],
+    init: Path | None = None,
 ) -> None:
-    """Make a teacher, or go on with the one of the folder, for so many minutes of PPO; `facts` go into its card."""
+    """Make a teacher, or go on with the one of the folder, for so many minutes of PPO; `facts` go into its card.
+
+    init: a checkpoint, also of another robot's teacher, to start from in place of the trot's imitation.
+    """
     robot, checkpoint = load_robot(plan.robot), folder / CHECKPOINT
     folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(config.seed)
@@ -175,9 +184,15 @@ def teach(
         continues = checkpoint.exists()
         seed = config.seed + (int(time.time()) if continues else 0)  # other robots than before
         env = TeacherEnvironment(plan, config, workers, seed)
-        learner = _continued(checkpoint, env) if continues else _imitator(env, config)
+        if continues or init is None:
+            learner = _loaded(checkpoint, env) if continues else _imitator(env, config)
+        else:
+            learner = _loaded(init, env)
+            learner.num_timesteps = 0
         learner.set_logger(Logger(folder=None, output_formats=[]))  # its own would leave a folder in /tmp
-        rounds = Rounds(env, folder, 0 if continues else config.critic_rounds)
+        rounds = Rounds(
+            env, folder, 0 if continues else config.critic_rounds
+        )  # the critic is new, or new to this robot
         end = time.monotonic() + 60 * minutes
         while time.monotonic() < end:
             learner.learn(LOG_INTERVAL * config.n_steps * env.num_envs, callback=rounds, reset_num_timesteps=False)
@@ -186,12 +201,12 @@ def teach(
         save_checkpoint(learner, folder)
 
 
-def _continued(checkpoint: Path, env: TeacherEnvironment) -> TeacherPPO:
+def _loaded(checkpoint: Path, env: TeacherEnvironment) -> TeacherPPO:
     try:
         return TeacherPPO.load(checkpoint, env=env, device="cpu")
     except (ValueError, OSError, RuntimeError, AttributeError, ImportError) as error:
-        advice = "choose another folder, or delete this one"
-        raise SimulationError(f"the checkpoint {checkpoint} cannot be continued ({error}); {advice}") from error
+        advice = "name another one, or choose another folder"
+        raise SimulationError(f"the checkpoint {checkpoint} cannot be loaded ({error}); {advice}") from error
 
 
 def _imitator(env: TeacherEnvironment, config: TeacherConfig) -> TeacherPPO:

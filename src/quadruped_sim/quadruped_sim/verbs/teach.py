@@ -17,8 +17,9 @@ SUMMARY = "make a teacher, the expert of `fcnet collect`: imitate the trot, then
 EPILOG = """
 The folder receives teacher.safetensors, log.jsonl and a checkpoint, from which the same command line goes on.
 
-example:
+examples:
   fcnet teach --config config/collect/aliengo.yaml --out runs/aliengo-teacher --minutes 180
+  fcnet teach --config config/collect/a1.yaml --init runs/aliengo-teacher/checkpoint.zip --out runs/a1-teacher
 """
 
 
@@ -26,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
     parser.add_argument("--config", required=True, type=Path, metavar="YAML", help="where to walk: config/collect/")
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="the folder to write or continue")
+    parser.add_argument("--init", type=Path, metavar="FILE", help="a checkpoint to start from, also another robot's")
     parser.add_argument(
         "--settings", type=Path, metavar="YAML", help="settings of imitation and PPO, see TeacherConfig"
     )
@@ -41,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
 
     facts = {"command_line": shlex.join(sys.argv), "plan": msgspec.to_builtins(plan)}
     try:
-        teach(plan, config, args.out, args.processes, args.minutes, facts)
+        teach(plan, config, args.out, args.processes, args.minutes, facts, args.init)
     except KeyboardInterrupt:
         print("fcnet: stopped; the same command line goes on from the last checkpoint", file=sys.stderr)
         return 130
