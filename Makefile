@@ -51,7 +51,7 @@ bench-discovery: ## how soon the suite's programs find each other, in 100 starts
 	@sh tools/setup.sh
 	@$(ENTER) && python benchmarks/discovery.py
 
-fault-matrix: ## every fault in every mode against real processes, into docs/, or of one ROBOT; 50 minutes each
+fault-matrix: ## every fault in every mode against real processes, into docs/, or of one ROBOT; half an hour each
 	@sh tools/setup.sh
 	@$(ENTER) && python benchmarks/bridge/fault_matrix.py $(if $(ROBOT),--robot $(ROBOT),--markdown docs/fault_matrix.md)
 
