@@ -3,9 +3,8 @@
 The process asks for it, because neither upstream's launch nor the stand-in's lets a launch file prepare a child before
 it runs: the launch file gives its process id in the environment (`launched`), and Linux sends the process a signal when
 its parent ends (PR_SET_PDEATHSIG), which is the thread that runs the launch, and again when another thread of a killed
-launch inherits it and ends. A program of the suite asks in its
-entry point; any other is started through this module, since the request outlasts exec:
-`python3 -m fcnet_ros.launched COMMAND ARGUMENT...`.
+launch inherits it and ends. A program of the suite asks in its entry point; any other is started through this module,
+since the request outlasts exec: `python3 -m fcnet_ros.launched COMMAND ARGUMENT...`.
 """
 
 from __future__ import annotations
