@@ -154,12 +154,16 @@ def test_a_signal_ends_a_start_that_takes_long_at_once_and_well(start, number, s
     assert program.stderr.read() == ""
 
 
-def test_many_signals_at_once_end_the_program_like_one(start):
-    program = start()
-    until_ready(program)
-    for _ in range(300):
-        program.send_signal(signal.SIGTERM)
-    assert program.wait(PATIENCE) == 5
+FLOOD = """import threading, time
+    flood = threading.Thread(target=lambda: [(os.kill(os.getpid(), 15), time.sleep(1e-5)) for _ in range(300)])
+    flood.start()
+    while flood.is_alive():
+        stop.set()
+"""
+
+
+def test_a_signal_that_comes_while_a_stop_is_requested_does_not_wait_for_ever(start):
+    assert start(run=FLOOD).wait(PATIENCE) == 5
 
 
 def test_a_refusal_is_a_sentence_and_exit_code_2(start):
