@@ -1,14 +1,28 @@
 #!/bin/sh
-# Trains a policy from nothing, see docs/training.md: sh tools/make_model.sh ROBOT. Run it again to continue.
+# Makes a policy as the shipped ones were made, see docs/training.md: sh tools/make_model.sh ROBOT. Run it again to continue.
 set -eu
 robot=${1:?name a robot: make model ROBOT=aliengo}
-out=runs/$robot.safetensors
+plan=config/collect/$robot.yaml
+teacher=models/teachers/$robot.safetensors
 mkdir -p runs
 
-fcnet collect --config "config/collect/$robot.yaml" --out "data/$robot"
-if [ ! -f "$out" ]; then
+train() { # OUT ARGUMENT...
+    out=$1
+    shift
+    [ ! -f "$out" ] || return 0
     resume=
-    [ ! -f "runs/$robot.ckpt" ] || resume=--resume
-    fcnet train --config config/train/imitation.yaml --data "data/$robot" --out "$out" $resume
-fi
-echo "$out is trained; measure it: fcnet evaluate --policy $out"
+    [ ! -f "${out%.safetensors}.ckpt" ] || resume=--resume
+    fcnet train "$@" --out "$out" $resume
+}
+
+fcnet collect --config "$plan" --teacher "$teacher" --out "data/$robot"
+data="--data data/$robot"
+train "runs/$robot-0.safetensors" --config config/train/imitation.yaml $data
+for round in 1 2 3; do
+    student=runs/$robot-$((round - 1)).safetensors
+    fcnet collect --config "$plan" --teacher "$teacher" --student "$student" --shards 20 --seed "$round" \
+        --out "data/$robot-$round"
+    data="$data --data data/$robot-$round"
+    train "runs/$robot-$round.safetensors" --config config/train/dagger.yaml $data --init "$student"
+done
+echo "runs/$robot-3.safetensors is trained; measure it: fcnet evaluate --policy runs/$robot-3.safetensors"

@@ -33,7 +33,6 @@ from fcnet_ros.parameters import declare_parameters, read_parameters, refuse_fix
 from fcnet_ros.program import SUCCESS, Stop, freeze, interruptible, run_program, spin, transition
 from fcnet_ros.publisher_identity import is_own
 from fcnet_ros.recorder_gate import RecorderGate
-from fcnet_ros.services import create_request_services
 from fcnet_ros.targets import Key, LocalSender, TargetPublisher, socket_name
 from fcnet_ros.topics import (
     CMD_POSE,
@@ -47,6 +46,7 @@ from fcnet_ros.topics import (
     TARGET_OWNER,
     TARGET_REFUSAL,
     LatchedText,
+    create_request_services,
     temporary_entities,
 )
 

@@ -27,7 +27,7 @@ from fcnet_core.policy import load_policy
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_replay import ReplayError
 from fcnet_replay.policy_replay import walk_over_states
-from fcnet_ros.cdr import seconds
+from fcnet_ros.serialized import seconds
 
 RATE = 50.0
 START = 1_795_248_733_266_570_334  # [ns]

@@ -22,7 +22,6 @@ from fcnet_ros.messages import Gains, OdomPublisher, StatePublisher
 from fcnet_ros.parameters import declare_parameters, read_parameters, refuse_fixed
 from fcnet_ros.program import SUCCESS, Stop, freeze, run_program, spin, transition
 from fcnet_ros.recorder_gate import CHECK_PERIOD, RecorderGate
-from fcnet_ros.services import create_request_services
 from fcnet_ros.targets import DdsTargets, Key, LocalTargets, TargetJudge, TargetSource, socket_name
 from fcnet_ros.topics import (
     IMU,
@@ -33,6 +32,7 @@ from fcnet_ros.topics import (
     TARGET_OWNER,
     TARGET_REFUSAL,
     LatchedText,
+    create_request_services,
     temporary_entities,
 )
 

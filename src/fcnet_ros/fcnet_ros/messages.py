@@ -20,12 +20,15 @@ from rclpy.serialization import deserialize_message
 from fcnet_core.arrays import Array
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import JOINT_NAMES
-from fcnet_ros.cdr import SECOND, MessageError, read_text, seconds
 from fcnet_ros.serialized import (
+    SECOND,
     ImuBuffer,
     JointsBuffer,
     JointsReader,
+    MessageError,
     read_imu,
+    read_text,
+    seconds,
 )
 from fcnet_ros.topics import IMU, JOINT_STATES, NEWEST, ODOM, PolledSubscription, Topic
 

@@ -17,7 +17,7 @@ from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.subscription import Subscription
 
-from fcnet_ros.cdr import MAX_SIZE
+from fcnet_ros.serialized import MAX_SIZE
 
 GID_SIZE = 16  # [bytes] in use of a GID; Humble stores 24
 OK = 0  # of rcl

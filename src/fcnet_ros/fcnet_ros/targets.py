@@ -27,9 +27,16 @@ from fcnet_core.arrays import Array
 from fcnet_core.limiter import JointCommand, RefusedCommandError, joint_targets
 from fcnet_core.observation import LABEL, SIZE, PolicyStep
 from fcnet_core.robot import JOINT_NAMES
-from fcnet_ros.cdr import MAX_SIZE, SECOND, MessageError, seconds
 from fcnet_ros.publisher_identity import IdentifyingTaker, PublisherNames, gid_of
-from fcnet_ros.serialized import NumbersBuffer, TrajectoryBuffer, TrajectoryReader
+from fcnet_ros.serialized import (
+    MAX_SIZE,
+    SECOND,
+    MessageError,
+    NumbersBuffer,
+    TrajectoryBuffer,
+    TrajectoryReader,
+    seconds,
+)
 from fcnet_ros.topics import JOINT_TRAJECTORY, POLICY_STEP, PolledSubscription, Topic
 
 WAYS = ("dds", "local")

@@ -1,4 +1,4 @@
-"""Every topic of the suite with its type, its quality of service and what it is: the one table.
+"""Every topic of the suite with its type, its quality of service and what it is, the one table; and its services.
 
 Names are relative, so that a namespace works; "~" stands for the name of the node that publishes.
 """
@@ -6,9 +6,10 @@ Names are relative, so that a namespace works; "~" stands for the name of the no
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray
@@ -23,9 +24,10 @@ from rclpy.serialization import deserialize_message
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import Imu, JointState, Joy
 from std_msgs.msg import Float64MultiArray, String
+from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
-from fcnet_ros.cdr import MAX_SIZE
+from fcnet_ros.serialized import MAX_SIZE
 
 CONTROLLER = "controller"  # the usual name of the controller's node
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -34,6 +36,8 @@ RELIABLE_NEWEST = QoSProfile(depth=1)
 RELIABLE = QoSProfile(depth=10)
 LARGE = 1_000_000  # [bytes] where other programs publish, too
 WARNING_PERIOD = 2.0  # [s] between two warnings about the same
+STOPPED = "stopped: the joints are damped until ~/reset"
+STILL_STOPPED = "a stop is not lifted like this: remove its cause, then call ~/reset"
 
 
 @dataclass(frozen=True)
@@ -185,3 +189,36 @@ class _NoExecutor(CallbackGroup):
 
     def ending_execution(self, entity: Any) -> None:
         pass
+
+
+def create_request_services(
+    node: Node, requests: Mapping[str, Callable[[], str]], emergency_stop: Callable[[], None] | None = None
+) -> None:
+    """Create the service ~/NAME for each request by name, and ~/emergency_stop where there is one.
+
+    A request returns a sentence, or raises ValueError with one, which is the response of a refusal.
+    """
+
+    def respond(request: Callable[[], str], response: Any) -> Any:
+        try:
+            response.message, response.success = request(), True
+        except ValueError as refusal:
+            response.message = str(refusal)
+        node.get_logger().info(response.message)
+        return response
+
+    for name, request in requests.items():
+        node.create_service(Trigger, f"~/{name}", lambda _, response, request=request: respond(request, response))
+    if emergency_stop is not None:
+        node.create_service(
+            SetBool,
+            "~/emergency_stop",
+            lambda request, response: respond(partial(_stop, emergency_stop, request.data), response),
+        )
+
+
+def _stop(emergency_stop: Callable[[], None], wanted: bool) -> str:
+    if not wanted:
+        raise ValueError(STILL_STOPPED)
+    emergency_stop()
+    return STOPPED

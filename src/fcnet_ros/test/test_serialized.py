@@ -18,15 +18,18 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from fcnet_core.limiter import RefusedCommandError
 from fcnet_core.observation import LABEL, SIZE
 from fcnet_core.robot import JOINT_NAMES
-from fcnet_ros.cdr import MAX_NAMES, MAX_SIZE, MessageError, seconds
 from fcnet_ros.serialized import (
+    MAX_NAMES,
+    MAX_SIZE,
     ImuBuffer,
     JointsBuffer,
     JointsReader,
+    MessageError,
     NumbersBuffer,
     TrajectoryBuffer,
     TrajectoryReader,
     read_imu,
+    seconds,
 )
 from fcnet_ros.targets import TargetReader
 

@@ -16,9 +16,8 @@ from std_msgs.msg import String
 from fcnet_core import FcnetError
 from fcnet_core.limiter import RefusedCommandError
 from fcnet_core.robot import JOINT_NAMES
-from fcnet_ros.cdr import SECOND
 from fcnet_ros.publisher_identity import gid_of, is_own
-from fcnet_ros.serialized import TrajectoryBuffer
+from fcnet_ros.serialized import SECOND, TrajectoryBuffer
 from fcnet_ros.targets import (
     MAX_SOURCES,
     SIGNATURE,

@@ -17,7 +17,7 @@ from fcnet_core.command import Mode
 from fcnet_replay.metrics import AGREEMENT
 from fcnet_replay.run import ImuRecord, JointRecord, Rows, Run, TargetRecord
 from fcnet_replay.steps import extract_steps, steps_over_states
-from fcnet_ros.cdr import seconds, stamp_of
+from fcnet_ros.serialized import seconds, stamp_of
 from fcnet_ros.topics import IMU, JOINT_STATES, JOINT_TRAJECTORY
 
 REFUSED = "this is a replay: the recording decides what the robot does"
