@@ -105,6 +105,21 @@ def test_interrupted_and_resumed_it_gives_the_very_policy_of_an_uninterrupted_ru
         np.testing.assert_array_equal(tensor, resumed.tensors[name], err_msg=name)
 
 
+def test_a_transformer_is_trained_shown_and_exported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = yaml.safe_load((folder / "config.yaml").read_text())
+    sizes = {"hidden": 16, "layers": 2, "heads": 2, "window": 8}
+    (folder / "config.yaml").write_text(yaml.safe_dump({**settings, "policy_type": "transformer", "config": sizes}))
+    assert train("--data", "data", "--json") == 0
+    losses = [json.loads(line)["loss"] for line in capsys.readouterr().out.splitlines()[:-1]]
+    assert losses[-1] < 0.8 * losses[0]
+    assert main(["info", "policy.safetensors"]) == 0
+    printed = capsys.readouterr().out
+    assert "transformer: observation 70, action 12, hidden 16, layers 2, heads 2, window 8" in printed
+    assert "14 steps (0.28 s)" in printed
+    assert main(["export", "policy.safetensors", "--onnx", "policy.onnx"]) == 0
+    assert Path("policy.onnx").is_file()
+
+
 def test_a_further_round_starts_from_the_policy_before(folder: Path) -> None:
     assert train("--data", "data") == 0
     before = policy()

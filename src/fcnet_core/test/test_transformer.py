@@ -1,0 +1,267 @@
+"""The Transformer is the published one, and stepping it is what was trained, under either memory rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+from msgspec import structs
+
+from fcnet_core import FcnetError
+from fcnet_core.learning import config as training
+from fcnet_core.learning.config import load_train_config
+from fcnet_core.model_file import PolicyModel, card_for_robot
+from fcnet_core.policies.onnx_graph import onnx_graph
+from fcnet_core.policies.transformer import TransformerConfig
+from fcnet_core.policies.transformer.decision_transformer import DecisionTransformer
+from fcnet_core.policies.transformer.network import CausalTransformer
+from fcnet_core.policy import SequencePolicy, load_policy
+from fcnet_core.robot import load_robot
+
+DATA = Path(__file__).parent / "data"
+PRESETS = Path(training.__file__).parents[1] / "config" / "train"
+TOLERANCE = 2e-6
+NAMES = {  # published: ours
+    "transformer.h.": "stack.layers.",
+    "transformer.ln_f": "stack.norm",
+    "ln_1": "norm1",
+    "ln_2": "norm2",
+    "attn.c_attn": "qkv",
+    "attn.c_proj": "project",
+    "mlp.c_fc": "expand",
+    "mlp.c_proj": "contract",
+    "embed_ln": "embed_norm",
+}
+ONE_TOKEN = {**NAMES, "embed_state": "embed", "predict_tgt.0": "head"}
+THREE_TOKENS = {**NAMES, "predict_action": "head"}
+
+
+def read(name: str) -> dict[str, np.ndarray]:
+    with np.load(DATA / f"{name}.npz") as file:
+        return {key: file[key] for key in file.files}
+
+
+def named(arrays: dict[str, np.ndarray], prefix: str, names: dict[str, str]) -> dict[str, np.ndarray]:
+    """The published arrays under our names, linear weights as (outputs, inputs)."""
+    found = {}
+    for key, array in arrays.items():
+        if key.startswith(prefix):
+            name = key.removeprefix(prefix)
+            transposed = name.startswith("transformer.h.") and array.ndim == 2
+            for published, ours in names.items():
+                name = name.replace(published, ours)
+            found[name] = np.ascontiguousarray(array.T if transposed else array)
+    return found
+
+
+@dataclass(frozen=True)
+class Published:
+    """Reference vectors of the one-token form: float64 outputs of float32 weights."""
+
+    arrays: dict[str, np.ndarray]
+
+    @property
+    def model(self) -> PolicyModel:
+        observation, action, d, layers, heads, window = self.arrays["cfg"].tolist()
+        weights = named(self.arrays, "w/", ONE_TOKEN)
+        return model_of(TransformerConfig(observation, action, d, layers, heads, window), weights)
+
+
+def model_of(config: TransformerConfig, weights: dict[str, np.ndarray]) -> PolicyModel:
+    """A policy without normalisation."""
+    return PolicyModel(
+        card_for_robot(load_robot("aliengo"), config, observation_clip=1e6),
+        weights,
+        {
+            "observation_mean": np.zeros(config.observation, np.float32),
+            "observation_std": np.ones(config.observation, np.float32),
+            "action_mean": np.zeros(config.action, np.float32),
+            "action_scale": np.ones(config.action, np.float32),
+        },
+    )
+
+
+def random_model(layers: int = 3, window: int = 5) -> PolicyModel:
+    """Small, of sizes that no vector register likes, with attention that matters."""
+    torch.manual_seed(3)
+    config = TransformerConfig(observation=7, action=3, hidden=15, layers=layers, heads=3, window=window)
+    weights = {name: weight.detach().numpy().copy() for name, weight in CausalTransformer(config).state_dict().items()}
+    for name in weights:
+        if name.endswith(("qkv.weight", "project.weight")):
+            weights[name] *= 12
+    return model_of(config, weights)
+
+
+def network_of(model: PolicyModel) -> CausalTransformer:
+    network = CausalTransformer(model.card.config)
+    network.load_state_dict({name: torch.from_numpy(weight) for name, weight in model.weights.items()})
+    return network
+
+
+def parallel(model: PolicyModel, seen: np.ndarray) -> np.ndarray:
+    with torch.no_grad():
+        return network_of(model)(torch.from_numpy(seen)[None])[0].numpy()
+
+
+def noise(model: PolicyModel, *leading: int, seed: int = 0) -> np.ndarray:
+    shape = (*leading, model.card.config.observation)
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def stepped(model: PolicyModel, runtime: str, seen: np.ndarray) -> np.ndarray:
+    policy = load_policy(model, runtime)
+    return np.stack([policy.step(row) for row in seen])
+
+
+def batched(model: PolicyModel, seen: np.ndarray) -> np.ndarray:
+    policy = load_policy(model, batch=2)
+    return np.stack([policy.step(np.stack([-row, row]))[1] for row in seen])
+
+
+FORMS = {
+    "numpy": lambda model, seen: stepped(model, "numpy", seen),
+    "numba": lambda model, seen: stepped(model, "numba", seen),
+    "onnx": lambda model, seen: stepped(model, "onnx", seen),
+    "batch": batched,
+    "sequence": lambda model, seen: SequencePolicy(model).actions(seen),
+}
+every_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+
+
+@pytest.fixture(scope="module")
+def published() -> Published:
+    return Published(read("transformer_a"))
+
+
+def test_the_preset_has_the_published_number_of_parameters() -> None:
+    config = load_train_config(PRESETS / "transformer.yaml").policy_config
+    assert config == TransformerConfig()
+    assert config.parameters == 804_236
+    assert sum(parameter.numel() for parameter in CausalTransformer(config).parameters()) == 804_236
+
+
+def test_outputs_and_gradients_match_the_published_network(published) -> None:
+    arrays, network = published.arrays, network_of(published.model)
+    output = network(torch.from_numpy(arrays["par/obs"]).float())
+    np.testing.assert_allclose(output.detach(), arrays["par/out"], atol=TOLERANCE, rtol=0)
+    (output - torch.from_numpy(arrays["par/target"])).square().mean().backward()
+    expected = named(arrays, "grad/", ONE_TOKEN)
+    for name, parameter in network.named_parameters():
+        gradient = expected[name]
+        np.testing.assert_allclose(parameter.grad, gradient, atol=2e-5 * np.abs(gradient).max(), rtol=0, err_msg=name)
+
+
+@every_form
+def test_with_its_memory_emptied_every_n_steps_it_is_the_published_evaluation(form, published) -> None:
+    model = published.model
+    resetting = replace(model, card=structs.replace(model.card, window_policy="reset_every_n"))
+    seen = published.arrays["rec/obs"].astype(np.float32)
+    for one, expected in zip(seen, published.arrays["rec/out_reset_every_n"], strict=True):
+        np.testing.assert_allclose(form(resetting, one), expected, atol=TOLERANCE, rtol=0)
+
+
+@every_form
+def test_sliding_it_is_its_window_recomputed_in_the_first_n_steps_alone(form, published) -> None:
+    model, n = published.model, published.model.card.config.window
+    seen = published.arrays["rec/obs"].astype(np.float32)
+    for one, recomputed in zip(seen, published.arrays["rec/out_window_recomputed"], strict=True):
+        actions = form(model, one)
+        np.testing.assert_allclose(actions[:n], recomputed[:n], atol=TOLERANCE, rtol=0)
+        assert np.abs(actions[n:] - recomputed[n:]).max() > 1e-3
+
+
+@every_form
+def test_a_single_layer_sliding_is_its_window_recomputed(form) -> None:
+    model = random_model(layers=1)
+    n, seen = model.card.config.window, noise(model, 60)
+    expected = [parallel(model, seen[max(0, end - n) : end])[-1] for end in range(1, 61)]
+    np.testing.assert_allclose(form(model, seen), expected, atol=TOLERANCE, rtol=0)
+
+
+@every_form
+@pytest.mark.parametrize("window", [1, 2, 5, 64])
+def test_steps_with_the_ring_are_the_trained_band_over_hundreds_of_steps(form, window) -> None:
+    model = random_model(window=window)
+    seen = noise(model, 400)
+    np.testing.assert_allclose(form(model, seen), parallel(model, seen), atol=TOLERANCE, rtol=0)
+
+
+@every_form
+def test_an_action_depends_on_as_many_past_steps_as_the_card_says_and_no_more(form) -> None:
+    model = random_model()
+    memory, seen = int(model.card.memory), noise(model, 40)
+    changed = seen.copy()
+    changed[10] += 3.0
+    difference = np.abs(form(model, seen) - form(model, changed)).max(axis=1)
+    assert difference[:10].max() == 0.0
+    assert difference[10 + memory] > 1e-6
+    np.testing.assert_allclose(difference[10 + memory + 1 :], 0.0, atol=1e-6)
+    assert memory == 3 * 4
+
+
+@pytest.mark.parametrize("window_policy", ["sliding", "reset_every_n"])
+def test_robots_of_a_batch_are_reset_one_by_one(window_policy) -> None:
+    model = random_model()
+    model = replace(model, card=structs.replace(model.card, window_policy=window_policy))
+    batch, singles = load_policy(model, batch=4), [load_policy(model, "numba") for _ in range(4)]
+    resets = np.random.default_rng(4).random((300, 4)) < 0.08
+    for seen, mask in zip(noise(model, 300, 4), resets, strict=True):
+        batch.reset(mask)
+        for robot in np.flatnonzero(mask):
+            singles[robot].reset()
+        expected = [one.step(row) for one, row in zip(singles, seen, strict=True)]
+        np.testing.assert_allclose(batch.step(seen), expected, atol=TOLERANCE, rtol=0)
+
+
+def test_a_foreign_caller_of_the_graph_resets_one_robot_by_zeroing_its_memory() -> None:
+    model = random_model()
+    proto, memories = onnx_graph(model)
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    assert [entry.name for entry in session.get_inputs()][:3] == ["observation", "steps", "keys_0"]
+    memory = {kept.name: np.repeat(kept.zeros(), 3, axis=0) for kept in memories}
+    reference, results = load_policy(model, batch=3), [kept.result for kept in memories]
+    for step, seen in enumerate(noise(model, 60, 3)):
+        if step % 17 == 8:
+            reference.reset(np.array([False, True, False]))
+            for array in memory.values():
+                array[1] = 0
+        action, *arrays = session.run(["action", *results], {"observation": seen, **memory})
+        memory = dict(zip(memory, arrays, strict=True))
+        np.testing.assert_allclose(action, reference.step(seen), atol=TOLERANCE, rtol=0)
+
+
+@pytest.mark.parametrize("heads", [3, 256])
+def test_heads_that_do_not_divide_the_channels_are_refused_in_one_sentence(heads, tmp_path) -> None:
+    (tmp_path / "bad.yaml").write_text(f"policy_type: transformer\nconfig: {{hidden: 128, heads: {heads}}}\n")
+    with pytest.raises(FcnetError, match=rf"bad.yaml .*hidden .128. cannot be divided among {heads} heads") as caught:
+        load_train_config(tmp_path / "bad.yaml")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_crop_longer_than_the_window_is_refused_where_the_memory_is_emptied(tmp_path) -> None:
+    (tmp_path / "bad.yaml").write_text("policy_type: transformer\nwindow_policy: reset_every_n\ncrop: 65\n")
+    with pytest.raises(FcnetError, match=r"crop .65. must not exceed the window .64."):
+        load_train_config(tmp_path / "bad.yaml")
+
+
+def test_the_decision_transformer_with_three_tokens_a_step_is_the_published_one() -> None:
+    arrays = read("decision_transformer_a")
+    state, action, d, layers, heads, _, longest = arrays["cfg"].tolist()
+    network = DecisionTransformer(state, action, d, layers, heads, longest).double()
+    weights = {name: torch.from_numpy(array).double() for name, array in named(arrays, "w/", THREE_TOKENS).items()}
+    network.load_state_dict({name: weights[name] for name in network.state_dict()})
+    given = {name: torch.from_numpy(arrays[f"in/{name}"]) for name in ("rtg", "state", "action", "timestep", "mask")}
+    visible = given["mask"].bool()
+    output = network(given["rtg"], given["state"], given["action"], given["timestep"], visible)
+    np.testing.assert_allclose(output.detach()[visible], arrays["out/action"][visible], atol=1e-12, rtol=0)
+    loss = (output - torch.from_numpy(arrays["in/target"]))[visible].square().mean()
+    assert loss.item() == pytest.approx(float(arrays["out/loss"]), abs=1e-12)
+    loss.backward()
+    for name, gradient in named(arrays, "grad/", THREE_TOKENS).items():
+        if name in dict(network.named_parameters()):
+            found = network.get_parameter(name).grad
+            np.testing.assert_allclose(found, gradient, atol=2e-6 * np.abs(gradient).max(), rtol=0, err_msg=name)
