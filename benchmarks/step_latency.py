@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import torch
+from eager_transformer import EagerTransformer
 from torch import Tensor
 from torch.nn import functional
 
@@ -35,7 +36,7 @@ Array = npt.NDArray[np.float32]
 
 
 class EagerPolicy:
-    """The published form of one recurrent step, straightforward in eager PyTorch, float32: the reference of the times.
+    """The published recurrent step of the Fourier Controller Network, straightforward in eager PyTorch, float32.
 
     The spectral state is a complex (modes, d) tensor per layer; every step rotates it, multiplies it by the complex
     weights W (modes, modes, d) and takes the last sample of the inverse DFT.
@@ -91,8 +92,9 @@ class EagerPolicy:
 
 
 REFERENCE = "PyTorch eager"
+EAGER: dict[str, Callable[[PolicyModel], Policy]] = {"fcnet": EagerPolicy, "transformer": EagerTransformer}
 RUNTIMES: dict[str, Callable[[PolicyModel], Policy]] = {
-    REFERENCE: EagerPolicy,
+    REFERENCE: lambda model: EAGER[model.card.policy_type](model),
     "NumPy": lambda model: load_policy(model, "numpy"),
     "ONNX Runtime": lambda model: load_policy(model, "onnx"),
     "numba": lambda model: load_policy(model, "numba"),
