@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -20,6 +22,7 @@ class EagerTransformer:
         config = model.card.config
         self.network = CausalTransformer(config)
         self.network.load_state_dict({name: torch.from_numpy(weight) for name, weight in model.weights.items()})
+        self.blocks: Any = self.network.stack.layers
         names = ("observation_mean", "observation_std", "action_mean", "action_scale")
         self.mean, self.std, self.action_mean, self.action_scale = (torch.from_numpy(model.scales[n]) for n in names)
         self.clip, self.heads, self.window = model.card.observation_clip, config.heads, config.window
@@ -37,7 +40,7 @@ class EagerTransformer:
         x = ((torch.from_numpy(observation) - self.mean) / self.std).clamp(-self.clip, self.clip)
         x = self.network.embed_norm(self.network.embed(x))
         slot, filled = self.count % self.window, min(self.count + 1, self.window)
-        for layer, block in enumerate(self.network.stack.layers):
+        for layer, block in enumerate(self.blocks):
             q, k, v = block.qkv(block.norm1(x)).view(3, self.heads, 1, -1)
             self.keys[layer, :, slot : slot + 1], self.values[layer, :, slot : slot + 1] = k, v
             mixed = scaled_dot_product_attention(q, self.keys[layer, :, :filled], self.values[layer, :, :filled])
