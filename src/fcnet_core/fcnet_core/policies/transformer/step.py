@@ -196,8 +196,8 @@ def add_to_graph(g: GraphBuilder, model: PolicyModel) -> str:
     slot = g.add("Unsqueeze", g.add("Mod", steps, g.constant(np.array([n]))), g.constant(np.array([2])))
     slots = g.add("Mul", slot, g.constant(np.ones((1, d, 1), np.int64)))  # (B, d, 1)
     empty = g.add("GreaterOrEqual", g.constant(np.arange(n)), count)
-    bias = g.add("Where", empty, g.constant(np.array([EMPTY], np.float32)), g.constant(np.zeros(1, np.float32)))
-    bias = g.add("Unsqueeze", bias, g.constant(np.array([1, 2])))  # (B, 1, 1, n)
+    mask = g.add("Where", empty, g.constant(np.array([EMPTY], np.float32)), g.constant(np.zeros(1, np.float32)))
+    mask = g.add("Unsqueeze", mask, g.constant(np.array([1, 2])))  # (B, 1, 1, n)
 
     def reshaped(value: str, *shape: int) -> str:
         return g.add("Reshape", value, g.constant(np.array([0, *shape])))
@@ -211,9 +211,9 @@ def add_to_graph(g: GraphBuilder, model: PolicyModel) -> str:
     for layer, norm in enumerate(w.norm):
         normed = g.layer_norm(hidden, norm[0], norm[1])
         parts = zip(np.split(w.qkv_weight[layer], 3), np.split(w.qkv_bias[layer], 3), strict=True)
-        q, k, v = (g.linear(normed, weight, bias_of_part) for weight, bias_of_part in parts)
+        q, k, v = (g.linear(normed, weight, bias) for weight, bias in parts)
         scores = g.add("MatMul", reshaped(q, heads, 1, d // heads), ring(f"keys_{layer}", k))
-        shares = g.add("Softmax", g.add("Add", scores, bias), axis=-1)
+        shares = g.add("Softmax", g.add("Add", scores, mask), axis=-1)
         mixed = g.add("MatMul", ring(f"values_{layer}", v), reshaped(shares, heads, n, 1))
         hidden = g.add("Add", hidden, g.linear(reshaped(mixed, d), w.project_weight[layer], w.project_bias[layer]))
         normed = g.layer_norm(hidden, norm[2], norm[3])
