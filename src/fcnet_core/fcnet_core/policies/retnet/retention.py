@@ -1,0 +1,136 @@
+"""Multi-scale retention: its constants in float64, and its recurrent and chunked forms in NumPy.
+
+A head with decay gamma maps queries q_t and keys k_t of d_k entries, both rotated by angles proportional to t, so that
+their products depend on differences of t alone, and values v_t to
+
+    o_t = sum_{i <= t} gamma^(t - i) (q_t . k_i) v_i / sqrt(d_k n_t),    n_t = gamma n_{t-1} + 1
+
+In the parallel form this sum is two matrix products over a whole sequence. In the recurrent form the state
+S_t = gamma S_{t-1} + k_t v_t^T (d_k, d_v) is the memory, and o_t = q_t S_t / sqrt(d_k n_t). In the chunked form steps
+of the same chunk meet in parallel, and earlier ones are a state. The published code scales each form in another way,
+which the normalisation of o_t per head removes again but for its epsilon; here the scale of the published recurrent
+form stands in all three, which are therefore equal to rounding.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from fcnet_core.arrays import Array, Floats, Mask, Single
+
+EPSILON = 1e-6  # of the RMS norms, as published
+
+
+def decays(heads: int) -> Array:
+    """Decay gamma of each head (H,), exact in float32 as well."""
+    return 1 - 2.0 ** (-5 - np.arange(heads))
+
+
+def angles(key_width: int) -> Array:
+    """By how much each pair of entries of a key turns in a step (d_k / 2,) [rad]."""
+    return 10000 ** -np.linspace(0, 1, key_width // 2)
+
+
+def query_scale(steps: Array, decay: Array, key_width: int) -> Array:
+    """What queries of the steps 0, 1, ... (...) are multiplied by: 1 / sqrt(d_k n_t) (..., H)."""
+    count = (1 - decay ** (steps[..., None] + 1)) / (1 - decay)
+    return 1 / np.sqrt(key_width * count)
+
+
+def rotate(x: Floats, cosine: Floats, sine: Floats) -> Floats:
+    """Turn x (rows, heads, d_k), first entries of all pairs before the second ones, by its rows' (rows, d_k / 2)."""
+    cosine, sine = cosine[:, None], sine[:, None]
+    first, second = np.split(x, 2, axis=-1)
+    return np.concatenate([first * cosine - second * sine, second * cosine + first * sine], axis=-1)
+
+
+class ChunkDecays(NamedTuple):
+    """Powers of gamma for chunks of b steps: of what step r sees of step s, what it sees of the state before the chunk,
+    and what is left of step s in the state after the chunk.
+    """
+
+    within: Floats  # (H, b, b): gamma^(r - s), 0 where s > r
+    before: Floats  # (H, b, 1): gamma^(r + 1)
+    after: Floats  # (H, b, 1): gamma^(b - 1 - s)
+
+    @classmethod
+    def of(cls, decay: Array, steps: int, dtype: npt.DTypeLike = np.float64) -> ChunkDecays:
+        """Those of chunks of so many steps."""
+        powers = decay[:, None] ** np.arange(steps + 1)
+        lag = np.abs(np.subtract.outer(np.arange(steps), np.arange(steps)))
+        tables = np.tril(powers[:, lag]), powers[:, 1:, None], powers[:, steps - 1 :: -1, None]
+        return cls(*(np.ascontiguousarray(table, dtype=dtype) for table in tables))
+
+
+class Retained(Protocol):
+    """The memory of every layer, for rows that are robots or consecutive steps of a sequence."""
+
+    def count(self, rows: int) -> Array:
+        """The numbers (rows,) of the steps that come now, 0 for the first after a reset."""
+
+    def retain(self, layer: int, q: Floats, k: Floats, v: Floats) -> Floats:
+        """Take rotated keys (rows, H, d_k) and values (rows, H, d_v) in; o (rows, H, d_v) of rotated, scaled queries
+        (rows, H, d_k).
+        """
+
+
+class RecurrentState:
+    """The recurrent form for `batch` robots. shape: (H, d_k, d_v)."""
+
+    def __init__(self, layers: int, batch: int, shape: tuple[int, int, int], dtype: npt.DTypeLike) -> None:
+        self.state = np.zeros((layers, batch, *shape), dtype=dtype)
+        self._decay = decays(shape[0]).astype(dtype)[:, None, None]
+        self._steps = np.zeros(batch)
+
+    def reset(self, chosen: Mask | slice) -> None:
+        """Forget the past of the chosen robots."""
+        self.state[:, chosen] = 0
+        self._steps[chosen] = 0
+
+    def count(self, rows: int) -> Array:
+        """See Retained."""
+        steps = self._steps.copy()
+        self._steps += 1
+        return steps
+
+    def retain(self, layer: int, q: Floats, k: Floats, v: Floats) -> Floats:
+        """See Retained."""
+        state = self.state[layer]
+        state *= self._decay
+        state += k[..., :, None] * v[..., None, :]
+        retained: Floats = (q[..., None, :] @ state)[..., 0, :]
+        return retained
+
+
+class ChunkedState:
+    """The chunked form for one sequence in float32, whose rows come in chunks of at most `chunk` steps."""
+
+    def __init__(self, layers: int, chunk: int, shape: tuple[int, int, int], dtype: npt.DTypeLike = np.float32) -> None:
+        self._decays = ChunkDecays.of(decays(shape[0]), chunk, dtype)
+        self.state = np.zeros((layers, *shape), dtype=dtype)
+        self._steps = 0
+
+    def reset(self) -> None:
+        """Forget the sequence."""
+        self.state[:] = 0
+        self._steps = 0
+
+    def count(self, rows: int) -> Array:
+        """See Retained."""
+        self._steps += rows
+        return np.arange(self._steps - rows, self._steps, dtype=np.float64)
+
+    def retain(self, layer: int, q: Floats, k: Floats, v: Floats) -> Floats:
+        """See Retained."""
+        q, k, v = (x.transpose(1, 0, 2) for x in (q, k, v))  # (H, rows, ...)
+        rows, (within, before, after), state = q.shape[1], self._decays, self.state[layer]
+        scores = q @ k.transpose(0, 2, 1)
+        scores *= within[:, :rows, :rows]
+        retained: Single = scores @ v
+        retained += (q * before[:, :rows]) @ state
+        state *= before[:, rows - 1 : rows]
+        state += (k * after[:, -rows:]).transpose(0, 2, 1) @ v
+        return retained.transpose(1, 0, 2)
