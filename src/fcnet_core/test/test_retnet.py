@@ -22,6 +22,7 @@ from fcnet_core.robot import load_robot
 
 GOLDEN = Path(__file__).parent / "data" / "retnet_a.npz"
 PUBLISHED = 2e-5  # by which the published forms differ among themselves: each scales in a way of its own
+SINGLE = 3e-5  # in float32, actions of 1.5 rms of these weights are up to 1e-5 off, by torch as by every runtime
 every_runtime = pytest.mark.parametrize("runtime", policy_type("retnet").runtimes)
 
 
@@ -145,10 +146,9 @@ def test_runtimes_are_the_published_recurrent_form(
     golden: dict[str, np.ndarray], model: PolicyModel, runtime: str
 ) -> None:
     policy = load_policy(model, runtime)
-    tolerance = 1e-5 * np.sqrt(np.mean(golden["rec/out"] ** 2))
     for observations, published in zip(golden["par/obs"], golden["rec/out"], strict=True):
         policy.reset()
-        np.testing.assert_allclose(run(policy, observations), published, atol=tolerance, rtol=0)
+        np.testing.assert_allclose(run(policy, observations), published, atol=SINGLE, rtol=0)
 
 
 def test_the_states_are_the_published_ones(golden: dict[str, np.ndarray], model: PolicyModel) -> None:
@@ -171,7 +171,7 @@ def test_robots_of_a_batch_that_are_reset_at_any_time_are_compiled_single_robots
         for robot in np.flatnonzero(mask):
             robots[robot].reset()
         expected = [robot.step(row) for robot, row in zip(robots, seen, strict=True)]
-        np.testing.assert_allclose(batch.step(seen), expected, atol=1e-5, rtol=0)
+        np.testing.assert_allclose(batch.step(seen), expected, atol=SINGLE, rtol=0)
 
 
 def test_after_half_an_hour_the_state_is_that_of_the_last_minutes(model: PolicyModel) -> None:
@@ -182,7 +182,7 @@ def test_after_half_an_hour_the_state_is_that_of_the_last_minutes(model: PolicyM
     for observation in observations[: steps - recent]:
         policy.step(observation)
     actual, expected = run(policy, observations[-recent:]), run(fresh, observations[-recent:])
-    np.testing.assert_allclose(actual[-100:], expected[-100:], atol=1e-5, rtol=0)
+    np.testing.assert_allclose(actual[-100:], expected[-100:], atol=SINGLE, rtol=0)
     assert np.abs(policy.runtime.memory.state).max() < 10 * np.abs(fresh.runtime.network.memory.state).max()
 
 
@@ -192,7 +192,7 @@ def test_after_days_an_action_depends_on_differences_of_time_alone(model: Policy
     late, fresh = load_policy(model, runtime), load_policy(model, runtime)
     begin_at(late, 10_000_000)
     actual, expected = run(late, observations), run(fresh, observations)
-    np.testing.assert_allclose(actual[-100:], expected[-100:], atol=1e-5, rtol=0)
+    np.testing.assert_allclose(actual[-100:], expected[-100:], atol=SINGLE, rtol=0)
 
 
 def begin_at(policy: LoadedPolicy, step: int) -> None:

@@ -35,12 +35,13 @@ def test_the_preset_is_of_the_default_sizes_and_of_the_data_of_the_other_policie
     assert retnet.observation_noise == fcnet.observation_noise
 
 
-def test_a_learnable_behaviour_is_learnt(tiny_config: TrainConfig) -> None:
+def test_what_depends_on_the_past_is_learnt(tiny_config: TrainConfig) -> None:
+    """Half of the actions' variance is of an observation two steps before: without a memory that half remains."""
     reports = []
     changes = {"steps": 300, "observation_noise": {}, "validation_interval": 300}
     run = Imitation(with_settings(tiny_config, policy_type="retnet", config=SIZES, **changes))
     assert run.trainer.run(reports.append, lambda: False)
-    assert reports[-1].loss < 0.15 * reports[0].loss
+    assert reports[-1].loss < 0.35 * reports[0].loss
 
 
 @pytest.mark.parametrize("window_policy", ["sliding", "reset_every_n"])

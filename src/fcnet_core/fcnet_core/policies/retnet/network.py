@@ -136,7 +136,7 @@ def rotate(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
 
 
 def retain(q: Tensor, k: Tensor, v: Tensor, tables: Tables) -> Tensor:
-    """o (B, H, T, d_v) of queries, rotated and scaled, keys (B, H, T, d_k) and values (B, H, T, d_v)."""
+    """Retained values (B, H, T, d_v) of rotated, scaled queries and keys (B, H, T, d_k) and values (B, H, T, d_v)."""
     chunk, steps = tables.within.shape[-1], q.shape[2]
     retained, state = [], None  # the latter (B, H, d_k, d_v)
     for start in range(0, steps, chunk):

@@ -19,19 +19,20 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_core.arrays import Array, Floats, Mask, Single
+from fcnet_core.arrays import Array, Floats, Mask
 
 EPSILON = 1e-6  # of the RMS norms, as published
 
 
 def decays(heads: int) -> Array:
     """Decay gamma of each head (H,), exact in float32 as well."""
-    return 1 - 2.0 ** (-5 - np.arange(heads))
+    gamma: Array = 1 - np.exp2(-5.0 - np.arange(heads))
+    return gamma
 
 
 def angles(key_width: int) -> Array:
-    """By how much each pair of entries of a key turns in a step (d_k / 2,) [rad]."""
-    return 10000 ** -np.linspace(0, 1, key_width // 2)
+    """By how much each pair of entries of a key turns in a step (d_k / 2,) [rad], from 1 to 1 / 10,000."""
+    return np.logspace(0, -4, key_width // 2)
 
 
 def query_scale(steps: Array, decay: Array, key_width: int) -> Array:
@@ -129,7 +130,7 @@ class ChunkedState:
         rows, (within, before, after), state = q.shape[1], self._decays, self.state[layer]
         scores = q @ k.transpose(0, 2, 1)
         scores *= within[:, :rows, :rows]
-        retained: Single = scores @ v
+        retained: Floats = scores @ v
         retained += (q * before[:, :rows]) @ state
         state *= before[:, rows - 1 : rows]
         state += (k * after[:, -rows:]).transpose(0, 2, 1) @ v
