@@ -107,7 +107,7 @@ class RecurrentState:
 
 
 class ChunkedState:
-    """The chunked form for one sequence in float32, whose rows come in chunks of at most `chunk` steps."""
+    """The chunked form for one sequence, whose rows come in chunks of at most `chunk` steps. shape: (H, d_k, d_v)."""
 
     def __init__(self, layers: int, chunk: int, shape: tuple[int, int, int], dtype: npt.DTypeLike = np.float32) -> None:
         self._decays = ChunkDecays.of(decays(shape[0]), chunk, dtype)
