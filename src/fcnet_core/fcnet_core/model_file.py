@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +25,7 @@ import safetensors.numpy
 from msgspec import Meta, Struct, field
 
 from fcnet_core import FcnetError
-from fcnet_core.arrays import Single
+from fcnet_core.arrays import Floats, Single
 from fcnet_core.command import CommandShaper
 from fcnet_core.envelope import Envelope
 from fcnet_core.files import Number, Positive, converted, write_whole
@@ -36,6 +36,7 @@ from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS, CommandRange, Gait, R
 
 FORMAT_VERSION: Literal[1] = 1
 METADATA_ENTRY = "fcnet"
+TYPES = {np.dtype(np.float32): "F32", np.dtype(np.float16): "F16"}  # in the words of safetensors
 MODEL_FOLDER = Path(__file__).parent / "models"  # the policies that come with the suite
 ROBOT_OBSERVATION = {"observation": (OBSERVATION_SIZE,)}
 WindowPolicy = Literal["sliding", "reset_every_n"]
@@ -162,12 +163,12 @@ def brief(values: npt.ArrayLike) -> str:
 
 @dataclass(frozen=True)
 class PolicyModel:
-    """A policy as stored: its card, its weights by their name in the network, and the scales of its normalisation, all
-    float32; see normalisation.Normalisation.
+    """A policy as stored: its card, its weights by their name in the network, float32 or matrices as float16, and the
+    scales of its normalisation, float32; see normalisation.Normalisation.
     """
 
     card: PolicyCard
-    weights: dict[str, Single]
+    weights: dict[str, Floats]
     scales: dict[str, Single]
 
     @cached_property
@@ -191,7 +192,17 @@ class PolicyModel:
         return CommandShaper(self.command_ranges, self.gait, period, batch, self.card.envelope)
 
     @property
-    def tensors(self) -> dict[str, Single]:
+    def half(self) -> bool:
+        """Whether matrices are stored in half precision."""
+        return any(weight.dtype == np.float16 for weight in self.weights.values())
+
+    def in_half_precision(self) -> PolicyModel:
+        """The same policy with its matrices rounded to float16."""
+        matrices = {name: weight.astype(np.float16) for name, weight in self.weights.items() if weight.ndim > 1}
+        return replace(self, weights=self.weights | matrices)
+
+    @property
+    def tensors(self) -> dict[str, Floats]:
         """Every array that is stored, by name."""
         return self.weights | self.scales
 
@@ -212,10 +223,7 @@ def save_model(model: PolicyModel, path: str | Path) -> None:
     """
     path = Path(path)
     name = f"the model for {path}"
-    found = {
-        key: ("F32" if array.dtype == np.float32 else str(array.dtype), array.shape)
-        for key, array in model.tensors.items()
-    }
+    found = {key: (TYPES.get(array.dtype, str(array.dtype)), array.shape) for key, array in model.tensors.items()}
     _check_shapes(found, model.card, name)
     _check_values(model.tensors, model.card, name)
     tensors = {name: np.ascontiguousarray(tensor) for name, tensor in model.tensors.items()}
@@ -290,18 +298,21 @@ def _card(text: str | None, name: str) -> PolicyCard:
 
 def _check_shapes(found: Mapping[str, tuple[str, tuple[int, ...]]], card: PolicyCard, name: str) -> None:
     """found: type, in the words of safetensors, and shape of each array."""
-    expected = card.config.weight_shapes() | _scale_shapes(card)
+    scales = _scale_shapes(card)
+    expected = card.config.weight_shapes() | scales
     if odd := sorted(set(expected) ^ set(found)):
         raise FcnetError(f"{name} lacks or has an unknown array {odd[0]}; train it again")
     for entry, shape in expected.items():
-        if found[entry] != ("F32", shape):
-            kind, other = found[entry]
+        kinds = ("F32", "F16") if len(shape) > 1 and entry not in scales else ("F32",)
+        kind, other = found[entry]
+        if kind not in kinds or other != shape:
             raise FcnetError(
-                f"{name} has {entry} as {kind} of shape {other}, expected F32 of shape {shape}; train it again"
+                f"{name} has {entry} as {kind} of shape {other}, expected {' or '.join(kinds)} of shape {shape}; "
+                "train it again"
             )
 
 
-def _check_values(tensors: Mapping[str, Single], card: PolicyCard, name: str) -> None:
+def _check_values(tensors: Mapping[str, Floats], card: PolicyCard, name: str) -> None:
     for entry, tensor in tensors.items():
         if not np.isfinite(tensor).all():
             raise FcnetError(f"{name} holds values that are not finite in {entry}; train it again")

@@ -21,6 +21,7 @@ from fcnet_core.policies.normalisation import Units
 RuntimeName = Literal["auto", "numba", "numpy", "onnx"]
 AnyObservation = npt.ArrayLike | Mapping[str, npt.ArrayLike]  # the array itself where a policy sees but one
 LIBRARIES = {"numba": ("numba",), "onnx": ("onnx", "onnxruntime")}
+SINGLE = np.dtype(np.float32)
 REST = 1e-3  # [m/s, rad/s, m, rad] a setpoint below this is zero
 
 
@@ -180,12 +181,24 @@ class _Checks:
         spec = model.card.config.observation_spec
         self._arrays = {name: ((*leading, *array.shape), np.dtype(array.dtype)) for name, array in spec.items()}
         self._only = next(iter(self._arrays.values())) if len(self._arrays) == 1 else None
+        vector = self._only is not None and len(self._only[0]) == 1 and self._only[1] == SINGLE
+        self._zero_vector: Single | None = np.zeros(*self._only) if self._only and vector else None
 
     def zeros(self) -> Observation:
         arrays = {name: np.zeros(shape, dtype) for name, (shape, dtype) in self._arrays.items()}
         return arrays if self._only is None else next(iter(arrays.values()))
 
     def of(self, observation: AnyObservation) -> Observation:
+        nothing = self._zero_vector
+        if (
+            nothing is not None
+            and type(observation) is np.ndarray
+            and observation.dtype is SINGLE
+            and observation.shape == nothing.shape
+            and observation.flags.c_contiguous
+            and observation.dot(nothing) == 0.0  # NaN where an entry is not finite; a third of isfinite's time
+        ):
+            return observation
         if self._only is not None:
             return finite_observation(cast(npt.ArrayLike, observation), *self._only)
         if not isinstance(observation, Mapping) or observation.keys() != self._arrays.keys():

@@ -102,6 +102,16 @@ def test_every_form_gives_what_the_network_gives_that_was_trained(name, form) ->
 
 
 @every_form
+def test_in_half_precision_every_form_gives_what_the_rounded_network_gives(name, form) -> None:
+    half = MODELS[name].in_half_precision()
+    seen = observations(half, 150)
+    actions = form(half, seen)
+    np.testing.assert_allclose(actions, network(half, seen), atol=TOLERANCE, rtol=0)
+    difference = np.abs(actions - form(MODELS[name], seen)).max()
+    assert 0 < difference < 3e-3
+
+
+@every_form
 def test_a_sequence_longer_than_any_block_is_no_exception(name, form) -> None:
     seen = observations(MODELS[name], 600)
     reference = form(MODELS[name], seen)
@@ -256,10 +266,12 @@ def test_an_empty_sequence_has_no_actions_and_one_that_is_not_finite_is_refused(
 
 
 @every_runtime
-def test_the_same_model_file_gives_the_same_numbers(name, runtime, tmp_path) -> None:
-    save_model(MODELS[name], tmp_path / "policy.safetensors")
+@pytest.mark.parametrize("half", [False, True])
+def test_the_same_model_file_gives_the_same_numbers(name, runtime, half, tmp_path) -> None:
+    model = MODELS[name].in_half_precision() if half else MODELS[name]
+    save_model(model, tmp_path / "policy.safetensors")
     loaded = load_model(tmp_path / "policy.safetensors")
-    assert loaded.fingerprint == MODELS[name].fingerprint
-    one, other = load_policy(MODELS[name], runtime), load_policy(tmp_path / "policy.safetensors", runtime)
-    for row in observations(MODELS[name], 20):
+    assert (loaded.fingerprint, loaded.half) == (model.fingerprint, half)
+    one, other = load_policy(model, runtime), load_policy(tmp_path / "policy.safetensors", runtime)
+    for row in observations(model, 20):
         np.testing.assert_array_equal(one.step(row), other.step(row))

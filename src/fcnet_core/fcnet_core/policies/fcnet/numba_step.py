@@ -12,7 +12,17 @@ from numba import njit
 
 from fcnet_core.arrays import Array, Single
 from fcnet_core.model_file import PolicyModel
-from fcnet_core.policies.compiled_layers import COMPILE, ZERO, add, denormalise, gelu, layer_norm, linear, normalise
+from fcnet_core.policies.compiled_layers import (
+    COMPILE,
+    ZERO,
+    add,
+    denormalise,
+    gelu,
+    layer_norm,
+    linear,
+    normalise,
+    stored,
+)
 from fcnet_core.policies.fcnet.step import Weights, fold
 from fcnet_core.policies.normalisation import Units
 
@@ -80,4 +90,6 @@ def numba_step(model: PolicyModel) -> tuple[Any, Weights, Memory]:
         scratch=np.zeros((4, widest), dtype=np.float32),
     )
     weights = weights._replace(spectral_weight=weights.spectral_weight.astype(np.float32))
+    matrices = ("encoder_weight", "ffn_weight", "decoder_weight", "output_weight")
+    weights = weights._replace(**{name: stored(getattr(weights, name), model.half) for name in matrices})
     return step, weights, memory

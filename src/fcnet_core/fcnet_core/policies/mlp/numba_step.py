@@ -9,7 +9,7 @@ from numba import njit
 
 from fcnet_core.arrays import Single
 from fcnet_core.model_file import PolicyModel
-from fcnet_core.policies.compiled_layers import COMPILE, denormalise, gelu, linear, normalise
+from fcnet_core.policies.compiled_layers import COMPILE, denormalise, gelu, linear, normalise, stored
 from fcnet_core.policies.mlp.step import layers_of
 from fcnet_core.policies.normalisation import Units
 
@@ -53,4 +53,5 @@ def numba_step(model: PolicyModel) -> tuple[Any, Weights, Memory]:
         window=np.zeros((config.window, config.observation), dtype=np.float32),
         scratch=np.zeros((2, max(config.hidden)), dtype=np.float32),
     )
-    return step, Weights(tuple(map(np.ascontiguousarray, weights)), tuple(biases)), memory
+    matrices = tuple(stored(np.ascontiguousarray(weight), model.half) for weight in weights)
+    return step, Weights(matrices, tuple(biases)), memory

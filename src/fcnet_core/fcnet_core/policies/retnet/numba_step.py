@@ -9,7 +9,19 @@ from numba import njit
 
 from fcnet_core.arrays import Single
 from fcnet_core.model_file import PolicyModel
-from fcnet_core.policies.compiled_layers import COMPILE, HALF, ONE, ZERO, add, denormalise, gelu, linear, normalise
+from fcnet_core.policies.compiled_layers import (
+    COMPILE,
+    HALF,
+    ONE,
+    ZERO,
+    add,
+    denormalise,
+    gelu,
+    linear,
+    normalise,
+    single,
+    stored,
+)
 from fcnet_core.policies.normalisation import Units
 from fcnet_core.policies.retnet.retention import EPSILON
 from fcnet_core.policies.retnet.step import Weights, fold
@@ -83,12 +95,12 @@ def step_constants(count: int, weights: Weights, memory: Memory) -> None:
 
 
 @njit(**COMPILE)
-def multiply(x: Single, weight: Single, y: Single) -> None:
-    """Set y to weight x."""
+def multiply(x: Single, weight: Any, y: Single) -> None:
+    """Set y to weight x; weight as `stored`."""
     for row in range(weight.shape[0]):
         total = ZERO
         for column in range(x.size):
-            total += weight[row, column] * x[column]
+            total += single(weight[row, column]) * x[column]
         y[row] = total
 
 
@@ -155,4 +167,6 @@ def numba_step(model: PolicyModel) -> tuple[Any, Weights, Memory]:
         rotation=np.zeros((2, key_width // 2), dtype=np.float32),
         scale=np.zeros(heads, dtype=np.float32),
     )
+    matrices = ("encoder_weight", "projection", "output", "ffn_in", "ffn_out", "decoder_weight")
+    weights = weights._replace(**{name: stored(getattr(weights, name), model.half) for name in matrices})
     return step, weights, memory

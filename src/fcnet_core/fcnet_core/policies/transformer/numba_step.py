@@ -11,6 +11,7 @@ from fcnet_core.arrays import Single
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.policies.compiled_layers import (
     COMPILE,
+    ONE,
     ZERO,
     add,
     denormalise,
@@ -19,6 +20,7 @@ from fcnet_core.policies.compiled_layers import (
     layer_norm,
     linear,
     normalise,
+    stored,
 )
 from fcnet_core.policies.normalisation import Units
 from fcnet_core.policies.transformer.step import Weights, fold
@@ -67,6 +69,7 @@ def attend(qkv: Single, ring: Single, count: int, shares: Single, y: Single) -> 
     keys, values = ring[0], ring[1]
     channels, window = keys.shape
     width = channels // shares.shape[0]
+    scale = ONE / np.sqrt(np.float32(width))
     slot, filled = count % window, min(count + 1, window)
     for c in range(channels):
         keys[c, slot] = qkv[channels + c]
@@ -76,7 +79,7 @@ def attend(qkv: Single, ring: Single, count: int, shares: Single, y: Single) -> 
         for t in range(filled):
             share[t] = ZERO
         for c in range(head * width, (head + 1) * width):
-            query = qkv[c]
+            query = scale * qkv[c]
             for t in range(filled):
                 share[t] += query * keys[c, t]
         highest, total = share[0], ZERO
@@ -100,4 +103,6 @@ def numba_step(model: PolicyModel) -> tuple[Any, Weights, Memory]:
         shares=np.zeros((config.heads, config.window), dtype=np.float32),
         scratch=np.zeros((5, max(config.observation, weights.expand_bias.shape[1])), dtype=np.float32),
     )
+    matrices = [f"{name}_weight" for name in ("embed", "qkv", "project", "expand", "contract", "head")]
+    weights = weights._replace(**{name: stored(getattr(weights, name), model.half) for name in matrices})
     return step, weights, memory

@@ -25,7 +25,7 @@ Attend = Callable[[int, Floats, Floats, Floats], Floats]  # layer, queries, keys
 class Weights(NamedTuple):
     """A policy's weights as every runtime uses them: stacked by layer, for L layers with d channels and H heads.
 
-    Linear weights are (outputs, inputs). The queries are scaled by (d / H)^-1/2 already.
+    Linear weights are (outputs, inputs).
     """
 
     embed_weight: Floats  # (d, observation)
@@ -56,16 +56,13 @@ def fold(model: PolicyModel, dtype: npt.DTypeLike = np.float32) -> Weights:
         return stacked(*(f"stack.layers.{layer}.{name}" for layer in range(config.layers)))
 
     norms = [by_layer(name) for name in ("norm1.weight", "norm1.bias", "norm2.weight", "norm2.bias")]
-    qkv_weight, qkv_bias = by_layer("qkv.weight"), by_layer("qkv.bias")
-    for queries in (qkv_weight[:, : config.hidden], qkv_bias[:, : config.hidden]):
-        queries /= math.sqrt(config.hidden // config.heads)
     return Weights(
         embed_weight=weights["embed.weight"].astype(dtype),
         embed_bias=weights["embed.bias"].astype(dtype),
         embed_norm=stacked("embed_norm.weight", "embed_norm.bias"),
         norm=np.stack(norms, axis=1),
-        qkv_weight=qkv_weight,
-        qkv_bias=qkv_bias,
+        qkv_weight=by_layer("qkv.weight"),
+        qkv_bias=by_layer("qkv.bias"),
         project_weight=by_layer("project.weight"),
         project_bias=by_layer("project.bias"),
         expand_weight=by_layer("expand.weight"),
@@ -134,6 +131,7 @@ class KeyValueRing:
         values[self._robots, :, :, slot] = v.reshape(batch, heads, width)
         used = int(filled.max())
         scores = q.reshape(batch, heads, 1, width) @ keys[..., :used]
+        scores /= math.sqrt(width)
         scores += np.where(np.arange(used) < filled[:, None], 0.0, EMPTY).astype(scores.dtype)[:, None, None]
         mixed: Floats = values[..., :used] @ softmax(scores).reshape(batch, heads, used, 1)
         return mixed.reshape(batch, heads * width)
@@ -172,6 +170,7 @@ class BandedAttention:
         steps, kept = len(q), len(keys) - len(q)
         age = np.arange(kept, kept + steps)[:, None] - np.arange(kept + steps)
         scores = self._by_head(q) @ self._by_head(keys).transpose(0, 2, 1)
+        scores /= math.sqrt(q.shape[1] // self._heads)
         scores += np.where((age >= 0) & (age < self._window), 0.0, EMPTY).astype(scores.dtype)
         mixed = softmax(scores) @ self._by_head(values)
         oldest = max(0, len(keys) - (self._window - 1))
@@ -198,6 +197,7 @@ def add_to_graph(g: GraphBuilder, model: PolicyModel) -> str:
     empty = g.add("GreaterOrEqual", g.constant(np.arange(n)), count)
     mask = g.add("Where", empty, g.constant(np.array([EMPTY], np.float32)), g.constant(np.zeros(1, np.float32)))
     mask = g.add("Unsqueeze", mask, g.constant(np.array([1, 2])))  # (B, 1, 1, n)
+    scale = g.constant(np.array([math.sqrt(heads / d)], np.float32))
 
     def reshaped(value: str, *shape: int) -> str:
         return g.add("Reshape", value, g.constant(np.array([0, *shape])))
@@ -212,7 +212,7 @@ def add_to_graph(g: GraphBuilder, model: PolicyModel) -> str:
         normed = g.layer_norm(hidden, norm[0], norm[1])
         parts = zip(np.split(w.qkv_weight[layer], 3), np.split(w.qkv_bias[layer], 3), strict=True)
         q, k, v = (g.linear(normed, weight, bias) for weight, bias in parts)
-        scores = g.add("MatMul", reshaped(q, heads, 1, d // heads), ring(f"keys_{layer}", k))
+        scores = g.add("MatMul", reshaped(g.add("Mul", q, scale), heads, 1, d // heads), ring(f"keys_{layer}", k))
         shares = g.add("Softmax", g.add("Add", scores, mask), axis=-1)
         mixed = g.add("MatMul", ring(f"values_{layer}", v), reshaped(shares, heads, n, 1))
         hidden = g.add("Add", hidden, g.linear(reshaped(mixed, d), w.project_weight[layer], w.project_bias[layer]))
