@@ -1,0 +1,1 @@
+"""What fcnet_study adds to the `fcnet` program."""

@@ -1,0 +1,18 @@
+"""Builds fcnet_study, a library; its verbs join the `fcnet` program."""
+
+from setuptools import find_packages, setup
+
+NAME = "fcnet_study"
+
+setup(
+    name=NAME,
+    version="0.1.0",
+    packages=find_packages(exclude=["test"]),
+    data_files=[
+        ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
+        (f"share/{NAME}", ["package.xml"]),
+    ],
+    install_requires=["setuptools"],
+    zip_safe=False,
+    entry_points={"fcnet.verbs": ["bench = fcnet_study.verbs.bench"]},
+)
