@@ -25,9 +25,9 @@ lint: ## ruff and mypy
 	@sh tools/setup.sh test
 	@.venv/bin/python -m ruff check . && .venv/bin/python -m mypy
 
-bench: ## one step of the policy, of every runtime
+bench: ## one step of the policy in every form, beside eager PyTorch
 	@sh tools/setup.sh test
-	@$(ENTER) && python benchmarks/step_latency.py
+	@$(ENTER) && fcnet bench step
 
 bench-ros: ## the control loop through ROS, for a minute
 	@sh tools/setup.sh
