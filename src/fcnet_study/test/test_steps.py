@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
+import torch
 
 from fcnet_core.cli import main
 from fcnet_core.policies import policy_type, policy_type_names
@@ -15,6 +17,16 @@ from fcnet_study import StudyError
 from fcnet_study.eager import EAGER
 from fcnet_study.steps import Pace, check_agreement, folded_size, observations, time_forms, untrained
 from fcnet_study.sweeps import Sweep, run_sweep
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """As `fcnet bench`; threads of small products wait for each other, for long on a busy machine."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
 
 MODELS = {name: untrained(policy_type(name).config()) for name in policy_type_names()}
 SMALL = FCNetConfig(hidden=16, layers=2, modes=4, window=8, decoder_hidden=8)
