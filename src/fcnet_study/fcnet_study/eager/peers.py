@@ -61,7 +61,7 @@ class RetNetStep:
         self._decays, self._angles = folded.decay, folded.angle
         self._w: Any = retnet.Weights(*map(torch.from_numpy, folded))  # type: ignore[arg-type]
         self._units, self._shape = Units(model), config.state_shape
-        self._decay = self._w.decay.float()[:, None, None]
+        self._decay = torch.tensor(folded.decay, dtype=torch.float32)[:, None, None]
         self._state = torch.zeros(config.layers, *config.state_shape)
         self.reset()
 
