@@ -25,6 +25,7 @@ KEYS = {
     "aiohttp": "python3-aiohttp",
     "h5py": "python3-h5py",
     "hypothesis": "python3-hypothesis",
+    "matplotlib": "python3-matplotlib",
     "mujoco": "python3-mujoco-pip",
     "numba": "python3-numba",
     "numpy": "python3-numpy",
@@ -36,12 +37,12 @@ KEYS = {
     "tqdm": "python3-tqdm",
     "yaml": "python3-yaml",
 }
-# rosdep has no key for these; requirements/distribution.txt and train.txt install them.
+# rosdep has no key for these; requirements/distribution.txt and train.txt install them. llvmlite is a part of numba.
 WITHOUT_KEY = {
-    "backports", "gymnasium", "lz4", "mcap", "msgspec", "onnx", "safetensors", "stable_baselines3", "zstandard"
+    "backports", "gymnasium", "llvmlite", "lz4", "mcap", "msgspec", "onnx", "safetensors", "stable_baselines3", "zstandard"
 }  # fmt: skip
 # Imported where it is asked for: tests need it, a robot does not.
-ONLY_FOR_TESTS = {"python3-h5py", "python3-onnxruntime-pip", "python3-torch"}
+ONLY_FOR_TESTS = {"python3-h5py", "python3-matplotlib", "python3-onnxruntime-pip", "python3-torch"}
 # Started by launch files, not imported.
 STARTED = {
     "fcnet_controller": {"fcnet_teleop", "ros2bag", "ros2launch", "rosbag2_storage_mcap", "sim_bridge"},
