@@ -15,6 +15,7 @@ setup(
     install_requires=["setuptools"],
     zip_safe=False,
     entry_points={
+        "fcnet.comparisons": ["closed_loop = quadruped_sim.evaluation.comparison:shortcomings"],
         "fcnet.verbs": [
             "collect = quadruped_sim.verbs.collect",
             "evaluate = quadruped_sim.verbs.evaluate",

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import onnx
@@ -19,6 +20,7 @@ from fcnet_core.cli import INTERRUPTED, USAGE_ERROR, main
 from fcnet_core.envelope import Envelope
 from fcnet_core.model_file import load_model, save_model
 from fcnet_core.robot import SETPOINT_FIELDS
+from fcnet_core.verbs import export
 
 
 @pytest.fixture
@@ -147,3 +149,34 @@ def test_a_closed_pipe_ends_it_quietly(path) -> None:
     os.close(writer)
     assert result.stderr == ""
     assert result.returncode == 1
+
+
+@pytest.fixture
+def walks_worse(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What a comparison in simulation finds."""
+    found: list[str] = []
+    compare = SimpleNamespace(load=lambda: lambda _before, _after, _episodes: found)
+    monkeypatch.setattr(export, "entry_points", lambda group: [compare] if group == export.COMPARISONS else [])
+    return found
+
+
+def test_export_writes_weights_in_half_precision_where_the_policy_walks_no_worse(path, tmp_path, walks_worse) -> None:
+    out = tmp_path / "half.safetensors"
+    assert main(["export", str(path), "--weights", "fp16", "--out", str(out)]) == 0
+    assert load_model(out).half
+    assert out.stat().st_size < 0.7 * path.stat().st_size
+    assert main(["export", str(out), "--weights", "fp16", "--out", str(path)]) == USAGE_ERROR  # it is already
+
+
+def test_export_writes_no_weights_with_which_the_policy_walks_worse(path, tmp_path, walks_worse, capsys) -> None:
+    walks_worse.append("it falls in 9 episodes in which it did not")
+    out = tmp_path / "half.safetensors"
+    assert main(["export", str(path), "--weights", "fp16", "--out", str(out)]) == USAGE_ERROR
+    assert "with weights in half precision it falls in 9 episodes" in capsys.readouterr().err
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("options", [[], ["--weights", "fp16"], ["--onnx", "a", "--weights", "fp16"], ["--out", "b"]])
+def test_export_asks_what_to_write(path, options, capsys) -> None:
+    assert main(["export", str(path), *options]) == USAGE_ERROR
+    assert "say what to write" in capsys.readouterr().err
