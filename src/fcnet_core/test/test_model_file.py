@@ -14,13 +14,12 @@ import safetensors.numpy
 from damaged_settings import read_damaged
 from msgspec import structs, to_builtins
 
-import fcnet_core
 from fcnet_core import FcnetError
 from fcnet_core.model_file import FORMAT_VERSION, METADATA_ENTRY, PolicyModel, check_robot, load_model, save_model
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import SETPOINT_FIELDS, load_robot
 
-MODELS = Path(fcnet_core.__file__).parent / "models"
+DATA = Path(__file__).parent / "data"
 
 
 @pytest.fixture
@@ -88,26 +87,11 @@ def test_the_fingerprint_depends_on_every_array_and_on_the_card(small) -> None:
     assert small.with_card(control_rate=100.0).fingerprint != small.model.fingerprint
 
 
-@pytest.mark.parametrize(
-    ("robot", "fingerprint", "first_joints"),
-    [
-        (
-            "aliengo",
-            "fad3a85888a9d494308c79ba4a68e1db879c1c21548623e24cab36f552cf8d0e",
-            [-0.16413165628910065, 0.5499367117881775, -1.8732510805130005],
-        ),
-        (
-            "a1",
-            "6b6e5dce9864ea5ff37a17521e1ddb9a38a23cc79f150183c624cce81dc8e550",
-            [0.0016721074935048819, 0.9169431924819946, -2.076512336730957],
-        ),
-    ],
-)
-def test_the_first_models_keep_the_fingerprint_that_bags_recorded_and_their_numbers(
-    robot, fingerprint, first_joints
-) -> None:
-    policy = load_policy(MODELS / f"{robot}.safetensors", "numpy")
-    assert policy.model.fingerprint == fingerprint
+def test_a_model_of_the_first_release_keeps_the_fingerprint_that_bags_recorded_and_its_numbers() -> None:
+    policy = load_policy(DATA / "first_a1.safetensors", "numpy")
+    assert policy.model.fingerprint == "6b6e5dce9864ea5ff37a17521e1ddb9a38a23cc79f150183c624cce81dc8e550"
+    assert policy.model.card.envelope is None
+    first_joints = [0.0016721074935048819, 0.9169431924819946, -2.076512336730957]
     rng, scales = np.random.default_rng(0), policy.model.scales
     noise = rng.standard_normal((100, 70)).astype(np.float32)
     actions = [policy.step(row) for row in scales["observation_mean"] + scales["observation_std"] * noise]
