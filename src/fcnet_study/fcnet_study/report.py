@@ -67,17 +67,27 @@ class Report:
 
 
 def draw_lines(path: Path, x: str, y: str, values: Sequence[float], lines: dict[str, list[list[float]]]) -> None:
-    """Write a figure with logarithmic axes. lines: by label, low, middle and high y at every value of x."""
+    """Write a figure with logarithmic axes. lines: low, middle and high y at every value of x, by label "SIDE, FORM":
+    sides differ in colour, forms in dashes.
+    """
     from matplotlib.figure import Figure
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.subplots()
+    sides, forms = (list(dict.fromkeys(label.split(", ")[part] for label in lines)) for part in (0, 1))
     for label, (low, middle, high) in lines.items():
-        (line,) = axes.plot(values, middle, marker="o", label=label)
-        axes.fill_between(values, low, high, alpha=0.2, color=line.get_color())
+        side, form = label.split(", ")
+        colour, dashes = f"C{sides.index(side)}", ("--", "-", ":", "-.")[forms.index(form)]
+        axes.plot(values, middle, dashes, marker="o", color=colour, label=label)
+        axes.fill_between(values, low, high, alpha=0.2, color=colour, linewidth=0)
     axes.set(xlabel=x, ylabel=y, xscale="log", yscale="log")
     axes.set_xticks(values, [f"{value:g}" for value in values])
-    axes.minorticks_off()
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.tick_params(axis="x", which="minor", length=0)
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
     axes.grid(alpha=0.3)
-    axes.legend()
-    figure.savefig(path, dpi=150)
+    figure.legend(loc="outside right upper")
+    figure.savefig(path, dpi=120)
