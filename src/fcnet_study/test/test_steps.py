@@ -14,6 +14,7 @@ from fcnet_core.policies import policy_type, policy_type_names
 from fcnet_core.policies.fcnet import FCNetConfig
 from fcnet_core.policy import load_policy
 from fcnet_study import StudyError
+from fcnet_study.drift import measure_drift
 from fcnet_study.eager import EAGER
 from fcnet_study.steps import Pace, check_agreement, folded_size, observations, time_forms, untrained
 from fcnet_study.sweeps import Sweep, run_sweep
@@ -77,6 +78,17 @@ def test_a_size_is_varied_with_full_memories(tmp_path) -> None:
     assert list(swept.report(pace).rows) == ["4, eager", "4, numba", "8, eager", "8, numba"]
     swept.draw(tmp_path / "figure.png")
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_rounding_does_not_grow_with_the_steps_of_a_compiled_policy() -> None:
+    report = measure_drift(untrained(SMALL), 10_000)
+    assert report.columns == ("after 1,000 steps", "after 10,000 steps")
+    assert all(0 < float(cell) < 1e-6 for cell in report.rows["numba"])
+
+
+def test_a_memory_without_end_has_no_drift_to_measure() -> None:
+    with pytest.raises(StudyError, match="never forgets its beginning"):
+        measure_drift(MODELS["retnet"], 1000)
 
 
 def test_the_verb_writes_what_it_prints(tmp_path, capsys) -> None:
