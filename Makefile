@@ -73,6 +73,6 @@ clean: ## removes everything that setup and the builds made
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	find . -name '*.egg-info' -type d -prune -exec rm -rf {} +
 
-model: ## trains a policy as the shipped ones were: ROBOT=aliengo or a1, about an hour on two cores
+model: ## trains a policy as the A1's was: ROBOT=aliengo or a1, about an hour on two cores
 	@sh tools/setup.sh test
 	@$(ENTER) && sh tools/make_model.sh $(ROBOT)

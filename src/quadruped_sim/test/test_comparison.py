@@ -18,7 +18,7 @@ def test_a_few_more_falls_come_about_by_chance(more, fewer, chance) -> None:
 
 def test_the_same_policy_has_no_shortcomings_and_one_that_collapses_has(monkeypatch) -> None:
     monkeypatch.setattr(comparison, "SECONDS", 7.0)  # one scenario alone
-    model = load_model(shipped_model("aliengo"))
+    model = load_model(shipped_model("a1"))
     assert shortcomings(model, model, 24) == []
     limp = replace(model, scales=model.scales | {"action_mean": model.scales["action_mean"] * 0.3})
     found = shortcomings(model, limp, 24)
