@@ -171,7 +171,7 @@ def test_robots_of_a_batch_that_are_reset_at_any_time_are_compiled_single_robots
         for robot in np.flatnonzero(mask):
             robots[robot].reset()
         expected = [robot.step(row) for robot, row in zip(robots, seen, strict=True)]
-        # Both are in float32 and sum in other orders, by processor and alignment: rounding is of the size of the action.
+        # Two float32 forms sum in other orders, by processor and alignment: rounding is of the size of the action.
         np.testing.assert_allclose(batch.step(seen), expected, atol=2 * SINGLE, rtol=1e-5)
 
 
