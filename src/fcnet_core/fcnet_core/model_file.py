@@ -78,7 +78,7 @@ class PolicyCard(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def reset_interval(self) -> int | None:
         """Steps after which all memory must be cleared; None where the window slides."""
-        interval: int = self.config.reset_interval
+        interval: int = self.config.window
         return interval if self.window_policy == "reset_every_n" else None
 
     @property

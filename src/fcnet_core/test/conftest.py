@@ -17,6 +17,7 @@ from fcnet_core.policies.fcnet import FCNetConfig
 from fcnet_core.robot import load_robot
 
 DATA = Path(__file__).parent / "data"
+SIZES = ("observation", "action", "layers", "modes", "hidden", "decoder_hidden", "window")  # as the vectors have them
 settings.register_profile("busy_machine", deadline=None, max_examples=50)
 settings.load_profile("busy_machine")
 
@@ -37,7 +38,7 @@ class Golden:
 def read_golden(name: str) -> Golden:
     with np.load(DATA / f"{name}.npz") as file:
         arrays = {key: file[key] for key in file.files}
-    config = FCNetConfig(*arrays["cfg"].tolist()[:7])
+    config = FCNetConfig(**dict(zip(SIZES, arrays["cfg"].tolist(), strict=False)))
     weights = {key[2:]: array for key, array in arrays.items() if key.startswith("w/")}
     prefix = "rec/x_ft_after_"
     return Golden(

@@ -18,6 +18,7 @@ from fcnet_core.policies.fcnet.network import (
 )
 
 GOLDEN = Path(__file__).parent / "data" / "small_a.npz"
+SIZES = ("observation", "action", "layers", "modes", "hidden", "decoder_hidden", "window")
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +33,7 @@ def network(
 ) -> FourierControllerNetwork:
     """The published network's weights, with either form of the filter."""
     monkeypatch.setattr(network_module, "DIRECT_WINDOW", 256 if request.param == "direct" else 0)
-    observation, action, layers, modes, hidden, decoder_hidden, window, _ = golden["cfg"].tolist()
-    network = FourierControllerNetwork(FCNetConfig(observation, action, layers, modes, hidden, decoder_hidden, window))
+    network = FourierControllerNetwork(FCNetConfig(**dict(zip(SIZES, golden["cfg"].tolist(), strict=False))))
     network.load_state_dict({name[2:]: array for name, array in golden.items() if name.startswith("w/")})
     return network
 

@@ -131,7 +131,7 @@ def test_the_future_does_not_change_the_present(name) -> None:
 @every_form
 def test_reset_every_n_forgets_after_each_interval(name, form) -> None:
     model = MODELS[name]
-    interval = model.card.config.reset_interval
+    interval = model.card.config.window
     resetting = replace(model, card=structs.replace(model.card, window_policy="reset_every_n"))
     seen = observations(model, 3 * interval + 5)
     parts = np.split(seen, range(interval, 3 * interval + 1, interval))
@@ -178,7 +178,7 @@ def test_a_batch_equals_single_robots_that_are_reset_at_different_times(name, wi
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e39])
 def test_a_bad_observation_is_refused_and_leaves_no_trace(name, runtime, window_policy, bad) -> None:
     model = replace(MODELS[name], card=structs.replace(MODELS[name].card, window_policy=window_policy))
-    seen = observations(model, model.card.config.reset_interval + 3)
+    seen = observations(model, model.card.config.window + 3)
     untouched, policy = load_policy(model, runtime), load_policy(model, runtime)
     for row in seen:
         poisoned = row.astype(np.float64)

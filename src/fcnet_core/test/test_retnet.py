@@ -36,7 +36,15 @@ def golden() -> dict[str, np.ndarray]:
 @pytest.fixture(scope="module")
 def config(golden: dict[str, np.ndarray]) -> RetNetConfig:
     observation, action, hidden, value_width, heads, ffn_width, layers, *_ = golden["cfg"].tolist()
-    return RetNetConfig(observation, action, layers, hidden, value_width, heads, ffn_width)
+    return RetNetConfig(
+        observation=observation,
+        action=action,
+        layers=layers,
+        hidden=hidden,
+        value_width=value_width,
+        heads=heads,
+        ffn_width=ffn_width,
+    )
 
 
 @pytest.fixture(scope="module")

@@ -68,7 +68,12 @@ class Published:
     def model(self) -> PolicyModel:
         observation, action, d, layers, heads, window = self.arrays["cfg"].tolist()
         weights = named(self.arrays, "w/", ONE_TOKEN)
-        return model_of(TransformerConfig(observation, action, d, layers, heads, window), weights)
+        return model_of(
+            TransformerConfig(
+                observation=observation, action=action, hidden=d, layers=layers, heads=heads, window=window
+            ),
+            weights,
+        )
 
 
 def model_of(config: TransformerConfig, weights: dict[str, np.ndarray]) -> PolicyModel:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 LOSSY_LINE = ("backend:=desk", "loss:=0.01", "jitter:=0.002")
@@ -56,7 +57,14 @@ def test_a_robot_on_the_network_is_not_moved_by_starting_its_controller(start, c
     client.until(lambda: client.joints and client.imu, "states of the robot")
     client.until(lambda: client.target is not None, "commands of the controller")
     client.drive(1.0, vx=0.5)
-    assert client.mode == "passive"
-    assert not client.target.points[0].positions
-    client.until(lambda: client.call("controller/stand_up").success, "standing up")
-    client.until_mode("standing_up")
+    assert client.mode in ("passive", "fault")  # the latter where the machine was too busy for the wire
+    assert np.all(np.isinf(client.lowest_targets))  # no target so far
+
+    def stands_up():
+        if client.mode == "fault":  # what a user does then
+            client.call("aliengo_bridge/reset")
+            client.call("controller/reset")
+        return client.call("controller/stand_up").success
+
+    client.until(stands_up, "standing up")
+    client.until(lambda: np.all(np.isfinite(client.lowest_targets)), "targets")

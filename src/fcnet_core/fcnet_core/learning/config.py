@@ -64,7 +64,7 @@ class TrainConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
                 f"batch ({self.batch}) times crop ({self.crop}) is {self.batch * self.crop} control periods in one"
                 f" optimiser step, but must not exceed {LARGEST_BATCH}"
             )
-        interval = self.policy_config.reset_interval
+        interval = self.policy_config.window
         if self.window_policy == "reset_every_n" and self.crop > interval:
             raise FcnetError(
                 f"with window_policy reset_every_n the crop ({self.crop}) must not exceed the window ({interval}),"

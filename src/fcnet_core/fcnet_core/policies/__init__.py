@@ -36,6 +36,7 @@ class PolicyConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     observation: Size  # entries of the observation vector
     action: Size
+    window: Size  # steps; after as many the memory is cleared by a policy whose window policy is reset_every_n
 
     def __post_init__(self) -> None:
         if self.parameters > MOST_PARAMETERS:
@@ -45,11 +46,6 @@ class PolicyConfig(Struct, frozen=True, forbid_unknown_fields=True):
     def observation_spec(self) -> Spec:
         """The arrays that a step is given. A policy with one, `observation`, is given that array itself."""
         return {"observation": ArraySpec((self.observation,))}
-
-    @property
-    def reset_interval(self) -> int:
-        """Steps after which the memory is cleared by a policy whose window policy is reset_every_n."""
-        raise NotImplementedError
 
     @property
     def memory_steps(self) -> float:

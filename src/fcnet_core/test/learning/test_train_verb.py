@@ -114,7 +114,7 @@ def test_a_transformer_is_trained_shown_and_exported(folder: Path, capsys: pytes
     assert losses[-1] < 0.8 * losses[0]
     assert main(["info", "policy.safetensors"]) == 0
     printed = capsys.readouterr().out
-    assert "transformer: observation 70, action 12, hidden 16, layers 2, heads 2, window 8" in printed
+    assert "transformer: observation 70, action 12, window 8, hidden 16, layers 2, heads 2" in printed
     assert "14 steps (0.28 s)" in printed
     assert main(["export", "policy.safetensors", "--onnx", "policy.onnx"]) == 0
     assert Path("policy.onnx").is_file()

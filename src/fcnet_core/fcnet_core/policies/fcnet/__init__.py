@@ -29,11 +29,6 @@ class FCNetConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
             )
 
     @property
-    def reset_interval(self) -> int:
-        """The published evaluation forgets everything after each window."""
-        return self.window
-
-    @property
     def memory_steps(self) -> int:
         """Every layer's window reaches back."""
         return self.layers * (self.window - 1)

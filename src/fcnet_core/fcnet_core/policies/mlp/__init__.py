@@ -22,11 +22,6 @@ class MLPConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
     hidden: Annotated[tuple[Size, ...], Meta(min_length=1, max_length=1000)] = (512, 256, 256)
 
     @property
-    def reset_interval(self) -> int:
-        """As its context."""
-        return self.window
-
-    @property
     def memory_steps(self) -> int:
         """The window without the present step."""
         return self.window - 1

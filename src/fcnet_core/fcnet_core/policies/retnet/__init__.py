@@ -44,11 +44,6 @@ class RetNetConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
                 raise ValueError(f"{name} is {width}, with heads {self.heads} it must be a multiple of {multiple}")
 
     @property
-    def reset_interval(self) -> int:
-        """The published evaluation clears the state after each window."""
-        return self.window
-
-    @property
     def memory_steps(self) -> float:
         """Infinite: the memory decays and never ends."""
         return math.inf

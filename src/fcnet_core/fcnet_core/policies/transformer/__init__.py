@@ -42,11 +42,6 @@ class TransformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
             )
 
     @property
-    def reset_interval(self) -> int:
-        """As many steps as the memory holds."""
-        return self.window
-
-    @property
     def memory_steps(self) -> int:
         """Every layer's ring reaches back."""
         return self.layers * (self.window - 1)
