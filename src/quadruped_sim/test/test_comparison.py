@@ -21,5 +21,6 @@ def test_the_same_policy_has_no_shortcomings_and_one_that_collapses_has(monkeypa
     model = load_model(shipped_model("a1"))
     assert shortcomings(model, model, 24) == []
     limp = replace(model, scales=model.scales | {"action_mean": model.scales["action_mean"] * 0.3})
-    found = shortcomings(model, limp, 24)
-    assert found and "episodes in which it did not" in found[0]
+    falls, returned = shortcomings(model, limp, 24)
+    assert "episodes in which it did not" in falls
+    assert "mean return" in returned
