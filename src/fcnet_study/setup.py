@@ -14,5 +14,5 @@ setup(
     ],
     install_requires=["setuptools"],
     zip_safe=False,
-    entry_points={"fcnet.verbs": ["bench = fcnet_study.verbs.bench"]},
+    entry_points={"fcnet.verbs": ["bench = fcnet_study.verbs.bench", "study = fcnet_study.verbs.study"]},
 )

@@ -1,0 +1,209 @@
+"""A study from its plan to its results: what is done already is read, the rest is done, in worker processes."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, as_completed
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from tqdm import tqdm
+
+from fcnet_core.files import write_whole
+from fcnet_core.learning.config import with_settings
+from fcnet_core.learning.dataset import Dataset
+from fcnet_core.learning.imitation import envelope_of
+from fcnet_core.model_file import PolicyModel, load_model, save_model
+from fcnet_core.policy import load_policy
+from fcnet_core.robot import load_robot
+from fcnet_study import StudyError
+from fcnet_study.data_study.jobs import Trained, TrainJob
+from fcnet_study.data_study.parts import VALIDATION, part_name, write_parts
+from fcnet_study.data_study.settings import Plan
+from fcnet_study.steps import observations, stepping, untrained
+from fcnet_study.timing import interleave
+from quadruped_sim.evaluation.results import Evaluation, Subject, continue_evaluation
+from quadruped_sim.evaluation.scenarios import Scenario, scenarios
+from quadruped_sim.evaluation.score import Episodes, join, score_of
+from quadruped_sim.evaluation.trial import trials
+from quadruped_sim.worker_pool import worker_pool
+
+FORMAT_VERSION = 1
+EXPERT = "expert"
+ROUNDS, STEPS = 20, 50  # of the measurement of latency
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a study has found so far: training and evaluation by the names of jobs, the expert's evaluation, and the
+    median time of a compiled step [s] by variant.
+    """
+
+    plan: Plan
+    trained: dict[str, Trained]
+    walked: dict[str, Evaluation]
+    expert: Evaluation
+    latency: dict[str, float]
+
+    def of(self, variant: str, share: float) -> dict[str, Trained]:
+        """The jobs of one variant and share, of every seed."""
+        return {name: one for name, one in self.trained.items() if (one.variant, one.share) == (variant, share)}
+
+
+class Study:
+    """A study in its folder. Raises StudyError when the folder holds one with other settings."""
+
+    def __init__(self, plan: Plan, data: Dataset, folder: Path) -> None:
+        self.plan, self.data, self.folder = plan, data, folder
+        self.robot = load_robot(data.manifest.robot)
+        known = scenarios(self.robot)
+        if unknown := [name for name in plan.config.scenarios if name not in known]:
+            raise StudyError(f"there is no scenario {unknown[0]!r}; choose from {', '.join(known)}")
+        self.scenarios = [known[name] for name in plan.config.scenarios or known]
+        self.teacher = load_model(plan.teacher) if plan.teacher else None
+        self._begin()
+
+    def run(self, processes: int) -> Iterator[Results]:
+        """Do what is not done yet, one seed after the other: the results with each further seed."""
+        config = self.plan.config
+        write_parts(self.data, self.folder / "data", config.shares)
+        envelope = envelope_of(self.data, self.robot)
+
+        def job(variant: str, share: float, rate: float, seed: int) -> TrainJob:
+            changes = {"data": (self._part(part_name(share)),), "learning_rate": rate, "seed": seed, "threads": 1}
+            settings = with_settings(self.plan.train[variant], **changes)
+            return TrainJob(variant, share, settings, self._part(VALIDATION), envelope)
+
+        tried = {
+            name: [job(name, min(config.shares), rate, config.seeds[0]) for rate in variant.learning_rates]
+            for name, variant in config.variants.items()
+        }
+        several = [job for jobs in tried.values() if len(jobs) > 1 for job in jobs]
+        found = self._train(several, processes, "learning rates")
+        rates = {
+            name: best_rate([found[job.name] for job in jobs]) if len(jobs) > 1 else jobs[0].settings.learning_rate
+            for name, jobs in tried.items()
+        }
+        results = Results(self.plan, {}, {}, self._evaluate({EXPERT: None}, processes)[EXPERT], self._latency())
+        for seed in config.seeds:
+            jobs = [job(name, share, rates[name], seed) for share in config.shares for name in config.variants]
+            trained = self._train(jobs, processes, f"training, seed {seed}")
+            names = [name for name, one in trained.items() if one.validation_error is not None]
+            walked = self._evaluate({name: load_model(self._model(name)) for name in names}, processes)
+            results = replace(results, trained=results.trained | trained, walked=results.walked | walked)
+            yield results
+
+    def _part(self, name: str) -> str:
+        return str(self.folder / "data" / name)
+
+    def _begin(self) -> None:
+        """Write study.json, or compare with it."""
+        training = {name: msgspec.to_builtins(settings) for name, settings in self.plan.train.items()}
+        settings = {
+            "format_version": FORMAT_VERSION,
+            "study": msgspec.to_builtins(self.plan.config),
+            "training": {name: {k: v for k, v in one.items() if k != "data"} for name, one in training.items()},
+            "robot": self.robot.name,
+            "recorded steps": self.data.steps,
+        }
+        path = self.folder / "study.json"
+        content = msgspec.json.format(msgspec.json.encode(settings), indent=1)
+        if not path.exists():
+            write_whole(path, content)
+            return
+        found = read_json(path, dict[str, Any])
+        if other := [name for name, value in json.loads(content).items() if found.get(name) != value]:
+            raise StudyError(
+                f"{self.folder} holds a study with another {', '.join(other)}; name another folder with --out, or"
+                " delete that one"
+            )
+
+    def _train(self, jobs: list[TrainJob], processes: int, what: str) -> dict[str, Trained]:
+        """The results of jobs by their names; a job without a result is done."""
+        missing = [job for job in jobs if not self._result(job.name).exists()]
+        with worker_pool(processes) as pool, tqdm(total=len(jobs), initial=len(jobs) - len(missing), desc=what) as bar:
+            waiting = {pool.submit(job.run): job for job in missing}
+            for future in as_completed(waiting):
+                result, model = future.result()
+                name = waiting[future].name
+                if model:
+                    save_model(model, self._model(name))
+                write_whole(self._result(name), msgspec.json.format(msgspec.json.encode(result), indent=1))
+                bar.update()
+        return {job.name: read_json(self._result(job.name), Trained) for job in jobs}
+
+    def _result(self, name: str) -> Path:
+        return self.folder / "train" / f"{name}.json"
+
+    def _model(self, name: str) -> Path:
+        return self.folder / "models" / f"{name}.safetensors"
+
+    def _evaluate(self, models: Mapping[str, PolicyModel | None], processes: int) -> dict[str, Evaluation]:
+        """The scores of policies by name; None is the expert."""
+        paths = {name: self.folder / "walk" / f"{name}.json" for name in models}
+        found = {name: continue_evaluation(paths[name], self._subject(model)) for name, model in models.items()}
+        for name, scenario, episodes in self._episodes(models, found, processes):
+            found[name].scenarios[scenario.name] = score_of(scenario, episodes)
+            found[name].write(paths[name])
+        return found
+
+    def _subject(self, model: PolicyModel | None) -> Subject:
+        policy = model.fingerprint if model else None
+        teacher = self.teacher.fingerprint if self.teacher and not model else None
+        return Subject(self.robot.name, policy, 0, self.plan.config.episodes, teacher)
+
+    def _episodes(
+        self, models: Mapping[str, PolicyModel | None], found: Mapping[str, Evaluation], processes: int
+    ) -> Iterator[tuple[str, Scenario, Episodes]]:
+        """The episodes of every scenario that an evaluation lacks, as soon as all of them are there."""
+        work = {
+            (name, scenario.name): trials(
+                self.robot.name, scenario, self.plan.config.episodes, 0, model, None if model else self.teacher
+            )
+            for name, model in models.items()
+            for scenario in self.scenarios
+            if scenario.name not in found[name].scenarios
+        }
+        steps = sum(trial.size * trial.periods for parts in work.values() for trial in parts)
+        with worker_pool(processes) as pool, tqdm(total=steps, unit="step", unit_scale=True, desc="walking") as bar:
+            waiting: dict[Future[Episodes], tuple[tuple[str, str], int]] = {
+                pool.submit(trial.run): (key, trial.number) for key, parts in work.items() for trial in parts
+            }
+            done: dict[tuple[str, str], dict[int, Episodes]] = {key: {} for key in work}
+            for future in as_completed(waiting):
+                key, number = waiting.pop(future)
+                done[key][number] = future.result()
+                bar.update(work[key][number].size * work[key][number].periods)
+                if len(done[key]) == len(work[key]):
+                    parts = done.pop(key)
+                    yield key[0], work[key][0].scenario, join([parts[number] for number in sorted(parts)])
+
+    def _latency(self) -> dict[str, float]:
+        """Median time of a compiled step [s] by variant, all in turn; from the file, once it is there."""
+        path = self.folder / "latency.json"
+        if not path.exists():
+            models = {name: untrained(settings.policy_config) for name, settings in self.plan.train.items()}
+            calls = {name: stepping(load_policy(model), observations(model)) for name, model in models.items()}
+            timing = interleave(calls, ROUNDS, STEPS)
+            write_whole(path, json.dumps({name: timing.quantile(name, 0.5) for name in calls}, indent=1).encode())
+        return read_json(path, dict[str, float])
+
+
+def best_rate(tried: list[Trained]) -> float:
+    """The learning rate with the smallest error on the validation data. Raises StudyError when all diverged."""
+    errors = {one.learning_rate: one.validation_error for one in tried if one.validation_error is not None}
+    if not errors:
+        raise StudyError(f"{tried[0].variant} diverged with every learning rate; give lower ones in another study")
+    return min(errors, key=lambda rate: errors[rate] or math.inf)
+
+
+def read_json(path: Path, kind: Any) -> Any:
+    """A result file. Raises StudyError when it is damaged."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except ValueError as error:
+        raise StudyError(f"{path} is damaged ({error}); delete it, and the study does that job again") from error
