@@ -14,5 +14,11 @@ setup(
     ],
     install_requires=["setuptools"],
     zip_safe=False,
-    entry_points={"fcnet.verbs": ["bench = fcnet_study.verbs.bench", "study = fcnet_study.verbs.study"]},
+    entry_points={
+        "fcnet.verbs": [
+            "bench = fcnet_study.verbs.bench",
+            "spectrum = fcnet_study.verbs.spectrum",
+            "study = fcnet_study.verbs.study",
+        ],
+    },
 )
