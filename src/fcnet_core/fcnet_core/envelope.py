@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import pairwise
 from typing import Annotated
@@ -58,26 +58,31 @@ class Envelope(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
 
     @classmethod
     def from_setpoints(
-        cls, setpoints: Floats, control_rate: float, ranges: Mapping[str, CommandRange]
+        cls, setpoints: Iterable[Floats], control_rate: float, ranges: Mapping[str, CommandRange]
     ) -> Envelope | None:
         """The envelope that holds what was commanded for HELD seconds or more, within `ranges`.
 
-        setpoints (N, 9) in SETPOINT_FIELDS order, at control_rate [Hz]. At a knot a field reaches as far as HELD
+        setpoints: arrays (N, 9) in SETPOINT_FIELDS order, at control_rate [Hz], of all data in parts; they are gone
+        through three times, and one part at a time is in memory. At a knot a field reaches as far as HELD
         seconds of the setpoints near it did, and not farther than at the knots on the way to vx = 0. There pose and
         style reach no farther than at the knots beside it, unless they hardly occur in walking, and a reach nearly as
         far as there counts as that far: else a standing robot's largest pose would keep it from walking. Knots with too
         few data are left out. None where there are too few at every one.
         """
         count = math.ceil(HELD * control_rate)
-        if len(setpoints) < 4 * count:
+        if sum(map(len, setpoints)) < 4 * count:
             return None
         lowest, highest = np.array([[ranges[field].lowest, ranges[field].highest] for field in SETPOINT_FIELDS]).T
-        setpoints = np.clip(setpoints, lowest, highest)
-        table: dict[float, Array] = {}
-        for knot in np.clip(_knots(*_reach(setpoints[:, :1], 2 * count)[0]), lowest[0], highest[0]).tolist():
-            near = setpoints[np.abs(setpoints[:, 0] - knot) <= WINDOW, 1:]
-            if len(near) >= 2 * count:
-                table[knot] = _reach(near, count)
+        forward = _Reach(2 * count, 1)
+        for part in setpoints:
+            forward.add(np.clip(part[:, :1], lowest[0], highest[0]))
+        knots = np.clip(_knots(*forward.ends[0]), lowest[0], highest[0])
+        reaches = {knot: _Reach(count, len(FIELDS)) for knot in knots.tolist()}
+        for part in setpoints:
+            clipped = np.clip(part, lowest, highest)
+            for knot, reach in reaches.items():
+                reach.add(clipped[np.abs(clipped[:, 0] - knot) <= WINDOW, 1:])
+        table: dict[float, Array] = {knot: reach.ends for knot, reach in reaches.items() if reach.seen >= 2 * count}
         if not table:
             return None
         slowest = min(table, key=abs)
@@ -239,10 +244,27 @@ def _share(speed: float, value: float, is_velocity: bool, speeds: list[float], r
     return 1.0
 
 
-def _reach(values: Floats, count: int) -> Array:
-    """Lowest and highest value (F, 2) that `count` of the values (N, F) reach, and 0."""
-    ordered = np.sort(values, axis=0)
-    return np.stack([np.minimum(ordered[count - 1], 0.0), np.maximum(ordered[-count], 0.0)], axis=1)
+class _Reach:
+    """Which lowest and highest value `count` of the values reach that were added, for each field. seen: how many."""
+
+    def __init__(self, count: int, fields: int) -> None:
+        self.seen = 0
+        self._count = count
+        self._low = self._high = np.empty((0, fields))
+
+    def add(self, values: Floats) -> None:
+        """Values (N, F)."""
+        self.seen += len(values)
+        self._low = self._least(np.concatenate([self._low, values]))
+        self._high = -self._least(-np.concatenate([self._high, values]))
+
+    @property
+    def ends(self) -> Array:
+        """Lowest and highest value (F, 2), and 0; of `count` values or more."""
+        return np.stack([np.minimum(self._low.max(0), 0.0), np.maximum(self._high.min(0), 0.0)], axis=1)
+
+    def _least(self, values: Floats) -> Floats:
+        return np.partition(values, self._count - 1, axis=0)[: self._count] if len(values) > self._count else values
 
 
 def _knots(lowest: float, highest: float) -> Array:

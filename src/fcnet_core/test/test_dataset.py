@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import signal
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 
 from fcnet_core import FcnetError
 from fcnet_core.arrays import ArraySpec
+from fcnet_core.learning import spread
 from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest
 from fcnet_core.robot import JOINT_NAMES
 
@@ -56,6 +58,79 @@ def test_statistics_are_those_of_all_steps(folder: Path) -> None:
     statistics = Dataset(folder).statistics
     np.testing.assert_allclose(statistics["observation"].mean, rows.mean(0), atol=1e-9)
     np.testing.assert_allclose(statistics["observation"].std, rows.std(0), atol=1e-9)
+
+
+def test_a_folder_is_read_for_its_statistics_once_and_again_when_a_shard_changes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    summed: list[str] = []
+    sums = spread._sums
+    monkeypatch.setattr(spread, "_sums", lambda shards, name, shape: summed.append(name) or sums(shards, name, shape))
+
+    def mean() -> float:
+        return float(Dataset(folder).statistics["action"].mean[3])
+
+    once = mean()
+    assert mean() == once and summed == ["observation", "action"]
+    path = folder / "shard-00000" / "action.npy"
+    array, facts = np.load(path), path.stat()
+    array[0, 0, 3] += 120.0
+    with path.open("r+b") as file:  # in place, of the same size, and dated back
+        np.lib.format.write_array(file, array)
+    os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    assert mean() == pytest.approx(once + 1.0)
+    DatasetWriter(folder, RECIPE).write_shard(2, **arrays(2), job={})
+    rows = np.concatenate([array, *(arrays(index)["action"] for index in (1, 2))])
+    assert mean() == pytest.approx(rows[..., 3].mean(dtype=float), abs=1e-9)
+    (folder / "statistics.json").write_text("{")
+    assert mean() == pytest.approx(rows[..., 3].mean(dtype=float), abs=1e-9)
+    assert len(summed) == 8
+
+
+def test_data_on_a_disk_that_cannot_be_written_have_statistics_too(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, content: bytes) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(spread, "write_whole", refuse)
+    assert Dataset(folder).statistics["action"].mean.shape == (12,)
+    assert not (folder / "statistics.json").exists()
+
+
+def test_a_value_that_is_not_finite_is_named_where_statistics_are_wanted(folder: Path) -> None:
+    path = folder / "shard-00001" / "observation.npy"
+    array = np.load(path)
+    array[1, 2, 3] = np.nan
+    np.save(path, array)
+    with pytest.raises(FcnetError, match=r"shard-00001/observation\.npy holds a value that is not finite"):
+        Dataset(folder).statistics  # noqa: B018
+
+
+def test_there_may_be_more_shards_than_files_that_a_process_may_open(folder: Path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    writer = DatasetWriter(folder, RECIPE)
+    for index in range(2, 12):
+        writer.write_shard(index, **arrays(index), job={})
+    open_now = len(list(Path("/proc/self/fd").iterdir()))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (open_now + 10, limits[1]))
+    try:
+        data = Dataset(folder)
+        assert len(data.shards) == 12 and data.statistics["action"].std.min() > 0
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_a_shard_that_is_damaged_while_it_is_in_use_is_named(folder: Path) -> None:
+    file, into = Dataset(folder).shards[1].files["action"], np.empty((5, 12), np.float32)
+    file.read(2, 15, into)
+    np.testing.assert_array_equal(into, arrays(1)["action"][2, 15:])
+    file.path.write_bytes(file.path.read_bytes()[:-3])
+    with pytest.raises(FcnetError, match=r"shard-00001/action\.npy has become shorter"):
+        file.read(2, 15, into)
+    file.path.unlink()
+    with pytest.raises(FcnetError, match=r"shard-00001/action\.npy cannot be read any more: No such file"):
+        file.read(2, 15, into)
 
 
 def test_a_collection_resumes_where_it_stopped(folder: Path) -> None:

@@ -77,7 +77,7 @@ def test_plans_that_ship_reach_as_far_as_a_driver_shall_get(path):
         for _ in range(round(plan.seconds / CONTROL_PERIOD)):
             shaper.step(source.step())
             driven.append(shaper.setpoint)
-    envelope = Envelope.from_setpoints(np.concatenate(driven), 1 / CONTROL_PERIOD, robot.commands)
+    envelope = Envelope.from_setpoints([np.concatenate(driven)], 1 / CONTROL_PERIOD, robot.commands)
     assert envelope is not None
     low = robot.commands["height"].lowest
     for wanted in (

@@ -1,4 +1,4 @@
-"""Recorded behaviour on disk: a folder of shards that is written without risk and read without loading it whole.
+"""Recorded behaviour on disk: a folder of shards that is written without risk and read in pieces of any size.
 
     FOLDER/manifest.json                robot, joint names, control rate, the arrays of a step, a free description
     FOLDER/shard-00000/NAME.npy         (S, T, ...) one array: S sequences of T steps
@@ -9,13 +9,15 @@ The manifest names the arrays of a step (ArraySpec by name). Every dataset has `
 has `observation` (70,) of observation.py beside it, and others may have `reward`, `return`, `terminal` or images.
 Folders of format 1 are a quadruped's.
 
-Plain .npy files because every tool reads them and NumPy maps them into memory as they are; a shard is complete as soon
-as its folder exists, because it is written under another name and renamed.
+Plain .npy files because every tool reads them and a piece of one is at a known place; a shard is complete as soon
+as its folder exists, because it is written under another name and renamed. Reading opens a file for as long as it
+takes, so that data may be larger than memory, and shards more than the files that a process may open.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 from collections.abc import Mapping, Sequence
@@ -30,8 +32,9 @@ import numpy.typing as npt
 from msgspec import Meta, Struct, field
 
 from fcnet_core import FcnetError
-from fcnet_core.arrays import Array, ArraySpec, Mask, Single
+from fcnet_core.arrays import ArraySpec, Mask, Single
 from fcnet_core.files import read_file, write_whole
+from fcnet_core.learning.spread import Spread, spread_of
 from fcnet_core.observation import ARRAYS
 from fcnet_core.robot import JOINT_NAMES
 
@@ -55,42 +58,74 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True)
-class Shard:
-    """The memory-mapped arrays (S, T, ...) of one shard by name, `first` among them, and the job that made it."""
+class ArrayFile:
+    """An array (S, T, ...) in a .npy file; offset: where its values begin [bytes]."""
 
     path: Path
-    arrays: Mapping[str, npt.NDArray[Any]]
+    offset: int
+    shape: tuple[int, ...]
+    dtype: npt.DTypeLike
+
+    def map(self) -> npt.NDArray[Any]:
+        """The whole array, memory-mapped, read-only."""
+        return np.memmap(self.path, self.dtype, "r", self.offset, self.shape)
+
+    def read(self, sequence: int, start: int, into: npt.NDArray[Any]) -> None:
+        """Fill `into` (steps, ...), contiguous and of the file's type, with the steps of a sequence from `start` on.
+
+        Raises FcnetError when the file is no longer what it was. (Reading a mapped page would end the process then.)
+        """
+        place = self.offset + (sequence * self.shape[1] + start) * (into.nbytes // len(into))
+        try:
+            file = os.open(self.path, os.O_RDONLY)
+            try:
+                size = os.preadv(file, [into.data.cast("B")], place)
+            finally:
+                os.close(file)
+        except OSError as error:
+            raise FcnetError(f"{self.path} cannot be read any more: {error.strerror}; restore it") from error
+        if size != into.nbytes:
+            raise FcnetError(f"{self.path} has become shorter since it was opened; restore it from another copy")
+
+
+@dataclass(frozen=True)
+class Shard:
+    """The files of one shard by the name of the array, `first` among them, and the job that made it."""
+
+    path: Path
+    files: Mapping[str, ArrayFile]
     job: dict[str, Any]
+
+    @property
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """The arrays (S, T, ...), memory-mapped until the last reference to them goes."""
+        return {name: file.map() for name, file in self.files.items()}
 
     @property
     def observation(self) -> Single:
         """Observations (S, T, ...), where they are one array."""
-        return self.arrays["observation"]
+        return self.files["observation"].map()
 
     @property
     def action(self) -> Single:
         """Labels (S, T, action)."""
-        return self.arrays["action"]
+        return self.files["action"].map()
 
     @property
     def first(self) -> Mask:
         """Where (S, T) an episode begins."""
-        return self.arrays["first"]
+        return self.files["first"].map()
+
+    @property
+    def sequences(self) -> tuple[int, int]:
+        """How many sequences of how many steps (S, T)."""
+        count, steps = self.files["first"].shape
+        return count, steps
 
     @property
     def steps(self) -> int:
         """Number of recorded control periods."""
-        return int(self.first.size)
-
-
-@dataclass(frozen=True)
-class Spread:
-    """Mean, standard deviation, least and largest value of every entry of an array, over all steps."""
-
-    mean: Array
-    std: Array
-    lowest: Array
-    highest: Array
+        return math.prod(self.sequences)
 
 
 class DatasetWriter:
@@ -163,7 +198,7 @@ class DatasetWriter:
 
 
 class Dataset:
-    """The shards of one folder or several, mapped into memory; all must be of one robot and one control rate.
+    """The shards of one folder or several; all must be of one robot and one control rate.
 
     Raises FcnetError if there is nothing to read, a file is truncated, or the folders do not belong together.
     """
@@ -198,9 +233,9 @@ class Dataset:
 
     @cached_property
     def statistics(self) -> dict[str, Spread]:
-        """The spread of every array of float32, by name, computed in float64 one shard at a time."""
-        names = [name for name, spec in self.manifest.arrays.items() if spec.dtype == "float32"]
-        return {name: _spread([shard.arrays[name] for shard in self.shards]) for name in names}
+        """The spread of every array of float32, by name; a folder is read whole for it once, see spread.py."""
+        arrays = self.manifest.arrays.items()
+        return spread_of(self.shards, {name: spec.shape for name, spec in arrays if spec.dtype == "float32"})
 
 
 def read_manifest(folder: str | Path) -> Manifest:
@@ -260,7 +295,9 @@ def _sync(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _check_shapes(where: str, arrays: Mapping[str, npt.NDArray[Any]], specs: Mapping[str, ArraySpec]) -> None:
+def _check_shapes(
+    where: str, arrays: Mapping[str, npt.NDArray[Any] | ArrayFile], specs: Mapping[str, ArraySpec]
+) -> None:
     steps = arrays["first"].shape
     if len(steps) != 2 or 0 in steps:
         raise FcnetError(f"{where} does not fit: expected first (S, T), found {steps}")
@@ -273,13 +310,13 @@ def _check_shapes(where: str, arrays: Mapping[str, npt.NDArray[Any]], specs: Map
 
 
 def open_shard(path: Path, specs: Mapping[str, ArraySpec]) -> Shard:
-    """Map the arrays of a shard into memory.
+    """Check the files of a shard against their headers and the manifest.
 
     Raises FcnetError that names the file that is missing, damaged, longer than its header promises, in another
     order or of another shape or type.
     """
     try:
-        arrays = {name: _open_array(path / f"{name}.npy") for name in ("first", *specs)}
+        files = {name: _open_array(path / f"{name}.npy") for name in ("first", *specs)}
         job = json.loads(read_file(path / "job.json", "job", LARGEST_JSON))
         if not isinstance(job, dict):
             raise ValueError("job.json is no JSON object")
@@ -287,11 +324,11 @@ def open_shard(path: Path, specs: Mapping[str, ArraySpec]) -> Shard:
         raise FcnetError(
             f"{path} is incomplete or damaged ({error}); delete that folder and run the same collection again"
         ) from error
-    _check_shapes(str(path), arrays, specs)
-    return Shard(path, arrays, job)
+    _check_shapes(str(path), files, specs)
+    return Shard(path, files, job)
 
 
-def _open_array(path: Path) -> npt.NDArray[Any]:
+def _open_array(path: Path) -> ArrayFile:
     try:
         array = np.load(path, mmap_mode="r")
     except (ValueError, EOFError, SyntaxError, MemoryError) as error:
@@ -300,15 +337,4 @@ def _open_array(path: Path) -> npt.NDArray[Any]:
         raise ValueError(f"{path.name} has {size} bytes where its header promises {due}")
     if not array.flags.c_contiguous:
         raise ValueError(f"{path.name} is in column order, expected row order")
-    return array
-
-
-def _spread(arrays: list[Single]) -> Spread:
-    count, total, square, lowest, highest = 0, 0.0, 0.0, np.inf, -np.inf
-    for array in arrays:
-        flat = np.asarray(array, dtype=np.float64).reshape(-1, *array.shape[2:])
-        count, total, square = count + len(flat), total + flat.sum(0), square + np.square(flat).sum(0)
-        lowest, highest = np.minimum(lowest, flat.min(0)), np.maximum(highest, flat.max(0))
-    mean = np.asarray(total) / count
-    std = np.sqrt(np.maximum(np.asarray(square) / count - mean**2, 0.0))
-    return Spread(mean, std, np.asarray(lowest), np.asarray(highest))
+    return ArrayFile(path, array.offset, array.shape, array.dtype)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -12,11 +14,11 @@ import torch
 from torch import nn
 
 from fcnet_core import FcnetError
-from fcnet_core.arrays import Single
+from fcnet_core.arrays import Floats, Single
 from fcnet_core.command import setpoints_of
 from fcnet_core.envelope import Envelope
 from fcnet_core.learning.config import TrainConfig
-from fcnet_core.learning.dataset import Dataset
+from fcnet_core.learning.dataset import Dataset, Shard
 from fcnet_core.learning.sampler import CropSampler
 from fcnet_core.learning.trainer import Trainer
 from fcnet_core.model_file import PolicyCard, PolicyModel, card_for_robot, check_robot
@@ -117,11 +119,18 @@ def envelope_of(data: Dataset, robot: Robot) -> Envelope | None:
     """The command envelope of a quadruped's data; None where they hold no setpoints or too few."""
     if data.manifest.arrays.get("observation") != ARRAYS["observation"]:
         return None
-    commands = LAYOUT["command"]
-    setpoints = [
-        setpoints_of(shard.observation[..., commands]).reshape(-1, len(SETPOINT_FIELDS)) for shard in data.shards
-    ]
-    return Envelope.from_setpoints(np.concatenate(setpoints), data.manifest.control_rate, robot.commands)
+    return Envelope.from_setpoints(_Setpoints(data.shards), data.manifest.control_rate, robot.commands)
+
+
+@dataclass(frozen=True)
+class _Setpoints:
+    """The setpoints (N, 9) of one shard after another, read anew at every pass."""
+
+    shards: list[Shard]
+
+    def __iter__(self) -> Iterator[Floats]:
+        for shard in self.shards:
+            yield setpoints_of(shard.observation[..., LAYOUT["command"]]).reshape(-1, len(SETPOINT_FIELDS))
 
 
 def _folders_and_weights(data: tuple[str, ...]) -> tuple[list[str], list[float]]:

@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from fcnet_core import FcnetError
 from fcnet_core.arrays import Array, Mask, Single
-from fcnet_core.learning.dataset import Dataset
+from fcnet_core.learning.dataset import FIRST, Dataset
 
 Index = npt.NDArray[np.int64]
+ALL = slice(None)
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,8 @@ class CropSampler:
     """Draws crops of `length` steps of the named arrays, keeping `held_out_share` of the sequences for validation.
 
     weights: one per data folder; a step of a folder with weight 2 is drawn twice as often as one with weight 1.
-    Which sequences are held out depends on `seed` alone, so that a resumed run holds out the same ones.
+    Which sequences are held out depends on `seed` alone, so that a resumed run holds out the same ones. Several
+    processes draw the same crops of a batch, and each reads its `share` of them.
     """
 
     def __init__(
@@ -45,10 +47,12 @@ class CropSampler:
     ) -> None:
         self._length = length
         self._start_share = episode_start_share
-        self._arrays = [{name: np.asarray(s.arrays[name]) for name in (*names, "first")} for s in data.shards]
+        self._shards = data.shards
+        specs = {name: data.manifest.arrays[name] for name in names} | {"first": FIRST}
+        self._steps = {name: ((length, *spec.shape), np.dtype(spec.dtype)) for name, spec in specs.items()}
         folder_weight = dict(zip(data.folders, weights, strict=True))
         shard_weight = np.array([folder_weight[shard.path.parent] for shard in data.shards])
-        shapes = [shard.first.shape for shard in data.shards]
+        shapes = [shard.sequences for shard in data.shards]
         rows = [(s, q, 0, steps - length + 1) for s, (count, steps) in enumerate(shapes) for q in range(count)]
         sequences = np.array([row for row in rows if row[3] > 0], dtype=np.int64)
         if not len(sequences):
@@ -60,26 +64,28 @@ class CropSampler:
         self._held_out = _Places(sequences[held_out], shard_weight)
         self._starts = _Places(self._episode_starts(sequences[~held_out]), shard_weight)
 
-    def draw(self, rng: np.random.Generator, batch: int) -> Batch:
-        """Crops for one optimiser step."""
+    def draw(self, rng: np.random.Generator, batch: int, share: slice = ALL) -> Batch:
+        """Crops for one optimiser step, those of `share` of the `batch` drawn."""
         places = self._training.draw(rng, batch)
         if len(self._starts.rows) and self._start_share > 0:
             at_start = rng.random(batch) < self._start_share
             places[at_start] = self._starts.draw(rng, int(at_start.sum()))
-        return self._read(places)
+        return self._read(places[share])
 
-    def held_out(self, crops: int, batch: int, seed: int) -> Iterator[Batch]:
-        """The same `crops` crops of the held-out sequences at every call, in batches."""
+    def held_out(self, crops: int, batch: int, seed: int, share: slice = ALL) -> Iterator[Batch]:
+        """The same `crops` crops of the held-out sequences at every call, those of `share`, in batches."""
+        if not len(self._held_out.rows):
+            return
         rng = np.random.default_rng(seed)
-        for _ in range(-(-crops // batch) if len(self._held_out.rows) else 0):
-            yield self._read(self._held_out.draw(rng, batch))
+        places = np.concatenate([self._held_out.draw(rng, batch) for _ in range(-(-crops // batch))])[share]
+        for start in range(0, len(places), batch):
+            yield self._read(places[start : start + batch])
 
     def _read(self, places: Index) -> Batch:
-        crops = [(shard, sequence, slice(start, start + self._length)) for shard, sequence, start in places.tolist()]
-        arrays = {
-            name: np.stack([self._arrays[shard][name][sequence, steps] for shard, sequence, steps in crops])
-            for name in self._arrays[0]
-        }
+        arrays = {name: np.empty((len(places), *shape), dtype) for name, (shape, dtype) in self._steps.items()}
+        for row, (shard, sequence, start) in enumerate(places.tolist()):
+            for name, array in arrays.items():
+                self._shards[shard].files[name].read(sequence, start, array[row])
         jumps = arrays.pop("first")
         jumps[:, 0] = False
         return Batch(arrays, (~np.logical_or.accumulate(jumps, axis=1)).astype(np.float32))
@@ -87,9 +93,10 @@ class CropSampler:
     def _episode_starts(self, sequences: Index) -> Index:
         """Rows of _Places at which an episode begins and a whole crop follows."""
         found = []
-        for shard, sequence, _, room in sequences.tolist():
-            (starts,) = np.nonzero(self._arrays[shard]["first"][sequence, :room])
-            found.append(np.stack(np.broadcast_arrays(shard, sequence, starts, 1), axis=1))
+        for shard in np.unique(sequences[:, 0]).tolist():
+            mine = sequences[sequences[:, 0] == shard]
+            row, starts = np.nonzero(self._shards[shard].first[mine[:, 1], : mine[0, 3]])
+            found.append(np.stack(np.broadcast_arrays(shard, mine[row, 1], starts, 1), axis=1))
         return np.concatenate(found)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from fcnet_core.arrays import Floats, Observation, Single, Spec
 
 if TYPE_CHECKING:
-    from fcnet_core.learning.dataset import Spread
+    from fcnet_core.learning.spread import Spread
 
 STD_FLOOR = 1e-2  # added to a standard deviation, so that an entry which hardly moves is not blown up
 COMMAND_STD_FLOOR = 0.05  # a command that the data hardly use would otherwise saturate when it is used
