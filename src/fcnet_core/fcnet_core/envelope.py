@@ -250,7 +250,8 @@ class _Reach:
     def __init__(self, count: int, fields: int) -> None:
         self.seen = 0
         self._count = count
-        self._low = self._high = np.empty((0, fields))
+        self._low: Floats = np.empty((0, fields))
+        self._high: Floats = np.empty((0, fields))
 
     def add(self, values: Floats) -> None:
         """Values (N, F)."""

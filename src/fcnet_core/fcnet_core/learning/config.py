@@ -21,14 +21,15 @@ class TrainConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Settings of a run. Its length is a number of optimiser steps (given, or as epochs), never a time, so that the
     same data, settings and seed give the same policy on a slow machine and on a fast one.
 
-    policy_type: a folder of fcnet_core/policies; config: the settings of its network, such as the sizes of what it
-    sees and of the action. data: folders, each may end in `:weight`, how often its steps are drawn (default 1); crop:
-    control periods of one training sequence; batch: crops of one optimiser step; warmup: share of the steps over which
-    the learning rate rises linearly, before a cosine takes it to zero; gradient_clip: largest norm, 0 is off;
-    observation_noise: standard deviation added to a named part of the observation in its own unit, scaled by a random
-    factor in 0..1 per crop; episode_start_share: share of the crops that begin where an episode begins;
-    held_out_share: share of the sequences kept for the held-out error; action_scale [rad]: unit of the network's
-    output; observation_clip: in standard deviations; intervals: in optimiser steps.
+    policy_type: a folder of fcnet_core/policies; config: the settings of its network, such as the sizes of what it sees
+    and of the action. data: folders, each may end in `:weight`, how often its steps are drawn (default 1); crop:
+    control periods of one training sequence; batch: crops of one optimiser step, of all processes together; warmup:
+    share of the steps over which the learning rate rises linearly, before a cosine takes it to zero; gradient_clip:
+    largest norm, 0 is off; observation_noise: standard deviation added to a named part of the observation in its own
+    unit, scaled by a random factor in 0..1 per crop; episode_start_share: share of the crops that begin where an
+    episode begins; held_out_share: share of the sequences kept for the held-out error; action_scale [rad]: unit of the
+    network's output; observation_clip: in standard deviations; device: cuda is a GPU for each process; precision: of
+    matrix products, weights are always float32; threads: of each process; intervals: in optimiser steps.
     """
 
     policy_type: str = "fcnet"
@@ -51,6 +52,8 @@ class TrainConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     action_scale: Annotated[float, Meta(ge=1e-6, le=1e6)] = 0.3
     observation_clip: Annotated[float, Meta(ge=0.1, le=1e6)] = 6.0
     seed: Seed = 0
+    device: Literal["cpu", "cuda"] = "cpu"
+    precision: Literal["float32", "bfloat16"] = "float32"
     threads: Workers = 1
     log_interval: Count = 100
     validation_interval: Count = 1000

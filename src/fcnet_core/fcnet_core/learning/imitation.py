@@ -19,8 +19,9 @@ from fcnet_core.command import setpoints_of
 from fcnet_core.envelope import Envelope
 from fcnet_core.learning.config import TrainConfig
 from fcnet_core.learning.dataset import Dataset, Shard
+from fcnet_core.learning.processes import Processes
 from fcnet_core.learning.sampler import CropSampler
-from fcnet_core.learning.trainer import Trainer
+from fcnet_core.learning.trainer import ALONE, Trainer
 from fcnet_core.model_file import PolicyCard, PolicyModel, card_for_robot, check_robot
 from fcnet_core.observation import ARRAYS, LAYOUT
 from fcnet_core.policies import policy_type
@@ -32,21 +33,22 @@ class Imitation:
     """A run that is ready to start: the data of `config`, opened, and the trainer, from random weights or from `init`.
 
     Weights and normalisation of `init` are kept, so that a further round of DAgger continues with the same units.
-    Raises FcnetError when the parts do not fit each other.
+    Raises FcnetError when the parts do not fit each other, or a recorded value is not finite.
     """
 
-    def __init__(self, config: TrainConfig, init: PolicyModel | None = None) -> None:
+    def __init__(self, config: TrainConfig, init: PolicyModel | None = None, processes: Processes = ALONE) -> None:
         folders, self.weights = _folders_and_weights(config.data)
         self.config, self.init = config, init
         self.data = data = Dataset(folders)
         self.robot = _robot(data)
         spec, arrays = config.policy_config.observation_spec, data.manifest.arrays
         _check_arrays(config, data)
+        statistics = processes.after_first(lambda: data.statistics)
         torch.manual_seed(config.seed)
         kind = policy_type(config.policy_type)
         network: nn.Module = kind.part(kind.network)(config.policy_config)
         if init is None:
-            scales = observation_scales(data.statistics, spec, arrays) | self._action_scales()
+            scales = observation_scales(statistics, spec, arrays) | self._action_scales()
             normalisation = Normalisation(scales, config.observation_clip)
         else:
             self._check_init(init)
@@ -54,7 +56,7 @@ class Imitation:
             normalisation = init.normalisation
         shares = (config.held_out_share, config.episode_start_share)
         crops = CropSampler(data, (*spec, "action"), self.weights, config.crop, *shares, seed=config.seed)
-        self.trainer = Trainer(network, config, crops, normalisation, arrays)
+        self.trainer = Trainer(network, config, crops, normalisation, arrays, processes)
 
     def policy(self, command_line: str) -> PolicyModel:
         """The policy as it is now, with a card that says how it came about."""
@@ -71,7 +73,7 @@ class Imitation:
         else:
             kind, config = self.config.policy_type, self.config.policy_config
             card = PolicyCard(robot=self.data.manifest.robot, policy_type=kind, config=config, **facts)
-        weights = {name: weight.detach().numpy().copy() for name, weight in self.trainer.network.state_dict().items()}
+        weights = {name: weight.cpu().numpy().copy() for name, weight in self.trainer.network.state_dict().items()}
         return PolicyModel(card, weights, dict(normalisation.scales))
 
     def _summary(self, command_line: str) -> dict[str, Any]:

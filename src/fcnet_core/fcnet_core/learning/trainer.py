@@ -1,4 +1,9 @@
-"""The training loop: crops in, optimiser steps out, exactly repeatable and exactly resumable."""
+"""The training loop: crops in, optimiser steps out, exactly repeatable and exactly resumable, in one process or many.
+
+What an optimiser step sees is a function of the seed and of the step's number: which crops, and the noise of each. So
+crops can be read ahead, a resumed run sees what it would have seen, and N processes that share a batch see together
+what one alone does. Dropout, where a network has it, draws from torch's generator, of which each process has its own.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +13,13 @@ import math
 import pickle
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -22,10 +27,11 @@ from fcnet_core import FcnetError
 from fcnet_core.arrays import Single, Spec
 from fcnet_core.files import write_whole
 from fcnet_core.learning.config import TrainConfig
+from fcnet_core.learning.processes import Processes
 from fcnet_core.learning.sampler import Batch, CropSampler
 from fcnet_core.policies.normalisation import Normalisation
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 
 def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
@@ -56,6 +62,10 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
 
 HELD_OUT_CROPS = 256
 HELD_OUT_BATCH = 32
+AHEAD = 2  # batches that are read while the network computes
+CROPS, NOISE = 2, 3  # streams of random numbers; 0 and 1 are the sampler's
+ALONE = Processes()
+Tensors = tuple[Any, Tensor, Tensor]
 
 
 @dataclass
@@ -75,7 +85,9 @@ class Progress:
 class Trainer:
     """Trains `network` in place. The run is defined by config, data and normalisation; `progress` says how far it is.
 
-    arrays: what a step of the data has, of which the network sees those that its configuration names.
+    arrays: what a step of the data has, of which the network sees those that its configuration names. Several
+    processes have the same settings, data and progress; each computes its share of a batch, and gradients, losses and
+    errors are those of the whole batch. The first process writes the checkpoint.
     """
 
     def __init__(
@@ -85,20 +97,34 @@ class Trainer:
         crops: CropSampler,
         normalisation: Normalisation,
         arrays: Spec,
+        processes: Processes = ALONE,
     ) -> None:
+        if config.batch < processes.count:
+            raise FcnetError(f"batch is {config.batch}, but each of the {processes.count} processes needs a crop of it")
         torch.set_num_threads(config.threads)
-        self.network = network
+        self._device = processes.device(config.device)
+        if config.precision == "bfloat16":
+            _check_bfloat16(self._device)
+        self.network = network.to(self._device)
         self.config = config
         self.crops = crops
         self.normalisation = normalisation
         self.progress = Progress(config.total_steps(crops.training_steps))
+        self._processes = processes
         self._losses: list[float] = []  # since the last report
-        self._rng = np.random.default_rng([config.seed, 0])
         self._seen = config.policy_config.observation_spec
         self._noise = noise_by_entry(config.observation_noise, {name: arrays[name] for name in self._seen})
+        self._parallel = processes.parallel(self.network)
         self._optimiser = torch.optim.Adam(
             network.parameters(), lr=config.learning_rate, betas=config.betas, eps=config.eps, fused=True
         )
+        self._reader = ThreadPoolExecutor(AHEAD, thread_name_prefix="crops")
+        self._read: dict[int, Future[Tensors]] = {}  # by the number of the optimiser step
+        if len(set(processes.gather(self._run()))) > 1:
+            raise FcnetError(
+                "the processes of this training differ in their settings or data; give each the same files"
+            )
+        torch.manual_seed(config.seed * processes.count + processes.rank)
 
     def run(self, report: Callable[[Progress], None], stop: Callable[[], bool], checkpoint: Path | None = None) -> bool:
         """Train to the end, or until `stop` says so after a step; then the checkpoint is written. Whether it ended."""
@@ -106,7 +132,8 @@ class Trainer:
         stopped = False
         while progress.step < progress.steps and not stopped:
             began = time.perf_counter()
-            self._losses.append(self.optimise())
+            loss, stops = self._processes.sum(self.optimise(), stop())
+            self._losses.append(loss)
             last = progress.step == progress.steps
             if last or progress.step % config.validation_interval == 0:
                 progress.held_out_error = self.validate()
@@ -117,18 +144,20 @@ class Trainer:
                 progress.loss = float(np.mean(self._losses))
                 self._losses.clear()
                 report(replace(progress))
-            stopped = stop() and not last
+            stopped = stops > 0 and not last
             if checkpoint and (stopped or last or progress.step % config.checkpoint_interval == 0):
                 self.save(checkpoint)
         return not stopped
 
     def optimise(self) -> float:
-        """One optimiser step on freshly drawn crops; returns its loss."""
-        batch = self.crops.draw(self._rng, self.config.batch)
-        observation, wanted, counts = self._tensors(batch, noisy=True)
-        loss = masked_loss(self.network(observation), wanted, counts, self.config.loss)
+        """One optimiser step on the crops of its number; returns this process's part of its loss."""
+        observation, wanted, counts = self._batch(self.progress.step)
+        (counted,) = self._processes.sum(counts.sum().item())
+        with self._autocast():
+            output = self._parallel(observation)
+        loss = summed_error(output, wanted, counts, self.config.loss) / counted
         self._optimiser.zero_grad()
-        loss.backward()
+        (loss * self._processes.count).backward()  # of which the processes take the mean
         if self.config.gradient_clip:
             nn.utils.clip_grad_norm_(self.network.parameters(), self.config.gradient_clip)
         self.progress.learning_rate = self.learning_rate(self.progress.step)
@@ -148,31 +177,35 @@ class Trainer:
 
     def validate(self) -> float | None:
         """Root mean square error [rad] on held-out crops without noise; None when nothing is held out."""
-        scale = torch.from_numpy(self.normalisation.scales["action_scale"])
-        error, count = 0.0, 0.0
+        scale = torch.from_numpy(self.normalisation.scales["action_scale"]).to(self._device)
+        error, count, share = 0.0, 0.0, self._processes.share
         with torch.no_grad():
-            for batch in self.crops.held_out(HELD_OUT_CROPS, HELD_OUT_BATCH, self.config.seed):
-                observation, wanted, counts = self._tensors(batch, noisy=False)
-                square = ((self.network(observation) - wanted) * scale).square().mean(-1)
+            for batch in self.crops.held_out(HELD_OUT_CROPS, HELD_OUT_BATCH, self.config.seed, share):
+                observation, wanted, counts = self._placed(self._tensors(batch))
+                with self._autocast():
+                    output = self.network(observation)
+                square = ((output - wanted) * scale).square().mean(-1)
                 error += (square * counts).sum().item()
                 count += counts.sum().item()
+        error, count = self._processes.sum(error, count)
         return math.sqrt(error / count) if count else None
 
     def save(self, path: Path) -> None:
-        """Write a checkpoint."""
+        """Write a checkpoint, in all processes at once."""
         content = {
             "run": self._run(),
             "progress": asdict(self.progress),
             "losses": self._losses,
-            "rng": json.dumps(self._rng.bit_generator.state),
+            "generators": self._processes.gather(self._generators()),
             "network": self.network.state_dict(),
             "optimiser": self._optimiser.state_dict(),
         }
-        save_checkpoint(path, content)
+        if self._processes.rank == 0:
+            save_checkpoint(path, content)
 
     def restore(self, path: Path) -> None:
-        """Continue from a checkpoint; FcnetError if it belongs to a run that differs in anything."""
-        content = load_checkpoint(path)
+        """Continue from a checkpoint, in all processes; FcnetError if it belongs to a run that differs in anything."""
+        content = self._processes.from_first(lambda: load_checkpoint(path))
         saved = json.loads(content["run"])
         for name, value in json.loads(self._run()).items():
             if saved.get(name) != value:
@@ -182,27 +215,62 @@ class Trainer:
                 )
         self.network.load_state_dict(content["network"])
         self._optimiser.load_state_dict(content["optimiser"])
-        self._rng.bit_generator.state = json.loads(content["rng"])
         self.progress, self._losses = Progress(**content["progress"]), content["losses"]
+        self._read.clear()
+        generators = content["generators"][self._processes.rank]
+        torch.set_rng_state(generators["cpu"])
+        if "cuda" in generators:
+            torch.cuda.set_rng_state(generators["cuda"], self._device)
 
-    def _tensors(self, batch: Batch, noisy: bool) -> tuple[Any, Tensor, Tensor]:
+    def _generators(self) -> dict[str, Tensor]:
+        """States of the generators that dropout draws from."""
+        states = {"cpu": torch.get_rng_state()}
+        if self._device.type == "cuda":
+            states["cuda"] = torch.cuda.get_rng_state(self._device)
+        return states
+
+    def _batch(self, step: int) -> Tensors:
+        """This process's crops of an optimiser step; those of the next steps are read meanwhile."""
+        for number in range(step, min(step + 1 + AHEAD, self.progress.steps)):
+            if number not in self._read:
+                self._read[number] = self._reader.submit(self._drawn, number)
+        return self._placed(self._read.pop(step).result())
+
+    def _drawn(self, step: int) -> Tensors:
+        """The crops of an optimiser step, with noise where sensors have it."""
+        seed, size, share = self.config.seed, self.config.batch, self._processes.share
+        batch = self.crops.draw(np.random.default_rng([seed, CROPS, step]), size, share)
+        for row, crop in enumerate(range(size)[share]) if self._noise else ():
+            rng = np.random.default_rng([seed, NOISE, step, crop])
+            for name, deviation in self._noise.items():
+                array = batch.arrays[name][row]
+                strength = deviation * rng.random(dtype=np.float32)
+                array += strength * rng.standard_normal(array.shape, dtype=np.float32)
+        return self._tensors(batch)
+
+    def _tensors(self, batch: Batch) -> Tensors:
         """What the network sees (a tensor, or tensors by name), the wanted outputs, and the counts."""
-        inputs = {name: torch.from_numpy(self._input(name, batch.arrays[name], noisy)) for name in self._seen}
+        inputs = {name: torch.from_numpy(self.normalisation.input(batch.arrays[name], name)) for name in self._seen}
         wanted = torch.from_numpy(self.normalisation.output(batch.arrays["action"]))
         seen = next(iter(inputs.values())) if len(inputs) == 1 else inputs
         return seen, wanted, torch.from_numpy(batch.counts)
 
-    def _input(self, name: str, raw: npt.NDArray[Any], noisy: bool) -> npt.NDArray[Any]:
-        """The array as the network sees it; noise is added where sensors have it, before the normalisation."""
-        if noisy and name in self._noise:
-            strength = self._rng.random((len(raw), *[1] * (raw.ndim - 1)), dtype=np.float32)
-            noise = self._noise[name] * self._rng.standard_normal(raw.shape, dtype=np.float32)
-            raw = np.add(raw, strength * noise, dtype=np.float32)
-        return self.normalisation.input(raw, name)
+    def _placed(self, tensors: Tensors) -> Tensors:
+        """The tensors in the memory of the device that computes."""
+        seen, wanted, counts = tensors
+        if isinstance(seen, dict):
+            placed: Any = {name: tensor.to(self._device) for name, tensor in seen.items()}
+        else:
+            placed = seen.to(self._device)
+        return placed, wanted.to(self._device), counts.to(self._device)
+
+    def _autocast(self) -> torch.autocast:
+        """Matrix products in the precision of the configuration; weights, optimiser and loss stay in float32."""
+        return torch.autocast(self._device.type, torch.bfloat16, enabled=self.config.precision == "bfloat16")
 
     def _refuse_divergence(self, checkpoint: Path | None) -> NoReturn:
         """Raise FcnetError. The checkpoint goes: it would lead to the same end again, bit for bit."""
-        if checkpoint:
+        if checkpoint and self._processes.rank == 0:
             checkpoint.unlink(missing_ok=True)
         raise FcnetError(
             f"training diverged: at step {self.progress.step} the loss is {self._losses[-1]}, expected a finite number;"
@@ -217,16 +285,21 @@ class Trainer:
             del settings[name]  # folders may have moved; the others do not change the result
         normalisation = {name: scale.tolist() for name, scale in self.normalisation.scales.items()}
         recorded = {"training": self.crops.training_steps, "held out": self.crops.held_out_steps}
-        return json.dumps({**settings, "normalisation": normalisation, "recorded steps": recorded})
+        facts = {
+            "normalisation": normalisation,
+            "recorded steps": recorded,
+            "number of processes": self._processes.count,
+        }
+        return json.dumps(settings | facts)
 
 
-def masked_loss(output: Tensor, wanted: Tensor, counts: Tensor, kind: str) -> Tensor:
-    """Mean over the actions and over the steps that count, of output and wanted (B, T, 12), counts (B, T)."""
+def summed_error(output: Tensor, wanted: Tensor, counts: Tensor, kind: str) -> Tensor:
+    """Sum over the steps that count of the mean over the actions, of output and wanted (B, T, 12), counts (B, T)."""
     if kind == "huber":
-        error = nn.functional.huber_loss(output, wanted, reduction="none")
+        error = nn.functional.huber_loss(output.float(), wanted, reduction="none")
     else:
         error = (output - wanted).square()
-    return (error.mean(-1) * counts).sum() / counts.sum()
+    return (error.mean(-1) * counts).sum()
 
 
 def noise_by_entry(noise: dict[str, float], arrays: Spec) -> dict[str, Single]:
@@ -241,3 +314,17 @@ def noise_by_entry(noise: dict[str, float], arrays: Spec) -> dict[str, Single]:
             deviation = deviations.setdefault(name, np.zeros(arrays[name].shape, dtype=np.float32))
             deviation[arrays[name].slices()[part]] = value
     return deviations
+
+
+def _check_bfloat16(device: torch.device) -> None:
+    """Raise FcnetError where products in bfloat16 are not computed by instructions of their own, and would be slow."""
+    if device.type == "cuda":
+        has = torch.cuda.is_bf16_supported(including_emulation=False)
+    else:
+        facts = torch.cpu.get_capabilities()
+        names = ("amx_bf16", "avx512_bf16", "bf16")  # the last is ARM's
+        has = any(facts.get(name) for name in names) and torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    if not has:
+        raise FcnetError(
+            f"precision is bfloat16, but this machine's {device.type} has no products of bfloat16; set float32"
+        )

@@ -21,13 +21,19 @@ from fcnet_core.model_file import load_model, save_model
 
 if TYPE_CHECKING:
     from fcnet_core.learning.config import TrainConfig
+    from fcnet_core.learning.processes import Processes
     from fcnet_core.learning.trainer import Progress
 
+OUT_OF_MEMORY = ("allocate memory", "out of memory")  # of the processor's, of a GPU's
+INTERRUPTED = 130
 SUMMARY = "train a policy to imitate recorded behaviour"
 EPILOG = """
 A run is defined by its configuration, its data and its seed: whoever repeats it gets the same policy, on a slow
 machine or a fast one. It writes a checkpoint now and then and when it is interrupted (Ctrl-C); the same command line
 with --resume continues it as if nothing had happened. When the policy is written, the checkpoint is removed.
+
+On many processes, which share every batch (docs/scaling.md):
+  torchrun --nproc-per-node=2 -m fcnet_core.learning CONFIG --data DIR --out FILE
 
 The policy accepts the commands that its data hold, its envelope: `fcnet info` shows it.
 
@@ -68,39 +74,50 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Train; 0 when the policy is written, 130 when interrupted with a checkpoint to resume from."""
     try:
-        from fcnet_core.learning.config import load_train_config
-        from fcnet_core.learning.imitation import Imitation
+        from fcnet_core.learning.processes import joined
     except ModuleNotFoundError as error:
         print(f"fcnet: training needs the Python package {error.name}; install requirements/train.txt", file=sys.stderr)
         return 2
 
+    with joined() as processes:
+        return _train(args, processes)
+
+
+def _train(args: argparse.Namespace, processes: Processes) -> int:
+    from fcnet_core.learning.config import load_train_config
+    from fcnet_core.learning.imitation import Imitation
+
+    is_first = processes.rank == 0
     if args.out.suffix != ".safetensors":
         raise FcnetError(f"the name of the policy, {args.out}, must end in .safetensors")
     config = _overridden(load_train_config(args.config), args)
     checkpoint: Path = args.checkpoint or Path("runs") / f"{args.out.stem}.ckpt"
-    if checkpoint.exists() and not args.resume:
+    if is_first and checkpoint.exists() and not args.resume:
         raise FcnetError(
             f"{checkpoint} holds an unfinished run; continue it with --resume, or delete it to start from the beginning"
         )
-    check_writable(args.out, checkpoint)
+    if is_first:
+        check_writable(args.out, checkpoint)
     try:
-        imitation = Imitation(config, load_model(args.init) if args.init else None)
+        imitation = Imitation(config, load_model(args.init) if args.init else None, processes)
         trainer = imitation.trainer
         if args.resume:
             trainer.restore(checkpoint)
-        with _reports(trainer.progress, args.json) as report, _stop_on_signal() as stop:
+        with _reports(trainer.progress, args.json, is_first) as report, _stop_on_signal() as stop:
             finished = trainer.run(report, stop, checkpoint)
     except (MemoryError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and "allocate memory" not in str(error):
+        if isinstance(error, RuntimeError) and not any(words in str(error) for words in OUT_OF_MEMORY):
             raise
         raise FcnetError(
             f"this computer has too little memory for batch {config.batch}, crop {config.crop} and a network of"
             f" {config.policy_config.parameters:,} parameters; make one of them smaller"
         ) from error
+    if not is_first:
+        return 0 if finished else INTERRUPTED
     if not finished:
         step = trainer.progress.step
         print(f"fcnet: stopped after step {step}; {checkpoint} is written, add --resume to continue", file=sys.stderr)
-        return 130
+        return INTERRUPTED
     model = imitation.policy(shlex.join(["fcnet", *sys.argv[1:]]))
     save_model(model, args.out)
     checkpoint.unlink(missing_ok=True)
@@ -127,14 +144,18 @@ def _overridden(config: TrainConfig, args: argparse.Namespace) -> TrainConfig:
 
 
 @contextmanager
-def _reports(begin: Progress, as_json: bool) -> Iterator[Callable[[Progress], None]]:
-    """Yield a function that shows progress: as lines of JSON, or as a bar with loss and held-out error."""
+def _reports(begin: Progress, as_json: bool, is_first: bool) -> Iterator[Callable[[Progress], None]]:
+    """Yield a function that shows progress: as lines of JSON, or as a bar with loss and held-out error.
+
+    Of several processes only the first shows any.
+    """
+    hidden = as_json or not is_first
     with tqdm(
-        initial=begin.step, total=begin.steps, unit="step", desc="training", dynamic_ncols=True, disable=as_json
+        initial=begin.step, total=begin.steps, unit="step", desc="training", dynamic_ncols=True, disable=hidden
     ) as bar:
 
         def report(progress: Progress) -> None:
-            if as_json:
+            if as_json and is_first:
                 print(json.dumps(asdict(progress)), flush=True)
             held_out = "" if progress.held_out_error is None else f", held-out error {progress.held_out_error:.4f} rad"
             bar.set_postfix_str(f"loss {progress.loss:.4f}{held_out}", refresh=False)

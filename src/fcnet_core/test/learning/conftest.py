@@ -34,6 +34,12 @@ def tiny_data(tmp_path: Path) -> Path:
     return write_tiny_data(tmp_path / "data")
 
 
+@pytest.fixture(scope="module")
+def shared_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same for all tests of a file."""
+    return write_tiny_data(tmp_path_factory.mktemp("shared") / "data")
+
+
 @pytest.fixture
 def tiny_config(tiny_data: Path) -> TrainConfig:
     """A run on it that takes a fraction of a second."""

@@ -17,7 +17,7 @@ from fcnet_core.cli import main
 from fcnet_core.learning.config import TrainConfig, with_settings
 from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest
 from fcnet_core.learning.imitation import Imitation
-from fcnet_core.learning.trainer import Progress, load_checkpoint, masked_loss
+from fcnet_core.learning.trainer import Progress, load_checkpoint, summed_error
 from fcnet_core.model_file import load_model, save_model
 from fcnet_core.observation import LAYOUT
 from fcnet_core.policy import load_policy
@@ -106,14 +106,68 @@ def test_a_run_killed_between_checkpoints_continues_from_the_last_one(tiny_confi
     assert_equal(weights(whole), weights(again))
 
 
+def test_dropout_continues_bit_for_bit_too(tiny_config: TrainConfig, tmp_path: Path) -> None:
+    def with_dropout() -> Imitation:
+        run = Imitation(tiny_config)
+        network: Any = run.trainer.network
+        network.fc1 = torch.nn.Sequential(network.fc1, torch.nn.Dropout(0.3))
+        return run
+
+    whole = with_dropout()
+    whole.trainer.run(ignore, never)
+    first = with_dropout()
+    first.trainer.run(ignore, after(27), tmp_path / "run.ckpt")
+    torch.rand(5)  # something else draws meanwhile
+    second = with_dropout()
+    second.trainer.restore(tmp_path / "run.ckpt")
+    second.trainer.run(ignore, never)
+    assert_equal(weights(whole), weights(second))
+
+
+@pytest.mark.parametrize(
+    ("policy_type", "sizes"),
+    [
+        ("fcnet", {"layers": 2, "modes": 4, "hidden": 16, "decoder_hidden": 16, "window": 8}),
+        ("mlp", {"window": 4, "hidden": [32, 16]}),
+        ("transformer", {"hidden": 16, "layers": 2, "heads": 2, "window": 8}),
+        ("retnet", {"layers": 1, "hidden": 16, "value_width": 32, "heads": 2, "ffn_width": 16, "window": 8}),
+    ],
+)
+def test_products_in_bfloat16_learn_the_same_with_weights_in_float32(
+    tiny_config: TrainConfig, policy_type: str, sizes: dict[str, Any]
+) -> None:
+    if not torch.cpu.get_capabilities().get("avx512_bf16"):
+        pytest.skip("this processor has no products of bfloat16")
+    config = with_settings(tiny_config, policy_type=policy_type, config=sizes)
+    reports: dict[str, list[Progress]] = {"float32": [], "bfloat16": []}
+    for precision, into in reports.items():
+        run = Imitation(with_settings(config, precision=precision))
+        run.trainer.run(into.append, never)
+        assert all(weight.dtype == torch.float32 for weight in weights(run).values())
+    exact, rounded = ([report.loss for report in into] for into in reports.values())
+    assert exact != rounded
+    np.testing.assert_allclose(rounded, exact, rtol=0.03)
+
+
+def test_a_precision_or_a_device_that_the_machine_lacks_is_refused(
+    tiny_config: TrainConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cpu, "get_capabilities", dict)
+    with pytest.raises(FcnetError, match="this machine's cpu has no products of bfloat16"):
+        Imitation(with_settings(tiny_config, precision="bfloat16"))
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    with pytest.raises(FcnetError, match="no GPU on this machine"):
+        Imitation(with_settings(tiny_config, device="cuda"))
+
+
 def test_what_comes_after_a_reset_does_not_train(tiny_config: TrainConfig) -> None:
     """Crops as long as a sequence end their count at step 50: nothing later may have an influence."""
     config = with_settings(tiny_config, crop=120, observation_noise={}, steps=5)
     (one, two) = (Imitation(config), Imitation(config))
     draw = two.trainer.crops.draw
 
-    def tampered(rng: np.random.Generator, batch: int) -> Any:
-        crops = draw(rng, batch)
+    def tampered(rng: np.random.Generator, batch: int, share: slice) -> Any:
+        crops = draw(rng, batch, share)
         crops.arrays["action"][:, 50:] += 7.0
         crops.arrays["observation"][:, 50:] -= 3.0
         return crops
@@ -129,8 +183,8 @@ def test_only_counted_steps_enter_the_loss() -> None:
     output, wanted = torch.zeros(2, 3, 4), torch.ones(2, 3, 4)
     wanted[0, 2] = 100.0
     counts = torch.tensor([[1.0, 1.0, 0.0], [1.0, 1.0, 1.0]])
-    assert masked_loss(output, wanted, counts, "mse").item() == pytest.approx(1.0)
-    assert masked_loss(output, wanted, counts, "huber").item() == pytest.approx(0.5)
+    assert summed_error(output, wanted, counts, "mse").item() == pytest.approx(5.0)
+    assert summed_error(output, wanted, counts, "huber").item() == pytest.approx(2.5)
 
 
 def test_the_learning_rate_warms_up_and_falls_to_zero(tiny_config: TrainConfig) -> None:

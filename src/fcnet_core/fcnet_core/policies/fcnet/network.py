@@ -95,9 +95,11 @@ class CausalSpectralConvolution(nn.Module):
         return phases @ torch.cat([real, imaginary])
 
     def forward(self, x: Tensor) -> Tensor:
-        """Filter x (B, T, d) causally along T."""
-        kernel = self.kernel()[: x.shape[1]]
-        return (DirectFilter if len(kernel) <= DIRECT_WINDOW else SpectralFilter).apply(x, kernel)
+        """Filter x (B, T, d) causally along T, in the weights' precision, also where products are in a lower one."""
+        with torch.autocast(x.device.type, enabled=False):
+            kernel = self.kernel()[: x.shape[1]]
+            direct = len(kernel) <= DIRECT_WINDOW and x.device.type == "cpu"
+            return (DirectFilter if direct else SpectralFilter).apply(x.to(kernel.dtype), kernel)
 
 
 class DirectFilter(torch.autograd.Function):

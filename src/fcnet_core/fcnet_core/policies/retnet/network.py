@@ -43,7 +43,8 @@ class RetNet(nn.Module):
 
     def forward(self, observation: Tensor) -> Tensor:
         """Actions of every step."""
-        x = self.embed_state(observation)  # (B, T, d)
+        # The stream is in the precision of the weights, also where products are in a lower one.
+        x = self.embed_state(observation).to(self.embed_state.weight.dtype)  # (B, T, d)
         output: Tensor = self.predict_tgt(self.decoder(x, self._tables(x)))
         return output
 

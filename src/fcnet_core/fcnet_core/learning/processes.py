@@ -1,0 +1,123 @@
+"""The processes of one training run: one alone, or those that torchrun started, on one machine or on several."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.rendezvous import rendezvous
+from torch.nn.parallel import DistributedDataParallel
+
+from fcnet_core import FcnetError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Processes:
+    """rank: this one's number among `count`; local_rank: its number on its machine. Methods that say `all` are called
+    by every process, in the same order.
+    """
+
+    rank: int = 0
+    count: int = 1
+    local_rank: int = 0
+
+    @property
+    def share(self) -> slice:
+        """Which of the crops of a batch are this one's."""
+        return slice(self.rank, None, self.count)
+
+    def sum(self, *values: float) -> list[float]:
+        """Sums of the values of all processes."""
+        if self.count == 1:
+            return list(values)
+        sums = torch.tensor(values, dtype=torch.float64)
+        dist.all_reduce(sums)
+        return sums.tolist()
+
+    def gather(self, value: T) -> list[T]:
+        """The values of all processes, by rank."""
+        values: list[Any] = [value] * self.count
+        if self.count > 1:
+            dist.all_gather_object(values, value)
+        return values
+
+    def from_first(self, make: Callable[[], T]) -> T:
+        """What `make` returns in the process of rank 0, in all of them."""
+        made: list[Any] = [make() if self.rank == 0 else None]
+        if self.count > 1:
+            dist.broadcast_object_list(made)
+        return made[0]
+
+    def after_first(self, make: Callable[[], T]) -> T:
+        """What `make` returns; on each machine one of all processes is first, and the others find what it cached."""
+        if self.local_rank:
+            self.sum()
+        made = make()
+        if not self.local_rank:
+            self.sum()
+        return made
+
+    def device(self, kind: str) -> torch.device:
+        """The processor, or the GPU of this process. Raises FcnetError where there is none."""
+        if kind == "cpu":
+            return torch.device("cpu")
+        if not (found := torch.cuda.device_count()):
+            raise FcnetError("device is cuda, but PyTorch finds no GPU on this machine; set device: cpu")
+        if self.local_rank >= found:
+            raise FcnetError(f"this machine has {found} GPUs; start torchrun with --nproc-per-node={found} or fewer")
+        torch.cuda.set_device(self.local_rank)
+        return torch.device("cuda", self.local_rank)
+
+    def parallel(self, network: nn.Module) -> nn.Module:
+        """The network in the form whose gradients are the means of those of all processes. Weights are rank 0's."""
+        if self.count == 1:
+            return network
+        return DistributedDataParallel(network, gradient_as_bucket_view=True)
+
+
+@contextmanager
+def joined() -> Iterator[Processes]:
+    """Join the other processes, as torchrun's environment says; without one this process is alone.
+
+    When one fails, all do. The first to notice raises why; the others, which have but lost it, end without a word.
+    """
+    if "WORLD_SIZE" not in os.environ:
+        yield Processes()
+        return
+    try:
+        store, rank, count = next(rendezvous("env://"))
+        dist.init_process_group(
+            "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", store=store, rank=rank, world_size=count
+        )
+    except (ValueError, RuntimeError) as error:
+        reason = str(error).partition("\n")[0]
+        raise FcnetError(f"the processes of this training did not find each other: {reason}") from error
+    try:
+        yield Processes(rank, count, int(os.environ.get("LOCAL_RANK", rank)))
+    except Exception as error:
+        if not _is_first_to_end(store):
+            raise SystemExit(1) from error
+        if isinstance(error, dist.DistError) or "gloo" in str(error) or "NCCL" in str(error):
+            raise FcnetError(
+                "another process of this training has ended, and so does this one; what came after the last checkpoint"
+                " is lost, run the same command with --resume to continue from there"
+            ) from error
+        raise
+    gc.collect()  # parallel networks, which refer to themselves, would hold the group, and its threads outlive Python
+    dist.destroy_process_group()
+
+
+def _is_first_to_end(store: Any) -> bool:
+    try:
+        return bool(store.add("ended", 1) == 1)
+    except RuntimeError:  # torchrun itself is gone, or its machine is
+        return True
