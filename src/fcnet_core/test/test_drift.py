@@ -20,5 +20,7 @@ def test_after_half_an_hour_the_sliding_dft_is_that_of_its_window(small) -> None
     np.testing.assert_allclose(action, expected, atol=1e-6, rtol=0)
     config, state = small.model.card.config, policy.runtime.memory
     oldest_first = np.roll(state.inputs, -(STEPS % config.window), axis=1).astype(np.float64)
-    exact = np.fft.fft(oldest_first, axis=1)[:, : config.modes]
-    assert np.abs(state.spectrum[:, 0] + 1j * state.spectrum[:, 1] - exact).max() < 1e-9
+    exact = np.fft.fft(oldest_first, axis=1)[:, : config.modes]  # (L, m, d), d with zeros up to whole vectors
+    parts = np.moveaxis(state.spectrum, 1, 3)  # (L, m, 2, d / LANES, LANES)
+    real, imaginary = np.moveaxis(parts.reshape(*parts.shape[:3], -1), 2, 0)
+    assert np.abs(real + 1j * imaginary - exact).max() < 1e-9

@@ -39,8 +39,9 @@ def run(policy: Policy, observations: np.ndarray) -> np.ndarray:
 
 def numba_spectra(policy: LoadedPolicy) -> np.ndarray:
     """Spectral states (L, m, d), complex."""
-    spectrum = policy.runtime.memory.spectrum
-    return spectrum[:, 0] + 1j * spectrum[:, 1]
+    parts = np.moveaxis(policy.runtime.memory.spectrum, 1, 3)  # (L, m, 2, d / LANES, LANES)
+    real, imaginary = np.moveaxis(parts.reshape(*parts.shape[:3], -1), 2, 0)[..., : policy.model.card.config.hidden]
+    return real + 1j * imaginary
 
 
 def numpy_spectra(policy: LoadedPolicy) -> np.ndarray:

@@ -9,32 +9,36 @@ from numba import njit
 
 from fcnet_core.arrays import Single
 from fcnet_core.model_file import PolicyModel
-from fcnet_core.policies.compiled_layers import COMPILE, denormalise, gelu, linear, normalise, stored
+from fcnet_core.policies.compiled_layers import COMPILE, StepData, denormalise, gelu, linear, normalise, stored
 from fcnet_core.policies.mlp.step import layers_of
-from fcnet_core.policies.normalisation import Units
+from fcnet_core.policies.simd import packed, whole
 
 
 class Weights(NamedTuple):
-    """Weights (outputs, inputs) and biases (outputs,) of all layers, contiguous, or the loops are not vectorised."""
+    """Weights, as `stored`, and biases (outputs,) of all layers."""
 
-    weights: tuple[Single, ...]
+    weights: tuple[Any, ...]
     biases: tuple[Single, ...]
 
 
 class Memory(NamedTuple):
-    """The last normalised observations (window, observation), oldest first, and scratch of the widest layer's size."""
+    """The last normalised observations (window, observation), oldest first, and the space a step works in."""
 
     window: Single
-    scratch: Single  # (2, widest)
+    scratch: Single  # (2, the largest of observation and hidden sizes)
 
 
 @njit(**COMPILE)
-def step(observation: Single, action: Single, count: int, units: Units, layers: Weights, memory: Memory) -> None:
-    """Write the action for one observation."""
+def step(observation: Single, action: Single, count: int, data: StepData) -> bool:
+    """Write the action for one observation; False, with the memory untouched, where that is not finite."""
+    units, layers, memory = data.units, data.weights, data.memory
     window, last = memory.window, len(layers.weights) - 1
+    scaled = memory.scratch[0, : observation.size]
+    if not normalise(observation, units, scaled):
+        return False
     for row in range(window.shape[0] - 1):
         window[row] = window[row + 1]
-    normalise(observation, units, window[-1])
+    window[-1] = scaled
     source = window.ravel()
     for index in range(last):
         target = memory.scratch[index % 2, : layers.biases[index].size]
@@ -43,6 +47,7 @@ def step(observation: Single, action: Single, count: int, units: Units, layers: 
         source = target
     linear(source, layers.weights[last], layers.biases[last], action)
     denormalise(action, units)
+    return True
 
 
 def numba_step(model: PolicyModel) -> tuple[Any, Weights, Memory]:
@@ -51,7 +56,8 @@ def numba_step(model: PolicyModel) -> tuple[Any, Weights, Memory]:
     weights, biases = zip(*layers_of(model), strict=True)
     memory = Memory(
         window=np.zeros((config.window, config.observation), dtype=np.float32),
-        scratch=np.zeros((2, max(config.hidden)), dtype=np.float32),
+        scratch=np.zeros((2, whole(max(config.observation, *config.hidden))), dtype=np.float32),
     )
-    matrices = tuple(stored(np.ascontiguousarray(weight), model.half) for weight in weights)
-    return step, Weights(matrices, tuple(biases)), memory
+    arrays = packed([*(stored(weight, model.half) for weight in weights), *biases])
+    layers = Weights(tuple(arrays[: len(weights)]), tuple(arrays[len(weights) :]))
+    return step, layers, Memory(*packed(list(memory)))

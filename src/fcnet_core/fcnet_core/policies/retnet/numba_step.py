@@ -14,17 +14,18 @@ from fcnet_core.policies.compiled_layers import (
     HALF,
     ONE,
     ZERO,
+    StepData,
     add,
     denormalise,
     gelu,
     linear,
+    multiply,
     normalise,
-    single,
     stored,
 )
-from fcnet_core.policies.normalisation import Units
 from fcnet_core.policies.retnet.retention import EPSILON
 from fcnet_core.policies.retnet.step import Weights, fold
+from fcnet_core.policies.simd import packed, whole
 
 NORM_EPSILON = np.float32(EPSILON)
 # tanh of x clipped to +-TANH_LIMIT as x P(x^2) / Q(x^2), fitted as the GELU of layers.py and within 3e-7 in float32: a
@@ -40,21 +41,23 @@ class Memory(NamedTuple):
     """Everything that changes from step to step, and the space a step works in."""
 
     state: Single  # (L, H, d_k, d_v)
-    scratch: Single  # (4, the largest of observation, 2 d + 2 D and 2 F)
+    scratch: Single  # (4, the largest of observation and 2 d + 2 D)
+    inner: Single  # (2 F,): what GELU takes, what that is multiplied by
     rotation: Single  # (2, d_k / 2): cosines and sines of the step's angles
     scale: Single  # (H,): of the step's queries
 
 
 @njit(**COMPILE)
-def step(observation: Single, action: Single, count: int, units: Units, weights: Weights, memory: Memory) -> None:
-    """Write the action for one observation."""
-    w, scratch = weights, memory.scratch
+def step(observation: Single, action: Single, count: int, data: StepData) -> bool:
+    """Write the action for one observation; False, with the memory untouched, where that is not finite."""
+    units, w, memory, scratch, inner = data.units, data.weights, data.memory, data.memory.scratch, data.memory.inner
     _, heads, key_width, value_width = memory.state.shape
-    d, values, width = heads * key_width, heads * value_width, w.ffn_out.shape[2]
+    d, values, width = heads * key_width, heads * value_width, inner.size // 2
     hidden, normed, retained = scratch[0, :d], scratch[1, :d], scratch[3, :values]
-    projected, inner, scaled = scratch[2, : 2 * (d + values)], scratch[2, : 2 * width], scratch[3, : observation.size]
-    step_constants(count, weights, memory)
-    normalise(observation, units, scaled)
+    projected, scaled = scratch[2, : 2 * (d + values)], scratch[3, : observation.size]
+    step_constants(count, w, memory)
+    if not normalise(observation, units, scaled):
+        return False
     linear(scaled, w.encoder_weight, w.encoder_bias, hidden)
     for layer in range(w.norm.shape[0]):
         rms_norm(hidden, w.norm[layer, 0], normed)
@@ -79,6 +82,7 @@ def step(observation: Single, action: Single, count: int, units: Units, weights:
     rms_norm(hidden, w.final_norm, normed)
     linear(normed, w.decoder_weight, w.decoder_bias, action)
     denormalise(action, units)
+    return True
 
 
 @njit(**COMPILE)
@@ -92,16 +96,6 @@ def step_constants(count: int, weights: Weights, memory: Memory) -> None:
         decay = weights.decay[h]
         number = (1.0 - decay ** np.float64(count + 1)) / (1.0 - decay)
         memory.scale[h] = 1.0 / np.sqrt(2 * weights.angle.size * number)
-
-
-@njit(**COMPILE)
-def multiply(x: Single, weight: Any, y: Single) -> None:
-    """Set y to weight x; weight as `stored`."""
-    for row in range(weight.shape[0]):
-        total = ZERO
-        for column in range(x.size):
-            total += single(weight[row, column]) * x[column]
-        y[row] = total
 
 
 @njit(**COMPILE)
@@ -159,14 +153,15 @@ def gate(y: Single, gates: Single) -> None:
 def numba_step(model: PolicyModel) -> tuple[Any, Weights, Memory]:
     """What a CompiledRuntime of the model is made of."""
     config, weights = model.card.config, fold(model)
-    widest = max(config.observation, 2 * (config.hidden + config.value_width), 2 * config.ffn_width)
+    widest = whole(max(config.observation, 2 * (config.hidden + config.value_width)))
     heads, key_width, _ = config.state_shape
     memory = Memory(
         state=np.zeros((config.layers, *config.state_shape), dtype=np.float32),
         scratch=np.zeros((4, widest), dtype=np.float32),
+        inner=np.zeros(2 * config.ffn_width, dtype=np.float32),
         rotation=np.zeros((2, key_width // 2), dtype=np.float32),
         scale=np.zeros(heads, dtype=np.float32),
     )
     matrices = ("encoder_weight", "projection", "output", "ffn_in", "ffn_out", "decoder_weight")
     weights = weights._replace(**{name: stored(getattr(weights, name), model.half) for name in matrices})
-    return step, weights, memory
+    return step, Weights(*packed(list(weights))), Memory(*packed(list(memory)))

@@ -13,6 +13,7 @@ from fcnet_core.policies.compiled_layers import (
     COMPILE,
     ONE,
     ZERO,
+    StepData,
     add,
     denormalise,
     exponential,
@@ -22,7 +23,7 @@ from fcnet_core.policies.compiled_layers import (
     normalise,
     stored,
 )
-from fcnet_core.policies.normalisation import Units
+from fcnet_core.policies.simd import packed, whole
 from fcnet_core.policies.transformer.step import Weights, fold
 
 
@@ -35,12 +36,14 @@ class Memory(NamedTuple):
 
 
 @njit(**COMPILE)
-def step(observation: Single, action: Single, count: int, units: Units, weights: Weights, memory: Memory) -> None:
-    """Write the action for one observation."""
-    w, scratch, d = weights, memory.scratch, weights.embed_bias.size
+def step(observation: Single, action: Single, count: int, data: StepData) -> bool:
+    """Write the action for one observation; False, with the memory untouched, where that is not finite."""
+    units, w, memory, scratch = data.units, data.weights, data.memory, data.memory.scratch
+    d = w.embed_bias.size
     hidden, normed, mixed = scratch[0, :d], scratch[1, :d], scratch[2, :d]
     qkv, inner, scaled = scratch[3, : 3 * d], scratch[4, : w.expand_bias.shape[1]], scratch[4, : observation.size]
-    normalise(observation, units, scaled)
+    if not normalise(observation, units, scaled):
+        return False
     linear(scaled, w.embed_weight, w.embed_bias, normed)
     layer_norm(normed, w.embed_norm[0], w.embed_norm[1], hidden)
     for layer in range(w.norm.shape[0]):
@@ -58,6 +61,7 @@ def step(observation: Single, action: Single, count: int, units: Units, weights:
     layer_norm(hidden, w.final_norm[0], w.final_norm[1], normed)
     linear(normed, w.head_weight, w.head_bias, action)
     denormalise(action, units)
+    return True
 
 
 @njit(**COMPILE)
@@ -101,8 +105,8 @@ def numba_step(model: PolicyModel) -> tuple[Any, Weights, Memory]:
     memory = Memory(
         ring=np.zeros((config.layers, 2, config.hidden, config.window), dtype=np.float32),
         shares=np.zeros((config.heads, config.window), dtype=np.float32),
-        scratch=np.zeros((5, max(config.observation, weights.expand_bias.shape[1])), dtype=np.float32),
+        scratch=np.zeros((5, whole(max(config.observation, weights.expand_bias.shape[1]))), dtype=np.float32),
     )
     matrices = [f"{name}_weight" for name in ("embed", "qkv", "project", "expand", "contract", "head")]
     weights = weights._replace(**{name: stored(getattr(weights, name), model.half) for name in matrices})
-    return step, weights, memory
+    return step, Weights(*packed(list(weights))), Memory(*packed(list(memory)))
