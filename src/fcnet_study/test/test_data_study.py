@@ -61,7 +61,7 @@ def study(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(folder: Path, data: Path) -> int:
     """`fcnet study data` by the settings in a folder."""
     settings, out = str(folder / "settings.yaml"), str(folder / "out")
-    return main(["study", "data", "--config", settings, "--data", str(data), "--out", out, "--processes", "2"])
+    return main(["study", "data", "--config", settings, "--data", str(data), "--out", out, "--processes", "1"])
 
 
 def test_parts_hold_smaller_ones_and_nothing_of_the_validation_data(data, tmp_path) -> None:

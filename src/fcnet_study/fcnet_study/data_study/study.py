@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, as_completed
+from concurrent.futures import Executor, Future, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 from tqdm import tqdm
 
 from fcnet_core.files import write_whole
-from fcnet_core.learning.config import with_settings
+from fcnet_core.learning.config import TrainConfig, with_settings
 from fcnet_core.learning.dataset import Dataset
 from fcnet_core.learning.imitation import envelope_of
 from fcnet_core.model_file import PolicyModel, load_model, save_model
@@ -23,7 +24,7 @@ from fcnet_core.robot import load_robot
 from fcnet_study import StudyError
 from fcnet_study.data_study.jobs import Trained, TrainJob
 from fcnet_study.data_study.parts import VALIDATION, part_name, write_parts
-from fcnet_study.data_study.settings import Plan
+from fcnet_study.data_study.settings import Plan, StudyConfig
 from fcnet_study.steps import observations, stepping, untrained
 from fcnet_study.timing import interleave
 from quadruped_sim.evaluation.results import Evaluation, Subject, continue_evaluation
@@ -32,9 +33,17 @@ from quadruped_sim.evaluation.score import Episodes, join, score_of
 from quadruped_sim.evaluation.trial import trials
 from quadruped_sim.worker_pool import worker_pool
 
-FORMAT_VERSION = 1
 EXPERT = "expert"
 ROUNDS, STEPS = 20, 50  # of the measurement of latency
+
+
+class Begun(Struct, frozen=True):
+    """What a study was begun with, the content of study.json: another would mix its results with those there are."""
+
+    study: StudyConfig
+    training: dict[str, TrainConfig]
+    robot: str
+    recorded_steps: int
 
 
 @dataclass(frozen=True)
@@ -83,49 +92,43 @@ class Study:
             for name, variant in config.variants.items()
         }
         several = [job for jobs in tried.values() if len(jobs) > 1 for job in jobs]
-        found = self._train(several, processes, "learning rates")
-        rates = {
-            name: best_rate([found[job.name] for job in jobs]) if len(jobs) > 1 else jobs[0].settings.learning_rate
-            for name, jobs in tried.items()
-        }
-        results = Results(self.plan, {}, {}, self._evaluate({EXPERT: None}, processes)[EXPERT], self._latency())
-        for seed in config.seeds:
-            jobs = [job(name, share, rates[name], seed) for share in config.shares for name in config.variants]
-            trained = self._train(jobs, processes, f"training, seed {seed}")
-            names = [name for name, one in trained.items() if one.validation_error is not None]
-            walked = self._evaluate({name: load_model(self._model(name)) for name in names}, processes)
-            results = replace(results, trained=results.trained | trained, walked=results.walked | walked)
-            yield results
+        with worker_pool(processes) as pool:
+            found = self._train(pool, several, "learning rates")
+            rates = {
+                name: best_rate([found[job.name] for job in jobs]) if len(jobs) > 1 else jobs[0].settings.learning_rate
+                for name, jobs in tried.items()
+            }
+            results = Results(self.plan, {}, {}, self._evaluate(pool, {EXPERT: None})[EXPERT], self._latency())
+            for seed in config.seeds:
+                jobs = [job(name, share, rates[name], seed) for share in config.shares for name in config.variants]
+                trained = self._train(pool, jobs, f"training, seed {seed}")
+                names = [name for name, one in trained.items() if one.validation_error is not None]
+                walked = self._evaluate(pool, {name: load_model(self._model(name)) for name in names})
+                results = replace(results, trained=results.trained | trained, walked=results.walked | walked)
+                yield results
 
     def _part(self, name: str) -> str:
         return str(self.folder / "data" / name)
 
     def _begin(self) -> None:
         """Write study.json, or compare with it."""
-        training = {name: msgspec.to_builtins(settings) for name, settings in self.plan.train.items()}
-        settings = {
-            "format_version": FORMAT_VERSION,
-            "study": msgspec.to_builtins(self.plan.config),
-            "training": {name: {k: v for k, v in one.items() if k != "data"} for name, one in training.items()},
-            "robot": self.robot.name,
-            "recorded steps": self.data.steps,
-        }
+        training = {name: with_settings(settings, data=()) for name, settings in self.plan.train.items()}
+        wanted = Begun(self.plan.config, training, self.robot.name, self.data.steps)
         path = self.folder / "study.json"
-        content = msgspec.json.format(msgspec.json.encode(settings), indent=1)
         if not path.exists():
-            write_whole(path, content)
+            write_whole(path, msgspec.json.format(msgspec.json.encode(wanted), indent=1))
             return
-        found = read_json(path, dict[str, Any])
-        if other := [name for name, value in json.loads(content).items() if found.get(name) != value]:
+        found = read_json(path, Begun)
+        if other := [name for name in Begun.__struct_fields__ if getattr(found, name) != getattr(wanted, name)]:
             raise StudyError(
-                f"{self.folder} holds a study with another {', '.join(other)}; name another folder with --out, or"
-                " delete that one"
+                f"{self.folder} holds a study with another {', '.join(other).replace('_', ' ')}; name another folder"
+                " with --out, or delete that one"
             )
 
-    def _train(self, jobs: list[TrainJob], processes: int, what: str) -> dict[str, Trained]:
+    def _train(self, pool: Executor, jobs: list[TrainJob], what: str) -> dict[str, Trained]:
         """The results of jobs by their names; a job without a result is done."""
         missing = [job for job in jobs if not self._result(job.name).exists()]
-        with worker_pool(processes) as pool, tqdm(total=len(jobs), initial=len(jobs) - len(missing), desc=what) as bar:
+        with tqdm(total=len(jobs), initial=len(jobs) - len(missing), desc=what, disable=not missing) as bar:
             waiting = {pool.submit(job.run): job for job in missing}
             for future in as_completed(waiting):
                 result, model = future.result()
@@ -142,11 +145,11 @@ class Study:
     def _model(self, name: str) -> Path:
         return self.folder / "models" / f"{name}.safetensors"
 
-    def _evaluate(self, models: Mapping[str, PolicyModel | None], processes: int) -> dict[str, Evaluation]:
+    def _evaluate(self, pool: Executor, models: Mapping[str, PolicyModel | None]) -> dict[str, Evaluation]:
         """The scores of policies by name; None is the expert."""
         paths = {name: self.folder / "walk" / f"{name}.json" for name in models}
         found = {name: continue_evaluation(paths[name], self._subject(model)) for name, model in models.items()}
-        for name, scenario, episodes in self._episodes(models, found, processes):
+        for name, scenario, episodes in self._episodes(pool, models, found):
             found[name].scenarios[scenario.name] = score_of(scenario, episodes)
             found[name].write(paths[name])
         return found
@@ -157,7 +160,7 @@ class Study:
         return Subject(self.robot.name, policy, 0, self.plan.config.episodes, teacher)
 
     def _episodes(
-        self, models: Mapping[str, PolicyModel | None], found: Mapping[str, Evaluation], processes: int
+        self, pool: Executor, models: Mapping[str, PolicyModel | None], found: Mapping[str, Evaluation]
     ) -> Iterator[tuple[str, Scenario, Episodes]]:
         """The episodes of every scenario that an evaluation lacks, as soon as all of them are there."""
         work = {
@@ -169,7 +172,7 @@ class Study:
             if scenario.name not in found[name].scenarios
         }
         steps = sum(trial.size * trial.periods for parts in work.values() for trial in parts)
-        with worker_pool(processes) as pool, tqdm(total=steps, unit="step", unit_scale=True, desc="walking") as bar:
+        with tqdm(total=steps, unit="step", unit_scale=True, desc="walking", disable=not work) as bar:
             waiting: dict[Future[Episodes], tuple[tuple[str, str], int]] = {
                 pool.submit(trial.run): (key, trial.number) for key, parts in work.items() for trial in parts
             }
