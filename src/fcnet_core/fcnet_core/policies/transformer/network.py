@@ -99,7 +99,10 @@ class Block(nn.Module):
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
         """The block's output, of the shape of its input."""
         q, k, v = self.qkv(self.norm1(x)).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)  # (B, H, N, d / H)
-        mixed = scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=mask is None)
+        with torch.autocast("cpu", enabled=False):  # the gradient in bfloat16 takes seven times as long there
+            if x.device.type == "cpu":
+                q, k, v = (part.to(self.qkv.weight.dtype) for part in (q, k, v))
+            mixed = scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=mask is None)
         x = x + self.project(mixed.transpose(1, 2).flatten(2))
         output: Tensor = x + self.contract(self.activation(self.expand(self.norm2(x))))
         return output
