@@ -21,6 +21,7 @@ from quadruped_sim.physics.terrain import Flat, Slope
 from quadruped_sim.rollout import Rollout, SetpointRanges
 from quadruped_sim.teacher.expert import TeacherExpert
 from quadruped_sim.teacher.groups import ACTION_UNIT, Group, Groups
+from quadruped_sim.teacher.network import TeacherPPO
 from quadruped_sim.teacher.privileged import CRITIC_SIZE, TEACHER_PARTS, TEACHER_SIZE, PrivilegedState
 from quadruped_sim.teacher.reward import TeacherReward
 
@@ -32,17 +33,17 @@ PLAN = {
     "seconds": 0.4,
     "parts": {"walk": {"share": 1, "terrains": [{"kind": "flat"}], "setpoints": {"always": {"vx": [0.3, 0.6]}}}},
 }
-SETTINGS = """
-hidden: [16]
-imitation_steps: 6
-imitation_epochs: 1
-robots: 4
-groups: 2
-n_steps: 4
-batch_size: 16
-n_epochs: 1
-critic_rounds: 1
-"""
+SETTINGS = {
+    "hidden": [16],
+    "imitation_steps": 6,
+    "imitation_epochs": 1,
+    "robots": 4,
+    "groups": 2,
+    "n_steps": 4,
+    "batch_size": 16,
+    "n_epochs": 1,
+    "critic_rounds": 1,
+}
 
 
 @pytest.fixture
@@ -185,7 +186,6 @@ def test_the_trots_actions_lead_to_the_trots_targets(aliengo):
 def test_a_teacher_is_made_continued_and_used_as_the_expert(fcnet, tmp_path: Path):
     plan, settings, folder = tmp_path / "plan.yaml", tmp_path / "settings.yaml", tmp_path / "teacher"
     plan.write_text(json.dumps(PLAN))
-    settings.write_text(SETTINGS)
 
     def succeeds(*arguments: str | Path) -> str:
         process = fcnet(*arguments)
@@ -193,8 +193,11 @@ def test_a_teacher_is_made_continued_and_used_as_the_expert(fcnet, tmp_path: Pat
         assert process.returncode == 0, error
         return out
 
-    for _ in range(2):
+    for rate in (1e-4, 2e-5):
+        settings.write_text(json.dumps(SETTINGS | {"learning_rate": rate}))
         succeeds("teach", "--config", plan, "--settings", settings, "--out", folder, "--minutes", "0.02")
+    learner = TeacherPPO.load(folder / "checkpoint.zip", device="cpu")
+    assert [group["lr"] for group in learner.policy.optimizer.param_groups] == [2e-5, 1e-3]
     model = load_model(folder / "teacher.safetensors")
     assert model.card.training["steps"] >= 2 * 10 * 4 * 8
     assert len((folder / "log.jsonl").read_text().splitlines()) >= 2

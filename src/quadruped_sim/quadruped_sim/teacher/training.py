@@ -38,6 +38,7 @@ STUDENT_NOISE = 0.3  # the share of the noise that it gets
 BATCH = 1024  # of the imitation
 IMITATION_RATE = 1e-3
 LOG_INTERVAL = 10  # rounds
+PPO_SETTINGS = ("n_steps", "batch_size", "n_epochs", "learning_rate", "gamma", "gae_lambda", "clip_range", "target_kl")
 CHECKPOINT = "checkpoint.zip"
 TEACHER = "teacher.safetensors"
 
@@ -141,7 +142,6 @@ def new_learner(env: TeacherEnvironment, config: TeacherConfig, shown: Demonstra
     """PPO with networks that know nothing yet, in the units of a demonstration."""
     mean = shown.observation.mean(axis=0)
     deviation = np.maximum(shown.observation.std(axis=0), LEAST_DEVIATION)
-    names = ("n_steps", "batch_size", "n_epochs", "learning_rate", "gamma", "gae_lambda", "clip_range", "target_kl")
     return TeacherPPO(
         TeacherPolicy,
         env,
@@ -153,7 +153,7 @@ def new_learner(env: TeacherEnvironment, config: TeacherConfig, shown: Demonstra
             "features_extractor_kwargs": {"mean": mean, "deviation": deviation},
             "log_std_init": float(np.log(config.action_deviation)),
         },
-        **{name: getattr(config, name) for name in names},
+        **{name: getattr(config, name) for name in PPO_SETTINGS},
         ent_coef=config.entropy,
         vf_coef=1.0,
         max_grad_norm=1.0,
@@ -185,9 +185,9 @@ def teach(
         seed = config.seed + (int(time.time()) if continues else 0)  # other robots than before
         env = TeacherEnvironment(plan, config, workers, seed)
         if continues or init is None:
-            learner = _loaded(checkpoint, env) if continues else _imitator(env, config)
+            learner = _loaded(checkpoint, env, config) if continues else _imitator(env, config)
         else:
-            learner = _loaded(init, env)
+            learner = _loaded(init, env, config)
             learner.num_timesteps = 0
         learner.set_logger(Logger(folder=None, output_formats=[]))  # its own would leave a folder in /tmp
         rounds = Rounds(
@@ -201,12 +201,19 @@ def teach(
         save_checkpoint(learner, folder)
 
 
-def _loaded(checkpoint: Path, env: TeacherEnvironment) -> TeacherPPO:
+def _loaded(checkpoint: Path, env: TeacherEnvironment, config: TeacherConfig) -> TeacherPPO:
+    """PPO as it was, with the settings of now."""
+    settings = {name: getattr(config, name) for name in PPO_SETTINGS}
     try:
-        return TeacherPPO.load(checkpoint, env=env, device="cpu")
+        learner = TeacherPPO.load(checkpoint, env=env, device="cpu", custom_objects=settings)
     except (ValueError, OSError, RuntimeError, AttributeError, ImportError) as error:
         advice = "name another one, or choose another folder"
         raise SimulationError(f"the checkpoint {checkpoint} cannot be loaded ({error}); {advice}") from error
+    for group, rate in zip(
+        learner.policy.optimizer.param_groups, (config.learning_rate, config.critic_learning_rate), strict=True
+    ):
+        group["lr"] = rate
+    return learner
 
 
 def _imitator(env: TeacherEnvironment, config: TeacherConfig) -> TeacherPPO:
