@@ -37,10 +37,11 @@ KEYS = {
     "tqdm": "python3-tqdm",
     "yaml": "python3-yaml",
 }
-# rosdep has no key for these; requirements/distribution.txt and train.txt install them. llvmlite is a part of numba.
+# rosdep has no key for these; requirements/distribution.txt, train.txt and ray.txt install them. llvmlite is
+# a part of numba.
 WITHOUT_KEY = {
-    "backports", "gymnasium", "llvmlite", "lz4", "mcap", "msgspec", "onnx", "safetensors", "stable_baselines3",
-    "zstandard",
+    "backports", "gymnasium", "llvmlite", "lz4", "mcap", "msgspec", "onnx", "ray", "safetensors",
+    "stable_baselines3", "zstandard",
 }  # fmt: skip
 # Imported where it is asked for: tests need it, a robot does not.
 ONLY_FOR_TESTS = {"python3-h5py", "python3-matplotlib", "python3-onnxruntime-pip", "python3-torch"}

@@ -1,32 +1,55 @@
-"""Worker processes that never outlive their work: not after Ctrl-C, not even when their parent is killed."""
+"""Workers that never outlive their work, not after Ctrl-C, not even when their parent is killed: processes of this
+machine, or of a Ray cluster.
+"""
 
 from __future__ import annotations
 
+import argparse
 import multiprocessing
 import os
 import signal
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 
+from fcnet_core.files import Workers, option
 from quadruped_sim import SimulationError
+from quadruped_sim.cluster import cluster_pool
 
+Place = int | str  # so many processes of this machine, or the address of a Ray cluster
 # Read when NumPy and MuJoCo are imported, which a worker does with its first piece of work: many small matrices gain
 # nothing from threads, and nothing is drawn.
 SETTINGS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "MUJOCO_GL": "disable"}
 
 
+def add_worker_options(parser: argparse.ArgumentParser) -> None:
+    """Declare --processes and --ray, which set `workers` to a Place."""
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--processes", dest="workers", type=option(Workers), default=2, metavar="N", help="workers (default: 2)"
+    )
+    cluster = "work on a Ray cluster; auto: the one that this machine belongs to"
+    where.add_argument("--ray", dest="workers", default=argparse.SUPPRESS, metavar="ADDRESS", help=cluster)
+
+
 @contextmanager
-def worker_pool(processes: int) -> Iterator[ProcessPoolExecutor]:
-    """A pool of fresh single-threaded processes. Whatever they do ends at once when the block is left with an error or
-    by Ctrl-C, or when this process dies; work that may be cut off at any moment belongs here.
+def worker_pool(workers: Place) -> Iterator[Executor]:
+    """A pool of single-threaded workers. Whatever they do ends at once when the block is left with an error or by
+    Ctrl-C, or when this process dies; work that may be cut off at any moment belongs here. What a job returns does not
+    depend on where it is done.
     """
+    with cluster_pool(workers, SETTINGS) if isinstance(workers, str) else _processes(workers) as pool:
+        yield pool
+
+
+@contextmanager
+def _processes(count: int) -> Iterator[Executor]:
     context = multiprocessing.get_context("spawn")
     lifeline, held = context.Pipe(duplex=False)
-    pool = ProcessPoolExecutor(processes, context, initializer=_begin, initargs=(lifeline,))
+    pool = ProcessPoolExecutor(count, context, initializer=_begin, initargs=(lifeline,))
     try:
         yield pool
         pool.shutdown()

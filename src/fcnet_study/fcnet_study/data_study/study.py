@@ -1,4 +1,4 @@
-"""A study from its plan to its results: what is done already is read, the rest is done, in worker processes."""
+"""A study from its plan to its results: what is done already is read, the rest is done, by workers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from quadruped_sim.evaluation.results import Evaluation, Subject, continue_evalu
 from quadruped_sim.evaluation.scenarios import Scenario, scenarios
 from quadruped_sim.evaluation.score import Episodes, join, score_of
 from quadruped_sim.evaluation.trial import trials
-from quadruped_sim.worker_pool import worker_pool
+from quadruped_sim.worker_pool import Place, worker_pool
 
 EXPERT = "expert"
 ROUNDS, STEPS = 20, 50  # of the measurement of latency
@@ -76,7 +76,7 @@ class Study:
         self.teacher = load_model(plan.teacher) if plan.teacher else None
         self._begin()
 
-    def run(self, processes: int) -> Iterator[Results]:
+    def run(self, workers: Place) -> Iterator[Results]:
         """Do what is not done yet, one seed after the other: the results with each further seed."""
         config = self.plan.config
         write_parts(self.data, self.folder / "data", config.shares)
@@ -92,7 +92,7 @@ class Study:
             for name, variant in config.variants.items()
         }
         several = [job for jobs in tried.values() if len(jobs) > 1 for job in jobs]
-        with worker_pool(processes) as pool:
+        with worker_pool(workers) as pool:
             found = self._train(pool, several, "learning rates")
             rates = {
                 name: best_rate([found[job.name] for job in jobs]) if len(jobs) > 1 else jobs[0].settings.learning_rate

@@ -6,8 +6,9 @@ import argparse
 from importlib.util import find_spec
 from pathlib import Path
 
-from fcnet_core.files import Workers, option, write_whole
+from fcnet_core.files import write_whole
 from fcnet_study import StudyError
+from quadruped_sim.worker_pool import add_worker_options
 
 SUMMARY = "train kinds of policies on parts of the data, and compare how they walk"
 EPILOG = """
@@ -30,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", required=True, type=Path, metavar="YAML", help="settings, see config/study/")
     parser.add_argument("--data", required=True, action="append", metavar="DIR", help="data; repeat for several")
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="the study's folder")
-    parser.add_argument("--processes", type=option(Workers), default=2, metavar="N", help="workers (default: 2)")
+    add_worker_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -46,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     from fcnet_study.data_study.study import Study
 
     torch.set_num_threads(1)
-    for results in Study(load_plan(args.config), Dataset(args.data), args.out).run(args.processes):
+    for results in Study(load_plan(args.config), Dataset(args.data), args.out).run(args.workers):
         table = report(results)
         table.write_json(args.out / "results.json")
         write_whole(args.out / "results.md", table.markdown().encode())

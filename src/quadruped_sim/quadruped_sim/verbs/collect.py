@@ -6,20 +6,22 @@ import argparse
 import json
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Executor, as_completed
 from pathlib import Path
 
 from msgspec import structs
 from tqdm import tqdm
 
-from fcnet_core.files import Seed, Workers, option
+from fcnet_core.files import Seed, option
+from quadruped_sim import SimulationError
 from quadruped_sim.collection import Collector, Job, Shards, jobs, load_plan
-from quadruped_sim.worker_pool import worker_pool
+from quadruped_sim.worker_pool import add_worker_options, worker_pool
 
 SUMMARY = "collect experience of the expert, or of a policy that the expert corrects, in simulation"
 EPILOG = """
 Every shard is written whole or not at all. Interrupted at any moment (Ctrl-C), the same command line goes on where it
-stopped; the result depends on the file and the seed alone, not on the machine or the number of processes.
+stopped; the result depends on the file and the seed alone, not on the machine or the number of processes. With --ray
+ADDRESS the cores of a cluster work, on machines that share the folders (docs/scaling.md).
 
 examples:
   fcnet collect --config config/collect/aliengo.yaml --out data/aliengo
@@ -36,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--student", type=Path, metavar="FILE", help="let this policy drive, label with the expert")
     parser.add_argument("--teacher", type=Path, metavar="FILE", help="the expert: of `fcnet teach` (default: the trot)")
     parser.add_argument("--seed", type=option(Seed), default=0, metavar="N", help="seed of all randomness (default: 0)")
-    parser.add_argument("--processes", type=option(Workers), default=2, metavar="N", help="workers (default: 2)")
+    add_worker_options(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON line a shard instead of a progress bar")
 
 
@@ -49,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     writer = collector.writer(args.seed)
     missing = [job for job in jobs(plan, args.seed) if not writer.has(job.index)]
     try:
-        with worker_pool(args.processes) as pool:
+        with worker_pool(args.workers) as pool:
             falls = _collect(pool, collector, args, missing)
     except KeyboardInterrupt:
         print("fcnet: stopped; what is written stays, the same command line goes on from there", file=sys.stderr)
@@ -59,13 +61,15 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _collect(pool: ProcessPoolExecutor, collector: Collector, args: argparse.Namespace, missing: list[Job]) -> int:
-    steps = collector.plan.steps
+def _collect(pool: Executor, collector: Collector, args: argparse.Namespace, missing: list[Job]) -> int:
+    steps, writer = collector.plan.steps, collector.writer(args.seed)
     falls = 0
     with tqdm(total=len(missing) * steps, unit="step", unit_scale=True, disable=args.json) as bar:
         futures = {pool.submit(_make, collector, job, args.seed): job for job in missing}
         for future in as_completed(futures):
             fell, seconds = future.result()
+            if not writer.has(futures[future].index):
+                raise SimulationError(f"a worker's shard is not in {args.out}: machines must share that folder")
             falls += fell
             bar.update(steps)
             bar.set_postfix(falls=falls)

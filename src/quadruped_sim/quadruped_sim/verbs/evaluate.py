@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec.structs import replace
 from tqdm import tqdm
 
-from fcnet_core.files import Count, Seed, Workers, check_writable, option, write_whole
+from fcnet_core.files import Count, Seed, check_writable, option, write_whole
 from fcnet_core.model_file import PolicyModel, check_robot, load_model
 from fcnet_core.robot import load_robot
 from quadruped_sim import SimulationError
@@ -32,12 +32,13 @@ from quadruped_sim.evaluation.results import (
 from quadruped_sim.evaluation.scenarios import Scenario, scenarios
 from quadruped_sim.evaluation.score import Episodes, join, score_of
 from quadruped_sim.evaluation.trial import trials
-from quadruped_sim.worker_pool import worker_pool
+from quadruped_sim.worker_pool import Place, add_worker_options, worker_pool
 
 SUMMARY = "measure the expert or a policy in closed loop: falls, tracking errors, return"
 EPILOG = """
 The policy sees what noisy sensors measure and nothing else; the expert sees the true state. The result depends on the
-policy, the seed and the number of episodes alone. With --json, an interrupted evaluation goes on where it stopped.
+policy, the seed and the number of episodes alone. With --json, an interrupted evaluation goes on where it stopped. With
+--ray ADDRESS the cores of a cluster work (docs/scaling.md).
 
 examples:
   fcnet evaluate --teacher models/teachers/aliengo.safetensors --json expert.json
@@ -58,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scenarios", default="all", metavar="NAME,...", help="which scenarios (default: all)")
     parser.add_argument("--episodes", type=option(Count), default=300, metavar="N", help="of a scenario (default: 300)")
     parser.add_argument("--seed", type=option(Seed), default=0, metavar="N", help="seed of all randomness (default: 0)")
-    parser.add_argument("--processes", type=option(Workers), default=2, metavar="N", help="workers (default: 2)")
+    add_worker_options(parser)
     parser.add_argument("--baseline", type=Path, metavar="JSON", help="the expert's results, to compare with")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results here, and continue from them")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table here")
@@ -94,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
             print(text_line(cells(scenario)), flush=True)
     missing = [scenario for scenario in chosen if scenario.name not in results.scenarios]
     try:
-        for scenario, episodes in _finished(missing, subject, model, teacher, args.processes):
+        for scenario, episodes in _finished(missing, subject, model, teacher, args.workers):
             results.scenarios[scenario.name] = score_of(scenario, episodes)
             if args.json:
                 results.write(args.json)
@@ -118,12 +119,12 @@ def _finished(
     subject: Subject,
     model: PolicyModel | None,
     teacher: PolicyModel | None,
-    processes: int,
+    workers: Place,
 ) -> Iterator[tuple[Scenario, Episodes]]:
     """Each scenario with its episodes, as soon as it is complete."""
     work = {s.name: trials(subject.robot, s, subject.episodes, subject.seed, model, teacher) for s in missing}
     steps = sum(trial.size * trial.periods for parts in work.values() for trial in parts)
-    with worker_pool(processes) as pool, tqdm(total=steps, unit="step", unit_scale=True, disable=not missing) as bar:
+    with worker_pool(workers) as pool, tqdm(total=steps, unit="step", unit_scale=True, disable=not missing) as bar:
         waiting = {pool.submit(trial.run): trial for parts in work.values() for trial in parts}
         done: dict[str, dict[int, Episodes]] = {name: {} for name in work}
         for future in as_completed(waiting):
