@@ -99,7 +99,7 @@ def test_errors_of_robots_that_fell_at_once_are_null_in_the_file_and_no_number_w
 def test_the_list_names_every_scenario_and_what_it_asks(capsys):
     assert main(["evaluate", "--list"]) == 0
     printed = capsys.readouterr().out
-    assert len(printed.splitlines()) == 38
+    assert len(printed.splitlines()) == 39
     assert "stairs_10cm_down" in printed and "falls <= 1.0%" in printed
 
 
