@@ -1,10 +1,13 @@
 """How training scales: with processes and precision, and with data larger than memory.
 
     python benchmarks/scaling.py processes [--processes 1 2] [--precision float32 bfloat16] [--batch 64] [--rounds 5]
-    python benchmarks/scaling.py memory [--gigabytes 10] [--memory 2] [--steps 300] [--rounds 3] [--folder /tmp]
+    python benchmarks/scaling.py memory [--gigabytes 10] [--memory 2] [--steps 300] [--rounds 3]
+    torchrun --standalone --nproc-per-node=2 benchmarks/scaling.py exchange
 
 processes: optimiser steps of the same global batch by so many processes (torchrun, gloo) of one thread each, in turn.
 Ratios are of the time that passes, from the same round; on a machine that does something else they mean little.
+
+exchange: what these processes wait for each other in an optimiser step, by itself.
 
 memory: made-up data are trained on in a control group that may have so many gigabytes, page cache included (needs root;
 cgroup version 1 or 2), in turn with data that fit, outside of it. None of the large data are in the page cache when a
@@ -29,13 +32,16 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-import torch._dynamo  # noqa: F401  an optimiser imports it, for seconds
+import torch
+import torch._dynamo  # an optimiser imports it, for seconds
+import torch.distributed as dist
 import yaml
 
 from fcnet_core.learning.config import TrainConfig, load_train_config, with_settings
 from fcnet_core.learning.dataset import DatasetWriter, Manifest
 from fcnet_core.learning.imitation import Imitation
 from fcnet_core.observation import LAYOUT
+from fcnet_core.policies.fcnet import FCNetConfig
 from fcnet_core.robot import load_robot
 
 SEQUENCES, STEPS = 32, 700  # of a shard, as collected: 7.4 MB
@@ -63,6 +69,7 @@ def main() -> None:
     large.add_argument("--steps", type=int, default=300, help="optimiser steps of a round")
     large.add_argument("--rounds", type=int, default=3)
     large.set_defaults(measure=by_memory)
+    kinds.add_parser("exchange").set_defaults(measure=lambda _: exchange())
     one = kinds.add_parser("one")  # one training of `memory`, in a process of its own
     one.add_argument("settings")
     one.set_defaults(measure=lambda args: print(json.dumps(one_training(args.settings))))
@@ -112,6 +119,23 @@ def step_time(folder: Path, precision: str, processes: int) -> float:
     finished = subprocess.run(command, cwd=folder, env=environment, check=True, stdout=subprocess.PIPE)
     first, *_, last, _ = map(json.loads, finished.stdout.splitlines())
     return 1e3 * float(last["seconds"] - first["seconds"]) / (last["step"] - first["step"])
+
+
+def exchange() -> None:
+    """Print the time of a sum over processes: of one number, as for losses, and of a network's gradients."""
+    dist.init_process_group("gloo")
+    torch.set_num_threads(1)
+    if dist.get_rank() == 0:
+        print("| numbers | least [ms] | median [ms] |\n| --- | --- | --- |")
+    for count in (1, FCNetConfig().parameters):
+        numbers, times = torch.zeros(count), []
+        for _ in range(100):
+            begun = time.perf_counter()
+            dist.all_reduce(numbers)
+            times.append(1e3 * (time.perf_counter() - begun))
+        if dist.get_rank() == 0:
+            print(f"| {count:,} | {min(times):.2f} | {statistics.median(times):.2f} |")
+    dist.destroy_process_group()
 
 
 def by_memory(args: argparse.Namespace) -> None:

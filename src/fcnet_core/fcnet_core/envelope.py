@@ -63,19 +63,19 @@ class Envelope(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
         """The envelope that holds what was commanded for HELD seconds or more, within `ranges`.
 
         setpoints: arrays (N, 9) in SETPOINT_FIELDS order, at control_rate [Hz], of all data in parts; they are gone
-        through three times, and one part at a time is in memory. At a knot a field reaches as far as HELD
-        seconds of the setpoints near it did, and not farther than at the knots on the way to vx = 0. There pose and
-        style reach no farther than at the knots beside it, unless they hardly occur in walking, and a reach nearly as
-        far as there counts as that far: else a standing robot's largest pose would keep it from walking. Knots with too
-        few data are left out. None where there are too few at every one.
+        through twice, and one part at a time is in memory. At a knot a field reaches as far as HELD seconds of the
+        setpoints near it did, and not farther than at the knots on the way to vx = 0. There pose and style reach no
+        farther than at the knots beside it, unless they hardly occur in walking, and a reach nearly as far as there
+        counts as that far: else a standing robot's largest pose would keep it from walking. Knots with too few data are
+        left out. None where there are too few at every one.
         """
         count = math.ceil(HELD * control_rate)
-        if sum(map(len, setpoints)) < 4 * count:
-            return None
         lowest, highest = np.array([[ranges[field].lowest, ranges[field].highest] for field in SETPOINT_FIELDS]).T
         forward = _Reach(2 * count, 1)
         for part in setpoints:
             forward.add(np.clip(part[:, :1], lowest[0], highest[0]))
+        if forward.seen < 4 * count:
+            return None
         knots = np.clip(_knots(*forward.ends[0]), lowest[0], highest[0])
         reaches = {knot: _Reach(count, len(FIELDS)) for knot in knots.tolist()}
         for part in setpoints:

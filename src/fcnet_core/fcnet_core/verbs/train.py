@@ -106,7 +106,11 @@ def _train(args: argparse.Namespace, processes: Processes) -> int:
         with _reports(trainer.progress, args.json, is_first) as report, _stop_on_signal() as stop:
             finished = trainer.run(report, stop, checkpoint)
     except (MemoryError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and not any(words in str(error) for words in OUT_OF_MEMORY):
+        if not (
+            isinstance(error, MemoryError)
+            or isinstance(error.__context__, MemoryError)  # torch.save stumbles over it
+            or any(words in str(error) for words in OUT_OF_MEMORY)
+        ):
             raise
         raise FcnetError(
             f"this computer has too little memory for batch {config.batch}, crop {config.crop} and a network of"
