@@ -114,16 +114,16 @@ class Trainer:
         self._losses: list[float] = []  # since the last report
         self._seen = config.policy_config.observation_spec
         self._noise = noise_by_entry(config.observation_noise, {name: arrays[name] for name in self._seen})
+        if len(set(processes.gather(self._run()))) > 1:
+            raise FcnetError(
+                "the processes of this training differ in their settings or data; give each the same files"
+            )
         self._parallel = processes.parallel(self.network)
         self._optimiser = torch.optim.Adam(
             network.parameters(), lr=config.learning_rate, betas=config.betas, eps=config.eps, fused=True
         )
         self._reader = ThreadPoolExecutor(AHEAD, thread_name_prefix="crops")
         self._read: dict[int, Future[Tensors]] = {}  # by the number of the optimiser step
-        if len(set(processes.gather(self._run()))) > 1:
-            raise FcnetError(
-                "the processes of this training differ in their settings or data; give each the same files"
-            )
         torch.manual_seed(config.seed * processes.count + processes.rank)
 
     def run(self, report: Callable[[Progress], None], stop: Callable[[], bool], checkpoint: Path | None = None) -> bool:
