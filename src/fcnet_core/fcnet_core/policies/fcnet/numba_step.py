@@ -25,7 +25,7 @@ from fcnet_core.policies.compiled_layers import (
     stored,
 )
 from fcnet_core.policies.fcnet.step import Weights, fold
-from fcnet_core.policies.simd import LANES, load, narrowed, packed, spread, store, whole, widened
+from fcnet_core.policies.simd import LANES, fetch, load, narrowed, packed, spread, store, whole, widened
 
 
 class Memory(NamedTuple):
@@ -44,6 +44,9 @@ def step(observation: Single, action: Single, count: int, data: StepData) -> boo
     hidden, normed, inner, scaled = scratch[0, :d], scratch[1, :d], scratch[2, :d], scratch[3, : observation.size]
     if not normalise(observation, units, scaled):
         return False
+    for layer in range(w.norm.shape[0]):
+        for c in range(0, d, LANES):
+            fetch(memory.inputs[layer, slot], c, LANES)  # last used n steps ago
     linear(scaled, w.encoder_weight, w.encoder_bias, hidden)
     for layer in range(w.norm.shape[0]):
         norm = w.norm[layer]
