@@ -153,6 +153,7 @@ def test_an_envelope_is_what_the_data_hold_at_each_speed() -> None:
     envelope = Envelope.from_setpoints([data], 1 / PERIOD, ROBOT.commands)
     assert envelope is not None
     assert (envelope.vx[0], envelope.vx[-1]) == pytest.approx((-0.5, 2.0), abs=0.02)
+    assert Envelope.from_setpoints(np.array_split(data, 7), 1 / PERIOD, ROBOT.commands) == envelope
     assert envelope.admits(data).mean() > 0.8
     assert envelope.admits(wish(vx=0.5, vy=0.27, roll=-0.18)).all()
     assert envelope.admits(wish(vx=1.95, vy=0.08)).all()

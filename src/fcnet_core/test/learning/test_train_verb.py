@@ -19,6 +19,7 @@ from msgspec import to_builtins
 import fcnet_core
 from fcnet_core import FcnetError
 from fcnet_core.cli import USAGE_ERROR, main
+from fcnet_core.learning import trainer
 from fcnet_core.learning.config import TrainConfig
 from fcnet_core.model_file import PolicyModel, load_model
 from fcnet_core.verbs import train as verb
@@ -217,6 +218,19 @@ def test_a_run_that_diverges_ends_at_once_and_leaves_nothing(folder: Path, capsy
     settings |= {"learning_rate": 1e6, "gradient_clip": 0.0, "steps": 400, "checkpoint_interval": 1}
     sentence = refused(folder, yaml.safe_dump(settings).encode(), capsys)
     assert "training diverged" in sentence and "learning_rate (1e+06)" in sentence
+
+
+def test_lack_of_memory_is_said_in_a_sentence_also_where_torch_stumbles_over_it(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def save(path: Path, content: object) -> None:
+        try:
+            raise MemoryError
+        finally:
+            raise RuntimeError("unexpected pos 64 vs 0")  # as of torch.save
+
+    monkeypatch.setattr(trainer, "save_checkpoint", save)
+    assert "too little memory for batch 4" in refused(folder, None, capsys)
 
 
 def refused(folder: Path, content: bytes | None, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
