@@ -1,11 +1,25 @@
-"""Compiled products of matrices and vectors of any size are NumPy's."""
+"""Compiled products of matrices and vectors of any size are NumPy's, and no code outlives its source."""
 
 from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import fcnet_core
+from fcnet_core.model_file import save_model
 from fcnet_core.policies.compiled_layers import linear, stored
+
+LOAD = """
+from fcnet_core.model_file import load_model
+from fcnet_core.policy import load_policy
+load_policy(load_model("policy.safetensors"), "numba")
+"""
 
 
 @pytest.mark.parametrize("half", [False, True], ids=["float32", "fp16"])
@@ -22,3 +36,21 @@ def test_a_linear_layer_is_that_of_numpy_and_writes_nothing_else(outputs: int, i
         rounded = weight[layer].astype(np.float16 if half else np.float32).astype(float)
         np.testing.assert_allclose(space[:outputs], rounded @ x + bias, atol=1e-4, rtol=1e-5)
         assert np.isnan(space[outputs:]).all()
+
+
+@pytest.mark.parametrize("file", ["compiled_layers.py", "simd.py"])
+def test_a_step_that_was_compiled_before_a_layer_changed_is_not_used_any_more(small, tmp_path: Path, file: str) -> None:
+    package = tmp_path / "fcnet_core"
+    shutil.copytree(Path(fcnet_core.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__", "models"))
+    save_model(small.model, tmp_path / "policy.safetensors")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+
+    def compiled() -> int:
+        """How many steps the cache holds when a policy has been loaded."""
+        subprocess.run([sys.executable, "-c", LOAD], cwd=tmp_path, env=environment, check=True, timeout=300)
+        return len(list((tmp_path / "cache").rglob("*.step-*.nbc")))
+
+    assert [compiled(), compiled()] == [1, 1]
+    with (package / "policies" / file).open("a") as changed:
+        changed.write("# another layer\n")
+    assert compiled() == 2

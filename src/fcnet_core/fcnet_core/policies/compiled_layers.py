@@ -7,7 +7,9 @@ keep their meaning.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,9 +39,11 @@ E0, E1, E2 = np.float32(5.0000001201e-1), np.float32(1.6666665459e-1), np.float3
 E3, E4, E5 = np.float32(8.3334519073e-3), np.float32(1.3981999507e-3), np.float32(1.9875691500e-4)
 PANEL = 8 * LANES  # rows of a matrix that are multiplied together
 AHEAD = 2048  # [bytes] from what is multiplied to what is fetched
+SOURCES = hashlib.sha256(
+    b"".join(Path(__file__).with_name(f"{name}.py").read_bytes() for name in ("compiled_layers", "layers", "simd"))
+)
 COMPILE: dict[str, Any] = {
     "nogil": True,
-    "cache": True,
     "error_model": "numpy",
     "fastmath": {"reassoc", "contract", "arcp", "nsz"},
 }
@@ -65,7 +69,15 @@ def denormalise(y: Single, units: Units) -> None:
 
 @structref.register
 class StepDataType(types.StructRef):
-    """The type of StepData in compiled code."""
+    """The type of StepData in compiled code.
+
+    numba keeps a compiled step for these types of arguments until the file that defines the step changes, whatever
+    becomes of the functions that it calls. Theirs are part of this type, so that none is kept that calls old ones.
+    """
+
+    def __init__(self, fields: Any) -> None:
+        super().__init__(fields)
+        self.name += SOURCES.hexdigest()
 
 
 class StepData(structref.StructRefProxy):

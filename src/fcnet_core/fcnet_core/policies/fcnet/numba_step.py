@@ -36,7 +36,7 @@ class Memory(NamedTuple):
     scratch: Single  # (4, the largest of observation, d and decoder_hidden)
 
 
-@njit(**COMPILE)
+@njit(cache=True, **COMPILE)
 def step(observation: Single, action: Single, count: int, data: StepData) -> bool:
     """Write the action for one observation; False, with the memory untouched, where that is not finite."""
     units, w, memory, scratch = data.units, data.weights, data.memory, data.memory.scratch

@@ -28,7 +28,7 @@ class Memory(NamedTuple):
     scratch: Single  # (2, the largest of observation and hidden sizes)
 
 
-@njit(**COMPILE)
+@njit(cache=True, **COMPILE)
 def step(observation: Single, action: Single, count: int, data: StepData) -> bool:
     """Write the action for one observation; False, with the memory untouched, where that is not finite."""
     units, layers, memory = data.units, data.weights, data.memory

@@ -47,7 +47,7 @@ class Memory(NamedTuple):
     scale: Single  # (H,): of the step's queries
 
 
-@njit(**COMPILE)
+@njit(cache=True, **COMPILE)
 def step(observation: Single, action: Single, count: int, data: StepData) -> bool:
     """Write the action for one observation; False, with the memory untouched, where that is not finite."""
     units, w, memory, scratch, inner = data.units, data.weights, data.memory, data.memory.scratch, data.memory.inner

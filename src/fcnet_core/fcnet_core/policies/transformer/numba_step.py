@@ -35,7 +35,7 @@ class Memory(NamedTuple):
     scratch: Single  # (5, the largest of observation and 4 d)
 
 
-@njit(**COMPILE)
+@njit(cache=True, **COMPILE)
 def step(observation: Single, action: Single, count: int, data: StepData) -> bool:
     """Write the action for one observation; False, with the memory untouched, where that is not finite."""
     units, w, memory, scratch = data.units, data.weights, data.memory, data.memory.scratch
