@@ -128,7 +128,9 @@ class Collector:
         return DatasetWriter(self.folder, Manifest(robot.name, 1 / CONTROL_PERIOD, description))
 
     def collect(self, job: Job, writer: DatasetWriter) -> int:
-        """Make and write one shard; returns how often a robot fell."""
+        """Make and write one shard; returns how often a robot fell. One that is there is not made again."""
+        if writer.has(job.index):  # its worker died before it could say so
+            return int(writer.job(job.index)["falls"])
         robot, batch, part = load_robot(self.plan.robot), self.plan.robots, job.part
         teacher = load_model(self.teacher) if self.teacher else None
         rollout = Rollout(

@@ -108,6 +108,15 @@ def test_the_seed_decides_a_shard_to_the_last_bit(plan, tmp_path):
     assert not np.array_equal(one.observation, other.observation)
 
 
+def test_a_job_whose_worker_died_after_its_shard_was_whole_is_done(plan, tmp_path):
+    collector = Collector(plan, tmp_path / "data")
+    job = jobs(plan, 0)[0]
+    fell = collector.collect(job, collector.writer(0))
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "data").rglob("*")}
+    assert collector.collect(job, collector.writer(0)) == fell
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "data").rglob("*")} == before
+
+
 def test_a_shard_holds_what_was_seen_and_what_the_expert_advised(plan, aliengo, tmp_path):
     data = _collect(Collector(plan, tmp_path / "data"), seed=0)
     shard = data.shards[0]

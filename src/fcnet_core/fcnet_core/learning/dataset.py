@@ -154,6 +154,10 @@ class DatasetWriter:
         """Whether shard `index` is already complete."""
         return self._shard(index).is_dir()
 
+    def job(self, index: int) -> dict[str, Any]:
+        """How shard `index`, which is complete, was made."""
+        return open_shard(self._shard(index), self._manifest.arrays).job
+
     def write_shard(self, index: int, job: dict[str, Any], **arrays: npt.ArrayLike) -> None:
         """Write shard `index` wholly or not at all: every array of the dataset and `first`, (S, T, ...).
 
