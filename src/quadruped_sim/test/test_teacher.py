@@ -203,10 +203,10 @@ def test_a_teacher_is_made_continued_and_used_as_the_expert(fcnet, tmp_path: Pat
     assert len((folder / "log.jsonl").read_text().splitlines()) >= 2
     plan.write_text(json.dumps(PLAN | {"robot": "a1"}))
     other = ("--config", plan, "--settings", settings, "--out", tmp_path / "a1", "--minutes", "0.01")
-    process = fcnet("teach", *other, "--init", tmp_path / "absent.zip")
-    assert str(tmp_path / "absent.zip") in process.communicate(timeout=300)[1]
+    process = fcnet("teach", *other, "--init", tmp_path / "absent.safetensors")
+    assert str(tmp_path / "absent.safetensors") in process.communicate(timeout=300)[1]
     assert process.returncode == 2
-    assert "trot:" not in succeeds("teach", *other, "--init", folder / "checkpoint.zip")
+    assert "trot:" not in succeeds("teach", *other, "--init", folder / "teacher.safetensors")
     assert load_model(tmp_path / "a1" / "teacher.safetensors").card.robot == "a1"
     plan.write_text(json.dumps(PLAN))
     made = tmp_path / "data"

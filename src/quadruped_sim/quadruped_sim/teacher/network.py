@@ -94,6 +94,11 @@ class TeacherPolicy(ActorCriticPolicy):
         """Of the mean action."""
         return [*self.mlp_extractor.actor.parameters(), *self.action_net.parameters()]
 
+    @property
+    def actor_layers(self) -> list[nn.Linear]:
+        """The actor's, first to last."""
+        return [*(layer for layer in self.mlp_extractor.actor if isinstance(layer, nn.Linear)), self.action_net]
+
     def mean_action(self, observation: Tensor) -> Tensor:
         """The actions (B, 12) without exploration."""
         action: Tensor = self.action_net(self.mlp_extractor.forward_actor(self.features_extractor(observation)))
@@ -109,11 +114,10 @@ class TeacherPPO(PPO):
         pass
 
 
-def teacher_model(policy: TeacherPolicy, robot: Robot, hidden: tuple[int, ...], facts: dict[str, Any]) -> PolicyModel:
+def teacher_model(policy: TeacherPolicy, robot: Robot, facts: dict[str, Any]) -> PolicyModel:
     """The actor as a policy file: a perceptron over one observation, the teacher's."""
     weights = {}
-    layers = [*(layer for layer in policy.mlp_extractor.actor if isinstance(layer, nn.Linear)), policy.action_net]
-    for index, layer in enumerate(layers):
+    for index, layer in enumerate(policy.actor_layers):
         weights[f"layers.{index}.weight"] = layer.weight.detach().numpy().copy()
         weights[f"layers.{index}.bias"] = layer.bias.detach().numpy().copy()
     normalised = policy.features_extractor
@@ -123,6 +127,7 @@ def teacher_model(policy: TeacherPolicy, robot: Robot, hidden: tuple[int, ...], 
         "action_mean": robot.stand_pose.astype(np.float32),
         "action_scale": np.full(12, ACTION_UNIT, np.float32),
     }
+    hidden = tuple(layer.out_features for layer in policy.actor_layers[:-1])
     config = MLPConfig(observation=TEACHER_SIZE, window=1, hidden=hidden)
     return PolicyModel(
         card_for_robot(robot, config, observation_clip=OBSERVATION_CLIP, training=facts), weights, scales

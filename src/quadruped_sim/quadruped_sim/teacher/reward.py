@@ -72,10 +72,12 @@ class TeacherReward:
         height = state.height - self._robot.nominal_height - setpoint[:, FIELD["height"]]
         roll = state.attitude[:, 0] - setpoint[:, FIELD["roll"]] - np.arctan(state.slope[:, 1])
         pitch = state.attitude[:, 1] - setpoint[:, FIELD["pitch"]] + np.arctan(state.slope[:, 0])
+        tilt = np.square(roll) + np.square(pitch)
         stands, contact = swing < 0.0, state.state.contact
         wrong = np.where(stands, ~contact, contact & (swing > 0.15) & (swing < 0.85))
         lift = (self._gait.clearance * self._leg + setpoint[:, FIELD["clearance"]])[:, None]
-        low = np.clip((0.8 * lift - state.foot_height) / 0.04, 0.0, 1.0) * ((swing > 0.3) & (swing < 0.7))
+        path = lift * np.sin(np.pi * swing)
+        low = np.clip((path - state.foot_height) / 0.04, 0.0, 1.0) * ((swing > 0.25) & (swing < 0.75))
         aside = state.foot_position[..., 1] - self._neutral[:, 1] * (1 + setpoint[:, FIELD["width"], None])
         slip = np.square(state.foot_velocity[..., :2]).sum(-1) * contact
         falling = np.minimum(state.foot_velocity[..., 2], 0.0)
@@ -83,16 +85,16 @@ class TeacherReward:
         terms = {
             "velocity": 0.5 * np.exp(-now[:, :2].sum(1) / 0.15) + np.exp(-mean[:, :2].sum(1) / 0.01),
             "yaw rate": 0.25 * np.exp(-now[:, 2] / 0.25) + 0.6 * np.exp(-mean[:, 2] / 0.01),
-            "height": 0.4 * np.exp(-np.square(height) / 0.0015),
-            "attitude": 0.4 * np.exp(-(np.square(roll) + np.square(pitch)) / 0.02),
+            "height": 0.2 * np.exp(-np.square(height) / 0.0015) + 0.3 * np.exp(-np.square(height) / 0.00015),
+            "attitude": 0.2 * np.exp(-tilt / 0.02) + 0.3 * np.exp(-tilt / 0.002),
             "gait": -0.2 * wrong.sum(1),
             "impact": -0.3 * np.minimum(impact.sum(1), 4.0),
-            "clearance": -0.15 * low.sum(1),
+            "clearance": -0.8 * low.sum(1),
             "width": -0.2 * (np.abs(aside) * stands).sum(1),
             "slip": -0.15 * np.minimum(slip.sum(1), 4.0),
-            "landings": -0.3 * landings,
+            "landings": -0.4 * landings,
             "effort": (-2e-5 * np.square(torque) - 2e-4 * np.abs(torque * rate)).sum(-1).mean(0),
-            "saturation": -0.6 * saturated.sum(-1).mean(0),
+            "saturation": -1.0 * saturated.sum(-1).mean(0),
             "smoothness": -0.01 * np.square(change).sum(1) - 0.005 * np.square(jerk).sum(1),
             "bounce": -0.3 * np.square(state.velocity[:, 2]) - 0.03 * np.square(turning[:, :2]).sum(1),
         }

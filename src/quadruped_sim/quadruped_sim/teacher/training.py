@@ -14,19 +14,22 @@ from typing import Any
 import msgspec
 import numpy as np
 import torch
+from msgspec.structs import replace
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger
 from torch import nn
 
 from fcnet_core.arrays import Array, Single
 from fcnet_core.files import write_whole
-from fcnet_core.model_file import save_model
+from fcnet_core.model_file import PolicyModel, load_model, save_model
+from fcnet_core.policies.mlp import MLPConfig
 from fcnet_core.robot import load_robot
 from quadruped_sim import SimulationError
 from quadruped_sim.collection import CollectionPlan
 from quadruped_sim.teacher.environment import TeacherEnvironment
 from quadruped_sim.teacher.groups import Progress
 from quadruped_sim.teacher.network import Normalised, TeacherPolicy, TeacherPPO, teacher_model
+from quadruped_sim.teacher.privileged import TEACHER_SIZE
 from quadruped_sim.teacher.settings import TeacherConfig
 from quadruped_sim.worker_pool import worker_pool
 
@@ -173,7 +176,7 @@ def teach(
 ) -> None:
     """Make a teacher, or go on with the one of the folder, for so many minutes of PPO; `facts` go into its card.
 
-    init: a checkpoint, also of another robot's teacher, to start from in place of the trot's imitation.
+    init: a teacher's model file, also another robot's, to start from in place of the trot's imitation.
     """
     robot, checkpoint = load_robot(plan.robot), folder / CHECKPOINT
     folder.mkdir(parents=True, exist_ok=True)
@@ -184,20 +187,20 @@ def teach(
         continues = checkpoint.exists()
         seed = config.seed + (int(time.time()) if continues else 0)  # other robots than before
         env = TeacherEnvironment(plan, config, workers, seed)
-        if continues or init is None:
-            learner = _loaded(checkpoint, env, config) if continues else _imitator(env, config)
+        if continues:
+            learner = _loaded(checkpoint, env, config)
+        elif init is None:
+            learner = _imitator(env, config)
         else:
-            learner = _loaded(init, env, config)
-            learner.num_timesteps = 0
+            learner = _successor(load_model(init), env, config)
+            facts = facts | {"init": str(init)}
         learner.set_logger(Logger(folder=None, output_formats=[]))  # its own would leave a folder in /tmp
-        rounds = Rounds(
-            env, folder, 0 if continues else config.critic_rounds
-        )  # the critic is new, or new to this robot
+        rounds = Rounds(env, folder, 0 if continues else config.critic_rounds)  # a new critic knows nothing
         end = time.monotonic() + 60 * minutes
         while time.monotonic() < end:
             learner.learn(LOG_INTERVAL * config.n_steps * env.num_envs, callback=rounds, reset_num_timesteps=False)
             made = {"steps": learner.num_timesteps, "settings": msgspec.to_builtins(config)}
-            save_model(teacher_model(learner.policy, robot, config.hidden, facts | made), folder / TEACHER)
+            save_model(teacher_model(learner.policy, robot, facts | made), folder / TEACHER)
         save_checkpoint(learner, folder)
 
 
@@ -213,6 +216,24 @@ def _loaded(checkpoint: Path, env: TeacherEnvironment, config: TeacherConfig) ->
         learner.policy.optimizer.param_groups, (config.learning_rate, config.critic_learning_rate), strict=True
     ):
         group["lr"] = rate
+    return learner
+
+
+def _successor(teacher: PolicyModel, env: TeacherEnvironment, config: TeacherConfig) -> TeacherPPO:
+    """PPO whose actor does what a teacher does; the critic is new."""
+    card = teacher.card
+    if not isinstance(card.config, MLPConfig) or card.config.observation != TEACHER_SIZE:
+        advice = "choose a file that `fcnet teach` wrote"
+        raise SimulationError(f"a teacher sees {TEACHER_SIZE} values, this model {card.config.observation}; {advice}")
+    shown = demonstrate(env, config.imitation_steps, None, np.random.default_rng(config.seed))
+    learner = new_learner(env, replace(config, hidden=card.config.hidden), shown)
+    normalised = learner.policy.features_extractor
+    with torch.no_grad():
+        for index, layer in enumerate(learner.policy.actor_layers):
+            layer.weight.copy_(torch.as_tensor(teacher.weights[f"layers.{index}.weight"]))
+            layer.bias.copy_(torch.as_tensor(teacher.weights[f"layers.{index}.bias"]))
+        normalised.mean[:TEACHER_SIZE] = torch.as_tensor(teacher.scales["observation_mean"])
+        normalised.deviation[:TEACHER_SIZE] = torch.as_tensor(teacher.scales["observation_std"])
     return learner
 
 

@@ -19,7 +19,7 @@ The folder receives teacher.safetensors, log.jsonl and a checkpoint, from which 
 
 examples:
   fcnet teach --config config/collect/aliengo.yaml --out runs/aliengo-teacher --minutes 180
-  fcnet teach --config config/collect/a1.yaml --init runs/aliengo-teacher/checkpoint.zip --out runs/a1-teacher
+  fcnet teach --config config/collect/a1.yaml --init models/teachers/aliengo.safetensors --out runs/a1-teacher
 """
 
 
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
     parser.add_argument("--config", required=True, type=Path, metavar="YAML", help="where to walk: config/collect/")
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="the folder to write or continue")
-    parser.add_argument("--init", type=Path, metavar="FILE", help="a checkpoint to start from, also another robot's")
+    parser.add_argument("--init", type=Path, metavar="FILE", help="a teacher to start from, also another robot's")
     parser.add_argument(
         "--settings", type=Path, metavar="YAML", help="settings of imitation and PPO, see TeacherConfig"
     )
