@@ -48,7 +48,6 @@ class Machines:
 
 @pytest.fixture(scope="module")
 def machines() -> Iterator[Machines]:
-    pytest.importorskip("ray")
     machines = Machines()
     yield machines
     machines.stop()
@@ -99,7 +98,6 @@ def test_without_a_cluster_or_without_ray_a_sentence_says_what_to_do(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arguments = ["evaluate", "--expert", "--scenarios", "stand", "--episodes", "1", "--ray", "127.0.0.1:9"]
-    pytest.importorskip("ray")
     assert main(arguments) == USAGE_ERROR
     assert "no Ray cluster answers at '127.0.0.1:9'; begin one with `ray start`" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "ray", None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -103,7 +102,7 @@ def joined() -> Iterator[Processes]:
         raise FcnetError(f"the processes of this training did not find each other: {reason}") from error
     try:
         yield Processes(rank, count, int(os.environ.get("LOCAL_RANK", rank)))
-    except Exception as error:
+    except Exception as error:  # of any kind: a process that ends without the others' knowledge lets them wait for it
         if not _is_first_to_end(store):
             raise SystemExit(1) from error
         if isinstance(error, dist.DistError) or "gloo" in str(error) or "NCCL" in str(error):
@@ -112,7 +111,6 @@ def joined() -> Iterator[Processes]:
                 " is lost, run the same command with --resume to continue from there"
             ) from error
         raise
-    gc.collect()  # parallel networks, which refer to themselves, would hold the group, and its threads outlive Python
     dist.destroy_process_group()
 
 
