@@ -206,6 +206,14 @@ def test_actor_and_critic_are_those_of_the_published_walk(mask) -> None:
     assert (actor.parameters + 12, critic.parameters) == (274_700 + 12, 274_765)
 
 
+@pytest.mark.parametrize("name", ["mix", "hard", "soft", "dense", "random_mask"])
+def test_presets_differ_in_the_mask_alone(name) -> None:
+    preset, mix = (load_train_config(PRESETS / f"body_transformer_{one}.yaml") for one in (name, "mix"))
+    assert structs.replace(preset, config=mix.config) == mix
+    assert mix.policy_config == BodyTransformerConfig()
+    assert preset.policy_config == BodyTransformerConfig(mask=name.removesuffix("_mask"))
+
+
 def critic_of(actor: BodyTransformerConfig) -> BodyTransformerConfig:
     """One joint a node."""
     nodes = [structs.replace(node, action=(index,)) for index, node in enumerate(actor.graph.nodes)]
