@@ -259,7 +259,7 @@ def load_model(path: str | Path) -> PolicyModel:
 def check_robot(model: PolicyModel, robot: Robot) -> None:
     """Make sure that the model was made for this very robot.
 
-    Raises FcnetError when robot, joint names or their order, gains, default pose or vector sizes differ.
+    Raises FcnetError when robot, joint names or their order, gains, default pose, vector sizes or body graph differ.
     """
     card = model.card
     if card.robot != robot.name:
@@ -270,6 +270,7 @@ def check_robot(model: PolicyModel, robot: Robot) -> None:
         raise FcnetError(f"the model sees {seen}, but what {robot.name} gives it is {ROBOT_OBSERVATION}")
     if card.config.action != len(JOINT_NAMES):
         raise FcnetError(f"the model commands {card.config.action} joints, {robot.name} has {len(JOINT_NAMES)}")
+    card.config.check_robot(robot)
     facts: dict[str, tuple[npt.ArrayLike, npt.ArrayLike]] = {
         "stiffness kp": (card.kp, robot.gains.kp),
         "damping kd": (card.kd, robot.gains.kd),

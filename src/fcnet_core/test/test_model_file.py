@@ -157,7 +157,7 @@ def test_a_newer_format_asks_for_an_update(small, path) -> None:
 @pytest.mark.parametrize(
     ("entry", "value", "message"),
     [
-        ("policy_type", "hopfield", "no policy type 'hopfield'; known are fcnet"),
+        ("policy_type", "hopfield", "no policy type 'hopfield'; known are body_transformer, fcnet"),
         ("window_policy", "hopping", "window_policy"),
         ("control_rate", 0.0, "control_rate"),
         ("observation_clip", float("nan"), "observation_clip"),

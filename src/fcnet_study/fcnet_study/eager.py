@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import gelu, layer_norm, linear, rms_norm, scaled_dot_product_attention, silu
+from torch.nn.functional import gelu, layer_norm, linear, relu, rms_norm, scaled_dot_product_attention, silu
 
 from fcnet_core.arrays import Single
 from fcnet_core.model_file import PolicyModel
+from fcnet_core.policies.body_transformer import step as body_transformer
 from fcnet_core.policies.fcnet.spectral import inverse_dft_last, kernel, phase_table
 from fcnet_core.policies.fcnet.step import fold
 from fcnet_core.policies.mlp.step import layers_of
@@ -217,17 +218,13 @@ class RetNetStep:
         return self._units.action(torch.addmv(w.decoder_bias, w.decoder_weight, x))
 
 
-class PerceptronStep:
-    """The perceptron over its stacked window."""
+class StackedObservations:
+    """The last n observations of one robot, normalised, always in one piece: two rings one behind the other."""
 
     def __init__(self, model: PolicyModel) -> None:
-        self._units = Units(model)
-        self._layers: list[tuple[Tensor, Tensor]] = [
-            (torch.from_numpy(weight), torch.from_numpy(bias)) for weight, bias in layers_of(model)
-        ]
         config = model.card.config
-        self._seen = torch.zeros(2 * config.window, config.observation)  # two rings one behind the other, as one piece
-        self._window = config.window
+        self._units, self._window = Units(model), config.window
+        self._seen = torch.zeros(2 * config.window, config.observation)
         self.reset()
 
     def reset(self) -> None:
@@ -235,15 +232,64 @@ class PerceptronStep:
         self._seen.zero_()
         self._slot = 0
 
+    def add(self, observation: Single) -> Tensor:
+        """The stacked observations (n * observation,), oldest first, the last of them this one."""
+        slot, n = self._slot, self._window
+        self._seen[slot::n] = self._units.input(observation)
+        self._slot = (slot + 1) % n
+        return self._seen[slot + 1 : slot + 1 + n].view(-1)
+
+
+class BodyTransformerStep:
+    """The Body Transformer, the tokens of all nodes at once."""
+
+    def __init__(self, model: PolicyModel) -> None:
+        config, folded = model.card.config, body_transformer.fold(model)
+        self._w: Any = body_transformer.Weights(*map(torch.from_numpy, folded))  # type: ignore[arg-type]
+        self._units, self._stacked = Units(model), StackedObservations(model)
+        self._tokens, self._heads = (len(config.graph.nodes), config.hidden), config.heads
+
+    def reset(self) -> None:
+        """Forget every past observation."""
+        self._stacked.reset()
+
     @torch.inference_mode()
     def step(self, observation: Single) -> Single:
         """The action (action,) for an observation (observation,)."""
-        slot, n = self._slot, self._window
-        self._seen[slot::n] = self._units.input(observation)
-        x = self._seen[slot + 1 : slot + 1 + n].view(-1)
+        w, size = self._w, self._tokens[1:]
+        x = torch.addmv(w.token_bias, w.token_weight, self._stacked.add(observation)).view(self._tokens)
+        for layer, norm in enumerate(w.norm):
+            qkv = torch.addmm(w.qkv_bias[layer], x, w.qkv_weight[layer].t())
+            q, k, v = qkv.view(len(x), 3, self._heads, -1).permute(1, 2, 0, 3)
+            mixed = scaled_dot_product_attention(q, k, v, attn_mask=w.score_bias[layer])
+            mixed = mixed.transpose(0, 1).reshape(self._tokens)
+            x = torch.addmm(w.project_bias[layer], mixed, w.project_weight[layer].t()).add_(x)
+            x = layer_norm(x, size, norm[0], norm[1])
+            inner = relu(torch.addmm(w.expand_bias[layer], x, w.expand_weight[layer].t()))
+            x = torch.addmm(w.contract_bias[layer], inner, w.contract_weight[layer].t()).add_(x)
+            x = layer_norm(x, size, norm[2], norm[3])
+        return self._units.action(torch.addmv(w.head_bias, w.head_weight, x.view(-1)))
+
+
+class PerceptronStep:
+    """The perceptron over its stacked window."""
+
+    def __init__(self, model: PolicyModel) -> None:
+        self._units, self._stacked = Units(model), StackedObservations(model)
+        self._layers: list[tuple[Tensor, Tensor]] = [
+            (torch.from_numpy(weight), torch.from_numpy(bias)) for weight, bias in layers_of(model)
+        ]
+
+    def reset(self) -> None:
+        """Forget every past observation."""
+        self._stacked.reset()
+
+    @torch.inference_mode()
+    def step(self, observation: Single) -> Single:
+        """The action (action,) for an observation (observation,)."""
+        x = self._stacked.add(observation)
         for weight, bias in self._layers[:-1]:
             x = gelu(torch.addmv(bias, weight, x))
-        self._slot = (slot + 1) % n
         weight, bias = self._layers[-1]
         return self._units.action(torch.addmv(bias, weight, x))
 
@@ -254,4 +300,5 @@ EAGER: dict[str, dict[str, Callable[[PolicyModel], Policy]]] = {
     "transformer": {"eager": TransformerStep},
     "retnet": {"eager": RetNetStep},
     "mlp": {"eager": PerceptronStep},
+    "body_transformer": {"eager": BodyTransformerStep},
 }

@@ -15,6 +15,8 @@ from fcnet_core.policies import PolicyConfig, policy_type
 
 MOST_STEPS = 10**9  # of the optimiser
 LARGEST_BATCH = 2**22  # control periods of one optimiser step; the paper's have 2^16
+PRESETS = Path(__file__).parents[1] / "config" / "train"
+FILE = "training configuration"
 
 
 class TrainConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -91,9 +93,23 @@ class TrainConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         raise FcnetError("the length of the run is missing: give steps or epochs in the file, or --steps")
 
 
+class Variant(Struct, frozen=True, forbid_unknown_fields=True):
+    """A file that says only how its network differs: from `base`, a preset of config/train/, in entries of `config`."""
+
+    base: Annotated[str, Meta(pattern="^[a-z0-9_]{1,60}$")]
+    config: dict[str, Any]
+
+
 def load_train_config(path: str | Path) -> TrainConfig:
-    """Read a YAML file; FcnetError names the file and the entry that cannot be used."""
-    return read_settings(path, TrainConfig, "training configuration")
+    """Read a YAML file, of a TrainConfig or a Variant; FcnetError names the file and the entry that cannot be used."""
+    if "base" not in read_settings(path, dict, FILE):
+        return read_settings(path, TrainConfig, FILE)
+    variant = read_settings(path, Variant, FILE)
+    base = read_settings(PRESETS / f"{variant.base}.yaml", TrainConfig, FILE)
+    try:
+        return with_settings(base, config=base.config | variant.config)
+    except FcnetError as error:
+        raise FcnetError(f"{FILE} {path} cannot be used: {error}; compare it with the suite's config/") from error
 
 
 def with_settings(settings: TrainConfig, /, **changes: Any) -> TrainConfig:

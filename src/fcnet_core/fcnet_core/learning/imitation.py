@@ -43,6 +43,8 @@ class Imitation:
         self.robot = _robot(data)
         spec, arrays = config.policy_config.observation_spec, data.manifest.arrays
         _check_arrays(config, data)
+        if self.robot:
+            config.policy_config.check_robot(self.robot)
         statistics = processes.after_first(lambda: data.statistics)
         torch.manual_seed(config.seed)
         kind = policy_type(config.policy_type)

@@ -13,13 +13,16 @@ import pkgutil
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
 
 from fcnet_core import FcnetError
 from fcnet_core.arrays import ArraySpec, Spec
 from fcnet_core.files import converted
+
+if TYPE_CHECKING:
+    from fcnet_core.robot import Robot
 
 Size = Annotated[int, Meta(ge=1, le=2**16)]  # of a layer, of a vector or of a window
 Layers = Annotated[int, Meta(ge=1, le=1000)]
@@ -60,6 +63,9 @@ class PolicyConfig(Struct, frozen=True, forbid_unknown_fields=True):
     def parameters(self) -> int:
         """Number of trainable parameters."""
         return sum(math.prod(shape) for shape in self.weight_shapes().values())
+
+    def check_robot(self, robot: Robot) -> None:
+        """Raise FcnetError where the network is of another body than the robot's; sizes are checked for every type."""
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _lines(path: Path, size: int, model: PolicyModel) -> list[str]:
     card, memory = model.card, model.card.config.memory_steps
-    sizes = ", ".join(f"{name} {value}" for name, value in msgspec.to_builtins(card.config).items())
+    sizes = ", ".join(f"{name} {value}" for name, value in msgspec.structs.asdict(card.config).items())
     facts = {
         "robot": card.robot,
         "network": f"{card.policy_type}: {sizes}",

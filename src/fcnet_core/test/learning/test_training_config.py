@@ -78,3 +78,27 @@ def test_the_length_is_steps_or_epochs() -> None:
     assert with_settings(config, epochs=2.0).total_steps(1_000_000) == 2000
     with pytest.raises(FcnetError, match="give steps or epochs"):
         config.total_steps(1_000_000)
+
+
+def test_a_file_may_change_the_network_of_a_preset_alone(tmp_path: Path) -> None:
+    text = "base: transformer\nconfig: {layers: 2}\n"
+    config, base = (
+        load_train_config(written(tmp_path / "c.yaml", text)),
+        load_train_config(PRESETS / "transformer.yaml"),
+    )
+    assert config == with_settings(base, config=base.config | {"layers": 2})
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("base: nowhere\nconfig: {}", "nowhere.yaml cannot be read"),
+        ("base: ../mlp\nconfig: {}", "bad.yaml cannot be used: base"),
+        ("base: mlp\nconfig: {colour: 3}", "bad.yaml cannot be used: .*colour"),
+        ("base: mlp\nconfig: {}\ncrop: 64", "bad.yaml cannot be used: .*crop"),
+    ],
+)
+def test_a_bad_base_is_named(tmp_path: Path, text: str, named: str) -> None:
+    with pytest.raises(FcnetError, match=named) as caught:
+        load_train_config(written(tmp_path / "bad.yaml", text))
+    assert "\n" not in str(caught.value)

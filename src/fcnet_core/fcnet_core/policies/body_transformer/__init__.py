@@ -1,0 +1,124 @@
+"""The Body Transformer (Sferrazza et al., CoRL 2024, arXiv 2408.06316): one token a node of the body, attention masked
+by the body's graph.
+
+Every node has a linear tokenizer of its own for what is measured there, and a linear detokenizer for the joints that
+it moves; between them are post-norm encoder layers, as torch.nn.TransformerEncoderLayer without dropout. The paper's
+network sees one time step, which cannot tell by how much commands are late. Here a node sees its last `window`
+observations, stacked, oldest first; a window of 1 is the published form.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import field
+
+from fcnet_core import FcnetError
+from fcnet_core.arrays import Mask
+from fcnet_core.files import Seed
+from fcnet_core.policies import Layers, PolicyConfig, PolicyType, Size
+from fcnet_core.policies.body_transformer.graph import BodyGraph, leg_graph
+from fcnet_core.robot import Robot
+
+EMPTY = -1e30  # added to the score of a pair that the mask excludes: its share is then 0
+
+
+class BodyTransformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
+    """Sizes of a network, and the body's graph; the default graph is that of the suite's robots.
+
+    mask: which layers have the graph's mask: `hard` all of them; `mix` the first, third, ..., the others are dense;
+    `mix_unmasked_first` the second, fourth, ...; `dense` none: a Transformer with a token a node. `soft` has no mask,
+    but a learned bias for every length of path, the same in all layers and heads. `random` is `hard` with as many
+    entries, drawn with `mask_seed`. positions: whether a learned vector is added to a node's token. ffn_width: inner
+    width of the perceptrons. Raises ValueError where graph, observation, action and heads do not fit each other.
+    """
+
+    observation: Size = 70
+    action: Size = 12
+    graph: BodyGraph = field(default_factory=leg_graph)
+    mask: Literal["hard", "mix", "mix_unmasked_first", "soft", "dense", "random"] = "mix"
+    mask_seed: Seed = 0
+    positions: bool = True
+    layers: Layers = 8
+    hidden: Size = 64
+    heads: Size = 2
+    ffn_width: Size = 128
+    window: Size = 4
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.hidden % self.heads:
+            raise ValueError(
+                f"hidden ({self.hidden}) cannot be divided among {self.heads} heads; choose heads so that it can"
+            )
+        for node in self.graph.nodes:
+            for what, entries, size in (
+                ("entry of the observation", node.observation, self.observation),
+                ("joint", node.action, self.action),
+            ):
+                if entries and max(entries) >= size:
+                    raise ValueError(f"node {node.name} has the unknown {what} {max(entries)}; choose 0 to {size - 1}")
+        if missing := set(range(self.action)) - {joint for node in self.graph.nodes for joint in node.action}:
+            raise ValueError(f"joint {min(missing)} of the action is in no node of the graph; give it to one")
+
+    @property
+    def memory_steps(self) -> int:
+        """The window without the present step."""
+        return self.window - 1
+
+    def weight_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shape of every weight; linear weights are (outputs, inputs).
+
+        tokenizer.weight has, for every step of the window, oldest first, the columns of all nodes one after the other.
+        The outputs of qkv are queries, keys and values, each of `hidden` channels, a head's next to each other.
+        """
+        d, f, nodes = self.hidden, self.ffn_width, len(self.graph.nodes)
+        seen = sum(len(node.observation) for node in self.graph.nodes)
+        shapes: dict[str, tuple[int, ...]] = {
+            "tokenizer.weight": (d, self.window * seen),
+            "tokenizer.bias": (nodes, d),
+            "detokenizer.weight": (self.action, d),
+            "detokenizer.bias": (self.action,),
+        }
+        if self.positions:
+            shapes["positions"] = (nodes, d)
+        if self.mask == "soft":
+            shapes["path_bias"] = (int(self.graph.paths.max()) + 1,)
+        for layer in range(self.layers):
+            prefix = f"layers.{layer}."
+            sizes = {"qkv": (3 * d, d), "project": (d, d), "expand": (f, d), "contract": (d, f)}
+            for name, shape in sizes.items():
+                shapes |= {f"{prefix}{name}.weight": shape, f"{prefix}{name}.bias": shape[:1]}
+            for name in ("norm1", "norm2"):
+                shapes |= {f"{prefix}{name}.weight": (d,), f"{prefix}{name}.bias": (d,)}
+        return shapes
+
+    @property
+    def attended(self) -> Mask:
+        """Which node attends to which (n, n) in a layer that is masked."""
+        return self.graph.random_mask(self.mask_seed) if self.mask == "random" else self.graph.mask
+
+    def is_masked(self, layer: int) -> bool:
+        """Whether that layer, 0, 1, ..., is masked."""
+        if self.mask.startswith("mix"):
+            return layer % 2 == (self.mask == "mix_unmasked_first")
+        return self.mask in ("hard", "random")
+
+    def check_robot(self, robot: Robot) -> None:
+        """Raise FcnetError where the graph is not that of the robot's legs."""
+        if self.graph != leg_graph(robot.legs):
+            raise FcnetError(
+                f"the network's graph {self.graph} is not that of {robot.name}; leave graph out of the configuration, "
+                "train again, or choose another model"
+            )
+
+
+POLICY = PolicyType(
+    package=__name__,
+    config=BodyTransformerConfig,
+    network="network:BodyTransformer",
+    step="step:Step",
+    sequence="step:Sequence",
+    numba="numba_step:numba_step",
+    onnx="step:add_to_graph",
+)

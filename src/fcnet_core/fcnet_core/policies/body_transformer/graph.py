@@ -1,0 +1,138 @@
+"""The body as a graph: which node has which entries of observation and action, and which nodes are joined."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Annotated, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Meta, Struct
+
+from fcnet_core.arrays import Mask
+from fcnet_core.observation import ACTION_SIZE, LAYOUT
+from fcnet_core.robot import LEG_JOINTS, LEGS
+
+Item = TypeVar("Item", str, int)
+Entries = tuple[Annotated[int, Meta(ge=0, lt=2**16)], ...]
+MOST_NODES = 256
+FAR = 2**15  # edges between two nodes, where no path leads from one to the other
+
+
+class Node(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A link of the body: the entries of the observation that it sees, and of the action, the joints that it moves."""
+
+    name: str
+    observation: Entries = ()
+    action: Entries = ()
+
+
+class BodyGraph(Struct, frozen=True, forbid_unknown_fields=True):
+    """Nodes, in the order of the network's tokens, and edges, by the names of the nodes they join.
+
+    An entry of the observation may be seen by several nodes or by none; every joint is moved by one. Raises ValueError
+    for a joint of two nodes, for an edge of an unknown node, and for a node to which no path leads.
+    """
+
+    nodes: Annotated[tuple[Node, ...], Meta(min_length=1, max_length=MOST_NODES)]
+    edges: Annotated[tuple[tuple[str, str], ...], Meta(max_length=MOST_NODES**2)] = ()
+
+    def __post_init__(self) -> None:
+        names = [node.name for node in self.nodes]
+        if twice := _repeated(names):
+            raise ValueError(f"the graph has two nodes {twice}; give each node a name of its own")
+        for node in self.nodes:
+            if (entry := _repeated(node.observation)) is not None:
+                raise ValueError(f"node {node.name} sees entry {entry} of the observation twice; name it once")
+        moved = [entry for node in self.nodes for entry in node.action]
+        if (joint := _repeated(moved)) is not None:
+            both = [node.name for node in self.nodes if joint in node.action]
+            raise ValueError(f"joint {joint} of the action is in two nodes, {both[0]} and {both[-1]}; choose one")
+        if unknown := {name for edge in self.edges for name in edge} - set(names):
+            raise ValueError(f"an edge leads to {min(unknown)}, but there is no such node; add it or correct the edge")
+        if (alone := self.paths[0] == FAR).any():
+            lost = names[int(alone.argmax())]
+            raise ValueError(f"no path leads from node {names[0]} to node {lost}; join it by an edge")
+
+    def __str__(self) -> str:
+        return f"of {len(self.nodes)} nodes and {len(self.edges)} edges"
+
+    @property
+    def observation_entries(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """The entries that nodes see, node after node, and the node of each."""
+        return _entries([node.observation for node in self.nodes])
+
+    @property
+    def action_nodes(self) -> npt.NDArray[np.intp]:
+        """The node of every joint, in the order of the action."""
+        joints, nodes = _entries([node.action for node in self.nodes])
+        return nodes[np.argsort(joints)]
+
+    @property
+    def paths(self) -> npt.NDArray[np.intp]:
+        """Edges on the shortest path between any two nodes (n, n)."""
+        place = {node.name: index for index, node in enumerate(self.nodes)}
+        near = np.eye(len(self.nodes), dtype=np.float32)
+        for one, other in self.edges:
+            near[place[one], place[other]] = near[place[other], place[one]] = 1
+        paths, reached, length = np.where(np.eye(len(near)), 0, FAR), np.eye(len(near), dtype=np.float32), 0
+        while True:
+            length += 1
+            further = ((reached @ near) > 0) & (paths == FAR)
+            if not further.any():
+                return paths
+            paths[further] = length
+            reached = (paths < FAR).astype(np.float32)
+
+    @property
+    def mask(self) -> Mask:
+        """Which node attends to which (n, n): each to itself and to those to which an edge leads."""
+        return self.paths < 2
+
+    def random_mask(self, seed: int) -> Mask:
+        """A mask with the diagonal and as many other entries as `mask`, joining pairs of nodes at random.
+
+        RandomState's numbers are the same in every version of NumPy; a model file holds the seed alone.
+        """
+        rows, columns = np.triu_indices(len(self.nodes), 1)
+        count = (int(self.mask.sum()) - len(self.nodes)) // 2
+        drawn = np.random.RandomState(seed).permutation(len(rows))[:count]
+        mask = np.eye(len(self.nodes), dtype=np.bool_)
+        mask[rows[drawn], columns[drawn]] = mask[columns[drawn], rows[drawn]] = True
+        return mask
+
+
+def leg_graph(legs: Sequence[str] = LEGS) -> BodyGraph:
+    """A trunk with such legs, as a robot file names them: from the trunk to hip, thigh and calf of every leg.
+
+    A joint's node has what is measured at that joint, and the joint's entry of the action; the trunk has the rest of
+    observation.LAYOUT. With other than four legs, its parts of joints are as much longer or shorter.
+    """
+    joints = len(legs) * len(LEG_JOINTS)
+    names = [f"{leg}_{joint}" for leg in legs for joint in LEG_JOINTS]
+    trunk: list[int] = []
+    of_joints: list[list[int]] = [[] for _ in names]
+    start = 0
+    for part in LAYOUT.values():
+        of_joint = part.stop - part.start == ACTION_SIZE
+        stop = start + (joints if of_joint else part.stop - part.start)
+        if of_joint:
+            for joint, entry in enumerate(range(start, stop)):
+                of_joints[joint].append(entry)
+        else:
+            trunk += range(start, stop)
+        start = stop
+    nodes = [Node(name, tuple(seen), (joint,)) for joint, (name, seen) in enumerate(zip(names, of_joints, strict=True))]
+    before = ["trunk" if name.endswith(LEG_JOINTS[0]) else names[place - 1] for place, name in enumerate(names)]
+    return BodyGraph((Node("trunk", tuple(trunk)), *nodes), tuple(zip(before, names, strict=True)))
+
+
+def _entries(of_nodes: Sequence[Entries]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    entries = np.array([entry for entries in of_nodes for entry in entries], dtype=np.intp)
+    return entries, np.repeat(np.arange(len(of_nodes)), [len(entries) for entries in of_nodes])
+
+
+def _repeated(items: Sequence[Item]) -> Item | None:
+    """What stands twice among the items; None where nothing does."""
+    return next((item for item, count in Counter(items).items() if count > 1), None)

@@ -1,0 +1,121 @@
+"""The Body Transformer in PyTorch, over whole sequences, and the perceptron that the paper compares it with."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear, pad, relu, scaled_dot_product_attention
+
+from fcnet_core.policies.body_transformer import BodyTransformerConfig
+
+
+class BodyTransformer(nn.Module):
+    """Maps normalised observations (B, T, observation) to normalised actions (B, T, action), causally.
+
+    What is older than the sequence is zero, the mean of an observation. The published critic is this network with one
+    joint a node: a value is the mean of its outputs. Weights begin as torch's layers do.
+    """
+
+    _attended: Tensor
+    _paths: Tensor
+    _action_nodes: Tensor
+
+    def __init__(self, config: BodyTransformerConfig) -> None:
+        super().__init__()
+        self.tokenizer = Tokenizer(config)
+        shape = len(config.graph.nodes), config.hidden
+        self.positions = nn.Parameter(0.02 * torch.randn(shape)) if config.positions else None
+        self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.layers))
+        self.detokenizer = nn.Linear(config.hidden, config.action)
+        self._masked = [config.is_masked(layer) for layer in range(config.layers)]
+        self.register_buffer("_attended", torch.from_numpy(config.attended), persistent=False)
+        self.register_buffer("_paths", torch.from_numpy(config.graph.paths), persistent=False)
+        self.register_buffer("_action_nodes", torch.from_numpy(config.graph.action_nodes), persistent=False)
+        self.path_bias = nn.Parameter(torch.randn(int(config.graph.paths.max()) + 1)) if config.mask == "soft" else None
+
+    def forward(self, observation: Tensor) -> Tensor:
+        """Actions of every step."""
+        x = self.tokenizer(observation)  # (B, T, n, d)
+        if self.positions is not None:
+            x = x + self.positions
+        bias = None if self.path_bias is None else self.path_bias[self._paths]
+        for layer, masked in zip(self.layers, self._masked, strict=True):
+            x = layer(x, self._attended if masked else bias)
+        moved = x[..., self._action_nodes, :]  # (B, T, action, d)
+        output: Tensor = (moved * self.detokenizer.weight).sum(-1) + self.detokenizer.bias
+        return output
+
+
+class Tokenizer(nn.Module):
+    """The linear layers of all nodes as one block matrix: observations (B, T, observation) to tokens (B, T, n, d)."""
+
+    _entries: Tensor
+    _nodes: Tensor
+
+    def __init__(self, config: BodyTransformerConfig) -> None:
+        super().__init__()
+        entries, nodes = config.graph.observation_entries
+        self._window, self._sizes = config.window, (config.observation, len(config.graph.nodes))
+        self.register_buffer("_entries", torch.from_numpy(entries), persistent=False)
+        self.register_buffer("_nodes", torch.from_numpy(nodes), persistent=False)
+        self.weight = nn.Parameter(torch.empty(config.hidden, config.window * len(entries)))
+        self.bias = nn.Parameter(torch.empty(len(config.graph.nodes), config.hidden))
+        inputs = config.window * torch.bincount(self._nodes, minlength=len(self.bias)).clamp(min=1)
+        bounds = inputs.rsqrt()  # of each node as a layer of its own
+        self.weight.data = (2 * torch.rand(self.weight.shape) - 1) * bounds[self._nodes].repeat(config.window)
+        self.bias.data = (2 * torch.rand(self.bias.shape) - 1) * bounds[:, None]
+
+    def forward(self, observation: Tensor) -> Tensor:
+        """Tokens of every step."""
+        d, (size, nodes), window = len(self.weight), self._sizes, self._window
+        seen = pad(observation, (0, 0, window - 1, 0)).unfold(1, window, 1).transpose(2, 3).flatten(2)
+        block = self.weight.new_zeros(window, size, nodes, d)
+        block[:, self._entries, self._nodes] = self.weight.t().view(window, len(self._entries), d)
+        return linear(seen, block.view(window * size, nodes * d).t(), self.bias.flatten()).unflatten(-1, (nodes, d))
+
+
+class EncoderLayer(nn.Module):
+    """x = LN(x + Attention(x)), then x = LN(x + Perceptron(x)), on (B, T, n, d)."""
+
+    def __init__(self, config: BodyTransformerConfig) -> None:
+        super().__init__()
+        d, self.heads = config.hidden, config.heads
+        self.qkv = nn.Linear(d, 3 * d)
+        self.project = nn.Linear(d, d)
+        self.norm1 = nn.LayerNorm(d)
+        self.expand = nn.Linear(d, config.ffn_width)
+        self.contract = nn.Linear(config.ffn_width, d)
+        self.norm2 = nn.LayerNorm(d)
+        nn.init.xavier_uniform_(self.qkv.weight)
+        nn.init.zeros_(self.qkv.bias)
+        nn.init.zeros_(self.project.bias)
+
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """The layer's output; mask: which node attends to which (n, n), or what is added to the scores."""
+        qkv = self.qkv(x.flatten(0, 1)).unflatten(-1, (3, self.heads, -1))  # (N, n, 3, H, d / H)
+        q, k, v = qkv.permute(2, 0, 3, 1, 4)
+        if mask is not None and mask.is_floating_point():
+            mask = mask.to(q.dtype)
+        mixed = scaled_dot_product_attention(q, k, v, attn_mask=mask).transpose(1, 2).flatten(2)
+        x = self.norm1(x + self.project(mixed).view_as(x))
+        output: Tensor = self.norm2(x + self.contract(relu(self.expand(x))))
+        return output
+
+
+class TokenPerceptron(nn.Module):
+    """What the paper compares it with: a perceptron over all tokens, then one linear layer to the action."""
+
+    def __init__(self, config: BodyTransformerConfig) -> None:
+        super().__init__()
+        size = len(config.graph.nodes) * config.hidden
+        self.tokenizer = Tokenizer(config)
+        sizes = ((size, config.ffn_width), (config.ffn_width, config.ffn_width), (config.ffn_width, size))
+        self.layers = nn.ModuleList(nn.Linear(inputs, outputs) for inputs, outputs in sizes)
+        self.detokenizer = nn.Linear(size, config.action)
+
+    def forward(self, observation: Tensor) -> Tensor:
+        """Actions (B, T, action) of observations (B, T, observation)."""
+        first, second, third = self.layers
+        x = third(relu(second(relu(first(self.tokenizer(observation).flatten(2))))))
+        output: Tensor = self.detokenizer(x)
+        return output

@@ -1,0 +1,403 @@
+"""The Body Transformer is the published one, on any body's graph, and every form steps what was trained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from msgspec import structs, to_builtins
+
+from fcnet_core import FcnetError
+from fcnet_core.arrays import ArraySpec
+from fcnet_core.files import converted
+from fcnet_core.learning import config as training
+from fcnet_core.learning.config import load_train_config
+from fcnet_core.learning.dataset import DatasetWriter, Manifest
+from fcnet_core.learning.imitation import Imitation
+from fcnet_core.model_file import PolicyModel, card_for_robot, check_robot, load_model, save_model
+from fcnet_core.policies.body_transformer import BodyTransformerConfig
+from fcnet_core.policies.body_transformer.graph import BodyGraph, leg_graph
+from fcnet_core.policies.body_transformer.network import BodyTransformer, TokenPerceptron
+from fcnet_core.policy import SequencePolicy, load_policy
+from fcnet_core.robot import JOINT_NAMES, load_robot
+
+DATA = Path(__file__).parent / "data"
+PRESETS = Path(training.__file__).parents[1] / "config" / "train"
+SINGLE = 3e-6  # of outputs
+GRADIENT = 2e-5  # of a tensor's largest entry
+MASKS = ("hard", "mix", "mix_unmasked_first", "soft", "dense", "random")
+TASKS = yaml.safe_load((DATA / "body_graphs.yaml").read_text())
+DRAWN_WITH_SEED_0 = [27, 30, 40, 45, 48, 49, 57, 62, 63, 69, 73, 75]
+SIX_LEGS = leg_graph([f"{side}{row}" for row in "123" for side in "RL"])
+LAYER = {  # published: ours
+    "self_attn.in_proj_weight": "qkv.weight",
+    "self_attn.in_proj_bias": "qkv.bias",
+    "self_attn.out_proj": "project",
+    "linear1": "expand",
+    "linear2": "contract",
+}
+
+
+def read(path: Path) -> dict[str, np.ndarray]:
+    with np.load(path) as file:
+        return {key: file[key] for key in file.files}
+
+
+def named(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    """The published arrays under our names."""
+    found = {key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)}
+    nodes = ["root" if node.name == "trunk" else node.name for node in leg_graph().nodes]
+    ours = {
+        "tokenizer.weight": np.concatenate([found.pop(f"tokenizer.tokenizers.{node}.0.weight") for node in nodes], 1),
+        "tokenizer.bias": np.stack([found.pop(f"tokenizer.tokenizers.{node}.0.bias") for node in nodes]),
+    }
+    moving = [node for node in (*nodes, "global") if f"detokenizer.detokenizers.{node}.bias" in found]
+    for kind in ("weight", "bias"):
+        parts = [found.pop(f"detokenizer.detokenizers.{node}.{kind}") for node in moving]
+        ours[f"detokenizer.{kind}"] = np.concatenate(parts)
+    for name, array in found.items():
+        if name == "net.embed_absolute_position.weight":
+            ours["positions"] = array
+        elif name == "net.sp_embeddings.weight":
+            ours["path_bias"] = array[:, 0]
+        elif name.startswith("net.model."):
+            place, kind = name.removeprefix("net.model.").split(".")
+            ours[f"layers.{int(place) // 2}.{kind}"] = array
+        else:
+            name = name.removeprefix("net.encoder.")
+            for published, own in LAYER.items():
+                name = name.replace(published, own)
+            ours[name] = array
+    return ours
+
+
+def published_config(arrays: dict[str, np.ndarray], mask: str) -> BodyTransformerConfig:
+    _, observation, action, d, ffn, heads, layers, _, positions, _ = arrays["cfg"].tolist()
+    return BodyTransformerConfig(
+        observation=observation,
+        action=action,
+        mask="dense" if mask == "mlp" else mask,
+        positions=bool(positions),
+        layers=layers,
+        hidden=d,
+        heads=heads,
+        ffn_width=ffn,
+        window=1,
+    )
+
+
+def loaded(network: torch.nn.Module, weights: dict[str, np.ndarray]) -> torch.nn.Module:
+    network.load_state_dict({name: torch.from_numpy(weight) for name, weight in weights.items()})
+    return network
+
+
+def model_of(config: BodyTransformerConfig, weights: dict[str, np.ndarray]) -> PolicyModel:
+    """A policy without normalisation; of a robot only where the graph is."""
+    card = card_for_robot(load_robot("aliengo"), config, observation_clip=1e6)
+    return PolicyModel(
+        card,
+        weights,
+        {
+            "observation_mean": np.zeros(config.observation, np.float32),
+            "observation_std": np.ones(config.observation, np.float32),
+            "action_mean": np.zeros(config.action, np.float32),
+            "action_scale": np.ones(config.action, np.float32),
+        },
+    )
+
+
+def random_model(**sizes: object) -> PolicyModel:
+    """Small, of sizes that no vector register likes."""
+    torch.manual_seed(3)
+    config = BodyTransformerConfig(**{"layers": 3, "hidden": 15, "heads": 3, "ffn_width": 21, "window": 3} | sizes)
+    network = BodyTransformer(config)
+    return model_of(config, {name: weight.numpy().copy() for name, weight in network.state_dict().items()})
+
+
+def parallel(model: PolicyModel, seen: np.ndarray) -> np.ndarray:
+    with torch.no_grad():
+        return loaded(BodyTransformer(model.card.config), model.weights)(torch.from_numpy(seen)[None])[0].numpy()
+
+
+def noise(model: PolicyModel, *leading: int) -> np.ndarray:
+    shape = (*leading, model.card.config.observation)
+    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+
+
+def stepped(model: PolicyModel, runtime: str, seen: np.ndarray) -> np.ndarray:
+    policy = load_policy(model, runtime)
+    return np.stack([policy.step(row) for row in seen])
+
+
+def batched(model: PolicyModel, seen: np.ndarray) -> np.ndarray:
+    policy = load_policy(model, batch=2)
+    return np.stack([policy.step(np.stack([-row, row]))[1] for row in seen])
+
+
+FORMS = {
+    "numpy": lambda model, seen: stepped(model, "numpy", seen),
+    "numba": lambda model, seen: stepped(model, "numba", seen),
+    "onnx": lambda model, seen: stepped(model, "onnx", seen),
+    "batch": batched,
+    "sequence": lambda model, seen: SequencePolicy(model).actions(seen),
+}
+every_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+every_published = pytest.mark.parametrize(
+    "path",
+    [path for path in sorted(DATA.glob("bot_*_a.npz")) if "a1code" not in path.stem],
+    ids=lambda path: path.stem,
+)
+
+
+def mask_of(path: Path) -> str:
+    return path.stem.removeprefix("bot_").removesuffix("_a").replace("_pe", "").partition("_")[2]
+
+
+@every_published
+def test_outputs_and_gradients_match_the_published_network(path) -> None:
+    arrays, mask = read(path), mask_of(path)
+    config = published_config(arrays, mask)
+    network = loaded((TokenPerceptron if mask == "mlp" else BodyTransformer)(config), named(arrays, "w/"))
+    output = network(torch.from_numpy(arrays["x"])[:, None])[:, 0]
+    np.testing.assert_allclose(output.detach(), arrays["out"], atol=SINGLE, rtol=0)
+    loss = (output - torch.from_numpy(arrays["target"])).square().mean()
+    assert loss.item() == pytest.approx(float(arrays["loss"]), abs=SINGLE)
+    loss.backward()
+    expected = named(arrays, "grad/")
+    assert expected.keys() == dict(network.named_parameters()).keys()
+    for name, parameter in network.named_parameters():
+        largest = np.abs(expected[name]).max()
+        np.testing.assert_allclose(parameter.grad, expected[name], atol=GRADIENT * largest, rtol=0, err_msg=name)
+
+
+@every_published
+def test_mask_and_paths_of_the_robot_are_the_published_ones(path) -> None:
+    arrays, graph = read(path), leg_graph()
+    if "mask_allowed" in arrays:
+        np.testing.assert_array_equal(graph.mask, arrays["mask_allowed"])
+    if "shortest_path" in arrays:
+        np.testing.assert_array_equal(graph.paths, arrays["shortest_path"])
+
+
+@every_form
+@every_published
+def test_every_form_steps_the_published_network(path, form) -> None:
+    arrays, mask = read(path), mask_of(path)
+    if mask == "mlp":
+        pytest.skip("the perceptron is a comparison in training alone")
+    model = model_of(published_config(arrays, mask), named(arrays, "w/"))
+    np.testing.assert_allclose(form(model, arrays["x"]), arrays["out"], atol=SINGLE, rtol=0)
+
+
+@pytest.mark.parametrize("mask", ["hard", "mix"])
+def test_actor_and_critic_are_those_of_the_published_walk(mask) -> None:
+    arrays = read(DATA / f"bot_a1code_{mask}_a.npz")
+    actor = BodyTransformerConfig(mask=mask, window=1)
+    critic = critic_of(actor)
+    seen = torch.from_numpy(arrays["x"])[:, None]
+    with torch.no_grad():
+        action = torch.tanh(loaded(BodyTransformer(actor), named(arrays, "actor/"))(seen))[:, 0]
+        value = loaded(BodyTransformer(critic), named(arrays, "critic/"))(seen).mean(-1)
+    np.testing.assert_allclose(action, arrays["actor_out"], atol=SINGLE, rtol=0)
+    np.testing.assert_allclose(value, arrays["critic_out"], atol=SINGLE, rtol=0)
+    assert (actor.parameters + 12, critic.parameters) == (274_700 + 12, 274_765)
+
+
+@pytest.mark.parametrize("name", ["mix", "hard", "soft", "dense", "random_mask"])
+def test_presets_differ_in_the_mask_alone(name) -> None:
+    preset, mix = (load_train_config(PRESETS / f"body_transformer_{one}.yaml") for one in (name, "mix"))
+    assert structs.replace(preset, config=mix.config) == mix
+    assert mix.policy_config == BodyTransformerConfig()
+    assert preset.policy_config == BodyTransformerConfig(mask=name.removesuffix("_mask"))
+
+
+def critic_of(actor: BodyTransformerConfig) -> BodyTransformerConfig:
+    """One joint a node."""
+    nodes = [structs.replace(node, action=(index,)) for index, node in enumerate(actor.graph.nodes)]
+    graph = BodyGraph(tuple(nodes), actor.graph.edges)
+    return structs.replace(actor, graph=graph, action=len(nodes))
+
+
+def task_config(name: str, **sizes: object) -> BodyTransformerConfig:
+    return converted(TASKS[name] | {"mask": "hard", "window": 1} | sizes, BodyTransformerConfig)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("mocapact", 17_544_120),
+        ("adroit_door", 17_131_292),
+        ("adroit_hammer", 17_132_890),
+        ("adroit_relocate", 17_131_934),
+    ],
+)
+def test_imitation_has_the_published_number_of_parameters(name, parameters) -> None:
+    config = task_config(name, hidden=320, heads=5, ffn_width=1024, layers=16, positions=False)
+    assert config.parameters == parameters
+    assert sum(parameter.numel() for parameter in BodyTransformer(config).parameters()) == parameters
+
+
+@pytest.mark.parametrize(("name", "parameters"), [("mocapact", 16_696_656), ("adroit_door", 14_305_524)])
+def test_the_perceptron_compared_with_has_the_published_number_of_parameters(name, parameters) -> None:
+    network = TokenPerceptron(task_config(name, hidden=64, ffn_width=2500))
+    assert sum(parameter.numel() for parameter in network.parameters()) == parameters
+
+
+def test_actor_critic_and_deviations_of_the_humanoid_have_the_published_number_of_parameters() -> None:
+    actor = task_config("isaac_humanoid", layers=10)
+    assert actor.parameters + critic_of(actor).parameters + actor.action == 688_762
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes", "edges", "sparsity", "diameter"),
+    [
+        ("mocapact", 32, 31, 0.908, 14),
+        ("adroit_door", 25, 24, 0.883, 10),
+        ("isaac_humanoid", 16, 15, 0.820, 8),
+        ("a1", 13, 12, 0.781, 6),
+    ],
+)
+def test_graphs_are_those_of_the_paper(name, nodes, edges, sparsity, diameter) -> None:
+    graph = leg_graph(load_robot("a1").legs) if name == "a1" else converted(TASKS[name]["graph"], BodyGraph)
+    assert (len(graph.nodes), len(graph.edges), int(graph.paths.max())) == (nodes, edges, diameter)
+    assert 1 - graph.mask.mean() == pytest.approx(sparsity, abs=6e-4)
+
+
+def test_every_number_of_the_robots_observation_is_seen_by_the_node_it_is_measured_at() -> None:
+    trunk, *joints = leg_graph().nodes
+    assert trunk.observation == (0, 1, 2, 39, 40, 41, *range(54, 70))
+    assert [node.observation for node in joints] == [(3 + j, 15 + j, 27 + j, 42 + j) for j in range(12)]
+    assert [f"{node.name}_joint" for node in joints] == list(JOINT_NAMES)
+    assert [node.action for node in joints] == [(j,) for j in range(12)]
+
+
+def test_a_random_mask_has_the_diagonal_the_density_and_the_symmetry_of_the_graphs() -> None:
+    graph = leg_graph()
+    masks = [graph.random_mask(seed) for seed in range(20)]
+    for mask in masks:
+        assert mask.diagonal().all() and (mask == mask.T).all() and mask.sum() == graph.mask.sum()
+    assert len({mask.tobytes() for mask in masks}) == 20
+    drawn = np.flatnonzero(masks[0][np.triu_indices(13, 1)])  # a model file holds the seed alone
+    assert drawn.tolist() == DRAWN_WITH_SEED_0
+
+
+@pytest.mark.parametrize("mask", MASKS)
+def test_a_joint_moves_by_what_is_seen_where_a_chain_of_the_layers_masks_leads(mask) -> None:
+    """Three hard layers reach three edges: another leg's calf, six edges away, changes nothing."""
+    model = random_model(mask=mask, window=1)
+    config, seen = model.card.config, noise(model, 1)
+    reached = np.eye(13, dtype=bool)
+    for layer in range(config.layers):
+        reached = (config.attended if config.is_masked(layer) else np.ones((13, 13), bool)) @ reached
+    assert reached.all() == (mask not in ("hard", "random"))
+    for node, parts in enumerate(config.graph.nodes):
+        changed = seen.copy()
+        changed[0, list(parts.observation)] += 3.0
+        moved = parallel(model, changed)[0] != parallel(model, seen)[0]
+        np.testing.assert_array_equal(moved, reached[1:, node])
+
+
+@every_form
+@pytest.mark.parametrize("mask", MASKS)
+def test_every_form_steps_every_mask_at_any_size(mask, form) -> None:
+    model = random_model(mask=mask)
+    seen = noise(model, 200)
+    np.testing.assert_allclose(form(model, seen), parallel(model, seen), atol=2e-6, rtol=0)
+
+
+@every_form
+@pytest.mark.parametrize("task", ["adroit_door", "isaac_humanoid"])
+def test_nodes_with_any_number_of_joints_or_none_and_more_than_a_vector_of_them(task, form) -> None:
+    config = task_config(task, layers=2, hidden=16, heads=4, ffn_width=24, window=2)
+    torch.manual_seed(1)
+    weights = {name: weight.numpy().copy() for name, weight in BodyTransformer(config).state_dict().items()}
+    model = model_of(config, weights)
+    seen = noise(model, 20)
+    np.testing.assert_allclose(form(model, seen), parallel(model, seen), atol=2e-6, rtol=0)
+
+
+def six_legged_data(folder: Path) -> Path:
+    """Every joint is told by what is measured at it and at the trunk."""
+    size = 1 + max(entry for node in SIX_LEGS.nodes for entry in node.observation)
+    arrays = {"observation": ArraySpec((size,)), "action": ArraySpec((18,))}
+    writer = DatasetWriter(folder, Manifest("hexapod", 50.0, {"expert": "made up"}, joint_names=(), arrays=arrays))
+    for index in range(2):
+        rng = np.random.default_rng(index)
+        seen = rng.standard_normal((6, 60, size)).astype(np.float32)
+        joint = seen[..., [node.observation[0] for node in SIX_LEGS.nodes[1:]]]
+        first = np.zeros((6, 60), dtype=bool)
+        first[:, 0] = True
+        writer.write_shard(index, {"seed": index}, observation=seen, action=np.tanh(joint + seen[..., :1]), first=first)
+    return folder
+
+
+def test_a_robot_with_six_legs_is_trained_and_run_by_its_yaml_alone(tmp_path) -> None:
+    data = six_legged_data(tmp_path / "data")
+    sizes = {"observation": 22 + 4 * 18, "action": 18, "graph": to_builtins(SIX_LEGS), "layers": 3, "hidden": 32}
+    settings = {
+        "policy_type": "body_transformer",
+        "config": sizes | {"window": 1, "ffn_width": 32},
+        "data": [str(data)],
+        "crop": 8,
+        "batch": 16,
+        "steps": 150,
+        "learning_rate": 3e-3,
+    }
+    (tmp_path / "six_legs.yaml").write_text(yaml.safe_dump(settings))
+    imitation = Imitation(load_train_config(tmp_path / "six_legs.yaml"))
+    before = imitation.trainer.validate()
+    imitation.trainer.run(report=lambda _progress: None, stop=lambda: False)
+    assert imitation.trainer.validate() < 0.5 * before
+    save_model(imitation.policy("fcnet train"), tmp_path / "six_legs.safetensors")
+    model = load_model(tmp_path / "six_legs.safetensors")
+    assert model.card.config.graph == SIX_LEGS
+    seen = noise(model, 20)
+    for form in FORMS.values():
+        np.testing.assert_allclose(form(model, seen), FORMS["numpy"](model, seen), atol=2e-6, rtol=0)
+
+
+def test_a_model_stands_alone_and_belongs_to_the_robots_graph(tmp_path) -> None:
+    save_model(random_model(), tmp_path / "own.safetensors")
+    own = load_model(tmp_path / "own.safetensors")
+    assert own.card.config.graph == leg_graph()
+    check_robot(own, load_robot("aliengo"))
+    graph = leg_graph()
+    joined = BodyGraph(graph.nodes, (*graph.edges, ("FR_hip", "FL_hip")))
+    with pytest.raises(FcnetError, match=r"graph of 13 nodes and 13 edges is not that of aliengo") as caught:
+        check_robot(random_model(graph=joined), load_robot("aliengo"))
+    assert "\n" not in str(caught.value)
+
+
+def nodes(*given: tuple[str, list[int], list[int]]) -> list[dict[str, object]]:
+    return [{"name": name, "observation": seen, "action": moved} for name, seen, moved in given]
+
+
+@pytest.mark.parametrize(
+    ("graph", "named"),
+    [
+        ({"nodes": nodes(("a", [0], [0]), ("b", [1], [2])), "edges": [["a", "b"]]}, "node b has the unknown joint 2"),
+        ({"nodes": nodes(("a", [0], [0]), ("b", [9], [1])), "edges": [["a", "b"]]}, "unknown entry .* 9"),
+        ({"nodes": nodes(("a", [0], [0, 1]), ("b", [1], [1])), "edges": [["a", "b"]]}, "joint 1 .* two nodes, a and b"),
+        ({"nodes": nodes(("a", [0], [0]), ("b", [1], [])), "edges": [["a", "b"]]}, "joint 1 .* in no node"),
+        ({"nodes": nodes(("a", [0], [0]), ("b", [1], [1])), "edges": []}, "no path leads from node a to node b"),
+        ({"nodes": nodes(("a", [0], [0, 1])), "edges": [["a", "c"]]}, "an edge leads to c, but there is no such node"),
+        ({"nodes": nodes(("a", [0], [0]), ("a", [1], [1]))}, "two nodes a"),
+        ({"nodes": nodes(("a", [0, 0], [0, 1]))}, "node a sees entry 0 of the observation twice"),
+        ({"nodes": []}, "nodes is"),
+        ({"edges": []}, "nodes"),
+    ],
+)
+def test_a_graph_that_cannot_be_is_refused_in_a_sentence(graph, named, tmp_path) -> None:
+    settings = {"policy_type": "body_transformer", "config": {"observation": 3, "action": 2, "graph": graph}}
+    (tmp_path / "bad.yaml").write_text(yaml.safe_dump(settings))
+    with pytest.raises(FcnetError, match=rf"bad.yaml .*{named}") as caught:
+        load_train_config(tmp_path / "bad.yaml")
+    assert "\n" not in str(caught.value)
+
+
+def test_heads_that_do_not_divide_the_channels_are_refused() -> None:
+    with pytest.raises(FcnetError, match=r"hidden .64. cannot be divided among 3 heads"):
+        converted({"heads": 3}, BodyTransformerConfig)
