@@ -193,7 +193,6 @@ def teach(
             learner = _imitator(env, config)
         else:
             learner = _successor(load_model(init), env, config)
-            facts = facts | {"init": str(init)}
         learner.set_logger(Logger(folder=None, output_formats=[]))  # its own would leave a folder in /tmp
         rounds = Rounds(env, folder, 0 if continues else config.critic_rounds)  # a new critic knows nothing
         end = time.monotonic() + 60 * minutes
