@@ -203,11 +203,15 @@ def test_a_teacher_is_made_continued_and_used_as_the_expert(fcnet, tmp_path: Pat
     assert len((folder / "log.jsonl").read_text().splitlines()) >= 2
     plan.write_text(json.dumps(PLAN | {"robot": "a1"}))
     other = ("--config", plan, "--settings", settings, "--out", tmp_path / "a1", "--minutes", "0.01")
-    process = fcnet("teach", *other, "--init", tmp_path / "absent.safetensors")
-    assert str(tmp_path / "absent.safetensors") in process.communicate(timeout=300)[1]
-    assert process.returncode == 2
+    settings.write_text(json.dumps(SETTINGS | {"critic_rounds": 10**6}))
+    student = Path(__file__).parents[3] / "models" / "aliengo-mlp.safetensors"
+    for init, sentence in ((tmp_path / "absent", "absent"), (student, "a teacher sees")):
+        process = fcnet("teach", *other, "--init", init)
+        assert sentence in process.communicate(timeout=300)[1] and process.returncode == 2
     assert "trot:" not in succeeds("teach", *other, "--init", folder / "teacher.safetensors")
-    assert load_model(tmp_path / "a1" / "teacher.safetensors").card.robot == "a1"
+    successor = load_model(tmp_path / "a1" / "teacher.safetensors")  # the critic alone has learned
+    assert successor.card.robot == "a1"
+    np.testing.assert_equal(dict(successor.weights), dict(model.weights))
     plan.write_text(json.dumps(PLAN))
     made = tmp_path / "data"
     succeeds("collect", "--config", plan, "--teacher", folder / "teacher.safetensors", "--out", made)

@@ -9,6 +9,7 @@ import numpy as np
 from fcnet_core.arrays import Array
 from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.model_file import PolicyModel
+from fcnet_core.policies.mlp import MLPConfig
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import Robot
 from quadruped_sim import SimulationError
@@ -19,6 +20,15 @@ if TYPE_CHECKING:
     from quadruped_sim.rollout import Rollout
 
 
+def teacher_config(model: PolicyModel) -> MLPConfig:
+    """The network's sizes; raises SimulationError for a model that is no teacher."""
+    config = model.card.config
+    if not isinstance(config, MLPConfig) or config.observation != TEACHER_SIZE:
+        advice = "choose a file that `fcnet teach` wrote"
+        raise SimulationError(f"a teacher sees {TEACHER_SIZE} values, this model {config.observation}; {advice}")
+    return config
+
+
 class TeacherExpert:
     """Position targets for a batch of robots from a model file of `fcnet teach`.
 
@@ -26,12 +36,10 @@ class TeacherExpert:
     """
 
     def __init__(self, model: PolicyModel, robot: Robot, batch: int) -> None:
-        card = model.card
-        if card.robot != robot.name or card.config.observation != TEACHER_SIZE:
-            raise SimulationError(
-                f"a teacher of the {robot.name} sees {TEACHER_SIZE} values; this model is of the {card.robot} and sees "
-                f"{card.config.observation}; choose a file that `fcnet teach` wrote"
-            )
+        teacher_config(model)
+        if model.card.robot != robot.name:
+            advice = f"choose a teacher of the {robot.name}, see models/teachers"
+            raise SimulationError(f"this is a teacher of the {model.card.robot}; {advice}")
         self._policy = load_policy(model, batch=batch)
         self._kinematics = LegKinematics(robot)
 

@@ -22,14 +22,13 @@ from torch import nn
 from fcnet_core.arrays import Array, Single
 from fcnet_core.files import write_whole
 from fcnet_core.model_file import PolicyModel, load_model, save_model
-from fcnet_core.policies.mlp import MLPConfig
 from fcnet_core.robot import load_robot
 from quadruped_sim import SimulationError
 from quadruped_sim.collection import CollectionPlan
 from quadruped_sim.teacher.environment import TeacherEnvironment
+from quadruped_sim.teacher.expert import teacher_config
 from quadruped_sim.teacher.groups import Progress
 from quadruped_sim.teacher.network import Normalised, TeacherPolicy, TeacherPPO, teacher_model
-from quadruped_sim.teacher.privileged import TEACHER_SIZE
 from quadruped_sim.teacher.settings import TeacherConfig
 from quadruped_sim.worker_pool import worker_pool
 
@@ -220,19 +219,16 @@ def _loaded(checkpoint: Path, env: TeacherEnvironment, config: TeacherConfig) ->
 
 def _successor(teacher: PolicyModel, env: TeacherEnvironment, config: TeacherConfig) -> TeacherPPO:
     """PPO whose actor does what a teacher does; the critic is new."""
-    card = teacher.card
-    if not isinstance(card.config, MLPConfig) or card.config.observation != TEACHER_SIZE:
-        advice = "choose a file that `fcnet teach` wrote"
-        raise SimulationError(f"a teacher sees {TEACHER_SIZE} values, this model {card.config.observation}; {advice}")
+    its = teacher_config(teacher)
     shown = demonstrate(env, config.imitation_steps, None, np.random.default_rng(config.seed))
-    learner = new_learner(env, replace(config, hidden=card.config.hidden), shown)
+    learner = new_learner(env, replace(config, hidden=its.hidden), shown)
     normalised = learner.policy.features_extractor
     with torch.no_grad():
         for index, layer in enumerate(learner.policy.actor_layers):
             layer.weight.copy_(torch.as_tensor(teacher.weights[f"layers.{index}.weight"]))
             layer.bias.copy_(torch.as_tensor(teacher.weights[f"layers.{index}.bias"]))
-        normalised.mean[:TEACHER_SIZE] = torch.as_tensor(teacher.scales["observation_mean"])
-        normalised.deviation[:TEACHER_SIZE] = torch.as_tensor(teacher.scales["observation_std"])
+        normalised.mean[: its.observation] = torch.as_tensor(teacher.scales["observation_mean"])
+        normalised.deviation[: its.observation] = torch.as_tensor(teacher.scales["observation_std"])
     return learner
 
 
