@@ -23,6 +23,8 @@ from fcnet_core.files import check_writable
 from fcnet_ros.launched import launched
 from fcnet_ros.parameters import parameter_limits
 
+PATIENCE = "20"  # [s] from SIGINT to SIGTERM: for a controller that is compiling, and a recorder on a slow disk
+
 LogLevel = Literal["debug", "info", "warn", "error", "fatal"]
 
 OnExit = Callable[[ProcessExited, LaunchContext], Action | None]
@@ -169,6 +171,7 @@ class SuiteLaunch:
             arguments=["--ros-args", "--log-level", self["log_level"], "--enclave", f"/fcnet/{executable}"],
             additional_env=launched(),
             output="screen",
+            sigterm_timeout=PATIENCE,
             on_exit=on_exit or self._on_exit,
         )
 

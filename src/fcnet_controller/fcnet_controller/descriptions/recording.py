@@ -14,7 +14,7 @@ import yaml
 from launch import Action
 from launch.actions import ExecuteProcess, LogInfo
 
-from fcnet_controller.descriptions.arguments import SuiteLaunch, go_on_without
+from fcnet_controller.descriptions.arguments import PATIENCE, SuiteLaunch, go_on_without
 from fcnet_controller.parameters import ControllerParameters, policy_path
 from fcnet_core.model_file import load_model
 from fcnet_core.remote import load_remote_map
@@ -24,7 +24,6 @@ from fcnet_ros.parameters import default_parameters
 from fcnet_ros.topics import TOPICS, full_name
 
 FILE_DURATION = 600  # [s] of one file of a bag
-PATIENCE = "20"  # [s] for the last messages to reach a slow disk
 WITHOUT_CUSTOM_DATA = ("humble",)  # distributions whose `ros2 bag record` has neither --custom-data nor ...
 FOR_A_TERMINAL = "--disable-keyboard-controls"  # ... this
 

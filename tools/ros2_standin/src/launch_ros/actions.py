@@ -33,9 +33,12 @@ class Node(ExecuteProcess):
         arguments: Iterable[SomeSubstitutions] | None = None,
         additional_env: Mapping[str, SomeSubstitutions] | None = None,
         output: SomeSubstitutions = "log",
+        sigterm_timeout: SomeSubstitutions = "5",
         on_exit: Reaction = None,
     ) -> None:
-        super().__init__(cmd=[], additional_env=additional_env, output=output, on_exit=on_exit)
+        super().__init__(
+            cmd=[], additional_env=additional_env, output=output, sigterm_timeout=sigterm_timeout, on_exit=on_exit
+        )
         self._package = package
         self._executable = executable
         self._namespace = namespace
