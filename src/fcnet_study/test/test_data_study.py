@@ -30,6 +30,7 @@ variants:
   perceptron: {{train: {TRAIN}/mlp.yaml, config: {{hidden: [8], window: 2}}, learning_rates: [1.0e-3]}}
 shares: [0.5, 1.0]
 seeds: [3]
+further: {{leading: 1, seeds: [4]}}
 steps: 3
 episodes: 2
 scenarios: [stand]
@@ -107,6 +108,15 @@ def test_a_learning_rate_with_which_training_diverges_is_not_chosen(study) -> No
     assert [cells[1] for cells in rows.values()] == ["0.01", "0.001", "0.01", "0.001"]
 
 
+def test_further_seeds_are_for_the_variants_that_walk_best_on_the_smallest_share(study) -> None:
+    walked = {path.stem: json.loads(path.read_text())["scenarios"]["stand"] for path in (study / "walk").iterdir()}
+    (again,) = (name for name in walked if "seed4" in name)
+    first = {name: score["mean_return"] for name, score in walked.items() if "-50-seed3" in name}
+    assert again.replace("seed4", "seed3") == max(first, key=lambda name: first[name])
+    rows = json.loads((study / "results.json").read_text())["rows"]
+    assert sorted(cells[2] for cells in rows.values()) == ["1", "1", "1", "2"]
+
+
 def test_a_study_goes_on_with_the_jobs_that_were_not_finished(study, data) -> None:
     before = json.loads((study / "results.json").read_text())["rows"]
     files = sorted((study / "train").iterdir()) + sorted((study / "walk").iterdir())
@@ -132,7 +142,8 @@ def test_a_folder_with_another_study_is_left_as_it_is(study, data, tmp_path, cap
     ("given", "instead", "sentence"),
     [
         ("shares: [0.5, 1.0]", "shares: [0.5, 1.5]", "shares[1] is 1.5, expected `float` <= 1.0"),
-        ("seeds: [3]", "seeds: [3, 3]", "seeds is [3, 3], expected every value once"),
+        ("[4]", "[3]", "further.seeds is [3], expected others than [3]"),
+        ("\nseeds: [3]", "\nseeds: [3, 3]", "seeds is [3, 3], expected every value once"),
         ("hidden: 8", "hidden: 0", "variants.small: hidden is 0"),
         ("imitation.yaml", "missing.yaml", "missing.yaml cannot be read"),
     ],

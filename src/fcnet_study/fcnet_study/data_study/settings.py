@@ -28,6 +28,13 @@ class Variant(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     learning_rates: Annotated[tuple[Positive, ...], Meta(min_length=1, max_length=20)]
 
 
+class Further(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """More seeds on the smallest share of the data, for the variants whose policies returned most there."""
+
+    leading: Count
+    seeds: Annotated[tuple[Seed, ...], Meta(min_length=1, max_length=100)]
+
+
 class StudyConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The file: every variant is trained on every share of the data with every seed.
 
@@ -39,6 +46,7 @@ class StudyConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     variants: Annotated[dict[Name, Variant], Meta(min_length=1, max_length=100)]
     shares: Annotated[tuple[Part, ...], Meta(min_length=1, max_length=20)]
     seeds: Annotated[tuple[Seed, ...], Meta(min_length=1, max_length=100)]
+    further: Further | None = None
     steps: Count
     episodes: Count = 100
     scenarios: tuple[str, ...] = ()
@@ -49,6 +57,8 @@ class StudyConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
             values = getattr(self, name)
             if len(set(values)) < len(values):
                 raise ValueError(f"{name} is {list(values)}, expected every value once")
+        if self.further and set(self.further.seeds) & set(self.seeds):
+            raise ValueError(f"further.seeds is {list(self.further.seeds)}, expected others than {list(self.seeds)}")
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,15 @@ class Results:
         """The jobs of one variant and share, of every seed."""
         return {name: one for name, one in self.trained.items() if (one.variant, one.share) == (variant, share)}
 
+    def leading(self, share: float, count: int) -> list[str]:
+        """The variants whose policies returned most on a share of the data."""
+
+        def walk(variant: str) -> float:
+            found = [self.walked[name].scenarios for name in self.of(variant, share) if name in self.walked]
+            return max((sum(score.mean_return for score in scores.values()) for scores in found), default=-math.inf)
+
+        return sorted(self.plan.config.variants, key=walk, reverse=True)[:count]
+
 
 class Study:
     """A study in its folder. Raises StudyError when the folder holds one with other settings."""
@@ -99,13 +108,22 @@ class Study:
                 for name, jobs in tried.items()
             }
             results = Results(self.plan, {}, {}, self._evaluate(pool, {EXPERT: None})[EXPERT], self._latency())
+            smallest = min(config.shares)
             for seed in config.seeds:
                 jobs = [job(name, share, rates[name], seed) for share in config.shares for name in config.variants]
-                trained = self._train(pool, jobs, f"training, seed {seed}")
-                names = [name for name, one in trained.items() if one.validation_error is not None]
-                walked = self._evaluate(pool, {name: load_model(self._model(name)) for name in names})
-                results = replace(results, trained=results.trained | trained, walked=results.walked | walked)
-                yield results
+                yield (results := self._with(results, pool, jobs, f"seed {seed}"))
+            if config.further:
+                leading = results.leading(smallest, config.further.leading)
+                for seed in config.further.seeds:
+                    jobs = [job(name, smallest, rates[name], seed) for name in leading]
+                    yield (results := self._with(results, pool, jobs, f"seed {seed}"))
+
+    def _with(self, results: Results, pool: Executor, jobs: list[TrainJob], what: str) -> Results:
+        """The results with those of further jobs."""
+        trained = self._train(pool, jobs, f"training, {what}")
+        names = [name for name, one in trained.items() if one.validation_error is not None]
+        walked = self._evaluate(pool, {name: load_model(self._model(name)) for name in names})
+        return replace(results, trained=results.trained | trained, walked=results.walked | walked)
 
     def _part(self, name: str) -> str:
         return str(self.folder / "data" / name)
