@@ -16,6 +16,7 @@ setup(
     zip_safe=False,
     entry_points={
         "fcnet.verbs": [
+            "attention = fcnet_study.verbs.attention",
             "bench = fcnet_study.verbs.bench",
             "spectrum = fcnet_study.verbs.spectrum",
             "study = fcnet_study.verbs.study",

@@ -159,6 +159,12 @@ def setpoints_of(commands: Floats) -> Floats:
     return commands[..., [*range(8), 11]]
 
 
+def gait_phase(commands: Floats) -> Floats:
+    """The gait's phase (...), in [0, 1), in command vectors (..., 16) of a CommandShaper; NaN at rest."""
+    phase = np.arctan2(commands[..., 8], commands[..., 9]) / (2 * np.pi) % 1.0
+    return np.where(commands[..., 10] > 0.5, phase, np.nan)
+
+
 SHORTEST_QUATERNION = 0.5
 NEVER = float("-inf")
 STILL = (0.0, 0.0, 0.0)

@@ -9,6 +9,7 @@ import pytest
 import torch
 import yaml
 from msgspec import structs, to_builtins
+from torch.nn.functional import scaled_dot_product_attention
 
 from fcnet_core import FcnetError
 from fcnet_core.arrays import ArraySpec
@@ -19,8 +20,10 @@ from fcnet_core.learning.dataset import DatasetWriter, Manifest
 from fcnet_core.learning.imitation import Imitation
 from fcnet_core.model_file import PolicyModel, card_for_robot, check_robot, load_model, save_model
 from fcnet_core.policies.body_transformer import BodyTransformerConfig
+from fcnet_core.policies.body_transformer import network as network_module
 from fcnet_core.policies.body_transformer.graph import BodyGraph, leg_graph
 from fcnet_core.policies.body_transformer.network import BodyTransformer, TokenPerceptron
+from fcnet_core.policies.body_transformer.step import Sequence
 from fcnet_core.policy import SequencePolicy, load_policy
 from fcnet_core.robot import JOINT_NAMES, load_robot
 
@@ -306,6 +309,23 @@ def test_every_form_steps_every_mask_at_any_size(mask, form) -> None:
     model = random_model(mask=mask)
     seen = noise(model, 200)
     np.testing.assert_allclose(form(model, seen), parallel(model, seen), atol=2e-6, rtol=0)
+
+
+@pytest.mark.parametrize("mask", MASKS)
+def test_the_attention_over_a_walk_is_that_of_the_network(mask, monkeypatch) -> None:
+    model = random_model(mask=mask)
+    seen, layers = noise(model, 200), []
+
+    def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, attn_mask: torch.Tensor | None) -> torch.Tensor:
+        identity = torch.eye(13).expand(*v.shape[:2], 13, 13)  # its values are the shares themselves
+        layers.append(scaled_dot_product_attention(q, k, identity, attn_mask=attn_mask))
+        return scaled_dot_product_attention(q, k, v, attn_mask=attn_mask)
+
+    monkeypatch.setattr(network_module, "scaled_dot_product_attention", attend)
+    parallel(model, seen)
+    attention = np.concatenate(list(Sequence(model).attention(seen)))
+    assert attention.shape == (200, 3, 3, 13, 13)
+    np.testing.assert_allclose(attention, torch.stack(layers, 1), atol=2e-6, rtol=0)
 
 
 @every_form

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcnet_core.command import GaitClock
+from fcnet_core.command import CommandShaper, GaitClock, gait_phase
 from fcnet_core.robot import SETPOINT_FIELDS, load_robot
 
 ROBOT = load_robot("aliengo")
@@ -133,3 +133,14 @@ def test_reset_is_a_clock_that_never_walked(drive) -> None:
         fresh.advance(wanted)
         assert used.phase[0] == fresh.phase[0]
         assert used.walking[0] == fresh.walking[0]
+
+
+def test_the_phase_is_found_in_a_command_vector_again_but_at_rest() -> None:
+    shaper = CommandShaper(ROBOT.commands, ROBOT.gait, PERIOD)
+    walking = []
+    for _ in range(60):
+        phase = gait_phase(shaper.step(setpoint(0.5)[0])[0])
+        walking.append(shaper.clock.walking[0])
+        distance = abs(phase - shaper.clock.phase[0])
+        assert min(distance, 1 - distance) == pytest.approx(0, abs=1e-12) if walking[-1] else np.isnan(phase)
+    assert not walking[0] and walking[-1]

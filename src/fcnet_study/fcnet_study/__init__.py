@@ -1,4 +1,6 @@
-"""Comparisons of policies: how fast they step and train, what they need of data, where the energy of signals is."""
+"""Comparisons of policies: how fast they step and train, what they need of data, where the energy of signals is, which
+joint looks at which.
+"""
 
 from __future__ import annotations
 

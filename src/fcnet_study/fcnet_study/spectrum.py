@@ -10,17 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 from tqdm import tqdm
 
 from fcnet_core.arrays import Array, ArraySpec, Mask
 from fcnet_core.learning.dataset import Dataset, Shard
-from fcnet_replay.datasets.from_bag import BagReading, dataset_from_bags
+from fcnet_replay.datasets.from_bag import BagReading
 from fcnet_study import StudyError
+from fcnet_study.recorded import episodes, recorded
 from fcnet_study.report import Report
 
 ALMOST_ALL = 0.99
@@ -84,13 +83,8 @@ def spectrum_of(source: Path, window: int) -> Spectrum:
 
     Raises FcnetError for what is neither, StudyError where no episode is as long as a window.
     """
-    if (source / "manifest.json").exists():
-        return spectrum_of_data(Dataset(source), window)
-    if not source.exists():
-        raise StudyError(f"there is no data folder and no bag {source}; give the path of one")
-    with TemporaryDirectory() as folder:
-        dataset_from_bags([source], Path(folder) / "data", BagReading(), print)
-        return spectrum_of_data(Dataset(Path(folder) / "data"), window)
+    with recorded(source, BagReading()) as data:
+        return spectrum_of_data(data, window)
 
 
 def spectrum_of_data(data: Dataset, window: int) -> Spectrum:
@@ -112,10 +106,8 @@ def spectrum_of_data(data: Dataset, window: int) -> Spectrum:
 
 def window_starts(first: Mask, window: int) -> Iterator[tuple[int, int]]:
     """Sequence and step at which windows begin, one behind the other within each episode of `first` (S, T)."""
-    for sequence, begins in enumerate(first):
-        bounds = [0, *(np.flatnonzero(begins[1:]) + 1).tolist(), len(begins)]
-        for start, end in pairwise(bounds):
-            yield from ((sequence, step) for step in range(start, end - window + 1, window))
+    for sequence, start, end in episodes(first):
+        yield from ((sequence, step) for step in range(start, end - window + 1, window))
 
 
 def _groups(data: Dataset, shard: Shard) -> Iterator[tuple[str, Array]]:

@@ -17,9 +17,9 @@ from fcnet_replay.evaluation import Evaluation
 from fcnet_replay.findings import findings
 from fcnet_replay.metrics import AXES, GAP, HIGH_FREQUENCY, LATE, spectrum, tilt, velocities
 from fcnet_replay.report.charts import Series, chart, timeline
+from fcnet_replay.report.document import document, table, text
 from fcnet_replay.topic_map import MODES
 
-STYLE = Path(__file__).with_name("page.css")
 VERDICT = {"good": "fine", "note": "note", "bad": "problem"}
 EXCERPT = 3.0  # [s] shown joint by joint
 MOST_MODES = 2000  # changes of mode shown
@@ -66,13 +66,10 @@ def page(evaluation: Evaluation) -> str:
     sections["Body and joints"] = _body(evaluation)
     sections["Messages and latency"] = _timing(evaluation)
     body = "".join(f"<h2>{escape(heading)}</h2>{''.join(elements)}" for heading, elements in sections.items())
-    return (
-        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-        f"<title>{title}</title><style>{STYLE.read_text()}</style></head><body><main>"
+    return document(
+        title,
         f'<h1>{title}</h1><p class="lead">{escape(lead)}</p><ul class="verdict">{verdict}</ul>{body}'
-        f"<footer>{FOOTER}</footer></main></body></html>"
+        f"<footer>{FOOTER}</footer>",
     )
 
 
@@ -86,18 +83,18 @@ def _recording(evaluation: Evaluation) -> Iterator[str]:
         ("recorded policy", f"{notes.model} {policy}".strip()),
         ("revision of the suite", notes.git_revision or "not noted in the bag"),
     ]
-    yield _table([], facts)
+    yield table([], facts)
     mode, seconds = evaluation.run.mode, evaluation.figures["modes_s"]
     if not seconds:
-        yield _text("The controller's modes were not recorded.")
+        yield text("The controller's modes were not recorded.")
         return
     duration = max(evaluation.figures["duration_s"], 1e-9)
     begins = np.clip((mode.received - _start(evaluation)) / duration, 0.0, 1.0).tolist()
     spans = list(zip(mode.modes, begins, [*begins[1:], 1.0], strict=True))[:MOST_MODES]
     rows = [[name, f"{time:.2f}", f"{time / duration:.1%}"] for name, time in seconds.items()]
-    yield _text("Modes of the controller", "h3")
+    yield text("Modes of the controller", "h3")
     yield timeline("modes over time", spans, {name: MODES.index(name) for name in seconds})
-    yield _table(["mode", TIME, "share"], rows)
+    yield table(["mode", TIME, "share"], rows)
 
 
 def _targets(evaluation: Evaluation) -> Iterator[str]:
@@ -123,12 +120,12 @@ def _targets(evaluation: Evaluation) -> Iterator[str]:
         for index, replay in enumerate(evaluation.replays, start=1)
         if np.isfinite(replay.error).any()
     ]
-    yield _text(TARGETS)
-    yield _table(["policy", "steps", "left out", *heads], rows)
+    yield text(TARGETS)
+    yield table(["policy", "steps", "left out", *heads], rows)
     yield chart("Largest error of any joint", TIME, "error [rad]", lines, logarithmic=True)
-    yield _table(["policies", "steps", *heads], differences)
-    yield _text("Error of each joint [rad]", "h3")
-    yield _table(["joint", *(f"{label} {name}" for label in errors for name in ("RMS", "99 %", "largest"))], joints)
+    yield table(["policies", "steps", *heads], differences)
+    yield text("Error of each joint [rad]", "h3")
+    yield table(["joint", *(f"{label} {name}" for label in errors for name in ("RMS", "99 %", "largest"))], joints)
     if len(evaluation.replays[0].time):
         yield from _excerpt(evaluation)
 
@@ -149,7 +146,7 @@ def _excerpt(evaluation: Evaluation) -> Iterator[str]:
         chart(joint.removesuffix("_joint"), TIME, "[rad]", series, width=340, height=170)
         for joint, series in zip(JOINT_NAMES, lines, strict=True)
     ]
-    yield _text(f"Targets of each joint around {middle - start:.1f} s, where policy A differs most", "h3")
+    yield text(f"Targets of each joint around {middle - start:.1f} s, where policy A differs most", "h3")
     yield f'<div class="grid">{"".join(charts)}</div>'
 
 
@@ -168,22 +165,22 @@ def _smoothness(evaluation: Evaluation) -> Iterator[str]:
         frequency, power = spectrum(target, replay.cold, replay.period)
         if np.nansum(power[1:]) > 0:
             lines.append(Series(label, frequency[1:], power[1:].mean(axis=1), colour))
-    yield _text(SMOOTHNESS)
-    yield _table(["targets", "jerk, RMS [rad/s³]", f"power above {HIGH_FREQUENCY:g} Hz"], rows)
+    yield text(SMOOTHNESS)
+    yield table(["targets", "jerk, RMS [rad/s³]", f"power above {HIGH_FREQUENCY:g} Hz"], rows)
     yield chart("Spectrum, mean of all joints", "frequency [Hz]", "power [rad²]", lines, logarithmic=True)
 
 
 def _commands(evaluation: Evaluation) -> Iterator[str]:
     velocity, tracking = velocities(evaluation.run), evaluation.figures["tracking"]
     if tracking is None:
-        yield _text("How well commands were followed is not known: the bag has no odom.")
+        yield text("How well commands were followed is not known: the bag has no odom.")
     else:
         rows = [
             [" ".join(VELOCITIES[axis]), _number(figures["rmse"], ".3f"), _number(figures["mean"], "+.3f")]
             for axis, figures in tracking.items()
         ]
-        yield _text(TRACKING)
-        yield _table(["measured less commanded", "RMS", "mean"], rows)
+        yield text(TRACKING)
+        yield table(["measured less commanded", "RMS", "mean"], rows)
     time = velocity.time - _start(evaluation)
     for index, (title, unit) in enumerate(VELOCITIES.values()):
         measured = [] if velocity.measured is None else [Series("measured", time, velocity.measured[:, index], 0)]
@@ -207,12 +204,12 @@ def _body(evaluation: Evaluation) -> Iterator[str]:
         ["tilt, 99 % of the time below", _number(motion["tilt_rad"]["p99"], ".1f", "°", float(np.degrees(1.0)))],
     ]
     torque = [[joint, *_numbers(motion["torque_of_limit"][joint], QUANTILES, ".0%")] for joint in JOINT_NAMES]
-    yield _text(BODY)
+    yield text(BODY)
     yield chart("Tilt of the trunk", TIME, "[°]", [tilted], max_tilt, zero=True)
     yield chart("Torque of the hardest working joint", TIME, "share of limit", [hardest], ("limit", 1.0), zero=True)
-    yield _table(["figure", "value"], facts)
-    yield _text("Torque as a share of the limit", "h3")
-    yield _table(["joint", *QUANTILES.values()], torque)
+    yield table(["figure", "value"], facts)
+    yield text("Torque as a share of the limit", "h3")
+    yield table(["joint", *QUANTILES.values()], torque)
 
 
 def _timing(evaluation: Evaluation) -> Iterator[str]:
@@ -236,29 +233,11 @@ def _timing(evaluation: Evaluation) -> Iterator[str]:
     stamp = np.sort(run.joints.stamp)
     delay = Series("A", run.steps.target_stamp - start, latency, 1)
     interval = Series("joint_states", stamp[1:] - start, 1e3 * np.diff(stamp), 1)
-    yield _text(TIMING)
-    yield _table([*heads, "delay, median [ms]", "delay, 99 % [ms]"], rows)
-    yield _table(["latency", *QUANTILES.values()], [["state to target [ms]", *quantiles]])
+    yield text(TIMING)
+    yield table([*heads, "delay, median [ms]", "delay, 99 % [ms]"], rows)
+    yield table(["latency", *QUANTILES.values()], [["state to target [ms]", *quantiles]])
     yield chart("Latency from state to target", TIME, "[ms]", [delay], zero=True)
     yield chart("Interval between joint states", TIME, "[ms]", [interval], zero=True)
-
-
-def _text(text: str, tag: str = "p") -> str:
-    """A paragraph, or with tag h3 a heading within a section."""
-    return f"<{tag}>{escape(text)}</{tag}>"
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table whose first column names its rows; without heads a list of facts; nothing where there are no rows."""
-    if not rows:
-        return ""
-    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
-    body = "".join(
-        f"<tr><th>{escape(name)}</th>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
-        for name, *cells in rows
-    )
-    begin = f"<table><thead><tr>{head}</tr></thead>" if heads else '<table class="facts">'
-    return f'<div class="scroll">{begin}<tbody>{body}</tbody></table></div>'
 
 
 def _start(evaluation: Evaluation) -> float:

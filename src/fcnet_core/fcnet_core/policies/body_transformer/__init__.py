@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+import numpy as np
 from msgspec import field
 
 from fcnet_core import FcnetError
@@ -103,6 +104,10 @@ class BodyTransformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=Tru
         if self.mask.startswith("mix"):
             return layer % 2 == (self.mask == "mix_unmasked_first")
         return self.mask in ("hard", "random")
+
+    def admitted(self, layer: int) -> Mask:
+        """Which node attends to which (n, n) in that layer."""
+        return self.attended if self.is_masked(layer) else np.ones_like(self.attended)
 
     def check_robot(self, robot: Robot) -> None:
         """Raise FcnetError where the graph is not that of the robot's legs."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -76,13 +77,15 @@ def score_bias(model: PolicyModel) -> Single:
     if config.mask == "soft":
         bias = model.weights["path_bias"][config.graph.paths]
         return np.repeat(bias[None], config.layers, axis=0).astype(np.float32)
-    excluded = np.where(config.attended, 0, EMPTY)
-    layers = [excluded if config.is_masked(layer) else np.zeros_like(excluded) for layer in range(config.layers)]
+    layers = [np.where(config.admitted(layer), 0, EMPTY) for layer in range(config.layers)]
     return np.stack(layers).astype(np.float32)
 
 
-def forward(w: Weights, heads: int, x: Floats) -> Floats:
-    """Network outputs (B, action) for stacked windows (B, window * observation)."""
+def forward(w: Weights, heads: int, x: Floats, watch: Callable[[Floats], object] = lambda _attention: None) -> Floats:
+    """Network outputs (B, action) for stacked windows (B, window * observation).
+
+    watch: is given the attention of every layer in turn (B, H, n, n), from queries (rows) to keys.
+    """
     batch, nodes, d = len(x), w.score_bias.shape[1], w.norm.shape[2]
     hidden = linear(x, w.token_weight, w.token_bias).reshape(batch, nodes, d)
     for layer, norm in enumerate(w.norm):
@@ -91,7 +94,9 @@ def forward(w: Weights, heads: int, x: Floats) -> Floats:
         scores = q @ k.swapaxes(-1, -2)
         scores /= math.sqrt(d // heads)
         scores += w.score_bias[layer]
-        mixed = (softmax(scores) @ v).swapaxes(1, 2).reshape(batch, nodes, d)
+        attention = softmax(scores)
+        watch(attention)
+        mixed = (attention @ v).swapaxes(1, 2).reshape(batch, nodes, d)
         hidden += linear(mixed, w.project_weight[layer], w.project_bias[layer])
         hidden = layer_norm(hidden, norm[0], norm[1])
         inner = np.maximum(linear(hidden, w.expand_weight[layer], w.expand_bias[layer]), 0)
@@ -127,12 +132,23 @@ class Sequence:
 
     def run(self, x: Single) -> Floats:
         """Outputs (T, action) for normalised observations (T, observation) after a reset."""
+        return np.concatenate([forward(self._weights, self._config.heads, block) for block in self._blocks(x)])
+
+    def attention(self, x: Single) -> Iterator[Floats]:
+        """The attention (B, L, H, n, n), from queries (rows) to keys, of the same steps, B of them at a time."""
+        for block in self._blocks(x):
+            layers: list[Floats] = []
+            forward(self._weights, self._config.heads, block, layers.append)
+            yield np.stack(layers, axis=1)
+
+    def _blocks(self, x: Single) -> Iterator[Floats]:
+        """Stacked windows (B, window * observation) of all steps in turn."""
         window = self._config.window
         padded = np.concatenate([np.zeros((window - 1, x.shape[1]), np.float32), x])
         windows = sliding_window_view(padded, window, axis=0).transpose(0, 2, 1)  # (T, window, observation)
-        blocks = [windows[start : start + SEQUENCE_BLOCK] for start in range(0, len(x), SEQUENCE_BLOCK)]
-        outputs = [forward(self._weights, self._config.heads, block.reshape(len(block), -1)) for block in blocks]
-        return np.concatenate(outputs)
+        for start in range(0, len(x), SEQUENCE_BLOCK):
+            block = windows[start : start + SEQUENCE_BLOCK]
+            yield block.reshape(len(block), -1)
 
 
 def add_to_graph(g: GraphBuilder, model: PolicyModel) -> str:
