@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,13 +10,23 @@ import pytest
 import torch
 import yaml
 from msgspec import structs
-from policy_forms import every_form, loaded, model_of, network_of, noise, parallel, read_arrays, untrained
+from policy_forms import (
+    check_foreign_caller,
+    every_form,
+    loaded,
+    model_of,
+    network_of,
+    noise,
+    parallel,
+    read_arrays,
+    untrained,
+)
 
 from fcnet_core import FcnetError
 from fcnet_core.learning import config as training
 from fcnet_core.learning.config import load_train_config
 from fcnet_core.model_file import PolicyModel, check_robot, load_model, save_model
-from fcnet_core.policies.body_transformer.graph import Node
+from fcnet_core.policies.body_transformer.graph import Node, leg_graph
 from fcnet_core.policies.starformer import StarformerConfig
 from fcnet_core.policies.starformer.image import ImageSizes, ImageStarformer
 from fcnet_core.policies.starformer.network import Starformer
@@ -25,8 +36,8 @@ DATA = Path(__file__).parent / "data"
 PRESETS = Path(training.__file__).parents[1] / "config" / "train"
 SINGLE = 3e-6  # of outputs
 GRADIENT = 2e-5  # of a tensor's largest entry
+WHOLE_WINDOW = 1e-6  # between forms of one policy whose actions are about 1
 CONNECTIONS = ("layer_wise", "fusion", "pooled_only", "stack")
-UNUSED_HEADS = ("state_head", "reward_head")  # of states and rewards, which no loss uses
 LAST_ACTION, REWARD = tuple(range(70, 82)), 82  # behind the published state of 70 numbers
 BLOCK = {"ln1": "norm1", "ln2": "norm2", "attn.proj": "project", "mlp.0": "expand", "mlp.2": "contract"}
 NAMES = {  # published: ours
@@ -192,3 +203,200 @@ def test_the_image_form_matches_the_published_network(path) -> None:
     assert loss.item() == pytest.approx(float(arrays["loss"]), abs=SINGLE)
     loss.backward()
     check_gradients(arrays, IMAGE, network)
+
+
+@every_vector
+def test_a_prefix_has_the_published_actions(path) -> None:
+    arrays, model = published_model(path)
+    with torch.no_grad():
+        output = torch.tanh(network_of(model)(torch.from_numpy(arrays["observation"])[:, : int(arrays["prefix"])]))
+    np.testing.assert_allclose(output, arrays["action_pred_prefix"], atol=SINGLE, rtol=0)
+
+
+@every_form
+@every_vector
+def test_every_form_steps_the_published_network(path, form) -> None:
+    arrays, model = published_model(path)
+    for seen, expected in zip(arrays["observation"], arrays["action_pred"], strict=True):
+        np.testing.assert_allclose(np.tanh(form(model, seen)), expected, atol=SINGLE, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("window", "reward", "parameters"),
+    [
+        (10, None, 1_064_819),
+        (20, None, 1_066_099),
+        (30, None, 1_067_379),
+        (10, 70, 1_070_995),
+        (20, 70, 1_072_275),
+        (30, 70, 1_073_555),
+    ],
+)
+def test_with_scalars_as_tokens_it_has_the_published_number_of_parameters(window, reward, parameters) -> None:
+    config = StarformerConfig(
+        observation=71,
+        groups=(Node("state", tuple(range(70))),),
+        tokens="scalars",
+        reward=reward,
+        window=window,
+        time_table=window,
+    )
+    unused = 70 * 129 + 129  # heads for states and rewards, which no loss uses
+    assert config.parameters + unused == parameters
+    assert sum(parameter.numel() for parameter in Starformer(config).parameters()) == config.parameters
+
+
+@pytest.mark.parametrize(
+    ("sizes", "parameters"),
+    [
+        ({}, 14_373_220),
+        ({"reward": True}, 14_447_076),
+        ({"patch": 12}, 7_387_300),
+        ({"patch": 14, "reward": True}, 6_515_172),
+        ({"connection": "fusion"}, 14_373_220),
+        ({"connection": "pooled_only"}, 13_692_932),
+    ],
+)
+def test_the_image_form_has_the_published_number_of_parameters(sizes, parameters) -> None:
+    network = ImageStarformer(ImageSizes(action=4, discrete=True, **sizes))
+    assert sum(parameter.numel() for parameter in network.parameters()) == parameters
+
+
+def test_the_image_form_gives_continuous_actions_of_what_was_seen_before() -> None:
+    torch.manual_seed(0)
+    network = ImageStarformer(
+        ImageSizes(action=2, discrete=False, patch=14, layers=1, hidden=16, heads=2, time_table=3)
+    )
+    image, action = torch.rand(1, 3, 4, 84, 84), torch.rand(1, 3, 2)
+    with torch.no_grad():
+        torch.nn.init.normal_(network.head.weight, std=0.3)
+        torch.nn.init.constant_(network.head.bias, 2)  # beyond 1, but for the tanh
+        output = network(image, action)
+        changed = network(torch.cat([image[:, :2], image[:, :1]], dim=1), action)
+    assert output.shape == (1, 3, 2) and 0.8 < output.max() < 1
+    np.testing.assert_allclose(output[:, :2], changed[:, :2], atol=SINGLE, rtol=0)
+    assert (output[:, 2] - changed[:, 2]).abs().max() > 1e-4
+
+
+def random_model(**sizes: object) -> PolicyModel:
+    """Small, of sizes that no vector register likes, with attention and time that matter."""
+    small = {"layers": 3, "hidden": 15, "heads": 3, "token_width": 6, "token_heads": 2, "window": 5, "time_table": 40}
+    model = untrained(StarformerConfig(**small | sizes))
+    rng = np.random.default_rng(5)
+    for name, weight in model.weights.items():
+        if name == "encoder.time" or weight.ndim == 1:
+            weight += rng.normal(0, 0.1 if weight.ndim == 1 else 1, weight.shape).astype(np.float32)
+        else:
+            weight *= 5
+    return model
+
+
+@every_form
+@pytest.mark.parametrize("connection", CONNECTIONS)
+@pytest.mark.parametrize("window", [1, 5, 17, 40])
+def test_kept_tokens_are_the_whole_window_recomputed(connection, window, form) -> None:
+    model = random_model(connection=connection, window=window, reward=3)
+    network, seen = network_of(model).double(), noise(model, 100)
+    with torch.no_grad():
+        windows = [torch.from_numpy(seen[max(0, end - window) : end])[None].double() for end in range(1, 101)]
+        expected = [network(one)[0, -1].numpy() for one in windows]
+    np.testing.assert_allclose(form(model, seen), expected, atol=WHOLE_WINDOW, rtol=0)
+    np.testing.assert_allclose(parallel(model, seen), expected, atol=WHOLE_WINDOW, rtol=0)
+
+
+@every_form
+@pytest.mark.parametrize("sizes", [{"tokens": "scalars"}, {"reward": 0, "tokens": "scalars"}, {"token_heads": 1}])
+def test_every_form_steps_every_kind_of_token(sizes, form) -> None:
+    model = random_model(**sizes)
+    seen = noise(model, 30)
+    np.testing.assert_allclose(form(model, seen), parallel(model, seen), atol=WHOLE_WINDOW, rtol=0)
+
+
+@every_form
+def test_a_model_runs_with_a_shorter_window_of_its_time_table(form) -> None:
+    model = random_model(window=20)
+    shorter = replace(model, card=structs.replace(model.card, config=structs.replace(model.card.config, window=4)))
+    seen = noise(model, 50)
+    np.testing.assert_allclose(form(shorter, seen)[:4], form(model, seen)[:4], atol=WHOLE_WINDOW, rtol=0)
+    np.testing.assert_allclose(form(shorter, seen), parallel(shorter, seen), atol=WHOLE_WINDOW, rtol=0)
+
+
+def test_a_foreign_caller_of_the_graph_resets_one_robot_by_zeroing_its_memory() -> None:
+    check_foreign_caller(random_model(), ["observation", "steps", "kept"])
+
+
+def test_a_step_has_a_token_for_the_last_action_and_for_every_node_of_the_body() -> None:
+    config = StarformerConfig()
+    assert [group.name for group in config.groups] == [node.name for node in leg_graph().nodes]
+    assert config.groups[4] == Node("FL_hip", (6, 18, 30))
+    assert config.step_tokens == 14 and structs.replace(config, reward=0).step_tokens == 15
+    assert sorted((*config.state_entries.tolist(), *config.last_action)) == list(range(70))
+    assert structs.replace(config, tokens="scalars").step_tokens == 1 + 58
+
+
+@pytest.mark.parametrize(("name", "connection"), [("", "layer_wise"), ("_fusion", "fusion"), ("_stack", "stack")])
+def test_presets_differ_in_the_connection_alone(name, connection) -> None:
+    preset, layer_wise = (load_train_config(PRESETS / f"starformer{one}.yaml") for one in (name, ""))
+    assert structs.replace(preset, config=layer_wise.config) == layer_wise
+    assert layer_wise.policy_config == StarformerConfig()
+    assert preset.policy_config == StarformerConfig(connection=connection)
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"window": 31}, r"the window .31. is longer than the time table .30 steps.; choose a window of at most 30"),
+        ({"groups": [{"name": "trunk", "observation": [69, 70]}]}, "group trunk has the unknown entry 70"),
+        ({"groups": [{"name": "trunk"}]}, "group trunk sees nothing"),
+        ({"groups": [{"name": "a", "observation": [1]}, {"name": "b", "observation": [1]}]}, "entry 1 .* 2 times"),
+        ({"groups": []}, "groups is"),
+        ({"last_action": [99]}, "last_action has the unknown entry 99"),
+        ({"reward": 70}, "reward has the unknown entry 70 of the observation; choose 0 to 69"),
+        ({"connection": "parallel"}, "connection is 'parallel'"),
+        ({"heads": 3}, r"hidden .128. cannot be divided among 3 heads"),
+        ({"token_heads": 5}, r"token_width .16. cannot be divided among 5 heads"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused_in_a_sentence(settings, named, tmp_path) -> None:
+    (tmp_path / "bad.yaml").write_text(yaml.safe_dump({"policy_type": "starformer", "config": settings}))
+    with pytest.raises(FcnetError, match=rf"bad.yaml .*{named}") as caught:
+        load_train_config(tmp_path / "bad.yaml")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"groups": (Node("all", tuple(range(70))),)},
+        {"last_action": tuple(range(12))},
+        {"last_action": tuple(range(12)), "tokens": "scalars"},
+    ],
+)
+def test_a_model_whose_groups_do_not_fit_the_robots_observation_is_refused_in_a_sentence(settings, tmp_path) -> None:
+    save_model(untrained(StarformerConfig(**settings)), tmp_path / "other.safetensors")
+    with pytest.raises(FcnetError, match=r"groups and last action do not fit the observation of aliengo") as caught:
+        check_robot(load_model(tmp_path / "other.safetensors"), load_robot("aliengo"))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("settings", [{}, {"groups": (Node("all", tuple(range(70))),), "tokens": "scalars"}])
+def test_a_model_whose_groups_fit_stands_alone(settings, tmp_path) -> None:
+    save_model(untrained(StarformerConfig(**settings)), tmp_path / "own.safetensors")
+    own = load_model(tmp_path / "own.safetensors")
+    assert own.card.config == StarformerConfig(**settings)
+    check_robot(own, load_robot("aliengo"))
+
+
+def test_more_steps_than_the_time_table_are_refused_in_a_sentence() -> None:
+    network = ImageStarformer(ImageSizes(action=2, discrete=False, patch=14, layers=1, hidden=8, time_table=2))
+    with pytest.raises(
+        ValueError, match="the sequence has 3 steps, the network's time table 2; give at most"
+    ) as caught:
+        network(torch.zeros(1, 3, 4, 84, 84), torch.zeros(1, 3, 2))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("sizes", "named"), [({"patch": 5}, "patches of 5"), ({"heads": 5}, "among 5 heads")])
+def test_sizes_of_the_image_form_that_cannot_be_are_refused(sizes, named) -> None:
+    with pytest.raises(ValueError, match=named):
+        ImageSizes(action=2, discrete=False, **sizes)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import onnxruntime
 import pytest
 import torch
 
 from fcnet_core.model_file import PolicyModel, card_for_robot
 from fcnet_core.policies import PolicyConfig, policy_type, policy_type_of
+from fcnet_core.policies.onnx_graph import onnx_graph
 from fcnet_core.policy import SequencePolicy, load_policy
 from fcnet_core.robot import load_robot
 
@@ -79,3 +81,20 @@ FORMS = {
     "sequence": lambda model, seen: SequencePolicy(model).actions(seen),
 }
 every_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+
+
+def check_foreign_caller(model: PolicyModel, inputs: list[str]) -> None:
+    """The graph's inputs begin with these; to zero one robot's rows of its memory resets that robot."""
+    proto, memories = onnx_graph(model)
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    assert [entry.name for entry in session.get_inputs()][: len(inputs)] == inputs
+    memory = {kept.name: np.repeat(kept.zeros(), 3, axis=0) for kept in memories}
+    reference, results = load_policy(model, batch=3), [kept.result for kept in memories]
+    for step, seen in enumerate(noise(model, 60, 3)):
+        if step % 17 == 8:
+            reference.reset(np.array([False, True, False]))
+            for array in memory.values():
+                array[1] = 0
+        action, *arrays = session.run(["action", *results], {"observation": seen, **memory})
+        memory = dict(zip(memory, arrays, strict=True))
+        np.testing.assert_allclose(action, reference.step(seen), atol=2e-6, rtol=0)

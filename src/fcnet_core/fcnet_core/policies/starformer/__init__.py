@@ -1,30 +1,29 @@
 """The StARformer (Shang et al., ECCV 2022 and TPAMI), vector form: two Transformers, one within a step, one over steps.
 
 A step's tokens are the last action, what was observed, and the last reward where there is one. The step transformer
-attends within a step alone, and after each of its layers the tokens are pooled to one vector g. The sequence transformer
-attends over the steps of a window, causally, to g of its own layer and to h, which begins as a linear map of the
-observation, the pure state; the action comes from h. Learned time vectors are added to g and to the first h.
+attends among them, without a mask; after each of its layers the tokens are pooled to one vector g. The sequence
+transformer attends over the steps of a window, causally, to g of its own layer and to h, which begins as a linear map
+of the observation, the pure state; the action comes from h. Learned time vectors are added to g and to the first h.
 
 Published, every number of an observation is a token, `tokens: scalars`. The default, `groups`, has a token for each
-group of entries with a linear layer of its own: the nodes of the robot's body. The last action, entries of the
-observation, has a token of its own and is therefore in none of the default groups. So is the reward: an entry of the
-observation that holds what the last action gave, since that of the present one is not known yet. Two things differ from the
-published code: actions do not pass a tanh, for those of the suite's robots exceed 1, and there is no dropout.
+group of entries, with a linear layer of its own: the nodes of the robot's body. The last action is a part of the
+observation; it has its own token and is in none of the default groups. The reward is an entry of the observation, too:
+what the last action gave, since that of the present one is not known yet. Other than published, actions pass no tanh,
+since those of the suite's robots exceed 1, and there is no dropout.
 
-A step's pooled vectors do not depend on time: they are computed once and kept for the steps of the window. Time vectors
+What is pooled of a step does not depend on time: it is computed once and kept for the steps of the window. Time vectors
 count from the beginning of the window, so that the sequence transformer runs over the whole window in every step.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Meta, field, structs
+from msgspec import Meta, field
 
 from fcnet_core import FcnetError
 from fcnet_core.observation import LAYOUT
@@ -49,11 +48,11 @@ def leg_groups(legs: Sequence[str] = LEGS) -> tuple[Node, ...]:
 class StarformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
     """Sizes of a network: those of the authors' vector form, with groups of entries as tokens.
 
-    groups: names and entries of the observation, every entry in one group at most; last_action and reward: entries, too.
-    connection: `layer_wise` attends to g beside h; `fusion` adds g to h, `pooled_only` too, with a first h of zero;
-    `stack` pools after the last step layer only, and that is the first h. hidden, heads: of the sequence transformer;
-    token_width, token_heads: of the step transformer. time_table: learned time vectors, at least as many as the window
-    has steps. Raises ValueError where sizes and entries do not fit each other.
+    groups: names and entries of the observation, an entry in one group at most; last_action, reward: entries, too.
+    connection: `layer_wise` attends to g beside h; `fusion` adds g, without time, to h; `pooled_only` adds g to an h
+    that begins as zero; `stack` pools after the last step layer alone, and h begins as that. hidden, heads: of the
+    sequence transformer; token_width, token_heads: of the step transformer. time_table: how many steps have a time
+    vector, at least as many as the window has. Raises ValueError where sizes and entries do not fit each other.
     """
 
     observation: Size = 70
@@ -82,9 +81,8 @@ class StarformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
         seen = {f"group {group.name}": group.observation for group in self.groups}
         for name, entries in (seen | {"last_action": self.last_action, "reward": reward}).items():
             if entries and max(entries) >= self.observation:
-                raise ValueError(
-                    f"{name} has the unknown entry {max(entries)} of the observation; choose 0 to {self.observation - 1}"
-                )
+                entry, last = max(entries), self.observation - 1
+                raise ValueError(f"{name} has the unknown entry {entry} of the observation; choose 0 to {last}")
         for group in self.groups:
             if not group.observation:
                 raise ValueError(f"group {group.name} sees nothing of the observation; give it entries or leave it out")
@@ -129,8 +127,9 @@ class StarformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
         for part, width in (("step", d), ("sequence", hidden)):
             for layer in range(self.layers):
                 prefix = f"encoder.{part}_layers.{layer}."
+                inner = EXPANSION * width
                 linear |= {prefix + "qkv": (3 * width, width), prefix + "project": (width, width)}
-                linear |= {prefix + "expand": (EXPANSION * width, width), prefix + "contract": (width, EXPANSION * width)}
+                linear |= {prefix + "expand": (inner, width), prefix + "contract": (width, inner)}
                 norms |= {prefix + "norm1": width, prefix + "norm2": width}
         for pooling in range(poolings(self.connection, self.layers)):
             prefix = f"encoder.pooling.{pooling}."
@@ -149,11 +148,11 @@ class StarformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
 
     def check_robot(self, robot: Robot) -> None:
         """Raise FcnetError where the groups or the last action are not those of the robot's observation."""
-        scalars = self.tokens == "scalars"
-        if self.last_action != LAST_ACTION or not (scalars or self.groups == leg_groups(robot.legs)):
+        grouped = self.tokens == "scalars" or self.groups == leg_groups(robot.legs)
+        if not grouped or self.last_action != LAST_ACTION:
             raise FcnetError(
-                f"the network's {len(self.groups)} groups and its last action are not those of {robot.name}'s "
-                "observation; leave groups and last_action out of the configuration, train again, or choose another model"
+                f"the network's {len(self.groups)} groups and last action do not fit the observation of {robot.name}; "
+                "leave groups and last_action out of the configuration, train again, or choose another model"
             )
 
 

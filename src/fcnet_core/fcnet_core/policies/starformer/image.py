@@ -37,14 +37,14 @@ class ImageSizes:
     def __post_init__(self) -> None:
         check_sizes(self.hidden, self.heads, self.token_width, self.token_heads)
         if IMAGE % self.patch:
-            raise ValueError(f"an image of {IMAGE} pixels a side has no whole patches of {self.patch}; choose 7, 12 or 14")
+            raise ValueError(f"{IMAGE} pixels cannot be divided into patches of {self.patch}; choose 7, 12 or 14")
 
 
 class ImageStarformer(nn.Module):
     """Maps images (B, T, frames, 84, 84) in 0..1, with the last action and the last reward (B, T, 1) of every step, to
     logits or actions (B, T, action), causally; T is at most the time table's.
 
-    Last actions are choices (B, T), `action` where there was none, or vectors (B, T, action), zero where there was none.
+    Last actions are choices (B, T), where there was none the number `action`, or vectors (B, T, action), there zero.
     """
 
     def __init__(self, sizes: ImageSizes) -> None:

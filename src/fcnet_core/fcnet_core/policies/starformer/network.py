@@ -135,8 +135,8 @@ class Encoder(nn.Module):
         steps = pooled[0].shape[1]
         if steps > len(self.time):
             raise ValueError(
-                f"the sequence of {steps} steps is longer than the time table of {len(self.time)}; give at most as many "
-                "steps, or train with a longer time_table"
+                f"the sequence has {steps} steps, the network's time table {len(self.time)}; give at most as many, or "
+                "train with a longer time_table"
             )
         time = self.time[:steps]
         visible = torch.ones(steps, steps, dtype=torch.bool, device=time.device).tril()

@@ -43,13 +43,11 @@ def add_to_graph(g: GraphBuilder, model: PolicyModel) -> str:
     chosen = g.add("Unsqueeze", g.add("Cast", last, to=g.SINGLE), g.constant(np.array([1])))  # (B, 1, n)
     h = g.add("Add", state, g.constant(w.state_time))
     for layer in range(config.layers):
-        beside = ""
-        if layer < len(pooled):
-            beside = g.add("Add", pooled[layer], g.constant(w.pooled_time))
+        beside = g.add("Add", pooled[layer], g.constant(w.pooled_time)) if layer < len(pooled) else ""
         if beside and not pair:
             h, beside = g.add("Add", h, beside), ""
-        newest_alone = chosen if layer == config.layers - 1 else ""
-        h = _block(g, w.sequence, layer, config.heads, h, beside, visible, newest_alone)
+        alone = chosen if layer == config.layers - 1 else ""
+        h = _block(g, w.sequence, layer, config.heads, h, beside, visible, alone)
     features = g.add("Flatten", g.layer_norm(h, *w.final_norm))
     return g.linear(features, w.head_weight, w.head_bias)
 
@@ -98,8 +96,8 @@ def _block(
         seen = g.add("Concat", normalised(beside, 0), normed, axis=1)
     if chosen:
         x, normed = (g.add("MatMul", chosen, value) for value in (x, normed))
-    sources, parts = (normed, seen, seen), zip(np.split(w.qkv_weight[layer], 3), np.split(w.qkv_bias[layer], 3), strict=True)
-    q, k, v = (linear(source, *part) for source, part in zip(sources, parts, strict=True))
+    parts = zip((normed, seen, seen), np.split(w.qkv_weight[layer], 3), np.split(w.qkv_bias[layer], 3), strict=True)
+    q, k, v = (linear(*part) for part in parts)
     scale = g.constant(np.array([math.sqrt(heads / width)], np.float32))
     scores = g.add("MatMul", by_head(g.add("Mul", q, scale), 0, 2, 1, 3), by_head(k, 0, 2, 3, 1))
     if visible:

@@ -64,11 +64,13 @@ def fold(model: PolicyModel, dtype: npt.DTypeLike = np.float32) -> Weights:
     d, hidden, size, entries = config.token_width, config.hidden, config.observation, config.state_entries
     tokens = np.zeros((config.step_tokens, d, size), dtype)
     bias = np.zeros((config.step_tokens, d), dtype)
-    tokens[0][:, list(config.last_action)], bias[0] = weights["tokenizer.action.weight"], weights["tokenizer.action.bias"]
+    tokens[0][:, list(config.last_action)] = weights["tokenizer.action.weight"]
+    bias[0] = weights["tokenizer.action.bias"]
     tokens[1 + config.state_tokens, :, entries] = weights["tokenizer.weight"].T
     bias[1 : 2 + config.state_tokens[-1]] = weights["tokenizer.bias"] + weights.get("tokenizer.positions", 0)
     if config.reward is not None:
-        tokens[-1, :, config.reward], bias[-1] = weights["tokenizer.reward.weight"][:, 0], weights["tokenizer.reward.bias"]
+        tokens[-1, :, config.reward] = weights["tokenizer.reward.weight"][:, 0]
+        bias[-1] = weights["tokenizer.reward.bias"]
     state, state_bias = np.zeros((hidden, size), dtype), np.zeros(hidden, dtype)
     if pure := has_pure_state(config.connection):
         state[:, entries], state_bias = weights["state.weight"], weights["state.bias"]
@@ -136,7 +138,7 @@ class Forward:
         return np.stack([*kept, linear(x, w.state_weight, w.state_bias)], axis=1)
 
     def newest(self, kept: Floats, last: Rows) -> Floats:
-        """Outputs (B, action) of windows of steps (B, K + 1, n, D), each for its step `last` (B,), which sees none after it."""
+        """Outputs (B, action) of windows (B, K + 1, n, D), each of its step `last` (B,), which sees none behind it."""
         w, config = self.weights, self._config
         poolings, layers = kept.shape[1] - 1, config.layers
         h = kept[:, -1] + w.state_time
@@ -150,9 +152,15 @@ class Forward:
 
 
 def attend(
-    w: Blocks, layer: int, heads: int, x: Floats, beside: Floats, visible: Floats | None = None, rows: Rows | None = None
+    w: Blocks,
+    layer: int,
+    heads: int,
+    x: Floats,
+    beside: Floats,
+    visible: Floats | None = None,
+    rows: Rows | None = None,
 ) -> Floats:
-    """A block on x (B, n, w), which attends to `beside` (B, m, w) and to itself; only its `rows` (B,), one each, if given.
+    """A block on x (B, n, w), which attends to `beside` (B, m, w) and to itself; on one of its rows (B,), if given.
 
     visible: what is added to the scores (n, m + n).
     """
