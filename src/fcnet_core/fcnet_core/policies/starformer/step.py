@@ -127,7 +127,7 @@ class Forward:
         tokens = linear(x, w.token_weight, w.token_bias).reshape(len(x), -1, config.token_width)
         if config.reward is not None:
             tokens[:, -1] = np.tanh(tokens[:, -1])
-        kept = []
+        kept: list[Floats] = []
         for layer in range(config.layers):
             tokens = attend(w.step, layer, config.token_heads, tokens, tokens[:, :0])
             if len(w.token_norm) or layer == config.layers - 1:
@@ -141,7 +141,7 @@ class Forward:
         """Outputs (B, action) of windows (B, K + 1, n, D), each of its step `last` (B,), which sees none behind it."""
         w, config = self.weights, self._config
         poolings, layers = kept.shape[1] - 1, config.layers
-        h = kept[:, -1] + w.state_time
+        h: Floats = kept[:, -1] + w.state_time
         for layer in range(layers):
             beside = kept[:, layer] + w.pooled_time if layer < poolings else h[:, :0]
             if config.connection != "layer_wise" and layer < poolings:
