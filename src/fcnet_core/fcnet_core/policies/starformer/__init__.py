@@ -23,12 +23,12 @@ from typing import Annotated, Literal
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Meta, field
+from msgspec import Meta, Struct, field
 
 from fcnet_core import FcnetError
 from fcnet_core.observation import LAYOUT
 from fcnet_core.policies import Layers, PolicyConfig, PolicyType, Size
-from fcnet_core.policies.body_transformer.graph import Entries, Node, leg_graph
+from fcnet_core.policies.body_transformer.graph import Entries, leg_graph
 from fcnet_core.robot import LEGS, Robot
 
 EXPANSION = 4  # inner width of a block's perceptron over that of its tokens
@@ -37,10 +37,17 @@ LAST_ACTION = tuple(range(LAYOUT["last_action"].start, LAYOUT["last_action"].sto
 Connection = Literal["layer_wise", "fusion", "pooled_only", "stack"]
 
 
-def leg_groups(legs: Sequence[str] = LEGS) -> tuple[Node, ...]:
+class Group(Struct, frozen=True, forbid_unknown_fields=True):
+    """Entries of the observation that are one token."""
+
+    name: str
+    observation: Annotated[Entries, Meta(min_length=1)]
+
+
+def leg_groups(legs: Sequence[str] = LEGS) -> tuple[Group, ...]:
     """The nodes of the body with what is measured there, without the last action."""
     return tuple(
-        Node(node.name, tuple(entry for entry in node.observation if entry not in LAST_ACTION))
+        Group(node.name, tuple(entry for entry in node.observation if entry not in LAST_ACTION))
         for node in leg_graph(legs).nodes
     )
 
@@ -48,7 +55,7 @@ def leg_groups(legs: Sequence[str] = LEGS) -> tuple[Node, ...]:
 class StarformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
     """Sizes of a network: those of the authors' vector form, with groups of entries as tokens.
 
-    groups: names and entries of the observation, an entry in one group at most; last_action, reward: entries, too.
+    groups: an entry is in one of them at most; last_action, reward: entries of the observation, too.
     connection: `layer_wise` attends to g beside h; `fusion` adds g, without time, to h; `pooled_only` adds g to an h
     that begins as zero; `stack` pools after the last step layer alone, and h begins as that. hidden, heads: of the
     sequence transformer; token_width, token_heads: of the step transformer. time_table: how many steps have a time
@@ -57,7 +64,7 @@ class StarformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
 
     observation: Size = 70
     action: Size = 12
-    groups: Annotated[tuple[Node, ...], Meta(min_length=1, max_length=256)] = field(default_factory=leg_groups)
+    groups: Annotated[tuple[Group, ...], Meta(min_length=1, max_length=256)] = field(default_factory=leg_groups)
     tokens: Literal["groups", "scalars"] = "groups"
     last_action: Annotated[Entries, Meta(min_length=1)] = LAST_ACTION
     reward: Annotated[int, Meta(ge=0)] | None = None
@@ -78,17 +85,18 @@ class StarformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
                 f"of at most {self.time_table} or a longer time_table"
             )
         reward = () if self.reward is None else (self.reward,)
-        seen = {f"group {group.name}": group.observation for group in self.groups}
-        for name, entries in (seen | {"last_action": self.last_action, "reward": reward}).items():
+        for name, entries in (
+            *((f"group {group.name}", group.observation) for group in self.groups),
+            ("last_action", self.last_action),
+            ("reward", reward),
+        ):
             if entries and max(entries) >= self.observation:
                 entry, last = max(entries), self.observation - 1
                 raise ValueError(f"{name} has the unknown entry {entry} of the observation; choose 0 to {last}")
-        for group in self.groups:
-            if not group.observation:
-                raise ValueError(f"group {group.name} sees nothing of the observation; give it entries or leave it out")
-        entry, count = Counter(entry for entries in seen.values() for entry in entries).most_common(1)[0]
-        if count > 1:
-            raise ValueError(f"entry {entry} of the observation is in the groups {count} times; leave it in one group")
+        for name, entries in (("groups", self.state_entries.tolist()), ("last_action", self.last_action)):
+            entry, count = Counter(entries).most_common(1)[0]
+            if count > 1:
+                raise ValueError(f"{name} has entry {entry} of the observation {count} times; name it once")
         super().__post_init__()
 
     @property

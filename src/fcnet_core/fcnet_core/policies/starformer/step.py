@@ -112,7 +112,7 @@ def fold(model: PolicyModel, dtype: npt.DTypeLike = np.float32) -> Weights:
 
 
 class Forward:
-    """The two parts of the network for B observations or windows; what a step has before its time is kept between."""
+    """The step transformer for B observations, and the sequence transformer for B windows of what that gave."""
 
     def __init__(self, model: PolicyModel, dtype: npt.DTypeLike) -> None:
         config: StarformerConfig = model.card.config
@@ -187,7 +187,7 @@ def attend(
 
 
 class Step:
-    """A NetworkStep that keeps what is before its time of each robot's last n steps, oldest first from the front on."""
+    """A NetworkStep that keeps the pooled vectors and the pure state of each robot's last n steps, oldest first."""
 
     def __init__(self, model: PolicyModel, batch: int, dtype: npt.DTypeLike) -> None:
         config: StarformerConfig = model.card.config
@@ -197,7 +197,7 @@ class Step:
         self._counts, self._robots = np.zeros(batch, dtype=np.intp), np.arange(batch)
 
     def reset(self, chosen: Mask | slice) -> None:
-        """See NetworkStep. What is kept behind a robot's last step is never looked at."""
+        """See NetworkStep. What remains behind a robot's newest step is never looked at."""
         self._counts[chosen] = 0
 
     def step(self, x: Floats) -> Floats:
