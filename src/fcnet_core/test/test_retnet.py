@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from policy_forms import model_of, noise, read_arrays
 
 from fcnet_core import FcnetError
-from fcnet_core.model_file import PolicyModel, card_for_robot
+from fcnet_core.model_file import PolicyModel
 from fcnet_core.policies import policy_type
 from fcnet_core.policies.fcnet import FCNetConfig
 from fcnet_core.policies.retnet import RetNetConfig
@@ -18,7 +19,6 @@ from fcnet_core.policies.retnet.numba_step import gate
 from fcnet_core.policies.retnet.retention import ChunkedState, RecurrentState, angles, decays, query_scale, rotate
 from fcnet_core.policies.retnet.step import silu
 from fcnet_core.policy import LoadedPolicy, load_policy
-from fcnet_core.robot import load_robot
 
 GOLDEN = Path(__file__).parent / "data" / "retnet_a.npz"
 PUBLISHED = 2e-5  # by which the published forms differ among themselves: each scales in a way of its own
@@ -29,8 +29,7 @@ every_runtime = pytest.mark.parametrize("runtime", policy_type("retnet").runtime
 @pytest.fixture(scope="module")
 def golden() -> dict[str, np.ndarray]:
     """Published weights (float32), inputs and outputs (float64)."""
-    with np.load(GOLDEN) as file:
-        return {name: file[name] for name in file.files}
+    return read_arrays(GOLDEN)
 
 
 @pytest.fixture(scope="module")
@@ -51,13 +50,7 @@ def config(golden: dict[str, np.ndarray]) -> RetNetConfig:
 def model(golden: dict[str, np.ndarray], config: RetNetConfig) -> PolicyModel:
     """The published weights without a normalisation."""
     weights = {name[2:]: array for name, array in golden.items() if name.startswith("w/")}
-    scales = {
-        "observation_mean": np.zeros(config.observation, dtype=np.float32),
-        "observation_std": np.ones(config.observation, dtype=np.float32),
-        "action_mean": np.zeros(config.action, dtype=np.float32),
-        "action_scale": np.ones(config.action, dtype=np.float32),
-    }
-    return PolicyModel(card_for_robot(load_robot("aliengo"), config, observation_clip=1e6), weights, scales)
+    return model_of(config, weights)
 
 
 def network(model: PolicyModel, chunk: int) -> RetNet:
@@ -74,11 +67,6 @@ def outputs(module: RetNet, observations: np.ndarray) -> np.ndarray:
 
 def run(policy: LoadedPolicy, observations: np.ndarray) -> np.ndarray:
     return np.stack([policy.step(observation) for observation in observations])
-
-
-def noise(model: PolicyModel, *shape: int) -> np.ndarray:
-    shape = (*shape, model.card.config.observation)
-    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
 
 
 def test_the_default_sizes_have_as_many_parameters_as_the_fourier_controller_network() -> None:

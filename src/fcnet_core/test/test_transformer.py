@@ -6,21 +6,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import onnxruntime
 import pytest
 import torch
 from msgspec import structs
+from policy_forms import check_foreign_caller, every_form, model_of, network_of, noise, parallel, read_arrays, untrained
 
 from fcnet_core import FcnetError
 from fcnet_core.learning import config as training
 from fcnet_core.learning.config import load_train_config
-from fcnet_core.model_file import PolicyModel, card_for_robot
-from fcnet_core.policies.onnx_graph import onnx_graph
+from fcnet_core.model_file import PolicyModel
 from fcnet_core.policies.transformer import TransformerConfig
 from fcnet_core.policies.transformer.decision_transformer import DecisionTransformer
 from fcnet_core.policies.transformer.network import CausalTransformer
-from fcnet_core.policy import SequencePolicy, load_policy
-from fcnet_core.robot import load_robot
+from fcnet_core.policy import load_policy
 
 DATA = Path(__file__).parent / "data"
 PRESETS = Path(training.__file__).parents[1] / "config" / "train"
@@ -38,11 +36,6 @@ NAMES = {  # published: ours
 }
 ONE_TOKEN = {**NAMES, "embed_state": "embed", "predict_tgt.0": "head"}
 THREE_TOKENS = {**NAMES, "predict_action": "head"}
-
-
-def read(name: str) -> dict[str, np.ndarray]:
-    with np.load(DATA / f"{name}.npz") as file:
-        return {key: file[key] for key in file.files}
 
 
 def named(arrays: dict[str, np.ndarray], prefix: str, names: dict[str, str]) -> dict[str, np.ndarray]:
@@ -76,70 +69,18 @@ class Published:
         )
 
 
-def model_of(config: TransformerConfig, weights: dict[str, np.ndarray]) -> PolicyModel:
-    """A policy without normalisation."""
-    return PolicyModel(
-        card_for_robot(load_robot("aliengo"), config, observation_clip=1e6),
-        weights,
-        {
-            "observation_mean": np.zeros(config.observation, np.float32),
-            "observation_std": np.ones(config.observation, np.float32),
-            "action_mean": np.zeros(config.action, np.float32),
-            "action_scale": np.ones(config.action, np.float32),
-        },
-    )
-
-
 def random_model(layers: int = 3, window: int = 5) -> PolicyModel:
     """Small, of sizes that no vector register likes, with attention that matters."""
-    torch.manual_seed(3)
-    config = TransformerConfig(observation=7, action=3, hidden=15, layers=layers, heads=3, window=window)
-    weights = {name: weight.detach().numpy().copy() for name, weight in CausalTransformer(config).state_dict().items()}
-    for name in weights:
+    model = untrained(TransformerConfig(observation=7, action=3, hidden=15, layers=layers, heads=3, window=window))
+    for name, weight in model.weights.items():
         if name.endswith(("qkv.weight", "project.weight")):
-            weights[name] *= 12
-    return model_of(config, weights)
-
-
-def network_of(model: PolicyModel) -> CausalTransformer:
-    network = CausalTransformer(model.card.config)
-    network.load_state_dict({name: torch.from_numpy(weight) for name, weight in model.weights.items()})
-    return network
-
-
-def parallel(model: PolicyModel, seen: np.ndarray) -> np.ndarray:
-    with torch.no_grad():
-        return network_of(model)(torch.from_numpy(seen)[None])[0].numpy()
-
-
-def noise(model: PolicyModel, *leading: int, seed: int = 0) -> np.ndarray:
-    shape = (*leading, model.card.config.observation)
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
-
-
-def stepped(model: PolicyModel, runtime: str, seen: np.ndarray) -> np.ndarray:
-    policy = load_policy(model, runtime)
-    return np.stack([policy.step(row) for row in seen])
-
-
-def batched(model: PolicyModel, seen: np.ndarray) -> np.ndarray:
-    policy = load_policy(model, batch=2)
-    return np.stack([policy.step(np.stack([-row, row]))[1] for row in seen])
-
-
-FORMS = {
-    "numpy": lambda model, seen: stepped(model, "numpy", seen),
-    "numba": lambda model, seen: stepped(model, "numba", seen),
-    "onnx": lambda model, seen: stepped(model, "onnx", seen),
-    "batch": batched,
-    "sequence": lambda model, seen: SequencePolicy(model).actions(seen),
-}
-every_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+            weight *= 12
+    return model
 
 
 @pytest.fixture(scope="module")
 def published() -> Published:
-    return Published(read("transformer_a"))
+    return Published(read_arrays(DATA / "transformer_a.npz"))
 
 
 def test_the_preset_has_the_published_number_of_parameters() -> None:
@@ -223,20 +164,7 @@ def test_robots_of_a_batch_are_reset_one_by_one(window_policy) -> None:
 
 
 def test_a_foreign_caller_of_the_graph_resets_one_robot_by_zeroing_its_memory() -> None:
-    model = random_model()
-    proto, memories = onnx_graph(model)
-    session = onnxruntime.InferenceSession(proto.SerializeToString())
-    assert [entry.name for entry in session.get_inputs()][:3] == ["observation", "steps", "keys_0"]
-    memory = {kept.name: np.repeat(kept.zeros(), 3, axis=0) for kept in memories}
-    reference, results = load_policy(model, batch=3), [kept.result for kept in memories]
-    for step, seen in enumerate(noise(model, 60, 3)):
-        if step % 17 == 8:
-            reference.reset(np.array([False, True, False]))
-            for array in memory.values():
-                array[1] = 0
-        action, *arrays = session.run(["action", *results], {"observation": seen, **memory})
-        memory = dict(zip(memory, arrays, strict=True))
-        np.testing.assert_allclose(action, reference.step(seen), atol=TOLERANCE, rtol=0)
+    check_foreign_caller(random_model(), ["observation", "steps", "keys_0"])
 
 
 @pytest.mark.parametrize("heads", [3, 256])
@@ -254,7 +182,7 @@ def test_a_crop_longer_than_the_window_is_refused_where_the_memory_is_emptied(tm
 
 
 def test_the_decision_transformer_with_three_tokens_a_step_is_the_published_one() -> None:
-    arrays = read("decision_transformer_a")
+    arrays = read_arrays(DATA / "decision_transformer_a.npz")
     state, action, d, layers, heads, _, longest = arrays["cfg"].tolist()
     network = DecisionTransformer(state, action, d, layers, heads, longest).double()
     weights = {name: torch.from_numpy(array).double() for name, array in named(arrays, "w/", THREE_TOKENS).items()}

@@ -25,6 +25,7 @@ from fcnet_core.policies.fcnet.step import fold
 from fcnet_core.policies.mlp.step import layers_of
 from fcnet_core.policies.retnet import step as retnet
 from fcnet_core.policies.retnet.retention import EPSILON, query_scale
+from fcnet_core.policies.starformer import step as starformer
 from fcnet_core.policies.transformer import step as transformer
 from fcnet_core.policy import Policy
 
@@ -271,6 +272,82 @@ class BodyTransformerStep:
         return self._units.action(torch.addmv(w.head_bias, w.head_weight, x.view(-1)))
 
 
+class StarformerStep:
+    """The StARformer with the pooled vectors and pure states of the window kept, oldest first."""
+
+    def __init__(self, model: PolicyModel) -> None:
+        self._config, folded = model.card.config, starformer.fold(model)
+        blocks = [starformer.Blocks(*map(torch.from_numpy, part)) for part in (folded.step, folded.sequence)]  # type: ignore[arg-type]
+        self._w: Any = starformer.Weights(*map(torch.from_numpy, folded[:-2]), *blocks)  # type: ignore[arg-type]
+        self._units, window = Units(model), self._config.window
+        self._kept = torch.zeros(len(folded.pool_bias) + 1, window, self._config.hidden)
+        self._visible = torch.ones(window, window, dtype=torch.bool).tril()
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget every past observation."""
+        self._count = 0
+
+    @torch.inference_mode()
+    def step(self, observation: Single) -> Single:
+        """The action (action,) for an observation (observation,)."""
+        w, config, kept = self._w, self._config, self._kept
+        if self._count == config.window:
+            kept[:, :-1] = kept[:, 1:].clone()
+            self._count -= 1
+        self._keep(self._units.input(observation))
+        self._count += 1
+        n = self._count
+        h = kept[-1, :n] + w.state_time[:n]
+        for layer in range(config.layers):
+            beside = h[:0]
+            if layer < len(w.pool_bias):
+                beside = kept[layer, :n] + w.pooled_time[:n]
+            visible = self._visible[:n, :n]
+            if config.connection == "layer_wise":
+                visible = torch.cat([visible, visible], dim=1)
+            elif len(beside):
+                h, beside = h.add_(beside), h[:0]
+            rows = slice(n - 1 if layer == config.layers - 1 else 0, n)
+            h = self._block(w.sequence, layer, config.heads, h, beside, visible, rows)
+        features = layer_norm(h[-1], h.shape[1:], *w.final_norm)
+        return self._units.action(torch.addmv(w.head_bias, w.head_weight, features))
+
+    def _keep(self, x: Tensor) -> None:
+        """Put what is kept of the newest step behind that of the others."""
+        w, config = self._w, self._config
+        tokens = torch.addmv(w.token_bias, w.token_weight, x).view(-1, config.token_width)
+        if config.reward is not None:
+            tokens[-1].tanh_()
+        first = config.layers - len(w.pool_bias)  # a stack pools after the last layer alone
+        for layer in range(config.layers):
+            tokens = self._block(w.step, layer, config.token_heads, tokens, tokens[:0], None, slice(None))
+            if (place := layer - first) >= 0:
+                normed = layer_norm(tokens, tokens.shape[1:], *w.token_norm[place]) if len(w.token_norm) else tokens
+                pooled = torch.addmv(w.pool_bias[place], w.pool_weight[place], normed.view(-1))
+                self._kept[place, self._count] = layer_norm(pooled, pooled.shape, *w.pool_norm[place])
+        self._kept[-1, self._count] = torch.addmv(w.state_bias, w.state_weight, x)
+
+    def _block(
+        self, w: Any, layer: int, heads: int, x: Tensor, beside: Tensor, visible: Tensor | None, rows: slice
+    ) -> Tensor:
+        """A block on those rows of x (n, w), which attend to `beside` (m, w) and to x."""
+        norm, size = w.norm[layer], x.shape[1:]
+        seen = layer_norm(torch.cat([beside, x]), size, norm[0], norm[1])
+        weights, biases = w.qkv_weight[layer].split(size[0]), w.qkv_bias[layer].split(size[0])
+        sources = (seen[len(beside) :][rows], seen, seen)
+        parts = [
+            torch.addmm(bias, source, weight.t()) for bias, source, weight in zip(biases, sources, weights, strict=True)
+        ]
+        q, k, v = (part.view(len(part), heads, -1).transpose(0, 1) for part in parts)
+        mask = None if visible is None else visible[rows]
+        mixed = scaled_dot_product_attention(q, k, v, attn_mask=mask).transpose(0, 1).reshape(-1, *size)
+        x = torch.addmm(w.project_bias[layer], mixed, w.project_weight[layer].t()).add_(x[rows])
+        normed = layer_norm(x, size, norm[2], norm[3])
+        inner = gelu(torch.addmm(w.expand_bias[layer], normed, w.expand_weight[layer].t()))
+        return torch.addmm(w.contract_bias[layer], inner, w.contract_weight[layer].t()).add_(x)
+
+
 class PerceptronStep:
     """The perceptron over its stacked window."""
 
@@ -301,4 +378,5 @@ EAGER: dict[str, dict[str, Callable[[PolicyModel], Policy]]] = {
     "retnet": {"eager": RetNetStep},
     "mlp": {"eager": PerceptronStep},
     "body_transformer": {"eager": BodyTransformerStep},
+    "starformer": {"eager": StarformerStep},
 }

@@ -38,6 +38,7 @@ EXP_LIMIT, LOG2_E, LN_2 = np.float32(87), np.float32(1.4426950408889634), np.flo
 E0, E1, E2 = np.float32(5.0000001201e-1), np.float32(1.6666665459e-1), np.float32(4.1665795894e-2)
 E3, E4, E5 = np.float32(8.3334519073e-3), np.float32(1.3981999507e-3), np.float32(1.9875691500e-4)
 PANEL = 8 * LANES  # rows of a matrix that are multiplied together
+TILE = 5  # rows whose products with one vector of a matrix are summed together
 AHEAD = 2048  # [bytes] from what is multiplied to what is fetched
 SOURCES = hashlib.sha256(
     b"".join(Path(__file__).with_name(f"{name}.py").read_bytes() for name in ("compiled_layers", "layers", "simd"))
@@ -145,6 +146,42 @@ def linear(x: Single, weight: Any, bias: Single, y: Single) -> None:
     """Set y to weight x + bias; weight as `stored`."""
     multiply(x, weight, y)
     add(bias, y)
+
+
+def stored_for_rows(weight: Floats, half: bool) -> npt.NDArray[Any]:
+    """Matrices (..., outputs, inputs) as `linear_rows` reads them: LANES rows after LANES rows, column by column."""
+    *leading, outputs, inputs = weight.shape
+    rows = np.zeros((*leading, whole(outputs), inputs), dtype=weight.dtype)
+    rows[..., :outputs, :] = weight
+    return stored(rows.reshape(*leading, -1, LANES, inputs), half).reshape(*leading, -1)
+
+
+@njit(**COMPILE)
+def linear_rows(x: Single, weight: Any, bias: Single, y: Single) -> None:
+    """Set every row of y to weight x + bias for the same row of x; weight as `stored_for_rows`.
+
+    Rows are whole TILES; those of y and the bias have whole vectors.
+    """
+    (rows, pitch), width = x.shape, y.shape[1]
+    inputs, flat = weight.size // width, x.ravel()
+    for lane in range(0, width, LANES):
+        for row in range(0, rows, TILE):
+            y0 = y1 = y2 = y3 = y4 = load(bias, lane)
+            first, place = row * pitch, lane * inputs
+            for column in range(first, first + inputs):
+                factor = load(weight, place)
+                y0 += spread(flat[column]) * factor
+                y1 += spread(flat[column + pitch]) * factor
+                y2 += spread(flat[column + 2 * pitch]) * factor
+                y3 += spread(flat[column + 3 * pitch]) * factor
+                y4 += spread(flat[column + 4 * pitch]) * factor
+                place += LANES
+            to = row * width + lane
+            store(y0, y, to)
+            store(y1, y, to + width)
+            store(y2, y, to + 2 * width)
+            store(y3, y, to + 3 * width)
+            store(y4, y, to + 4 * width)
 
 
 @njit(**COMPILE)

@@ -18,6 +18,7 @@ EPILOG = """
 example:
   fcnet info models/aliengo.safetensors
 """
+LONGEST = 10  # entries of a list that are shown one by one
 WINDOW_POLICIES = {
     "sliding": "sliding (the window moves on for ever)",
     "reset_every_n": "reset_every_n (all memory is cleared after each window)",
@@ -44,9 +45,14 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _shown(value: object) -> str:
+    """A setting of the network; of a long list, how many entries it has."""
+    return f"of {len(value)}" if isinstance(value, tuple) and len(value) > LONGEST else str(value)
+
+
 def _lines(path: Path, size: int, model: PolicyModel) -> list[str]:
     card, memory = model.card, model.card.config.memory_steps
-    sizes = ", ".join(f"{name} {value}" for name, value in msgspec.structs.asdict(card.config).items())
+    sizes = ", ".join(f"{name} {_shown(value)}" for name, value in msgspec.structs.asdict(card.config).items())
     facts = {
         "robot": card.robot,
         "network": f"{card.policy_type}: {sizes}",

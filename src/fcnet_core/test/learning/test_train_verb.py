@@ -121,6 +121,22 @@ def test_a_transformer_is_trained_shown_and_exported(folder: Path, capsys: pytes
     assert Path("policy.onnx").is_file()
 
 
+@pytest.mark.parametrize("connection", ["layer_wise", "fusion", "stack"])
+def test_every_connection_of_a_starformer_is_trained_and_shown(
+    connection: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = yaml.safe_load((folder / "config.yaml").read_text()) | {"policy_type": "starformer", "crop": 8}
+    settings["config"] = {"connection": connection, "layers": 2, "hidden": 32, "window": 8}
+    (folder / "config.yaml").write_text(yaml.safe_dump(settings))
+    assert train("--data", "data", "--json", "--steps", "100") == 0
+    losses = [json.loads(line)["loss"] for line in capsys.readouterr().out.splitlines()[:-1]]
+    assert losses[-1] < 0.8 * losses[0]
+    assert main(["info", "policy.safetensors"]) == 0
+    printed = capsys.readouterr().out
+    assert "starformer: observation 70, action 12, window 8, groups of 13, tokens groups, last_action of 12" in printed
+    assert "7 steps (0.14 s)" in printed
+
+
 def test_a_further_round_starts_from_the_policy_before(folder: Path) -> None:
     assert train("--data", "data") == 0
     before = policy()

@@ -1,0 +1,406 @@
+"""The StARformer is the published one; with its tokens computed once a step it is its window recomputed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from msgspec import structs
+from policy_forms import (
+    check_foreign_caller,
+    every_form,
+    loaded,
+    model_of,
+    network_of,
+    noise,
+    parallel,
+    read_arrays,
+    untrained,
+)
+
+from fcnet_core import FcnetError
+from fcnet_core.learning import config as training
+from fcnet_core.learning.config import load_train_config
+from fcnet_core.model_file import PolicyModel, check_robot, load_model, save_model
+from fcnet_core.policies.body_transformer.graph import leg_graph
+from fcnet_core.policies.starformer import Group, StarformerConfig
+from fcnet_core.policies.starformer.image import ImageSizes, ImageStarformer
+from fcnet_core.policies.starformer.network import Starformer
+from fcnet_core.robot import load_robot
+
+DATA = Path(__file__).parent / "data"
+PRESETS = Path(training.__file__).parents[1] / "config" / "train"
+SINGLE = 3e-6  # of outputs
+GRADIENT = 2e-5  # of a tensor's largest entry
+WHOLE_WINDOW = 1e-6  # between forms of one policy whose actions are about 1
+CONNECTIONS = ("layer_wise", "fusion", "pooled_only", "stack")
+LAST_ACTION, REWARD = tuple(range(70, 82)), 82  # behind the published state of 70 numbers
+BLOCK = {"ln1": "norm1", "ln2": "norm2", "attn.proj": "project", "mlp.0": "expand", "mlp.2": "contract"}
+NAMES = {  # published: ours
+    "token_emb.temporal_emb": "encoder.time",
+    "token_emb.vec_emb": "state",
+    "token_emb.conv_emb": "state",
+    "ln_head": "encoder.norm",
+    "action_head.0": "head",
+}
+VECTOR = {
+    **NAMES,
+    "token_emb.patch_embedding": "tokenizer",
+    "token_emb.spatial_emb": "tokenizer.positions",
+    "token_emb.action_emb": "tokenizer.action",
+    "token_emb.reward_emb.0": "tokenizer.reward",
+}
+IMAGE = {
+    **NAMES,
+    "token_emb.patch_embedding.1": "patches",
+    "token_emb.spatial_emb": "positions",
+    "token_emb.action_emb": "action",
+    "token_emb.reward_emb.0": "reward",
+}
+
+
+def place(name: str, names: dict[str, str]) -> tuple[str, int]:
+    """Our name of a published weight, and which of the parts of ours it is: of queries, keys and values."""
+    for part, kind in enumerate(("query", "key", "value")):
+        if f"attn.{kind}" in name:
+            return place(name.replace(f"attn.{kind}", "qkv"), names)[0], part
+    for published, ours in names.items():
+        if name.startswith(published):
+            return name.replace(published, ours), 0
+    if "local_global_proj" in name or "local_norm" in name:
+        head, _, rest = name.rpartition("local_")
+        layer = head.removeprefix("blocks.").removesuffix(".") or "0"
+        for published, ours in (("global_proj.0", "project"), ("global_proj.1", "norm"), ("norm", "token_norm")):
+            if rest.startswith(published):
+                return f"encoder.pooling.{layer}.{rest.replace(published, ours)}", 0
+    for published, ours in (("local_block", "step"), ("global_block", "sequence")):
+        if f".{published}." in name:
+            _, layer, _, rest = name.split(".", 3)
+            for old, new in BLOCK.items():
+                rest = rest.replace(old, new)
+            return f"encoder.{ours}_layers.{layer}.{rest}", 0
+    return name, 0
+
+
+def named(arrays: dict[str, np.ndarray], names: dict[str, str], network: torch.nn.Module) -> dict[str, np.ndarray]:
+    """The published weights that the network has, under our names; tables without their axis of 1 in front."""
+    parts: dict[str, list[np.ndarray]] = {}
+    for key, array in arrays.items():  # queries, keys and values are not stored in this order
+        if key.startswith("w/"):
+            name, part = place(key[2:], names)
+            parts.setdefault(name, [array[:0]] * 3)[part] = array
+    weights = {name: np.concatenate(part) for name, part in parts.items()}
+    state = network.state_dict()
+    return {name: weight.reshape(state[name].shape) for name, weight in weights.items() if name in state}
+
+
+def check_gradients(arrays: dict[str, np.ndarray], names: dict[str, str], network: torch.nn.Module) -> None:
+    """Large tensors are published as every n-th entry; the gradient of a bias of keys is zero."""
+    parameters = dict(network.named_parameters())
+    compared = set()
+    for key, expected in arrays.items():
+        kind, _, published = key.partition("/")
+        name, part = place(published, names)
+        if kind not in ("grad", "gradsub") or name not in parameters:
+            continue
+        whole = parameters[name].grad.numpy()
+        found = np.split(whole, 3)[part] if "qkv" in name else whole
+        found = found.ravel()[:: round(found.size / expected.size)]
+        limit = GRADIENT * np.abs(whole if name.endswith("qkv.bias") else expected).max()
+        np.testing.assert_allclose(found, expected.ravel(), atol=limit, rtol=0, err_msg=published)
+        compared.add(name)
+    assert compared == parameters.keys()
+
+
+def connection_of(path: Path) -> str:
+    kinds = {"fusion": "fusion", "xconv": "pooled_only", "stack": "stack"}
+    return next((ours for published, ours in kinds.items() if published in path.stem), "layer_wise")
+
+
+def published_model(path: Path) -> tuple[dict[str, np.ndarray], PolicyModel]:
+    arrays = read_arrays(path)
+    state, action, steps, hidden, d, heads, token_heads, layers, reward = arrays["cfg"].tolist()
+    config = StarformerConfig(
+        observation=state + action + 1,
+        action=action,
+        groups=(Group("state", tuple(range(state))),),
+        tokens="scalars",
+        last_action=LAST_ACTION,
+        reward=REWARD if reward else None,
+        connection=connection_of(path),
+        layers=layers,
+        hidden=hidden,
+        heads=heads,
+        token_width=d,
+        token_heads=token_heads,
+        window=steps,
+        time_table=steps,
+    )
+    arrays["observation"] = np.concatenate([arrays[name] for name in ("states", "actions", "rewards")], axis=-1)
+    return arrays, model_of(config, named(arrays, VECTOR, Starformer(config)))
+
+
+def features(network: torch.nn.Module) -> list[np.ndarray]:
+    """What the layers of the sequence transformer give, once the network has run."""
+    found: list[np.ndarray] = []
+    for layer in network.encoder.sequence_layers:
+        layer.register_forward_hook(lambda _layer, _inputs, output: found.append(output.detach().numpy()))
+    return found
+
+
+every_vector = pytest.mark.parametrize("path", sorted(DATA.glob("star*_vec_*.npz")), ids=lambda path: path.stem)
+every_image = pytest.mark.parametrize("path", sorted(DATA.glob("star*_img_*.npz")), ids=lambda path: path.stem)
+
+
+@every_vector
+def test_outputs_features_and_gradients_match_the_published_network(path) -> None:
+    arrays, model = published_model(path)
+    network, seen = network_of(model), torch.from_numpy(arrays["observation"])
+    layers = features(network)
+    output = torch.tanh(network(seen))
+    np.testing.assert_allclose(output.detach(), arrays["action_pred"], atol=SINGLE, rtol=0)
+    np.testing.assert_allclose(layers, arrays["h_layers"], atol=5e-6, rtol=0)
+    loss = (output - torch.from_numpy(arrays["target"])).square().mean()
+    assert loss.item() == pytest.approx(float(arrays["loss"]), abs=SINGLE)
+    loss.backward()
+    check_gradients(arrays, VECTOR, network)
+    tokens, expected = network.tokenizer(seen).detach().numpy(), arrays["step_tokens_0"]
+    np.testing.assert_allclose(tokens[: len(expected), : expected.shape[1]], expected, atol=SINGLE, rtol=0)
+
+
+@every_image
+def test_the_image_form_matches_the_published_network(path) -> None:
+    arrays = read_arrays(path)
+    frames, _, _, patch, steps, action, hidden, d, heads, token_heads, layers, reward = arrays["cfg"].tolist()
+    sizes = ImageSizes(
+        action=action,
+        discrete=True,
+        reward=bool(reward),
+        frames=frames,
+        patch=patch,
+        connection=connection_of(path),
+        layers=layers,
+        hidden=hidden,
+        heads=heads,
+        token_width=d,
+        token_heads=token_heads,
+        time_table=steps,
+    )
+    network = ImageStarformer(sizes)
+    loaded(network, named(arrays, IMAGE, network))
+    found = features(network)
+    image = torch.from_numpy(arrays["frames_u8"]).float() / 255
+    given = image, torch.from_numpy(arrays["actions"])[..., 0], torch.from_numpy(arrays["rewards"])
+    logits = network(*given)
+    np.testing.assert_allclose(logits.detach(), arrays["logits"], atol=SINGLE, rtol=0)
+    np.testing.assert_allclose(found, arrays["h_layers"], atol=5e-6, rtol=0)
+    np.testing.assert_allclose(network.tokens(*given)[0, :1].detach(), arrays["step_tokens_0_t0"], atol=SINGLE, rtol=0)
+    loss = torch.nn.functional.cross_entropy(logits[0], torch.from_numpy(arrays["targets"])[0, :, 0])
+    assert loss.item() == pytest.approx(float(arrays["loss"]), abs=SINGLE)
+    loss.backward()
+    check_gradients(arrays, IMAGE, network)
+
+
+@every_vector
+def test_a_prefix_has_the_published_actions(path) -> None:
+    arrays, model = published_model(path)
+    with torch.no_grad():
+        output = torch.tanh(network_of(model)(torch.from_numpy(arrays["observation"])[:, : int(arrays["prefix"])]))
+    np.testing.assert_allclose(output, arrays["action_pred_prefix"], atol=SINGLE, rtol=0)
+
+
+@every_form
+@every_vector
+def test_every_form_steps_the_published_network(path, form) -> None:
+    arrays, model = published_model(path)
+    for seen, expected in zip(arrays["observation"], arrays["action_pred"], strict=True):
+        np.testing.assert_allclose(np.tanh(form(model, seen)), expected, atol=SINGLE, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("window", "reward", "parameters"),
+    [
+        (10, None, 1_064_819),
+        (20, None, 1_066_099),
+        (30, None, 1_067_379),
+        (10, 70, 1_070_995),
+        (20, 70, 1_072_275),
+        (30, 70, 1_073_555),
+    ],
+)
+def test_with_scalars_as_tokens_it_has_the_published_number_of_parameters(window, reward, parameters) -> None:
+    config = StarformerConfig(
+        observation=71,
+        groups=(Group("state", tuple(range(70))),),
+        tokens="scalars",
+        reward=reward,
+        window=window,
+        time_table=window,
+    )
+    unused = 70 * 129 + 129  # heads for states and rewards, which no loss uses
+    assert config.parameters + unused == parameters
+    assert sum(parameter.numel() for parameter in Starformer(config).parameters()) == config.parameters
+
+
+@pytest.mark.parametrize(
+    ("sizes", "parameters"),
+    [
+        ({}, 14_373_220),
+        ({"reward": True}, 14_447_076),
+        ({"patch": 12}, 7_387_300),
+        ({"patch": 14, "reward": True}, 6_515_172),
+        ({"connection": "fusion"}, 14_373_220),
+        ({"connection": "pooled_only"}, 13_692_932),
+    ],
+)
+def test_the_image_form_has_the_published_number_of_parameters(sizes, parameters) -> None:
+    network = ImageStarformer(ImageSizes(action=4, discrete=True, **sizes))
+    assert sum(parameter.numel() for parameter in network.parameters()) == parameters
+
+
+def test_the_image_form_gives_continuous_actions_of_what_was_seen_before() -> None:
+    torch.manual_seed(0)
+    network = ImageStarformer(
+        ImageSizes(action=2, discrete=False, patch=14, layers=1, hidden=16, heads=2, time_table=3)
+    )
+    image, action = torch.rand(1, 3, 4, 84, 84), torch.rand(1, 3, 2)
+    with torch.no_grad():
+        torch.nn.init.normal_(network.head.weight, std=0.3)
+        torch.nn.init.constant_(network.head.bias, 2)  # beyond 1, but for the tanh
+        output = network(image, action)
+        changed = network(torch.cat([image[:, :2], image[:, :1]], dim=1), action)
+    assert output.shape == (1, 3, 2) and 0.8 < output.max() < 1
+    np.testing.assert_allclose(output[:, :2], changed[:, :2], atol=SINGLE, rtol=0)
+    assert (output[:, 2] - changed[:, 2]).abs().max() > 1e-4
+
+
+def random_model(**sizes: object) -> PolicyModel:
+    """Small, of sizes that no vector register likes, with attention and time that matter."""
+    small = {"layers": 3, "hidden": 15, "heads": 3, "token_width": 6, "token_heads": 2, "window": 5, "time_table": 40}
+    model = untrained(StarformerConfig(**small | sizes))
+    rng = np.random.default_rng(5)
+    for name, weight in model.weights.items():
+        if name == "encoder.time" or weight.ndim == 1:
+            weight += rng.normal(0, 0.1 if weight.ndim == 1 else 1, weight.shape).astype(np.float32)
+        else:
+            weight *= 5
+    return model
+
+
+@every_form
+@pytest.mark.parametrize("connection", CONNECTIONS)
+@pytest.mark.parametrize("window", [1, 5, 17, 40])
+def test_kept_tokens_are_the_whole_window_recomputed(connection, window, form) -> None:
+    model = random_model(connection=connection, window=window, reward=3)
+    network, seen = network_of(model).double(), noise(model, 100)
+    with torch.no_grad():
+        windows = [torch.from_numpy(seen[max(0, end - window) : end])[None].double() for end in range(1, 101)]
+        expected = [network(one)[0, -1].numpy() for one in windows]
+    np.testing.assert_allclose(form(model, seen), expected, atol=WHOLE_WINDOW, rtol=0)
+    np.testing.assert_allclose(parallel(model, seen), expected, atol=WHOLE_WINDOW, rtol=0)
+
+
+@every_form
+@pytest.mark.parametrize("sizes", [{"tokens": "scalars"}, {"reward": 0, "tokens": "scalars"}, {"token_heads": 1}])
+def test_every_form_steps_every_kind_of_token(sizes, form) -> None:
+    model = random_model(**sizes)
+    seen = noise(model, 30)
+    np.testing.assert_allclose(form(model, seen), parallel(model, seen), atol=WHOLE_WINDOW, rtol=0)
+
+
+@every_form
+def test_a_model_runs_with_a_shorter_window_of_its_time_table(form) -> None:
+    model = random_model(window=20)
+    shorter = replace(model, card=structs.replace(model.card, config=structs.replace(model.card.config, window=4)))
+    seen = noise(model, 50)
+    np.testing.assert_allclose(form(shorter, seen)[:4], form(model, seen)[:4], atol=WHOLE_WINDOW, rtol=0)
+    np.testing.assert_allclose(form(shorter, seen), parallel(shorter, seen), atol=WHOLE_WINDOW, rtol=0)
+
+
+def test_a_foreign_caller_of_the_graph_resets_one_robot_by_zeroing_its_memory() -> None:
+    check_foreign_caller(random_model(), ["observation", "steps", "kept"])
+
+
+def test_a_step_has_a_token_for_the_last_action_and_for_every_node_of_the_body() -> None:
+    config = StarformerConfig()
+    assert [group.name for group in config.groups] == [node.name for node in leg_graph().nodes]
+    assert config.groups[4] == Group("FL_hip", (6, 18, 30))
+    assert config.step_tokens == 14 and structs.replace(config, reward=0).step_tokens == 15
+    assert sorted((*config.state_entries.tolist(), *config.last_action)) == list(range(70))
+    assert structs.replace(config, tokens="scalars").step_tokens == 1 + 58
+
+
+@pytest.mark.parametrize(("name", "connection"), [("", "layer_wise"), ("_fusion", "fusion"), ("_stack", "stack")])
+def test_presets_differ_in_the_connection_alone(name, connection) -> None:
+    preset, layer_wise = (load_train_config(PRESETS / f"starformer{one}.yaml") for one in (name, ""))
+    assert structs.replace(preset, config=layer_wise.config) == layer_wise
+    assert layer_wise.policy_config == StarformerConfig()
+    assert preset.policy_config == StarformerConfig(connection=connection)
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"window": 31}, r"the window .31. is longer than the time table .30 steps.; choose a window of at most 30"),
+        ({"groups": [{"name": "trunk", "observation": [69, 70]}]}, "group trunk has the unknown entry 70"),
+        ({"groups": [{"name": "trunk", "observation": []}]}, "groups.0.*observation is"),
+        (
+            {"groups": [{"name": "a", "observation": [1]}, {"name": "a", "observation": [1]}]},
+            "groups has entry 1 .* 2 times",
+        ),
+        ({"last_action": [3, 4, 3]}, "last_action has entry 3 of the observation 2 times"),
+        ({"groups": []}, "groups is"),
+        ({"last_action": [99]}, "last_action has the unknown entry 99"),
+        ({"reward": 70}, "reward has the unknown entry 70 of the observation; choose 0 to 69"),
+        ({"connection": "parallel"}, "connection is 'parallel'"),
+        ({"heads": 3}, r"hidden .128. cannot be divided among 3 heads"),
+        ({"token_heads": 5}, r"token_width .16. cannot be divided among 5 heads"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused_in_a_sentence(settings, named, tmp_path) -> None:
+    (tmp_path / "bad.yaml").write_text(yaml.safe_dump({"policy_type": "starformer", "config": settings}))
+    with pytest.raises(FcnetError, match=rf"bad.yaml .*{named}") as caught:
+        load_train_config(tmp_path / "bad.yaml")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"groups": (Group("all", tuple(range(70))),)},
+        {"last_action": tuple(range(12))},
+        {"last_action": tuple(range(12)), "tokens": "scalars"},
+    ],
+)
+def test_a_model_whose_groups_do_not_fit_the_robots_observation_is_refused_in_a_sentence(settings, tmp_path) -> None:
+    save_model(untrained(StarformerConfig(**settings)), tmp_path / "other.safetensors")
+    with pytest.raises(FcnetError, match=r"groups and last action do not fit the observation of aliengo") as caught:
+        check_robot(load_model(tmp_path / "other.safetensors"), load_robot("aliengo"))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("settings", [{}, {"groups": (Group("all", tuple(range(70))),), "tokens": "scalars"}])
+def test_a_model_whose_groups_fit_stands_alone(settings, tmp_path) -> None:
+    save_model(untrained(StarformerConfig(**settings)), tmp_path / "own.safetensors")
+    own = load_model(tmp_path / "own.safetensors")
+    assert own.card.config == StarformerConfig(**settings)
+    check_robot(own, load_robot("aliengo"))
+
+
+def test_more_steps_than_the_time_table_are_refused_in_a_sentence() -> None:
+    network = ImageStarformer(ImageSizes(action=2, discrete=False, patch=14, layers=1, hidden=8, time_table=2))
+    with pytest.raises(
+        ValueError, match="the sequence has 3 steps, the network's time table 2; give at most"
+    ) as caught:
+        network(torch.zeros(1, 3, 4, 84, 84), torch.zeros(1, 3, 2))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("sizes", "named"), [({"patch": 5}, "patches of 5"), ({"heads": 5}, "among 5 heads")])
+def test_sizes_of_the_image_form_that_cannot_be_are_refused(sizes, named) -> None:
+    with pytest.raises(ValueError, match=named):
+        ImageSizes(action=2, discrete=False, **sizes)
