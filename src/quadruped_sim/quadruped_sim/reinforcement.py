@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 import gymnasium
 import numpy as np
+import numpy.typing as npt
 from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv
 
@@ -28,7 +29,7 @@ class Robots(Protocol):
     def observe(self) -> Single:
         """The observations (B, size) now."""
 
-    def step(self, actions: Array) -> tuple[Single, Array, Mask, Mask, Single]:
+    def step(self, actions: Array) -> tuple[npt.NDArray[Any], ...]:
         """Take actions (B, 12); return observations, rewards, which robots fell, which became too old, and what those
         that begin anew saw last.
         """
