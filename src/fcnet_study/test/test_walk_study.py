@@ -148,12 +148,16 @@ def test_an_interrupted_study_goes_on_to_the_same_results(tmp_path, monkeypatch,
     assert "holds a study with another n epochs" in capsys.readouterr().err
 
 
-def test_learning_changes_the_networks_that_the_checkpoint_keeps(tmp_path) -> None:
+def test_learning_changes_the_networks_that_the_checkpoint_keeps_and_a_lost_curve_begins_anew(tmp_path) -> None:
     assert run(tmp_path, SETTINGS.replace("[mlp, hard]", "[mlp]")) == 0
     learner = WalkPPO.load(tmp_path / "out" / "jobs" / "mlp-seed5" / "checkpoint.zip", device="cpu")
     assert learner.num_timesteps == 48
     assert (learner.policy.log_std != 0).all()
     assert learner.policy.mlp_extractor.actor.layers[0].bias.abs().max() > 0  # they begin at 0
+    job = WalkJob("mlp", 5, tmp_path / "out" / "jobs" / "mlp-seed5")
+    (job.folder / "curve.json").unlink()
+    assert run(tmp_path, SETTINGS.replace("[mlp, hard]", "[mlp]")) == 0
+    assert [point.steps for point in job.curve()] == [0, 16, 32, 48]
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ class Robots(Protocol):
 
 
 class WorkerEnvironment(VecEnv):
-    """The robots of several workers, one process each: `make` makes those of one of them from a seed."""
+    """The robots of several workers, one process each: `make` makes the `robots` of one worker from a seed."""
 
     def __init__(
         self,

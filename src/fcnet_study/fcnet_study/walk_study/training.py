@@ -67,17 +67,18 @@ class WalkJob:
         """Learn until `steps`, with robots in so many processes."""
         checkpoint = self.folder / "checkpoint.zip"
         curve = self.curve() if checkpoint.exists() else []
+        continues = bool(curve)  # the first point is written before the first checkpoint
         with ExitStack() as stack:
             workers = [stack.enter_context(worker_pool(1)) for _ in range(processes)]
             robots = training.robots // processes
-            seed = self.seed + (curve[-1].steps if curve else 0)  # a job that goes on meets other robots
+            seed = self.seed + (curve[-1].steps if continues else 0)  # a job that goes on meets other robots
             env = WorkerEnvironment(workers, partial(Walkers, robots), robots, seed, OBSERVATION.shape[0], CLIP)
-            if checkpoint.exists():
+            if continues:
                 learner = load_checkpoint(WalkPPO, checkpoint, env, "auto")
             else:
                 learner = self._new_learner(env, training)
             learner.set_logger(Logger(folder=None, output_formats=[]))  # its own would leave a folder in /tmp
-            seconds = curve[-1].seconds if curve else 0.0
+            seconds = curve[-1].seconds if continues else 0.0
             while True:
                 if not curve or curve[-1].steps < learner.num_timesteps:
                     curve.append(evaluate(learner, training, seconds))
