@@ -66,6 +66,14 @@ class Report:
         write_whole(path, json.dumps(asdict(self), indent=1).encode())
 
 
+def mean_and_range(values: Sequence[float]) -> str:
+    """A cell: the mean, and the lowest and the highest of several values."""
+    if not values:
+        return "-"
+    mean = f"{sum(values) / len(values):.2f}"
+    return mean if len(values) == 1 else f"{mean} ({min(values):.2f} to {max(values):.2f})"
+
+
 def draw_lines(path: Path, x: str, y: str, values: Sequence[float], lines: dict[str, list[list[float]]]) -> None:
     """Write a figure with logarithmic axes. lines: low, middle and high y at every value of x, by label "SIDE, FORM":
     sides differ in colour, forms in dashes.

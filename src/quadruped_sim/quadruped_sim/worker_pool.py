@@ -9,11 +9,12 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
+from typing import Any
 
 from fcnet_core.files import Workers, option
 from quadruped_sim import SimulationError
@@ -43,6 +44,19 @@ def worker_pool(workers: Place) -> Iterator[Executor]:
     """
     with cluster_pool(workers, SETTINGS) if isinstance(workers, str) else _processes(workers) as pool:
         yield pool
+
+
+_kept: list[Any] = []  # of this process, where it is a worker
+
+
+def keep(make: Callable[[], Any]) -> None:
+    """Make the object that this worker keeps, in place of the one before."""
+    _kept[:] = [make()]
+
+
+def call(method: str, *arguments: Any) -> Any:
+    """Call a method of the object that this worker keeps."""
+    return getattr(_kept[0], method)(*arguments)
 
 
 @contextmanager

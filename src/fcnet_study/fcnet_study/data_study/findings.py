@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fcnet_study.data_study.study import Results
-from fcnet_study.report import Report
+from fcnet_study.report import Report, mean_and_range
 from quadruped_sim.evaluation.score import Score
 
 if TYPE_CHECKING:
@@ -40,17 +40,10 @@ def _row(results: Results, variant: str, share: float) -> tuple[str, ...]:
         f"{one.parameters:,}",
         f"{one.learning_rate:g}",
         f"{len(jobs)}" + (f", {diverged} diverged" if diverged else ""),
-        *(_cell(values(results, variant, share)) for values in MEASURES.values()),
+        *(mean_and_range(values(results, variant, share)) for values in MEASURES.values()),
         f"{1e6 * results.latency[variant]:.1f}",
         f"{sum(job.seconds for job in jobs) / len(jobs) / 60:.1f}",
     )
-
-
-def _cell(values: Values) -> str:
-    if not values:
-        return "-"
-    mean = f"{sum(values) / len(values):.2f}"
-    return mean if len(values) == 1 else f"{mean} ({min(values):.2f} to {max(values):.2f})"
 
 
 def _errors(results: Results, variant: str, share: float) -> Values:

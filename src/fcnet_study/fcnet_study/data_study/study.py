@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor, Future, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -25,6 +24,7 @@ from fcnet_study import StudyError
 from fcnet_study.data_study.jobs import Trained, TrainJob
 from fcnet_study.data_study.parts import VALIDATION, part_name, write_parts
 from fcnet_study.data_study.settings import Plan, StudyConfig
+from fcnet_study.folder import begin, read_json
 from fcnet_study.steps import observations, stepping, untrained
 from fcnet_study.timing import interleave
 from quadruped_sim.evaluation.results import Evaluation, Subject, continue_evaluation
@@ -83,7 +83,8 @@ class Study:
             raise StudyError(f"there is no scenario {unknown[0]!r}; choose from {', '.join(known)}")
         self.scenarios = [known[name] for name in plan.config.scenarios or known]
         self.teacher = load_model(plan.teacher) if plan.teacher else None
-        self._begin()
+        training = {name: with_settings(settings, data=()) for name, settings in plan.train.items()}
+        begin(folder, Begun(plan.config, training, self.robot.name, data.steps))
 
     def run(self, workers: Place) -> Iterator[Results]:
         """Do what is not done yet, one seed after the other: the results with each further seed."""
@@ -127,21 +128,6 @@ class Study:
 
     def _part(self, name: str) -> str:
         return str(self.folder / "data" / name)
-
-    def _begin(self) -> None:
-        """Write study.json, or compare with it."""
-        training = {name: with_settings(settings, data=()) for name, settings in self.plan.train.items()}
-        wanted = Begun(self.plan.config, training, self.robot.name, self.data.steps)
-        path = self.folder / "study.json"
-        if not path.exists():
-            write_whole(path, msgspec.json.format(msgspec.json.encode(wanted), indent=1))
-            return
-        found = read_json(path, Begun)
-        if other := [name for name in Begun.__struct_fields__ if getattr(found, name) != getattr(wanted, name)]:
-            raise StudyError(
-                f"{self.folder} holds a study with another {', '.join(other).replace('_', ' ')}; name another folder"
-                " with --out, or delete that one"
-            )
 
     def _train(self, pool: Executor, jobs: list[TrainJob], what: str) -> dict[str, Trained]:
         """The results of jobs by their names; a job without a result is done."""
@@ -220,11 +206,3 @@ def best_rate(tried: list[Trained]) -> float:
     if not errors:
         raise StudyError(f"{tried[0].variant} diverged with every learning rate; give lower ones in another study")
     return min(errors, key=lambda rate: errors[rate] or math.inf)
-
-
-def read_json(path: Path, kind: Any) -> Any:
-    """A result file. Raises StudyError when it is damaged."""
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
-    except ValueError as error:
-        raise StudyError(f"{path} is damaged ({error}); delete it, and the study does that job again") from error

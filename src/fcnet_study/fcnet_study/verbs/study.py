@@ -1,4 +1,4 @@
-"""fcnet study: what policies learn from how much data."""
+"""fcnet study: what policies learn from how much data, and what architectures learn by reinforcement."""
 
 from __future__ import annotations
 
@@ -6,39 +6,49 @@ import argparse
 from importlib.util import find_spec
 from pathlib import Path
 
-from fcnet_core.files import write_whole
+from fcnet_core.files import read_settings, write_whole
 from fcnet_study import StudyError
 from quadruped_sim.worker_pool import add_worker_options
 
-SUMMARY = "train kinds of policies on parts of the data, and compare how they walk"
+SUMMARY = "train kinds of policies, on parts of the data or by PPO, and compare how they walk"
 EPILOG = """
-Every variant of the settings is trained on every share of the data with every seed, and each policy walks through the
-scenarios of `fcnet evaluate`. Where a variant has several learning rates, the best on the smallest share is taken.
-A job's result is a file in the study's folder: the same command line goes on after an interruption, and an unfinished
-job is done again. After each seed the table is written as results.md and results.json, and the
-figure as results.png.
+data: every variant of the settings is trained on every share of the data with every seed, and each policy walks through
+the scenarios of `fcnet evaluate`. Where a variant has several learning rates, the best on the smallest share is taken.
+walk: every architecture learns the A1-Walk task of the Body Transformer paper by PPO with every seed, on a GPU where
+there is one.
+What is done is a file in the study's folder: the same command line goes on after an interruption. The table is written
+as results.md and results.json, and the figure as results.png, by data after each seed, by walk after each job.
 
 examples:
   fcnet study data --config config/study/data.yaml --data data/aliengo --out runs/study-data
   fcnet study data --config config/study/ablations.yaml --data data/aliengo --out runs/study-ablations
+  fcnet study walk --config config/study/a1_walk.yaml --out runs/study-walk
 """
-LIBRARIES = ("torch", "matplotlib")
+DATA_LIBRARIES = ("torch", "matplotlib")
+WALK_LIBRARIES = (*DATA_LIBRARIES, "gymnasium", "stable_baselines3")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
-    parser.add_argument("what", choices=("data",), help="what to study")
+    parser.add_argument("what", choices=("data", "walk"), help="what to study")
     parser.add_argument("--config", required=True, type=Path, metavar="YAML", help="settings, see config/study/")
-    parser.add_argument("--data", required=True, action="append", metavar="DIR", help="data; repeat for several")
+    parser.add_argument("--data", action="append", metavar="DIR", help="of data, its folder; repeat for several")
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="the study's folder")
     add_worker_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Do what is not done yet, and print the table; 0 when all is done."""
-    for library in LIBRARIES:
+    if (args.what == "data") != bool(args.data):
+        raise StudyError("fcnet study data needs the folder of its data as --data, fcnet study walk takes none")
+    for library in DATA_LIBRARIES if args.what == "data" else WALK_LIBRARIES:
         if find_spec(library) is None:
             raise StudyError(f"fcnet study needs the Python package {library}; `sh tools/setup.sh test` installs it")
+    print(_study_data(args) if args.what == "data" else _study_walk(args))
+    return 0
+
+
+def _study_data(args: argparse.Namespace) -> str:
     import torch
 
     from fcnet_core.learning.dataset import Dataset
@@ -52,5 +62,16 @@ def run(args: argparse.Namespace) -> int:
         table.write_json(args.out / "results.json")
         write_whole(args.out / "results.md", table.markdown().encode())
         draw(results, args.out / "results.png")
-    print(table.text())
-    return 0
+    return table.text()
+
+
+def _study_walk(args: argparse.Namespace) -> str:
+    import torch
+
+    from fcnet_study.walk_study.settings import WalkConfig
+    from fcnet_study.walk_study.study import WalkStudy
+
+    if isinstance(args.workers, str):
+        raise StudyError("fcnet study walk works with processes of this machine; give --processes in place of --ray")
+    torch.set_num_threads(args.workers)  # an update has the cores while the robots wait for it
+    return WalkStudy(read_settings(args.config, WalkConfig, "study"), args.out, args.workers).run().text()

@@ -154,19 +154,6 @@ class Groups:
         return Group(self._plan.robot, self._plan.seconds, next(self._jobs), self._size)
 
 
-_here: list[Groups] = []  # of this process, where it is a worker
-
-
-def begin(plan: CollectionPlan, robots: int, groups: int, renewal: int, seed: int) -> None:
-    """Make this worker's groups."""
-    _here[:] = [Groups(plan, robots, groups, renewal, seed)]
-
-
-def call(method: str, *arguments: Any) -> Any:
-    """Call a method of this worker's groups."""
-    return getattr(_here[0], method)(*arguments)
-
-
 def _sum(first: Counter[str], second: Counter[str]) -> Counter[str]:
     """Of all entries: Counter's own sum leaves out negative ones."""
     total = first.copy()

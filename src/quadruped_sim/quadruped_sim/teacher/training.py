@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import time
 from collections.abc import Callable
@@ -20,11 +19,10 @@ from stable_baselines3.common.logger import Logger
 from torch import nn
 
 from fcnet_core.arrays import Array, Single
-from fcnet_core.files import write_whole
 from fcnet_core.model_file import PolicyModel, load_model, save_model
 from fcnet_core.robot import load_robot
-from quadruped_sim import SimulationError
 from quadruped_sim.collection import CollectionPlan
+from quadruped_sim.reinforcement import load_checkpoint, save_checkpoint
 from quadruped_sim.teacher.environment import TeacherEnvironment
 from quadruped_sim.teacher.expert import teacher_config
 from quadruped_sim.teacher.groups import Progress
@@ -110,7 +108,7 @@ class Rounds(BaseCallback):
         self._round += 1
         if self._round % LOG_INTERVAL == 0:
             self._log()
-            save_checkpoint(self.model, self._folder)
+            save_checkpoint(self.model, self._folder / CHECKPOINT)
 
     def _log(self) -> None:
         done, values = self._env.progress(), self.model.logger.name_to_value
@@ -131,13 +129,6 @@ class Rounds(BaseCallback):
         print(line, flush=True)
         with (self._folder / "log.jsonl").open("a") as log:
             log.write(line + "\n")
-
-
-def save_checkpoint(learner: TeacherPPO, folder: Path) -> None:
-    """Write the checkpoint whole or not at all."""
-    content = io.BytesIO()
-    learner.save(content)
-    write_whole(folder / CHECKPOINT, content.getvalue())
 
 
 def new_learner(env: TeacherEnvironment, config: TeacherConfig, shown: Demonstration) -> TeacherPPO:
@@ -199,17 +190,13 @@ def teach(
             learner.learn(LOG_INTERVAL * config.n_steps * env.num_envs, callback=rounds, reset_num_timesteps=False)
             made = {"steps": learner.num_timesteps, "settings": msgspec.to_builtins(config)}
             save_model(teacher_model(learner.policy, robot, facts | made), folder / TEACHER)
-        save_checkpoint(learner, folder)
+        save_checkpoint(learner, checkpoint)
 
 
 def _loaded(checkpoint: Path, env: TeacherEnvironment, config: TeacherConfig) -> TeacherPPO:
     """PPO as it was, with the settings of now."""
     settings = {name: getattr(config, name) for name in PPO_SETTINGS}
-    try:
-        learner = TeacherPPO.load(checkpoint, env=env, device="cpu", custom_objects=settings)
-    except (ValueError, OSError, RuntimeError, AttributeError, ImportError) as error:
-        advice = "name another one, or choose another folder"
-        raise SimulationError(f"the checkpoint {checkpoint} cannot be loaded ({error}); {advice}") from error
+    learner = load_checkpoint(TeacherPPO, checkpoint, env, "cpu", **settings)
     for group, rate in zip(
         learner.policy.optimizer.param_groups, (config.learning_rate, config.critic_learning_rate), strict=True
     ):

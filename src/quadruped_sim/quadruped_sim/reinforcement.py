@@ -1,0 +1,114 @@
+"""Learning with stable-baselines3: robots in worker processes as one vectorised environment, and checkpoints."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import gymnasium
+import numpy as np
+import numpy.typing as npt
+from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env.base_vec_env import VecEnv
+
+from fcnet_core.arrays import Array, Mask, Single
+from fcnet_core.files import write_whole
+from quadruped_sim import SimulationError
+from quadruped_sim.worker_pool import call, keep
+
+LearnerT = TypeVar("LearnerT", bound=PPO)
+
+
+class Robots(Protocol):
+    """Robots (B,) that begin anew by themselves, simulated in one process."""
+
+    def observe(self) -> Single:
+        """The observations (B, size) now."""
+
+    def step(self, actions: Array) -> tuple[npt.NDArray[Any], ...]:
+        """Take actions (B, 12); return observations, rewards, which robots fell, which became too old, and what those
+        that begin anew saw last.
+        """
+
+
+class WorkerEnvironment(VecEnv):
+    """The robots of several workers, one process each: `make` makes the `robots` of one worker from a seed."""
+
+    def __init__(
+        self,
+        workers: Sequence[Executor],
+        make: Callable[[int], Robots],
+        robots: int,
+        seed: int,
+        observation_size: int,
+        largest_action: float,
+    ) -> None:
+        self._workers = workers
+        for number, worker in enumerate(workers):
+            worker.submit(keep, partial(make, seed * len(workers) + number)).result()
+        observation = gymnasium.spaces.Box(-np.inf, np.inf, (observation_size,), np.float32)
+        action = gymnasium.spaces.Box(-largest_action, largest_action, (12,), np.float32)
+        super().__init__(robots * len(workers), observation, action)
+        self._actions: Array = np.zeros((self.num_envs, 12))
+
+    def reset(self) -> Single:
+        """The observations now; robots begin anew by themselves."""
+        return np.concatenate(self.ask("observe"))
+
+    def step_async(self, actions: Array) -> None:
+        """Take actions (num_envs, 12)."""
+        self._actions = actions
+
+    def step_wait(self) -> tuple[Single, Single, Mask, list[dict[str, Any]]]:
+        """Observations, rewards, which robots begin anew, and for these what they saw last."""
+        results = self.ask("step", np.split(self._actions, len(self._workers)))
+        observation, reward, fell, old, last = (np.concatenate(arrays) for arrays in zip(*results, strict=True))
+        facts: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        for index in np.flatnonzero(fell | old):
+            facts[index] = {"terminal_observation": last[index], "TimeLimit.truncated": bool(old[index])}
+        return observation, reward.astype(np.float32), fell | old, facts
+
+    def ask(self, method: str, parts: Sequence[Any] | None = None) -> list[Any]:
+        """What a method of the robots of each worker returns, given its part."""
+        arguments = [()] * len(self._workers) if parts is None else [(part,) for part in parts]
+        futures = [worker.submit(call, method, *given) for worker, given in zip(self._workers, arguments, strict=True)]
+        return [future.result() for future in futures]
+
+    def close(self) -> None:
+        """The workers end with their pools."""
+
+    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+        """Only what stable-baselines3 asks for."""
+        return [{"render_mode": None}.get(attr_name)] * self.num_envs
+
+    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+        """Robots have no attributes that could be set."""
+        raise NotImplementedError
+
+    def env_method(self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any) -> list[Any]:
+        """Robots have no methods that could be called."""
+        raise NotImplementedError
+
+    def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
+        """None is."""
+        return [False] * self.num_envs
+
+
+def save_checkpoint(learner: PPO, path: Path) -> None:
+    """Write the checkpoint whole or not at all."""
+    content = io.BytesIO()
+    learner.save(content)
+    write_whole(path, content.getvalue())
+
+
+def load_checkpoint(kind: type[LearnerT], path: Path, env: VecEnv, device: str, **settings: Any) -> LearnerT:
+    """A learner as it was, with other `settings`. Raises SimulationError for a file that cannot be loaded."""
+    try:
+        return kind.load(path, env=env, device=device, custom_objects=settings)
+    except (ValueError, OSError, RuntimeError, AttributeError, ImportError) as error:
+        advice = "delete it, or choose another folder"
+        raise SimulationError(f"the checkpoint {path} cannot be loaded ({error}); {advice}") from error

@@ -1,0 +1,209 @@
+"""The A1-Walk task: what a robot sees, what it is paid and stopped for, and that Gymnasium accepts it."""
+
+from __future__ import annotations
+
+import warnings
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+from fcnet_core.robot import JOINT_NAMES
+from quadruped_sim.a1_walk.reward import COMMAND, WEIGHTS
+from quadruped_sim.a1_walk.walk import (
+    CLIP,
+    DEFAULT_POSE,
+    OBSERVATION,
+    PERIODS,
+    RANDOMIZATION,
+    Walk,
+    Walkers,
+    walking_robot,
+)
+from quadruped_sim.physics.simulation import SENSOR_COUNT, SENSORS, SUBSTEPS, BodyState
+
+TASK_JOINTS = [f"{leg}_{joint}_joint" for leg in ("FL", "FR", "RL", "RR") for joint in ("hip", "thigh", "calf")]
+
+
+def suite_order(values: np.ndarray) -> np.ndarray:
+    """Joints of the task as the suite orders them."""
+    return np.array([values[TASK_JOINTS.index(name)] for name in JOINT_NAMES])
+
+
+def state(**changes: object) -> BodyState:
+    """One robot that stands in the default pose."""
+    standing = {
+        "position": [0.0, 0.0, 0.3],
+        "orientation": [0.0, 0.0, 0.0, 1.0],
+        "linear_velocity": [0.0, 0.0, 0.0],
+        "angular_velocity": [0.0, 0.0, 0.0],
+        "joint_position": suite_order(DEFAULT_POSE),
+        "joint_velocity": np.zeros(12),
+        "contact": np.ones(4, dtype=bool),
+    }
+    return BodyState(**{name: np.array([value]) for name, value in (standing | changes).items()})
+
+
+def samples(touch: float = 50.0, **sensors: float) -> np.ndarray:
+    found = np.zeros((SUBSTEPS, 1, SENSOR_COUNT))
+    for name, value in {"touch": touch, **sensors}.items():
+        found[..., SENSORS[name]] = value
+    return found
+
+
+def tilted(roll: float = 0.0, pitch: float = 0.0) -> list[float]:
+    assert not (roll and pitch)
+    return [np.sin(roll / 2), np.sin(pitch / 2), 0.0, np.cos((roll + pitch) / 2)]
+
+
+@pytest.fixture
+def walk() -> Walk:
+    return Walk(1, 0)
+
+
+def test_an_observation_is_the_authors_with_their_scales(walk) -> None:
+    data = walk.simulation.data[0]
+    offset, rate = np.arange(12) / 10, np.arange(12) - 5.0
+    data.qpos[7:], data.qvel[6:] = suite_order(DEFAULT_POSE + offset), suite_order(rate)
+    data.qvel[:3], data.qvel[3:6] = (3.0, 2.0, 1.0), (0.4, -0.8, 1.2)
+    walk._state, walk._action = walk.simulation.state(), np.full((1, 12), 0.25) * np.arange(12)
+    seen = np.stack([walk._observe()[0] for _ in range(200)])
+    assert seen.shape == (200, 48) and seen.dtype == np.float32
+    expected = [np.zeros(3), [0.1, -0.2, 0.3], [0, 0, -1], [1.0, 0, 0], offset, 0.05 * rate, 0.25 * np.arange(12)]
+    noise = np.repeat([0.0, 0.05, 0.05, 0.0, 0.01, 0.075, 0.0], [3, 3, 3, 3, 12, 12, 12])
+    error = np.abs(seen - np.concatenate(expected))
+    assert (error <= noise + 1e-6).all()
+    assert (error.max(axis=0) >= 0.9 * noise).all()
+    assert OBSERVATION.slices()["joint_position"] == slice(12, 24)
+
+
+def test_actions_are_position_targets_about_the_default_pose_within_what_25_nm_can_ask_for(walk) -> None:
+    robot = walking_robot()
+    assert (robot.gains.kp, robot.gains.kd) == (50.0, 1.0)
+    data = walk.simulation.data[0]
+    data.qpos[7:], data.qvel[6:] = suite_order(DEFAULT_POSE), 0.0
+    walk._state = walk.simulation.state()
+    walk._action = 0.1 * np.arange(12)[None]
+    expected = suite_order(DEFAULT_POSE + np.minimum(0.05 * np.arange(12), 0.5))
+    np.testing.assert_allclose(walk.targets()[0], expected)
+    data.qvel[6:] = 2.0
+    walk._state, walk._action = walk.simulation.state(), np.full((1, 12), -CLIP)
+    np.testing.assert_allclose(walk.targets()[0], suite_order(DEFAULT_POSE) - 0.5 + 0.04)
+
+
+def test_terms_of_the_reward_on_constructed_states(walk) -> None:
+    terms = walk.reward.terms(state(), samples(torque=2.0, joint_velocity=-3.0))
+    assert {name: term.shape for name, term in terms.items()} == dict.fromkeys(WEIGHTS, (1,))
+    expected = {
+        "tracking_lin_vel": np.exp(-0.5),  # 0.25 / 0.5
+        "tracking_ang_vel": 1.0,
+        "world_vel_l2norm": 0.5,
+        "legs_energy_substeps": 12 * 36.0,
+        "alive": 1.0,
+        "feet_air_time": 0.0,
+        "exceed_dof_pos_limits": 0.0,
+        "exceed_torque_limits_i": 0.0,
+    }
+    assert {name: pytest.approx(term[0]) for name, term in terms.items()} == expected
+    sideways = state(  # heads to +y and walks there: right for itself, wrong in the world
+        orientation=[0.0, 0.0, np.sqrt(0.5), np.sqrt(0.5)],
+        linear_velocity=[0.0, 0.5, 0.0],
+        angular_velocity=[0.0, 0.0, 1.0],
+        joint_position=suite_order(DEFAULT_POSE) + np.array([1.0, *np.zeros(11)]),
+    )
+    loaded = samples()
+    loaded[1, 0, SENSORS["torque"]][4] = -25.1
+    terms = walk.reward.terms(sideways, loaded)
+    assert terms["tracking_lin_vel"][0] == pytest.approx(1.0)
+    assert terms["tracking_ang_vel"][0] == pytest.approx(np.exp(-2.0))
+    assert terms["world_vel_l2norm"][0] == pytest.approx(np.sqrt(0.5))
+    assert terms["exceed_dof_pos_limits"][0] == terms["exceed_torque_limits_i"][0] == 1.0
+
+
+def test_a_reward_is_the_weighted_sum_over_a_period_and_never_negative(walk) -> None:
+    walking = state(linear_velocity=COMMAND)
+    assert walk.reward(walking, samples())[0] == pytest.approx(0.02 * (2.0 + 0.05 + 2.0))
+    assert walk.reward(walking, samples(torque=25.0, joint_velocity=20.0))[0] == 0.0  # 3 MW^2
+
+
+def test_a_step_is_paid_for_its_time_in_the_air_beyond_half_a_second(walk) -> None:
+    def airborne(periods: int) -> float:
+        walk.reward.reset(np.ones(1, dtype=bool))
+        walk.reward.terms(state(), samples())
+        paid = [walk.reward.terms(state(), samples(touch=0.0))["feet_air_time"][0] for _ in range(periods)]
+        assert not np.any(paid)
+        landed = walk.reward.terms(state(), samples())["feet_air_time"][0]
+        assert walk.reward.terms(state(), samples())["feet_air_time"][0] == 0.0
+        return landed
+
+    assert airborne(35) == pytest.approx(4 * (0.7 - 0.5))
+    assert airborne(10) == pytest.approx(4 * (0.2 - 0.5))
+
+
+@pytest.mark.parametrize(
+    ("changes", "fallen"),
+    [
+        ({}, False),
+        ({"orientation": tilted(roll=-0.75)}, False),
+        ({"orientation": tilted(roll=-0.85)}, True),
+        ({"orientation": tilted(pitch=1.2)}, False),
+        ({"position": [0.0, 0.0, 0.10]}, True),
+        ({"position": [0.0, 0.0, 1.60]}, True),
+    ],
+)
+def test_tilt_and_height_end_an_episode(walk, changes, fallen) -> None:
+    assert walk.fallen(state(**changes)).tolist() == [fallen]
+
+
+def test_the_trunk_on_the_ground_ends_an_episode_and_feet_do_not(walk) -> None:
+    for _ in range(10):
+        _, fell = walk.step(np.zeros((1, 12)))
+    assert not fell.any() and walk.simulation.state().contact.all()
+    data = walk.simulation.data[0]
+    data.qpos[2] = 1.0
+    data.qpos[3:7], data.qvel[:] = (0.0, 1.0, 0.0, 0.0), 0.0  # falls on its back
+    touched = False
+    for _ in range(100):
+        walk.step(np.zeros((1, 12)))
+        upright = state(position=[0.0, 0.0, 0.3 + walk.simulation.terrain.height(np.zeros(1), np.zeros(1))[0]])
+        touched |= walk.fallen(upright)[0]  # by the contact alone
+    assert touched
+
+
+def test_robots_draw_the_authors_randomisation(walk) -> None:
+    assert (RANDOMIZATION.payload, RANDOMIZATION.strength) == ((1.0, 3.0), (0.9, 1.1))
+    assert RANDOMIZATION.delay == RANDOMIZATION.joint_zero == (0.0, 0.0)
+    before = walk.simulation.drawn.payload.copy()
+    walk.restart(np.ones(1, dtype=bool))
+    assert before[0] != walk.simulation.drawn.payload[0]
+
+
+def test_robots_begin_anew_when_they_fall_or_grow_old_and_say_what_they_saw_last() -> None:
+    robots, ends = Walkers(4, 1), []
+    robots._age[:2] = PERIODS - 3
+    robots._age[2:] = 0
+    for period in range(1, 60):
+        action = np.zeros((4, 12)) if period < 10 else np.full((4, 12), CLIP * (-1.0) ** (period // 4))
+        observation, reward, fell, old, last = robots.step(action)
+        assert np.isfinite(observation).all() and (reward >= 0).all() and not (fell & old).any()
+        for robot in np.flatnonzero(fell | old):
+            assert not np.array_equal(last[robot], observation[robot])
+            assert not observation[robot, OBSERVATION.slices()["last_action"]].any()
+        ends += [("old", period)] * int(old.sum()) + [("fell", period)] * int(fell.sum())
+    assert ends.count(("old", 3)) == 2
+    assert any(kind == "fell" for kind, _ in ends)
+
+
+def test_gymnasium_makes_and_accepts_the_environment() -> None:
+    env = gymnasium.make("quadruped_sim.a1_walk:fcnet/A1Walk-v0")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*symmetric and normalized space.*")  # actions are the authors'
+        check_env(env.unwrapped, skip_render_check=True)
+    first = env.reset(seed=3)[0]
+    assert not np.array_equal(env.reset()[0], first)
+    np.testing.assert_array_equal(env.reset(seed=3)[0], first)
+    ends = [env.step(np.zeros(12, dtype=np.float32))[2:4] for _ in range(PERIODS)]
+    assert ends == [(False, False)] * (PERIODS - 1) + [(False, True)]
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        gymnasium.make("fcnet/A1Walk-v0").unwrapped.step(np.zeros(12))
