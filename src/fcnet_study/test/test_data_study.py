@@ -11,6 +11,7 @@ import pytest
 from fcnet_core.cli import main
 from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest
 from fcnet_core.model_file import load_model
+from fcnet_core.policies import policy_type_names
 from fcnet_core.policies.mlp import MLPConfig
 from fcnet_core.policy import load_policy
 from fcnet_study import StudyError
@@ -177,3 +178,10 @@ def test_every_ablation_changes_one_size() -> None:
     for name, settings in train.items():
         changed = {size for size, value in settings.config.items() if value != base[size]}
         assert changed - {"modes"} == ({name.split("-")[0]} - {"modes"}), name
+
+
+def test_the_study_of_policies_has_every_kind_that_the_suite_offers() -> None:
+    plan = load_plan(STUDIES / "policies.yaml")
+    assert {settings.policy_type for settings in plan.train.values()} == set(policy_type_names())
+    masks = {settings.config.get("mask") for settings in plan.train.values()}
+    assert masks == {None, "mix", "hard", "dense", "soft"}

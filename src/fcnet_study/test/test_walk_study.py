@@ -191,7 +191,7 @@ def test_options_that_cannot_be_used_are_refused_in_a_sentence(options, sentence
 
 
 def test_the_shipped_study_is_four_architectures_with_three_seeds() -> None:
-    config = read_settings(STUDIES / "a1_walk.yaml", WalkConfig, "study")
+    config = read_settings(STUDIES / "walk.yaml", WalkConfig, "study")
     assert config.architectures == ("mix", "hard", "dense", "mlp") and len(config.seeds) == 3
 
 
