@@ -182,7 +182,7 @@ def test_settings_that_cannot_be_used_are_refused_in_a_sentence(given, instead, 
     [
         (("--processes", "3"), "4 robots cannot be divided among 3 processes"),
         (("--ray", "auto"), "give --processes in place of --ray"),
-        (("--data", "somewhere"), "fcnet study walk takes none"),
+        (("--data", "somewhere"), "fcnet study walk takes no --data"),
     ],
 )
 def test_options_that_cannot_be_used_are_refused_in_a_sentence(options, sentence, tmp_path, capsys) -> None:
