@@ -22,7 +22,7 @@ from fcnet_core.policies.body_transformer.step import Sequence
 from fcnet_core.policies.mlp import MLPConfig
 from fcnet_study.attention import PARTS, attention_over
 from fcnet_study.attention_page import NO_PHASE, page
-from fcnet_study.steps import untrained
+from fcnet_study.benchmarks.steps import untrained
 
 BAG = Path(__file__).resolve().parents[3] / "docs" / "examples" / "aliengo_walk"
 SIZES = {"layers": 2, "hidden": 16, "heads": 2, "ffn_width": 16, "window": 3}

@@ -15,10 +15,10 @@ from fcnet_core.policies import policy_type_names
 from fcnet_core.policies.mlp import MLPConfig
 from fcnet_core.policy import load_policy
 from fcnet_study import StudyError
+from fcnet_study.benchmarks.steps import untrained
 from fcnet_study.data_study.jobs import validation_error
 from fcnet_study.data_study.parts import write_parts
 from fcnet_study.data_study.settings import load_plan
-from fcnet_study.steps import untrained
 
 TRAIN = Path(__file__).resolve().parents[3] / "config" / "train"
 STUDIES = TRAIN.parent / "study"

@@ -12,7 +12,7 @@ from fcnet_core.cli import main
 from fcnet_core.policies.body_transformer import BodyTransformerConfig
 from fcnet_core.policies.body_transformer.graph import leg_graph
 from fcnet_study import StudyError
-from fcnet_study.sparse_attention import (
+from fcnet_study.benchmarks.sparse_attention import (
     FORMS,
     break_even,
     check_agreement,
@@ -22,7 +22,7 @@ from fcnet_study.sparse_attention import (
     random_head,
     random_mask,
 )
-from fcnet_study.steps import Pace
+from fcnet_study.benchmarks.steps import Pace
 
 RNG = np.random.default_rng(0)
 MASKS = {

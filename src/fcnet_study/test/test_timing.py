@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from fcnet_study.timing import WARM_UP, interleave
+from fcnet_study.benchmarks.timing import WARM_UP, interleave
 
 
 def test_every_alternative_runs_in_every_round() -> None:

@@ -8,10 +8,10 @@ import torch
 from fcnet_core.cli import main
 from fcnet_core.policies.fcnet import FCNetConfig
 from fcnet_core.policies.fcnet.network import FourierControllerNetwork
-from fcnet_study.memory import measure_memory
-from fcnet_study.published import published_network
-from fcnet_study.steps import Pace
-from fcnet_study.train_steps import networks, time_training, training
+from fcnet_study.benchmarks.memory import measure_memory
+from fcnet_study.benchmarks.published import published_network
+from fcnet_study.benchmarks.steps import Pace
+from fcnet_study.benchmarks.train_steps import networks, time_training, training
 
 
 def test_the_published_form_has_the_network_s_outputs_and_gradients() -> None:

@@ -21,12 +21,12 @@ from fcnet_core.model_file import PolicyModel, load_model, save_model
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import load_robot
 from fcnet_study import StudyError
+from fcnet_study.benchmarks.steps import observations, stepping, untrained
+from fcnet_study.benchmarks.timing import interleave
 from fcnet_study.data_study.jobs import Trained, TrainJob
 from fcnet_study.data_study.parts import VALIDATION, part_name, write_parts
 from fcnet_study.data_study.settings import Plan, StudyConfig
 from fcnet_study.folder import begin, read_json
-from fcnet_study.steps import observations, stepping, untrained
-from fcnet_study.timing import interleave
 from quadruped_sim.evaluation.results import Evaluation, Subject, continue_evaluation
 from quadruped_sim.evaluation.scenarios import Scenario, scenarios
 from quadruped_sim.evaluation.score import Episodes, join, score_of

@@ -73,12 +73,12 @@ def run(args: argparse.Namespace) -> int:
             raise StudyError(f"fcnet bench needs the Python package {library}; `sh tools/setup.sh test` installs it")
     import torch
 
-    from fcnet_study.drift import measure_drift
-    from fcnet_study.memory import measure_memory
-    from fcnet_study.sparse_attention import AttentionTimes, time_attention
-    from fcnet_study.steps import Pace, time_forms
-    from fcnet_study.sweeps import SWEEPS, Swept, run_sweep
-    from fcnet_study.train_steps import TrainingTimes, time_training
+    from fcnet_study.benchmarks.drift import measure_drift
+    from fcnet_study.benchmarks.memory import measure_memory
+    from fcnet_study.benchmarks.sparse_attention import AttentionTimes, time_attention
+    from fcnet_study.benchmarks.steps import Pace, time_forms
+    from fcnet_study.benchmarks.sweeps import SWEEPS, Swept, run_sweep
+    from fcnet_study.benchmarks.train_steps import TrainingTimes, time_training
 
     torch.set_num_threads(1)
     rounds, steps = PACES.get(args.what, (40, 50))

@@ -12,7 +12,7 @@ from fcnet_core.arrays import Single
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.policy import Policy, load_policy
 from fcnet_study import StudyError
-from fcnet_study.eager import EAGER
+from fcnet_study.benchmarks.eager import EAGER
 from fcnet_study.report import Report
 
 BLOCK = 1000  # observations drawn at a time

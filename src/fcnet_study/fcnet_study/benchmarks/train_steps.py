@@ -19,10 +19,10 @@ from fcnet_core.policies.retnet import RetNetConfig
 from fcnet_core.policies.retnet.network import RetNet
 from fcnet_core.policies.transformer import TransformerConfig
 from fcnet_core.policies.transformer.network import CausalTransformer
-from fcnet_study.published import published_network
+from fcnet_study.benchmarks.published import published_network
+from fcnet_study.benchmarks.steps import Call, Pace, ratio_text
+from fcnet_study.benchmarks.timing import Timing, interleave
 from fcnet_study.report import Report, draw_lines
-from fcnet_study.steps import Call, Pace, ratio_text
-from fcnet_study.timing import Timing, interleave
 
 BATCHES = {64: 64, 256: 4, 1024: 1}  # sequences of a step by window n, which is also their length
 PUBLISHED, PEERS = "published", ("Transformer", "RetNet")

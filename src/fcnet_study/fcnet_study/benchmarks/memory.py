@@ -34,7 +34,7 @@ def peak_memory(form: str, window: int, batch: int) -> float:
     import torch
 
     from fcnet_core.policies.fcnet.network import CausalSpectralConvolution
-    from fcnet_study.published import PublishedConvolution
+    from fcnet_study.benchmarks.published import PublishedConvolution
 
     torch.set_num_threads(1)
     config = FCNetConfig(window=window)

@@ -14,9 +14,9 @@ from fcnet_core.policies import PolicyConfig, policy_type, policy_type_of
 from fcnet_core.policy import Policy, load_policy
 from fcnet_core.robot import load_robot
 from fcnet_study import StudyError
-from fcnet_study.eager import EAGER
+from fcnet_study.benchmarks.eager import EAGER
+from fcnet_study.benchmarks.timing import Timing, interleave
 from fcnet_study.report import Report
-from fcnet_study.timing import Timing, interleave
 
 AGREEMENT = 1e-4  # [rad] between forms in single precision: the published one's state drifts
 HALF_AGREEMENT = 1e-2  # [rad] of the form in half precision, whose weights are others

@@ -26,9 +26,9 @@ from fcnet_core.policies.layers import softmax
 from fcnet_core.policies.simd import whole
 from fcnet_core.policy import load_policy
 from fcnet_study import StudyError
+from fcnet_study.benchmarks.steps import Call, Pace, observations, ratio_text, stepping, untrained
+from fcnet_study.benchmarks.timing import Timing, interleave
 from fcnet_study.report import Report
-from fcnet_study.steps import Call, Pace, observations, ratio_text, stepping, untrained
-from fcnet_study.timing import Timing, interleave
 from quadruped_sim.worker_pool import worker_pool
 
 CHANNELS = 64  # of a head, but for those of the robots' policy

@@ -14,10 +14,10 @@ from fcnet_core.policies.fcnet import FCNetConfig
 from fcnet_core.policies.retnet import RetNetConfig
 from fcnet_core.policies.transformer import TransformerConfig
 from fcnet_core.policy import Policy, load_policy
-from fcnet_study.eager import EAGER
+from fcnet_study.benchmarks.eager import EAGER
+from fcnet_study.benchmarks.steps import Pace, observations, ratio_text, stepping, untrained
+from fcnet_study.benchmarks.timing import Timing, interleave
 from fcnet_study.report import Report, draw_lines
-from fcnet_study.steps import Pace, observations, ratio_text, stepping, untrained
-from fcnet_study.timing import Timing, interleave
 
 SUBJECT = "FCNet"
 RUNTIMES = ("eager", "numba")

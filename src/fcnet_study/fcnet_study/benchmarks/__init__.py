@@ -1,0 +1,1 @@
+"""What `fcnet bench` measures: steps, training, memory and drift, in turn, as ratios with their spread."""
