@@ -23,7 +23,8 @@ from quadruped_sim.teacher.expert import TeacherExpert
 from quadruped_sim.teacher.groups import ACTION_UNIT, Group, Groups
 from quadruped_sim.teacher.network import TeacherPPO
 from quadruped_sim.teacher.privileged import CRITIC_SIZE, TEACHER_PARTS, TEACHER_SIZE, PrivilegedState
-from quadruped_sim.teacher.reward import TeacherReward
+from quadruped_sim.teacher.reward import FIELD, TeacherReward
+from quadruped_sim.trot_expert import PARAMETERS
 
 WALK = SetpointRanges(always={"vx": (0.3, 0.6)})
 PLAN = {
@@ -130,6 +131,22 @@ def test_targets_are_as_the_encoders_count(rollout, teacher):
 def test_a_model_that_is_no_teacher_is_refused(aliengo, standing_policy, teacher):
     with pytest.raises(SimulationError, match=str(TEACHER_SIZE)):
         TeacherExpert(standing_policy, aliengo, 1)
+
+
+def test_a_foot_is_paid_for_the_height_that_is_asked_neither_less_nor_more(rollout):
+    robot, state = rollout.simulation.robot, privileged(rollout)
+    still, nothing = np.zeros((SUBSTEPS, 3, SENSOR_COUNT)), np.zeros((3, 12))
+    setpoint, swing = np.zeros((3, 9)), np.full((3, 4), -1.0)
+    setpoint[:, FIELD["clearance"]], swing[:, 0] = 0.02, 0.5
+    asked = PARAMETERS[robot.name].clearance * (robot.geometry.thigh + robot.geometry.calf) + 0.02
+    loss = {}
+    for name, height in (("asked", asked), ("low", asked - 0.03), ("high", asked + 0.04)):
+        state.foot_height[:, 0] = height
+        reward = TeacherReward(robot, LegKinematics(robot).neutral, 3)
+        reward(state, setpoint, swing, still, nothing, nothing)
+        loss[name] = -reward.totals["clearance"]
+    assert loss["asked"] == pytest.approx(0.0, abs=1e-9)
+    assert min(loss["low"], loss["high"]) > 0.1
 
 
 def test_following_the_command_is_paid_better_than_standing_against_it(rollout):

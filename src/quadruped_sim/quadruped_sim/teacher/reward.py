@@ -78,23 +78,26 @@ class TeacherReward:
         lift = (self._gait.clearance * self._leg + setpoint[:, FIELD["clearance"]])[:, None]
         path = lift * np.sin(np.pi * swing)
         low = np.clip((path - state.foot_height) / 0.04, 0.0, 1.0) * ((swing > 0.25) & (swing < 0.75))
+        high = np.clip((state.foot_height - lift - 0.01) / 0.04, 0.0, 1.0)
         aside = state.foot_position[..., 1] - self._neutral[:, 1] * (1 + setpoint[:, FIELD["width"], None])
         slip = np.square(state.foot_velocity[..., :2]).sum(-1) * contact
         falling = np.minimum(state.foot_velocity[..., 2], 0.0)
         impact = np.square(falling) * (state.foot_height < NEAR_GROUND)
         terms = {
-            "velocity": 0.5 * np.exp(-now[:, :2].sum(1) / 0.15) + np.exp(-mean[:, :2].sum(1) / 0.01),
+            "velocity": 0.5 * np.exp(-now[:, :2].sum(1) / 0.15)
+            + 0.6 * np.exp(-mean[:, :2].sum(1) / 0.08)
+            + 0.6 * np.exp(-mean[:, :2].sum(1) / 0.01),
             "yaw rate": 0.25 * np.exp(-now[:, 2] / 0.25) + 0.6 * np.exp(-mean[:, 2] / 0.01),
-            "height": 0.2 * np.exp(-np.square(height) / 0.0015) + 0.3 * np.exp(-np.square(height) / 0.00015),
+            "height": 0.4 * np.exp(-np.square(height) / 0.0015) + 0.3 * np.exp(-np.square(height) / 0.00015),
             "attitude": 0.2 * np.exp(-tilt / 0.02) + 0.5 * np.exp(-tilt / 0.002),
             "gait": -0.2 * wrong.sum(1),
             "impact": -0.3 * np.minimum(impact.sum(1), 4.0),
-            "clearance": -0.5 * low.sum(1),
+            "clearance": -0.5 * low.sum(1) - 0.3 * high.sum(1),
             "width": -0.2 * (np.abs(aside) * stands).sum(1),
             "slip": -0.15 * np.minimum(slip.sum(1), 4.0),
             "landings": -0.4 * landings,
             "effort": (-5e-5 * np.square(torque) - 5e-4 * np.abs(torque * rate)).sum(-1).mean(0),
-            "saturation": -3.0 * saturated.sum(-1).mean(0),
+            "saturation": -2.0 * saturated.sum(-1).mean(0),
             "smoothness": -0.01 * np.square(change).sum(1) - 0.005 * np.square(jerk).sum(1),
             "bounce": -0.3 * np.square(state.velocity[:, 2]) - 0.03 * np.square(turning[:, :2]).sum(1),
         }
