@@ -23,10 +23,9 @@ from std_msgs.msg import String
 from fcnet_controller.control_core import ControlCore, ControlLoop, load_core
 from fcnet_controller.parameters import ControllerParameters
 from fcnet_core import FcnetError
-from fcnet_core.command import CommandArbiter, CommandSource, Mode
+from fcnet_core.command import STYLE_PARAMETERS, CommandArbiter, CommandSource, Mode
 from fcnet_core.control_clock import request_privileges
 from fcnet_core.remote import Source, load_remote_map
-from fcnet_replay.recording_notes import STYLE
 from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher
 from fcnet_ros.messages import Gains, StateReceiver
 from fcnet_ros.parameters import declare_parameters, read_parameters, refuse_fixed
@@ -304,6 +303,7 @@ class ControllerNode(LifecycleNode):
             "mode": core.mode.value,
             "fault": core.fault,
             "commands_limited": core.limited,
+            **{name: f"{self.get_parameter(name).value:g}" for name in STYLE_PARAMETERS},
             "rate_hz": f"{rate:.2f}",
             "wanted_rate_hz": f"{wanted:g}",
             "cycles": str(statistics.cycles),
@@ -319,9 +319,9 @@ class ControllerNode(LifecycleNode):
             return SetParametersResult(successful=True)
         if not (result := refuse_fixed(self.parameters, changes)).successful:
             return result
-        style = {name: self.get_parameter(name).value for name in STYLE}
-        style |= {change.name: change.value for change in changes if change.name in STYLE}
-        self._core.commands.set_style(*(style[name] for name in STYLE))
+        style = {name: self.get_parameter(name).value for name in STYLE_PARAMETERS}
+        style |= {change.name: change.value for change in changes if change.name in STYLE_PARAMETERS}
+        self._core.commands.set_style(*(style[name] for name in STYLE_PARAMETERS))
         return SetParametersResult(successful=True)
 
 

@@ -15,6 +15,7 @@ from fcnet_core.rotation import roll_pitch_yaw
 
 VELOCITY, POSE, STYLE = slice(0, 3), slice(3, 6), slice(6, 9)  # of SETPOINT_FIELDS
 FREQUENCY = SETPOINT_FIELDS.index("frequency")
+STYLE_PARAMETERS = ("stance_width", "foot_clearance", "stride_frequency")  # of the controller, in the order of STYLE
 VELOCITY_TIMEOUT = 0.5  # [s] an older velocity command is none, unless the controller's parameters say otherwise
 
 

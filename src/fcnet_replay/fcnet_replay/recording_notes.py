@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from fcnet_core import FcnetError
-from fcnet_core.command import VELOCITY_TIMEOUT
+from fcnet_core.command import STYLE_PARAMETERS, VELOCITY_TIMEOUT
 from fcnet_core.model_file import PolicyModel, load_model
 from fcnet_core.robot import Robot, load_robot
 from fcnet_replay import ReplayError
 
 PREFIX = "fcnet."
-STYLE = ("stance_width", "foot_clearance", "stride_frequency")
 TEXTS = ("robot", "model", "model_fingerprint", "git_revision", "namespace")
 PARAMETERS = f"{PREFIX}parameters"
 
@@ -51,7 +50,7 @@ class RecordingNotes:
     @property
     def style(self) -> tuple[float, float, float]:
         """Offsets of stance width (as a fraction), foot clearance [m] and stride frequency [Hz]."""
-        width, clearance, frequency = (self._number(name, -10.0, 10.0) or 0.0 for name in STYLE)
+        width, clearance, frequency = (self._number(name, -10.0, 10.0) or 0.0 for name in STYLE_PARAMETERS)
         return width, clearance, frequency
 
     def recorded_model(self) -> PolicyModel | None:

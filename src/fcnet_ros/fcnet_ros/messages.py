@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import msgspec
@@ -16,6 +16,7 @@ from msgspec import Meta
 from nav_msgs.msg import Odometry
 from rclpy.node import Node
 from rclpy.serialization import deserialize_message
+from sensor_msgs.msg import PointCloud2, PointField
 
 from fcnet_core.arrays import Array
 from fcnet_core.observation import SensorReading, TrunkPose
@@ -39,6 +40,8 @@ LONGEST_SLEEP = 0.001  # [s] between two polls for a state: states may come more
 EARLY = 0.9  # of the interval between states, after which the next one is polled for
 SMOOTHING = 0.1  # weight of a new interval
 IMU_FRAME, WORLD_FRAME, TRUNK_FRAME = "imu_link", "odom", "base_link"
+AXES, FLOAT = ("x", "y", "z"), np.dtype("<f4")  # of the points of `terrain`
+MAX_POINTS = 20_000  # of `terrain`
 MAX_GAINS_TEXT = 4096  # [bytes] of joint_gains; the suite's have 0.7 kB
 
 
@@ -56,14 +59,15 @@ class StateBuffer:
 
     joint_position (12,) [rad], joint_velocity (12,) [rad/s], orientation (4,) x, y, z, w, angular_velocity (3,)
     [rad/s] in the body frame. They are meaningful only while `problem` returns None. The stamps are the senders' own
-    time [s].
+    time [s]. joint_effort (12,) [Nm] is NaN where the sender measures none.
     """
 
     def __init__(self, timeout: float) -> None:
-        self._values: Array = np.zeros(2 * len(JOINT_NAMES) + 7)  # the four arrays, one after the other
+        self._values: Array = np.zeros(2 * len(JOINT_NAMES) + 7)  # the first four arrays, one after the other
         self.joint_position, self.joint_velocity, self.orientation, self.angular_velocity = np.split(
             self._values, np.cumsum([len(JOINT_NAMES), len(JOINT_NAMES), 4])
         )
+        self.joint_effort: Array = np.full(len(JOINT_NAMES), np.nan)
         self.joints_received = self.imu_received = NEVER
         self.joints_stamp = self.imu_stamp = 0.0
         self._timeout = timeout
@@ -93,6 +97,7 @@ class StateBuffer:
         if not self._wrong_joints:
             self.joint_position[:] = joints.position[self._order]
             self.joint_velocity[:] = joints.velocity[self._order]
+            self.joint_effort[:] = joints.effort[self._order] if len(joints.effort) == len(joints.names) else np.nan
             self.joints_stamp = seconds(joints.stamp)
 
     def store_imu(self, content: bytes, received: float) -> None:
@@ -249,6 +254,54 @@ class OdomPublisher:
         _fill_vector(motion.linear, trunk.linear_velocity)
         _fill_vector(motion.angular, trunk.angular_velocity)
         self._publisher.publish(self._odom)
+
+
+@dataclass(frozen=True)
+class GroundPatch:
+    """Heights (rows, columns) [m] of the ground at every `step` [m]: rows along y from `y`, columns along x from `x`.
+
+    A message on `terrain` is this as an organised cloud of points in the world's frame, which RViz and Foxglove show.
+    """
+
+    x: float
+    y: float
+    step: float
+    heights: Array
+
+    def message(self, stamp: Time) -> PointCloud2:
+        """Return the cloud, a row of points for every row."""
+        rows, columns = self.heights.shape
+        points = np.empty((rows, columns, len(AXES)), FLOAT)
+        points[..., 0] = self.x + self.step * np.arange(columns)
+        points[..., 1] = (self.y + self.step * np.arange(rows))[:, None]
+        points[..., 2] = self.heights
+        fields = [
+            PointField(name=name, offset=FLOAT.itemsize * k, datatype=PointField.FLOAT32, count=1)
+            for k, name in enumerate(AXES)
+        ]
+        size = FLOAT.itemsize * len(AXES)
+        cloud = PointCloud2(height=rows, width=columns, fields=fields, point_step=size, row_step=size * columns)
+        cloud.header.stamp, cloud.header.frame_id, cloud.is_dense = stamp, WORLD_FRAME, True
+        cloud.data.frombytes(points.tobytes())
+        return cloud
+
+    @classmethod
+    def read(cls, cloud: PointCloud2) -> GroundPatch:
+        """Read a message. Raises MessageError for a cloud that is no such grid."""
+        rows, columns, size = cloud.height, cloud.width, FLOAT.itemsize * len(AXES)
+        layout = [(one.name, one.offset, one.datatype) for one in cloud.fields]
+        wanted = [(name, FLOAT.itemsize * k, PointField.FLOAT32) for k, name in enumerate(AXES)]
+        if layout != wanted or cloud.is_bigendian or (cloud.point_step, cloud.row_step) != (size, size * columns):
+            raise MessageError("terrain is ignored: its points must be x, y, z as float32 in little endian")
+        if min(rows, columns) < 2 or rows * columns > MAX_POINTS or len(cloud.data) != size * rows * columns:
+            raise MessageError(f"terrain is ignored: it must have rows and columns of up to {MAX_POINTS} points")
+        points = np.frombuffer(cloud.data, FLOAT).reshape(rows, columns, len(AXES)).astype(np.float64)
+        (x, y, _), step = points[0, 0], points[0, 1, 0] - points[0, 0, 0]
+        grid = np.meshgrid(x + step * np.arange(columns), y + step * np.arange(rows))
+        if not (step > 0.0 and np.isfinite(points).all() and np.allclose(points[..., 0], grid[0], atol=0.1 * step)
+                and np.allclose(points[..., 1], grid[1], atol=0.1 * step)):  # fmt: skip
+            raise MessageError("terrain is ignored: its points must be finite and lie on a grid")
+        return cls(float(x), float(y), float(step), points[..., 2])
 
 
 GainsByJoint = Annotated[dict[str, Annotated[float, Meta(ge=0.0, le=1e4)]], Meta(max_length=len(JOINT_NAMES))]

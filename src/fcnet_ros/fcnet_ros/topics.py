@@ -22,7 +22,7 @@ from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy, qos_profile_sensor_data
 from rclpy.serialization import deserialize_message
 from rclpy.subscription import Subscription
-from sensor_msgs.msg import Imu, JointState, Joy
+from sensor_msgs.msg import Imu, JointState, Joy, PointCloud2
 from std_msgs.msg import Float64MultiArray, String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
@@ -84,6 +84,7 @@ class Topic:
 JOINT_STATES = Topic("joint_states", JointState, qos_profile_sensor_data, NEWEST)
 IMU = Topic("imu/data", Imu, qos_profile_sensor_data, NEWEST)
 ODOM = Topic("odom", Odometry, RELIABLE, qos_profile_sensor_data)  # ground truth; reliable for RViz
+TERRAIN = Topic("terrain", PointCloud2, LATCHED, LATCHED, recorded=False, limit=LARGE)  # around a simulated robot
 JOINT_TRAJECTORY = Topic("joint_trajectory", JointTrajectory, RELIABLE_NEWEST, NEWEST)
 JOINT_GAINS = Topic("joint_gains", String, LATCHED, LATCHED)
 ROBOT_FAULT = Topic("robot_fault", String, LATCHED, LATCHED)  # why the robot has tripped; empty while it has not

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from geometry_msgs.msg import Pose, Twist, TwistStamped
+from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
+from rcl_interfaces.srv import SetParameters
 from rclpy.client import Client
 from rclpy.clock import Clock, ClockType
 from rclpy.duration import Duration
@@ -15,14 +17,16 @@ from rclpy.task import Future
 from rclpy.timer import Timer
 from std_srvs.srv import SetBool, Trigger
 
+from fcnet_core.command import STYLE_PARAMETERS
 from fcnet_core.remote import REMOTE_FILE, Source
 from fcnet_core.rotation import xyzw_from_roll_pitch
 from fcnet_ros.messages import TRUNK_FRAME, fill_quaternion
 from fcnet_ros.parameters import parameter
 from fcnet_ros.topics import CMD_POSE, CMD_VEL
-from fcnet_teleop.remote import VELOCITY, Command, Request
+from fcnet_teleop.remote import STYLE, VELOCITY, Command, Request
 
 REPEAT_PERIOD = 0.2  # [s] between two emergency stops while one is not confirmed
+STYLE_TIMEOUT = 1.0  # [s] without a response after which a request no longer counts
 STOP_TIMEOUT = 5.0  # [s] for which an emergency stop is repeated
 FLUSH_TIMEOUT = 0.3  # [s]
 BRIDGE_DELAY = 0.2  # [s] in which the controller receives what has changed at the bridge
@@ -77,6 +81,45 @@ class CommandPublisher:
             velocity.header.stamp = self._clock.now().to_msg()
             velocity.header.frame_id = TRUNK_FRAME
         self._velocity.publish(velocity)
+
+
+class StyleClient:
+    """Sets the controller's parameters of the stride; `report` gets refusals as sentences.
+
+    One request is under way at a time; what is asked for meanwhile is sent with the next one.
+    """
+
+    def __init__(self, node: Node, controller: str, report: Callable[[str], None]) -> None:
+        self._report = report
+        self._service = node.create_client(SetParameters, f"{controller}/set_parameters")
+        self._wanted: dict[str, float] = {}
+        self._pending: Future | None = None
+        self._sent = 0.0  # when the pending one was [s]
+
+    def request(self, style: Mapping[str, float]) -> None:
+        """Ask for changes, by fields of STYLE; without any, send what has not been sent yet."""
+        self._wanted |= style
+        waits = self._pending is not None and not self._pending.done()
+        if not self._wanted or (waits and time.monotonic() - self._sent < STYLE_TIMEOUT):
+            return
+        if not self._service.service_is_ready():
+            self._wanted = {}
+            self._report(f"{self._service.srv_name} is not there; is the controller running?")
+            return
+        names = dict(zip(STYLE, STYLE_PARAMETERS, strict=True))
+        kind = ParameterType.PARAMETER_DOUBLE
+        changes = [
+            Parameter(name=names[field], value=ParameterValue(type=kind, double_value=value))
+            for field, value in self._wanted.items()
+        ]
+        self._wanted, self._sent = {}, time.monotonic()
+        self._pending = self._service.call_async(SetParameters.Request(parameters=changes))
+        self._pending.add_done_callback(self._take)
+
+    def _take(self, future: Future) -> None:
+        for result in future.result().results:
+            if not result.successful:
+                self._report(result.reason)
 
 
 class ModeClient:

@@ -34,6 +34,7 @@ Keys = Annotated[tuple[Key, ...], Meta(min_length=1)]
 UNITREE_BUTTONS: tuple[str, ...] = UnitreeButton.__args__  # type: ignore[attr-defined]
 VELOCITY = ("vx", "vy", "yaw_rate")
 POSE = ("height", "roll", "pitch")
+STYLE = ("width", "clearance", "frequency")  # of the stride: fields of a robot's `commands`
 SPEEDS = ("normal", "slow", "fast")
 DEFAULT_LAYOUT = "xbox"
 PRESSED = 0.5  # of an axis that stands for a button

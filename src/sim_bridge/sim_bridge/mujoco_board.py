@@ -18,6 +18,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from fcnet_core.arrays import Array
+from fcnet_core.observation import TrunkPose
 from fcnet_core.robot import load_robot
 from fcnet_ros.health import OK, SLOW, WARN, HealthPublisher
 from fcnet_ros.health import PERIOD as HEALTH_PERIOD
@@ -28,7 +29,7 @@ from fcnet_ros.recorder_gate import RecorderGate, RecorderParameters
 from fcnet_ros.topics import ODOM, create_request_services
 from quadruped_sim.physics.live_robot import MotorDrivenRobot
 from quadruped_sim.physics.terrain import named_terrain
-from sim_bridge.simulation import SimulationParameters, Viewer, push
+from sim_bridge.simulation import SimulationParameters, TerrainPublisher, Viewer, push
 from unitree_lowlevel.codec import GENERATIONS, PERIOD
 from unitree_lowlevel.fake_board.board import FakeBoard
 from unitree_lowlevel.fake_board.faults import BoardFaults, fault_fields
@@ -118,6 +119,7 @@ class MujocoBoard(Node):
         self._time_lost = 0.0
         self._odom = OdomPublisher(self)
         self._cycles_per_odom = max(1, round(1.0 / (settings.odom_rate * PERIOD)))
+        TerrainPublisher(self, self._body.terrain, self._trunk_pose)
         self._health = HealthPublisher(self, "simulation")
         self._gate = RecorderGate(self, [ODOM.name], settings.recorder_timeout)
         self._viewer = Viewer(self._body.model, self._body.data) if settings.viewer else None
@@ -146,6 +148,10 @@ class MujocoBoard(Node):
         self._board.stop()
         if self._viewer is not None:
             self._viewer.close()
+
+    def _trunk_pose(self) -> TrunkPose:
+        with self._physics.lock:
+            return self._body.ground_truth()
 
     def _report(self) -> None:
         factor = self._board.real_time_factor()

@@ -25,7 +25,7 @@ from fcnet_ros.parameters import ParameterError, parameter
 from quadruped_sim.physics.live_robot import LiveRobot
 from quadruped_sim.physics.placement import StartPose
 from quadruped_sim.physics.terrain import named_terrain
-from sim_bridge.simulation import SimulationParameters, Viewer, push
+from sim_bridge.simulation import SimulationParameters, TerrainPublisher, Viewer, push
 
 SLOW = 0.95  # of the wanted real-time factor, below which the simulation is called slow
 LATE = 0.5  # of the command timeout, from which on a command is late
@@ -92,6 +92,7 @@ class MujocoHardware(HardwareInterface):
         self._events: list[Event] = []
         self._pose = self._robot.ground_truth()
         self._measured: tuple[float, float] | None = None  # simulated and real time [s]
+        TerrainPublisher(node, self._robot.terrain, self.trunk_pose)
         if parameters.viewer:
             self._viewer = Viewer(self._robot.model, self._robot.data)
 

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import mujoco
+import numpy as np
+from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 
+from fcnet_core.observation import TrunkPose
+from fcnet_ros.messages import GroundPatch
 from fcnet_ros.parameters import parameter, read_parameters
+from fcnet_ros.topics import TERRAIN
 from quadruped_sim.physics.live_robot import LiveRobot
 from quadruped_sim.physics.placement import PLACES, Place
+from quadruped_sim.physics.terrain import Terrain
 
 PUSH_DIRECTIONS = {"random": None, "forward": 0.0, "left": 1.5707963, "backward": 3.1415927, "right": -1.5707963}
 VIEWER_PERIOD = 0.02  # [s] between two pictures
+PATCH_STEP, PATCH_STEPS = 0.1, 40  # [m] between the points of `terrain`; how many to each side of the robot
+PATCH_DISTANCE = 1.0  # [m] from a patch's middle after which the next one is published
+PATCH_PERIOD = 0.5  # [s] between two looks at where the robot is
 
 
 @dataclass(frozen=True)
@@ -54,6 +64,26 @@ def push(node: Node, kind: type[SimulationParameters], robot: LiveRobot, lock: t
             parameters.push_speed, PUSH_DIRECTIONS[parameters.push_direction], parameters.push_height
         )
     return f"pushed with {parameters.push_speed:g} m/s towards {direction:.2f} rad from its heading"
+
+
+class TerrainPublisher:
+    """Publishes the ground around a simulated robot on `terrain`, again where the robot has walked on."""
+
+    def __init__(self, node: Node, terrain: Terrain, trunk: Callable[[], TrunkPose]) -> None:
+        self._publisher, self._clock = TERRAIN.publisher(node), node.get_clock()
+        self._terrain, self._trunk = terrain, trunk
+        self._middle = np.full(2, np.inf)
+        node.create_timer(PATCH_PERIOD, self._publish, clock=Clock(clock_type=ClockType.STEADY_TIME))
+
+    def _publish(self) -> None:
+        place = self._trunk().position[:2]
+        if not np.isfinite(place).all() or np.abs(place - self._middle).max() < PATCH_DISTANCE:
+            return
+        self._middle = np.round(place / PATCH_STEP) * PATCH_STEP  # the points of all patches lie on one grid
+        (x, y), offsets = self._middle, PATCH_STEP * np.arange(-PATCH_STEPS, PATCH_STEPS + 1)
+        heights = self._terrain.height(*np.meshgrid(x + offsets, y + offsets))
+        patch = GroundPatch(x + offsets[0], y + offsets[0], PATCH_STEP, heights)
+        self._publisher.publish(patch.message(self._clock.now().to_msg()))
 
 
 class Viewer:

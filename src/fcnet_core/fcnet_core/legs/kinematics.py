@@ -52,6 +52,17 @@ class LegKinematics:
         columns = np.cross(self.axes(joints), feet[..., None, :] - points[..., :3, :])
         return feet, np.swapaxes(columns, -1, -2)
 
+    def ground_forces(self, joints: Array, torques: Array) -> Array:
+        """Forces (..., 4, 3) [N] of the ground on the feet that balance torques (..., 4, 3) [Nm] of the joints.
+
+        Statics: the legs' own weight and inertia are left out. Not finite for a leg that is stretched out.
+        """
+        columns = np.swapaxes(self.feet(joints)[1], -1, -2)
+        hip, thigh, calf = (columns[..., k, :] for k in range(3))
+        products = np.stack([np.cross(thigh, calf), np.cross(calf, hip), np.cross(hip, thigh)], axis=-2)
+        with np.errstate(all="ignore"):
+            return -(torques[..., None, :] @ products)[..., 0, :] / (hip * products[..., 0, :]).sum(-1, keepdims=True)
+
     def joints(self, feet: Array) -> Array:
         """Joints (..., 4, 3) [rad] that bring the feet to (..., 4, 3) [m], or as near as the legs reach."""
         x, y, z = np.moveaxis(feet - self.hips, -1, 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -13,6 +13,7 @@ from fcnet_teleop.remote import POSE, VELOCITY, Command
 COMMAND_TIMEOUT = 0.5  # [s] without a command after which a page no longer drives
 SNAPSHOT_TIMEOUT = 0.5  # [s] age of the snapshot that a person sees, up to which a page may drive
 LINGER = 1.0  # [s] for which a velocity of zero, or a pose, is still published
+MAX_AGE = 100.0  # [s] of a snapshot, as far as it is told
 MAX_NUMBER = 1e9  # of a command
 MAX_PAGES = 32  # that are remembered
 NEVER = float("-inf")
@@ -21,13 +22,16 @@ STANDSTILL = dict.fromkeys(VELOCITY, 0.0)
 
 Number = Annotated[float, msgspec.Meta(gt=-MAX_NUMBER, lt=MAX_NUMBER)]
 Triple = tuple[Number, Number, Number]
+Style = dict[Literal["width", "clearance", "frequency"], Number]
+LET_GO = "let go of sticks, sliders and keys first"
 
 
 class PageCommand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A command of a page.
 
     page: its random name. number: grows with every command of the page. seen: time [s] of the newest snapshot it has.
-    velocity: [m/s, m/s, rad/s]. pose: height [m], roll, pitch [rad]; None where it stays as it is.
+    velocity: [m/s, m/s, rad/s]. pose: height [m], roll, pitch [rad]; None where it stays as it is. style: what of the
+    stride changes, see fcnet_core.command.
     """
 
     page: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
@@ -35,6 +39,7 @@ class PageCommand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seen: Number
     velocity: Triple
     pose: Triple | None
+    style: Style = {}
 
 
 class PageDriver:
@@ -50,6 +55,8 @@ class PageDriver:
         self._lock = threading.Lock()
         self._numbers: dict[str, int] = {}  # of the last command of every page, oldest page first
         self._ready: set[str] = set()  # pages that may drive
+        self._style: dict[str, float] = {}  # not yet taken
+        self._cut = ("", NEVER)  # the page that last fell silent while it drove, and when [s] its last command came
         self._driver = ""
         self._velocity, self._pose = STANDSTILL, dict.fromkeys(POSE, 0.0)
         self._commanded = self._moved = self._posed = NEVER
@@ -63,12 +70,14 @@ class PageDriver:
             self._check_timeout(now)
             if command.pose is not None:
                 self._pose, self._posed = self._clip(POSE, command.pose), now
+            self._style |= {field: self._ranges[field].clip(value) for field, value in command.style.items()}
+            cut = self._take_cut(command.page, now)
             if command.velocity != ZERO:
-                return self._drive(command, now)
+                return f"{cut}; {LET_GO}" if cut else self._drive(command, now)
             self._ready.add(command.page)
             if self._driver == command.page:
                 self._stop(now)
-            return ""
+            return cut
 
     def release(self, now: float) -> None:
         """Take the velocity back; every page has to send zero before it drives again."""
@@ -83,18 +92,29 @@ class PageDriver:
             moves = bool(self._driver) or now - self._moved <= LINGER
             return Command(self._velocity if moves else None, self._pose if now - self._posed <= LINGER else None)
 
+    def take_style(self) -> dict[str, float]:
+        """Return what of the stride pages have changed since the last call."""
+        with self._lock:
+            style, self._style = self._style, {}
+            return style
+
+    def _take_cut(self, page: str, now: float) -> str:
+        """Return, once, why the page's drive was cut, where its silence was the cause."""
+        cut_page, since = self._cut
+        if page != cut_page:
+            return ""
+        self._cut = ("", NEVER)
+        return f"the robot was stopped: lost contact with this page for {now - since:.1f} s"
+
     def _drive(self, command: PageCommand, now: float) -> str:
         if self._driver and self._driver != command.page:
             return "another page drives the robot; wait until it lets go"
         if not 0.0 <= now - command.seen <= SNAPSHOT_TIMEOUT:
             self._stop(now)
             self._ready.discard(command.page)
-            return (
-                f"the snapshot is more than {SNAPSHOT_TIMEOUT:g} s old, so the robot is not driven; let go, then try "
-                "again"
-            )
+            return f"the robot is not driven: this page's snapshot of it is {_words(now - command.seen)}; {LET_GO}"
         if command.page not in self._ready:
-            return "let go of sticks, sliders and keys first"
+            return LET_GO
         self._driver, self._commanded = command.page, now
         self._velocity = self._clip(VELOCITY, command.velocity)
         return ""
@@ -106,6 +126,7 @@ class PageDriver:
     def _check_timeout(self, now: float) -> None:
         if self._driver and now - self._commanded > COMMAND_TIMEOUT:
             self._ready.discard(self._driver)
+            self._cut = (self._driver, self._commanded)
             self._stop(now)
 
     def _clip(self, fields: tuple[str, ...], values: Triple) -> dict[str, float]:
@@ -118,3 +139,8 @@ class PageDriver:
             oldest = next(iter(self._numbers))
             del self._numbers[oldest]
             self._ready.discard(oldest)
+
+
+def _words(age: float) -> str:
+    """The age [s] of a snapshot; one of another run of the server says nothing."""
+    return f"{age:.1f} s old, the limit is {SNAPSHOT_TIMEOUT:g} s" if 0.0 <= age < MAX_AGE else "outdated"

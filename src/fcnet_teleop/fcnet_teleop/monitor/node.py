@@ -3,31 +3,38 @@
 from __future__ import annotations
 
 import queue
+import secrets
 import sys
 import time
 from dataclasses import dataclass
 
 from rclpy.node import Node
+from sensor_msgs.msg import PointCloud2
 
 from fcnet_core.robot import load_robot
 from fcnet_ros.parameters import declare_fixed_parameters, parameter
 from fcnet_ros.program import Stop, run_program, spin
-from fcnet_teleop.commands import CommandPublisher, ModeClient, TeleopParameters, steady_timer
+from fcnet_ros.serialized import MessageError
+from fcnet_ros.topics import TERRAIN, WARNING_PERIOD
+from fcnet_teleop.commands import CommandPublisher, ModeClient, StyleClient, TeleopParameters, steady_timer
 from fcnet_teleop.monitor.driver import PageDriver
-from fcnet_teleop.monitor.server import Controls, MonitorServer, is_loopback
-from fcnet_teleop.monitor.view import RobotStatus, RobotView, page_facts
+from fcnet_teleop.monitor.server import Controls, MonitorServer, is_loopback, own_address
+from fcnet_teleop.monitor.view import RobotStatus, RobotView, ground_facts, page_facts
 from fcnet_teleop.remote import Request, load_remote_control
 
 SOURCE = "monitor"
 STATUS_PERIOD = 0.2  # [s]
 COMMAND_PERIOD = 1 / 30  # [s]
+TOKEN_BYTES = 16  # of randomness
 
 
 @dataclass(frozen=True)
 class MonitorParameters(TeleopParameters):
     """The node's parameters."""
 
-    host: str = parameter("127.0.0.1", "address to listen at; with 0.0.0.0 the whole network can drive the robot")
+    host: str = parameter(
+        "127.0.0.1", "address to listen at; beyond this computer, such as 0.0.0.0, pages need a token"
+    )
     port: int = parameter(8088, "TCP port to listen at; 0 takes a free one", (0, 65535))
     frame_rate: float = parameter(30.0, "snapshots per second", (1.0, 60.0))
     watch_only: bool = parameter(False, "a page without controls, for a recording that is played")
@@ -52,11 +59,13 @@ class Monitor(Node):
         if not chosen.watch_only:
             self._commands = CommandPublisher(self, remote.source(SOURCE), chosen.use_stamped_cmd_vel)
             self._modes = ModeClient(self, chosen.controller, chosen.bridge, self._status.add_response)
+            self._style = StyleClient(self, chosen.controller, self._status.add_response)
             steady_timer(self, COMMAND_PERIOD, self._publish_command)
             controls = Controls(lambda command: self._driver.update(command, time.monotonic()), self._request)
         facts = {**page_facts(robot, remote), "watch_only": chosen.watch_only}
+        token = "" if is_loopback(chosen.host) else secrets.token_urlsafe(TOKEN_BYTES)
         try:
-            self._server = MonitorServer(chosen.host, chosen.port, facts, controls)
+            self._server = MonitorServer(chosen.host, chosen.port, facts, controls, token)
         except (OSError, UnicodeError) as error:
             raise ValueError(
                 f"cannot listen at {chosen.host} port {chosen.port} ({error}); stop the other monitor, or choose "
@@ -64,7 +73,8 @@ class Monitor(Node):
             ) from error
         steady_timer(self, 1 / chosen.frame_rate, self._send_snapshot)
         steady_timer(self, STATUS_PERIOD, self._send_status)
-        self._log_address(chosen)
+        TERRAIN.subscribe(self, self._send_ground)
+        self._show_address(chosen, token)
 
     def close(self) -> None:
         """End the server; a robot that is being driven gets a velocity of zero."""
@@ -90,6 +100,7 @@ class Monitor(Node):
 
     def _publish_command(self) -> None:
         self._commands.publish(self._driver.command(time.monotonic()))
+        self._style.request(self._driver.take_style())
 
     def _send_snapshot(self) -> None:
         if self._server.watchers:
@@ -98,14 +109,23 @@ class Monitor(Node):
     def _send_status(self) -> None:
         self._server.publish("status", self._status.as_json(time.monotonic()), retained=True)
 
-    def _log_address(self, chosen: MonitorParameters) -> None:
-        host = f"[{chosen.host}]" if ":" in chosen.host else chosen.host
-        self.get_logger().info(f"open http://{host}:{self._server.port} in a browser")
-        if not chosen.watch_only and not is_loopback(chosen.host):
-            self.get_logger().warning(
-                f"host is {chosen.host}: everybody who can reach this computer can move the robot, there is no "
-                "password; use a network of your own, or host 127.0.0.1 and an ssh tunnel"
-            )
+    def _send_ground(self, cloud: PointCloud2) -> None:
+        try:
+            self._server.publish("ground", ground_facts(cloud), retained=True)
+        except MessageError as error:
+            self.get_logger().warning(str(error), throttle_duration_sec=WARNING_PERIOD)
+
+    def _show_address(self, chosen: MonitorParameters, token: str) -> None:
+        address = f"http://{own_address(chosen.host)}:{self._server.port}"
+        if not token:
+            self.get_logger().info(f"open {address} in a browser")
+            return
+        print(f"open {address}/?token={token} in a browser", flush=True)  # not logged: /rosout is public, and recorded
+        self.get_logger().warning(
+            f"host is {chosen.host}: everybody who has the link above, or listens to this network, can "
+            f"{'watch' if chosen.watch_only else 'move'} the robot; use a network of your own, or host 127.0.0.1 and "
+            "an ssh tunnel"
+        )
 
 
 def main() -> int:

@@ -7,6 +7,7 @@ emergency stop needs no open connection, and works while the page is being reloa
 from __future__ import annotations
 
 import asyncio
+import hmac
 import ipaddress
 import logging
 import socket
@@ -31,6 +32,9 @@ SEND_BUFFER = 8192  # [bytes] in the kernel for one page, so that a slow connect
 DRAIN_POLL = 0.01  # [s]
 STALLED = 60.0  # [s] after which a page that reads nothing is dropped
 SHUTDOWN_TIMEOUT = 0.5  # [s] for responses under way
+TOKEN = "token"  # in an address
+NO_TOKEN = "this monitor listens beyond its own computer and needs a token: open the link that it printed at its start"
+SOMEWHERE = ("192.0.2.1", 9)  # of the documentation's network (RFC 5737); nothing is sent there
 WATCH_ONLY = "this monitor only watches: it shows a recording, and there is no robot to command"
 HEADERS = {
     "Cache-Control": "no-store",
@@ -84,18 +88,28 @@ class MonitorServer:
     """The server in a thread of its own, from construction until `close`.
 
     facts: what a page has to know of the robot, as JSON's types. Without controls, commands and requests are refused.
+    token: where there is one, every request must carry it, in its address (?token=), as a bearer, or in the cookie that
+    is set for whoever came by the address.
     Raises OSError where it cannot listen at the address.
     """
 
     def __init__(
-        self, host: str, port: int, facts: dict[str, Any], controls: Controls | None, max_watchers: int = MAX_WATCHERS
+        self,
+        host: str,
+        port: int,
+        facts: dict[str, Any],
+        controls: Controls | None,
+        token: str = "",
+        max_watchers: int = MAX_WATCHERS,
     ) -> None:
+        self._token = token
         self._facts, self._controls, self._max_watchers = msgspec.json.encode(facts), controls, max_watchers
         self._watchers: set[_Watcher] = set()
         self._retained: dict[str, bytes] = {}
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._socket = socket.create_server((host, port), family=family, backlog=64)
         self.port = int(self._socket.getsockname()[1])
+        self._cookie = f"monitor_{self.port}"  # browsers keep one jar for all ports of a host
         self._loop = asyncio.new_event_loop()
         self._closing = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="monitor_server", daemon=True)
@@ -158,9 +172,9 @@ class MonitorServer:
         watcher = _Watcher(dict(self._retained))
         watcher.is_pending.set()
         self._watchers.add(watcher)
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream", **HEADERS})
         try:
             request.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
-            response = web.StreamResponse(headers={"Content-Type": "text/event-stream", **HEADERS})
             await response.prepare(request)
             while not self._closing.is_set():
                 await watcher.is_pending.wait()
@@ -168,6 +182,8 @@ class MonitorServer:
                 events, watcher.pending = watcher.pending, {}
                 watcher.is_pending.clear()
                 await response.write(b"".join(b"event: %s\ndata: %s\n\n" % (k.encode(), c) for k, c in events.items()))
+            return response
+        except ConnectionResetError:  # the page has gone while something was sent
             return response
         finally:
             self._watchers.discard(watcher)
@@ -183,6 +199,8 @@ class MonitorServer:
         response: web.StreamResponse
         if reason := reason_to_refuse(request.headers):
             response = _message(403, reason)
+        elif not self._is_allowed(request):
+            response = _message(401, NO_TOKEN)
         elif (request.content_length or 0) > MAX_CONTENT:
             response = _message(413, f"a request has up to {MAX_CONTENT} bytes")
         elif request.method == "POST" and self._controls is None:
@@ -194,7 +212,17 @@ class MonitorServer:
                 response = _message(error.status, f"{error.reason}: {request.method} {request.path}")
         if not response.prepared:
             response.headers.update(HEADERS)
+            if self._token and response.status < 400 and TOKEN in request.query:
+                response.set_cookie(self._cookie, self._token, httponly=True, samesite="Strict")
         return response
+
+    def _is_allowed(self, request: web.Request) -> bool:
+        """Whether the request carries the token, if there is one; compared in constant time."""
+        bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        shown = (request.query.get(TOKEN, ""), bearer, request.cookies.get(self._cookie, ""))
+        wanted = self._token.encode()
+        matches = [hmac.compare_digest(one.encode(errors="replace"), wanted) for one in shown]
+        return not self._token or any(matches)
 
 
 def reason_to_refuse(headers: Mapping[str, str]) -> str:
@@ -220,6 +248,18 @@ def is_loopback(host: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def own_address(host: str) -> str:
+    """Return how browsers elsewhere call a server at `host`: this computer's address, where that is all of them."""
+    if host in ("", "0.0.0.0", "::"):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.connect(SOMEWHERE)  # chooses the network, and sends nothing
+                return str(probe.getsockname()[0])
+            except OSError:  # no network
+                return socket.gethostname()
+    return f"[{host}]" if ":" in host else host
 
 
 def _is_this_computer(host: str) -> bool:

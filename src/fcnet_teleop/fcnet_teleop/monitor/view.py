@@ -15,6 +15,7 @@ from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import Pose, Quaternion, Twist, TwistStamped
 from nav_msgs.msg import Odometry
 from rclpy.node import Node
+from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import Float64MultiArray, String
 
 from fcnet_core.arrays import Array
@@ -23,19 +24,35 @@ from fcnet_core.legs.kinematics import LegKinematics, standing_height
 from fcnet_core.limiter import RefusedCommandError
 from fcnet_core.observation import SCALARS, SIZE
 from fcnet_core.robot import JOINT_NAMES, LEGS, Robot
-from fcnet_core.rotation import matrix_from_xyzw
-from fcnet_ros.messages import NEVER, NewestMessage, StateBuffer, StateReceiver
+from fcnet_core.rotation import matrix_from_xyzw, roll_pitch_yaw
+from fcnet_ros.messages import NEVER, GroundPatch, NewestMessage, StateBuffer, StateReceiver
 from fcnet_ros.targets import TargetReader
-from fcnet_ros.topics import CMD_POSE, CMD_VEL, DIAGNOSTICS, JOINT_TRAJECTORY, MODE, ODOM, POLICY_STEP, ROBOT_FAULT
-from fcnet_teleop.remote import POSE, VELOCITY, RemoteControl
+from fcnet_ros.topics import (
+    CMD_POSE,
+    CMD_VEL,
+    DIAGNOSTICS,
+    JOINT_TRAJECTORY,
+    MODE,
+    ODOM,
+    POLICY_STEP,
+    ROBOT_FAULT,
+)
+from fcnet_teleop.remote import POSE, STYLE, VELOCITY, RemoteControl
 
 TIMEOUT = 0.5  # [s] for which commands, targets and odometry count
 SETPOINT_SIZE = len(VELOCITY) + len(POSE)
 STEP_SETPOINT = slice(len(SCALARS), len(SCALARS) + SETPOINT_SIZE)  # in ~/policy_step
 OUTDATED = 3.0  # [s] after which a status that is published every second no longer holds
+MAX_HEIGHT = 1000.0  # [m] of the ground
 REMOVED = 60.0  # [s] after which it is no longer shown
 MAX_RESPONSES = 8
-FAULT = "fault"  # a mode of the controller
+FAULT, UNKNOWN = "fault", "unknown"  # modes of the controller: its own, and that of one that no longer says it
+LOST = (
+    "the controller has ended or does not respond: nothing commands the robot; start the controller again, this page "
+    "goes on by itself"
+)
+LOADED = 0.05  # of the robot's weight, which a foot on the ground carries at least ...
+RESTING = 0.3  # [m/s] ... and the vertical speed that it has at most, as seen from the trunk
 LEVELS = ("ok", "warning", "error", "stale")
 
 
@@ -46,7 +63,7 @@ class RobotView:
     """
 
     def __init__(self, node: Node, robot: Robot, controller: str, remote: RemoteControl, stamped: bool) -> None:
-        self._robot = robot
+        self._robot, self._weight = robot, 9.81 * robot.mass  # [N]
         self._legs = LegKinematics(robot)
         self._state, self._commands = StateBuffer(TIMEOUT), CommandArbiter(TIMEOUT)
         self._position, self._orientation = np.zeros(3), np.zeros(4)  # of odometry [m], x, y, z, w
@@ -72,7 +89,9 @@ class RobotView:
 
         t: monotonic time [s]. Points and places in metres, angles in radians, ages in seconds. trunk: x, y, z and the
         rotation's 9 numbers, row by row; legs: 4 legs of 4 points in the trunk's frame; ghost: the same for the
-        targets; each null where there is none. commanded: of the policy while it walks, else of the source in control.
+        targets; each null where there is none. commanded: velocity and pose, of the policy while it walks, else of the
+        source in control. torques [Nm]. contacts: 1 for each foot on the ground, else 0. body: the trunk's height above
+        the lowest foot, roll and pitch.
         """
         self._states.receive(NEVER, time.monotonic())
         for message in self._messages:
@@ -84,14 +103,19 @@ class RobotView:
         target = self._target if has_target else None
         has_joints = bool(np.isfinite(state.joint_position).all() and state.joints_received > NEVER)
         points = self._points(state.joint_position) if has_joints else None
+        rotation = self._attitude()
+        has_torques = has_joints and bool(np.isfinite(state.joint_effort).all())
         return {
             "t": now,
             "problem": state.problem(now) or "",
-            "trunk": None if points is None else self._trunk(points, has_odometry),
+            "trunk": None if points is None else self._trunk(points, rotation, has_odometry),
             "legs": _rounded(points),
             "ghost": None if target is None else _rounded(self._points(target)),
             "joints": _rounded(state.joint_position) if has_joints else None,
             "targets": _rounded(target),
+            "torques": _rounded(state.joint_effort) if has_torques else None,
+            "contacts": self._contacts(rotation) if has_torques and rotation is not None else None,
+            "body": None if points is None or rotation is None else self._body(points, rotation),
             "damped": has_target and target is None,
             "age": None if state.received == NEVER else round(now - state.received, 4),
             "source": self._commands.source(now),
@@ -102,16 +126,37 @@ class RobotView:
     def _points(self, joints: Array) -> Array:
         return self._legs.points(joints.reshape(len(LEGS), -1))
 
-    def _trunk(self, points: Array, has_odometry: bool) -> list[float] | None:
-        """Without odometry, the attitude is the IMU's and the robot stands at the origin."""
-        if has_odometry:
-            return [*_rounded(self._position), *_rounded(matrix_from_xyzw(self._orientation).ravel())]
+    def _attitude(self) -> Array | None:
+        """The IMU's rotation from trunk to world, None where it gives none."""
         length = np.linalg.norm(self._state.orientation)
         if not 0.5 < length < 2.0:  # false for NaN
             return None
-        rotation = matrix_from_xyzw(self._state.orientation / length)
+        return matrix_from_xyzw(self._state.orientation / length)
+
+    def _trunk(self, points: Array, rotation: Array | None, has_odometry: bool) -> list[float] | None:
+        """Without odometry, the attitude is the IMU's and the robot stands at the origin."""
+        if has_odometry:
+            return [*_rounded(self._position), *_rounded(matrix_from_xyzw(self._orientation).ravel())]
+        if rotation is None:
+            return None
         height = standing_height(self._robot, points, rotation)
         return [0.0, 0.0, round(height, 4), *_rounded(rotation.ravel())]
+
+    def _body(self, points: Array, rotation: Array) -> list[float]:
+        """The trunk's height above the lowest foot, roll and pitch: what cmd_pose commands."""
+        roll, pitch, _ = roll_pitch_yaw(self._state.orientation / np.linalg.norm(self._state.orientation))
+        return _rounded([standing_height(self._robot, points, rotation), float(roll), float(pitch)])
+
+    def _contacts(self, rotation: Array) -> list[int]:
+        """Whether each foot is on the ground: it carries weight and rests, estimated from joints and IMU."""
+        state, shape = self._state, (len(LEGS), -1)
+        joints = state.joint_position.reshape(shape)
+        feet, jacobians = self._legs.feet(joints)
+        forces = self._legs.ground_forces(joints, state.joint_effort.reshape(shape))
+        speeds = (jacobians @ state.joint_velocity.reshape(shape)[..., None])[..., 0]
+        speeds += np.cross(state.angular_velocity, feet)
+        up = rotation[2]
+        return ((forces @ up > LOADED * self._weight) & (np.abs(speeds @ up) < RESTING)).astype(int).tolist()
 
     def _store_odometry(self, odometry: Odometry, received: float) -> None:
         pose, twist = odometry.pose.pose, odometry.twist.twist
@@ -136,11 +181,14 @@ class RobotView:
 class RobotStatus:
     """The newest mode, robot fault, diagnostics and responses; used by the node's thread.
 
-    on_fault: called when the controller enters fault.
+    on_fault: called when the controller enters fault, and when it is lost.
     """
 
     def __init__(self, node: Node, controller: str, on_fault: Callable[[], None]) -> None:
+        self._node, self._controller = node, controller
         self._mode, self._on_fault = "", on_fault
+        self._lost = False
+        self._heard = NEVER  # when the controller's newest diagnostics were received [s]
         self._namespaces = ("", node.get_namespace().strip("/"))  # a driver's diagnostics have no namespace
         self._robot_fault = ""
         self._statuses: dict[str, tuple[float, dict[str, Any]]] = {}  # when received [s], and as JSON's types
@@ -158,13 +206,16 @@ class RobotStatus:
     def as_json(self, now: float) -> dict[str, Any]:
         """Return all of it as JSON's types; now in monotonic seconds.
 
-        faults: why the robot cannot be used. statuses: one for each of this robot's diagnostics, `old` where outdated.
-        response_count: of all responses so far; `responses` has the last few.
+        lost: whether the controller has ended or is silent; its mode is then unknown. faults: why the robot cannot be
+        used. statuses: one for each of this robot's diagnostics, `old` where outdated. response_count: of all
+        responses so far; `responses` has the last few.
         """
+        self._look_for_controller(now)
         self._statuses = {name: entry for name, entry in self._statuses.items() if now - entry[0] <= REMOVED}
         statuses = [{**status, "old": now - since > OUTDATED} for since, status in self._statuses.values()]
         return {
-            "mode": self._mode,
+            "mode": UNKNOWN if self._lost else self._mode,
+            "lost": self._lost,
             "faults": self._faults(statuses),
             "statuses": sorted(statuses, key=lambda status: status["name"]),
             "responses": list(self._responses),
@@ -173,13 +224,26 @@ class RobotStatus:
 
     def _faults(self, statuses: list[dict[str, Any]]) -> list[str]:
         faults = [f"robot: {self._robot_fault}"] if self._robot_fault else []
+        faults += [LOST] if self._lost else []
         for status in statuses:
             node = status["name"].partition(":")[0]
+            if self._lost and node.rpartition("/")[2] == self._controller:
+                continue
             if status["old"]:
                 faults.append(f"{node} has been silent for more than {OUTDATED:g} s")
             elif status["level"] == "error" and status["message"] != self._robot_fault:
                 faults.append(f"{node}: {status['message']}")
         return faults
+
+    def _look_for_controller(self, now: float) -> None:
+        """A controller that ended withdraws its topics; one that was killed or hangs is silent."""
+        ended = self._mode and not self._node.count_publishers(MODE.of(self._controller).name)
+        lost = bool(ended) or NEVER < self._heard < now - OUTDATED
+        if ended:
+            self._mode, self._heard = UNKNOWN, NEVER
+        if lost and not self._lost:
+            self._on_fault()
+        self._lost = lost or self._mode == UNKNOWN
 
     def _set_mode(self, message: String) -> None:
         self._mode = message.data
@@ -194,6 +258,8 @@ class RobotStatus:
         for status in message.status:
             if status.name.partition(":")[0].strip("/").rpartition("/")[0] not in self._namespaces:
                 continue  # of another robot
+            if status.name.partition(":")[0].rpartition("/")[2] == self._controller:
+                self._heard = now
             level = status.level[0] if isinstance(status.level, bytes) else int(status.level)
             self._statuses[status.name] = (
                 now,
@@ -220,13 +286,20 @@ def page_facts(robot: Robot, remote: RemoteControl) -> dict[str, Any]:
         "upper": robot.upper.tolist(),
         "stand": robot.stand_pose.tolist(),
         "ranges": {
-            field: [robot.commands[field].lowest, robot.commands[field].highest] for field in (*VELOCITY, *POSE)
+            field: [robot.commands[field].lowest, robot.commands[field].highest] for field in (*VELOCITY, *POSE, *STYLE)
         },
         "steps": keys.steps,
         "halt": keys.halt,
         "level": keys.level,
         "requests": keys.requests,
     }
+
+
+def ground_facts(cloud: PointCloud2) -> dict[str, Any]:
+    """Return the ground on `terrain` as JSON's types, heights in mm. Raises MessageError for what is no such grid."""
+    ground = GroundPatch.read(cloud)
+    heights = np.round(1e3 * np.clip(ground.heights, -MAX_HEIGHT, MAX_HEIGHT)).astype(int).tolist()
+    return {"x": ground.x, "y": ground.y, "step": ground.step, "heights": heights}
 
 
 def _store_velocity(source: CommandSource, message: Twist | TwistStamped, received: float) -> None:

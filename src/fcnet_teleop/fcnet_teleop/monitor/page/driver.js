@@ -8,6 +8,7 @@ const LINGER = 1000; // [ms] for which zero is repeated
 const TIMEOUT = 700; // [ms] after which a command counts as lost
 export const VELOCITY = ["vx", "vy", "yaw_rate"];
 export const POSE = ["height", "roll", "pitch"];
+export const STYLE = ["width", "clearance", "frequency"];
 
 export class Driver {
   // silent: sends nothing, because the server shows a recording and would refuse it.
@@ -19,6 +20,10 @@ export class Driver {
     this.inputs = new Map(); // sticks and keys: fractions of the range by field
     this.pose = Object.fromEntries(POSE.map((field) => [field, 0]));
     this.posed = false;
+    this.style = Object.fromEntries(STYLE.map((field) => [field, 0]));
+    this.styled = {}; // what of it has to be sent
+    this.styledAt = -Infinity; // [ms]
+    this.responded = this.began = 0; // when the server last did, and the drive [ms]
     this.speed = 0.5;
     this.page = [...crypto.getRandomValues(new Uint32Array(3))].map((word) => word.toString(36)).join("");
     this.number = 0;
@@ -47,6 +52,11 @@ export class Driver {
   setPose(values) {
     Object.assign(this.pose, values);
     this.posed = true;
+  }
+
+  setStyle(field, value) {
+    this.style[field] = this.styled[field] = value;
+    this.styledAt = performance.now();
   }
 
   // Take the velocity back. What is still held down counts again after it has been released.
@@ -78,29 +88,33 @@ export class Driver {
     const velocity = this.velocity(), now = performance.now();
     const moving = velocity.some((value) => value !== 0);
     if (moving) this.moved = now;
-    if (this.busy || !(now - this.moved < LINGER || this.posed)) return;
+    if (this.busy || !(now - this.moved < LINGER || this.posed || Object.keys(this.styled).length)) return;
+    if (moving && !this.driving) this.began = now;
     this.send(moving && !this.driving ? [0, 0, 0] : velocity); // a drive begins with zero
     this.driving = moving;
   }
 
   command(velocity) {
     const pose = this.posed ? POSE.map((field) => this.pose[field]) : null;
-    return JSON.stringify({ page: this.page, number: ++this.number, seen: this.seen, velocity, pose });
+    return JSON.stringify({ page: this.page, number: ++this.number, seen: this.seen, velocity, pose, style: this.styled });
   }
 
   async send(velocity) {
     const content = this.command(velocity), start = performance.now();
     this.busy = true;
     this.posed = false;
+    this.styled = {};
     const abort = new AbortController();
     const timer = setTimeout(() => abort.abort(), TIMEOUT);
     try {
       const response = await fetch("/command", { method: "POST", body: content, signal: abort.signal });
       const { message } = await response.json();
-      this.roundTrip = performance.now() - start;
+      this.responded = performance.now();
+      this.roundTrip = this.responded - start;
       if (message) this.refused(message);
     } catch {
-      if (velocity.some((value) => value !== 0)) this.refused("the monitor does not respond: not driving");
+      const silence = ((performance.now() - Math.max(this.responded, this.began)) / 1000).toFixed(1);
+      if (velocity.some((value) => value !== 0)) this.refused(`the robot is stopped: lost contact with the monitor for ${silence} s`);
     } finally {
       clearTimeout(timer);
       this.busy = false;
@@ -108,7 +122,7 @@ export class Driver {
   }
 
   refused(message) {
-    this.notify(message);
+    this.notify(message, true);
     this.halt();
   }
 
@@ -121,15 +135,20 @@ export class Driver {
   }
 }
 
-// A stick under a finger or the mouse; it springs back. Calls moved(right, up), both -1 to 1, or moved(null).
+const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
+
+// A stick under a finger, the mouse or, where it has the focus, the arrow keys; it springs back. Calls moved(right, up),
+// both -1 to 1, or moved(null).
 export function stick(element, moved) {
   const knob = element.querySelector("b");
   const flat = element.classList.contains("flat");
+  const held = new Set(); // arrow keys
   let pointer = null;
   const place = (x, y) => { knob.style.transform = x || y ? `translate(${x}px, ${y}px)` : ""; };
   const release = () => {
-    if (pointer === null) return;
+    if (pointer === null && !held.size) return;
     pointer = null;
+    held.clear();
     element.classList.remove("held");
     place(0, 0);
     moved(null);
@@ -153,6 +172,26 @@ export function stick(element, moved) {
     move(event);
   });
   element.addEventListener("pointermove", move);
+  const push = () => {
+    const [right, up] = [...held].reduce(([x, y], key) => [x + ARROWS[key][0], y + (flat ? 0 : ARROWS[key][1])], [0, 0]);
+    const reach = element.clientWidth / 2 - 24;
+    place(right * reach, -up * reach);
+    element.classList.add("held");
+    moved(right, up);
+  };
+  element.addEventListener("keydown", (event) => {
+    if (!ARROWS[event.key] || pointer !== null) return;
+    event.preventDefault();
+    held.add(event.key);
+    push();
+  });
+  element.addEventListener("keyup", (event) => {
+    if (!held.has(event.key)) return;
+    if (held.size === 1) return release();
+    held.delete(event.key);
+    push();
+  });
+  element.addEventListener("blur", release);
   for (const end of ["pointerup", "pointercancel", "lostpointercapture"]) {
     element.addEventListener(end, (event) => { if (event.pointerId === pointer) release(); });
   }

@@ -1,20 +1,29 @@
 // The monitor's page: snapshots and status come as server-sent events, commands go out as requests.
-import { Chart } from "./chart.js";
-import { Driver, POSE, VELOCITY, stick } from "./driver.js";
-import { Scene } from "./scene.js";
+import { Plots } from "./chart.js";
+import { Driver, POSE, STYLE, VELOCITY, stick } from "./driver.js";
+import { CAMERAS, Scene } from "./scene.js";
 
 const LATE = 500; // [ms] without a snapshot after which nothing is driven
 const STOP_REPEAT = 200; // [ms] between two emergency stops while none has arrived
-const NAMES = { vx: "forward", vy: "left", yaw_rate: "turn left", height: "height", roll: "lean right", pitch: "nose down" };
-const UNITS = { vx: "m/s", vy: "m/s", yaw_rate: "rad/s", height: "m", roll: "rad", pitch: "rad" };
-const MODES = { walking: "good", standing: "good", standing_up: "warn", lying_down: "warn", recovering: "warn", passive: "quiet", fault: "bad" };
+const LOST = 2000; // [ms] without anything from the monitor after which its status no longer holds
+const PLOT_PERIOD = 60; // [ms] between two drawings of the plots
+const DESCRIPTION_PERIOD = 2000; // [ms] between two texts in place of the pictures
+const STYLE_DELAY = 2500; // [ms] until a change of the stride is in the controller's diagnostics
+const NAMES = { vx: "forward", vy: "left", yaw_rate: "turn left", height: "height", roll: "lean right", pitch: "nose down",
+  width: "stance width", clearance: "foot lift", frequency: "stride rate" };
+const UNITS = { vx: "m/s", vy: "m/s", yaw_rate: "rad/s", height: "m", roll: "rad", pitch: "rad", width: "%", clearance: "cm", frequency: "Hz" };
+const SCALES = { width: 100, clearance: 100 }; // from SI to the unit
+const PARAMETERS = { width: "stance_width", clearance: "foot_clearance", frequency: "stride_frequency" }; // in the diagnostics
+const MODES = { walking: "good", standing: "good", standing_up: "warn", lying_down: "warn", recovering: "warn", passive: "quiet", fault: "bad", unknown: "bad" };
 const BUTTON_OF_MODE = { standing_up: "stand_up", standing: "stand_up", walking: "walk", lying_down: "lie_down", recovering: "recover" };
 const KEYS = { ArrowUp: "up", ArrowDown: "down", ArrowLeft: "left", ArrowRight: "right", Escape: "escape", " ": "space" };
 
 const $ = (id) => document.getElementById(id);
-let driver, scene, velocityChart, jointChart, facts;
-let source = null, latest = null, shown = null, arrived = 0, joint = 1, responses = null;
+let driver, scene, plots, facts;
+let source = null, latest = null, shown = null, arrived = 0, responses = null;
 let arrivals = [];
+let status = null, contact = performance.now(), refusal = ""; // what the monitor said last, when [ms], and why it refuses
+let plotted = 0, described = 0; // [ms]
 
 $("stop").addEventListener("submit", (event) => {
   event.preventDefault();
@@ -50,8 +59,16 @@ async function send(request) {
   }
 }
 
-function notify(message) {
+// cut: why the robot has been stopped.
+function notify(message, cut = false) {
   $("message").textContent = message;
+  $("message").classList.toggle("cut", cut);
+}
+
+// Take everything back that is held; where that stops the robot, say why.
+function cutDrive(reason) {
+  if (driver.velocity().some((value) => value !== 0)) notify(`the robot is stopped: ${reason}`, true);
+  releaseAll();
 }
 
 function level() {
@@ -66,18 +83,24 @@ function connect() {
   source = new EventSource("/events");
   source.addEventListener("snapshot", (event) => {
     latest = JSON.parse(event.data);
-    arrived = performance.now();
+    arrived = contact = performance.now();
     driver.seen = latest.t;
     arrivals.push(arrived);
     while (arrivals[0] < arrived - 2000) arrivals.shift();
     requestAnimationFrame(show);
   });
-  source.addEventListener("status", (event) => showStatus(JSON.parse(event.data)));
-  source.addEventListener("error", () => {
-    if (source && source.readyState === EventSource.CLOSED) {
-      disconnect();
-      setTimeout(connect, 1000);
-    }
+  source.addEventListener("status", (event) => {
+    contact = performance.now();
+    refusal = "";
+    showStatus(JSON.parse(event.data));
+  });
+  source.addEventListener("ground", (event) => scene.setGround(JSON.parse(event.data)));
+  source.addEventListener("error", async () => {
+    if (!source || source.readyState !== EventSource.CLOSED) return; // it tries again by itself
+    disconnect();
+    setTimeout(connect, 1000);
+    const response = await fetch("/facts.json").catch(() => null);
+    refusal = response && !response.ok ? (await response.json()).message : "";
   });
   driver.sendZero();
 }
@@ -89,7 +112,7 @@ function disconnect() {
 
 // Hidden, closed or left: nothing moves by this page any more.
 function leave() {
-  releaseAll();
+  cutDrive("this page was left or hidden");
   driver.sendZero();
   disconnect();
 }
@@ -106,47 +129,50 @@ function show() {
   if (shown === latest) return;
   shown = latest;
   scene.draw(latest);
-  velocityChart.add(latest.t, latest.measured, latest.commanded.slice(0, 3));
-  velocityChart.draw();
-  const one = (values) => (values ? [values[joint]] : null);
-  jointChart.add(latest.t, one(latest.joints), one(latest.targets));
-  jointChart.draw();
-  showJoints();
+  plots.add(latest);
+  const now = performance.now();
+  if (now - plotted > PLOT_PERIOD) {
+    plotted = now;
+    plots.draw();
+  }
+  const { source } = latest;
+  if (source && source !== "monitor" && driver.velocity().some((value) => value !== 0)) {
+    cutDrive(`${source} drives it now, and has priority`);
+  }
   $("problem").hidden = !latest.problem;
   $("problem").textContent = latest.problem;
-  $("source").textContent = latest.source ? ` by ${latest.source}` : "";
+  $("source").textContent = source ? ` by ${source}` : "";
 }
 
-function showJoints() {
-  facts.joints.forEach((_, k) => {
-    const { measured, target, error, box } = jointRows[k];
-    const at = (value) => `${100 * (value - facts.lower[k]) / (facts.upper[k] - facts.lower[k])}%`;
-    measured.hidden = !latest.joints;
-    target.hidden = !latest.targets;
-    if (latest.joints) measured.style.left = at(latest.joints[k]);
-    if (latest.targets) target.style.left = at(latest.targets[k]);
-    const off = latest.joints && latest.targets ? latest.targets[k] - latest.joints[k] : null;
-    error.textContent = off === null ? (latest.damped ? "damped" : "") : `${off < 0 ? "−" : "+"}${Math.abs(off).toFixed(2)}`;
-    box.classList.toggle("far", off !== null && Math.abs(off) > 0.5);
-  });
-}
-
-function showStatus(status) {
-  $("mode").textContent = (status.mode || "no controller").replace("_", " ");
-  $("mode").className = `pill ${MODES[status.mode] || "quiet"}`;
-  for (const button of document.querySelectorAll("[data-request]")) {
-    button.classList.toggle("now", BUTTON_OF_MODE[status.mode] === button.dataset.request);
-  }
-  if (status.mode === "fault" && driver.velocity().some((value) => value !== 0)) {
-    notify("in fault: not driving; reset first");
-    driver.halt();
-  }
-  fill($("faults"), status.faults.map((fault) => node("p", fault)));
-  $("faults").hidden = status.faults.length === 0;
+function showStatus(next) {
+  status = next;
+  const moving = driver.velocity().some((value) => value !== 0);
+  if (moving && status.lost) cutDrive("the controller does not respond");
+  else if (moving && status.mode === "fault") cutDrive("it is in fault; remove the cause, then reset");
+  else if (moving && status.mode && status.mode !== "walking") notify(`the robot is ${words(status.mode)}: it follows when it walks`);
   if (responses !== null && status.response_count > responses) notify(status.responses[status.responses.length - 1]);
   responses = status.response_count;
+  showFaults();
   showDiagnostics(status.statuses);
 }
+
+// Mode and faults; without the monitor nothing is known of them.
+function showFaults() {
+  const away = performance.now() - contact > LOST;
+  const mode = away ? "unknown" : status ? status.mode : "";
+  $("mode").textContent = mode ? words(mode) : "no controller";
+  $("mode").className = `pill ${MODES[mode] || "quiet"}`;
+  for (const button of document.querySelectorAll("[data-request]")) {
+    button.classList.toggle("now", BUTTON_OF_MODE[mode] === button.dataset.request);
+  }
+  document.body.classList.toggle("lost", away || Boolean(status && status.lost));
+  const faults = status && !away ? status.faults : [];
+  const contactLost = "lost contact with the monitor: what you see is old, and this page commands nothing; it connects again by itself";
+  fill($("faults"), (away ? [refusal || contactLost] : faults).map((fault) => node("p", fault)));
+  $("faults").hidden = !away && faults.length === 0;
+}
+
+const words = (mode) => mode.replace("_", " ");
 
 function showDiagnostics(statuses) {
   if (!statuses.length) return;
@@ -163,6 +189,9 @@ function showDiagnostics(statuses) {
     return box;
   }));
   timing = statuses.flatMap((status) => figures(status.values));
+  const style = statuses.find((status) => PARAMETERS.width in status.values);
+  if (!style || performance.now() - driver.styledAt < STYLE_DELAY) return;
+  for (const field of STYLE) driver.style[field] = Number(style.values[PARAMETERS[field]]) || 0;
 }
 
 let timing = [];
@@ -188,14 +217,26 @@ function watch() {
   $("link").textContent = late ? (arrived ? `no snapshot for ${(silence / 1000).toFixed(1)} s` : "connecting") : `${rate.toFixed(0)} snapshots/s`;
   $("link").className = `pill ${late ? "warn" : "quiet"}`;
   if (late && driver.velocity().some((value) => value !== 0)) {
-    notify("no snapshot: not driving");
-    driver.halt();
+    cutDrive(`lost contact for ${(silence / 1000).toFixed(1)} s; let go, and drive again when the picture moves`);
   }
+  showFaults();
   if (document.hidden) return;
   const age = latest && latest.age !== null ? `${Math.round(1000 * latest.age)} ms` : "none";
   const trip = driver.roundTrip === null ? [] : [["command round trip", `${Math.round(driver.roundTrip)} ms`]];
   fill($("timing"), list([["newest state", age], ...trip, ...timing]).children);
   showSliders();
+  describe();
+}
+
+// What the pictures show, for those who do not see them.
+function describe() {
+  if (performance.now() - described < DESCRIPTION_PERIOD) return;
+  described = performance.now();
+  const [forward, left, turn] = (latest && latest.measured) || [];
+  const moves = forward === undefined ? "" : `, moving ${forward.toFixed(1)} m/s forward, ${left.toFixed(1)} m/s left, turning ${turn.toFixed(1)} rad/s`;
+  const body = latest && latest.body ? `, trunk ${latest.body[0].toFixed(2)} m high, roll ${latest.body[1].toFixed(2)}, pitch ${latest.body[2].toFixed(2)} rad` : "";
+  $("scene").ariaLabel = `${facts.robot}, ${$("mode").textContent}${moves}${body}`;
+  $("chart").ariaLabel = plots.describe();
 }
 
 // ---- controls
@@ -204,12 +245,12 @@ const sliders = {};
 function addSlider(parent, field, changed) {
   const [low, high] = facts.ranges[field];
   const input = node("input");
-  Object.assign(input, { type: "range", min: low, max: high, step: 0.01, value: 0, id: field });
+  Object.assign(input, { type: "range", min: low, max: high, step: field === "clearance" ? 0.005 : 0.01, value: 0, id: field });
   const label = node("label", NAMES[field]), output = node("output"), row = node("div", "", "slider");
   label.htmlFor = field;
+  output.htmlFor = field;
   input.addEventListener("input", () => {
-    const value = Math.abs(input.value) < 0.02 * (high - low) ? 0 : Number(input.value); // a detent at zero
-    if (changed(value) === false) input.value = 0;
+    changed(Math.abs(input.value) < 0.02 * (high - low) ? 0 : Number(input.value)); // a detent at zero
     showSliders();
   });
   row.append(label, input, output);
@@ -219,31 +260,64 @@ function addSlider(parent, field, changed) {
 
 function showSliders() {
   const velocity = driver.velocity();
-  [...VELOCITY, ...POSE].forEach((field, k) => {
-    const value = k < 3 ? velocity[k] : driver.pose[field], { input, output } = sliders[field];
+  const values = { ...Object.fromEntries(VELOCITY.map((field, k) => [field, velocity[k]])), ...driver.pose, ...driver.style };
+  for (const [field, { input, output }] of Object.entries(sliders)) {
+    const value = values[field], scale = SCALES[field] || 1;
     if (document.activeElement !== input || Number(input.value) !== value) input.value = value;
-    const text = `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)} ${UNITS[field]}`;
-    if (output.textContent !== text) output.textContent = text;
+    const text = `${value < 0 ? "−" : "+"}${Math.abs(scale * value).toFixed(scale === 1 ? 2 : 1)} ${UNITS[field]}`;
+    if (output.textContent !== text) output.textContent = input.ariaValueText = text;
+  }
+}
+
+// What can be plotted, by name; see Plots.
+function plotSets() {
+  const offset = (list, k) => (snapshot) => snapshot[list] && snapshot[list][k];
+  const titles = facts.joints.map((name) => name.replace("_joint", "").replace("_", " "));
+  const byPart = [0, 1, 2].flatMap((part) => facts.legs.map((_, leg) => part + 3 * leg)); // a column for each leg
+  return {
+    velocity: { label: "Velocity", columns: 1, panels: VELOCITY.map((field, k) => (
+      { title: NAMES[field], unit: UNITS[field], low: -0.3, high: 0.3, measured: offset("measured", k), commanded: offset("commanded", k) })) },
+    joints: { label: "Joints", columns: 4, panels: byPart.map((k) => (
+      { title: titles[k], unit: "rad", low: facts.stand[k] - 0.2, high: facts.stand[k] + 0.2, measured: offset("joints", k), commanded: offset("targets", k) })) },
+    torque: { label: "Torque", columns: 4, panels: byPart.map((k) => (
+      { title: titles[k], unit: "Nm", low: -5, high: 5, measured: offset("torques", k) })) },
+    contacts: { label: "Contacts", columns: 1, panels: facts.legs.map((leg, k) => (
+      { title: `${leg} foot on the ground`, unit: "", bar: true, measured: offset("contacts", k) })) },
+    body: { label: "Body", columns: 1, panels: POSE.map((field, k) => (
+      { title: `${NAMES[field]}${k ? "" : " above the lowest foot"}`, unit: UNITS[field], low: k ? -0.1 : facts.height - 0.05, high: k ? 0.1 : facts.height + 0.05,
+        measured: offset("body", k), commanded: (snapshot) => snapshot.commanded[3 + k] + (k ? 0 : facts.height) })) },
+  };
+}
+
+function addPlots() {
+  const sets = plotSets();
+  plots = new Plots($("chart"), sets, (time) => { $("cursor").textContent = time === null ? "" : `at −${Math.abs(time).toFixed(2)} s`; });
+  fill($("sets"), Object.entries(sets).map(([name, { label }], k) => {
+    const choice = node("label"), input = node("input");
+    Object.assign(input, { type: "radio", name: "set", value: name, checked: k === 0 });
+    input.addEventListener("change", () => { plots.show(name); described = 0; });
+    choice.append(input, label);
+    return choice;
+  }));
+  new ResizeObserver(() => { plots.fit(); plots.draw(); }).observe($("chart-box"));
+  $("pause").addEventListener("click", () => {
+    const paused = $("pause").getAttribute("aria-pressed") !== "true";
+    $("pause").setAttribute("aria-pressed", paused);
+    $("pause").textContent = paused ? "Go on" : "Pause";
+    plots.pause(paused);
   });
 }
 
-const jointRows = [];
-function addJoint(name, k) {
-  const box = node("button", "", "joint");
-  const track = node("span", "", "track"), measured = node("span", "", "measured"), target = node("span", "", "target");
-  const error = node("span", "", "error");
-  track.append(measured, target);
-  box.append(node("span", name.replace("_joint", "").replace("_", " ")), error, track);
-  box.addEventListener("click", () => chooseJoint(k));
-  jointRows[k] = { box, measured, target, error };
-  return box;
-}
-
-function chooseJoint(k) {
-  joint = k;
-  jointRows.forEach(({ box }, other) => box.classList.toggle("now", other === k));
-  const stand = facts.stand[k];
-  jointChart.reset([{ name: facts.joints[k].replace("_joint", "").replace("_", " "), unit: "rad", low: stand - 0.2, high: stand + 0.2 }]);
+function addCameras() {
+  const button = (text, label, act) => {
+    const made = node("button", text);
+    made.ariaLabel = label;
+    made.addEventListener("click", act);
+    return made;
+  };
+  $("cameras").append(
+    ...Object.keys(CAMERAS).map((camera) => button(camera, `camera: ${camera}`, () => scene.choose(camera))),
+    button("+", "zoom in", () => scene.zoom(1 / 1.2)), button("−", "zoom out", () => scene.zoom(1.2)));
 }
 
 const keys = new Set();
@@ -274,6 +348,7 @@ const keyOf = (event) => KEYS[event.key] || event.key.toLowerCase();
 document.addEventListener("keydown", (event) => {
   const key = keyOf(event), meaning = meanings[key];
   if (!meaning || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key.startsWith("Arrow") && event.target.closest(".stick")) return; // the stick's own keys
   const onControl = event.target.closest("input, summary, button");
   if (meaning.request === "emergency_stop") {
     if (!event.repeat) emergencyStop();
@@ -327,17 +402,19 @@ function fill(parent, children) {
 }
 
 async function begin() {
-  facts = await (await fetch("/facts.json")).json();
+  if (location.search) history.replaceState(null, "", location.pathname); // the token is in a cookie now
+  const response = await fetch("/facts.json");
+  facts = await response.json();
+  if (!response.ok) throw new Error(facts.message);
   $("robot").textContent = document.title = facts.robot;
   document.body.classList.toggle("watching", facts.watch_only);
   driver = new Driver(facts.ranges, notify, facts.watch_only);
   scene = new Scene($("scene"), facts);
-  velocityChart = new Chart($("velocity-chart"), VELOCITY.map((field) => ({ name: NAMES[field], unit: UNITS[field], low: -0.3, high: 0.3 })));
-  jointChart = new Chart($("joint-chart"), []);
+  addCameras();
+  addPlots();
   for (const field of VELOCITY) addSlider($("velocities"), field, (value) => driver.hold(field, value));
   for (const field of POSE) addSlider($("poses"), field, (value) => driver.setPose({ [field]: value }));
-  fill($("joints"), [0, 1, 2].flatMap((part) => facts.legs.map((_, leg) => part + 3 * leg)).map((k) => addJoint(facts.joints[k], k)));
-  chooseJoint(joint);
+  for (const field of STYLE) addSlider($("styles"), field, (value) => driver.setStyle(field, value));
   if (!facts.watch_only) assignKeys();
   releases.push(stick($("move"), (right, up) => driver.input("move", right === null ? null : { vx: up, vy: -right })));
   releases.push(stick($("turn"), (right) => driver.input("turn", right === null ? null : { yaw_rate: -right })));
@@ -345,10 +422,9 @@ async function begin() {
   for (const choice of document.querySelectorAll("[name=speed]")) choice.addEventListener("change", () => { driver.speed = Number(choice.value); });
   $("halt").addEventListener("click", releaseAll);
   $("level").addEventListener("click", level);
-  addEventListener("blur", releaseAll);
+  addEventListener("blur", () => cutDrive("this window is no longer the one in use"));
   addEventListener("pagehide", leave);
   addEventListener("pageshow", connect);
-  addEventListener("resize", () => scene.redraw());
   document.addEventListener("visibilitychange", () => (document.hidden ? leave() : connect()));
   document.addEventListener("freeze", leave);
   setInterval(watch, 100);
@@ -356,6 +432,6 @@ async function begin() {
 }
 
 // What a test in a browser looks at.
-window.monitor = { get driver() { return driver; }, get scene() { return scene; }, get snapshot() { return latest; } };
+window.monitor = { get driver() { return driver; }, get scene() { return scene; }, get plots() { return plots; }, get snapshot() { return latest; } };
 
 begin().catch((error) => { notify(`the page cannot start (${error.message}); reload it`); });

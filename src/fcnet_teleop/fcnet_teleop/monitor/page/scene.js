@@ -1,4 +1,4 @@
-// Draws a robot of boxes and capsules on a plain canvas: no library, and cheap on a phone.
+// Draws a robot of boxes and capsules, and the ground, on a plain canvas: no library, and cheap on a phone.
 // World and trunk frames are ROS's: x forward, y left, z up; metres.
 
 const FIELD = 1.9; // focal length as a multiple of half the canvas' smaller side
@@ -6,6 +6,10 @@ const THICKNESS = [0.09, 0.05, 0.034]; // hip, thigh, calf [m]
 const FACES = [[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]];
 const NORMALS = [[-1, 0, 0], [1, 0, 0], [0, -1, 0], [0, 1, 0], [0, 0, -1], [0, 0, 1]];
 const LIGHT = [0.35, -0.5, 0.79];
+const SHOWN = 2.6; // [m] of known ground around the robot
+const LONGEST = 5; // cells of the ground that are drawn as one where they are level
+// Where a camera stands: angle from the robot's heading, height above the horizon [rad].
+export const CAMERAS = { corner: [-1.0, 0.3], side: [-Math.PI / 2, 0.12], front: [0, 0.15], behind: [Math.PI, 0.45], top: [Math.PI, 1.5] };
 
 export class Scene {
   constructor(canvas, facts) {
@@ -15,8 +19,32 @@ export class Scene {
     this.elevation = 0.3;
     this.distance = 1.75;
     this.middle = [0, 0, facts.height * 0.65];
+    this.following = null; // the angle from the robot's heading that the camera keeps
+    this.ground = null;
     this.drawn = 0; // snapshots
     this.listen();
+    new ResizeObserver(() => this.redraw()).observe(canvas);
+  }
+
+  // One of CAMERAS; it turns with the robot until somebody drags it.
+  choose(camera) {
+    [this.following, this.elevation] = CAMERAS[camera];
+    this.redraw();
+  }
+
+  // The ground around the robot as the monitor sends it: heights [mm] row by row; null where it is level at zero.
+  setGround({ x, y, step, heights }) {
+    const level = heights.every((row) => row.every((height) => height === 0));
+    this.ground = level ? null : { x, y, step, heights, strips: strips(x, y, step, heights) };
+    this.redraw();
+  }
+
+  // Height [m] of the ground, zero where it is not known.
+  height(x, y) {
+    if (!this.ground) return 0;
+    const { step, heights } = this.ground;
+    const row = heights[Math.round((y - this.ground.y) / step)];
+    return ((row && row[Math.round((x - this.ground.x) / step)]) || 0) / 1000;
   }
 
   listen() {
@@ -34,6 +62,7 @@ export class Scene {
         const other = [...held].find(([id]) => id !== event.pointerId)[1];
         this.zoom(Math.hypot(before[0] - other[0], before[1] - other[1]) / Math.max(1, Math.hypot(now[0] - other[0], now[1] - other[1])));
       } else {
+        this.following = null;
         this.azimuth -= (now[0] - before[0]) * 0.008;
         this.elevation = Math.min(1.5, Math.max(0.02, this.elevation + (now[1] - before[1]) * 0.006));
       }
@@ -70,7 +99,8 @@ export class Scene {
     floor.addColorStop(0.5, colors.floor);
     context.fillStyle = floor;
     context.fillRect(0, Math.max(0, horizon), width, height);
-    this.grid(context, colors);
+    if (this.ground) this.land(context, colors);
+    else this.grid(context, colors);
     if (snapshot.trunk && snapshot.legs) this.robot(context, snapshot, colors);
   }
 
@@ -87,6 +117,11 @@ export class Scene {
       const share = far ? 1 : 0.2;
       this.middle[0] += share * (trunk[0] - this.middle[0]);
       this.middle[1] += share * (trunk[1] - this.middle[1]);
+      this.middle[2] += share * (this.height(trunk[0], trunk[1]) + this.facts.height * 0.65 - this.middle[2]);
+      if (this.following !== null) {
+        const off = Math.atan2(trunk[6], trunk[3]) + this.following - this.azimuth;
+        this.azimuth += 0.2 * Math.atan2(Math.sin(off), Math.cos(off));
+      }
     }
     const [ca, sa, ce, se] = [Math.cos(this.azimuth), Math.sin(this.azimuth), Math.cos(this.elevation), Math.sin(this.elevation)];
     this.forward = [-ce * ca, -ce * sa, -se];
@@ -123,6 +158,26 @@ export class Scene {
     context.globalAlpha = 1;
   }
 
+  // The known ground around the robot, what is farthest from the camera first.
+  land(context, colors) {
+    const camera = [0, 1].map((k) => this.middle[k] - this.distance * this.forward[k]);
+    const fromFar = (axis) => (a, b) => Math.abs(b.at[axis] - camera[axis]) - Math.abs(a.at[axis] - camera[axis]);
+    for (const strip of [...this.ground.strips].sort(fromFar(0))) {
+      if (Math.abs(strip.at[0] - this.middle[0]) > SHOWN) continue;
+      for (const { at, corners, light } of [...strip.cells].sort(fromFar(1))) {
+        const near = SHOWN - Math.hypot(at[0] - this.middle[0], at[1] - this.middle[1]);
+        if (near <= 0) continue;
+        const points = corners.map((corner) => this.project(corner));
+        if (points.some((point) => point[2] < 0.2)) continue;
+        context.globalAlpha = Math.min(1, near / 0.7);
+        context.fillStyle = context.strokeStyle = shade(colors.floor, light);
+        polygon(context, points);
+        if (context.globalAlpha === 1) context.stroke(); // no gaps between neighbours
+      }
+    }
+    context.globalAlpha = 1;
+  }
+
   robot(context, snapshot, colors) {
     const place = snapshot.trunk.slice(0, 3), turn = snapshot.trunk.slice(3);
     const world = (p) => [0, 1, 2].map((k) => place[k] + turn[3 * k] * p[0] + turn[3 * k + 1] * p[1] + turn[3 * k + 2] * p[2]);
@@ -147,9 +202,9 @@ export class Scene {
     context.globalAlpha = 0.22;
     context.fillStyle = context.strokeStyle = "#000";
     const corners = [[1, 1], [1, -1], [-1, -1], [-1, 1]].map(([a, b]) => world([a * half[0], b * half[1] * 1.2, 0]));
-    polygon(context, corners.map(([x, y]) => this.project([x, y, 0])));
+    polygon(context, corners.map(([x, y]) => this.project([x, y, this.height(x, y)])));
     for (const leg of snapshot.legs) {
-      const points = leg.map(world).map(([x, y]) => this.project([x, y, 0]));
+      const points = leg.map(world).map(([x, y]) => this.project([x, y, this.height(x, y)]));
       context.lineCap = "round";
       context.lineWidth = 0.035 * points[3][3];
       line(context, points[1], points[2]);
@@ -203,6 +258,28 @@ export class Scene {
     });
     return parts;
   }
+}
+
+// The ground's cells in strips along y, level ones joined; each with its middle, corners and light.
+function strips(x0, y0, step, heights) {
+  const made = [];
+  for (let i = 0; i + 1 < heights[0].length; i++) {
+    const x = x0 + i * step, cells = [];
+    const same = (j) => heights[j][i] === heights[j + 1][i] && heights[j][i + 1] === heights[j + 1][i + 1];
+    for (let j = 0, next; j + 1 < heights.length; j = next) {
+      for (next = j + 1; same(j) && next + 1 < heights.length && next - j < LONGEST && same(next); ) next++;
+      const corner = (row, column) => [x0 + column * step, y0 + row * step, heights[row][column] / 1000];
+      const corners = [corner(j, i), corner(j, i + 1), corner(next, i + 1), corner(next, i)];
+      const [slopeX, slopeY] = [corners[1][2] - corners[0][2], (corners[3][2] - corners[0][2]) / (next - j)].map((rise) => rise / step);
+      const length = Math.hypot(slopeX, slopeY, 1);
+      const facing = dot([-slopeX / length, -slopeY / length, 1 / length], LIGHT) - LIGHT[2];
+      const square = (Math.floor(x / 0.5 + 1e-6) + Math.floor(corners[0][1] / 0.5 + 1e-6)) % 2 ? 0 : 0.05; // shows motion
+      const light = Math.min(1.3, Math.max(0.4, 1 - square + 1.2 * facing + 0.4 * corners[0][2]));
+      cells.push({ at: [x + step / 2, (corners[0][1] + corners[3][1]) / 2], corners, light });
+    }
+    made.push({ at: [x + step / 2, 0], cells });
+  }
+  return made;
 }
 
 // The canvas' context in CSS pixels, sharp on any screen.
