@@ -38,6 +38,15 @@ def test_joints_are_matched_by_name_in_any_order_among_others(buffer):
     np.testing.assert_allclose(buffer.joint_velocity, np.arange(12)[::-1])
 
 
+def test_torques_are_known_where_there_is_one_for_each_joint(buffer):
+    store(buffer)
+    assert np.isnan(buffer.joint_effort).all()
+    names = JOINT_NAMES[::-1]
+    joints = JointState(name=names, position=np.zeros(12), velocity=np.zeros(12), effort=np.arange(12.0))
+    buffer.store_joints(serialize_message(joints), 1.0)
+    np.testing.assert_array_equal(buffer.joint_effort, np.arange(12.0)[::-1])
+
+
 def test_missing_joints_are_named(buffer):
     store(buffer, ("leg1", *JOINT_NAMES[1:]))
     problem = buffer.problem(1.0)

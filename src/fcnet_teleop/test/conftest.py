@@ -48,6 +48,7 @@ class IdealRobot:
     def __init__(self, client, robot):
         self._lying = dict(zip(JOINT_NAMES, robot.lie_pose.tolist(), strict=True))
         self._standing = dict(zip(JOINT_NAMES, robot.stand_pose.tolist(), strict=True))
+        self.effort = []  # of the joints [Nm]; empty where it measures none
         self.lie()
         self._joints = client.node.create_publisher(JointState, "joint_states", qos_profile_sensor_data)
         self._imu = client.node.create_publisher(Imu, "imu/data", qos_profile_sensor_data)
@@ -73,7 +74,8 @@ class IdealRobot:
             if not self.silent:
                 names, positions = zip(*self.position.items(), strict=True)
                 self._imu.publish(imu)
-                self._joints.publish(JointState(name=names, position=positions, velocity=[0.0] * len(names)))
+                still = [0.0] * len(names)
+                self._joints.publish(JointState(name=names, position=positions, velocity=still, effort=self.effort))
 
     def close(self):
         self._closed.set()

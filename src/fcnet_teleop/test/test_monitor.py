@@ -9,11 +9,16 @@ import threading
 import time
 from contextlib import closing, suppress
 
+import numpy as np
 import pytest
+from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import Pose
+from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import String
 
+from fcnet_core.legs.kinematics import LegKinematics
+from fcnet_ros.messages import GroundPatch
 from fcnet_ros.testing import TIMEOUT, wait_until
 from fcnet_ros.topics import LATCHED
 
@@ -26,7 +31,7 @@ class Page:
     def __init__(self, host):
         self._host = host
         self._number = 0
-        self.snapshot, self.status, self.snapshots = {}, {}, 0
+        self.snapshot, self.status, self.ground, self.snapshots = {}, {}, {}, 0
 
     def post(self, path, content=None, status=200):
         connection = http.client.HTTPConnection(self._host, timeout=TIMEOUT)
@@ -53,14 +58,16 @@ class Page:
                         content = json.loads(stream.readline()[6:])
                         if b"snapshot" in line:
                             self.snapshot, self.snapshots = content, self.snapshots + 1
+                        elif b"ground" in line:
+                            self.ground = content
                         else:
                             self.status = content
 
-    def command(self, vx, pose=None, seen=None):
+    def command(self, vx, pose=None, seen=None, style=None):
         self._number += 1
         seen = self.snapshot["t"] if seen is None else seen
-        velocity = [vx, 0, 0]
-        command = {"page": "test", "number": self._number, "seen": seen, "velocity": velocity, "pose": pose}
+        command = {"page": "test", "number": self._number, "seen": seen, "velocity": [vx, 0, 0], "pose": pose}
+        command |= {"style": style} if style else {}
         return self.post("/command", command)
 
     def drive(self, vx, until):
@@ -117,6 +124,31 @@ def test_snapshots_show_where_the_robot_is_and_what_is_commanded(monitor, ideal_
     wait_until(lambda: monitor.snapshots > received + 30, "more snapshots")
     ideal_robot.silent = True
     wait_until(lambda: monitor.snapshot["problem"], "the problem of a robot that publishes nothing")
+
+
+def test_torques_contacts_height_and_attitude_are_shown_where_they_are_measured(monitor, ideal_robot, robot):
+    assert monitor.snapshot["torques"] is None
+    assert monitor.snapshot["contacts"] is None
+    ideal_robot.stand()
+    _, jacobians = LegKinematics(robot).feet(robot.stand_pose.reshape(4, 3))
+    loads = 9.81 * robot.mass * np.array([0.5, 0.0, 0.02, 0.5])  # [N] on the feet
+    ideal_robot.effort = (-jacobians[:, 2] * loads[:, None]).ravel().tolist()
+    wait_until(lambda: monitor.snapshot["contacts"] == [1, 0, 0, 1], "the loaded feet")
+    assert monitor.snapshot["torques"] == pytest.approx(ideal_robot.effort, abs=1e-3)
+    assert monitor.snapshot["body"] == pytest.approx([monitor.snapshot["trunk"][2], 0.0, 0.0], abs=1e-3)
+    ideal_robot.effort = []
+
+
+def test_the_ground_of_a_simulator_is_shown_and_nonsense_is_not(monitor, client):
+    publisher = client.node.create_publisher(PointCloud2, "terrain", LATCHED)
+    publisher.publish(GroundPatch(-0.1, -0.2, 0.1, np.array([[0.0, 0.06, 0.06], [0.0, 0.1, 0.1]])).message(Time()))
+    wait_until(lambda: monitor.ground, "the ground")
+    assert monitor.ground["heights"] == [[0, 60, 60], [0, 100, 100]]
+    assert (monitor.ground["x"], monitor.ground["y"]) == pytest.approx((-0.1, -0.2))
+    publisher.publish(PointCloud2(width=2**31, height=2, point_step=12))
+    snapshots = monitor.snapshots
+    wait_until(lambda: monitor.snapshots > snapshots + 5, "more snapshots")
+    client.node.destroy_publisher(publisher)
 
 
 def test_the_robots_fault_is_shown(monitor, client):
@@ -184,11 +216,20 @@ def test_buttons_move_a_real_controller_and_the_stop_needs_no_page(monitor, star
     wait_until(lambda: monitor.status.get("mode") == "passive", "the mode")
     wait_until(lambda: press(monitor, client, "stand_up") and client.mode == "standing", "the robot standing")
     wait_until(lambda: "standing up" in " ".join(monitor.status["responses"]), "the controller's response")
+    assert monitor.command(0, style={"width": 0.1, "frequency": -0.2}) == ""
+    wait_until(lambda: style_of(monitor) == ("0.1", "0", "-0.2"), "the stride in the controller's diagnostics")
     monitor.post("/stop")
     client.until_mode("fault")
     wait_until(lambda: any("emergency stop" in fault for fault in monitor.status["faults"]), "the reason in words")
     assert "let go" in monitor.command(0.4)
     controller.end(signal.SIGKILL)
+    wait_until(lambda: monitor.status["lost"] and monitor.status["mode"] == "unknown", "the controller's end")
+    assert "controller has ended" in monitor.status["faults"][0]
+
+
+def style_of(monitor):
+    values = [status["values"] for status in monitor.status["statuses"] if "stance_width" in status["values"]]
+    return values and (values[0]["stance_width"], values[0]["foot_clearance"], values[0]["stride_frequency"])
 
 
 def press(monitor, client, request):
@@ -217,9 +258,14 @@ def test_a_recording_is_only_watched(start, ideal_robot, client):
     assert program.end() == 0
 
 
-def test_another_address_than_this_computers_is_warned_of(start):
+def test_beyond_this_computer_a_link_with_a_token_is_printed(start):
     program = start(MONITOR, port=0, host="0.0.0.0")
-    wait_until(lambda: "everybody who can reach this computer" in program.output, "the warning")
+    wait_until(lambda: "everybody who has the link" in program.output, "the warning")
+    port, link = re.search(r"http://\S+:(\d+)(/\?token=\S{20,}) in a browser", program.output).groups()
+    for path, status in (("/facts.json", 401), (link, 200)):
+        with closing(http.client.HTTPConnection(f"127.0.0.1:{port}", timeout=TIMEOUT)) as connection:
+            connection.request("GET", path)
+            assert connection.getresponse().status == status
     program.end(signal.SIGKILL)
 
 

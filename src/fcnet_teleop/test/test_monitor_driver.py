@@ -18,9 +18,10 @@ class Page:
         self._name = name
         self._number = 0
 
-    def sends(self, velocity, now, seen=None, pose=None, number=None):
+    def sends(self, velocity, now, seen=None, pose=None, number=None, style=None):
         self._number += 1
-        command = PageCommand(self._name, number or self._number, now if seen is None else seen, velocity, pose)
+        seen = now if seen is None else seen
+        command = PageCommand(self._name, number or self._number, seen, velocity, pose, style or {})
         return self._driver.update(command, now)
 
 
@@ -80,6 +81,14 @@ def test_a_page_that_falls_silent_stops_the_robot_and_cannot_just_go_on(driver, 
     assert page.sends(AHEAD, late + 0.3) == ""
 
 
+def test_a_page_that_comes_back_is_told_once_for_how_long_contact_was_lost(driver, page):
+    page.sends(ZERO, 0.0)
+    page.sends(AHEAD, 0.1)
+    assert forward(driver, 0.9) == 0.0
+    assert "lost contact with this page for 1.3 s" in page.sends(ZERO, 1.4)
+    assert page.sends(AHEAD, 1.5) == ""
+
+
 def test_a_timeout_counts_even_if_nothing_was_published_meanwhile(driver, page):
     page.sends(ZERO, 0.0)
     page.sends(AHEAD, 0.1)
@@ -89,10 +98,10 @@ def test_a_timeout_counts_even_if_nothing_was_published_meanwhile(driver, page):
 def test_who_does_not_see_the_robot_does_not_drive_it(driver, page):
     page.sends(ZERO, 0.0)
     page.sends(AHEAD, 10.0)
-    assert "snapshot" in page.sends(AHEAD, 10.1, seen=10.05 - SNAPSHOT_TIMEOUT)
+    assert "is 0.6 s old" in page.sends(AHEAD, 10.1, seen=10.0 - SNAPSHOT_TIMEOUT)
     assert forward(driver, 10.1) == 0.0
     page.sends(ZERO, 10.2)
-    assert "snapshot" in page.sends(AHEAD, 10.3, seen=99.0)  # of another run of the server
+    assert "outdated" in page.sends(AHEAD, 10.3, seen=99.0)  # of another run of the server
 
 
 def test_a_command_that_was_overtaken_is_ignored(driver, page):
@@ -131,6 +140,13 @@ def test_a_pose_is_published_for_a_while_and_stays_within_the_ranges(driver, pag
     assert driver.command(LINGER + 0.1).pose is None
 
 
+def test_of_the_stride_what_has_changed_is_taken_once_and_within_the_ranges(driver, page, robot):
+    page.sends(ZERO, 0.0, style={"width": 9.0})
+    page.sends(ZERO, 0.1, style={"clearance": 0.01})
+    assert driver.take_style() == {"width": robot.commands["width"].highest, "clearance": 0.01}
+    assert driver.take_style() == {}
+
+
 def test_pages_without_number_do_not_fill_the_memory(driver):
     for number in range(10 * MAX_PAGES):
         Page(driver, f"page {number}").sends(ZERO, 0.0)
@@ -167,6 +183,10 @@ def test_a_command_is_read_from_json():
         {"page": ""},
         {"page": "x" * 65},
         {"more": 1},
+        {"style": {"speed": 0.1}},
+        {"style": {"width": float("nan")}},
+        {"style": {"width": 1e300}},
+        {"style": None},
     ],
 )
 def test_what_is_no_command_is_refused(change):

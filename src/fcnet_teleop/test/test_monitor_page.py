@@ -1,5 +1,6 @@
 """The monitor's page in a real browser, without a window: Debian's chromium by way of chromedriver."""
 
+import importlib.util
 import json
 import os
 import re
@@ -10,10 +11,17 @@ import time
 import urllib.error
 import urllib.request
 from contextlib import suppress
+from pathlib import Path
 
+import numpy as np
 import pytest
+from builtin_interfaces.msg import Time
+from sensor_msgs.msg import PointCloud2
+from std_msgs.msg import String
 
+from fcnet_ros.messages import GroundPatch
 from fcnet_ros.testing import TIMEOUT, wait_until
+from fcnet_ros.topics import LATCHED
 
 PROGRAMS = ("chromium", "chromedriver")
 FLAGS = (
@@ -28,6 +36,7 @@ FLAGS = (
     "--disable-dev-shm-usage",
 )
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the key that WebDriver's specification gives elements
+SIZES = [(1920, 1080), (1280, 720), (1024, 768), (820, 1180), (390, 844)]  # desktops, tablet lying and standing, phone
 PHONE = {"width": 390, "height": 844, "pixelRatio": 2, "touch": True}
 
 pytestmark = pytest.mark.skipif(
@@ -98,8 +107,16 @@ class Browser:
         self._call("POST", "/window", {"handle": self._call("POST", "/window/new", {"type": "tab"})["handle"]})
 
     def disable_scripts(self):
-        command = {"cmd": "Emulation.setScriptExecutionDisabled", "params": {"value": True}}
-        self._call("POST", "/goog/cdp/execute", command)
+        self.configure("Emulation.setScriptExecutionDisabled", value=True)
+
+    def resize(self, width, height):
+        self.configure(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
+        )
+
+    def configure(self, command, **parameters):
+        """Send a command of Chrome's DevTools protocol."""
+        self._call("POST", "/goog/cdp/execute", {"cmd": command, "params": parameters})
 
     def kill(self):
         """End it at once, as a crash or an empty battery does."""
@@ -261,3 +278,117 @@ def test_a_finger_on_the_stick_drives_until_it_is_lifted(browser, velocities):
     assert max(velocities) > 0.2
     browser.release()
     wait_until(lambda: velocities[-1] == 0.0, "a velocity of zero")
+
+
+def test_an_arrow_key_on_a_stick_drives_until_it_is_lifted(browser, velocities):
+    browser.run("document.getElementById('move').focus()")
+    browser.press("\ue013")
+    wait_until(lambda: any(velocities), "a velocity")
+    assert browser.run("return monitor.driver.velocity().slice(1)") == [0, 0]
+    browser.release()
+    wait_until(lambda: velocities[-1] == 0.0, "a velocity of zero")
+
+
+def test_the_page_says_why_it_no_longer_drives(browser, velocities):
+    drive(browser, velocities)
+    browser.run("dispatchEvent(new Event('blur'))")
+    assert browser.text("#message") == "the robot is stopped: this window is no longer the one in use"
+    browser.release()
+    drive(browser, velocities)
+    browser.configure("Network.enable")
+    browser.configure(
+        "Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=0, uploadThroughput=0
+    )
+    wait_until(lambda: "lost contact" in browser.text("#message.cut"), "the reason")
+    wait_until(lambda: velocities[-1] == 0.0, "a velocity of zero")
+
+
+# The largest place that is left over between the header, the view and the plots, and how far the picture is from its place.
+GAPS = """
+const box = (id) => document.getElementById(id).getBoundingClientRect(), view = box("view"), scene = box("scene");
+const beside = innerWidth >= 1600, plots = box("plots"), side = box("side"), main = document.querySelector("main");
+const below = beside ? innerHeight - view.bottom : plots.top - view.bottom;
+const picture = ["left", "top", "right", "bottom"].map((edge) => Math.abs(view[edge] - scene[edge]));
+const canvas = document.getElementById("scene");
+return {below: innerWidth < 960 ? 0 : below, right: innerWidth < 960 ? 0 : (beside ? plots : side).left - view.right,
+  picture: Math.max(...picture), wide: document.documentElement.scrollWidth - innerWidth,
+  drawn: Math.max(Math.abs(canvas.width - scene.width), Math.abs(canvas.height - scene.height)), height: view.height};
+"""
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_view_fills_its_place_at_every_size_whatever_is_open(browser, size):
+    browser.resize(*size)
+    for panels in ("false", "true"):
+        browser.run(f"document.querySelectorAll('details').forEach((each) => {{ each.open = {panels}; }})")
+        wait_until(lambda: browser.run(GAPS)["drawn"] <= 1, "a picture as large as its place")
+        gaps = browser.run(GAPS)
+        assert max(gaps["below"], gaps["right"]) <= 12, gaps
+        assert gaps["picture"] <= 1, gaps
+        assert gaps["wide"] <= 0, gaps
+        assert gaps["height"] >= 190, gaps
+
+
+def test_a_controller_that_ends_is_said_and_the_page_goes_on_with_the_next_one(browser, client):
+    def begin():
+        publisher = client.node.create_publisher(String, "controller/mode", LATCHED)
+        publisher.publish(String(data="walking"))
+        wait_until(lambda: browser.text("#mode") == "walking", "the mode")
+        assert not browser.run("return document.body.classList.contains('lost')")
+        return publisher
+
+    client.node.destroy_publisher(begin())
+    wait_until(lambda: browser.text("#mode") == "unknown", "the unknown mode")
+    assert "the controller has ended" in browser.text("#faults")
+    assert browser.run("return getComputedStyle(document.getElementById('scene')).filter").startswith("grayscale(1)")
+    client.node.destroy_publisher(begin())
+
+
+def test_the_ground_is_drawn_where_a_simulator_knows_it(browser, client):
+    publisher = client.node.create_publisher(PointCloud2, "terrain", LATCHED)
+    heights = np.zeros((41, 41))
+    heights[:, 30:] = 0.1
+    publisher.publish(GroundPatch(-2.0, -2.0, 0.1, heights).message(Time()))
+    wait_until(lambda: browser.run("return monitor.scene.height(1.5, 0)") == 0.1, "the step")
+    drawn = browser.run("return monitor.scene.drawn")
+    wait_until(lambda: browser.run("return monitor.scene.drawn") > drawn + 3, "more snapshots")
+    assert browser.warnings() == []
+    client.node.destroy_publisher(publisher)
+
+
+def test_plots_show_every_joint_are_paused_and_read(browser):
+    browser.run("document.querySelector('#sets [value=joints]').click()")
+    words = browser.run("return monitor.plots.describe()")
+    assert words.count(" rad") == 12
+    assert "FR hip 0.0" in words.replace("−", "")
+    browser.run("document.getElementById('pause').click()")
+    frozen, kept = (f"return monitor.plots.{name}.length" for name in ("frozen", "snapshots"))
+    before = browser.run(frozen)
+    wait_until(lambda: browser.run(kept) > before + 3, "snapshots that are kept")
+    assert browser.run(frozen) == before
+    browser.run("""
+        const canvas = document.getElementById("chart"), {right, top} = canvas.getBoundingClientRect();
+        canvas.dispatchEvent(new PointerEvent("pointermove", {clientX: right - 10, clientY: top + 20}));
+    """)
+    assert re.fullmatch(r"at −\d\.\d\d s", browser.text("#cursor"))
+    assert browser.warnings() == []
+
+
+@pytest.mark.parametrize(("browser", "scheme"), [("desktop", "dark"), ("phone", "light")], indirect=["browser"])
+def test_no_rule_of_accessibility_is_broken(browser, scheme, address):
+    found = importlib.util.find_spec("axe_playwright_python")
+    assert found, "pip install --no-deps -r requirements/sdk.txt"
+    axe = (Path(found.submodule_search_locations[0]) / "axe.min.js").read_text(encoding="utf-8")
+    browser.configure("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    browser.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    assert broken_rules(browser, axe) == []
+    browser.open(f"{address}/stop")
+    assert broken_rules(browser, axe) == []
+
+
+def broken_rules(browser, axe):
+    return browser.run(f"""
+        {axe}
+        return axe.run(document).then(({{violations}}) => violations.map(
+            ({{id, impact, help, nodes}}) => [id, impact, help, ...nodes.map(({{html}}) => html)]));
+    """)

@@ -18,10 +18,10 @@ COMMAND = {"page": "one", "number": 1, "seen": 0.0, "velocity": [0, 0, 0], "pose
 class Served:
     """A server, the commands and requests that it received, and a client."""
 
-    def __init__(self):
+    def __init__(self, token=""):
         self.commands, self.requests = [], []
         self.controls = Controls(self._drive, self.requests.append)
-        self.server = MonitorServer("127.0.0.1", 0, {"robot": "aliengo"}, self.controls, max_watchers=3)
+        self.server = MonitorServer("127.0.0.1", 0, {"robot": "aliengo"}, self.controls, token, max_watchers=3)
         self.host = f"127.0.0.1:{self.server.port}"
 
     def _drive(self, command):
@@ -50,12 +50,16 @@ class Served:
         return connection.getresponse()
 
 
-@pytest.fixture
-def served():
-    served = Served()
+@pytest.fixture(params=[""])
+def served(request):
+    served = Served(request.param)
     yield served
     with suppress(RuntimeError):  # it is closed
         served.server.close()
+
+
+TOKEN = "a-token"
+with_token = pytest.mark.parametrize("served", [TOKEN], indirect=True)
 
 
 def event(stream):
@@ -231,3 +235,58 @@ def test_without_controls_everything_that_moves_a_robot_is_refused_and_the_page_
     assert [served.send("POST", path)[0] for path in ("/stop", "/command", "/request/walk")] == [403] * 3
     assert served.send("GET", "/")[0] == 200
     server.close()
+
+
+@with_token
+@pytest.mark.parametrize(
+    "shown",
+    [
+        {},
+        {"Authorization": "Bearer another"},
+        {"Authorization": "Bearer \xe4"},
+        {"Authorization": TOKEN[:-1]},
+        {"Cookie": f"monitor={TOKEN}"},
+    ],
+)
+def test_without_the_token_every_request_is_refused_in_a_sentence(served, shown):
+    posts = [("POST", path) for path in ("/stop", "/command", "/request/walk", "/command?token=another")]
+    gets = [("GET", path) for path in ("/", "/stop", "/page.js", "/facts.json", "/events", "/nothing", "/?token=")]
+    for method, path in (*posts, *gets):
+        status, headers, content = served.send(method, path, json.dumps(COMMAND) if method == "POST" else None, **shown)
+        assert status == 401, path
+        assert "link" in json.loads(content)["message"]
+        assert "Set-Cookie" not in headers
+    assert served.requests == served.commands == []
+    assert served.server.watchers == 0
+
+
+@with_token
+def test_who_opens_the_link_needs_the_token_no_more(served):
+    status, headers, _ = served.send("GET", f"/?token={TOKEN}")
+    assert status == 200
+    assert "HttpOnly" in headers["Set-Cookie"]
+    assert "SameSite=Strict" in headers["Set-Cookie"]
+    cookie = headers["Set-Cookie"].partition(";")[0]
+    assert served.send("GET", "/page.js", Cookie=cookie)[0] == 200
+    assert served.send("POST", "/request/walk", Cookie=cookie)[0] == 200
+    assert served.send("POST", "/stop", Authorization=f"Bearer {TOKEN}")[0] == 200
+    assert served.send("POST", f"/stop?token={TOKEN}")[0] == 200
+    assert served.requests == [Request.WALK, Request.EMERGENCY_STOP, Request.EMERGENCY_STOP]
+    assert served.send("POST", f"/stop?token={TOKEN}", Origin="http://evil.example")[0] == 403
+
+
+def test_a_flood_of_bad_input_ends_nothing_and_moves_nothing(served):
+    bad = [b"{", b"NaN", b"[" * 3000, json.dumps({**COMMAND, "velocity": [1e300, 0, 0]}).encode(), b"\0" * 4000]
+    request = "POST /command HTTP/1.1\r\nHost: {}\r\nContent-Length: {}\r\n\r\n"
+    flood = b"".join(request.format(served.host, len(body)).encode() + body for body in bad * 20)
+    address = ("127.0.0.1", served.server.port)
+    connections = [socket.create_connection(address, timeout=10) for _ in range(30)]
+    for number, connection in enumerate(connections):
+        with suppress(OSError):  # it has been refused already
+            connection.sendall(flood if number % 2 else b"\xff" * 20_000)
+    assert served.send("POST", "/stop")[0] == 200
+    assert served.commands == []
+    assert served.requests == [Request.EMERGENCY_STOP]
+    for connection in connections:
+        connection.close()
+    assert served.send("GET", "/")[0] == 200

@@ -37,6 +37,13 @@ def test_joints_that_are_solved_for_are_the_joints(robot):
     np.testing.assert_allclose(legs.joints(legs.feet(joints)[0]), joints, atol=1e-9)
 
 
+def test_torques_that_balance_forces_at_the_feet_give_these_forces(robot):
+    legs, joints = LegKinematics(robot), _bent_legs(robot, 20)
+    forces = np.random.default_rng(1).uniform(-100.0, 100.0, (20, 4, 3))
+    torques = -np.einsum("...ji,...j->...i", legs.feet(joints)[1], forces)
+    np.testing.assert_allclose(legs.ground_forces(joints, torques), forces, atol=1e-6)
+
+
 def test_the_jacobian_is_the_derivative(robot):
     legs, joints = LegKinematics(robot), _bent_legs(robot)
     _, jacobian = legs.feet(joints)

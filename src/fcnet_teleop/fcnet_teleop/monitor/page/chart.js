@@ -3,7 +3,7 @@ import { sized } from "./scene.js";
 
 const SPAN = 10; // [s]
 const LEFT = 40, RIGHT = 6, TITLE = 16, AXIS = 16; // [px] around and below the panels
-const NARROW = 560, WIDE_PANEL = 300, NARROW_PANEL = 130; // [px] half the columns below; every 2 s labelled from; no values below
+const NARROW = 560, WIDE_PANEL = 280, NARROW_PANEL = 130; // [px] half the columns below; every 2 s and the unit labelled from; no values below
 const TICKS = { most: 5, height: 13 }; // of a vertical axis: how many, and pixels for each
 const ROW = 62, BAR_ROW = 30; // [px] least height of a panel
 
@@ -174,7 +174,7 @@ function bars(context, { left, right, top, bottom, colors }, x, panel, shown) {
 function titles(context, { left, right, top, colors }, panel, at, wide) {
   context.textAlign = "left";
   context.fillStyle = colors.text;
-  context.fillText(panel.unit ? `${panel.title} [${panel.unit}]` : panel.title, left, top - 4);
+  context.fillText(panel.unit && wide > WIDE_PANEL ? `${panel.title} [${panel.unit}]` : panel.title, left, top - 4);
   if (panel.bar || wide < NARROW_PANEL) return;
   context.textAlign = "right";
   let from = right;

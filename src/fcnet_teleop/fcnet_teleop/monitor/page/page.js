@@ -295,7 +295,7 @@ function addPlots() {
   fill($("sets"), Object.entries(sets).map(([name, { label }], k) => {
     const choice = node("label"), input = node("input");
     Object.assign(input, { type: "radio", name: "set", value: name, checked: k === 0 });
-    input.addEventListener("change", () => { plots.show(name); described = 0; });
+    input.addEventListener("change", () => choosePlots(sets, name));
     choice.append(input, label);
     return choice;
   }));
@@ -306,6 +306,13 @@ function addPlots() {
     $("pause").textContent = paused ? "Go on" : "Pause";
     plots.pause(paused);
   });
+}
+
+function choosePlots(sets, name) {
+  const units = new Set(sets[name].panels.map(({ unit }) => unit));
+  $("unit").textContent = units.size === 1 && !units.has("") ? `in ${[...units]}` : "";
+  plots.show(name);
+  described = 0;
 }
 
 function addCameras() {
