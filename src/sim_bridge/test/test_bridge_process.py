@@ -7,8 +7,12 @@ import time
 
 import numpy as np
 import pytest
+from sensor_msgs.msg import PointCloud2
 
 from fcnet_core.robot import JOINT_NAMES, load_robot
+from fcnet_ros.messages import GroundPatch
+from fcnet_ros.topics import TERRAIN
+from quadruped_sim.physics.terrain import Stairs
 
 STAND = load_robot("aliengo").stand_pose
 STIFF = 5.0  # [Nm] a commanded robot that stands needs more than this somewhere
@@ -32,6 +36,16 @@ def test_it_publishes_the_state_of_a_robot_that_lies_at_rest(start, client):
     assert client.imu.linear_acceleration.z == pytest.approx(9.81, abs=2.0)
     assert (client.odom.header.frame_id, client.odom.child_frame_id) == ("odom", "base_link")
     assert client.position[2] < 0.15
+
+
+def test_it_publishes_the_ground_around_the_robot(start, client):
+    client.observe(PointCloud2, TERRAIN.name, TERRAIN.requested)
+    start("run", "sim_bridge", "mujoco_bridge", "--ros-args", "-p", "terrain:=stairs_up")
+    client.until(lambda: TERRAIN.name in client.newest, "the ground")
+    ground = GroundPatch.read(client.newest[TERRAIN.name])
+    x = ground.x + ground.step * np.arange(ground.heights.shape[1])
+    assert x[0] < -3.0 < 3.0 < x[-1]
+    np.testing.assert_allclose(ground.heights[40], Stairs(0.06).height(np.round(x, 3) + 1e-6, 0.0 * x), atol=1e-6)
 
 
 def test_it_follows_targets_and_damps_when_they_stop(standing_robot, client):

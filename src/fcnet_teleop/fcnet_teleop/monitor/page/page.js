@@ -1,5 +1,5 @@
 // The monitor's page: snapshots and status come as server-sent events, commands go out as requests.
-import { Plots } from "./chart.js";
+import { Plots, plotSets } from "./chart.js";
 import { Driver, POSE, STYLE, VELOCITY, stick } from "./driver.js";
 import { CAMERAS, Scene } from "./scene.js";
 
@@ -10,7 +10,7 @@ const PLOT_PERIOD = 60; // [ms] between two drawings of the plots
 const DESCRIPTION_PERIOD = 2000; // [ms] between two texts in place of the pictures
 const STYLE_DELAY = 2500; // [ms] until a change of the stride is in the controller's diagnostics
 const NAMES = { vx: "forward", vy: "left", yaw_rate: "turn left", height: "height", roll: "lean right", pitch: "nose down",
-  width: "stance width", clearance: "foot lift", frequency: "stride rate" };
+  width: "stance", clearance: "foot lift", frequency: "stride rate" };
 const UNITS = { vx: "m/s", vy: "m/s", yaw_rate: "rad/s", height: "m", roll: "rad", pitch: "rad", width: "%", clearance: "cm", frequency: "Hz" };
 const SCALES = { width: 100, clearance: 100 }; // from SI to the unit
 const PARAMETERS = { width: "stance_width", clearance: "foot_clearance", frequency: "stride_frequency" }; // in the diagnostics
@@ -269,28 +269,8 @@ function showSliders() {
   }
 }
 
-// What can be plotted, by name; see Plots.
-function plotSets() {
-  const offset = (list, k) => (snapshot) => snapshot[list] && snapshot[list][k];
-  const titles = facts.joints.map((name) => name.replace("_joint", "").replace("_", " "));
-  const byPart = [0, 1, 2].flatMap((part) => facts.legs.map((_, leg) => part + 3 * leg)); // a column for each leg
-  return {
-    velocity: { label: "Velocity", columns: 1, panels: VELOCITY.map((field, k) => (
-      { title: NAMES[field], unit: UNITS[field], low: -0.3, high: 0.3, measured: offset("measured", k), commanded: offset("commanded", k) })) },
-    joints: { label: "Joints", columns: 4, panels: byPart.map((k) => (
-      { title: titles[k], unit: "rad", low: facts.stand[k] - 0.2, high: facts.stand[k] + 0.2, measured: offset("joints", k), commanded: offset("targets", k) })) },
-    torque: { label: "Torque", columns: 4, panels: byPart.map((k) => (
-      { title: titles[k], unit: "Nm", low: -5, high: 5, measured: offset("torques", k) })) },
-    contacts: { label: "Contacts", columns: 1, panels: facts.legs.map((leg, k) => (
-      { title: `${leg} foot on the ground`, unit: "", bar: true, measured: offset("contacts", k) })) },
-    body: { label: "Body", columns: 1, panels: POSE.map((field, k) => (
-      { title: `${NAMES[field]}${k ? "" : " above the lowest foot"}`, unit: UNITS[field], low: k ? -0.1 : facts.height - 0.05, high: k ? 0.1 : facts.height + 0.05,
-        measured: offset("body", k), commanded: (snapshot) => snapshot.commanded[3 + k] + (k ? 0 : facts.height) })) },
-  };
-}
-
 function addPlots() {
-  const sets = plotSets();
+  const sets = plotSets(facts, NAMES, UNITS);
   plots = new Plots($("chart"), sets, (time) => { $("cursor").textContent = time === null ? "" : `at −${Math.abs(time).toFixed(2)} s`; });
   fill($("sets"), Object.entries(sets).map(([name, { label }], k) => {
     const choice = node("label"), input = node("input");
