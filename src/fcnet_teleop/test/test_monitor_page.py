@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -17,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from builtin_interfaces.msg import Time
+from geometry_msgs.msg import Twist
 from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import String
 
@@ -302,6 +304,19 @@ def test_the_page_says_why_it_no_longer_drives(browser, velocities):
     )
     wait_until(lambda: "lost contact" in browser.text("#message.cut"), "the reason")
     wait_until(lambda: velocities[-1] == 0.0, "a velocity of zero")
+
+
+def test_a_person_takes_over_from_a_planner_and_gives_way_to_a_joystick(browser, velocities, client):
+    joystick = client.node.create_publisher(Twist, "joystick/cmd_vel", 1)
+    planner = threading.Thread(target=client.drive, args=(5.0,), kwargs={"vx": 0.3})
+    planner.start()
+    wait_until(lambda: browser.run("return monitor.snapshot.source") == "cmd_vel", "the planner")
+    drive(browser, velocities)
+    wait_until(lambda: browser.run("return monitor.snapshot.source") == "monitor", "the person")
+    wait_until(lambda: joystick.publish(Twist()) or "joystick drives it" in browser.text("#message.cut"), "the reason")
+    wait_until(lambda: velocities[-1] == 0.0, "a velocity of zero")
+    planner.join()
+    client.node.destroy_publisher(joystick)
 
 
 # What is left over [px] below the view and to its right, between picture and place, and beyond the window.

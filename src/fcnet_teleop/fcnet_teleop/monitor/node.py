@@ -62,7 +62,7 @@ class Monitor(Node):
             self._style = StyleClient(self, chosen.controller, self._status.add_response)
             steady_timer(self, COMMAND_PERIOD, self._publish_command)
             controls = Controls(lambda command: self._driver.update(command, time.monotonic()), self._request)
-        facts = {**page_facts(robot, remote), "watch_only": chosen.watch_only}
+        facts = {**page_facts(robot, remote, SOURCE), "watch_only": chosen.watch_only}
         token = "" if is_loopback(chosen.host) else secrets.token_urlsafe(TOKEN_BYTES)
         try:
             self._server = MonitorServer(chosen.host, chosen.port, facts, controls, token)

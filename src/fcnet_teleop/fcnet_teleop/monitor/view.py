@@ -272,9 +272,13 @@ class RobotStatus:
             )
 
 
-def page_facts(robot: Robot, remote: RemoteControl) -> dict[str, Any]:
-    """Return what a page has to know of the robot and of the keys beforehand, as JSON's types."""
+def page_facts(robot: Robot, remote: RemoteControl, source: str) -> dict[str, Any]:
+    """Return what a page has to know of the robot and of the keys beforehand, as JSON's types.
+
+    source: the pages' own; `higher` are the names of those that precede it.
+    """
     size, keys = robot.geometry, remote.keyboard
+    sources = [each.name for each in remote.sources]
     return {
         "robot": robot.name,
         "trunk": list(size.trunk),
@@ -288,6 +292,7 @@ def page_facts(robot: Robot, remote: RemoteControl) -> dict[str, Any]:
         "ranges": {
             field: [robot.commands[field].lowest, robot.commands[field].highest] for field in (*VELOCITY, *POSE, *STYLE)
         },
+        "higher": sources[: sources.index(source)],
         "steps": keys.steps,
         "halt": keys.halt,
         "level": keys.level,

@@ -136,7 +136,7 @@ function show() {
     plots.draw();
   }
   const { source } = latest;
-  if (source && source !== "monitor" && driver.velocity().some((value) => value !== 0)) {
+  if (facts.higher.includes(source) && driver.velocity().some((value) => value !== 0)) {
     cutDrive(`${source} drives it now, and has priority`);
   }
   $("problem").hidden = !latest.problem;
@@ -412,7 +412,11 @@ async function begin() {
   addEventListener("blur", () => cutDrive("this window is no longer the one in use"));
   addEventListener("pagehide", leave);
   addEventListener("pageshow", connect);
-  document.addEventListener("visibilitychange", () => (document.hidden ? leave() : connect()));
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) return leave();
+    contact = performance.now(); // nothing has come because nothing was asked for
+    connect();
+  });
   document.addEventListener("freeze", leave);
   setInterval(watch, 100);
   connect();
