@@ -302,7 +302,7 @@ def test_the_page_says_why_it_no_longer_drives(browser, velocities):
     browser.configure(
         "Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=0, uploadThroughput=0
     )
-    wait_until(lambda: "lost contact" in browser.text("#message.cut"), "the reason")
+    wait_until(lambda: "lost contact" in browser.text("#message"), "the reason")
     wait_until(lambda: velocities[-1] == 0.0, "a velocity of zero")
 
 
@@ -313,7 +313,7 @@ def test_a_person_takes_over_from_a_planner_and_gives_way_to_a_joystick(browser,
     wait_until(lambda: browser.run("return monitor.snapshot.source") == "cmd_vel", "the planner")
     drive(browser, velocities)
     wait_until(lambda: browser.run("return monitor.snapshot.source") == "monitor", "the person")
-    wait_until(lambda: joystick.publish(Twist()) or "joystick drives it" in browser.text("#message.cut"), "the reason")
+    wait_until(lambda: joystick.publish(Twist()) or "joystick drives it" in browser.text("#message"), "the reason")
     wait_until(lambda: velocities[-1] == 0.0, "a velocity of zero")
     planner.join()
     client.node.destroy_publisher(joystick)
