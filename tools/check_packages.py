@@ -40,8 +40,8 @@ KEYS = {
 # rosdep has no key for these; requirements/distribution.txt, train.txt and ray.txt install them. llvmlite is
 # a part of numba.
 WITHOUT_KEY = {
-    "backports", "gymnasium", "llvmlite", "lz4", "mcap", "msgspec", "onnx", "ray", "safetensors",
-    "stable_baselines3", "zstandard",
+    "backports", "gymnasium", "llvmlite", "lz4", "mcap", "msgspec", "onnx", "plotly", "ray", "safetensors",
+    "stable_baselines3", "tensorboard", "zstandard",
 }  # fmt: skip
 # Imported where it is asked for: tests need it, a robot does not.
 ONLY_FOR_TESTS = {"python3-h5py", "python3-matplotlib", "python3-onnxruntime-pip", "python3-torch"}

@@ -4,25 +4,24 @@ set -eu
 robot=${1:?name a robot: make model ROBOT=aliengo}
 plan=config/collect/$robot.yaml
 teacher=models/teachers/$robot.safetensors
-mkdir -p runs
 
 train() { # OUT ARGUMENT...
     out=$1
     shift
-    [ ! -f "$out" ] || return 0
+    [ ! -f "$out/last.safetensors" ] || return 0
     resume=
-    [ ! -f "${out%.safetensors}.ckpt" ] || resume=--resume
+    [ ! -f "$out/checkpoint.ckpt" ] || resume=--resume
     fcnet train "$@" --out "$out" $resume
 }
 
 fcnet collect --config "$plan" --teacher "$teacher" --out "data/$robot"
 data="--data data/$robot"
-train "runs/$robot-0.safetensors" --config config/train/imitation.yaml $data
+train "runs/$robot-0" --config config/train/imitation.yaml $data
 for round in 1 2 3; do
-    student=runs/$robot-$((round - 1)).safetensors
+    student=runs/$robot-$((round - 1))/last.safetensors
     fcnet collect --config "$plan" --teacher "$teacher" --student "$student" --shards 20 --seed "$round" \
         --out "data/$robot-$round"
     data="$data --data data/$robot-$round"
-    train "runs/$robot-$round.safetensors" --config config/train/dagger.yaml $data --init "$student"
+    train "runs/$robot-$round" --config config/train/dagger.yaml $data --init "$student"
 done
-echo "runs/$robot-3.safetensors is trained; measure it: fcnet evaluate --policy runs/$robot-3.safetensors"
+echo "runs/$robot-3 is trained; measure it: fcnet evaluate --policy runs/$robot-3"

@@ -12,7 +12,7 @@ setup(
     name=NAME,
     version="0.1.0",
     packages=find_packages(exclude=["test"]),
-    package_data={NAME: ["config/**/*.yaml", "models/*.safetensors"]},
+    package_data={NAME: ["document.css", "config/**/*.yaml", "models/*.safetensors"]},
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (f"share/{NAME}", ["package.xml"]),
@@ -26,7 +26,7 @@ setup(
         "safetensors~=0.8",
         "tqdm~=4.70",
     ],
-    extras_require={"train": ["torch~=2.13", "onnx~=1.23", "onnxruntime~=1.23"]},
+    extras_require={"train": ["torch~=2.13", "tensorboard~=2.21", "plotly~=7.1", "onnx~=1.23", "onnxruntime~=1.23"]},
     zip_safe=False,
     maintainer="The fcnet developers",
     maintainer_email="fcnet@example.org",
@@ -36,6 +36,7 @@ setup(
         "console_scripts": ["fcnet = fcnet_core.cli:main"],
         "fcnet.verbs": [
             "train = fcnet_core.verbs.train",
+            "compare = fcnet_core.verbs.compare",
             "export = fcnet_core.verbs.export",
             "info = fcnet_core.verbs.info",
             "urdf = fcnet_core.verbs.urdf",

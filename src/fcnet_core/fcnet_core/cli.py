@@ -16,7 +16,7 @@ WORKFLOW = """
 A policy comes about in three steps: `collect` lets an expert walk in simulation and records it, `train` imitates the
 recording, `evaluate` measures the policy in closed loop. `info` shows what a policy file holds, `export` turns it
 into ONNX for other programs. `replay` measures policies on the bags of a robot, `dataset` and `relabel` make training
-data of them. `fcnet VERB --help` explains each.
+data of them, `compare` shows trainings side by side. `fcnet VERB --help` explains each.
 """
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fcnet_core.arrays import Array, Mask
+from fcnet_core.document import document, table, text
 from fcnet_replay.report.charts import Series, chart
-from fcnet_replay.report.document import document, table, text
 from fcnet_study.attention import EXCERPT, PARTS, WalkAttention
 
 CELL, LETTER = 22, 6.2  # width of a map's cell and of a label's letter, at most

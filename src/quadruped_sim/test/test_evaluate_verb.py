@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from fcnet_core.cli import USAGE_ERROR, main
+from fcnet_core.learning.config import TrainConfig
 from fcnet_core.model_file import save_model
+from fcnet_core.runs.folder import RunFacts, RunFolder, read_run, write_facts, write_reports, write_settings
 from quadruped_sim.evaluation.gait_quality import SUMS, quality
 from quadruped_sim.evaluation.results import Evaluation, Subject, read_evaluation
 from quadruped_sim.evaluation.score import Score
@@ -44,13 +46,20 @@ def test_results_do_not_depend_on_the_number_of_processes(policy, tmp_path, caps
 
 
 def test_expert_and_policy_stand_side_by_side(policy, tmp_path, capsys):
-    expert, table = tmp_path / "expert.json", tmp_path / "table.md"
+    """The policy is the best of a training run, in whose folder its results are kept."""
+    expert, folder = tmp_path / "expert.json", RunFolder(tmp_path / "run")
+    folder.path.mkdir()
+    policy.rename(folder.best)
+    write_facts(folder, RunFacts("x", "aliengo", "fcnet", 5, 20, "fcnet train"))
+    write_settings(folder, TrainConfig(data=("data",), steps=20))
+    write_reports(folder, [])
     assert main(["evaluate", "--expert", *FEW, "--json", str(expert)]) == 0
     first = expert.read_bytes()
     assert main(["evaluate", "--expert", *FEW, "--json", str(expert)]) == 0  # nothing is left to do
     assert expert.read_bytes() == first
-    arguments = ["--policy", str(policy), "--baseline", str(expert), "--markdown", str(table)]
-    assert main(["evaluate", *arguments, *FEW]) == 0
+    assert main(["evaluate", "--policy", str(folder.path), "--baseline", str(expert), *FEW]) == 0
+    table = folder.path / "evaluation.md"
+    assert {name: score.episodes for name, score in read_run(folder.path).evaluation.items()} == {"flat": 2, "stand": 2}
     rows = [line.split(" | ") for line in table.read_text().splitlines() if line.startswith("| flat")]
     assert "| scenario | slip |" in table.read_text()
     assert rows[0][1] == "0 of 2"  # the expert

@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -70,13 +71,17 @@ class Imitation:
             "training": self._summary(command_line),
         }
         if self.robot:
-            envelope = envelope_of(self.data, self.robot)
-            card = card_for_robot(self.robot, self.config.policy_config, envelope=envelope, **facts)
+            card = card_for_robot(self.robot, self.config.policy_config, envelope=self._envelope, **facts)
         else:
             kind, config = self.config.policy_type, self.config.policy_config
             card = PolicyCard(robot=self.data.manifest.robot, policy_type=kind, config=config, **facts)
         weights = {name: weight.cpu().numpy().copy() for name, weight in self.trainer.network.state_dict().items()}
         return PolicyModel(card, weights, dict(normalisation.scales))
+
+    @cached_property
+    def _envelope(self) -> Envelope | None:
+        """Read from all data once, however many policies of the run are kept."""
+        return envelope_of(self.data, self.robot) if self.robot else None
 
     def _summary(self, command_line: str) -> dict[str, Any]:
         progress = self.trainer.progress

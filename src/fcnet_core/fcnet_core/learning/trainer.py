@@ -71,13 +71,15 @@ Tensors = tuple[Any, Tensor, Tensor]
 @dataclass
 class Progress:
     """Where a run is: loss is the mean since the report before, in the network's unit; held_out_error the latest root
-    mean square error on held-out data [rad], None before the first; seconds the time spent training, without pauses.
+    mean square error on held-out data [rad], None before the first, measured at held_out_step; seconds the time spent
+    training, without pauses.
     """
 
     steps: int
     step: int = 0
     loss: float = math.nan
     held_out_error: float | None = None
+    held_out_step: int = 0
     learning_rate: float = 0.0
     seconds: float = 0.0
 
@@ -127,7 +129,10 @@ class Trainer:
         torch.manual_seed(config.seed * processes.count + processes.rank)
 
     def run(self, report: Callable[[Progress], None], stop: Callable[[], bool], checkpoint: Path | None = None) -> bool:
-        """Train to the end, or until `stop` says so after a step; then the checkpoint is written. Whether it ended."""
+        """Train to the end, or until `stop` says so after a step; then the checkpoint is written. Whether it ended.
+
+        report: called at every log_interval, and at every held-out error before training goes on from its weights.
+        """
         config, progress = self.config, self.progress
         stopped = False
         while progress.step < progress.steps and not stopped:
@@ -135,12 +140,13 @@ class Trainer:
             loss, stops = self._processes.sum(self.optimise(), stop())
             self._losses.append(loss)
             last = progress.step == progress.steps
-            if last or progress.step % config.validation_interval == 0:
-                progress.held_out_error = self.validate()
+            validates = last or progress.step % config.validation_interval == 0
+            if validates:
+                progress.held_out_error, progress.held_out_step = self.validate(), progress.step
             if not math.isfinite(self._losses[-1] + (progress.held_out_error or 0.0)):
                 self._refuse_divergence(checkpoint)
             progress.seconds += time.perf_counter() - began
-            if last or progress.step % config.log_interval == 0:
+            if validates or progress.step % config.log_interval == 0:
                 progress.loss = float(np.mean(self._losses))
                 self._losses.clear()
                 report(replace(progress))
@@ -274,8 +280,7 @@ class Trainer:
             checkpoint.unlink(missing_ok=True)
         raise FcnetError(
             f"training diverged: at step {self.progress.step} the loss is {self._losses[-1]}, expected a finite number;"
-            f" nothing was written, lower learning_rate ({self.config.learning_rate:g}) or gradient_clip"
-            f" ({self.config.gradient_clip:g})"
+            f" lower learning_rate ({self.config.learning_rate:g}) or gradient_clip ({self.config.gradient_clip:g})"
         )
 
     def _run(self) -> str:

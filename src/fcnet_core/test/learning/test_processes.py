@@ -64,27 +64,27 @@ def lines_of(process: subprocess.Popen[str]) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def whole(folder: Path) -> list[dict[str, Any]]:
     """What an undisturbed run of two processes prints."""
-    return lines_of(torchrun(folder, "two.safetensors"))
+    return lines_of(torchrun(folder, "two"))
 
 
 def test_two_processes_have_the_losses_and_errors_of_one_at_the_same_global_batch(
     folder: Path, whole: list[dict[str, Any]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
-    arguments = ["--config", "config.yaml", "--data", "data", "--out", "one.safetensors", "--json"]
+    arguments = ["--config", "config.yaml", "--data", "data", "--out", "one", "--json"]
     assert main(["train", *arguments]) == 0
     *alone, _ = map(json.loads, capsys.readouterr().out.splitlines())
     assert [report["step"] for report in whole[:-1]] == [report["step"] for report in alone]
     for name in ("loss", "held_out_error", "learning_rate"):
         ones, twos = ([report[name] or 0.0 for report in reports] for reports in (alone, whole[:-1]))
         np.testing.assert_allclose(twos, ones, rtol=1e-5, err_msg=name)
-    assert load_model("two.safetensors").card.training["steps"] == STEPS
+    assert load_model("two/last.safetensors").card.training["steps"] == STEPS
 
 
 def test_a_killed_process_ends_the_run_with_a_sentence_and_resume_continues_it_exactly(
     folder: Path, whole: list[dict[str, Any]]
 ) -> None:
-    process = torchrun(folder, "killed.safetensors")
+    process = torchrun(folder, "killed")
     assert process.stdout is not None
     while json.loads(process.stdout.readline())["step"] < 30:
         pass
@@ -93,19 +93,19 @@ def test_a_killed_process_ends_the_run_with_a_sentence_and_resume_continues_it_e
     assert process.returncode == 1
     sentences = [line for line in errors.splitlines() if line.startswith("fcnet: ")]
     assert len(sentences) == 1 and "another process of this training has ended" in sentences[0]
-    assert not (folder / "killed.safetensors").exists()
-    resumed = lines_of(torchrun(folder, "killed.safetensors", "--resume"))
+    assert not (folder / "killed" / "last.safetensors").exists()
+    resumed = lines_of(torchrun(folder, "killed", "--resume"))
     count = len(resumed)
     assert 2 < count < len(whole)
     for name in ("step", "loss", "held_out_error"):
         assert [line.get(name) for line in resumed] == [line.get(name) for line in whole[-count:]]
-    one, two = (load_model(folder / name).tensors for name in ("two.safetensors", "killed.safetensors"))
+    one, two = (load_model(folder / name / "last.safetensors").tensors for name in ("two", "killed"))
     for name, tensor in one.items():
         np.testing.assert_array_equal(tensor, two[name], err_msg=name)
 
 
 def test_what_all_processes_refuse_is_said_once(folder: Path) -> None:
-    process = torchrun(folder, "none.safetensors", "--steps", "0")
+    process = torchrun(folder, "none", "--steps", "0")
     _, errors = process.communicate(timeout=300)
     assert process.returncode == 1
     assert errors.count("fcnet: ") == 1 and "steps is 0" in errors

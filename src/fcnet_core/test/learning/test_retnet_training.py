@@ -50,14 +50,14 @@ def test_a_policy_is_trained_described_and_exported(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     config = settings(tiny_data, tmp_path, window_policy=window_policy)
-    assert main(["train", "--config", config, "--out", "policy.safetensors"]) == 0
-    assert main(["info", "policy.safetensors"]) == 0
+    assert main(["train", "--config", config, "--out", "run"]) == 0
+    assert main(["info", "run/last.safetensors"]) == 0
     output = capsys.readouterr().out
     assert "retnet: observation 70" in output and "without end" in output and window_policy in output
-    assert main(["info", "policy.safetensors", "--json"]) == 0
+    assert main(["info", "run/last.safetensors", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["card"]["policy_type"] == "retnet" and facts["card"]["shape"]["heads"] == 2
-    assert main(["export", "policy.safetensors", "--onnx", "policy.onnx", "--json"]) == 0
+    assert main(["export", "run/last.safetensors", "--onnx", "policy.onnx", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["largest_difference"] < 2e-6
     session = onnxruntime.InferenceSession("policy.onnx")
     assert [entry.name for entry in session.get_inputs()] == ["observation", "steps", "state"]
@@ -74,6 +74,6 @@ def test_sizes_that_do_not_fit_the_heads_end_in_a_sentence(
     tiny_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = settings(tiny_data, tmp_path, config={**SIZES, "heads": 3})
-    assert main(["train", "--config", config, "--out", str(tmp_path / "policy.safetensors")]) != 0
+    assert main(["train", "--config", config, "--out", str(tmp_path / "run")]) != 0
     sentence = capsys.readouterr().err
     assert sentence.count("\n") == 1 and "hidden is 16, with heads 3 it must be a multiple of 6" in sentence

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +24,8 @@ from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.learning import trainer
 from fcnet_core.learning.config import TrainConfig
 from fcnet_core.model_file import PolicyModel, load_model
+from fcnet_core.runs import recorder
+from fcnet_core.runs.folder import Report, RunFolder, read_run
 from fcnet_core.verbs import train as verb
 
 PROGRAM = """
@@ -47,7 +51,7 @@ def folder(tiny_config: TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyP
 def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
     path = os.pathsep.join([str(Path(fcnet_core.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, "--config", "config.yaml", "--out", "policy.safetensors", *arguments],
+        [sys.executable, "-c", PROGRAM, "--config", "config.yaml", "--out", "run", *arguments],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
@@ -57,22 +61,32 @@ def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def train(*arguments: str) -> int:
-    """The verb in this process: importing torch once is enough."""
+    """The verb in this process, into a new folder: importing torch once is enough."""
     parser = argparse.ArgumentParser()
     verb.add_arguments(parser)
-    return verb.run(parser.parse_args(["--config", "config.yaml", "--out", "policy.safetensors", *arguments]))
+    return verb.run(parser.parse_args(["--config", "config.yaml", *arguments]))
 
 
-def policy() -> PolicyModel:
-    return load_model("policy.safetensors")
+def policy(run: str = "runs/aliengo-fcnet-1") -> PolicyModel:
+    return load_model(f"{run}/last.safetensors")
 
 
-def test_it_writes_a_policy_and_removes_the_checkpoint(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_names_its_folder_and_writes_all_of_the_run_there(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert train("--data", "data", "--seed", "5") == 0
-    assert "wrote policy.safetensors, held-out error" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "runs/aliengo-fcnet-1/curves.html" in printed
+    assert "wrote runs/aliengo-fcnet-1/last.safetensors, held-out error" in printed
     card = policy().card
     assert card.robot == "aliengo" and card.training["settings"]["seed"] == 5 and card.training["steps"] == 40
-    assert not list((folder / "runs").iterdir())
+    files = sorted(path.name for path in Path("runs/aliengo-fcnet-1").iterdir())
+    events = files.pop(files.index("curves.html") + 1)
+    assert events.startswith("events.out.tfevents.")
+    assert files == [
+        *("best.safetensors", "curves.html", "last.safetensors", "metrics.csv", "run.json", "settings.yaml")
+    ]
+    assert train("--config", "runs/aliengo-fcnet-1/settings.yaml") == 0  # the settings as used repeat the run
+    for name, tensor in policy().tensors.items():
+        np.testing.assert_array_equal(tensor, policy("runs/aliengo-fcnet-2").tensors[name], err_msg=name)
 
 
 def test_machines_get_json_lines(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,15 +109,36 @@ def test_interrupted_and_resumed_it_gives_the_very_policy_of_an_uninterrupted_ru
     process.send_signal(number)
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 130
-    assert "runs/policy.ckpt is written, add --resume to continue" in errors and errors.count("\n") == 1
-    assert not Path("policy.safetensors").exists()
-    with pytest.raises(FcnetError, match="continue it with --resume, or delete it"):
-        train(*arguments)
-    assert train(*arguments, "--resume") == 0
-    resumed = policy()
+    assert "add --out run --resume to continue" in errors and errors.count("\n") == 1
+    assert read_run(Path("run")).facts.state == "interrupted" and not Path("run/last.safetensors").exists()
+    with pytest.raises(FcnetError, match="continue its run with --resume"):
+        train(*arguments, "--out", "run")
+    with Path("run/metrics.csv").open("a") as file:
+        file.write("390,0.1,0.1,0.001,9\n390,0.1,0.")  # of a process that was killed after its last checkpoint
+    assert train(*arguments, "--out", "run", "--resume") == 0
     assert train(*arguments) == 0
-    for name, tensor in policy().tensors.items():
-        np.testing.assert_array_equal(tensor, resumed.tensors[name], err_msg=name)
+    resumed, whole = read_run(Path("run")), read_run(Path("runs/aliengo-fcnet-1"))
+    assert [report[:-1] for report in resumed.reports] == [report[:-1] for report in whole.reports]  # less the time
+    for name in ("best", "last"):
+        one, two = (load_model(f"{run.name}/{name}.safetensors").tensors for run in (resumed, whole))
+        for tensor in two:
+            np.testing.assert_array_equal(one[tensor], two[tensor], err_msg=tensor)
+
+
+def test_resume_without_a_name_continues_the_newest_unfinished_run_of_the_robot_and_policy(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(FcnetError, match="no unfinished run runs/aliengo-fcnet-N to resume"):
+        train("--data", "data", "--resume")
+    for number in (1, 2, 3):
+        if number < 3:
+            monkeypatch.setattr(verb, "_stop_on_signal", lambda: nullcontext(lambda: True))
+        assert train("--data", "data") == (130 if number < 3 else 0)
+        monkeypatch.undo()
+        monkeypatch.chdir(folder)
+    assert train("--data", "data", "--resume") == 0
+    states = {number: read_run(Path(f"runs/aliengo-fcnet-{number}")).facts.state for number in (1, 2, 3)}
+    assert states == {1: "interrupted", 2: "finished", 3: "finished"}
 
 
 def test_a_transformer_is_trained_shown_and_exported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -113,11 +148,11 @@ def test_a_transformer_is_trained_shown_and_exported(folder: Path, capsys: pytes
     assert train("--data", "data", "--json") == 0
     losses = [json.loads(line)["loss"] for line in capsys.readouterr().out.splitlines()[:-1]]
     assert losses[-1] < 0.8 * losses[0]
-    assert main(["info", "policy.safetensors"]) == 0
+    assert main(["info", "runs/aliengo-transformer-1/last.safetensors"]) == 0
     printed = capsys.readouterr().out
     assert "transformer: observation 70, action 12, window 8, hidden 16, layers 2, heads 2" in printed
     assert "14 steps (0.28 s)" in printed
-    assert main(["export", "policy.safetensors", "--onnx", "policy.onnx"]) == 0
+    assert main(["export", "runs/aliengo-transformer-1/last.safetensors", "--onnx", "policy.onnx"]) == 0
     assert Path("policy.onnx").is_file()
 
 
@@ -131,7 +166,7 @@ def test_every_connection_of_a_starformer_is_trained_and_shown(
     assert train("--data", "data", "--json", "--steps", "100") == 0
     losses = [json.loads(line)["loss"] for line in capsys.readouterr().out.splitlines()[:-1]]
     assert losses[-1] < 0.8 * losses[0]
-    assert main(["info", "policy.safetensors"]) == 0
+    assert main(["info", "runs/aliengo-starformer-1/last.safetensors"]) == 0
     printed = capsys.readouterr().out
     assert "starformer: observation 70, action 12, window 8, groups of 13, tokens groups, last_action of 12" in printed
     assert "7 steps (0.14 s)" in printed
@@ -141,9 +176,11 @@ def test_a_further_round_starts_from_the_policy_before(folder: Path) -> None:
     assert train("--data", "data") == 0
     before = policy()
     shutil.copytree(folder / "data", folder / "more")
-    assert train("--data", "data", "--data", "more:3", "--init", "policy.safetensors") == 0
-    assert policy().card.training["started_from"] == before.fingerprint
-    np.testing.assert_array_equal(policy().scales["observation_std"], before.scales["observation_std"])
+    first = "runs/aliengo-fcnet-1/last.safetensors"
+    assert train("--data", "data", "--data", "more:3", "--init", first) == 0
+    following = policy("runs/aliengo-fcnet-2")
+    assert following.card.training["started_from"] == before.fingerprint
+    np.testing.assert_array_equal(following.scales["observation_std"], before.scales["observation_std"])
 
 
 @pytest.mark.parametrize(
@@ -152,11 +189,12 @@ def test_a_further_round_starts_from_the_policy_before(folder: Path) -> None:
         ([], "no data folder was named"),
         (["--data", "nowhere"], "nowhere is not a data folder"),
         (["--data", "data", "--init", "none.safetensors"], "there is no model file none.safetensors"),
-        (["--data", "data", "--resume"], "no checkpoint runs/policy.ckpt to resume"),
+        (["--data", "data", "--out", "none", "--resume"], "no checkpoint none/checkpoint.ckpt to resume"),
         (["--data", "data", "--steps", "0"], "steps"),
         (["--data", "data:lots"], "expected a weight such as 2"),
         (["--data", "data", "--config", "other.yaml"], "training configuration other.yaml cannot be read"),
-        (["--data", "data", "--out", "policy.onnx"], "must end in .safetensors"),
+        (["--data", "data", "--out", "runs/p.safetensors"], "write --out runs/p, .* will be runs/p/last.safetensors"),
+        (["--data", "data", "--out", "data"], "data is not empty; name another folder"),
     ],
 )
 def test_wrong_use_is_answered_in_one_sentence(folder: Path, arguments: list[str], sentence: str) -> None:
@@ -215,29 +253,32 @@ def test_a_file_that_is_no_plain_settings_file_is_refused(
 def test_places_that_cannot_be_written_are_named_before_training(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (folder / "taken.safetensors").mkdir()
-    (folder / "file").write_text("in the way")
-    for option, path in (
-        ("--out", "taken.safetensors"),
-        ("--out", "file/p.safetensors"),
-        ("--checkpoint", "file/x.ckpt"),
-    ):
-        assert f"{path} cannot be written" in refused(folder, None, capsys, option, path)
+    (folder / "runs").write_text("in the way")
+    for path in ("runs", "runs/mine"):
+        assert "run.json cannot be written" in refused(folder, None, capsys, "--out", path)
+    assert "run.json cannot be written" in refused(folder, None, capsys)
 
 
 def test_the_same_data_folder_twice_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "given twice" in refused(folder, None, capsys, "--data", "./data:3")
 
 
-def test_a_run_that_diverges_ends_at_once_and_leaves_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_that_diverges_ends_at_once_and_leaves_its_curve(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     settings = yaml.safe_load((folder / "config.yaml").read_text())
-    settings |= {"learning_rate": 1e6, "gradient_clip": 0.0, "steps": 400, "checkpoint_interval": 1}
-    sentence = refused(folder, yaml.safe_dump(settings).encode(), capsys)
-    assert "training diverged" in sentence and "learning_rate (1e+06)" in sentence
+    settings |= {"learning_rate": 1e6, "gradient_clip": 0.0, "steps": 400, "log_interval": 1, "checkpoint_interval": 1}
+    (folder / "config.yaml").write_text(yaml.safe_dump(settings))
+    assert main(["train", "--config", "config.yaml", "--data", "data", "--json"]) == USAGE_ERROR
+    sentence = capsys.readouterr().err
+    assert "training diverged" in sentence and "learning_rate (1e+06)" in sentence and sentence.count("\n") == 1
+    run = read_run(Path("runs/aliengo-fcnet-1"))
+    assert run.facts.state == "failed" and "training diverged" in run.facts.reason and 0 < len(run.reports) < 400
+    assert not list(Path(run.name).glob("*.safetensors")) and not list(Path(run.name).glob("*.ckpt"))
 
 
 def test_lack_of_memory_is_said_in_a_sentence_also_where_torch_stumbles_over_it(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def save(path: Path, content: object) -> None:
         try:
@@ -246,7 +287,23 @@ def test_lack_of_memory_is_said_in_a_sentence_also_where_torch_stumbles_over_it(
             raise RuntimeError("unexpected pos 64 vs 0")  # as of torch.save
 
     monkeypatch.setattr(trainer, "save_checkpoint", save)
-    assert "too little memory for batch 4" in refused(folder, None, capsys)
+    with pytest.raises(FcnetError, match="too little memory for batch 4"):
+        train("--data", "data")
+
+
+def test_a_full_disk_ends_the_run_with_a_sentence_and_resume_continues_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(folder: RunFolder, report: Report) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(recorder, "append_report", full)
+    with pytest.raises(FcnetError, match=r"runs/aliengo-fcnet-1 could not be written .*continue with --resume"):
+        train("--data", "data")
+    monkeypatch.undo()
+    monkeypatch.chdir(folder)
+    assert train("--data", "data", "--resume") == 0
+    assert policy().card.training["steps"] == 40
 
 
 def refused(folder: Path, content: bytes | None, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -254,10 +311,9 @@ def refused(folder: Path, content: bytes | None, capsys: pytest.CaptureFixture[s
     if content is not None:
         (folder / "config.yaml").write_bytes(content)
     before = sorted(folder.rglob("*"))
-    given = ["--config", "config.yaml", "--data", "data", "--out", "policy.safetensors", "--json", *arguments]
-    assert main(["train", *given]) == USAGE_ERROR
+    assert main(["train", "--config", "config.yaml", "--data", "data", "--json", *arguments]) == USAGE_ERROR
     sentence = capsys.readouterr().err
     assert sentence.startswith("fcnet: ") and sentence.count("\n") == 1
-    assert [path for path in sorted(folder.rglob("*")) if path.name not in ("runs", "statistics.json")] == before
-    assert content is None or "config.yaml" in sentence or "data" in sentence or "diverged" in sentence
+    assert [path for path in sorted(folder.rglob("*")) if path.name != "statistics.json"] == before
+    assert content is None or "config.yaml" in sentence or "data" in sentence
     return sentence

@@ -1,4 +1,4 @@
-"""Charts as inline SVG. Colours are those of page.css: one drawing serves light, dark and print."""
+"""Charts as inline SVG. Colours are those of document.css: one drawing serves light, dark and print."""
 
 from __future__ import annotations
 

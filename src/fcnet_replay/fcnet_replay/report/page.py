@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
+from fcnet_core.document import document, table, text
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_replay.evaluation import Evaluation
 from fcnet_replay.findings import findings
 from fcnet_replay.metrics import AXES, GAP, HIGH_FREQUENCY, LATE, spectrum, tilt, velocities
 from fcnet_replay.report.charts import Series, chart, timeline
-from fcnet_replay.report.document import document, table, text
 from fcnet_replay.topic_map import MODES
 
 VERDICT = {"good": "fine", "note": "note", "bad": "problem"}

@@ -25,7 +25,7 @@ ADDRESS the cores of a cluster work, on machines that share the folders (docs/sc
 
 examples:
   fcnet collect --config config/collect/aliengo.yaml --out data/aliengo
-  fcnet collect --config config/collect/aliengo.yaml --shards 30 --student runs/aliengo.safetensors \\
+  fcnet collect --config config/collect/aliengo.yaml --shards 30 --student runs/aliengo-fcnet-1/best.safetensors \\
                 --out data/aliengo-dagger --seed 1
 """
 

@@ -14,6 +14,7 @@ from tqdm import tqdm
 from fcnet_core.files import Count, Seed, check_writable, option, write_whole
 from fcnet_core.model_file import PolicyModel, check_robot, load_model
 from fcnet_core.robot import load_robot
+from fcnet_core.runs.folder import RunFolder
 from quadruped_sim import SimulationError
 from quadruped_sim.evaluation.results import (
     COLUMNS,
@@ -38,12 +39,14 @@ SUMMARY = "measure the expert or a policy in closed loop: falls, tracking errors
 EPILOG = """
 The policy sees what noisy sensors measure and nothing else; the expert sees the true state. The result depends on the
 policy, the seed and the number of episodes alone. With --json, an interrupted evaluation goes on where it stopped. With
---ray ADDRESS the cores of a cluster work (docs/scaling.md).
+--ray ADDRESS the cores of a cluster work (docs/scaling.md). The folder of a training run stands for its best policy;
+the results are then kept there, as evaluation.json and evaluation.md.
 
 examples:
   fcnet evaluate --teacher models/teachers/aliengo.safetensors --json expert.json
   fcnet evaluate --policy models/aliengo.safetensors --baseline expert.json --json policy.json --markdown policy.md
   fcnet evaluate --policy models/aliengo.safetensors --scenarios flat,stairs_6cm_up --episodes 30
+  fcnet evaluate --policy runs/aliengo-fcnet-1
   fcnet evaluate --list
 """
 
@@ -51,7 +54,7 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
     who = parser.add_mutually_exclusive_group()
-    who.add_argument("--policy", type=Path, metavar="FILE", help="evaluate this policy file")
+    who.add_argument("--policy", type=Path, metavar="FILE|RUN", help="evaluate this policy file, or a run's best")
     who.add_argument("--expert", action="store_true", help="evaluate the trot that teachers imitate")
     who.add_argument("--teacher", type=Path, metavar="FILE", help="evaluate this teacher, of `fcnet teach`")
     who.add_argument("--list", action="store_true", help="list the scenarios and what is expected, and stop")
@@ -69,6 +72,11 @@ def run(args: argparse.Namespace) -> int:
     """Evaluate what is not in the JSON file yet; 0 when all is measured, whether or not the targets are met."""
     if not (args.policy or args.teacher or args.expert or args.list):
         raise SimulationError("say what to evaluate: --policy FILE, --teacher FILE or --expert (or --list: scenarios)")
+    if args.policy and args.policy.is_dir():
+        folder = RunFolder(args.policy)
+        args.policy = folder.policy
+        args.json = args.json or folder.evaluation
+        args.markdown = args.markdown or folder.evaluation.with_suffix(".md")
     model = load_model(args.policy) if args.policy else None
     teacher = load_model(args.teacher) if args.teacher else None
     given = model or teacher

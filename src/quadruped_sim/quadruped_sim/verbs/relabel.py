@@ -15,7 +15,7 @@ side, are left out and counted. What is approximate, and what that costs, stands
 example:
   fcnet relabel bags/fall --robot aliengo -o data/fall
   fcnet train --config config/train/dagger.yaml --data data/aliengo --data data/fall:5 \\
-              --init models/aliengo.safetensors --out runs/aliengo-2.safetensors
+              --init models/aliengo.safetensors
 """
 
 

@@ -1,0 +1,255 @@
+"""The folder of a training run: how it is named, what lies in it, and what it tells.
+
+RUN/settings.yaml          the settings as used: `fcnet train --config RUN/settings.yaml` repeats the run
+RUN/run.json               what else holds for the run, and how it stands: RunFacts
+RUN/metrics.csv            a row for every report: Report
+RUN/curves.html            the same as curves, live while it trains
+RUN/events.out.tfevents.*  the same for TensorBoard
+RUN/checkpoint.ckpt        where to continue from, until the run has finished
+RUN/best.safetensors       the policy with the lowest held-out error
+RUN/last.safetensors       the policy at the end
+RUN/evaluation.json, .md   of `fcnet evaluate --policy RUN`
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeVar
+
+import msgspec
+import yaml
+from msgspec import Struct
+
+from fcnet_core import FcnetError
+from fcnet_core.files import check_writable, read_file, write_whole
+from fcnet_core.learning.config import TrainConfig, load_train_config
+
+Kind = TypeVar("Kind")
+RUNS = Path("runs")  # where runs without --out are made
+LARGEST_FACTS = 2**20  # [bytes]
+LARGEST_RESULTS = 2**28  # [bytes] of metrics or an evaluation
+State = Literal["training", "finished", "interrupted", "failed"]
+
+
+class RunFacts(Struct, frozen=True, forbid_unknown_fields=True):
+    """identity: the same when a run is continued, and of no other; steps: of the optimiser, in all; started_from: the
+    fingerprint of the policy that it began with; reason: why it failed, as a sentence.
+    """
+
+    identity: str
+    robot: str
+    policy_type: str
+    parameters: int
+    steps: int
+    command_line: str
+    started_from: str | None = None
+    state: State = "training"
+    reason: str = ""
+
+
+class Report(NamedTuple):
+    """A row of metrics.csv, as trainer.Progress; held_out_error [rad] is empty where it was not measured."""
+
+    step: int
+    loss: float
+    learning_rate: float
+    held_out_error: float | None
+    seconds: float
+
+
+class Falls(Struct, frozen=True):
+    """What runs are compared by, of a scenario's score (quadruped_sim/evaluation)."""
+
+    episodes: int
+    falls: int
+
+
+class _Evaluation(Struct, frozen=True):
+    scenarios: dict[str, Falls]
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The places in a run's folder, which may not exist yet."""
+
+    path: Path
+
+    @property
+    def settings(self) -> Path:
+        return self.path / "settings.yaml"
+
+    @property
+    def facts(self) -> Path:
+        return self.path / "run.json"
+
+    @property
+    def metrics(self) -> Path:
+        return self.path / "metrics.csv"
+
+    @property
+    def page(self) -> Path:
+        return self.path / "curves.html"
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.path / "checkpoint.ckpt"
+
+    @property
+    def best(self) -> Path:
+        return self.path / "best.safetensors"
+
+    @property
+    def last(self) -> Path:
+        return self.path / "last.safetensors"
+
+    @property
+    def evaluation(self) -> Path:
+        return self.path / "evaluation.json"
+
+    @property
+    def policy(self) -> Path:
+        """The best policy; the last one where nothing was held out. Raises FcnetError where there is none yet."""
+        for path in (self.best, self.last):
+            if path.is_file():
+                return path
+        raise FcnetError(
+            f"{self.path} holds no policy; give a policy file or the folder of a run that has measured one"
+        )
+
+
+@dataclass(frozen=True)
+class TrainingRun:
+    """What a run's folder tells. evaluation: by scenario, empty where there was none."""
+
+    name: str
+    facts: RunFacts
+    settings: TrainConfig
+    reports: list[Report]
+    evaluation: dict[str, Falls] = field(default_factory=dict)
+
+    @property
+    def held_out(self) -> list[Report]:
+        """The reports that have a held-out error."""
+        return [report for report in self.reports if report.held_out_error is not None]
+
+    @property
+    def best(self) -> Report | None:
+        """The report of the lowest held-out error, the first of equal ones."""
+        return min(self.held_out, key=lambda report: report.held_out_error or 0.0, default=None)
+
+
+def check_place(path: Path | None, resume: bool) -> None:
+    """Raise FcnetError where no run can be made, or continued, in the folder `path`, or in RUNS where it is None.
+
+    Nothing is left behind.
+    """
+    if path and path.suffix == ".safetensors":
+        folder = RunFolder(path.with_suffix(""))
+        raise FcnetError(
+            f"--out {path} must name the run's folder: write --out {folder.path}, and the policy will be {folder.last}"
+        )
+    if path and path.is_dir() and any(path.iterdir()) and not resume:
+        raise FcnetError(f"{path} is not empty; name another folder with --out, or continue its run with --resume")
+    check_writable(RunFolder(path or RUNS / "new").facts)
+
+
+def new_run(robot: str, policy_type: str) -> Path:
+    """Make a folder with a number that no other run of this robot and policy type has, and return it."""
+    number = max(_numbered(robot, policy_type), default=0)
+    while True:
+        number += 1
+        path = RUNS / f"{_stem(robot, policy_type)}-{number}"
+        try:
+            path.mkdir(parents=True)
+        except FileExistsError:  # another training was faster
+            continue
+        return path
+
+
+def unfinished_run(robot: str, policy_type: str) -> Path:
+    """The newest numbered run that has a checkpoint. Raises FcnetError where there is none."""
+    numbered = _numbered(robot, policy_type)
+    unfinished = [number for number, path in numbered.items() if RunFolder(path).checkpoint.exists()]
+    if not unfinished:
+        wanted = RUNS / f"{_stem(robot, policy_type)}-N"
+        raise FcnetError(f"there is no unfinished run {wanted} to resume; name it with --out, or leave out --resume")
+    return numbered[max(unfinished)]
+
+
+def read_run(path: Path) -> TrainingRun:
+    """What the folder tells. Raises FcnetError when it is not of a run, or a file in it is damaged."""
+    folder = RunFolder(path)
+    if not folder.facts.is_file():
+        raise FcnetError(f"{path} is not the folder of a training run; give one that `fcnet train` wrote")
+    evaluation = _decoded(folder.evaluation, _Evaluation).scenarios if folder.evaluation.is_file() else {}
+    settings = load_train_config(folder.settings)
+    return TrainingRun(str(path), read_facts(folder), settings, read_reports(folder), evaluation)
+
+
+def read_facts(folder: RunFolder) -> RunFacts:
+    """Read run.json. Raises FcnetError where it is missing or damaged."""
+    return _decoded(folder.facts, RunFacts)
+
+
+def write_facts(folder: RunFolder, facts: RunFacts) -> None:
+    """Write run.json whole or not at all."""
+    write_whole(folder.facts, msgspec.json.format(msgspec.json.encode(facts), indent=1) + b"\n")
+
+
+def write_settings(folder: RunFolder, settings: TrainConfig) -> None:
+    """Write settings.yaml, of which what is not set is left out."""
+    entries = {name: value for name, value in msgspec.to_builtins(settings).items() if value is not None}
+    write_whole(folder.settings, yaml.safe_dump(entries, sort_keys=False).encode())
+
+
+def read_reports(folder: RunFolder) -> list[Report]:
+    """The rows of metrics.csv, without one that was cut off. Raises FcnetError where the file is damaged."""
+    text = read_file(folder.metrics, "metrics", LARGEST_RESULTS).decode(errors="replace")
+    heads, *rows = csv.reader(io.StringIO(text[: text.rfind("\n") + 1]))
+    try:
+        if heads != list(Report._fields):
+            raise msgspec.ValidationError(f"its columns are {', '.join(heads)}, expected {', '.join(Report._fields)}")
+        return [msgspec.convert([cell or None for cell in row], Report, strict=False) for row in rows]
+    except msgspec.ValidationError as error:
+        raise FcnetError(f"{folder.metrics} is damaged ({error}); restore it from another copy") from error
+
+
+def write_reports(folder: RunFolder, reports: list[Report]) -> None:
+    """Write metrics.csv anew, whole or not at all."""
+    write_whole(folder.metrics, _rows([Report._fields, *reports]).encode())
+
+
+def append_report(folder: RunFolder, report: Report) -> None:
+    """Add a row to metrics.csv."""
+    with folder.metrics.open("a") as file:
+        file.write(_rows([report]))
+
+
+def _rows(rows: Iterable[Iterable[object]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+def _stem(robot: str, policy_type: str) -> str:
+    """Of names of folders; a task's name, such as fcnet/Aliengo-v0, may have signs that a folder's must not."""
+    return re.sub(r"[^\w.-]+", "-", f"{robot}-{policy_type}").lstrip(".-")
+
+
+def _numbered(robot: str, policy_type: str) -> dict[int, Path]:
+    """Runs of this robot and policy type by number."""
+    pattern = re.compile(re.escape(_stem(robot, policy_type)) + r"-(\d{1,9})")
+    found = ((pattern.fullmatch(path.name), path) for path in (RUNS.iterdir() if RUNS.is_dir() else ()))
+    return {int(match[1]): path for match, path in found if match}
+
+
+def _decoded(path: Path, kind: type[Kind]) -> Kind:
+    try:
+        return msgspec.json.decode(read_file(path, "file", LARGEST_RESULTS), type=kind)
+    except msgspec.DecodeError as error:
+        raise FcnetError(f"{path} is damaged ({error}); restore it from another copy, or delete it") from error

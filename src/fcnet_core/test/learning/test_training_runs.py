@@ -1,0 +1,176 @@
+"""What a training run leaves behind can be read, looked at, compared and followed elsewhere."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from pathlib import Path
+
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from fcnet_core import FcnetError
+from fcnet_core.learning.config import TrainConfig, with_settings
+from fcnet_core.learning.imitation import Imitation
+from fcnet_core.model_file import load_model
+from fcnet_core.runs import trackers
+from fcnet_core.runs.folder import Report, RunFacts, RunFolder, TrainingRun, new_run, read_run
+from fcnet_core.runs.page import page
+from fcnet_core.runs.recorder import recording
+from fcnet_core.verbs import compare
+
+LARGEST_PAGE = 5_000_000  # [bytes]
+METRICS = "step,loss,learning_rate,held_out_error,seconds\n10,0.5,0.01,,1.0\n20,0.2,0.005,0.03,2.0\n"
+
+
+def trained(config: TrainConfig, path: Path, *track: str, stop_at: int | None = None) -> RunFolder:
+    """A run into the folder `path`, continued where it has a checkpoint."""
+    folder, run = RunFolder(path), Imitation(config)
+    path.mkdir(exist_ok=True)
+    if folder.checkpoint.exists():
+        run.trainer.restore(folder.checkpoint)
+    with recording(folder, run, "fcnet train", track) as recorder:
+        if run.trainer.run(recorder.record, lambda: run.trainer.progress.step == stop_at, folder.checkpoint):
+            recorder.finish()
+    return folder
+
+
+def written(path: Path, **facts: object) -> Path:
+    """A run's folder as a training leaves it, without the policies."""
+    path.mkdir()
+    known = {"identity": "x", "robot": "aliengo", "policy_type": "fcnet", "parameters": 5, "steps": 20} | facts
+    (path / "run.json").write_text(json.dumps({**known, "command_line": "", "state": "finished"}))
+    (path / "settings.yaml").write_text("{data: [data], steps: 20}")
+    (path / "metrics.csv").write_text(METRICS)
+    return path
+
+
+def compared(*arguments: str | Path) -> int:
+    parser = argparse.ArgumentParser()
+    compare.add_arguments(parser)
+    return compare.run(parser.parse_args(list(map(str, arguments))))
+
+
+def test_the_best_policy_is_that_of_the_lowest_held_out_error(tiny_config: TrainConfig, tmp_path: Path) -> None:
+    """A learning rate that rises to the end makes the policy worse at last."""
+    config = with_settings(tiny_config, validation_interval=5, warmup=0.95, learning_rate=0.5, gradient_clip=0.0)
+    folder = trained(config, tmp_path / "run")
+    run = read_run(folder.path)
+    assert run.best is not None and run.best.step < 40 == run.reports[-1].step
+    errors = [report.held_out_error for report in run.held_out]
+    best, last = (load_model(path).card.training for path in (folder.best, folder.last))
+    assert (best["steps"], best["held_out_error"]) == (run.best.step, min(error for error in errors if error))
+    assert (last["steps"], last["held_out_error"]) == (40, errors[-1])
+
+
+def test_tensorboard_shows_what_the_table_of_metrics_has_also_after_an_interruption(
+    tiny_config: TrainConfig, tmp_path: Path
+) -> None:
+    trained(tiny_config, tmp_path / "run", stop_at=20)
+    folder = trained(tiny_config, tmp_path / "run")
+    reports = read_run(folder.path).reports
+    assert [report.step for report in reports] == [10, 20, 30, 40]
+    events = EventAccumulator(str(folder.path)).Reload()
+    for name in ("loss", "held_out_error", "learning_rate"):
+        expected = {report.step: getattr(report, name) for report in reports if getattr(report, name) is not None}
+        assert {event.step: event.value for event in events.Scalars(name)} == pytest.approx(expected)
+
+
+def test_mlflow_gets_settings_and_metrics_and_a_continued_run_stays_one(
+    tiny_config: TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mlflow = pytest.importorskip("mlflow")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"file:{tmp_path}/mlruns")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    trained(tiny_config, tmp_path / "run", "mlflow", stop_at=20)
+    folder = trained(tiny_config, tmp_path / "run", "mlflow")
+    (run,) = mlflow.search_runs(experiment_names=["fcnet"], output_format="list")
+    assert run.info.status == "FINISHED" and run.data.params["config.modes"] == "4"
+    history = mlflow.MlflowClient().get_metric_history(run.info.run_id, "held_out_error")
+    assert [(one.step, one.value) for one in history] == [
+        (report.step, report.held_out_error) for report in read_run(folder.path).held_out
+    ]
+
+
+def test_weights_and_biases_keeps_a_run_without_a_network(
+    tiny_config: TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("wandb")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    folder = trained(tiny_config, tmp_path / "run", "wandb")
+    (kept,) = (folder.path / "wandb").glob("offline-run-*/run-*.wandb")
+    assert b"held_out_error" in kept.read_bytes()
+
+
+@pytest.mark.parametrize("name", trackers.TRACKERS)
+def test_a_tracker_that_is_not_installed_is_refused_with_the_line_for_pip(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trackers, "find_spec", lambda module: None)
+    with pytest.raises(FcnetError, match=f"--track {name} needs a Python package: pip install {name}"):
+        trackers.check_trackers([name])
+
+
+def test_a_new_run_never_gets_the_name_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs" / "aliengo-fcnet-9").mkdir(parents=True)
+    (tmp_path / "runs" / "aliengo-fcnet-notes").mkdir()
+    assert [str(new_run("aliengo", "fcnet")) for _ in range(2)] == [f"runs/aliengo-fcnet-{n}" for n in (10, 11)]
+    assert str(new_run("../fcnet/Aliengo-v0", "mlp")) == "runs/fcnet-Aliengo-v0-mlp-1"
+
+
+def test_runs_stand_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, two = written(tmp_path / "one"), written(tmp_path / "two", policy_type="mlp", parameters=1234)
+    (two / "settings.yaml").write_text("{policy_type: mlp, data: [data], steps: 20, seed: 3}")
+    (two / "metrics.csv").write_text(METRICS + "30,0.3,0.0,0.04,4000.0\n")
+    (two / "evaluation.json").write_text('{"scenarios": {"flat": {"falls": 3, "episodes": 300, "velocity": []}}}')
+    assert compared(one, two, "-o", tmp_path / "new" / "compare.html") == 0
+    printed = capsys.readouterr().out
+    assert re.search(rf"Results +{one} +{two}\n", printed)
+    for row in (
+        r"policy +fcnet +mlp",
+        r"parameters +5 +1,234",
+        r"steps +20 of 20 +30 of 20",
+        r"time in training +2\.0 s +1 h 06 min",
+        r"last held-out error +0\.0300 rad +0\.0400 rad",
+        r"lowest held-out error +0\.0300 rad +0\.0300 rad",
+        r"seed +0 +3",
+        r"flat +– +3 of 300",
+    ):
+        assert re.search(row, printed), row
+    assert "learning_rate" not in printed  # the settings are equal in it
+    drawn = (tmp_path / "new" / "compare.html").read_text()
+    assert "3 of 300" in drawn and f'"name": "{two}"' in drawn and "const live = false" in drawn
+
+
+def test_the_page_loads_nothing_and_stays_small_after_a_long_training(tmp_path: Path) -> None:
+    settings = with_settings(TrainConfig(), data=["data"], steps=10**6)
+    facts = RunFacts("x", "aliengo", "fcnet", 5, 10**6, "")
+    reports = [Report(step, 1 / step, 0.01, 1 / step, 1.0) for step in range(1, 10**5, 2)]
+    drawn = page([TrainingRun("</script><b>", facts, settings, reports)], live=True)
+    assert len(drawn.encode()) < LARGEST_PAGE
+    assert "default-src 'none'" in drawn and "const live = true" in drawn
+    assert "99999" in drawn  # the last report
+    assert "</script><b>" not in drawn
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("run.json", None, "is not the folder of a training run"),
+        ("run.json", "{", "run.json is damaged"),
+        ("metrics.csv", METRICS + "much,1,1,1,1\n", "metrics.csv is damaged"),
+        ("metrics.csv", "time,loss\n1,2\n", "expected step, loss"),
+        ("settings.yaml", "{data: [data], stepps: 20}", "stepps"),
+        ("evaluation.json", "[]", "evaluation.json is damaged"),
+    ],
+)
+def test_what_is_no_run_is_refused_in_a_sentence(tmp_path: Path, name: str, content: str | None, sentence: str) -> None:
+    path = written(tmp_path / "run")
+    if content is None:
+        (path / name).unlink()
+    else:
+        (path / name).write_text(content)
+    with pytest.raises(FcnetError, match=sentence):
+        compared(path)
