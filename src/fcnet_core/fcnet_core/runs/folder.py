@@ -210,7 +210,7 @@ def write_settings(folder: RunFolder, settings: TrainConfig) -> None:
 def read_reports(folder: RunFolder) -> list[Report]:
     """The rows of metrics.csv, without one that was cut off. Raises FcnetError where the file is damaged."""
     text = read_file(folder.metrics, "metrics", LARGEST_RESULTS).decode(errors="replace")
-    heads, *rows = csv.reader(io.StringIO(text[: text.rfind("\n") + 1]))
+    heads, *rows = [*csv.reader(io.StringIO(text[: text.rfind("\n") + 1]))] or [[]]
     try:
         if heads != list(Report._fields):
             raise msgspec.ValidationError(f"its columns are {', '.join(heads)}, expected {', '.join(Report._fields)}")

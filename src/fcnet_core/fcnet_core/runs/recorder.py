@@ -51,8 +51,8 @@ class Recorder:
     def begin(self, track: Sequence[str]) -> None:
         """Write settings, facts, and the reports so far; begin the trackers of these names."""
         write_settings(self._folder, self.run.settings)
-        write_facts(self._folder, self.run.facts)
         write_reports(self._folder, self.run.reports)
+        write_facts(self._folder, self.run.facts)  # last: a folder that has them has all
         self._trackers = trackers(track, self.run, self._folder)
         self._draw()
 
@@ -65,7 +65,7 @@ class Recorder:
         for tracker in self._trackers:
             tracker.log(report)
         self._best = None
-        if self.run.best is report:
+        if measured is not None and self.run.best is report:
             self._best = self._policy()
             save_model(self._best, self._folder.best)
         if time.monotonic() - self._drawn > RELOAD:

@@ -118,7 +118,7 @@ def _train(args: argparse.Namespace, processes: Processes) -> int:
         if processes.rank == 0:
             return _recorded(args, imitation, folder)
         with _stop_on_signal() as stop:
-            return 0 if imitation.trainer.run(lambda _progress: None, stop) else INTERRUPTED
+            return 0 if imitation.trainer.run(lambda _progress: None, stop, folder.checkpoint) else INTERRUPTED
     except (MemoryError, RuntimeError) as error:
         if not (
             isinstance(error, MemoryError)
