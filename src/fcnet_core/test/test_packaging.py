@@ -43,6 +43,7 @@ def test_the_wheel_holds_robots_settings_models_and_every_policy(wheel: Path) ->
             assert f"fcnet_core/config/{kind}/{path.name}" in names
     for path in (PACKAGE / "fcnet_core" / "models").glob("*.safetensors"):
         assert f"fcnet_core/models/{path.name}" in names
+    assert "fcnet_core/document.css" in names
     for path in (PACKAGE / "fcnet_core").rglob("*.py"):
         assert f"fcnet_core/{path.relative_to(PACKAGE / 'fcnet_core')}" in names
 

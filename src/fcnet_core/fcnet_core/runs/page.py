@@ -52,7 +52,7 @@ def page(runs: Sequence[TrainingRun], live: bool = False) -> str:
     tables = {heading: table(["", *names], rows) for heading, rows in sections(runs).items()}
     body = (
         f'<h1>{title}</h1><p class="lead">{escape(lead)}</p>{text(LIVE) if live else ""}'
-        f'<div id="curves" role="img" aria-label="{escape(_description(runs))}"></div>{text(ABOUT)}'
+        f'<div id="curves" role="figure" aria-label="{escape(_description(runs))}"></div>{text(ABOUT)}'
         "<noscript><p>The curves need JavaScript; the numbers are in metrics.csv.</p></noscript>"
         f"{''.join(text(heading, 'h2') + content for heading, content in tables.items())}"
     )
