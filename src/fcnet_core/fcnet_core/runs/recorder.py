@@ -119,7 +119,7 @@ def recording(
         recorder.end("finished" if progress.step == progress.steps else "interrupted")
     except BaseException as error:
         with suppress(OSError):
-            recorder.end("failed", str(error) or type(error).__name__)
+            recorder.end("failed", str(error) if isinstance(error, FcnetError) else type(error).__name__)
         if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
             raise FcnetError(
                 f"run {folder.path} could not be written ({error.strerror or error}); make room, then continue with"
