@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from fcnet_core.arrays import Array
 from fcnet_core.command import Mode
 from fcnet_core.legs.posture import Posture

@@ -27,7 +27,7 @@ COLORS = {
 SHINE = {"shell": 0.35, "dark": 0.3, "metal": 0.5, "accent": 0.3, "rubber": 0.05, "lens": 0.9}
 SUN = np.array([-0.35, 0.45, -1.0])  # direction of its light
 GROUND, GRID = (0.76, 0.78, 0.80), (0.70, 0.72, 0.75)
-HAZE, SKY = (0.90, 0.93, 0.96), (0.52, 0.68, 0.84)
+HAZE = (0.86, 0.91, 0.96)
 LARGE = 0.012  # [m] radius of a rounding whose facets would be seen
 X, Y, Z = np.eye(3)
 
@@ -150,11 +150,12 @@ def _light(spec: mujoco.MjSpec) -> None:
     visual = spec.visual
     visual.quality.shadowsize, visual.quality.offsamples = 2048, 0
     visual.headlight.ambient, visual.headlight.diffuse, visual.headlight.specular = [[v] * 3 for v in (0.42, 0.22, 0.1)]
-    visual.rgba.haze = (*HAZE, 1.0)
-    visual.map.haze = 0.35
+    visual.rgba.haze = visual.rgba.fog = (*HAZE, 1.0)
+    visual.map.fogstart, visual.map.fogend = 0.25, 1.0  # of 10 m
     visual.map.shadowclip = 0.13
     spec.stat.extent = 10.0
+    spec.material("ground").texrepeat = 1.0, 1.0
     for texture in spec.textures:
-        texture.rgb1, texture.rgb2 = (GROUND, GRID) if texture.name == "ground" else (HAZE, SKY)
+        texture.rgb1, texture.rgb2 = (GROUND, GRID) if texture.name == "ground" else (HAZE, HAZE)
     sun = spec.worldbody.lights[0]
     sun.castshadow, sun.dir, sun.diffuse, sun.specular = True, SUN / np.linalg.norm(SUN), [0.62] * 3, [0.25] * 3

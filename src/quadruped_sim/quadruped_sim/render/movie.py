@@ -6,6 +6,7 @@ import io
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
@@ -13,9 +14,8 @@ from PIL import Image, ImageDraw, ImageFont
 from fcnet_core.arrays import Array
 from quadruped_sim import SimulationError
 
-COLORS = 160  # of a GIF
-SAMPLES = 12  # pictures from which they are chosen
-INK, PALE = (38, 44, 52), (255, 255, 255)
+SAMPLES = 12  # pictures from which a GIF's colors are chosen
+INK = (38, 44, 52)
 QUALITY = {"crf": "21", "preset": "medium"}
 AXES = ("forward", "sideways", "turning")
 
@@ -45,7 +45,7 @@ def captioned(image: Image.Image, commanded: Array, measured: Array) -> Image.Im
 
 
 def _number(value: float) -> str:
-    return f"{value:.2f}" if np.isfinite(value) else "?"
+    return f"{round(value, 2) + 0.0:.2f}" if np.isfinite(value) else "?"  # 0, not -0
 
 
 def _png(images: Iterable[Image.Image], rate: float) -> bytes:
@@ -72,7 +72,7 @@ def _palette(pictures: Sequence[Image.Image]) -> Image.Image:
     sheet = Image.new("RGB", (width, height * len(pictures)))
     for number, picture in enumerate(pictures):
         sheet.paste(picture, (0, number * height))
-    return sheet.quantize(COLORS, Image.Quantize.MEDIANCUT)
+    return sheet.quantize(256, Image.Quantize.MAXCOVERAGE, kmeans=2)  # small bright parts keep their color
 
 
 def _mp4(images: Iterable[Image.Image], rate: float) -> bytes:
@@ -89,7 +89,7 @@ def _mp4(images: Iterable[Image.Image], rate: float) -> bytes:
     return file.getvalue()
 
 
-def _import_av():
+def _import_av() -> Any:
     try:
         import av
     except ImportError as error:

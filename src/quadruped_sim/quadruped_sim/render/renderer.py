@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 from dataclasses import dataclass
+from itertools import pairwise
 from types import TracebackType
 from typing import Any
 
@@ -20,10 +21,11 @@ from quadruped_sim.render.appearance import SUN, display_model
 from quadruped_sim.render.walk import Walk, averaged
 
 Image = npt.NDArray[np.uint8]
+Color = tuple[float, float, float, float]  # red, green, blue, opacity
 BACKENDS = ("egl", "osmesa", "glfw")
 SIZES = range(16, 1921)  # [pixels] of a picture's edge
 OVERSAMPLING = 2  # along each edge: shadows have no smooth edges of their own
-MOST_SHAPES = 3000
+MOST_SHAPES = 3000  # of robot (60), ground (1000 at most) and marks (200)
 SMOOTHING = 0.8  # [s] over which the camera's path is averaged
 TRAIL_TIME, TRAIL_STEP = 4.0, 0.04  # [s] of the trunk's path that is seen, and between two of its points
 MARK_TIME = 2.5  # [s] for which the place of a touchdown is seen
@@ -72,12 +74,12 @@ class Renderer:
         self._model = display_model(walk.robot, walk.terrain, *fine)
         self._data = mujoco.MjData(self._model)
         self._scene = mujoco.MjvScene(self._model, MOST_SHAPES)
-        self._scene.flags[mujoco.mjtRndFlag.mjRND_HAZE] = True
+        self._scene.flags[mujoco.mjtRndFlag.mjRND_FOG] = True
         window = max(round(SMOOTHING / walk.period), 1)
         self._followed = averaged(walk.position, window)
         self._heading = averaged(np.unwrap(roll_pitch_yaw(walk.orientation)[:, 2])[:, None], window)[:, 0]
         self._touchdowns = np.diff(walk.contact, axis=0, prepend=False) & walk.contact
-        self._gl = _context(*fine)
+        self._gl = offscreen_context(*fine)
         self._context = mujoco.MjrContext(self._model, mujoco.mjtFontScale.mjFONTSCALE_100)
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._context)
 
@@ -121,39 +123,35 @@ class Renderer:
         return parts.mean(axis=(1, 3)).round().astype(np.uint8)
 
     def _mark_feet(self, row: int) -> None:
-        """Discs where feet stand and where they came down."""
+        """Discs where feet came down, fading, and where they stand."""
         walk, radius = self._walk, self._walk.robot.geometry.foot_radius
         first = max(row - round(MARK_TIME / walk.period), 0)
         for back, leg in np.argwhere(self._touchdowns[first : row + 1][::-1]):
-            self._disc(walk.feet[row - back, leg], 0.9 * radius, (*MARK_COLOR, 0.7 * (1 - back * walk.period / MARK_TIME)))
+            fading = 1.0 - back * walk.period / MARK_TIME
+            self._disc(walk.feet[row - back, leg], 0.9 * radius, (*MARK_COLOR, 0.7 * fading))
         for leg in np.flatnonzero(walk.contact[row]):
             self._disc(walk.feet[row, leg], 1.7 * radius, (*STANCE_COLOR, 0.55))
+
+    def _disc(self, place: Array, radius: float, color: Color) -> None:
+        ground, normal = _ground(self._walk.terrain, place)
+        ends = ground + 0.001 * normal, ground + 0.004 * normal
+        self._add(mujoco.mjtGeom.mjGEOM_CYLINDER, radius, *ends, color)
 
     def _mark_path(self, row: int) -> None:
         """The trunk's path, fading."""
         walk, step = self._walk, max(round(TRAIL_STEP / self._walk.period), 1)
-        rows = np.arange(row, max(row - round(TRAIL_TIME / walk.period), 0) - 1, -step)
-        for near, far in zip(rows, rows[1:], strict=False):
-            geom = self._added(mujoco.mjtGeom.mjGEOM_CAPSULE, (*TRAIL_COLOR, 0.6 * (1 - (row - near) / (row - rows[-1] + 1))))
-            if geom is not None:
-                ends = walk.position[near], walk.position[far]
-                mujoco.mjv_connector(geom, mujoco.mjtGeom.mjGEOM_CAPSULE, 0.006, *ends)
+        rows = np.arange(row, max(row - round(TRAIL_TIME / walk.period), -1), -step)
+        for number, (near, far) in enumerate(pairwise(rows)):
+            color = (*TRAIL_COLOR, 0.6 * (1.0 - number / len(rows)))
+            self._add(mujoco.mjtGeom.mjGEOM_CAPSULE, 0.006, walk.position[near], walk.position[far], color)
 
-    def _disc(self, place: Array, radius: float, color: tuple[float, ...]) -> None:
-        ground, normal = _ground(self._walk.terrain, place)
-        geom = self._added(mujoco.mjtGeom.mjGEOM_CYLINDER, color)
-        if geom is not None:
-            ends = ground + 0.001 * normal, ground + 0.004 * normal
-            mujoco.mjv_connector(geom, mujoco.mjtGeom.mjGEOM_CYLINDER, radius, *ends)
-
-    def _added(self, kind: mujoco.mjtGeom, color: tuple[float, ...]) -> Any:
-        if self._scene.ngeom == self._scene.maxgeom:
-            return None
+    def _add(self, kind: mujoco.mjtGeom, radius: float, begin: Array, end: Array, color: Color) -> None:
+        """A shape of this radius [m] from one place to another."""
         geom = self._scene.geoms[self._scene.ngeom]
         mujoco.mjv_initGeom(geom, kind, np.zeros(3), np.zeros(3), np.eye(3).ravel(), np.array(color, dtype=np.float32))
-        geom.emission, geom.specular, geom.category = 0.5, 0.0, mujoco.mjtCatBit.mjCAT_DECOR
+        mujoco.mjv_connector(geom, kind, radius, begin, end)
+        geom.emission, geom.specular, geom.category = 0.5, 0.0, mujoco.mjtCatBit.mjCAT_DECOR  # without a shadow
         self._scene.ngeom += 1
-        return geom
 
 
 def _ground(terrain: Terrain, place: Array) -> tuple[Array, Array]:
@@ -167,17 +165,20 @@ def _ground(terrain: Terrain, place: Array) -> tuple[Array, Array]:
     return np.array([*place[:2], height[0]]), normal / np.linalg.norm(normal)
 
 
-def _context(width: int, height: int) -> Any:
-    """An OpenGL context without a window, of MUJOCO_GL where that is set, else EGL, which needs no display."""
+def offscreen_context(width: int, height: int) -> Any:
+    """An OpenGL context without a window: of MUJOCO_GL where that is set, else of EGL, which needs no display.
+
+    Raises SimulationError that says what to install.
+    """
     backend = os.environ.get("MUJOCO_GL", "").strip().lower() or "egl"
     if backend not in BACKENDS:
         raise SimulationError(f"MUJOCO_GL is {backend!r}; unset it, or choose one of {', '.join(BACKENDS)}")
     try:
         context = importlib.import_module(f"mujoco.{backend}").GLContext(width, height)
         context.make_current()
-    except Exception as error:  # noqa: BLE001  PyOpenGL and drivers raise whatever they like
+    except Exception as error:  # PyOpenGL and drivers raise whatever they like
         raise SimulationError(
             f"pictures need OpenGL, and MuJoCo cannot use it by {backend} ({error}); install PyOpenGL "
-            f"(pip install pyopengl) and Mesa (Debian, Ubuntu: apt install libegl1 libgl1 libgl1-mesa-dri)"
+            f"(pip install pyopengl) and Mesa (Debian, Ubuntu: apt install libegl1 libgl1)"
         ) from error
     return context

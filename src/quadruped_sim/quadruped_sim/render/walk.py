@@ -50,7 +50,9 @@ class Walk:
         if first >= len(self):
             raise SimulationError(f"the walk lasts {len(self) * self.period:g} s; choose an earlier --from")
         rows = slice(first, first + max(round(seconds / self.period), 1))
-        chosen = {name: getattr(self, name)[rows] for name in ("position", "orientation", "joints", "commanded", "measured")}
+        chosen = {
+            name: getattr(self, name)[rows] for name in ("position", "orientation", "joints", "commanded", "measured")
+        }
         return replace(self, **chosen)
 
     @cached_property
@@ -93,7 +95,9 @@ def parse_phase(text: str) -> Phase:
     for entry in filter(None, fields.split(",")):
         name, _, value = entry.partition("=")
         if name not in SETPOINT_FIELDS:
-            raise SimulationError(f"command {text!r}: there is no field {name!r}; choose from {', '.join(SETPOINT_FIELDS)}")
+            raise SimulationError(
+                f"command {text!r}: there is no field {name!r}; choose from {', '.join(SETPOINT_FIELDS)}"
+            )
         setpoint[SETPOINT_FIELDS.index(name)] = _number(value, f"command {text!r}: {name}", example)
     seconds = _number(length, f"command {text!r}: its time", example)
     if not CONTROL_PERIOD <= seconds <= LONGEST:

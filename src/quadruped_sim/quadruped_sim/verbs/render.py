@@ -26,7 +26,7 @@ SUMMARY = "show a policy, a bag or collected data as a GIF, film or picture"
 EPILOG = """
 A policy walks in the simulator, as it is commanded. A bag shows what was recorded; where it has no odom, and in
 collected data, the robot's way is estimated from its legs. No display is needed, but OpenGL, which Mesa has in software
-(Debian, Ubuntu: apt install libegl1 libgl1 libgl1-mesa-dri). MUJOCO_GL=osmesa or glfw chooses another way to it.
+(Debian, Ubuntu: apt install libegl1 libgl1). MUJOCO_GL=osmesa or glfw chooses another way to it.
 
 examples:
   fcnet render models/aliengo.safetensors -o walk.gif --terrain stairs_up
@@ -44,7 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
     parser.add_argument("source", type=Path, metavar="MODEL|BAG|DATASET", help="a policy's file, a bag, a data folder")
     parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="FILE", help="a .gif, .mp4 or .png, which is the last moment"
+        "-o",
+        "--output",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="a .gif, .mp4 or .png, which is the last moment",
     )
     parser.add_argument("--terrain", metavar="NAME", help="the ground (default: flat, or what data were collected on)")
     parser.add_argument(
@@ -62,9 +67,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds", type=option(Positive), default=20.0, metavar="S", help="show so many at most (default: 20)"
     )
-    parser.add_argument("--camera", default="corner", metavar="NAME", help="corner (default), side, front, chase or top")
+    parser.add_argument(
+        "--camera", default="corner", metavar="NAME", help="corner (default), side, front, chase or top"
+    )
     parser.add_argument("--size", default="640x360", metavar="WxH", help="of the picture (default: 640x360)")
-    parser.add_argument("--fps", type=option(Positive), default=20.0, metavar="N", help="pictures a second (default: 20)")
+    parser.add_argument(
+        "--fps", type=option(Positive), default=20.0, metavar="N", help="pictures a second (default: 20)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
