@@ -42,6 +42,8 @@ def walk_of_bag(path: Path, terrain: Terrain | None, robot_name: str | None, beg
     row, imu = newest(states, time), newest(attitudes, time)
     joints, orientation, rate = run.joints.position[row], run.imu.orientation[imu], run.imu.angular_velocity[imu]
     commanded = run.setpoints.at(run.joints.received[row])[:, :3]
+    if "cmd_vel" in run.silent:
+        commanded = np.full_like(commanded, np.nan)
     ground, recorded = terrain or Flat(), _odometry(run, time)
     if recorded is None:
         velocity = run.joints.velocity[row]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import re
 from pathlib import Path
-from typing import get_args
+from typing import Annotated, get_args
 
 import numpy as np
+from msgspec import Meta
 from PIL import Image
 from tqdm import tqdm
 
-from fcnet_core.files import NotNegative, Positive, check_writable, option, write_whole
+from fcnet_core.files import NotNegative, check_writable, option, write_whole
 from fcnet_core.model_file import load_model
 from fcnet_core.robot import load_robot
 from quadruped_sim import SimulationError
@@ -20,7 +21,7 @@ from quadruped_sim.physics.terrain import Flat, named_terrain
 from quadruped_sim.render.movie import captioned, film_writer
 from quadruped_sim.render.recorded import walk_of_bag, walk_of_data
 from quadruped_sim.render.renderer import Renderer, camera_named
-from quadruped_sim.render.walk import Walk, averaged, parse_phase, walk_of_policy
+from quadruped_sim.render.walk import LONGEST, Walk, averaged, parse_phase, walk_of_policy
 
 SUMMARY = "show a policy, a bag or collected data as a GIF, film or picture"
 EPILOG = """
@@ -37,6 +38,8 @@ examples:
 """
 ONLY_FOR = {"commands": "a policy", "start": "a policy", "robot": "a bag", "sequence": "collected data"}
 DEFAULT_COMMANDS = ["8:vx=0.6"]
+Length = Annotated[float, Meta(ge=0.02, le=LONGEST)]  # [s]
+Rate = Annotated[float, Meta(ge=1, le=100)]  # [Hz]
 STRIDE = 0.4  # [s] over which measured velocities are averaged
 
 
@@ -65,14 +68,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--from", dest="begin", type=option(NotNegative), default=0.0, metavar="S", help="begin there (default: 0)"
     )
     parser.add_argument(
-        "--seconds", type=option(Positive), default=20.0, metavar="S", help="show so many at most (default: 20)"
+        "--seconds", type=option(Length), default=20.0, metavar="S", help="show so many at most (default: 20)"
     )
     parser.add_argument(
         "--camera", default="corner", metavar="NAME", help="corner (default), side, front, chase or top"
     )
     parser.add_argument("--size", default="640x360", metavar="WxH", help="of the picture (default: 640x360)")
     parser.add_argument(
-        "--fps", type=option(Positive), default=20.0, metavar="N", help="pictures a second (default: 20)"
+        "--fps", type=option(Rate), default=20.0, metavar="N", help="pictures a second (default: 20)"
     )
 
 
