@@ -71,9 +71,14 @@ def shapes(robot: Robot) -> Iterator[Shape]:
         yield from _leg(robot, leg)
 
 
+def half_length(robot: Robot) -> float:
+    """Half the length [m] of the trunk with the motors at its ends, which the box of the physics may leave out."""
+    return max(robot.geometry.trunk[0], 1.3 * robot.geometry.hip_x)
+
+
 def _trunk(robot: Robot) -> Iterator[Shape]:
     size = robot.geometry
-    x, y, z = size.trunk
+    x, y, z = half_length(robot), min(size.trunk[1], size.hip_y + 0.3 * size.abduction), size.trunk[2]
     hip, motor = size.hip_x, 0.75 * z
     profile = [(0.62 * y, -z), (y, -0.25 * z), (y, 0.2 * z), (0.72 * y, z)]
     body = [(front * 0.72 * x, left * side, up) for front in (-1, 1) for left in (-1, 1) for side, up in profile]
@@ -149,7 +154,7 @@ def _light(spec: mujoco.MjSpec) -> None:
     """Sun, sky, haze and ground."""
     visual = spec.visual
     visual.quality.shadowsize, visual.quality.offsamples = 2048, 0
-    visual.headlight.ambient, visual.headlight.diffuse, visual.headlight.specular = [[v] * 3 for v in (0.42, 0.22, 0.1)]
+    visual.headlight.ambient, visual.headlight.diffuse, visual.headlight.specular = [[v] * 3 for v in (0.42, 0.12, 0.0)]
     visual.rgba.haze = visual.rgba.fog = (*HAZE, 1.0)
     visual.map.fogstart, visual.map.fogend = 0.25, 1.0  # of 10 m
     visual.map.shadowclip = 0.13

@@ -17,7 +17,7 @@ from fcnet_core.arrays import Array
 from fcnet_core.rotation import roll_pitch_yaw
 from quadruped_sim import SimulationError
 from quadruped_sim.physics.terrain import Terrain
-from quadruped_sim.render.appearance import SUN, display_model
+from quadruped_sim.render.appearance import SUN, display_model, half_length
 from quadruped_sim.render.walk import Walk, averaged
 
 Image = npt.NDArray[np.uint8]
@@ -108,7 +108,7 @@ class Renderer:
         camera.lookat[:] = look - [0.0, 0.0, 0.25 * walk.robot.nominal_height]
         heading = self._heading[row if self._camera.turning else 0]
         camera.azimuth, camera.elevation = np.degrees(heading) + self._camera.azimuth, self._camera.elevation
-        camera.distance = self._camera.distance * 2 * walk.robot.geometry.trunk[0]
+        camera.distance = self._camera.distance * 2 * half_length(walk.robot)
         everything = mujoco.mjtCatBit.mjCAT_ALL
         mujoco.mjv_updateScene(self._model, data, mujoco.MjvOption(), None, camera, everything, self._scene)
         for geom in self._scene.geoms[: self._scene.ngeom]:

@@ -74,9 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--camera", default="corner", metavar="NAME", help="corner (default), side, front, chase or top"
     )
     parser.add_argument("--size", default="640x360", metavar="WxH", help="of the picture (default: 640x360)")
-    parser.add_argument(
-        "--fps", type=option(Rate), default=20.0, metavar="N", help="pictures a second (default: 20)"
-    )
+    parser.add_argument("--fps", type=option(Rate), default=20.0, metavar="N", help="pictures a second (default: 20)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -115,11 +113,12 @@ def _walk(args: argparse.Namespace) -> Walk:
         return walk_of_data(source, terrain, args.sequence or 0, args.begin, args.seconds)
     if kind == "a bag":
         return walk_of_bag(source, terrain, args.robot, args.begin, args.seconds)
-    start, model = args.start or "standing", load_model(source)
-    if start not in get_args(StartPose):
-        raise SimulationError(f"there is no start {start!r}; choose one of {', '.join(get_args(StartPose))}")
+    starts: dict[str, StartPose] = {pose: pose for pose in get_args(StartPose)}
+    if (start := args.start or "standing") not in starts:
+        raise SimulationError(f"there is no start {start!r}; choose one of {', '.join(starts)}")
+    model = load_model(source)
     phases = [parse_phase(text) for text in args.commands or DEFAULT_COMMANDS]
-    walk = walk_of_policy(load_robot(model.card.robot), model, terrain or Flat(), phases, start)
+    walk = walk_of_policy(load_robot(model.card.robot), model, terrain or Flat(), phases, starts[start])
     return walk.part(args.begin, args.seconds)
 
 
