@@ -38,7 +38,7 @@ def walk_of_bag(path: Path, terrain: Terrain | None, robot_name: str | None, beg
     last = min(states[np.isfinite(states)].max(initial=-np.inf), first + seconds)
     if not first < last:
         raise SimulationError(f"{path} holds no states {begin:g} s after its first one; choose an earlier --from")
-    time = np.arange(first, last, CONTROL_PERIOD)
+    time = first + CONTROL_PERIOD * np.arange(max(round((last - first) / CONTROL_PERIOD), 1))
     row, imu = newest(states, time), newest(attitudes, time)
     joints, orientation, rate = run.joints.position[row], run.imu.orientation[imu], run.imu.angular_velocity[imu]
     commanded = run.setpoints.at(run.joints.received[row])[:, :3]
