@@ -13,7 +13,7 @@ from PIL import Image
 from tqdm import tqdm
 
 from fcnet_core.files import NotNegative, check_writable, option, write_whole
-from fcnet_core.model_file import load_model
+from fcnet_core.model_file import check_robot, load_model
 from fcnet_core.robot import load_robot
 from quadruped_sim import SimulationError
 from quadruped_sim.physics.placement import StartPose
@@ -117,8 +117,10 @@ def _walk(args: argparse.Namespace) -> Walk:
     if (start := args.start or "standing") not in starts:
         raise SimulationError(f"there is no start {start!r}; choose one of {', '.join(starts)}")
     model = load_model(source)
+    robot = load_robot(model.card.robot)
+    check_robot(model, robot)
     phases = [parse_phase(text) for text in args.commands or DEFAULT_COMMANDS]
-    walk = walk_of_policy(load_robot(model.card.robot), model, terrain or Flat(), phases, starts[start])
+    walk = walk_of_policy(robot, model, terrain or Flat(), phases, starts[start])
     return walk.part(args.begin, args.seconds)
 
 
