@@ -22,6 +22,7 @@ FOLDERS_BESIDE = ("benchmarks", "benchmarks/bridge", "tools/isaac_gym_writer")
 BESIDE = {path.stem for folder in FOLDERS_BESIDE for path in (ROOT / folder).glob("*.py")}
 # Imported as: called by rosdep. What ROS provides is called as it is imported.
 KEYS = {
+    "PIL": "python3-pil",
     "aiohttp": "python3-aiohttp",
     "h5py": "python3-h5py",
     "hypothesis": "python3-hypothesis",
@@ -40,8 +41,8 @@ KEYS = {
 # rosdep has no key for these; requirements/distribution.txt, train.txt and ray.txt install them. llvmlite is
 # a part of numba.
 WITHOUT_KEY = {
-    "backports", "gymnasium", "llvmlite", "lz4", "mcap", "msgspec", "onnx", "plotly", "ray", "safetensors",
-    "stable_baselines3", "tensorboard", "zstandard",
+    "av", "backports", "gymnasium", "llvmlite", "lz4", "mcap", "msgspec", "onnx", "plotly", "ray", "safetensors",
+    "shtab", "stable_baselines3", "tensorboard", "zstandard",
 }  # fmt: skip
 # Imported where it is asked for: tests need it, a robot does not.
 ONLY_FOR_TESTS = {"python3-h5py", "python3-matplotlib", "python3-onnxruntime-pip", "python3-torch"}

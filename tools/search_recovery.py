@@ -17,10 +17,11 @@ from fcnet_core.arrays import Array
 from fcnet_core.legs.recovery import Lying, SelfRighting, lying_on
 from fcnet_core.robot import LEG_JOINTS, LEGS, Recovery, Robot, RollStep, load_robot
 from fcnet_core.rotation import projected_gravity
-from quadruped_sim.falls import MeasuredReading, drop, settle
+from quadruped_sim.falls import drop, settle
 from quadruped_sim.physics.live_robot import LiveRobot
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, SUBSTEPS
 from quadruped_sim.physics.terrain import Flat, SideSlope
+from quadruped_sim.walker import MeasuredReading
 
 POSES, PER_POSE = 3, 2 * len(LEG_JOINTS) + 1  # lower legs, upper legs, duration
 DURATION = (0.1, 0.6)  # [s] of a pose

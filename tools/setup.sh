@@ -101,7 +101,10 @@ if [ "$built" != "$(cat install/fcnet-built 2>/dev/null)" ]; then
     echo "$built" >install/fcnet-built
 fi
 
-# 3. What the tests need beside Python: without a browser, those of the monitor's page are skipped.
+# 3. What the tests need beside Python: without it, those of the monitor's page and of pictures are skipped.
 if [ -n "$with_tests" ] && ! { command -v chromium && command -v chromedriver; } >/dev/null; then
     echo "fcnet: the tests of the monitor's page need a browser (Debian: apt install chromium chromium-driver)"
+fi
+if [ -n "$with_tests" ] && ! .venv/bin/python -c 'import ctypes; ctypes.CDLL("libEGL.so.1")' 2>/dev/null; then
+    echo "fcnet: the tests of fcnet render need OpenGL (Debian: apt install libegl1 libgl1)"
 fi

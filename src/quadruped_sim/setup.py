@@ -21,6 +21,7 @@ setup(
             "evaluate = quadruped_sim.verbs.evaluate",
             "recovery = quadruped_sim.verbs.recovery",
             "relabel = quadruped_sim.verbs.relabel",
+            "render = quadruped_sim.verbs.render",
             "standing = quadruped_sim.verbs.standing",
             "teach = quadruped_sim.verbs.teach",
         ],

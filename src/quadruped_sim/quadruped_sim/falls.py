@@ -10,18 +10,15 @@ import numpy as np
 
 from fcnet_core.arrays import Array
 from fcnet_core.command import Mode
-from fcnet_core.legs.posture import Posture
-from fcnet_core.legs.recovery import Lying, lying_on, tilt_of
-from fcnet_core.limiter import JointLimiter
+from fcnet_core.legs.recovery import Lying, lying_on
 from fcnet_core.model_file import PolicyModel
-from fcnet_core.observation import SensorReading
-from fcnet_core.policy import PolicyRunner, load_policy
 from fcnet_core.robot import SETPOINT_FIELDS, load_robot
 from fcnet_core.rotation import matrix_from_xyzw, projected_gravity
 from quadruped_sim.physics.live_robot import LiveRobot
 from quadruped_sim.physics.placement import Place
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, SUBSTEPS, TIMESTEP
 from quadruped_sim.physics.terrain import Flat, SideSlope, Terrain
+from quadruped_sim.walker import Walker
 
 Fall = Literal["dropped", "toppled"]
 
@@ -31,7 +28,6 @@ STILL = 0.1  # [m/s, rad/s] of the trunk
 RIGHTED = 0.35  # [rad] tilt against the ground
 WALK_TIME = 3.0  # [s]
 WALK_SPEED = 0.3  # [m/s]
-TOPPLED = 1.0  # [rad] tilt at which a robot has fallen
 SPOT = 1.0  # [m] about the origin, where falls begin
 FRICTION = (0.6, 1.0)
 FIRST_PUSH, HARDER = 2.5, 0.5  # [m/s], and as many rad/s
@@ -76,7 +72,7 @@ class FallTrial:
         terrain: Terrain = SideSlope(self.degrees) if self.degrees else Flat()
         live = LiveRobot(robot, terrain, timestep=TIMESTEP, start="standing", seed=int(rng.integers(2**31)))
         live.model.geom_friction[:, 0] = rng.uniform(*FRICTION)
-        walker = _Walker(live, self.model)
+        walker = Walker(live, self.model)
         if self.fall == "dropped":
             drop(live, rng)
         else:
@@ -84,55 +80,6 @@ class FallTrial:
         settle(live)
         angle = math.radians(self.degrees)
         return _get_up(live, walker, np.array([0.0, -math.sin(angle), math.cos(angle)]))
-
-
-class _Walker:
-    """Postures and policy in front of a simulated robot, as in a controller."""
-
-    def __init__(self, live: LiveRobot, model: PolicyModel) -> None:
-        self.live, self.posture = live, Posture(live.robot, 2.0, 2.0)
-        self._limiter = JointLimiter(live.robot, CONTROL_PERIOD)
-        self._runner = PolicyRunner(load_policy(model, "numpy"), model, 1.0 / CONTROL_PERIOD)
-
-    def start(self) -> None:
-        """Begin where the joints are, stiff."""
-        self._limiter.start(self.live.read_sensors().position)
-
-    def recover(self) -> None:
-        """Begin to get up."""
-        self.start()
-        self.posture.recover(self._limiter.last)
-
-    def advance(self) -> None:
-        """One control period of a posture."""
-        seen = MeasuredReading(self.live.read_sensors())
-        if self.posture.mode is Mode.RECOVERING:
-            self.posture.turn_over(CONTROL_PERIOD, seen)
-        else:
-            self.posture.advance(CONTROL_PERIOD, seen.joint_position, seen.orientation, self._limiter.last, False)
-        self._send(self.posture.pose())
-
-    def walk(self, seconds: float, setpoint: Array) -> bool:
-        """Whether it has not fallen."""
-        self._runner.begin()
-        for _ in range(round(seconds / CONTROL_PERIOD)):
-            self._runner.take_command(setpoint)
-            self._send(self._runner.targets(MeasuredReading(self.live.read_sensors()), self._limiter.last))
-            if tilt_of(projected_gravity(self.live.ground_truth().orientation)) > TOPPLED:
-                return False
-        return True
-
-    def _send(self, targets: Array) -> None:
-        self.live.follow(self._limiter.limit(targets))
-        self.live.advance(SUBSTEPS)
-
-
-class MeasuredReading:
-    """A reading under the names of a policy."""
-
-    def __init__(self, reading: SensorReading) -> None:
-        self.orientation, self.angular_velocity = reading.orientation, reading.angular_velocity
-        self.joint_position, self.joint_velocity = reading.position, reading.velocity
 
 
 def drop(live: LiveRobot, rng: np.random.Generator) -> None:
@@ -147,17 +94,19 @@ def drop(live: LiveRobot, rng: np.random.Generator) -> None:
     live.data.qvel[:] = 0.0
 
 
-def _topple(live: LiveRobot, walker: _Walker, rng: np.random.Generator) -> None:
+def _topple(live: LiveRobot, walker: Walker, rng: np.random.Generator) -> None:
     """By pushes, harder and harder, in the middle of a walk; damped once it has fallen, as by the watchdog."""
     setpoint = np.zeros(len(SETPOINT_FIELDS))
     setpoint[:3] = rng.uniform((-0.3, -0.2, -0.5), (0.8, 0.2, 0.5))
     live.place = Place(heading=rng.uniform(-np.pi, np.pi))
     live.reset()
     walker.start()
+    walker.begin()
     upright, speed = walker.walk(1.0 + rng.random(), setpoint), FIRST_PUSH
     while upright:
         live.push(speed)
         live.data.qvel[3:5] += speed * rng.uniform(-1, 1, 2)
+        walker.begin()
         upright, speed = walker.walk(PUSH_TIME, setpoint), speed + HARDER
 
 
@@ -170,7 +119,7 @@ def settle(live: LiveRobot) -> None:
             break
 
 
-def _get_up(live: LiveRobot, walker: _Walker, normal: Array) -> Outcome:
+def _get_up(live: LiveRobot, walker: Walker, normal: Array) -> Outcome:
     posture, load, elapsed = walker.posture, _Load(live), 0.0
     lay_on = lying_on(projected_gravity(live.ground_truth().orientation))
     walker.recover()
@@ -185,6 +134,7 @@ def _get_up(live: LiveRobot, walker: _Walker, normal: Array) -> Outcome:
     forward = np.zeros(len(SETPOINT_FIELDS))
     forward[0] = WALK_SPEED
     stood = posture.mode is Mode.STANDING
+    walker.begin()
     walked = stood and walker.walk(WALK_TIME, forward)
     return Outcome(lay_on, elapsed if righted else math.inf, stood, walked, *load.largest)
 

@@ -21,16 +21,15 @@ from fcnet_core import FcnetError
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.command import CommandShaper, setpoints_of
 from fcnet_core.learning.dataset import DatasetWriter
-from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.robot import Robot
 from fcnet_core.rotation import matrix_from_xyzw, projected_gravity
 from fcnet_replay.datasets.from_bag import BagReading, Labels, Report, Walk, dataset_from_bags
 from fcnet_replay.run import Run, newest
 from fcnet_replay.steps import Steps
+from quadruped_sim.leg_odometry import leg_odometry
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, FALLEN_HEIGHT, FALLEN_UPRIGHT, BodyState
 from quadruped_sim.trot_expert import TrotExpert
 
-ON_GROUND = 0.015  # [m] a foot that is higher than the lowest by less stands on the ground
 OLD = 0.1  # [s] older odometry is not used
 PHASE_DIGITS = 6  # of a stride, which float32 keeps
 SAME_PHASE = 1e-4  # of a stride
@@ -40,27 +39,19 @@ def recorded_states(run: Run, steps: Steps, robot: Robot) -> tuple[BodyState, Ma
     """The states (K,) of all steps, over flat ground at z = 0, and which velocities (K,) are from odometry."""
     orientation, angular_velocity = run.imu.orientation[steps.imu], run.imu.angular_velocity[steps.imu]
     joint_position, joint_velocity = run.joints.position[steps.joints], run.joints.velocity[steps.joints]
-    rotation = matrix_from_xyzw(orientation)
-    feet, jacobian = LegKinematics(robot).feet(joint_position.reshape(-1, 4, 3))
-    height = (feet @ rotation.transpose(0, 2, 1))[..., 2]
-    lowest = height.min(axis=1)
-    contact = height <= lowest[:, None] + ON_GROUND
-    # The velocity of the trunk in its own frame by which the feet on the ground stand still, on average.
-    swept = (jacobian @ joint_velocity.reshape(-1, 4, 3)[..., None])[..., 0]
-    moving = swept + np.cross(angular_velocity[:, None], feet)
-    velocity = -(moving * contact[..., None]).sum(axis=1) / contact.sum(axis=1, keepdims=True)
+    legs = leg_odometry(robot, orientation, angular_velocity, joint_position, joint_velocity)
     measured, known = _velocity_of_odometry(run, steps)
-    velocity = np.where(known[:, None], measured, velocity)
+    velocity = np.where(known[:, None], measured, legs.velocity)
     position = np.zeros((len(steps), 3))
-    position[:, 2] = robot.geometry.foot_radius - lowest
+    position[:, 2] = robot.geometry.foot_radius - legs.feet[..., 2].min(axis=1)
     state = BodyState(
         position=position,
         orientation=orientation,
-        linear_velocity=(rotation @ velocity[..., None])[..., 0],
+        linear_velocity=(matrix_from_xyzw(orientation) @ velocity[..., None])[..., 0],
         angular_velocity=angular_velocity,
         joint_position=joint_position,
         joint_velocity=joint_velocity,
-        contact=contact,
+        contact=legs.contact,
     )
     return state, known
 

@@ -1,0 +1,38 @@
+"""Where a trunk is and how it moves, from its legs: the feet near the lowest stand on the ground without slipping."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fcnet_core.arrays import Array, Mask
+from fcnet_core.legs.kinematics import LegKinematics
+from fcnet_core.robot import Robot
+from fcnet_core.rotation import matrix_from_xyzw
+
+ON_GROUND = 0.015  # [m] a foot that is higher than the lowest by less stands on the ground
+
+
+@dataclass(frozen=True)
+class LegOdometry:
+    """Of N states: feet (N, 4, 3) [m] from the trunk's centre, along the axes of the world; which stand (N, 4); the
+    velocity (N, 3) of the trunk [m/s] in its own frame by which they stand still, on average.
+    """
+
+    feet: Array
+    contact: Mask
+    velocity: Array
+
+
+def leg_odometry(
+    robot: Robot, orientation: Array, angular_velocity: Array, joint_position: Array, joint_velocity: Array
+) -> LegOdometry:
+    """From orientation (N, 4) x, y, z, w; angular velocity (N, 3) [rad/s] in the body frame; joints (N, 12)."""
+    feet, jacobian = LegKinematics(robot).feet(joint_position.reshape(-1, 4, 3))
+    placed = feet @ matrix_from_xyzw(orientation).transpose(0, 2, 1)
+    contact = placed[..., 2] <= placed[..., 2].min(axis=1, keepdims=True) + ON_GROUND
+    swept = (jacobian @ joint_velocity.reshape(-1, 4, 3)[..., None])[..., 0]
+    moving = swept + np.cross(angular_velocity[:, None], feet)
+    velocity = -(moving * contact[..., None]).sum(axis=1) / contact.sum(axis=1, keepdims=True)
+    return LegOdometry(placed, contact, velocity)

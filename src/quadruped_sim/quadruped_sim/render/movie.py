@@ -1,0 +1,97 @@
+"""Pictures as a file: a GIF, a film in H.264 or a single PNG, with what was commanded and measured written on them."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+from fcnet_core.arrays import Array
+from quadruped_sim import SimulationError
+
+SAMPLES = 12  # pictures from which a GIF's colors are chosen
+INK = (38, 44, 52)
+QUALITY = {"crf": "21", "preset": "medium"}
+AXES = ("forward", "sideways", "turning")
+
+
+def film_writer(path: Path) -> Callable[[Iterable[Image.Image], float], bytes]:
+    """What makes a file of pictures and their rate [Hz], by the suffix of its name. Raises SimulationError."""
+    writers = {".gif": _gif, ".mp4": _mp4, ".png": _png}
+    if path.suffix.lower() not in writers:
+        raise SimulationError(f"{path} is no name of a picture; choose one that ends in {', '.join(writers)}")
+    if path.suffix.lower() == ".mp4":
+        _import_av()
+    return writers[path.suffix.lower()]
+
+
+def captioned(image: Image.Image, commanded: Array, measured: Array) -> Image.Image:
+    """The picture with velocities (3,) commanded and measured [m/s, m/s, rad/s] in its corner."""
+    size = max(image.height // 26, 9)
+    font, draw = ImageFont.load_default(size), ImageDraw.Draw(image)
+    rows = [("", *AXES), ("commanded", *map(_number, commanded)), ("measured", *map(_number, measured))]
+    units = ("", "m/s", "m/s", "rad/s")
+    for line, row in enumerate(rows):
+        for column, text in enumerate(row):
+            place = (size * (1.0 + (6.6 + 5.0 * (column - 1) if column else 0.0)), size * (0.7 + 1.35 * line))
+            words = f"{text} {units[column]}" if line and column else text
+            draw.text(place, words, fill=INK, font=font)
+    return image
+
+
+def _number(value: float) -> str:
+    return f"{round(value, 2) + 0.0:.2f}" if np.isfinite(value) else "?"  # 0, not -0
+
+
+def _png(images: Iterable[Image.Image], rate: float) -> bytes:
+    *_, last = images
+    file = io.BytesIO()
+    last.save(file, "PNG", optimize=True)
+    return file.getvalue()
+
+
+def _gif(images: Iterable[Image.Image], rate: float) -> bytes:
+    """One palette for all pictures and no dithering, so that what stays the same from one to the next costs nothing."""
+    pictures = list(images)
+    palette = _palette(pictures[:: -(-len(pictures) // SAMPLES)])
+    frames = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures]
+    ends = np.round(100 * np.arange(len(frames) + 1) / rate)  # a GIF counts hundredths of a second
+    durations = (10 * np.diff(ends)).astype(int).tolist()
+    file = io.BytesIO()
+    frames[0].save(file, "GIF", save_all=True, append_images=frames[1:], duration=durations, loop=0, optimize=True)
+    return file.getvalue()
+
+
+def _palette(pictures: Sequence[Image.Image]) -> Image.Image:
+    width, height = pictures[0].size
+    sheet = Image.new("RGB", (width, height * len(pictures)))
+    for number, picture in enumerate(pictures):
+        sheet.paste(picture, (0, number * height))
+    return sheet.quantize(256, Image.Quantize.MAXCOVERAGE, kmeans=2)  # small bright parts keep their color
+
+
+def _mp4(images: Iterable[Image.Image], rate: float) -> bytes:
+    av, file = _import_av(), io.BytesIO()
+    with av.open(file, "w", format="mp4") as container:
+        stream = container.add_stream("libx264", rate=Fraction(rate).limit_denominator(1000), options=QUALITY)
+        stream.pix_fmt = "yuv420p"
+        for number, image in enumerate(images):
+            if number == 0:
+                stream.width, stream.height = (size - size % 2 for size in image.size)
+            frame = av.VideoFrame.from_image(image.crop((0, 0, stream.width, stream.height)))
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    return file.getvalue()
+
+
+def _import_av() -> Any:
+    try:
+        import av
+    except ImportError as error:
+        raise SimulationError("a film needs PyAV: pip install av, or write a GIF") from error
+    return av

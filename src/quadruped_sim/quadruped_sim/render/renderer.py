@@ -1,0 +1,184 @@
+"""Draws a walk with MuJoCo's renderer, off the screen, from a camera that follows the robot."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from dataclasses import dataclass
+from itertools import pairwise
+from types import TracebackType
+from typing import Any
+
+import mujoco
+import numpy as np
+import numpy.typing as npt
+
+from fcnet_core.arrays import Array
+from fcnet_core.rotation import roll_pitch_yaw
+from quadruped_sim import SimulationError
+from quadruped_sim.physics.terrain import Terrain
+from quadruped_sim.render.appearance import SUN, display_model, half_length
+from quadruped_sim.render.walk import Walk, averaged
+
+Image = npt.NDArray[np.uint8]
+Color = tuple[float, float, float, float]  # red, green, blue, opacity
+BACKENDS = ("egl", "osmesa", "glfw")
+SIZES = range(16, 1921)  # [pixels] of a picture's edge
+OVERSAMPLING = 2  # along each edge: shadows have no smooth edges of their own
+MOST_SHAPES = 3000  # of robot (60), ground (1000 at most) and marks (200)
+SMOOTHING = 0.8  # [s] over which the camera's path is averaged
+TRAIL_TIME, TRAIL_STEP = 4.0, 0.04  # [s] of the trunk's path that is seen, and between two of its points
+MARK_TIME = 2.5  # [s] for which the place of a touchdown is seen
+TRAIL_COLOR, MARK_COLOR, STANCE_COLOR = (0.05, 0.42, 0.80), (0.95, 0.45, 0.10), (0.98, 0.62, 0.10)
+
+
+@dataclass(frozen=True)
+class Camera:
+    """azimuth [deg] of its view, from the robot's heading, counter-clockwise; elevation [deg]; distance in units of the
+    robot's length; turning: whether it turns as the robot does.
+    """
+
+    azimuth: float
+    elevation: float
+    distance: float = 2.6
+    turning: bool = False
+
+
+CAMERAS = {
+    "corner": Camera(130.0, -16.0),
+    "side": Camera(90.0, -8.0),
+    "front": Camera(180.0, -12.0, turning=True),
+    "chase": Camera(0.0, -22.0, 3.2, turning=True),
+    "top": Camera(90.0, -89.0, 3.6),
+}
+
+
+def camera_named(name: str) -> Camera:
+    """One of CAMERAS. Raises SimulationError that lists them."""
+    if name not in CAMERAS:
+        raise SimulationError(f"there is no camera {name!r}; choose one of {', '.join(CAMERAS)}")
+    return CAMERAS[name]
+
+
+class Renderer:
+    """Draws a walk in pictures of width x height pixels; a context manager.
+
+    Raises SimulationError where a picture cannot be that large, or the computer lacks OpenGL.
+    """
+
+    def __init__(self, walk: Walk, camera: Camera, width: int, height: int) -> None:
+        if width not in SIZES or height not in SIZES:
+            raise SimulationError(f"a picture of {width} x {height} pixels; choose {SIZES[0]} to {SIZES[-1]} each")
+        fine = (width * OVERSAMPLING, height * OVERSAMPLING)
+        self._walk, self._camera, self._rectangle = walk, camera, mujoco.MjrRect(0, 0, *fine)
+        self._model = display_model(walk.robot, walk.terrain, *fine)
+        self._data = mujoco.MjData(self._model)
+        self._scene = mujoco.MjvScene(self._model, MOST_SHAPES)
+        self._scene.flags[mujoco.mjtRndFlag.mjRND_FOG] = True
+        window = max(round(SMOOTHING / walk.period), 1)
+        self._followed = averaged(walk.position, window)
+        self._heading = averaged(np.unwrap(roll_pitch_yaw(walk.orientation)[:, 2])[:, None], window)[:, 0]
+        self._touchdowns = np.diff(walk.contact, axis=0, prepend=False) & walk.contact
+        self._gl = offscreen_context(*fine)
+        self._context = mujoco.MjrContext(self._model, mujoco.mjtFontScale.mjFONTSCALE_100)
+        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._context)
+
+    def __enter__(self) -> Renderer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._context.free()
+        self._gl.free()
+
+    def draw(self, row: int) -> Image:
+        """The picture (height, width, 3) of one row of the walk."""
+        walk, data, look = self._walk, self._data, self._followed[row]
+        data.qpos[:3], data.qpos[3:7], data.qpos[7:] = (
+            walk.position[row],
+            walk.orientation[row, [3, 0, 1, 2]],
+            walk.joints[row],
+        )
+        mujoco.mj_kinematics(self._model, data)
+        mujoco.mj_comPos(self._model, data)
+        mujoco.mj_camlight(self._model, data)
+        data.light_xpos[0] = look - 4.0 * SUN
+        camera = mujoco.MjvCamera()
+        camera.lookat[:] = look - [0.0, 0.0, 0.25 * walk.robot.nominal_height]
+        heading = self._heading[row if self._camera.turning else 0]
+        camera.azimuth, camera.elevation = np.degrees(heading) + self._camera.azimuth, self._camera.elevation
+        camera.distance = self._camera.distance * 2 * half_length(walk.robot)
+        everything = mujoco.mjtCatBit.mjCAT_ALL
+        mujoco.mjv_updateScene(self._model, data, mujoco.MjvOption(), None, camera, everything, self._scene)
+        for geom in self._scene.geoms[: self._scene.ngeom]:
+            if geom.category == mujoco.mjtCatBit.mjCAT_STATIC:
+                geom.category = mujoco.mjtCatBit.mjCAT_DECOR  # ground casts no shadow: on itself it would be speckled
+        self._mark_feet(row)
+        self._mark_path(row)
+        mujoco.mjr_render(self._rectangle, self._scene, self._context)
+        pixels = np.empty((self._rectangle.height, self._rectangle.width, 3), dtype=np.uint8)
+        mujoco.mjr_readPixels(pixels, None, self._rectangle, self._context)
+        parts = pixels[::-1].reshape(-1, OVERSAMPLING, self._rectangle.width // OVERSAMPLING, OVERSAMPLING, 3)
+        return parts.mean(axis=(1, 3)).round().astype(np.uint8)
+
+    def _mark_feet(self, row: int) -> None:
+        """Discs where feet came down, fading, and where they stand."""
+        walk, radius = self._walk, self._walk.robot.geometry.foot_radius
+        first = max(row - round(MARK_TIME / walk.period), 0)
+        for back, leg in np.argwhere(self._touchdowns[first : row + 1][::-1]):
+            fading = 1.0 - back * walk.period / MARK_TIME
+            self._disc(walk.feet[row - back, leg], 0.9 * radius, (*MARK_COLOR, 0.7 * fading))
+        for leg in np.flatnonzero(walk.contact[row]):
+            self._disc(walk.feet[row, leg], 1.7 * radius, (*STANCE_COLOR, 0.55))
+
+    def _disc(self, place: Array, radius: float, color: Color) -> None:
+        ground, normal = _ground(self._walk.terrain, place)
+        ends = ground + 0.001 * normal, ground + 0.004 * normal
+        self._add(mujoco.mjtGeom.mjGEOM_CYLINDER, radius, *ends, color)
+
+    def _mark_path(self, row: int) -> None:
+        """The trunk's path, fading."""
+        walk, step = self._walk, max(round(TRAIL_STEP / self._walk.period), 1)
+        rows = np.arange(row, max(row - round(TRAIL_TIME / walk.period), -1), -step)
+        for number, (near, far) in enumerate(pairwise(rows)):
+            color = (*TRAIL_COLOR, 0.6 * (1.0 - number / len(rows)))
+            self._add(mujoco.mjtGeom.mjGEOM_CAPSULE, 0.006, walk.position[near], walk.position[far], color)
+
+    def _add(self, kind: mujoco.mjtGeom, radius: float, begin: Array, end: Array, color: Color) -> None:
+        """A shape of this radius [m] from one place to another."""
+        geom = self._scene.geoms[self._scene.ngeom]
+        mujoco.mjv_initGeom(geom, kind, np.zeros(3), np.zeros(3), np.eye(3).ravel(), np.array(color, dtype=np.float32))
+        mujoco.mjv_connector(geom, kind, radius, begin, end)
+        geom.emission, geom.specular, geom.category = 0.5, 0.0, mujoco.mjtCatBit.mjCAT_DECOR  # without a shadow
+        self._scene.ngeom += 1
+
+
+def _ground(terrain: Terrain, place: Array) -> tuple[Array, Array]:
+    """The point of the ground below a place (3,), and its normal."""
+    reach = 0.004
+    x, y = place[0] + np.array([0, reach, -reach, 0, 0]), place[1] + np.array([0, 0, 0, reach, -reach])
+    height = terrain.height(x, y)
+    normal = np.array([height[2] - height[1], height[4] - height[3], 2 * reach])
+    if normal[2] < 0.5 * np.linalg.norm(normal):  # the edge of a step
+        normal = np.array([0.0, 0.0, 1.0])
+    return np.array([*place[:2], height[0]]), normal / np.linalg.norm(normal)
+
+
+def offscreen_context(width: int, height: int) -> Any:
+    """An OpenGL context without a window: of MUJOCO_GL where that is set, else of EGL, which needs no display.
+
+    Raises SimulationError that says what to install.
+    """
+    backend = os.environ.get("MUJOCO_GL", "").strip().lower() or "egl"
+    if backend not in BACKENDS:
+        raise SimulationError(f"MUJOCO_GL is {backend!r}; unset it, or choose one of {', '.join(BACKENDS)}")
+    try:
+        context = importlib.import_module(f"mujoco.{backend}").GLContext(width, height)
+        context.make_current()
+    except Exception as error:  # PyOpenGL and drivers raise whatever they like
+        raise SimulationError(
+            f"pictures need OpenGL, and MuJoCo cannot use it by {backend} ({error}); install PyOpenGL "
+            f"(pip install pyopengl) and Mesa (Debian, Ubuntu: apt install libegl1 libgl1)"
+        ) from error
+    return context

@@ -1,0 +1,155 @@
+"""A walk to be shown, and the walk of a policy in the simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from fcnet_core.arrays import Array, Mask
+from fcnet_core.command import Mode
+from fcnet_core.legs.kinematics import LegKinematics
+from fcnet_core.model_file import PolicyModel
+from fcnet_core.robot import SETPOINT_FIELDS, Robot
+from fcnet_core.rotation import matrix_from_xyzw
+from quadruped_sim import SimulationError
+from quadruped_sim.physics.live_robot import LiveRobot
+from quadruped_sim.physics.placement import StartPose
+from quadruped_sim.physics.simulation import CONTROL_PERIOD, TIMESTEP
+from quadruped_sim.physics.terrain import Terrain
+from quadruped_sim.walker import Walker
+
+LONGEST = 600.0  # [s] of a walk
+NEAR = 0.01  # [m] a foot that is as near to the ground touches it
+
+
+@dataclass(frozen=True)
+class Walk:
+    """A robot at N times, `period` [s] apart: position (N, 3) [m] and orientation (N, 4) x, y, z, w of the trunk in the
+    world, joints (N, 12) [rad]; commanded and measured velocity (N, 3): forward, sideways [m/s] and yaw rate [rad/s],
+    NaN where unknown.
+    """
+
+    robot: Robot
+    terrain: Terrain
+    period: float
+    position: Array
+    orientation: Array
+    joints: Array
+    commanded: Array
+    measured: Array
+
+    def __len__(self) -> int:
+        return len(self.position)
+
+    def part(self, begin: float, seconds: float) -> Walk:
+        """From `begin` [s] on, so many seconds at most. Raises SimulationError where there is nothing."""
+        first = round(begin / self.period)
+        if first >= len(self):
+            raise SimulationError(f"the walk lasts {len(self) * self.period:g} s; choose an earlier --from")
+        rows = slice(first, first + max(round(seconds / self.period), 1))
+        chosen = {
+            name: getattr(self, name)[rows] for name in ("position", "orientation", "joints", "commanded", "measured")
+        }
+        return replace(self, **chosen)
+
+    @cached_property
+    def feet(self) -> Array:
+        """Centres of the feet (N, 4, 3) [m] in the world."""
+        points = LegKinematics(self.robot).points(self.joints.reshape(-1, 4, 3))[..., 3, :]
+        return points @ matrix_from_xyzw(self.orientation).transpose(0, 2, 1) + self.position[:, None]
+
+    @cached_property
+    def contact(self) -> Mask:
+        """Which feet (N, 4) are on the ground."""
+        clearance = self.feet[..., 2] - self.terrain.height(self.feet[..., 0], self.feet[..., 1])
+        return clearance < self.robot.geometry.foot_radius + NEAR
+
+
+def averaged(values: Array, window: int) -> Array:
+    """Averages (N, K) of values (N, K) over a window around each row."""
+    before = window // 2
+    padded = np.concatenate([values[:1].repeat(before, 0), values, values[-1:].repeat(window - before, 0)])
+    total = np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(padded, axis=0)])
+    return (total[window:] - total[:-window])[: len(values)] / window
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A setpoint (9,) in SETPOINT_FIELDS order that is held for so many seconds."""
+
+    seconds: float
+    setpoint: Array
+
+
+def parse_phase(text: str) -> Phase:
+    """A phase from SECONDS:FIELD=VALUE,FIELD=VALUE, such as 4:vx=0.8,yaw_rate=0.3; fields not given are 0.
+
+    Raises SimulationError.
+    """
+    example = "give SECONDS:FIELD=VALUE,... such as 4:vx=0.8,yaw_rate=0.3"
+    length, _, fields = text.partition(":")
+    setpoint = np.zeros(len(SETPOINT_FIELDS))
+    for entry in filter(None, fields.split(",")):
+        name, _, value = entry.partition("=")
+        if name not in SETPOINT_FIELDS:
+            raise SimulationError(
+                f"command {text!r}: there is no field {name!r}; choose from {', '.join(SETPOINT_FIELDS)}"
+            )
+        setpoint[SETPOINT_FIELDS.index(name)] = _number(value, f"command {text!r}: {name}", example)
+    seconds = _number(length, f"command {text!r}: its time", example)
+    if not CONTROL_PERIOD <= seconds <= LONGEST:
+        raise SimulationError(f"command {text!r} lasts {seconds:g} s, expected {CONTROL_PERIOD} to {LONGEST:g} s")
+    return Phase(seconds, setpoint)
+
+
+def _number(text: str, what: str, example: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = np.nan
+    if not np.isfinite(value):
+        raise SimulationError(f"{what} is {text!r}, no finite number; {example}")
+    return value
+
+
+def walk_of_policy(
+    robot: Robot, model: PolicyModel, terrain: Terrain, phases: Sequence[Phase], start: StartPose = "standing"
+) -> Walk:
+    """Let a policy walk in the simulator, on what noisy sensors measure. A robot that lies stands up first, one on its
+    back rights itself before that. The walk ends early where the robot falls.
+    """
+    live = LiveRobot(robot, terrain, timestep=TIMESTEP, start=start)
+    recorder = _Recorder(live)
+    walker = Walker(live, model, after=lambda: recorder.record(walker.command))
+    if start == "standing":
+        walker.start()
+    elif start == "lying":
+        walker.stand_up()
+    else:
+        walker.recover()
+    while walker.posture.mode in (Mode.RECOVERING, Mode.STANDING_UP):
+        walker.advance()
+    walker.begin()
+    if walker.posture.mode is not Mode.FAULT:
+        all(walker.walk(phase.seconds, phase.setpoint) for phase in phases)
+    return recorder.walk(terrain)
+
+
+class _Recorder:
+    def __init__(self, live: LiveRobot) -> None:
+        self._live = live
+        self._rows: list[tuple[Array, ...]] = []
+
+    def record(self, command: Array) -> None:
+        live = self._live
+        truth = live.ground_truth()
+        measured = np.array([*truth.linear_velocity[:2], truth.angular_velocity[2]])
+        row = (truth.position, truth.orientation, live.data.qpos[7:].copy(), command[:3].copy(), measured)
+        self._rows.append(row)
+
+    def walk(self, terrain: Terrain) -> Walk:
+        position, orientation, joints, commanded, measured = map(np.stack, zip(*self._rows, strict=True))
+        return Walk(self._live.robot, terrain, CONTROL_PERIOD, position, orientation, joints, commanded, measured)

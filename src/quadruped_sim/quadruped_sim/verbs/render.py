@@ -1,0 +1,130 @@
+"""fcnet render: a picture that moves, of a policy in the simulator, of a bag or of collected data."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+from typing import Annotated, get_args
+
+import numpy as np
+from msgspec import Meta
+from PIL import Image
+from tqdm import tqdm
+
+from fcnet_core.files import NotNegative, check_writable, option, write_whole
+from fcnet_core.model_file import check_robot, load_model
+from fcnet_core.robot import load_robot
+from quadruped_sim import SimulationError
+from quadruped_sim.physics.placement import StartPose
+from quadruped_sim.physics.terrain import Flat, named_terrain
+from quadruped_sim.render.movie import captioned, film_writer
+from quadruped_sim.render.recorded import walk_of_bag, walk_of_data
+from quadruped_sim.render.renderer import Renderer, camera_named
+from quadruped_sim.render.walk import LONGEST, Walk, averaged, parse_phase, walk_of_policy
+
+SUMMARY = "show a policy, a bag or collected data as a GIF, film or picture"
+EPILOG = """
+A policy walks in the simulator, as it is commanded. A bag shows what was recorded; where it has no odom, and in
+collected data, the robot's way is estimated from its legs. No display is needed, but OpenGL, which Mesa has in software
+(Debian, Ubuntu: apt install libegl1 libgl1). MUJOCO_GL=osmesa or glfw chooses another way to it.
+
+examples:
+  fcnet render models/aliengo.safetensors -o walk.gif --terrain stairs_up
+  fcnet render models/aliengo.safetensors -o run.mp4 --commands 2:vx=0.5 5:vx=2.0 2: --camera side
+  fcnet render models/a1.safetensors -o recovery.gif --start on_back
+  fcnet render docs/examples/aliengo_walk -o bag.gif --from 2 --seconds 6
+  fcnet render DATA -o data.gif --sequence 3
+"""
+ONLY_FOR = {"commands": "a policy", "start": "a policy", "robot": "a bag", "sequence": "collected data"}
+DEFAULT_COMMANDS = ["8:vx=0.6"]
+Length = Annotated[float, Meta(ge=0.02, le=LONGEST)]  # [s]
+Rate = Annotated[float, Meta(ge=1, le=100)]  # [Hz]
+STRIDE = 0.4  # [s] over which measured velocities are averaged
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the verb's arguments."""
+    parser.add_argument("source", type=Path, metavar="MODEL|BAG|DATASET", help="a policy's file, a bag, a data folder")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="a .gif, .mp4 or .png, which is the last moment",
+    )
+    parser.add_argument("--terrain", metavar="NAME", help="the ground (default: flat, or what data were collected on)")
+    parser.add_argument(
+        "--commands",
+        nargs="+",
+        metavar="SECONDS:FIELD=VALUE,...",
+        help=f"of a policy, one after the other (default: {' '.join(DEFAULT_COMMANDS)})",
+    )
+    parser.add_argument("--start", metavar="POSE", help="of a policy: standing (default), lying or on_back")
+    parser.add_argument("--robot", metavar="NAME", help="whose bag it is, where it does not say so")
+    parser.add_argument("--sequence", type=int, metavar="N", help="which one of collected data (default: 0)")
+    parser.add_argument(
+        "--from", dest="begin", type=option(NotNegative), default=0.0, metavar="S", help="begin there (default: 0)"
+    )
+    parser.add_argument(
+        "--seconds", type=option(Length), default=20.0, metavar="S", help="show so many at most (default: 20)"
+    )
+    parser.add_argument(
+        "--camera", default="corner", metavar="NAME", help="corner (default), side, front, chase or top"
+    )
+    parser.add_argument("--size", default="640x360", metavar="WxH", help="of the picture (default: 640x360)")
+    parser.add_argument("--fps", type=option(Rate), default=20.0, metavar="N", help="pictures a second (default: 20)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the file; 0 when it is written."""
+    camera, film, size = camera_named(args.camera), film_writer(args.output), _size(args.size)
+    check_writable(args.output)
+    walk = _walk(args)
+    pictures = np.arange(0.0, len(walk), max(1.0 / (args.fps * walk.period), 1.0)).astype(int)
+    if args.output.suffix.lower() == ".png":
+        pictures = pictures[-1:]
+    measured = averaged(walk.measured, max(round(STRIDE / walk.period), 1))
+    with Renderer(walk, camera, *size) as renderer:
+        images = (
+            captioned(Image.fromarray(renderer.draw(row)), walk.commanded[row], measured[row])
+            for row in tqdm(pictures, unit="picture")
+        )
+        content = film(images, min(args.fps, 1.0 / walk.period))
+    write_whole(args.output, content)
+    print(f"wrote {args.output}: {len(pictures)} pictures, {len(content) / 1e6:.2f} MB")
+    return 0
+
+
+def _walk(args: argparse.Namespace) -> Walk:
+    """What is to be seen, of whichever kind the source is."""
+    source, terrain = args.source, named_terrain(args.terrain) if args.terrain else None
+    if not source.exists():
+        raise SimulationError(f"there is no {source}; give a policy's .safetensors file, a bag or a data folder")
+    if source.suffix == ".safetensors":
+        kind = "a policy"
+    else:
+        kind = "collected data" if (source / "manifest.json").exists() else "a bag"
+    for name, whose in ONLY_FOR.items():
+        if getattr(args, name) is not None and whose != kind:
+            raise SimulationError(f"--{name} is for {whose}, and {source} is {kind}; leave it out")
+    if kind == "collected data":
+        return walk_of_data(source, terrain, args.sequence or 0, args.begin, args.seconds)
+    if kind == "a bag":
+        return walk_of_bag(source, terrain, args.robot, args.begin, args.seconds)
+    starts: dict[str, StartPose] = {pose: pose for pose in get_args(StartPose)}
+    if (start := args.start or "standing") not in starts:
+        raise SimulationError(f"there is no start {start!r}; choose one of {', '.join(starts)}")
+    model = load_model(source)
+    robot = load_robot(model.card.robot)
+    check_robot(model, robot)
+    phases = [parse_phase(text) for text in args.commands or DEFAULT_COMMANDS]
+    walk = walk_of_policy(robot, model, terrain or Flat(), phases, starts[start])
+    return walk.part(args.begin, args.seconds)
+
+
+def _size(text: str) -> tuple[int, int]:
+    if not (sizes := re.fullmatch(r"(\d{1,5})x(\d{1,5})", text)):
+        raise SimulationError(f"{text!r} is no size of a picture; give its width and height in pixels, such as 640x360")
+    return int(sizes[1]), int(sizes[2])
