@@ -34,7 +34,7 @@ from quadruped_sim.rollout import Rollout, SetpointRanges, reward
 LARGEST = 100.0  # of what is observed, in the units of each part
 
 
-class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+class Settings(Struct, frozen=True):
     """What `gymnasium.make` takes.
 
     robot: a name, or the path of a robot file. terrain: a name of `fcnet list terrains`, or the kind and the facts of
@@ -62,6 +62,15 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
         if isinstance(self.terrain, str):
             return named_terrain(self.terrain, seed=seed)
         return terrain_from_facts(**(self.terrain | {"seed": seed}))
+
+
+def checked(given: dict[str, Any]) -> Settings:
+    """The settings. Raises FcnetError for what cannot be, and for others TypeError, as for any keyword argument: that is
+    what stable-baselines3 expects, which asks every environment for render_mode first.
+    """
+    if unknown := sorted(given.keys() - set(Settings.__struct_fields__)):
+        raise TypeError(f"there is no setting {unknown[0]!r}; known are {', '.join(Settings.__struct_fields__)}")
+    return converted(given, Settings)
 
 
 def spaces(robot: Robot) -> tuple[gymnasium.Space[Single], gymnasium.Space[Single]]:
@@ -98,16 +107,14 @@ class WalkingRobots:
         earned = CONTROL_PERIOD * reward(velocity, wanted, torque, rollout.last_action - rollout.previous_action)
         diverged = [data.time < time for data, time in zip(simulation.data, before, strict=True)]  # MuJoCo began anew
         fell = (simulation.fallen(state) | np.array(diverged)) & ~anew
-        if anew.any():
-            self.restart(anew)
-        else:
-            self._look()
+        self.restart(anew)
         return np.where(anew, 0.0, earned), fell
 
     def restart(self, mask: Mask) -> None:
-        """Put other robots in the place of those in `mask` (B,)."""
-        self._rollout.simulation.redraw(mask)
-        self._rollout.restart(mask)
+        """Put other robots in the place of those in `mask` (B,), and see what all of them do."""
+        if mask.any():
+            self._rollout.simulation.redraw(mask)
+            self._rollout.restart(mask)
         self._look()
 
     def _look(self) -> None:
@@ -121,7 +128,7 @@ class Walking(gymnasium.Env[Single, Single]):
     """One robot. A reset brings another one, with a seed on another ground where that is random."""
 
     def __init__(self, **settings: Any) -> None:
-        self._settings = converted(settings, Settings)
+        self._settings = checked(settings)
         self._robot = load_robot(self._settings.robot)
         self.observation_space, self.action_space = spaces(self._robot)
         self._robots: WalkingRobots | None = None
@@ -151,7 +158,7 @@ class VectorWalking(VectorEnv[Single, Single, Any]):
     metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP, "render_modes": []}
 
     def __init__(self, num_envs: int = 1, max_episode_steps: int = EPISODE, **settings: Any) -> None:
-        self._settings = converted(settings, Settings)
+        self._settings = checked(settings)
         self._robot = load_robot(self._settings.robot)
         self.num_envs, self._longest = num_envs, max_episode_steps
         self.single_observation_space, self.single_action_space = spaces(self._robot)
