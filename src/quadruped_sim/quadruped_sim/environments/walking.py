@@ -65,8 +65,8 @@ class Settings(Struct, frozen=True):
 
 
 def checked(given: dict[str, Any]) -> Settings:
-    """The settings. Raises FcnetError for what cannot be, and for others TypeError, as for any keyword argument: that is
-    what stable-baselines3 expects, which asks every environment for render_mode first.
+    """The settings. Raises FcnetError for what cannot be, and TypeError, as for any keyword argument, for another one:
+    stable-baselines3 expects that, which asks every environment for a render_mode first.
     """
     if unknown := sorted(given.keys() - set(Settings.__struct_fields__)):
         raise TypeError(f"there is no setting {unknown[0]!r}; known are {', '.join(Settings.__struct_fields__)}")
