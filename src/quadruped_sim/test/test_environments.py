@@ -29,13 +29,16 @@ def test_gymnasium_and_stable_baselines3_accept_it(name) -> None:
         warnings.filterwarnings("ignore", message=".*symmetric and normalized.*")  # actions are those on the robot
         check_env(env.unwrapped, skip_render_check=True)
         stable_baselines3_check(env)
-        warnings.filterwarnings("ignore", message=".*render_mode='rgb_array'.*")  # which make_vec_env tries first
-        several = make_vec_env(
-            f"quadruped_sim.environments:{name}",
-            n_envs=2,
-            wrapper_class=gymnasium.wrappers.RescaleAction,
-            wrapper_kwargs={"min_action": -1.0, "max_action": 1.0},
-        )
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # make_vec_env tries whether it renders; RescaleAction rounds limits
+def test_stable_baselines3_takes_several_with_normalised_actions() -> None:
+    several = make_vec_env(
+        "quadruped_sim.environments:fcnet/Aliengo-v0",
+        n_envs=2,
+        wrapper_class=gymnasium.wrappers.RescaleAction,
+        wrapper_kwargs={"min_action": -1.0, "max_action": 1.0},
+    )
     several.reset()
     assert several.step(np.zeros((2, 12)))[0].shape == (2, 70)
 
