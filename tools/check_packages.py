@@ -32,6 +32,7 @@ KEYS = {
     "numba": "python3-numba",
     "numpy": "python3-numpy",
     "onnxruntime": "python3-onnxruntime-pip",
+    "packaging": "python3-packaging",
     "pytest": "python3-pytest",
     "rosbags": "python3-rosbags-pip",
     "scipy": "python3-scipy",
