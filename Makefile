@@ -3,7 +3,7 @@
 ENTER = . ./env.sh
 .DEFAULT_GOAL = help
 .PHONY: help setup demo test lint bench bench-ros bench-wire bench-replay bench-monitor bench-discovery fault-matrix \
-	attack reaction soak clean model
+	attack reaction soak clean model wheels
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name text; do \
@@ -68,8 +68,13 @@ soak: ## an hour of walking with recording and monitor, into docs/
 	@$(ENTER) && python benchmarks/bridge/soak.py $(if $(ROBOT),--robot $(ROBOT)) \
 		--params-file config/bridges/real_time.yaml --markdown docs/soak.md
 
+wheels: ## wheels of the Python libraries into dist/, for pip, see docs/python.md
+	@sh tools/setup.sh
+	@rm -rf dist src/*/build && .venv/bin/python -m pip wheel -q --no-deps --wheel-dir dist \
+		./src/fcnet_core ./src/fcnet_replay ./src/quadruped_sim && rm -rf src/*/build && ls dist
+
 clean: ## removes everything that setup and the builds made
-	rm -rf .venv build install log .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist install log .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	find . -name '*.egg-info' -type d -prune -exec rm -rf {} +
 

@@ -1,7 +1,8 @@
-"""Compares what ROS tools read of the packages with the code: package.xml, colcon.meta, and what colcon makes of them.
+"""Compares what ROS tools and pip read of the packages with the code: package.xml, setup.py, colcon.meta, and what
+colcon makes of them.
 
 python tools/check_packages.py              # exit code 1 and a sentence for everything that is wrong
-python tools/check_packages.py --write      # writes the dependencies into every package.xml first
+python tools/check_packages.py --write      # writes dependencies into every package.xml, and the version, first
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -31,6 +33,7 @@ KEYS = {
     "numba": "python3-numba",
     "numpy": "python3-numpy",
     "onnxruntime": "python3-onnxruntime-pip",
+    "packaging": "python3-packaging",
     "pytest": "python3-pytest",
     "rosbags": "python3-rosbags-pip",
     "scipy": "python3-scipy",
@@ -97,12 +100,46 @@ def write_dependencies(package: str) -> None:
     path.write_text(text.replace("@\n", "".join(lines), 1), encoding="utf-8")
 
 
+# Where a file of a package says which version of the suite it is.
+VERSIONS = {"package.xml": r"(?<=<version>)[^<]*", "setup.py": r'(?:(?<=version=")|(?<=VERSION = "))[^"]*'}
+
+
+def suite_version() -> str:
+    """The version of every package, from the one place where it is written by hand."""
+    text = (ROOT / "src" / "fcnet_core" / "fcnet_core" / "__init__.py").read_text(encoding="utf-8")
+    return re.findall(r'(?m)^__version__ = "(.*)"$', text)[0]
+
+
+def wrong_versions() -> Iterator[str]:
+    """Yield where another version than fcnet_core.__version__ stands."""
+    version = suite_version()
+    for path, pattern in versioned_files():
+        if re.findall(pattern, path.read_text(encoding="utf-8")) != [version]:
+            yield f"{path.relative_to(ROOT)} is not version {version}: --write makes it"
+    if f"\n## [{version}]" not in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"):
+        yield f"CHANGELOG.md does not say what version {version} changes"
+
+
+def write_version() -> None:
+    """Write fcnet_core.__version__ into every package.xml and setup.py."""
+    for path, pattern in versioned_files():
+        path.write_text(re.sub(pattern, suite_version(), path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def versioned_files() -> Iterator[tuple[Path, str]]:
+    """Yield every file that says the version, with what finds it there."""
+    for package in PACKAGES:
+        for name, pattern in VERSIONS.items():
+            yield ROOT / "src" / package / name, pattern
+
+
 def main() -> int:
     """Print what is wrong; 1 if anything is."""
     if "--write" in sys.argv:
+        write_version()
         for package in PACKAGES:
             write_dependencies(package)
-    wrong = [sentence for package in PACKAGES for sentence in wrong_dependencies(package)]
+    wrong = [*wrong_versions(), *(sentence for package in PACKAGES for sentence in wrong_dependencies(package))]
     settings = set(yaml.safe_load((ROOT / "colcon.meta").read_text(encoding="utf-8"))["names"])
     wrong += [f"colcon.meta does not name {package}" for package in sorted(set(PACKAGES) - settings)]
     wrong += [f"colcon.meta names {package}, which does not exist" for package in sorted(settings - set(PACKAGES))]

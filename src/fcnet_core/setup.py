@@ -1,4 +1,4 @@
-"""Builds fcnet_core, under colcon with its program `fcnet` on PATH, or alone: pip install "./src/fcnet_core[train]".
+"""Builds fcnet_core, under colcon with its program `fcnet` on PATH, or as a wheel: see docs/python.md.
 
 Versions are those that requirements/ pins, open to later compatible ones. Robots, settings and models are links to the
 folders at the root of the repository, and become files of the package.
@@ -7,10 +7,11 @@ folders at the root of the repository, and become files of the package.
 from setuptools import find_packages, setup
 
 NAME = "fcnet_core"
+VERSION = "0.2.0"
 
 setup(
     name=NAME,
-    version="0.1.0",
+    version=VERSION,
     packages=find_packages(exclude=["test"]),
     package_data={NAME: ["document.css", "config/**/*.yaml", "models/*.safetensors"]},
     data_files=[
@@ -24,9 +25,20 @@ setup(
         "numpy>=1.26,<3",
         "pyyaml~=6.0",
         "safetensors~=0.8",
+        "shtab~=1.13",
         "tqdm~=4.70",
     ],
-    extras_require={"train": ["torch~=2.13", "tensorboard~=2.21", "plotly~=7.1", "onnx~=1.23", "onnxruntime~=1.23"]},
+    extras_require={
+        "train": [
+            "onnx~=1.23",
+            "onnxruntime~=1.23",
+            "plotly~=7.1",
+            "stable-baselines3~=2.9",
+            "tensorboard~=2.21",
+            "torch~=2.13",
+        ],
+        "sim": [f"quadruped_sim=={VERSION}", "gymnasium~=1.4"],
+    },
     zip_safe=False,
     maintainer="The fcnet developers",
     maintainer_email="fcnet@example.org",
@@ -34,11 +46,18 @@ setup(
     license="Apache-2.0",
     entry_points={
         "console_scripts": ["fcnet = fcnet_core.cli:main"],
+        "fcnet.lists": [
+            "models = fcnet_core.verbs.list:models",
+            "policies = fcnet_core.verbs.list:policies",
+            "robots = fcnet_core.verbs.list:robots",
+        ],
         "fcnet.verbs": [
+            "completion = fcnet_core.verbs.completion",
             "train = fcnet_core.verbs.train",
             "compare = fcnet_core.verbs.compare",
             "export = fcnet_core.verbs.export",
             "info = fcnet_core.verbs.info",
+            "list = fcnet_core.verbs.list",
             "urdf = fcnet_core.verbs.urdf",
         ],
     },

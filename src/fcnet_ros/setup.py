@@ -6,7 +6,7 @@ NAME = "fcnet_ros"
 
 setup(
     name=NAME,
-    version="0.1.0",
+    version="0.2.0",
     packages=find_packages(exclude=["test"]),
     package_data={NAME: ["*.xml"]},
     data_files=[

@@ -6,7 +6,7 @@ NAME = "fcnet_study"
 
 setup(
     name=NAME,
-    version="0.1.0",
+    version="0.2.0",
     packages=find_packages(exclude=["test"]),
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),

@@ -1,12 +1,15 @@
 """Policies for legged robots: network, training, real-time runtimes, model files and datasets. No ROS, no simulator.
 
-policy = fcnet_core.load_policy("models/aliengo.safetensors")
-action = policy.step(observation)    # (70,) -> joint position targets (12,) [rad], see observation.py
+policy = fcnet_core.load_policy("aliengo")    # a policy that ships with the suite, or the path of a model file
+action = policy.step(observation)             # (70,) -> joint position targets (12,) [rad], see observation.py
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+
+# Of every package of the suite: `python tools/check_packages.py --write` takes it into package.xml and setup.py.
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from fcnet_core.model_file import load_model as load_model

@@ -6,8 +6,11 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib.metadata import entry_points
 from types import ModuleType
+
+from fcnet_core import FcnetError, __version__
 
 VERB_GROUP = "fcnet.verbs"  # modules with SUMMARY, EPILOG, add_arguments(parser) and run(args)
 USAGE_ERROR = 2
@@ -16,7 +19,8 @@ WORKFLOW = """
 A policy comes about in three steps: `collect` lets an expert walk in simulation and records it, `train` imitates the
 recording, `evaluate` measures the policy in closed loop. `info` shows what a policy file holds, `export` turns it
 into ONNX for other programs. `replay` measures policies on the bags of a robot, `dataset` and `relabel` make training
-data of them, `compare` shows trainings side by side. `fcnet VERB --help` explains each.
+data of them. `compare` shows trainings side by side, `list` names what there is to choose from. `fcnet VERB --help`
+explains each.
 """
 
 
@@ -25,12 +29,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     0 success, 1 a verb's own failure, 2 wrong use or unusable input, 130 interrupted by Ctrl-C.
     """
-    verbs = {entry.name: entry for entry in entry_points(group=VERB_GROUP)}
-    packages = {entry.module.partition(".")[0] for entry in verbs.values()}
+    packages = {entry.module.partition(".")[0] for entry in entry_points(group=VERB_GROUP)}
     try:
         given = list(sys.argv[1:] if arguments is None else arguments)
-        wanted = set(given[:1]) & set(verbs) or set(verbs)  # the others' libraries take longer to load than to answer
-        parser = _parser({name: verbs[name].load() for name in sorted(wanted)})
+        parser = program(given[0] if given else "")
         args = parser.parse_args(given)
         if "run" not in args:
             parser.print_help()
@@ -49,6 +51,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(str(error), USAGE_ERROR)
 
 
+def program(verb: str = "") -> argparse.ArgumentParser:
+    """The parser of `fcnet` with that verb alone, whose libraries are loaded, or with all where none is given.
+
+    Raises FcnetError for a verb that there is not.
+    """
+    verbs = {entry.name: entry for entry in entry_points(group=VERB_GROUP)}
+    if verb == "--version":
+        return _parser({})
+    if not verb or verb.startswith("-"):
+        return _parser({name: verbs[name].load() for name in sorted(verbs)})
+    if verb not in verbs:
+        near = get_close_matches(verb, verbs, n=1)
+        advice = f"did you mean {near[0]!r}?" if near else f"choose one of {', '.join(sorted(verbs))}"
+        raise FcnetError(f"there is no verb {verb!r}; {advice}")
+    return _parser({verb: verbs[verb].load()})
+
+
 def _parser(verbs: dict[str, ModuleType]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="fcnet",
@@ -56,6 +75,7 @@ def _parser(verbs: dict[str, ModuleType]) -> argparse.ArgumentParser:
         epilog=WORKFLOW,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action="version", version=f"fcnet {__version__}")
     choices = parser.add_subparsers(title="verbs", metavar="VERB")
     for name, verb in verbs.items():
         verb_parser = choices.add_parser(

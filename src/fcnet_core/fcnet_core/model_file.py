@@ -231,16 +231,38 @@ def save_model(model: PolicyModel, path: str | Path) -> None:
     write_whole(path, content)
 
 
-def shipped_model(robot: str) -> Path:
-    """The file of the policy that comes with the suite for the robot of that name; it may not exist."""
-    return MODEL_FOLDER / f"{robot}.safetensors"
+def shipped_model(name: str) -> Path:
+    """The file of the policy that comes with the suite under that name, such as a robot's; it may not exist."""
+    return MODEL_FOLDER / f"{name}.safetensors"
 
 
-def load_model(path: str | Path) -> PolicyModel:
-    """Read and check a model file. Raises FcnetError when it is missing, damaged, too new or inconsistent."""
-    path = Path(path)
-    if not path.is_file():
-        raise FcnetError(f"there is no model file {path}; check the path, or train a policy with `fcnet train`")
+def shipped_names() -> list[str]:
+    """The names of the policies that come with the suite."""
+    return sorted(path.stem for path in MODEL_FOLDER.glob("*.safetensors"))
+
+
+def model_path(source: str | Path) -> Path:
+    """The model file at that path, or else the one that comes with the suite under that name.
+
+    Raises FcnetError where there is neither.
+    """
+    path = Path(source)
+    if path.is_file():
+        return path
+    if str(source) in (names := shipped_names()):
+        return shipped_model(str(source))
+    raise FcnetError(
+        f"there is no model file {path}; check the path, train a policy with `fcnet train`, or name one that comes "
+        f"with the suite: {', '.join(names)}"
+    )
+
+
+def load_model(source: str | Path) -> PolicyModel:
+    """Read and check a model file, or a policy that comes with the suite by its name, such as "aliengo".
+
+    Raises FcnetError when it is missing, damaged, too new or inconsistent.
+    """
+    path = model_path(source)
     name = f"model file {path}"
     try:
         with safetensors.safe_open(path, framework="numpy") as file:

@@ -233,8 +233,9 @@ def _rows(observation: Observation, chosen: slice | None) -> Observation:
 def load_policy(
     source: str | Path | PolicyModel, runtime: RuntimeName | str = "auto", batch: int | None = None
 ) -> LoadedPolicy:
-    """A policy, ready to step, from a model file or a loaded model, for one robot or for `batch` robots.
+    """A policy, ready to step, for one robot or for `batch` robots.
 
+    source: a model file, the name of a policy that comes with the suite (`fcnet list models`), or a loaded model.
     runtime: for one robot; "auto" takes numba where it is installed and NumPy elsewhere, "onnx" needs onnx and
     onnxruntime. Raises FcnetError for a file or a runtime that cannot be used.
     """

@@ -16,6 +16,7 @@ import onnx
 import pytest
 from msgspec import convert, structs
 
+from fcnet_core import __version__
 from fcnet_core.cli import INTERRUPTED, USAGE_ERROR, main
 from fcnet_core.envelope import Envelope
 from fcnet_core.model_file import load_model, save_model
@@ -34,6 +35,53 @@ def test_without_a_verb_it_explains_itself(capsys) -> None:
     printed = capsys.readouterr().out
     for verb in ("export", "info", "train"):
         assert f"    {verb}" in printed
+
+
+def test_it_says_which_version_it_is(capsys) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["--version"])
+    assert stopped.value.code == 0
+    assert capsys.readouterr().out == f"fcnet {__version__}\n"
+
+
+def test_a_mistyped_verb_is_one_sentence_with_the_one_that_was_meant(capsys) -> None:
+    assert main(["trian", "--out", "a"]) == USAGE_ERROR
+    assert capsys.readouterr().err == "fcnet: there is no verb 'trian'; did you mean 'train'?\n"
+    assert main(["xyzzy"]) == USAGE_ERROR
+    message = capsys.readouterr().err
+    assert "export, info, list" in message and message.count("\n") == 1
+
+
+def test_list_gives_names_that_other_verbs_take(capsys) -> None:
+    assert main(["list", "models"]) == 0
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert "aliengo" in names and "aliengo-mlp" in names
+    for name in names:
+        assert main(["info", name]) == 0
+    capsys.readouterr()
+    assert main(["list"]) == 0
+    printed = capsys.readouterr().out
+    for line in ("models:", "robots:", "policies:", "  a1 ", "  fcnet "):
+        assert line in printed
+
+
+COMPLETE = """
+source ./fcnet.bash
+COMP_WORDS=(fcnet "$@"); COMP_CWORD=$#
+_shtab_fcnet fcnet "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+echo "${COMPREPLY[@]}"
+"""
+
+
+def test_bash_completes_verbs_choices_options_and_files(tmp_path, capsys) -> None:
+    assert main(["completion", "bash"]) == 0
+    (tmp_path / "fcnet.bash").write_text(capsys.readouterr().out)
+    (tmp_path / "walk.onnx").touch()
+    lines = {"tra": "train", "list mo": "models", "export --onn": "--onnx", "export --onnx wal": "walk.onnx"}
+    for line, expected in lines.items():
+        command = ["bash", "-c", COMPLETE, "bash", *line.split()]
+        asked = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
+        assert asked.stdout.split() == [expected]
 
 
 @pytest.mark.parametrize("verb", ["info", "export"])

@@ -15,12 +15,12 @@ from quadruped_sim.a1_walk.walk import (
     CLIP,
     DEFAULT_POSE,
     OBSERVATION,
-    PERIODS,
     RANDOMIZATION,
     Walk,
     Walkers,
     walking_robot,
 )
+from quadruped_sim.environments import EPISODE
 from quadruped_sim.physics.simulation import SENSOR_COUNT, SENSORS, SUBSTEPS, BodyState
 
 TASK_JOINTS = [f"{leg}_{joint}_joint" for leg in ("FL", "FR", "RL", "RR") for joint in ("hip", "thigh", "calf")]
@@ -181,7 +181,7 @@ def test_robots_draw_the_authors_randomisation(walk) -> None:
 
 def test_robots_begin_anew_when_they_fall_or_grow_old_and_say_what_they_saw_last() -> None:
     robots, ends = Walkers(4, 1), []
-    robots._age[:2] = PERIODS - 3
+    robots._age[:2] = EPISODE - 3
     robots._age[2:] = 0
     for period in range(1, 60):
         action = np.zeros((4, 12)) if period < 10 else np.full((4, 12), CLIP * (-1.0) ** (period // 4))
@@ -196,14 +196,14 @@ def test_robots_begin_anew_when_they_fall_or_grow_old_and_say_what_they_saw_last
 
 
 def test_gymnasium_makes_and_accepts_the_environment() -> None:
-    env = gymnasium.make("quadruped_sim.a1_walk:fcnet/A1Walk-v0")
+    env = gymnasium.make("fcnet/A1Walk-v0")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*symmetric and normalized space.*")  # actions are the authors'
         check_env(env.unwrapped, skip_render_check=True)
     first = env.reset(seed=3)[0]
     assert not np.array_equal(env.reset()[0], first)
     np.testing.assert_array_equal(env.reset(seed=3)[0], first)
-    ends = [env.step(np.zeros(12, dtype=np.float32))[2:4] for _ in range(PERIODS)]
-    assert ends == [(False, False)] * (PERIODS - 1) + [(False, True)]
+    ends = [env.step(np.zeros(12, dtype=np.float32))[2:4] for _ in range(EPISODE)]
+    assert ends == [(False, False)] * (EPISODE - 1) + [(False, True)]
     with pytest.raises(gymnasium.error.ResetNeeded):
         gymnasium.make("fcnet/A1Walk-v0").unwrapped.step(np.zeros(12))

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from fcnet_core.model_file import PolicyModel, brief, card_to_json, load_model
+from fcnet_core.model_file import PolicyModel, brief, card_to_json, load_model, model_path
 from fcnet_core.robot import SETPOINT_FIELDS
 
 SUMMARY = "show what a policy file holds: robot, network, gains, command ranges, training"
@@ -27,21 +27,21 @@ WINDOW_POLICIES = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
-    parser.add_argument("model", type=Path, metavar="MODEL", help="a policy file (.safetensors)")
+    parser.add_argument("model", metavar="MODEL", help="a policy file (.safetensors), or a name of `fcnet list models`")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
     """Show the file; 0 when it is a valid model."""
-    model = load_model(args.model)
-    size = args.model.stat().st_size
+    model, path = load_model(args.model), model_path(args.model)
+    size = path.stat().st_size
     if args.json:
-        facts: dict[str, Any] = {"path": str(args.model), "size_bytes": size}
+        facts: dict[str, Any] = {"path": str(path), "size_bytes": size}
         facts["parameters"] = model.card.config.parameters
         facts |= {"fingerprint": model.fingerprint, "card": json.loads(card_to_json(model.card))}
         print(json.dumps(facts, indent=2))
     else:
-        print("\n".join(_lines(args.model, size, model)))
+        print("\n".join(_lines(path, size, model)))
     return 0
 
 

@@ -16,8 +16,9 @@ from fcnet_core.arrays import Array, ArraySpec, Mask, Single
 from fcnet_core.robot import LEG_JOINTS, LEGS, Robot, load_robot
 from fcnet_core.rotation import projected_gravity, roll_pitch_yaw
 from quadruped_sim.a1_walk.reward import COMMAND, TORQUE, WalkReward
+from quadruped_sim.environments import EPISODE
 from quadruped_sim.physics.randomization import OFF, Randomization
-from quadruped_sim.physics.simulation import CONTROL_PERIOD, SENSOR_COUNT, SUBSTEPS, BodyState, Simulation
+from quadruped_sim.physics.simulation import SENSOR_COUNT, SUBSTEPS, BodyState, Simulation
 from quadruped_sim.physics.terrain import Rough
 
 OBSERVATION = ArraySpec(
@@ -43,7 +44,6 @@ ACTION_UNIT = 0.5  # [rad]
 STIFFNESS, DAMPING = 50.0, 1.0  # [Nm/rad, Nms/rad]
 LARGEST_ROLL, LARGEST_PITCH = 0.8, 1.6  # [rad]
 HEIGHTS = (0.15, 1.5)  # [m] of the trunk's centre
-PERIODS = round(20.0 / CONTROL_PERIOD)  # of an episode
 # Theirs is Perlin noise in cells of 10 cm, with standard deviations from track to track of 13 to 24 mm; this is 17 mm.
 ROUGHNESS = 0.04  # [m], see terrain.Rough
 # Friction: theirs draws 0 to 2 for the robot, which PhysX averages with the track's 1. Centre of mass: theirs moves by
@@ -133,7 +133,7 @@ class Walkers:
 
     def __init__(self, batch: int, seed: int) -> None:
         self._walk = Walk(batch, seed)
-        self._age = np.random.default_rng([seed, 2]).integers(0, PERIODS, batch)
+        self._age = np.random.default_rng([seed, 2]).integers(0, EPISODE, batch)
 
     def observe(self) -> Single:
         """The observations (B, 48) now."""
@@ -146,7 +146,7 @@ class Walkers:
         reward, fell = self._walk.step(actions)
         last = self._walk.observation
         self._age += 1
-        old = (self._age >= PERIODS) & ~fell
+        old = (self._age >= EPISODE) & ~fell
         if (over := fell | old).any():
             self._walk.restart(over)
             self._age[over] = 0

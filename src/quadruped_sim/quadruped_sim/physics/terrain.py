@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
@@ -102,7 +102,7 @@ class SideSlope(Terrain):
 
 @dataclass(frozen=True)
 class Stairs(Terrain):
-    """`steps` steps of `rise` [m] (negative: down) and `run` [m], then a level landing."""
+    """A flight of `steps`, each of `rise` [m] (negative: down) and `run` [m], then a level landing."""
 
     rise: Annotated[float, Meta(ge=-1, le=1)]
     run: Annotated[float, Meta(ge=0.05, le=10)] = 0.30
@@ -203,7 +203,7 @@ class Obstacles(Terrain):
 
 @dataclass(frozen=True)
 class Course(Terrain):
-    """The demo's: from START a ramp up, a level top, a ramp down, level ground, and a step of `rise` [m]."""
+    """The demo's course: from START a ramp up, a level top, a ramp down, level ground, and a step of `rise` [m]."""
 
     degrees: Annotated[float, Meta(gt=0, le=45)] = 10.0
     rise: Height = 0.06
@@ -272,8 +272,23 @@ def terrain_from_facts(kind: str, *, seed: int = 0, **facts: Any) -> Terrain:
         raise SimulationError(f"terrain {kind}: {error}") from error
 
 
-def named_terrain(name: str) -> Terrain:
-    """The terrain called `name`, one of TERRAINS. Raises SimulationError that lists them."""
+def named_terrain(name: str, *, seed: int = 0) -> Terrain:
+    """The terrain called `name`, one of TERRAINS, with the seed of a random one. Raises SimulationError that lists
+    them.
+    """
     if name not in TERRAINS:
         raise SimulationError(f"there is no terrain {name!r}; choose one of {', '.join(TERRAINS)}")
-    return TERRAINS[name]
+    is_random = isinstance(TERRAINS[name], tuple(KINDS[kind] for kind in RANDOM))
+    return replace(TERRAINS[name], **({"seed": seed} if is_random else {}))
+
+
+def listed() -> dict[str, str]:
+    """What each of TERRAINS is: for `fcnet list terrains`."""
+    return {name: _described(terrain) for name, terrain in TERRAINS.items()}
+
+
+def _described(terrain: Terrain) -> str:
+    """The first words of a terrain's documentation, with its facts."""
+    kind = " ".join((terrain.__doc__ or "").split()).rstrip(".").replace("`", "").replace("START", f"x = {START:g} m")
+    facts = [f"{field.name} {getattr(terrain, field.name):g}" for field in fields(terrain) if field.name != "seed"]
+    return f"{kind} ({', '.join(facts)})" if facts else kind

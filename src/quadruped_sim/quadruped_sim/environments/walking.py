@@ -1,0 +1,191 @@
+"""Robots that follow changing commands, as a Gymnasium environment of one robot and as one of many.
+
+Observations and actions are those of a policy on the robot, so that a policy of the suite walks here as it is, and what
+learns here can walk there. Observation (70,): fcnet_core.observation.LAYOUT, as noisy sensors measure it. Action (12,):
+joint position targets [rad] in JOINT_NAMES order for one control period of 20 ms; beyond the joint limits they are
+clipped. Reward: rollout.reward, which `fcnet evaluate` reports, times the period. An episode ends when the robot falls.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from msgspec import Struct, field
+
+from fcnet_core.arrays import Array, Mask, Single
+from fcnet_core.files import converted
+from fcnet_core.observation import OBSERVATION_SIZE
+from fcnet_core.robot import Robot, load_robot
+from fcnet_core.rotation import roll_pitch_yaw
+from quadruped_sim import SimulationError
+from quadruped_sim.environments import EPISODE
+from quadruped_sim.evaluation.scenarios import WALK
+from quadruped_sim.evaluation.trial import heading_velocity
+from quadruped_sim.physics.randomization import TYPICAL, Randomization, Range
+from quadruped_sim.physics.sensors import noisy
+from quadruped_sim.physics.simulation import CONTROL_PERIOD, SENSORS
+from quadruped_sim.physics.terrain import Terrain, named_terrain, terrain_from_facts
+from quadruped_sim.rollout import Rollout, SetpointRanges, reward
+
+LARGEST = 100.0  # of what is observed, in the units of each part
+
+
+class Settings(Struct, frozen=True):
+    """What `gymnasium.make` takes.
+
+    robot: a name, or the path of a robot file. terrain: a name of `fcnet list terrains`, or the kind and the facts of
+    one, as in config/collect. commands: by setpoint field the range, or the value, from which a command is drawn that
+    holds for 1.5 to 5 s; other fields are zero. randomization: the entries that are not as for a real robot, see
+    randomization.Randomization.
+    """
+
+    robot: str
+    terrain: str | dict[str, Any] = "flat"
+    commands: dict[str, Range] = field(default_factory=lambda: dict(WALK))
+    randomization: Randomization = TYPICAL
+
+    def __post_init__(self) -> None:
+        self.ground(0)  # raises for what cannot be, and so does the next
+        self.setpoints  # noqa: B018
+
+    @property
+    def setpoints(self) -> SetpointRanges:
+        """From which commands are drawn."""
+        return SetpointRanges(always=self.commands)
+
+    def ground(self, seed: int) -> Terrain:
+        """The terrain; a random one is that of the seed."""
+        if isinstance(self.terrain, str):
+            return named_terrain(self.terrain, seed=seed)
+        return terrain_from_facts(**(self.terrain | {"seed": seed}))
+
+
+def checked(given: dict[str, Any]) -> Settings:
+    """The settings. Raises FcnetError for what cannot be, and TypeError, as for any keyword argument, for another one:
+    stable-baselines3 expects that, which asks every environment for a render_mode first.
+    """
+    if unknown := sorted(given.keys() - set(Settings.__struct_fields__)):
+        raise TypeError(f"there is no setting {unknown[0]!r}; known are {', '.join(Settings.__struct_fields__)}")
+    return converted(given, Settings)
+
+
+def spaces(robot: Robot) -> tuple[gymnasium.Space[Single], gymnasium.Space[Single]]:
+    """What one robot observes, and what it can be asked to do."""
+    observation = gymnasium.spaces.Box(-LARGEST, LARGEST, (OBSERVATION_SIZE,), np.float32)
+    return observation, gymnasium.spaces.Box(robot.lower.astype(np.float32), robot.upper.astype(np.float32))
+
+
+class WalkingRobots:
+    """`batch` robots on one ground, each with a draw of the randomisation of its own.
+
+    observation (B, 70): what they see now.
+    """
+
+    def __init__(self, settings: Settings, robot: Robot, batch: int, seed: int) -> None:
+        ground = settings.ground(seed)
+        self._rollout = Rollout(robot, batch, ground, settings.setpoints, settings.randomization, seed)
+        self._rng = np.random.default_rng([seed, 2])
+        self._look()
+
+    def step(self, actions: Array, anew: Mask) -> tuple[Array, Mask]:
+        """Take actions (B, 12) for one control period, in which the robots in `anew` (B,) begin anew as others instead;
+        return rewards (B,) and which robots have fallen.
+        """
+        rollout, simulation = self._rollout, self._rollout.simulation
+        if actions.shape != rollout.last_action.shape or not np.isfinite(actions[~anew]).all():
+            raise SimulationError(f"actions must be finite joint position targets [rad] {rollout.last_action.shape}")
+        wanted, before = rollout.shaper.setpoint[:, :3].copy(), [data.time for data in simulation.data]
+        simulation.active = ~anew
+        rollout.send(np.where(anew[:, None], rollout.last_action, actions))
+        state = simulation.state()
+        velocity = heading_velocity(state, roll_pitch_yaw(state.orientation)[:, 2])
+        torque = np.stack([data.sensordata[SENSORS["torque"]] for data in simulation.data])
+        earned = CONTROL_PERIOD * reward(velocity, wanted, torque, rollout.last_action - rollout.previous_action)
+        diverged = [data.time < time for data, time in zip(simulation.data, before, strict=True)]  # MuJoCo began anew
+        fell = (simulation.fallen(state) | np.array(diverged)) & ~anew
+        self.restart(anew)
+        return np.where(anew, 0.0, earned), fell
+
+    def restart(self, mask: Mask) -> None:
+        """Put other robots in the place of those in `mask` (B,), and see what all of them do."""
+        if mask.any():
+            self._rollout.simulation.redraw(mask)
+            self._rollout.restart(mask)
+        self._look()
+
+    def _look(self) -> None:
+        """See, with the commands' next step."""
+        rollout = self._rollout
+        seen = noisy(rollout.observe().observation, rollout.simulation.randomization.noise, self._rng)
+        self.observation: Single = np.clip(seen, -LARGEST, LARGEST)
+
+
+class Walking(gymnasium.Env[Single, Single]):
+    """One robot. A reset brings another one, with a seed on another ground where that is random."""
+
+    def __init__(self, **settings: Any) -> None:
+        self._settings = checked(settings)
+        self._robot = load_robot(self._settings.robot)
+        self.observation_space, self.action_space = spaces(self._robot)
+        self._robots: WalkingRobots | None = None
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Single, dict[str, Any]]:
+        """The first observation (70,)."""
+        super().reset(seed=seed)
+        if self._robots is None or seed is not None:
+            self._robots = WalkingRobots(self._settings, self._robot, 1, int(self.np_random.integers(2**31)))
+        else:
+            self._robots.restart(np.ones(1, dtype=bool))
+        return self._robots.observation[0], {}
+
+    def step(self, action: Single) -> tuple[Single, float, bool, bool, dict[str, Any]]:
+        """Take an action (12,): observation, reward, whether the robot fell."""
+        if self._robots is None:
+            raise gymnasium.error.ResetNeeded("call reset() before step()")
+        earned, fell = self._robots.step(np.asarray(action, dtype=np.float64)[None], np.zeros(1, dtype=bool))
+        return self._robots.observation[0], float(earned[0]), bool(fell[0]), False, {}
+
+
+class VectorWalking(VectorEnv[Single, Single, Any]):
+    """`num_envs` robots on one ground. A robot that fell or whose time is over begins anew, as another, in the next
+    step, which ignores its action and pays nothing. One seed is for all of them.
+    """
+
+    metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP, "render_modes": []}
+
+    def __init__(self, num_envs: int = 1, max_episode_steps: int = EPISODE, **settings: Any) -> None:
+        self._settings = checked(settings)
+        self._robot = load_robot(self._settings.robot)
+        self.num_envs, self._longest = num_envs, max_episode_steps
+        self.single_observation_space, self.single_action_space = spaces(self._robot)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._robots: WalkingRobots | None = None
+        self._age = np.zeros(num_envs, dtype=np.int64)  # control periods
+        self._over = np.zeros(num_envs, dtype=bool)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Single, dict[str, Any]]:
+        """The first observations (num_envs, 70)."""
+        super().reset(seed=seed)
+        if self._robots is None or seed is not None:
+            self._robots = WalkingRobots(
+                self._settings, self._robot, self.num_envs, int(self.np_random.integers(2**31))
+            )
+        else:
+            self._robots.restart(np.ones(self.num_envs, dtype=bool))
+        self._age[:], self._over[:] = 0, False
+        return self._robots.observation, {}
+
+    def step(self, actions: Single) -> tuple[Single, Array, Mask, Mask, dict[str, Any]]:
+        """Take actions (num_envs, 12): observations, rewards, which robots fell, whose time is over."""
+        if self._robots is None:
+            raise gymnasium.error.ResetNeeded("call reset() before step()")
+        earned, fell = self._robots.step(np.asarray(actions, dtype=np.float64), self._over)
+        self._age = np.where(self._over, 0, self._age + 1)
+        old = self._age >= self._longest
+        self._over = fell | old
+        return self._robots.observation, earned, fell, old, {}

@@ -1,0 +1,126 @@
+"""The walking environments: accepted by Gymnasium and stable-baselines3, and what a robot sees, earns and is told."""
+
+from __future__ import annotations
+
+import warnings
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from stable_baselines3.common.env_checker import check_env as stable_baselines3_check
+from stable_baselines3.common.env_util import make_vec_env
+
+import quadruped_sim.environments  # registers them
+from fcnet_core import FcnetError, load_policy
+from fcnet_core.observation import LAYOUT
+from fcnet_core.robot import load_robot
+
+EXACT = {"noise": 0.0, "delay": 0.0, "jitter": 0.0, "dropout": 0.0, "joint_zero": 0.0}
+STAND = load_robot("aliengo").stand_pose.astype(np.float32)
+
+
+@pytest.mark.parametrize("name", ["fcnet/Aliengo-v0", "fcnet/A1-v0"])
+def test_gymnasium_and_stable_baselines3_accept_it(name) -> None:
+    env = gymnasium.make(name, terrain="rough")
+    assert env.spec.max_episode_steps == quadruped_sim.environments.EPISODE
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message=".*symmetric and normalized.*")  # actions are those on the robot
+        check_env(env.unwrapped, skip_render_check=True)
+        stable_baselines3_check(env)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # make_vec_env tries whether it renders; RescaleAction rounds limits
+def test_stable_baselines3_takes_several_with_normalised_actions() -> None:
+    several = make_vec_env(
+        "quadruped_sim.environments:fcnet/Aliengo-v0",
+        n_envs=2,
+        wrapper_class=gymnasium.wrappers.RescaleAction,
+        wrapper_kwargs={"min_action": -1.0, "max_action": 1.0},
+    )
+    several.reset()
+    assert several.step(np.zeros((2, 12)))[0].shape == (2, 70)
+
+
+def test_it_shows_a_policy_what_the_robot_shows_it() -> None:
+    env = gymnasium.make("fcnet/Aliengo-v0", commands={"vx": 0.5}, randomization=EXACT)
+    first, _ = env.reset(seed=1)
+    np.testing.assert_allclose(first[LAYOUT["projected_gravity"]], [0.0, 0.0, -1.0], atol=1e-6)
+    angles = np.arctan2(first[LAYOUT["sin_joint_position"]], first[LAYOUT["cos_joint_position"]])
+    np.testing.assert_allclose(angles, STAND, atol=0.15)
+    second = env.step(np.full(12, 9.0, dtype=np.float32))[0]
+    np.testing.assert_array_equal(second[LAYOUT["last_action"]], env.action_space.high)
+    for _ in range(60):
+        second = env.step(STAND)[0]
+    assert second[LAYOUT["command"]][0] == pytest.approx(0.5)
+
+
+def test_a_policy_of_the_suite_walks_in_it_and_earns_more_than_a_robot_that_stands() -> None:
+    env = gymnasium.make("fcnet/Aliengo-v0", terrain="rough", commands={"vx": 0.6})
+    policy = load_policy("aliengo", "numpy")
+    returns = []
+    for act in (policy.step, lambda seen: STAND):
+        seen, earned = env.reset(seed=2)[0], 0.0
+        for _ in range(100):
+            seen, reward, fell, *_ = env.step(act(seen))
+            earned += reward
+            assert 0.0 <= reward <= 0.03 and not fell
+        returns.append(earned)
+    assert returns[0] > 0.85 * 100 * 0.03 > returns[1]
+
+
+def test_one_robot_of_the_vector_form_is_the_single_one() -> None:
+    single, vector = gymnasium.make("fcnet/A1-v0"), gymnasium.make_vec("fcnet/A1-v0", num_envs=1)
+    np.testing.assert_array_equal(single.reset(seed=5)[0], vector.reset(seed=5)[0][0])
+    for action in np.random.default_rng(0).uniform(-1.0, 1.0, (20, 1, 12)):
+        alone, together = single.step(action[0]), vector.step(action)
+        np.testing.assert_array_equal(alone[0], together[0][0])
+        assert alone[1:3] == (together[1][0], together[2][0])
+
+
+def test_a_robot_of_many_begins_anew_in_the_step_after_its_last_while_the_others_go_on() -> None:
+    envs = gymnasium.make_vec("fcnet/Aliengo-v0", num_envs=3, max_episode_steps=40, commands={"vx": 0.0})
+    seen, _ = envs.reset(seed=0)
+    assert seen.shape == (3, 70) and seen in envs.observation_space
+    actions = np.tile(STAND, (3, 1))
+    actions[1] = envs.single_action_space.high  # it throws itself down
+    ends: dict[int, list[tuple[str, int]]] = {0: [], 1: [], 2: []}
+    over = np.zeros(3, dtype=bool)
+    for step in range(1, 45):
+        actions[1] = STAND if ends[1] else actions[1]
+        seen, reward, fell, old, _ = envs.step(np.where(over[:, None], np.nan, actions))
+        assert not reward[over].any() and (reward[[0, 2]][~over[[0, 2]]] > 0.02).all()
+        np.testing.assert_allclose(seen[over][:, LAYOUT["command"]][:, :8], 0.0)
+        assert (seen[over][:, 2] < -0.9).all()  # gravity: it stands upright
+        over = fell | old
+        for robot in np.flatnonzero(over):
+            ends[robot].append(("fell" if fell[robot] else "old", step))
+    assert ends[0] == ends[2] == [("old", 40)]
+    assert len(ends[1]) == 1 and ends[1][0][0] == "fell"
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"terrain": "mud"}, "there is no terrain 'mud'; choose one of flat"),
+        ({"terrain": {"kind": "slope"}}, "terrain slope"),
+        ({"commands": {"vz": 1.0}}, "unknown setpoint fields"),
+        ({"randomization": {"friction": -1.0}}, "friction must not be negative"),
+        ({"robot": "rex"}, "there is no robot file"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_one_sentence(settings, sentence) -> None:
+    for make in (gymnasium.make, gymnasium.make_vec):
+        with pytest.raises(FcnetError, match=sentence):
+            make("fcnet/Aliengo-v0", **settings)
+        with pytest.raises(TypeError, match="there is no setting 'speed'; known are robot, terrain"):
+            make("fcnet/Aliengo-v0", speed=1.0)
+
+
+@pytest.mark.parametrize("action", [np.full(12, np.nan), np.zeros(3)])
+def test_an_action_that_cannot_be_moves_nothing(action) -> None:
+    env = gymnasium.make("fcnet/Aliengo-v0", disable_env_checker=True)
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match="joint position targets"):
+        env.step(action)
