@@ -7,6 +7,7 @@ import shutil
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -153,16 +154,11 @@ def bridge_process(domain, board, params_file=None, broken="", modules=None, pre
 
 @pytest.fixture
 def start(domain, board):
-    """Start bridges that talk to the board; whatever a test leaves running is ended."""
-    processes = []
-
-    def start(**parameters):
-        processes.append(bridge_process(domain, board, **parameters))
-        return processes[-1]
-
-    yield start
-    for program in processes:
-        program.clean_up()
+    """Start bridges that talk to the board. Whatever a test leaves running is interrupted: of a killed one its
+    client would wait in vain for the service that it still sees.
+    """
+    with ExitStack() as stack:
+        yield lambda **parameters: stack.enter_context(bridge_process(domain, board, **parameters))
 
 
 @pytest.fixture(scope="module")

@@ -151,9 +151,9 @@ def _recorded(args: argparse.Namespace, imitation: Imitation, folder: RunFolder)
     if not args.json:
         print(f"training into {folder.path}, watch {folder.page}", flush=True)
     with (
+        _stop_on_signal() as stop,  # outermost: torchrun terminates who is left, which has yet to write why
         recording(folder, imitation, command_line, args.track) as recorder,
         _progress_bar(trainer.progress, args.json) as show,
-        _stop_on_signal() as stop,
     ):
 
         def report(progress: Progress) -> None:

@@ -18,7 +18,7 @@ import fcnet_core
 from fcnet_core.cli import main
 from fcnet_core.model_file import load_model
 
-STEPS = 300
+STEPS = 160
 SETTINGS = {
     "config": {"layers": 1, "modes": 4, "hidden": 16, "decoder_hidden": 16, "window": 8},
     "crop": 24,
