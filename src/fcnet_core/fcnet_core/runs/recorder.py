@@ -117,7 +117,7 @@ def recording(
         recorder.begin(track)
         yield recorder
         recorder.end("finished" if progress.step == progress.steps else "interrupted")
-    except BaseException as error:
+    except BaseException as error:  # also a signal or an exit: the folder says how its run has ended, and it goes on
         with suppress(OSError):
             recorder.end("failed", str(error) if isinstance(error, FcnetError) else type(error).__name__)
         if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
