@@ -86,7 +86,7 @@ def python(wheels: Path) -> Callable[..., str]:
 def test_the_wheel_holds_robots_settings_models_and_every_policy(wheels: Path) -> None:
     names = set(wheel_of(wheels, "fcnet_core").namelist())
     package = ROOT / "src" / "fcnet_core" / "fcnet_core"
-    files = [*package.rglob("*.py"), *package.glob("models/*.safetensors"), *package.glob("*.css")]
+    files = [*package.rglob("*.py"), *package.glob("models/*.safetensors"), *package.rglob("*.css")]
     for path in (
         *files,
         *(file for kind in ("robots", "train", "collect") for file in package.glob(f"config/{kind}/*")),
