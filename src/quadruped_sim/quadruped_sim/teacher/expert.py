@@ -15,6 +15,7 @@ from fcnet_core.robot import Robot
 from quadruped_sim import SimulationError
 from quadruped_sim.physics.simulation import BodyState
 from quadruped_sim.teacher.privileged import TEACHER_SIZE, PrivilegedState
+from quadruped_sim.teacher.symmetry import ACTION, OBSERVATION, mirrored
 
 if TYPE_CHECKING:
     from quadruped_sim.rollout import Rollout
@@ -30,7 +31,7 @@ def teacher_config(model: PolicyModel) -> MLPConfig:
 
 
 class TeacherExpert:
-    """Position targets for a batch of robots from a model file of `fcnet teach`.
+    """Position targets for a batch of robots from a model file of `fcnet teach`: alike for a robot and its mirror image.
 
     Raises SimulationError for a model of another robot, and for one that is no teacher.
     """
@@ -40,10 +41,12 @@ class TeacherExpert:
         if model.card.robot != robot.name:
             advice = f"choose a teacher of the {robot.name}, see models/teachers"
             raise SimulationError(f"this is a teacher of the {model.card.robot}; {advice}")
-        self._policy = load_policy(model, batch=batch)
+        self._policy = load_policy(model, batch=2 * batch)
         self._kinematics = LegKinematics(robot)
 
     def act(self, state: BodyState, rollout: Rollout) -> Array:
         """Position targets (B, 12) [rad], as the encoders count, for the robots of a rollout in their true state."""
         seen = PrivilegedState(rollout.simulation, self._kinematics, state).teacher_observation(rollout)
-        return self._policy.step(seen).astype(np.float64) + rollout.simulation.drawn.joint_zero
+        targets = self._policy.step(np.concatenate([seen, mirrored(seen, OBSERVATION)])).astype(np.float64)
+        as_seen, as_mirrored = np.split(targets, 2)
+        return (as_seen + mirrored(as_mirrored, ACTION)) / 2 + rollout.simulation.drawn.joint_zero

@@ -13,32 +13,74 @@ from torch import Tensor, nn
 
 from fcnet_core.arrays import Single
 from fcnet_core.model_file import PolicyModel, card_for_robot
+from fcnet_core.observation import ACTION_SIZE
 from fcnet_core.policies.mlp import MLPConfig
 from fcnet_core.robot import Robot
 from quadruped_sim.teacher.groups import ACTION_UNIT
 from quadruped_sim.teacher.privileged import CRITIC_SIZE, TEACHER_SIZE
+from quadruped_sim.teacher.symmetry import ACTION, OBSERVATION, Permutation
 
 OBSERVATION_CLIP = 6.0  # [standard deviations]
 
 
+class Mirror(nn.Module):
+    """The mirror image of what a teacher sees or does, see teacher.symmetry."""
+
+    source: Tensor
+    sign: Tensor
+
+    def __init__(self, permutation: Permutation) -> None:
+        super().__init__()
+        source, sign = permutation
+        self.register_buffer("source", torch.as_tensor(source), persistent=False)
+        self.register_buffer("sign", torch.as_tensor(sign, dtype=torch.float32), persistent=False)
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Of values (B, n)."""
+        return values[:, self.source] * self.sign
+
+
 class Normalised(BaseFeaturesExtractor):
-    """Observations in standard deviations from their mean."""
+    """The critic's observations, and behind them the mirrored robots' as the teacher sees them, (B, CRITIC_SIZE +
+    TEACHER_SIZE), in standard deviations from their mean.
+    """
 
     mean: Tensor
     deviation: Tensor
 
     def __init__(self, space: Any, mean: Single, deviation: Single) -> None:
-        super().__init__(space, CRITIC_SIZE)
+        super().__init__(space, CRITIC_SIZE + TEACHER_SIZE)
         self.register_buffer("mean", torch.as_tensor(mean))
         self.register_buffer("deviation", torch.as_tensor(deviation))
+        self._mirror = Mirror(OBSERVATION)
 
     def forward(self, observation: Tensor) -> Tensor:
         """In units of the networks."""
-        return torch.clamp((observation - self.mean) / self.deviation, -OBSERVATION_CLIP, OBSERVATION_CLIP)
+        image = self._mirror(observation[:, :TEACHER_SIZE])
+        off = observation - self.mean, image - self.mean[:TEACHER_SIZE]
+        scaled = torch.cat([off[0] / self.deviation, off[1] / self.deviation[:TEACHER_SIZE]], dim=1)
+        return torch.clamp(scaled, -OBSERVATION_CLIP, OBSERVATION_CLIP)
+
+
+class SymmetricAction(nn.Linear):
+    """The actor's last layer: actions (B, 12), the mean of the robots' own and of the mirrored robots', mirrored, from
+    latents (B, 2, hidden) of both.
+    """
+
+    def __init__(self, hidden: int) -> None:
+        super().__init__(hidden, ACTION_SIZE)
+        self._mirror = Mirror(ACTION)
+
+    def forward(self, latent: Tensor) -> Tensor:
+        """See the class."""
+        own, image = super().forward(latent).unbind(1)
+        return (own + self._mirror(image)) / 2
 
 
 class Networks(nn.Module):
-    """Actor and critic up to their last layers; the actor sees the teacher's part of the observation alone."""
+    """Actor and critic up to their last layers; the actor sees the teacher's part of the observation alone, of the
+    robots and of their mirror images.
+    """
 
     def __init__(self, hidden: tuple[int, ...]) -> None:
         super().__init__()
@@ -47,12 +89,13 @@ class Networks(nn.Module):
 
     def forward_actor(self, features: Tensor) -> Tensor:
         """See stable-baselines3's MlpExtractor."""
-        latent: Tensor = self.actor(features[:, :TEACHER_SIZE])
+        both = torch.stack([features[:, :TEACHER_SIZE], features[:, CRITIC_SIZE:]], dim=1)
+        latent: Tensor = self.actor(both)
         return latent
 
     def forward_critic(self, features: Tensor) -> Tensor:
         """Likewise."""
-        latent: Tensor = self.critic(features)
+        latent: Tensor = self.critic(features[:, :CRITIC_SIZE])
         return latent
 
     def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
@@ -73,7 +116,7 @@ class TeacherPolicy(ActorCriticPolicy):
 
     mlp_extractor: Networks  # type: ignore[assignment]  # any module with these methods
     features_extractor: Normalised
-    action_net: nn.Linear
+    action_net: SymmetricAction  # type: ignore[assignment]
 
     def __init__(self, *arguments: Any, hidden: tuple[int, ...], critic_learning_rate: float, **settings: Any) -> None:
         self._hidden, self._critic_learning_rate = hidden, critic_learning_rate
@@ -84,6 +127,7 @@ class TeacherPolicy(ActorCriticPolicy):
 
     def _build(self, lr_schedule: Any) -> None:
         super()._build(lr_schedule)
+        self.action_net = SymmetricAction(self._hidden[-1])
         critic = [*self.mlp_extractor.critic.parameters(), *self.value_net.parameters()]
         actor: dict[str, Any] = {"params": [*self.actor_parameters, self.log_std]}
         groups = [actor, {"params": critic, "lr": self._critic_learning_rate}]
