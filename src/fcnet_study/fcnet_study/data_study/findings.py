@@ -28,7 +28,8 @@ def report(results: Results) -> Report:
     columns = ("parameters", "learning rate", "seeds", *MEASURES, "step [us]", "trained in [min]")
     how = (
         f"mean over the seeds (lowest to highest) after {config.steps:,} steps of the optimiser; falls, and return"
-        f" relative to the expert's where both get the same commands, over {len(results.expert.scenarios)} scenarios of {config.episodes} episodes"
+        f" relative to the expert's where both get the same commands, over {len(results.expert.scenarios)} scenarios of"
+        f" {config.episodes} episodes"
     )
     return Report("What policies learn from how much data", columns, rows, how)
 

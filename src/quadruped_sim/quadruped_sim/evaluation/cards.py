@@ -1,8 +1,8 @@
 """The head of a model card, as the hub reads it: YAML with licence, library, tags and, as `model-index`, the results.
 
-It is made of the cells of the table below it, so that both say the same. Types of metrics: `falls`, a number of episodes;
-`mae_vx`, `mae_vy` [m/s], `mae_yaw_rate` [rad/s], `mae_height` [m], `mae_roll`, `mae_pitch` [rad], mean absolute errors of
-averages over a stride; `return`, in % of the expert's.
+It is made of the cells of the table below it, so that both say the same. Types of metrics: `falls`, a number of
+episodes; `mae_vx`, `mae_vy` [m/s], `mae_yaw_rate` [rad/s], `mae_height` [m], `mae_roll`, `mae_pitch` [rad], mean
+absolute errors of averages over a stride; `return`, in % of the expert's.
 """
 
 from __future__ import annotations

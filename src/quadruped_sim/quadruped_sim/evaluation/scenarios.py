@@ -20,8 +20,8 @@ WALK: Commands = {"vx": (-0.5, 1.0), "vy": (-0.3, 0.3), "yaw_rate": (-0.8, 0.8)}
 POSE_WALK: Commands = {"vx": (-0.3, 0.6), "vy": (-0.15, 0.15), "yaw_rate": (-0.5, 0.5)}
 ROUGH_WALK: Commands = {"vx": (-0.4, 0.7), "vy": (-0.2, 0.2), "yaw_rate": (-0.5, 0.5)}
 AHEAD: Commands = {"vx": (0.3, 0.6), "vy": (-0.1, 0.1), "yaw_rate": (-0.15, 0.15)}
-# Of all commands that a policy's envelope admits: an expert, which has no envelope, is given wider ones, and its returns
-# cannot be compared with the policy's.
+# Of all commands that a policy's envelope admits: an expert, which has no envelope, is given wider ones, so that its
+# returns cannot be compared with the policy's.
 ALL_COMMANDS = ("corners", "random_5min")
 
 
