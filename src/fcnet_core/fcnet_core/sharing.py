@@ -65,8 +65,11 @@ def pull(source: str, folder: Path) -> list[str]:
         else:
             _copy(Path(source), partial)
         names = _check(partial, source)
-        for path in sorted(partial.glob("*.safetensors")) or [partial]:
-            _contents(path)
+        try:
+            for path in sorted(partial.glob("*.safetensors")) or [partial]:
+                _contents(path)
+        except FcnetError as error:
+            raise FcnetError(f"{source} holds nothing sound: {error}") from error
     return names
 
 
