@@ -41,11 +41,11 @@ KEYS = {
     "tqdm": "python3-tqdm",
     "yaml": "python3-yaml",
 }
-# rosdep has no key for these; requirements/distribution.txt, train.txt and ray.txt install them. llvmlite is
-# a part of numba.
+# rosdep has no key for these; requirements/distribution.txt, train.txt, ray.txt and sharing.txt install them.
+# llvmlite is a part of numba.
 WITHOUT_KEY = {
-    "av", "backports", "gymnasium", "llvmlite", "lz4", "mcap", "msgspec", "onnx", "plotly", "ray", "safetensors",
-    "shtab", "stable_baselines3", "tensorboard", "zstandard",
+    "av", "backports", "gymnasium", "huggingface_hub", "llvmlite", "lz4", "mcap", "msgspec", "onnx", "plotly",
+    "pyarrow", "ray", "safetensors", "shtab", "stable_baselines3", "tensorboard", "zstandard",
 }  # fmt: skip
 # Imported where it is asked for: tests need it, a robot does not.
 ONLY_FOR_TESTS = {"python3-h5py", "python3-matplotlib", "python3-onnxruntime-pip", "python3-torch"}

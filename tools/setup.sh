@@ -62,7 +62,7 @@ else
     [ "$machine" = "Linux x86_64" ] ||
         fail "ROS 2 wheels exist for Linux on x86-64 and this is $machine: source a ROS 2 distribution, then try again"
 fi
-[ -z "$with_tests" ] || requirements="$requirements requirements/train.txt requirements/test.txt requirements/ray.txt requirements/sdk.txt"
+[ -z "$with_tests" ] || requirements="$requirements requirements/train.txt requirements/test.txt requirements/ray.txt requirements/sharing.txt requirements/sdk.txt"
 
 # 1. Python libraries, again whenever the lists, the Python version, the kind of ROS or this folder's place change.
 kind="$mode, Python $version, $root"

@@ -1,14 +1,18 @@
-"""Files of settings, read strictly: their size, encoding, types and ranges; and files written whole or not at all."""
+"""Files of settings, read strictly: their size, encoding, types and ranges; files and folders written whole or not at
+all.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import stat
 import tempfile
 from argparse import ArgumentTypeError
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from reprlib import repr as brief
 from typing import Annotated, Any, TypeVar
@@ -159,6 +163,30 @@ def write_whole(path: Path, content: bytes) -> None:
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """A folder to fill, which takes the name `folder` at the end, or vanishes when something went wrong.
+
+    Raises FcnetError when there is something at `folder`: nothing is ever overwritten.
+    """
+    _refuse_existing(folder)
+    partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
+    try:
+        partial.mkdir(parents=True)
+        yield partial
+        _refuse_existing(folder)
+        partial.rename(folder)
+    except OSError as error:
+        raise FcnetError(f"{folder} could not be written ({error.strerror or error}); nothing is left of it") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _refuse_existing(folder: Path) -> None:
+    if folder.exists() or folder.is_symlink():
+        raise FcnetError(f"{folder} exists already; name another folder, or delete that one")
 
 
 def _refusal(what: str, place: str, content: Any, kind: type[Any]) -> str:

@@ -13,9 +13,11 @@ import pytest
 from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.learning.config import TrainConfig
 from fcnet_core.model_file import save_model
+from fcnet_core.robot import load_robot
 from fcnet_core.runs.folder import RunFacts, RunFolder, read_run, write_facts, write_reports, write_settings
 from quadruped_sim.evaluation.gait_quality import SUMS, quality
-from quadruped_sim.evaluation.results import Evaluation, Subject, read_evaluation
+from quadruped_sim.evaluation.results import Evaluation, Subject, mean_return, read_evaluation, summary
+from quadruped_sim.evaluation.scenarios import ALL_COMMANDS, scenarios
 from quadruped_sim.evaluation.score import Score
 
 FEW = ["--scenarios", "stand,flat", "--episodes", "2"]
@@ -61,13 +63,25 @@ def test_expert_and_policy_stand_side_by_side(policy, tmp_path, capsys):
     table = folder.path / "evaluation.md"
     assert {name: score.episodes for name, score in read_run(folder.path).evaluation.items()} == {"flat": 2, "stand": 2}
     rows = [line.split(" | ") for line in table.read_text().splitlines() if line.startswith("| flat")]
-    assert "| scenario | slip |" in table.read_text()
+    assert table.read_text().startswith("---\nlicense: ") and "| scenario | slip |" in table.read_text()
     assert rows[0][1] == "0 of 2"  # the expert
     assert rows[0][2].endswith("of 2")  # the policy, which only stands
     assert float(rows[0][9].rstrip("%")) < 90
     assert rows[0][10].startswith("missed: ") and " vx " in rows[0][10]
     assert "of the expert's (target 99%: missed)" in table.read_text()
     assert "Mean return over 2 scenarios" in capsys.readouterr().out
+
+
+def test_scenarios_of_all_commands_are_left_out_of_the_mean_return():
+    def scores(**returns):
+        none, gait = (math.nan,) * 3, quality(np.zeros(3, dtype=SUMS))
+        return {name: Score(3, 0, 2, 0, none, none, math.nan, None, mean, 1.0, gait) for name, mean in returns.items()}
+
+    policy, expert = scores(flat=9.0, corners=9.0, tilt=9.0), scores(flat=10.0, corners=1.0, random_5min=1.0)
+    assert mean_return(policy, expert) == pytest.approx(0.9)
+    assert "over 1 scenarios (without corners" in summary(policy, expert) and "90.0%" in summary(policy, expert)
+    assert mean_return(scores(corners=1.0), expert) is None and summary(scores(corners=1.0), expert) == ""
+    assert set(ALL_COMMANDS) < set(scenarios(load_robot("aliengo")))
 
 
 def test_interrupted_it_continues(fcnet, tmp_path):

@@ -95,7 +95,7 @@ def test_the_wheel_holds_robots_settings_models_and_every_policy(wheels: Path) -
 
 
 def pins() -> Iterator[Requirement]:
-    for name in ("libraries", "train"):
+    for name in ("libraries", "train", "sharing"):
         lines = (ROOT / "requirements" / f"{name}.txt").read_text().splitlines()
         yield from (Requirement(line) for line in lines if re.match(r"\w", line))
 

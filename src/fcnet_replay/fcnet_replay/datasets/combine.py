@@ -1,11 +1,8 @@
-"""Datasets joined of several or divided, and folders written whole or not at all; one shard in memory at a time."""
+"""Datasets joined of several or divided; one shard in memory at a time."""
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,34 +10,11 @@ import numpy as np
 
 from fcnet_core import FcnetError
 from fcnet_core.arrays import Mask
+from fcnet_core.files import new_folder
 from fcnet_core.learning.dataset import Dataset, DatasetWriter, Shard
 from fcnet_replay.run import Rows
 
 HALVES = ("train", "validation")
-
-
-@contextmanager
-def new_folder(folder: Path) -> Iterator[Path]:
-    """A folder to fill, which takes the name `folder` at the end, or vanishes when something went wrong.
-
-    Raises FcnetError when there is something at `folder`: nothing is ever overwritten.
-    """
-    _refuse_existing(folder)
-    partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
-    try:
-        partial.mkdir(parents=True)
-        yield partial
-        _refuse_existing(folder)
-        partial.rename(folder)
-    except OSError as error:
-        raise FcnetError(f"{folder} could not be written ({error.strerror or error}); nothing is left of it") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-
-
-def _refuse_existing(folder: Path) -> None:
-    if folder.exists() or folder.is_symlink():
-        raise FcnetError(f"{folder} exists already; name another folder with -o, or delete that one")
 
 
 def merge(folders: Sequence[Path], folder: Path) -> DatasetWriter:

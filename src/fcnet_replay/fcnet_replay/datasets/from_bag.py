@@ -15,10 +15,10 @@ import numpy as np
 from fcnet_core import FcnetError
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.command import CommandShaper
+from fcnet_core.files import new_folder
 from fcnet_core.learning.dataset import DatasetWriter, Manifest
 from fcnet_core.robot import Robot
 from fcnet_replay.bags.bag import Bag, open_bag
-from fcnet_replay.datasets.combine import new_folder
 from fcnet_replay.read_run import read_run
 from fcnet_replay.recording_notes import robot_of
 from fcnet_replay.run import Run

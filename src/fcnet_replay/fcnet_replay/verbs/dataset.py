@@ -1,18 +1,20 @@
-"""fcnet dataset: bags become training data; data are merged, split, described and checked."""
+"""fcnet dataset: bags become training data; data are merged, split, described, checked, exported and imported."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 
 import msgspec
 
+from fcnet_core import FcnetError
 from fcnet_core.files import NotNegative, Positive, Seed, option
 
-SUMMARY = "make training data from bags; merge, split, describe and check data"
+SUMMARY = "make training data from bags; merge, split, describe, check, export and import data"
 EPILOG = """
 A dataset is a folder as `fcnet collect` writes it; all of these take and give such folders, and `fcnet train` takes
 them together: --data data/aliengo --data data/walks:2. Nothing is ever overwritten, and a new folder appears under
@@ -24,6 +26,8 @@ examples:
   fcnet dataset stats data/walks --against models/aliengo.safetensors
   fcnet dataset merge data/aliengo data/walks -o data/all
   fcnet dataset split data/all --validation 0.1 --seed 0 -o data/parts
+  fcnet dataset export data/all -o lerobot/all
+  fcnet dataset import lerobot/all -o data/again
 """
 MOST_FAULTS = 50  # printed of one folder
 
@@ -65,6 +69,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     summary = "look for everything that can be broken; exit 1 if something is"
     validate = action("validate", summary, _validate, data="data folders")
     validate.add_argument("--robot", metavar="NAME", help="of which robot they must be (default: whichever they name)")
+    export = action("export", "the data in the layout of LeRobot (LeRobotDataset v3.0)", _export, None, "a data folder")
+    _add_out(export)
+    export.add_argument("--format", choices=("lerobot",), default="lerobot", help="the only one so far")
+    restore = action("import", "what was exported, as it was before", _import, None, "a folder that `export` wrote")
+    _add_out(restore)
 
 
 def add_bag_arguments(parser: argparse.ArgumentParser) -> None:
@@ -144,3 +153,26 @@ def _validate(args: argparse.Namespace) -> int:
     if broken:
         print(f"fcnet: {broken} of {len(args.data)} datasets are broken", file=sys.stderr)
     return 1 if broken else 0
+
+
+def _export(args: argparse.Namespace) -> int:
+    _need_pyarrow()
+    from fcnet_replay.datasets.lerobot import export_dataset
+
+    steps, episodes = export_dataset(args.data, args.out)
+    print(f"wrote {args.out}: {steps:,} steps in {episodes:,} episodes")
+    return 0
+
+
+def _import(args: argparse.Namespace) -> int:
+    _need_pyarrow()
+    from fcnet_replay.datasets.lerobot import import_dataset
+
+    data = import_dataset(args.data, args.out)
+    print(f"wrote {args.out}: {data.steps:,} steps in {data.shards} shards")
+    return 0
+
+
+def _need_pyarrow() -> None:
+    if find_spec("pyarrow") is None:
+        raise FcnetError("this needs the Python package pyarrow: `pip install -r requirements/sharing.txt` installs it")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from fcnet_study.data_study.study import Results
 from fcnet_study.report import Report, mean_and_range
+from quadruped_sim.evaluation.results import mean_return
 from quadruped_sim.evaluation.score import Score
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ def report(results: Results) -> Report:
     columns = ("parameters", "learning rate", "seeds", *MEASURES, "step [us]", "trained in [min]")
     how = (
         f"mean over the seeds (lowest to highest) after {config.steps:,} steps of the optimiser; falls, and return"
-        f" relative to the expert's, over {len(results.expert.scenarios)} scenarios of {config.episodes} episodes"
+        f" relative to the expert's where both get the same commands, over {len(results.expert.scenarios)} scenarios of"
+        f" {config.episodes} episodes"
     )
     return Report("What policies learn from how much data", columns, rows, how)
 
@@ -61,11 +63,8 @@ def _falls(results: Results, variant: str, share: float) -> Values:
 
 def _returns(results: Results, variant: str, share: float) -> Values:
     found = _scores(results, variant, share)
-    expert = results.expert.scenarios
-    return [
-        100 * sum(score.mean_return for score in scores.values()) / sum(expert[name].mean_return for name in scores)
-        for scores in found
-    ]
+    shares = [mean_return(scores, results.expert.scenarios) for scores in found]
+    return [100 * share for share in shares if share is not None]
 
 
 def _scores(results: Results, variant: str, share: float) -> list[Mapping[str, Score]]:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from fcnet_core.files import write_whole
 from quadruped_sim import SimulationError
-from quadruped_sim.evaluation.scenarios import Scenario
+from quadruped_sim.evaluation.scenarios import ALL_COMMANDS, Scenario
 from quadruped_sim.evaluation.score import Score, shortfalls
 
 
@@ -109,14 +109,28 @@ def text_line(cells: list[str]) -> str:
     return " ".join(cell.ljust(width) for cell, width in zip(cells, COLUMNS.values(), strict=True)).rstrip()
 
 
+def comparable(policy: Mapping[str, Score], expert: Mapping[str, Score]) -> list[str]:
+    """The scenarios that both were scored in, with the same commands."""
+    return [name for name in policy if name in expert and name not in ALL_COMMANDS]
+
+
+def mean_return(policy: Mapping[str, Score], expert: Mapping[str, Score]) -> float | None:
+    """The policy's mean return over the comparable scenarios, as a share of the expert's; None where there are none."""
+    if not (common := comparable(policy, expert)):
+        return None
+    return sum(policy[name].mean_return for name in common) / sum(expert[name].mean_return for name in common)
+
+
 def summary(policy: Mapping[str, Score], expert: Mapping[str, Score]) -> str:
-    """The mean return over all scenarios that both were scored in, as one sentence; empty when there is none."""
-    common = [name for name in policy if name in expert]
-    if not common:
+    """The mean return over all comparable scenarios as one sentence; empty when there is none."""
+    ratio = mean_return(policy, expert)
+    if ratio is None:
         return ""
-    ratio = sum(policy[name].mean_return for name in common) / sum(expert[name].mean_return for name in common)
+    left_out = [name for name in ALL_COMMANDS if name in policy and name in expert]
+    without = f" (without {' and '.join(left_out)}, where the expert is given wider commands)" if left_out else ""
     verdict = f"target {LOWEST_RETURN:.0%}: {'met' if ratio >= LOWEST_RETURN else 'missed'}"
-    return f"Mean return over {len(common)} scenarios: {ratio:.1%} of the expert's ({verdict})."
+    count = len(comparable(policy, expert))
+    return f"Mean return over {count} scenarios{without}: {ratio:.1%} of the expert's ({verdict})."
 
 
 GAIT_COLUMNS = (

@@ -16,6 +16,7 @@ from fcnet_core.model_file import PolicyModel, check_robot, load_model
 from fcnet_core.robot import load_robot
 from fcnet_core.runs.folder import RunFolder
 from quadruped_sim import SimulationError
+from quadruped_sim.evaluation.cards import head
 from quadruped_sim.evaluation.results import (
     COLUMNS,
     LEGEND,
@@ -24,6 +25,7 @@ from quadruped_sim.evaluation.results import (
     continue_evaluation,
     gait_table,
     markdown,
+    mean_return,
     read_evaluation,
     row,
     speed_table,
@@ -65,7 +67,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_worker_options(parser)
     parser.add_argument("--baseline", type=Path, metavar="JSON", help="the expert's results, to compare with")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results here, and continue from them")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table here")
+    parser.add_argument(
+        "--markdown",
+        type=Path,
+        metavar="FILE",
+        help="write the tables here; of a policy, with the head of a model card",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -118,7 +125,9 @@ def run(args: argparse.Namespace) -> int:
     scores = {scenario.name: results.scenarios[scenario.name] for scenario in chosen}
     print(met, LEGEND, gait_table(scores), speed_table(scores), sep="\n")
     if args.markdown:
-        write_whole(args.markdown, markdown(rows, scores, met).encode())
+        tags = [robot.name, model.card.policy_type] if model else []
+        card = head(args.policy.stem, tags, rows, mean_return(results.scenarios, baseline)) if model else ""
+        write_whole(args.markdown, (card + markdown(rows, scores, met)).encode())
     return 0
 
 
