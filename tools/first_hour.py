@@ -2,8 +2,8 @@
 
     python tools/first_hour.py [--only WORD]
 
-Run it in a shell after `. env.sh`. Robots are driven as people do: keys through a pseudo-terminal, the page by its slider
-in a headless Chromium. Where a task does not succeed, the others still run, and the status is 1.
+Run it in a shell after `. env.sh`. Robots are driven as people do: keys through a pseudo-terminal, the page by its
+slider in a headless Chromium. Where a task does not succeed, the others still run, and the status is 1.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ PAGE = ROOT / "docs" / "first_hour.md"
 WRITTEN = ROOT / "runs" / "first_hour"
 LIMIT = 600.0  # [s] for a command, and for a robot to do what it is waited for
 WALKS = 8.0  # [s] for which a robot that nobody drives is watched
+LAST_LINES = 30  # of what a command printed that failed
 DRIVEN = r"{} (takes over|is in control)"  # what the controller logs of a source of commands
 
 
@@ -150,7 +151,7 @@ def main() -> int:
                 SPECIAL.get(title, one_after_the_other)(commands, domain)
                 how = "done"
             except (Failure, AssertionError, TimeoutError, subprocess.TimeoutExpired) as error:
-                print(error, file=sys.stderr)
+                print(*str(error).splitlines()[-LAST_LINES:], sep="\n", file=sys.stderr)
                 failed, how = failed + 1, "FAILED"
             print(f"{title:<30} {time.monotonic() - began:5.0f} s  {how}", flush=True)
     print(f"{'all':<30} {time.monotonic() - begun:5.0f} s")
