@@ -2,20 +2,31 @@
 
 ENTER = . ./env.sh
 .DEFAULT_GOAL = help
-.PHONY: help setup demo test lint bench bench-ros bench-wire bench-replay bench-monitor bench-discovery fault-matrix \
-	attack reaction soak clean model wheels
+.PHONY: help setup demo tasks test lint docs bench bench-ros bench-wire bench-replay bench-monitor bench-discovery \
+	fault-matrix attack reaction soak model wheels clean
 
-help: ## this list
-	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name text; do \
-		printf '  make %-16s %s\n' "$$name" "$$text"; done
-	@echo "Variables: PYTHON=python3.12 (3.11 to 3.13); TORCH_INDEX=https://download.pytorch.org/whl/cpu"
-	@echo "(make test without CUDA); afterwards '. env.sh' gives a shell with ros2, colcon and fcnet."
+help:
+	@awk -F ': *## *' '/^## / { printf "\n%s\n", substr($$0, 4) } \
+		/^[a-z-]+: *## / { printf "  make %-17s%s\n", $$1, $$2 }' Makefile
+	@printf '\nVariables\n'
+	@printf '  %-22s%s\n' PYTHON=python3.12 'the Python to set up with, 3.11 to 3.13'
+	@printf '  %-22s%s\n' TORCH_INDEX=URL 'such as https://download.pytorch.org/whl/cpu: make test without CUDA'
+	@printf '  %-22s%s\n' ROBOT=a1 'of fault-matrix, attack, reaction, soak and model'
+	@printf '\nAfterwards `. env.sh` gives a shell with ros2, colcon and fcnet.\n'
+
+## Run
 
 setup: ## what a robot or simulator needs: .venv and the built packages
 	@sh tools/setup.sh
 
 demo: ## the Aliengo walks a course in MuJoCo
 	@$(ENTER) && ros2 launch fcnet_controller aliengo.launch.py demo:=true
+
+tasks: ## the ten tasks of docs/first_hour.md, one after the other, each with its time
+	@sh tools/setup.sh test
+	@$(ENTER) && python tools/first_hour.py
+
+## Check
 
 test: ## every test, two files at a time
 	@sh tools/setup.sh test
@@ -24,6 +35,8 @@ test: ## every test, two files at a time
 lint: ## ruff and mypy
 	@sh tools/setup.sh test
 	@.venv/bin/python -m ruff check . && .venv/bin/python -m mypy
+
+## Measure
 
 bench: ## one step of the policy in every form, beside eager PyTorch
 	@sh tools/setup.sh test
@@ -68,6 +81,16 @@ soak: ## an hour of walking with recording and monitor, into docs/
 	@$(ENTER) && python benchmarks/bridge/soak.py $(if $(ROBOT),--robot $(ROBOT)) \
 		--params-file config/bridges/real_time.yaml --markdown docs/soak.md
 
+## Make
+
+model: ## trains a policy as the A1's was: ROBOT=aliengo or a1, about an hour on two cores
+	@sh tools/setup.sh test
+	@$(ENTER) && sh tools/make_model.sh $(ROBOT)
+
+docs: ## the documentation site into build/docs, from docs/ and the docstrings; a broken link fails it
+	@sh tools/setup.sh docs
+	@$(ENTER) && python -m sphinx -q -W --keep-going -c docs -b html . build/docs && echo build/docs/index.html
+
 wheels: ## wheels of the Python libraries into dist/, for pip, see docs/python.md
 	@sh tools/setup.sh
 	@rm -rf dist src/*/build && .venv/bin/python -m pip wheel -q --no-deps --wheel-dir dist \
@@ -77,7 +100,3 @@ clean: ## removes everything that setup and the builds made
 	rm -rf .venv build dist install log .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	find . -name '*.egg-info' -type d -prune -exec rm -rf {} +
-
-model: ## trains a policy as the A1's was: ROBOT=aliengo or a1, about an hour on two cores
-	@sh tools/setup.sh test
-	@$(ENTER) && sh tools/make_model.sh $(ROBOT)

@@ -1,11 +1,11 @@
 #!/bin/sh
 # Prepares .venv and builds the workspace; quick when nothing has changed. `. env.sh` and the Makefile call it.
-#     sh tools/setup.sh [test]      with "test": also what training, tests and lint need
+#     sh tools/setup.sh [test|docs]      also what training, tests and lint need, or the documentation site
 # Variables: PYTHON (python3), TORCH_INDEX (an extra package index for torch).
 set -eu
 cd "$(dirname "$0")/.."
 root=$PWD
-with_tests=${1:-}
+more=${1:-}
 
 fail() {
     echo "fcnet: $*" >&2
@@ -17,6 +17,29 @@ distribution() {
     [ -n "${ROS_DISTRO:-}" ] || return 1
     program=$(command -v ros2) || return 1
     [ "$program" != "$root/.venv/bin/ros2" ]
+}
+
+# Prints what is installed, how many packages that are, on a terminal the one that pip is at, and how long it took.
+install() {
+    for list in "$@"; do :; done
+    echo "fcnet: installing $list ($(grep -c '^[a-z]' "$list") packages and what they need)"
+    began=$(date +%s)
+    words=.venv/fcnet-pip.txt
+    { .venv/bin/python -m pip install --disable-pip-version-check --no-compile --progress-bar off \
+        ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} "$@" 2>&1 && echo "fcnet: done"; } | tee "$words" | {
+        found=0
+        while read -r word name _; do
+            [ "$word" != Collecting ] || found=$((found + 1))
+            case $word in
+                Collecting | Downloading | Installing)
+                    if [ -t 1 ]; then printf '\r\033[K  %s: %s %s' "$found" "$word" "$name"; fi ;;
+            esac
+        done
+    }
+    if [ -t 1 ]; then printf '\r\033[K'; fi
+    [ "$(tail -n 1 "$words")" = "fcnet: done" ] || { cat "$words" >&2; fail "pip could not install $list, see above"; }
+    rm "$words"
+    echo "fcnet: installed $list in $(($(date +%s) - began)) s"
 }
 
 options_of() {
@@ -62,7 +85,12 @@ else
     [ "$machine" = "Linux x86_64" ] ||
         fail "ROS 2 wheels exist for Linux on x86-64 and this is $machine: source a ROS 2 distribution, then try again"
 fi
-[ -z "$with_tests" ] || requirements="$requirements requirements/train.txt requirements/test.txt requirements/ray.txt requirements/sharing.txt requirements/sdk.txt"
+case $more in
+    "") ;;
+    test) requirements="$requirements requirements/train.txt requirements/test.txt requirements/ray.txt requirements/sharing.txt requirements/sdk.txt" ;;
+    docs) requirements="$requirements requirements/docs.txt" ;;
+    *) fail "sh tools/setup.sh knows test and docs, not '$more'" ;;
+esac
 
 # 1. Python libraries, again whenever the lists, the Python version, the kind of ROS or this folder's place change.
 kind="$mode, Python $version, $root"
@@ -75,9 +103,7 @@ fi
 for list in $requirements; do
     stamp=.venv/fcnet-$(basename "$list")
     if ! cat requirements/*.txt | cmp -s - "$stamp"; then
-        echo "fcnet: installing $list"
-        .venv/bin/python -m pip install -qq --disable-pip-version-check --no-compile \
-            ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} $(options_of "$list") -r "$list"
+        install $(options_of "$list") -r "$list"
         cat requirements/*.txt >"$stamp"
     fi
 done
@@ -90,7 +116,8 @@ fi
 # 2. The packages, again whenever what is installed by name changes; Python and YAML files are linked, not copied.
 built=$(cat src/*/package.xml src/*/setup.py src/*/setup.cfg && ls launch)
 if [ "$built" != "$(cat install/fcnet-built 2>/dev/null)" ]; then
-    echo "fcnet: building the packages"
+    echo "fcnet: building the $(ls -d src/*/ | wc -l | tr -d ' ') packages"
+    began=$(date +%s)
     distribution || export AMENT_PREFIX_PATH="$root/.venv"
     # colcon writes the Python that runs it into the nodes: the one that has the libraries.
     PATH="$root/.venv/bin:$PATH"
@@ -98,13 +125,14 @@ if [ "$built" != "$(cat install/fcnet-built 2>/dev/null)" ]; then
         console_start_end- console_cohesion+ >log-build.txt 2>&1 ||
         { cat log-build.txt >&2; fail "colcon build failed: its last words are above"; }
     rm log-build.txt
+    echo "fcnet: built in $(($(date +%s) - began)) s"
     echo "$built" >install/fcnet-built
 fi
 
 # 3. What the tests need beside Python: without it, those of the monitor's page and of pictures are skipped.
-if [ -n "$with_tests" ] && ! { command -v chromium && command -v chromedriver; } >/dev/null; then
+if [ "$more" = test ] && ! { command -v chromium && command -v chromedriver; } >/dev/null; then
     echo "fcnet: the tests of the monitor's page need a browser (Debian: apt install chromium chromium-driver)"
 fi
-if [ -n "$with_tests" ] && ! .venv/bin/python -c 'import ctypes; ctypes.CDLL("libEGL.so.1")' 2>/dev/null; then
+if [ "$more" = test ] && ! .venv/bin/python -c 'import ctypes; ctypes.CDLL("libEGL.so.1")' 2>/dev/null; then
     echo "fcnet: the tests of fcnet render need OpenGL (Debian: apt install libegl1 libgl1)"
 fi

@@ -147,7 +147,8 @@ def test_what_is_older_than_the_memory_leaves_no_trace(name, form) -> None:
     memory = int(model.card.memory)
     old, recent = observations(model, 20, seed=1), observations(model, memory + 3)
     cold, warm = form(model, recent), form(model, np.concatenate([old, recent]))[20:]
-    assert np.abs(cold[0] - warm[0]).max() > 1e-3
+    if memory:
+        assert np.abs(cold[0] - warm[0]).max() > 1e-3
     np.testing.assert_allclose(cold[memory:], warm[memory:], atol=TOLERANCE, rtol=0)
 
 

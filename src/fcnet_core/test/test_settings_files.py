@@ -128,7 +128,8 @@ def test_whether_a_file_can_be_written_is_known_beforehand(tmp_path: Path) -> No
 )
 def test_a_damaged_settings_file_is_used_or_refused_in_a_sentence(path, read) -> None:
     counts, _ = read_damaged(path, read, files=50)
-    assert counts.keys() == {"used", "refused"}
+    assert counts["refused"]
+    assert counts.keys() <= {"used", "refused"}
 
 
 @pytest.mark.parametrize(

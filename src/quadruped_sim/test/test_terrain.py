@@ -6,6 +6,7 @@ import mujoco
 import numpy as np
 import pytest
 
+from quadruped_sim import SimulationError
 from quadruped_sim.physics.mjcf import build_model
 from quadruped_sim.physics.terrain import (
     Course,
@@ -75,3 +76,36 @@ def test_unknown_terrains_are_refused_with_the_known_ones():
         terrain_from_facts("lava")
     with pytest.raises(ValueError, match=r"terrain rough: .*heigth"):
         terrain_from_facts("rough", heigth=0.1)
+
+
+def test_a_yaml_file_is_a_terrain(tmp_path):
+    path = tmp_path / "ground.yaml"
+    path.write_text("kind: stairs\nrise: 0.1\nrun: 0.35\n")
+    assert named_terrain(str(path)) == Stairs(0.1, 0.35)
+    path.write_text("{kind: rough, amplitude: 0.05}")
+    assert named_terrain(str(path), seed=4) == Rough(0.05, 4)
+    path.write_text("{kind: rough, amplitude: 0.05, seed: 7}")
+    assert named_terrain(str(path), seed=4) == Rough(0.05, 7)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("rise: 0.1", "no terrain of kind None; choose one of flat"),
+        ("{kind: stairs, rise: high}", "rise is 'high'"),
+        ("{kind: stairs}", "rise"),
+        ("{kind: stairs, rise: 0.1, depth: 1}", "it has no depth"),
+        ("{kind: rough, amplitude: 0.05, seed: x}", "seed is 'x'"),
+        ("{kind: stairs, rise: 0.1, 3: 1}", "cannot be used"),
+        ("- stairs", "cannot be used"),
+        ("{", "cannot be used"),
+    ],
+)
+def test_a_file_that_is_no_terrain_is_refused_with_its_name(tmp_path, text, named):
+    path = tmp_path / "ground.yaml"
+    path.write_text(text)
+    with pytest.raises(SimulationError, match=named) as caught:
+        named_terrain(str(path))
+    assert str(path) in str(caught.value)
+    with pytest.raises(SimulationError, match="cannot be read"):
+        named_terrain(str(tmp_path / "none.yaml"))

@@ -33,7 +33,7 @@ class SimulationParameters:
     """What is simulated."""
 
     robot: str = parameter("aliengo", "robot to simulate, a file in config/robots")
-    terrain: str = parameter("flat", "ground to walk on, a name from quadruped_sim/physics/terrain.py")
+    terrain: str = parameter("flat", "ground to walk on, a name of `fcnet list terrains` or a YAML file")
     start_x: float = parameter(0.0, "where the robot starts [m]; slopes and stairs begin at 1.5", PLACES["x"])
     start_y: float = parameter(0.0, "where the robot starts [m]", PLACES["y"])
     start_heading: float = parameter(0.0, "where the robot heads at the start [rad]", PLACES["heading"])

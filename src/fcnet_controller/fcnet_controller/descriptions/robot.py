@@ -79,7 +79,7 @@ BACKEND = (
 GENERATION = "packets: gen33 (A1, Aliengo), gen38; empty for gen33"
 TARGETS = "what carries targets: dds, or local, a socket of this computer, which no other user can send to"
 DEMO = "true is short for command:=demo; hard for a course on which a push topples the robot, and it gets up"
-TERRAIN = f"ground: {', '.join(TERRAINS)}; empty for flat, in a demo for its course"
+TERRAIN = f"ground: {', '.join(TERRAINS)}, or a YAML file of one; empty for flat, in a demo for its course"
 RECORD = "true records a bag of states, commands, targets and modes (docs/replay.md)"
 
 

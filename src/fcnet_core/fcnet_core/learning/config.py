@@ -17,6 +17,7 @@ MOST_STEPS = 10**9  # of the optimiser
 LARGEST_BATCH = 2**22  # control periods of one optimiser step; the paper's have 2^16
 PRESETS = Path(__file__).parents[1] / "config" / "train"
 FILE = "training configuration"
+LENGTH = {"steps", "epochs"}  # of which a file gives one
 
 
 class TrainConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -93,23 +94,44 @@ class TrainConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         raise FcnetError("the length of the run is missing: give steps or epochs in the file, or --steps")
 
 
-class Variant(Struct, frozen=True, forbid_unknown_fields=True):
-    """A file that says only how its network differs: from `base`, a preset of config/train/, in entries of `config`."""
+class _Difference(Struct, frozen=True):
+    """What a file that says only how it differs from another has beside the entries of a TrainConfig."""
 
     base: Annotated[str, Meta(pattern="^[a-z0-9_]{1,60}$")]
-    config: dict[str, Any]
 
 
 def load_train_config(path: str | Path) -> TrainConfig:
-    """Read a YAML file, of a TrainConfig or a Variant; FcnetError names the file and the entry that cannot be used."""
-    if "base" not in read_settings(path, dict, FILE):
-        return read_settings(path, TrainConfig, FILE)
-    variant = read_settings(path, Variant, FILE)
-    base = read_settings(PRESETS / f"{variant.base}.yaml", TrainConfig, FILE)
+    """Read a YAML file of a TrainConfig. One with `base`, a preset of config/train/, holds what differs from that.
+
+    Entries of `config` differ one by one, unless policy_type is another; steps and epochs take each other's place; any
+    other entry replaces the base's. FcnetError names the file and the entry that cannot be used.
+    """
+    entries = _entries(Path(path))
     try:
-        return with_settings(base, config=base.config | variant.config)
+        return converted(entries, TrainConfig)
     except FcnetError as error:
         raise FcnetError(f"{FILE} {path} cannot be used: {error}; compare it with the suite's config/") from error
+
+
+def _entries(path: Path, derived: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The entries of a file, and those of its base that it does not change; derived: presets that lead to this one."""
+    own = read_settings(path, dict[str, Any], FILE)
+    if "base" not in own:
+        return own
+    name = read_settings(path, _Difference, FILE).base
+    presets = {preset.stem: preset for preset in PRESETS.glob("*.yaml")}
+    if name not in presets.keys() - set(derived):
+        reason = "leads back to this file" if name in derived else "is no preset"
+        known = ", ".join(sorted(presets))
+        raise FcnetError(f"{FILE} {path} cannot be used: base {name} {reason}; choose one of {known}")
+    base = _entries(presets[name], (*derived, name))
+    del own["base"]
+    if own.keys() & LENGTH:
+        base = {entry: value for entry, value in base.items() if entry not in LENGTH}
+    config = own.setdefault("config", {})
+    if isinstance(config, dict) and own.get("policy_type", base.get("policy_type")) == base.get("policy_type"):
+        own["config"] = base.get("config", {}) | config
+    return base | own
 
 
 def with_settings(settings: TrainConfig, /, **changes: Any) -> TrainConfig:

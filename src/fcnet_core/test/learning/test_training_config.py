@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from fcnet_core import FcnetError
@@ -12,6 +14,7 @@ from fcnet_core.learning.config import TrainConfig, load_train_config, with_sett
 from fcnet_core.policies.fcnet import FCNetConfig
 
 PRESETS = Path(module.__file__).parents[1] / "config" / "train"
+DATA = Path(__file__).parents[1] / "data"
 
 
 def written(path: Path, text: str) -> Path:
@@ -80,22 +83,46 @@ def test_the_length_is_steps_or_epochs() -> None:
         config.total_steps(1_000_000)
 
 
-def test_a_file_may_change_the_network_of_a_preset_alone(tmp_path: Path) -> None:
-    text = "base: transformer\nconfig: {layers: 2}\n"
+def test_every_preset_has_the_settings_that_it_and_its_bases_say() -> None:
+    settings = {path.stem: load_train_config(path) for path in PRESETS.glob("*.yaml")}
+    assert json.loads(msgspec.json.encode(settings)) == json.loads((DATA / "train_presets.json").read_text())
+
+
+def test_a_file_may_say_only_how_it_differs_from_a_preset(tmp_path: Path) -> None:
+    text = "base: transformer\nconfig: {layers: 2}\ncrop: 64\nobservation_noise: {joint_velocity: 0.1}\nsteps: 10\n"
     config, base = (
         load_train_config(written(tmp_path / "c.yaml", text)),
         load_train_config(PRESETS / "transformer.yaml"),
     )
-    assert config == with_settings(base, config=base.config | {"layers": 2})
+    noise = {"joint_velocity": 0.1}
+    changes = {"crop": 64, "steps": 10, "epochs": None, "observation_noise": noise}
+    assert config == with_settings(base, config=base.config | {"layers": 2}, **changes)
+
+
+def test_the_network_of_another_type_has_nothing_of_its_bases(tmp_path: Path) -> None:
+    config = load_train_config(written(tmp_path / "c.yaml", "base: imitation\npolicy_type: mlp\n"))
+    assert (config.policy_type, config.config, config.epochs) == ("mlp", {}, 8.0)
+
+
+def test_presets_that_are_based_on_each_other_are_refused(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(module, "PRESETS", tmp_path)
+    written(tmp_path / "one.yaml", "base: other")
+    written(tmp_path / "other.yaml", "base: one")
+    with pytest.raises(FcnetError, match=r"one.yaml cannot be used: base other"):
+        load_train_config(written(tmp_path / "mine.yaml", "base: other"))
 
 
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("base: nowhere\nconfig: {}", "nowhere.yaml cannot be read"),
+        ("base: nowhere\nconfig: {}", "bad.yaml cannot be used: base nowhere .* imitation"),
         ("base: ../mlp\nconfig: {}", "bad.yaml cannot be used: base"),
+        ("base: 3", "bad.yaml cannot be used: base"),
         ("base: mlp\nconfig: {colour: 3}", "bad.yaml cannot be used: .*colour"),
-        ("base: mlp\nconfig: {}\ncrop: 64", "bad.yaml cannot be used: .*crop"),
+        ("base: mlp\nconfig: 3", "bad.yaml cannot be used: config"),
+        ("base: mlp\ncolour: 64", "bad.yaml cannot be used: .*colour"),
+        ("base: mlp\npolicy_type: oracle", "bad.yaml cannot be used: .*oracle"),
+        ("base: mlp\nsteps: 1\nepochs: 1", "bad.yaml cannot be used: give steps or epochs"),
     ],
 )
 def test_a_bad_base_is_named(tmp_path: Path, text: str, named: str) -> None:

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
-from fcnet_core.files import converted
+from fcnet_core.files import converted, read_settings
 from quadruped_sim import SimulationError
 
 Degrees = Annotated[float, Meta(ge=-60, le=60)]
@@ -243,6 +243,7 @@ KINDS: dict[str, type[Terrain]] = {
     "course": Course,
 }
 RANDOM = ("rough", "obstacles")  # kinds that differ from seed to seed
+FILES = (".yaml", ".yml")  # how the name of a terrain ends that is a file
 TERRAINS: dict[str, Terrain] = {
     "flat": Flat(),
     "rough": Rough(0.04),
@@ -273,11 +274,22 @@ def terrain_from_facts(kind: str, *, seed: int = 0, **facts: Any) -> Terrain:
 
 
 def named_terrain(name: str, *, seed: int = 0) -> Terrain:
-    """The terrain called `name`, one of TERRAINS, with the seed of a random one. Raises SimulationError that lists
-    them.
+    """The terrain called `name`, one of TERRAINS, or that of a YAML file of this name, with the seed of a random one.
+
+    A file holds the kind and the facts of a terrain, such as `{kind: stairs, rise: 0.1, run: 0.35}`, as
+    config/collect does; a seed in it counts more. Raises SimulationError that lists what there is.
     """
+    if name.endswith(FILES):
+        try:
+            facts = read_settings(name, dict[str, Any], "terrain")
+            return terrain_from_facts(**({"kind": None, "seed": seed} | facts))
+        except FcnetError as error:
+            raise SimulationError(str(error)) from error
+        except SimulationError as error:
+            raise SimulationError(f"terrain {name} cannot be used: {error}") from error
     if name not in TERRAINS:
-        raise SimulationError(f"there is no terrain {name!r}; choose one of {', '.join(TERRAINS)}")
+        known = ", ".join(TERRAINS)
+        raise SimulationError(f"there is no terrain {name!r}; choose one of {known}, or name a {FILES[0]} file of one")
     is_random = isinstance(TERRAINS[name], tuple(KINDS[kind] for kind in RANDOM))
     return replace(TERRAINS[name], **({"seed": seed} if is_random else {}))
 

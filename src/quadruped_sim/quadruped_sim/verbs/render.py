@@ -54,7 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="a .gif, .mp4 or .png, which is the last moment",
     )
-    parser.add_argument("--terrain", metavar="NAME", help="the ground (default: flat, or what data were collected on)")
+    parser.add_argument(
+        "--terrain", metavar="NAME|FILE", help="the ground (default: flat, or what data were collected on)"
+    )
     parser.add_argument(
         "--commands",
         nargs="+",

@@ -1,0 +1,145 @@
+"""README, docs/ and the model cards: every command, option, launch argument, link and file that they name exists."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from contextlib import redirect_stderr
+from functools import cache
+from importlib.metadata import entry_points
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from launch.actions import DeclareLaunchArgument
+
+from fcnet_controller.descriptions.playback import describe_playback, describe_replay
+from fcnet_controller.descriptions.robot import describe_robot
+from fcnet_core.cli import program
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+PAGES += [*sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("models/*.md"))]
+LAUNCH_FILES = {"isaac_playback": describe_playback, "replay": describe_replay}
+EXTERNAL = {"robot_state_publisher", "joy", "foxglove_bridge"}  # packages of a ROS distribution
+MADE_UP = "mule"  # the robot that docs/adding_a_robot.md makes
+FOLDERS = "config|docker|src|docs|models|benchmarks|launch|tools|requirements"
+PACKAGES = [path.parent.name for path in ROOT.glob("src/*/package.xml")]
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+
+
+def commands(page: Path) -> Iterator[list[str]]:
+    """The words of each simple command in the blocks and in the inline code of a page."""
+    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    prose = re.sub(r"(?m)^ {4,}.*$", "", text)
+    inline = [" ".join(code.split()) for code in re.findall(r"(?<!`)`([^`]+)`(?!`)", prose)]
+    for line in [*re.findall(r"(?m)^ {4,}(.*)$", text), *inline]:
+        for part in re.split(r"\s(?:&&|\|\||[|;])\s", line):
+            try:
+                words = shlex.split(part, comments=True)
+            except ValueError:  # prose, or code in another language
+                continue
+            if words and words[0] in ("fcnet", "ros2", "make", "python", "sh", "torchrun") and len(words) > 1:
+                yield words
+
+
+def named(page: Path, first: str) -> list[list[str]]:
+    return [words[1:] for words in commands(page) if words[0] == first]
+
+
+@cache
+def verbs():
+    return program()
+
+
+@every_page
+def test_fcnet_takes_what_is_shown(page):
+    for words in named(page, "fcnet"):
+        given = [word for word in words if word != "..."]
+        if any(word in ("VERB", "--version") or "|" in word for word in given) or not re.fullmatch(r"[a-z]+", given[0]):
+            continue
+        said = StringIO()
+        try:
+            with redirect_stderr(said):
+                verbs().parse_args(given)
+        except SystemExit as ended:
+            # Prose names a verb, or an option, without what it needs.
+            part = len(given) <= 3 and re.search("required|expected one argument", said.getvalue())
+            assert ended.code in (0, None) or part, f"fcnet {' '.join(words)}: {said.getvalue().splitlines()[-1]}"
+
+
+@every_page
+def test_launch_files_have_the_arguments_that_are_shown(page):
+    for words in named(page, "ros2"):
+        if words[:2] != ["launch", "fcnet_controller"]:
+            assert words[0] != "launch", words
+            continue
+        name, *arguments = words[2:]
+        stem = name.removesuffix(".launch.py")
+        assert (ROOT / "launch" / name).is_file() or stem == MADE_UP, name
+        known = launch_arguments(stem if stem in LAUNCH_FILES else "aliengo")
+        given = {argument.split(":=")[0] for argument in arguments if ":=" in argument}
+        assert given <= known, f"{name} has no {', '.join(sorted(given - known))}"
+
+
+@cache
+def launch_arguments(stem):
+    description = LAUNCH_FILES[stem]() if stem in LAUNCH_FILES else describe_robot(stem)
+    return {entity.name for entity in description.entities if isinstance(entity, DeclareLaunchArgument)}
+
+
+@every_page
+def test_programs_that_are_run_are_installed_by_a_package(page):
+    for words in named(page, "ros2"):
+        if words[0] == "run" and words[1] not in EXTERNAL:
+            setup = (ROOT / "src" / words[1] / "setup.py").read_text()
+            assert f'"{words[2]} = {words[1]}' in setup, words
+
+
+@every_page
+def test_targets_of_make_exist(page):
+    targets = set(re.findall(r"(?m)^([a-z-]+):", (ROOT / "Makefile").read_text()))
+    for words in named(page, "make"):
+        if re.fullmatch(r"[a-z-]+", words[0]):
+            assert words[0] in targets, words
+
+
+@every_page
+def test_scripts_have_the_options_that_are_shown(page):
+    for words in [*named(page, "python"), *named(page, "sh"), *named(page, "torchrun")]:
+        for place, word in enumerate(words):
+            if re.fullmatch(rf"(?:{FOLDERS})/[\w/]+\.(?:py|sh)", word):
+                text = (ROOT / word).read_text()
+                for option in (given for given in words[place:] if given.startswith("--")):
+                    assert f'"{option.split("=")[0]}"' in text, f"{word} has no {option}"
+
+
+@every_page
+def test_links_lead_somewhere(page):
+    text = page.read_text(encoding="utf-8")
+    for link in [*re.findall(r"\]\(([^)\s]+)\)", text), *re.findall(r'src="([^"]+)"', text)]:
+        if re.match(r"https?:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = page.parent / path if path else page
+        assert target.exists(), f"{page.name}: {link}"
+        if anchor:
+            headings = re.findall(r"(?m)^#+ (.*)$", target.read_text(encoding="utf-8"))
+            assert anchor in {re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in headings}, link
+
+
+@every_page
+def test_files_that_are_named_exist(page):
+    text = page.read_text(encoding="utf-8")
+    kinds = "py|md|yaml|sh|safetensors|txt|json|xml|rviz"
+    for path in re.findall(rf"(?<![\w/.<>$-])((?:{FOLDERS})/[a-z\d_./-]+\.(?:{kinds}))\b", text):
+        assert (ROOT / path).exists() or MADE_UP in path, f"{page.name}: {path}"
+    for package, path in re.findall(rf"(?<![\w/])({'|'.join(PACKAGES)})/([a-z\d_/]+\.(?:py|md))", text):
+        folder = ROOT / "src" / package
+        assert (folder / package / path).exists() or (folder / path).exists(), f"{page.name}: {package}/{path}"
+
+
+def test_every_verb_is_described_somewhere():
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert {entry.name for entry in entry_points(group="fcnet.verbs")} <= set(re.findall(r"fcnet ([a-z]+)", text))

@@ -1,0 +1,162 @@
+"""Runs the tasks of docs/first_hour.md in order, by the commands that stand there, and prints how long each took.
+
+    python tools/first_hour.py [--only WORD]
+
+Run it in a shell after `. env.sh`. Robots are driven as people do: keys through a pseudo-terminal, the page by its
+slider in a headless Chromium. Where a task does not succeed, the others still run, and the status is 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pty
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fcnet_ros.testing import Process, own_domain
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "first_hour.md"
+WRITTEN = ROOT / "runs" / "first_hour"
+LIMIT = 600.0  # [s] for a command, and for a robot to do what it is waited for
+WALKS = 8.0  # [s] for which a robot that nobody drives is watched
+LAST_LINES = 30  # of what a command printed that failed
+DRIVEN = r"{} (takes over|is in control)"  # what the controller logs of a source of commands
+
+
+class Failure(Exception):
+    """A task did not succeed."""
+
+
+def tasks() -> dict[str, list[str]]:
+    """The commands of every task, by its title."""
+    sections = re.split(r"(?m)^## ", PAGE.read_text(encoding="utf-8"))[1:]
+    found = {}
+    for section in sections:
+        title, _, text = section.partition("\n")
+        if commands := re.findall(r"(?m)^    (\S.*)$", text):
+            found[title] = commands
+    return found
+
+
+@contextmanager
+def robot(command: str, domain: int) -> Iterator[Process]:
+    """The launch of a robot that walks now, and is interrupted at the end."""
+    with Process(command.split(), domain) as launch:
+        launch.until_printed("mode: walking", LIMIT)
+        yield launch
+
+
+def run(command: str, domain: int) -> str:
+    """What a command printed that ended well."""
+    with Process(["bash", "-c", command], domain) as process:
+        if process.wait(LIMIT) != 0:
+            raise Failure(f"{command}\n{process.output}")
+        return process.output
+
+
+def by_keyboard(commands: list[str], domain: int) -> None:
+    """The keyboard has a terminal of its own, where w is pressed until the robot follows it."""
+    launched, keyboard = commands
+    person, terminal = pty.openpty()
+    with robot(launched, domain) as launch:
+        keys = subprocess.Popen(
+            keyboard.split(),
+            stdin=terminal,
+            stdout=terminal,
+            stderr=terminal,
+            env=os.environ | {"ROS_DOMAIN_ID": str(domain)},
+        )
+        try:
+            end = time.monotonic() + LIMIT
+            while not re.search(DRIVEN.format("keyboard"), launch.output):
+                if not launch.alive or time.monotonic() > end:
+                    raise Failure(launch.output)
+                os.write(person, b"w")
+                time.sleep(0.5)
+                os.read(person, 2**16)  # what it shows, or it would wait for a reader
+        finally:
+            keys.terminate()
+            keys.wait()
+            os.close(terminal)
+            os.close(person)
+
+
+def in_browser(commands: list[str], domain: int) -> None:
+    """The page's slider "forward" drives the robot."""
+    if not all(map(shutil.which, ("chromium", "chromedriver"))):
+        raise Failure("there is no chromium with its chromedriver (Debian: apt install chromium chromium-driver)")
+    sys.path.append(str(ROOT / "benchmarks"))
+    from monitor_load import SLIDE, Browser
+
+    (launched,) = commands
+    with robot(f"{launched} monitor_port:=0", domain) as launch, tempfile.TemporaryDirectory() as folder:
+        address = launch.until_printed(r"open (http://\S+) in a browser", LIMIT)[1]
+        with Browser(Path(folder), address) as browser:
+            browser.run(SLIDE)
+            launch.until_printed(DRIVEN.format("monitor"), LIMIT)
+
+
+def why_it_stopped(commands: list[str], domain: int) -> None:
+    """Stop a robot that walks, and look for the reason where the page says that it is."""
+    launched, stop, look = commands
+    with robot(launched, domain) as launch:
+        run(stop, domain)
+        launch.until_printed("fault: ", LIMIT)
+        if "emergency" not in (said := run(look, domain)):
+            raise Failure(f"{look}\n{said}")
+
+
+def one_after_the_other(commands: list[str], domain: int) -> None:
+    """Commands that end by themselves, and robots that are left after a while."""
+    for command in commands:
+        if command.startswith("ros2 launch") and "demo:=" not in command:
+            with robot(command, domain):
+                time.sleep(WALKS)
+        else:
+            run(command, domain)
+
+
+SPECIAL = {
+    "Drive it by keyboard": by_keyboard,
+    "Drive it in a browser": in_browser,
+    "Find out why a robot stopped": why_it_stopped,
+}
+
+
+def main() -> int:
+    """Run the tasks; 1 where one does not succeed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", metavar="WORD", help="only tasks whose title has it; nothing is emptied")
+    only = parser.parse_args().only
+    os.chdir(ROOT)
+    if not only:
+        shutil.rmtree(WRITTEN, ignore_errors=True)
+    WRITTEN.mkdir(parents=True, exist_ok=True)
+    failed, begun = 0, time.monotonic()
+    with own_domain() as domain:
+        for title, commands in tasks().items():
+            if only not in title:
+                continue
+            began = time.monotonic()
+            try:
+                SPECIAL.get(title, one_after_the_other)(commands, domain)
+                how = "done"
+            except (Failure, AssertionError, TimeoutError, subprocess.TimeoutExpired) as error:
+                print(*str(error).splitlines()[-LAST_LINES:], sep="\n", file=sys.stderr)
+                failed, how = failed + 1, "FAILED"
+            print(f"{title:<30} {time.monotonic() - began:5.0f} s  {how}", flush=True)
+    print(f"{'all':<30} {time.monotonic() - begun:5.0f} s")
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
