@@ -44,7 +44,8 @@ def _literal_docstring(_app: Any, _what: str, _name: str, _object: Any, _options
             text += ["::", "", *(f"    {row}" for row in rows), ""]
         else:
             pieces = " ".join(row.strip() for row in rows).split("`")
-            text += ["".join(f"``{piece}``" if n % 2 else _SPECIAL.sub(r"\\\1", piece) for n, piece in enumerate(pieces)), ""]
+            escaped = (f"``{piece}``" if n % 2 else _SPECIAL.sub(r"\\\1", piece) for n, piece in enumerate(pieces))
+            text += ["".join(escaped), ""]
     lines[:] = text
 
 

@@ -31,7 +31,7 @@ def teacher_config(model: PolicyModel) -> MLPConfig:
 
 
 class TeacherExpert:
-    """Position targets for a batch of robots from a model file of `fcnet teach`: alike for a robot and its mirror image.
+    """Position targets for a batch of robots from a model file of `fcnet teach`, alike for robot and mirror image.
 
     Raises SimulationError for a model of another robot, and for one that is no teacher.
     """
