@@ -40,13 +40,26 @@ def _literal_docstring(_app: Any, _what: str, _name: str, _object: Any, _options
     text: list[str] = []
     for paragraph in "\n".join(lines).split("\n\n"):
         rows = paragraph.splitlines()
-        if any(row.startswith(("  ", "- ", "* ")) for row in rows):
+        if any(row.startswith(("  ", "- ", "* ")) or "  #" in row for row in rows):
             text += ["::", "", *(f"    {row}" for row in rows), ""]
         else:
             pieces = " ".join(row.strip() for row in rows).split("`")
+<<<<<<< HEAD
             escaped = (f"``{piece}``" if n % 2 else _SPECIAL.sub(r"\\\1", piece) for n, piece in enumerate(pieces))
             text += ["".join(escaped), ""]
+=======
+            coded = (f"``{piece}``" if n % 2 else _SPECIAL.sub(r"\\\1", piece) for n, piece in enumerate(pieces))
+            text += ["".join(coded), ""]
+>>>>>>> b1c730c (Let the site's code be scrolled by keyboard, and name sharing in its lists; mend a command of the first hour)
     lines[:] = text
+
+
+def _accessible(_app: Any, _page: str, _template: str, context: dict[str, Any], _tree: Any) -> None:
+    """Code that is wider than the page can be scrolled by keyboard, and headings of lists of pages say their level."""
+    for part in ("body", "furo_navigation_tree"):
+        if part in context:
+            text = context[part].replace("<pre>", '<pre tabindex="0">')
+            context[part] = text.replace(' role="heading"', ' role="heading" aria-level="2"')
 
 
 def _redirect(app: Any, error: Exception | None) -> None:
@@ -60,4 +73,5 @@ def setup(app: Any) -> None:
     """What Sphinx calls first."""
     app.add_lexer("mermaid", TextLexer)
     app.connect("autodoc-process-docstring", _literal_docstring)
+    app.connect("html-page-context", _accessible, priority=900)  # after the theme's
     app.connect("build-finished", _redirect)

@@ -19,10 +19,10 @@ distribution() {
     [ "$program" != "$root/.venv/bin/ros2" ]
 }
 
-# Prints what is installed, how many packages that are, on a terminal the one that pip is at, and how long it took.
+# Prints what is installed, on a terminal the package that pip is at, and how long it took.
 install() {
     for list in "$@"; do :; done
-    echo "fcnet: installing $list ($(grep -c '^[a-z]' "$list") packages and what they need)"
+    echo "fcnet: installing $list"
     began=$(date +%s)
     words=.venv/fcnet-pip.txt
     { .venv/bin/python -m pip install --disable-pip-version-check --no-compile --progress-bar off \
