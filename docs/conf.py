@@ -55,10 +55,11 @@ def _literal_docstring(_app: Any, _what: str, _name: str, _object: Any, _options
 
 
 def _accessible(_app: Any, _page: str, _template: str, context: dict[str, Any], _tree: Any) -> None:
-    """Code that is wider than the page can be scrolled by keyboard, and headings of lists of pages say their level."""
+    """Wide code and tables can be scrolled by keyboard, and headings of lists of pages say their level."""
     for part in ("body", "furo_navigation_tree"):
         if part in context:
             text = context[part].replace("<pre>", '<pre tabindex="0">')
+            text = text.replace('<div class="table-wrapper', '<div tabindex="0" class="table-wrapper')
             context[part] = text.replace(' role="heading"', ' role="heading" aria-level="2"')
 
 
