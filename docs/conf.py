@@ -44,13 +44,8 @@ def _literal_docstring(_app: Any, _what: str, _name: str, _object: Any, _options
             text += ["::", "", *(f"    {row}" for row in rows), ""]
         else:
             pieces = " ".join(row.strip() for row in rows).split("`")
-<<<<<<< HEAD
-            escaped = (f"``{piece}``" if n % 2 else _SPECIAL.sub(r"\\\1", piece) for n, piece in enumerate(pieces))
-            text += ["".join(escaped), ""]
-=======
             coded = (f"``{piece}``" if n % 2 else _SPECIAL.sub(r"\\\1", piece) for n, piece in enumerate(pieces))
             text += ["".join(coded), ""]
->>>>>>> b1c730c (Let the site's code be scrolled by keyboard, and name sharing in its lists; mend a command of the first hour)
     lines[:] = text
 
 
