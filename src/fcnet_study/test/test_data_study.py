@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -130,6 +131,16 @@ def test_a_study_goes_on_with_the_jobs_that_were_not_finished(study, data) -> No
     assert {path for path in files if path.stat().st_mtime_ns != written[path]} == lost
     after = json.loads((study / "results.json").read_text())["rows"]
     assert [cells[:6] for cells in after.values()] == [cells[:6] for cells in before.values()]
+
+
+def test_a_study_goes_on_elsewhere_without_the_policies_of_finished_jobs(study, data, tmp_path) -> None:
+    shutil.copytree(study, tmp_path / "out", ignore=shutil.ignore_patterns("models", "data", "results.*"))
+    (tmp_path / "settings.yaml").write_text(SETTINGS)
+    (tmp_path / "out" / "walk" / "perceptron-100-seed3-lr0.001.json").unlink()
+    assert run(tmp_path, data) == 0
+    assert [path.stem for path in (tmp_path / "out" / "models").iterdir()] == ["perceptron-100-seed3-lr0.001"]
+    kept, moved = (json.loads((folder / "results.json").read_text())["rows"] for folder in (study, tmp_path / "out"))
+    assert [cells[:6] for cells in moved.values()] == [cells[:6] for cells in kept.values()]
 
 
 def test_a_folder_with_another_study_is_left_as_it_is(study, data, tmp_path, capsys) -> None:

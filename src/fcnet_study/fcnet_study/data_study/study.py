@@ -27,7 +27,7 @@ from fcnet_study.data_study.jobs import Trained, TrainJob
 from fcnet_study.data_study.parts import VALIDATION, part_name, write_parts
 from fcnet_study.data_study.settings import Plan, StudyConfig
 from fcnet_study.folder import begin, read_json
-from quadruped_sim.evaluation.results import Evaluation, Subject, continue_evaluation
+from quadruped_sim.evaluation.results import Evaluation, Subject, continue_evaluation, read_evaluation
 from quadruped_sim.evaluation.scenarios import Scenario, scenarios
 from quadruped_sim.evaluation.score import Episodes, join, score_of
 from quadruped_sim.evaluation.trial import trials
@@ -103,7 +103,8 @@ class Study:
         }
         several = [job for jobs in tried.values() if len(jobs) > 1 for job in jobs]
         with worker_pool(workers) as pool:
-            found = self._train(pool, several, "learning rates")
+            self._train(pool, [job for job in several if not self._result(job.name).exists()], "learning rates")
+            found = self._results(several)
             rates = {
                 name: best_rate([found[job.name] for job in jobs]) if len(jobs) > 1 else jobs[0].settings.learning_rate
                 for name, jobs in tried.items()
@@ -121,19 +122,33 @@ class Study:
 
     def _with(self, results: Results, pool: Executor, jobs: list[TrainJob], what: str) -> Results:
         """The results with those of further jobs."""
-        trained = self._train(pool, jobs, f"training, {what}")
+        self._train(pool, [job for job in jobs if not self._needs_no_training(job.name)], f"training, {what}")
+        trained = self._results(jobs)
         names = [name for name, one in trained.items() if one.validation_error is not None]
-        walked = self._evaluate(pool, {name: load_model(self._model(name)) for name in names})
+        walked = {name: whole for name in names if (whole := self._whole_evaluation(name))}
+        walked |= self._evaluate(pool, {name: load_model(self._model(name)) for name in names if name not in walked})
         return replace(results, trained=results.trained | trained, walked=results.walked | walked)
+
+    def _needs_no_training(self, name: str) -> bool:
+        """Whether a job's result is there, and so is its policy or all that was wanted of it."""
+        if not self._result(name).exists():
+            return False
+        diverged = read_json(self._result(name), Trained).validation_error is None
+        return diverged or self._model(name).exists() or self._whole_evaluation(name) is not None
+
+    def _whole_evaluation(self, name: str) -> Evaluation | None:
+        """The scores of a policy that has walked through every scenario: its model file is not needed any more."""
+        path = self._walk(name)
+        found = read_evaluation(path) if path.exists() else None
+        return found if found and all(scenario.name in found.scenarios for scenario in self.scenarios) else None
 
     def _part(self, name: str) -> str:
         return str(self.folder / "data" / name)
 
-    def _train(self, pool: Executor, jobs: list[TrainJob], what: str) -> dict[str, Trained]:
-        """The results of jobs by their names; a job without a result is done."""
-        missing = [job for job in jobs if not self._result(job.name).exists()]
-        with tqdm(total=len(jobs), initial=len(jobs) - len(missing), desc=what, disable=not missing) as bar:
-            waiting = {pool.submit(job.run): job for job in missing}
+    def _train(self, pool: Executor, jobs: list[TrainJob], what: str) -> None:
+        """Do jobs, and write their results and policies."""
+        with tqdm(total=len(jobs), desc=what, disable=not jobs) as bar:
+            waiting = {pool.submit(job.run): job for job in jobs}
             for future in as_completed(waiting):
                 result, model = future.result()
                 name = waiting[future].name
@@ -141,6 +156,9 @@ class Study:
                     save_model(model, self._model(name))
                 write_whole(self._result(name), msgspec.json.format(msgspec.json.encode(result), indent=1))
                 bar.update()
+
+    def _results(self, jobs: list[TrainJob]) -> dict[str, Trained]:
+        """The results of jobs that were done, by their names."""
         return {job.name: read_json(self._result(job.name), Trained) for job in jobs}
 
     def _result(self, name: str) -> Path:
@@ -149,13 +167,15 @@ class Study:
     def _model(self, name: str) -> Path:
         return self.folder / "models" / f"{name}.safetensors"
 
+    def _walk(self, name: str) -> Path:
+        return self.folder / "walk" / f"{name}.json"
+
     def _evaluate(self, pool: Executor, models: Mapping[str, PolicyModel | None]) -> dict[str, Evaluation]:
         """The scores of policies by name; None is the expert."""
-        paths = {name: self.folder / "walk" / f"{name}.json" for name in models}
-        found = {name: continue_evaluation(paths[name], self._subject(model)) for name, model in models.items()}
+        found = {name: continue_evaluation(self._walk(name), self._subject(model)) for name, model in models.items()}
         for name, scenario, episodes in self._episodes(pool, models, found):
             found[name].scenarios[scenario.name] = score_of(scenario, episodes)
-            found[name].write(paths[name])
+            found[name].write(self._walk(name))
         return found
 
     def _subject(self, model: PolicyModel | None) -> Subject:
