@@ -10,8 +10,8 @@ import numpy as np
 from fcnet_replay.evaluation import Evaluation
 from fcnet_replay.metrics import AGREEMENT
 from fcnet_replay.policy_replay import PolicyReplay
+from fcnet_replay.report.terms import LEVELS, SPREAD
 
-LEVELS = {"bad": "  BAD  ", "note": "  note ", "good": "  ok   "}  # the gravest first, and how a terminal shows them
 MUCH_TIME = 0.05  # share of time at a limit that deserves a word
 ROUGH = 0.2  # share of high frequencies above which targets shake the legs
 LATE_START = 0.5  # [s] from the start of a robot to the first message of a topic
@@ -131,7 +131,7 @@ def summary(evaluation: Evaluation) -> str:
     figures = evaluation.figures
     modes = ", ".join(f"{mode} {seconds:.1f} s" for mode, seconds in figures["modes_s"].items()) or "not recorded"
     lines = [f"{figures['bag']}: {figures['duration_s']:.1f} s of {figures['robot']}; modes: {modes}"]
-    lines += [f"{LEVELS[finding.level]}{finding.sentence}" for finding in findings(evaluation)]
+    lines += [f"  {LEVELS[finding.level]:<8}{finding.sentence}" for finding in findings(evaluation)]
     if evaluation.replays:
         lines.append("  policy   steps  error rms      p99      max [rad]   jerk rms [rad/s^3]  above 8 Hz  file")
     for replay in evaluation.replays:
