@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from fcnet_replay.evaluation import Evaluation
 from fcnet_replay.metrics import AGREEMENT
 from fcnet_replay.policy_replay import PolicyReplay
+from fcnet_replay.report.frame import Finding
 from fcnet_replay.report.terms import LEVELS, SPREAD
 
 MUCH_TIME = 0.05  # share of time at a limit that deserves a word
@@ -17,13 +18,6 @@ ROUGH = 0.2  # share of high frequencies above which targets shake the legs
 LATE_START = 0.5  # [s] from the start of a robot to the first message of a topic
 SLOW = 0.02  # [s] from state to target, beyond which a cycle of 50 Hz acts on the state before the last
 MOST_PROBLEMS = 8  # in the verdict
-
-
-class Finding(NamedTuple):
-    """A sentence of the verdict and whether it is a good one."""
-
-    level: Literal["good", "note", "bad"]
-    sentence: str
 
 
 def findings(evaluation: Evaluation) -> list[Finding]:

@@ -94,7 +94,7 @@ class Panel {
       const name = add(this.caption, "span", "");
       const swatch = add(name, "i", "");
       swatch.className = `c${colour}`;
-      add(name, "span", right ? `${label} [${spec.unitRight}], right` : label);
+      add(name, "span", right ? `${label} [${spec.unitRight}]` : label);
       this.labels.set(label, add(name, "output", ""));
     }
     this.place = element.appendChild(document.createElement("div"));
@@ -184,7 +184,7 @@ class Panel {
       width: this.place.clientWidth || PAPER, height: spec.height, mode: path ? 2 : 1, scales,
       series: [path ? null : {}, ...(bars ? [{ points: { show: false } }] : series)],
       axes: [
-        { ...axis, label: spec.xLabel, labelSize: 16, labelFont: "11px system-ui, sans-serif", size: 24 },
+        { ...axis, ...(bars ? { grid: { show: false } } : {}), label: spec.xLabel, labelSize: 16, labelFont: "11px system-ui, sans-serif", size: 24 },
         { ...axis, size: MARGIN, space: 24, ...rows, ...(right ? { filter: (u, splits) => within(splits, u.scales.y, 1 - UPPER, 1) } : {}) },
         ...(right ? [{ ...axis, scale: "right", side: 1, size: 46, space: 20, grid: { show: false }, filter: (u, splits) => within(splits, u.scales.right, 0, 1 - UPPER) }] : []),
       ],
@@ -199,7 +199,7 @@ class Panel {
         setCursor: [(u) => this.read(u)],
         draw: [(u) => this.decorate(u)],
         drawClear: bars ? [(u) => this.drawBars(u)] : [],
-        ready: [(u) => this.listen(u)],
+        init: [(u) => this.listen(u)],
       },
     };
   }
@@ -261,6 +261,7 @@ class Panel {
       if (this.marked !== null && this.spec.group) this.spot(u, this.rowAt(this.marked), colour("c2"));
     }
     context.restore();
+    if (this.spec.scale !== "path") this.mark(this.marked);
   }
 
   // Rows of a path are as many as those of the time plots of its group, over the same time.

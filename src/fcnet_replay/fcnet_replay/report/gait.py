@@ -19,7 +19,8 @@ MODE_COLOURS = {"passive": 0, "standing_up": 5, "standing": 4, "walking": 3, "ly
 COUNTS = ("no foot", "one foot", "two feet", "three feet", "four feet")
 LEAST = 1.0  # [s] of walking, below which a gait has no figures
 WITHOUT = "The gait is not known: the run has no torques, by which contacts are estimated."
-ABOUT = "Coloured: the foot is in contact. Contacts are estimated from joints, torques and IMU."
+ESTIMATED = "Coloured: the foot is in contact, by an estimate from joints, torques and IMU."
+KNOWN = "Coloured: the foot is in contact, as the simulator knows it."
 
 
 def gait(signals: Signals, plots: Plots, group: str) -> Iterator[str]:
@@ -29,16 +30,17 @@ def gait(signals: Signals, plots: Plots, group: str) -> Iterator[str]:
     for name, spans in modes.items():
         bars.append(Bars(name.replace("_", " "), spans, MODE_COLOURS.get(name, 0)))
     rows += ["mode"] if modes else []
-    if signals.has_torque:
+    known = signals.touch is not None or signals.has_torque
+    if known:
         time = np.sort(signals.joint_time)
         for leg, name in enumerate(LEGS):
             bars.append(Bars("in contact", spans_of(time, signals.contact[:, leg]), 1, len(rows)))
             rows.append(name)
-    yield text(ABOUT if signals.has_torque else WITHOUT)
+    yield text(WITHOUT if not known else ESTIMATED if signals.touch is None else KNOWN)
     yield plots.element(
         Plot("Modes and contacts", TIME, "", _ends(signals), bars=bars, rows=rows, group=group, height=60 + 24 * len(rows))
     )
-    if not signals.has_torque:
+    if not known:
         return
     figures = gait_figures(signals)
     if figures is None:

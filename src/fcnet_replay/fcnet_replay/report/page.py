@@ -13,14 +13,15 @@ from fcnet_core.document import Page, table, text
 from fcnet_core.document.plots import Line, Plot, Plots
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_replay.evaluation import Evaluation
-from fcnet_replay.findings import Finding, findings
+from fcnet_replay.findings import findings
 from fcnet_replay.metrics import HIGH_FREQUENCY, spectrum
 from fcnet_replay.policy_replay import PolicyReplay
+from fcnet_replay.report.frame import add_sections, verdict
 from fcnet_replay.report.gait import TIME
 from fcnet_replay.report.playback import add_script
 from fcnet_replay.report.signals import Signals
-from fcnet_replay.report.terms import LEVELS, QUANTILES, SPREAD, glossary, number, shares
-from fcnet_replay.report.walk import RADIAN, Section, walk_sections
+from fcnet_replay.report.terms import QUANTILES, SPREAD, glossary, number, shares
+from fcnet_replay.report.walk import RADIAN, walk_sections
 
 GROUP = "time"
 MILLISECOND = 0.005  # [ms] that latencies are rounded to
@@ -57,23 +58,6 @@ def page(evaluation: Evaluation) -> str:
     plots.add_to(made)
     add_script(made)
     return made.html()
-
-
-def verdict(found: Sequence[Finding]) -> str:
-    """Findings as a list."""
-    return '<ul class="verdict">{}</ul>'.format(
-        "".join(
-            f'<li class="{finding.level}"><b>{LEVELS[finding.level]}</b><span>{escape(finding.sentence)}</span></li>'
-            for finding in found
-        )
-    )
-
-
-def add_sections(made: Page, sections: Sequence[Section], tag: str = "h2") -> None:
-    """Headings and their elements at the end of the page's body."""
-    made.body.append("<noscript><p>Plots and playback need JavaScript; the figures in tables do not.</p></noscript>")
-    for heading, elements in sections:
-        made.body += [text(heading, tag), *elements]
 
 
 def _timing(evaluation: Evaluation, signals: Signals, plots: Plots) -> Iterator[str]:

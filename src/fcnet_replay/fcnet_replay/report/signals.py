@@ -23,10 +23,14 @@ SHORTEST = 0.04  # [s] of a contact or a swing; what is shorter is noise of the 
 
 @dataclass(frozen=True)
 class Signals:
-    """A run by the robot's clock, from its first state on: zero is the start of all plots."""
+    """A run by the robot's clock, from its first state on: zero is the start of all plots.
+
+    touch: which feet (N, 4) are on the ground at the joint states, where a simulator knows it.
+    """
 
     run: Run
     robot: Robot
+    touch: Mask | None = None
 
     @cached_property
     def _offset(self) -> float:
@@ -134,7 +138,9 @@ class Signals:
 
     @cached_property
     def contact(self) -> Mask:
-        """Which feet (N, 4) are in contact, in the order of the states' stamps; see fcnet_core.legs.contacts."""
+        """Which feet (N, 4) are in contact, in the order of the states' stamps: known, or else estimated."""
+        if self.touch is not None:
+            return self.touch
         joints, imu = self.run.joints, self.run.imu
         raw = ContactEstimator(self.robot).feet(
             joints.position, joints.velocity, joints.effort, imu.angular_velocity[self.imu_row], self.rotation[:, 2]
@@ -156,7 +162,7 @@ class Signals:
         """Spans (M, 2) [s] of each mode in the order of its first appearance."""
         mode = self.run.mode
         begins = np.clip(mode.received - self.start, 0.0, self.seconds)
-        ends = np.append(begins[1:], self.seconds)
+        ends = np.append(begins, self.seconds)[1:]
         found: dict[str, list[tuple[float, float]]] = {}
         for name, begin, end in zip(mode.modes, begins.tolist(), ends.tolist(), strict=True):
             found.setdefault(name, []).append((begin, end))

@@ -13,12 +13,12 @@ from fcnet_core.legs.contacts import GRAVITY
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_core.rotation import roll_pitch_yaw
 from fcnet_replay.metrics import AXES, body_motion, command_tracking, root_mean_square, spread, tilt, tracking_error, velocities
+from fcnet_replay.report.frame import Section
 from fcnet_replay.report.gait import TIME, gait
 from fcnet_replay.report.playback import Ground, playback, rate
 from fcnet_replay.report.signals import Signals
 from fcnet_replay.report.terms import QUANTILES, VELOCITIES, number
 
-Section = tuple[str, list[str]]
 MEASURED, COMMANDED = 0, 1  # colours
 # What lines are rounded to, in their units.
 SPEED, METRE, RADIAN, DEGREE, TORQUE, WATT = 0.001, 0.0005, 0.0005, 0.02, 0.02, 0.2
