@@ -11,7 +11,7 @@ from fcnet_replay.evaluation import Evaluation
 from fcnet_replay.metrics import AGREEMENT
 from fcnet_replay.policy_replay import PolicyReplay
 from fcnet_replay.report.frame import Finding
-from fcnet_replay.report.terms import LEVELS, SPREAD
+from fcnet_replay.report.terms import LEVELS
 
 MUCH_TIME = 0.05  # share of time at a limit that deserves a word
 ROUGH = 0.2  # share of high frequencies above which targets shake the legs

@@ -76,4 +76,5 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     )
     begin = f"<table><thead><tr>{head}</tr></thead>" if heads else '<table class="facts">'
     label = escape(f"table of {rows[0][0]}, {', '.join(name for name in heads if name)}")
-    return f'<div class="scroll" tabindex="0" role="group" aria-label="{label}">{begin}<tbody>{body}</tbody></table></div>'
+    scrolled = f'<div class="scroll" tabindex="0" role="group" aria-label="{label}">'
+    return f"{scrolled}{begin}<tbody>{body}</tbody></table></div>"

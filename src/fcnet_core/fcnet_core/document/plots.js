@@ -2,6 +2,7 @@
 // Plots of a group share their x range, the cursor, and the time that is marked.
 
 const MARGIN = 62; // [px] for the y axis, the same in all plots, so that their x axes lie below each other
+const FEW = 60; // points of a line, each of which is drawn
 const PAPER = 700; // [px] width of A4 without its margins
 const UPPER = 0.6; // of the height, for the lines of the left axis where there are lines of the right one below them
 const TINY = 1e-12; // below it nothing is drawn on a logarithmic axis
@@ -165,7 +166,7 @@ class Panel {
     const axis = { stroke: () => colour("soft"), grid: { stroke: () => colour("rule"), width: 1 }, ticks: { stroke: () => colour("rule"), width: 1, size: 4 }, font: "11px system-ui, sans-serif" };
     const series = spec.lines.map((line) => ({
       label: line.label, scale: line.right ? "right" : "y", stroke: () => colour(`c${line.colour}`), width: 1.3,
-      points: { show: false }, ...(path ? { facets: [{ scale: "x", auto: true }, { scale: "y", auto: true }], paths: wayPath } : {}),
+      points: { show: this.values.every((values) => values.length < FEW) }, spanGaps: spec.joined, ...(path ? { facets: [{ scale: "x", auto: true }, { scale: "y", auto: true }], paths: wayPath } : {}),
     }));
     const limits = spec.limits.map(({ value }) => value);
     const scales = {

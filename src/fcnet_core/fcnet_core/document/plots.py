@@ -22,6 +22,9 @@ from fcnet_core.document.packed import PackedArrays
 
 SCRIPT = Path(__file__).with_name("plots.js")
 COLOURS = 6  # of document.css
+MAIN = """import { Plots, unpack } from "./plots.js";
+const plots = new Plots(plotted.plots, await unpack(plotted));
+"""  # the main script of a page that has plots and nothing else
 Scale = Literal["linear", "logarithmic", "path"]  # path: y over x in a plane, both in the same unit
 
 
@@ -36,7 +39,7 @@ class Grid:
     @property
     def values(self) -> Array:
         """The places (count,)."""
-        return self.start + self.step * np.arange(self.count)
+        return self.start + self.step * np.arange(self.count, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -66,8 +69,8 @@ class Bars:
 class Plot:
     """Lines, or bars in rows that are named by `rows`, over x: a Grid, or (N,) places in order of size.
 
-    limits: dashed lines with these labels; zero: y from zero on; group: of plots that share their x axis; unit_right:
-    of the axis at the right.
+    limits: dashed lines with these labels; zero: y from zero on; joined: lines go on where values are NaN; group: of
+    plots that share their x axis; unit_right: of the axis at the right.
     """
 
     title: str
@@ -80,6 +83,7 @@ class Plot:
     limits: Sequence[tuple[str, float]] = ()
     scale: Scale = "linear"
     zero: bool = False
+    joined: bool = False
     group: str = ""
     unit_right: str = ""
     height: int = 190
@@ -126,6 +130,7 @@ class Plots:
                 "limits": [{"label": label, "value": value} for label, value in plot.limits],
                 "scale": plot.scale,
                 "zero": plot.zero,
+                "joined": plot.joined,
                 "group": plot.group,
                 "height": plot.height,
             }
@@ -135,8 +140,8 @@ class Plots:
             f'role="group" aria-label="{escape(description(plot))}"></figure>'
         )
 
-    def add_to(self, page: Page) -> None:
-        """Give the page what draws these plots: uPlot, plots.js, and their data as `plotted` for its main script.
+    def add_to(self, page: Page, main: str = MAIN) -> None:
+        """Give the page what draws these plots: uPlot, plots.js, and their data as `plotted` for the `main` script.
 
         Raises FcnetError where youplot is not installed.
         """
@@ -144,6 +149,7 @@ class Plots:
         page.style.append((folder / "uplot.min.css").read_text(encoding="utf-8"))
         page.scripts.append((folder / "uplot.iife.min.js").read_text(encoding="utf-8"))
         page.modules["plots.js"] = SCRIPT.read_text(encoding="utf-8")
+        page.main = main
         page.constants["plotted"] = {"plots": self._specs, "index": self.arrays.index, "packed": self.arrays.text()}
 
 

@@ -41,7 +41,8 @@ class Browser:
     """A browser that is controlled by the WebDriver protocol, which is JSON over HTTP."""
 
     def __init__(self, driver, folder, phone):
-        options = {"args": [*FLAGS, f"--user-data-dir={folder}", "--window-size=1280,1000"], "binary": shutil.which("chromium")}
+        arguments = [*FLAGS, f"--user-data-dir={folder}", "--window-size=1280,1000"]
+        options = {"args": arguments, "binary": shutil.which("chromium")}
         options |= {"mobileEmulation": {"deviceMetrics": PHONE}} if phone else {}
         wanted = {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
         self._base, self.phone = driver, phone

@@ -34,5 +34,3 @@ def add_sections(made: Page, sections: Sequence[Section], tag: str = "h2") -> No
     made.body.append("<noscript><p>Plots and playback need JavaScript; the figures in tables do not.</p></noscript>")
     for heading, elements in sections:
         made.body += [text(heading, tag), *elements]
-
-

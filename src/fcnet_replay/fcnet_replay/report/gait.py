@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from fcnet_core.arrays import Array
+from fcnet_core.arrays import Array, Mask
+from fcnet_core.command import Mode
 from fcnet_core.document import table, text
 from fcnet_core.document.plots import Bars, Plot, Plots
 from fcnet_core.robot import LEGS
@@ -15,7 +16,15 @@ from fcnet_replay.report.signals import Signals, spans_of
 from fcnet_replay.report.terms import number, shares
 
 TIME = "time [s]"
-MODE_COLOURS = {"passive": 0, "standing_up": 5, "standing": 4, "walking": 3, "lying_down": 5, "recovering": 2, "fault": 2}
+MODE_COLOURS = {
+    Mode.PASSIVE.value: 0,
+    Mode.STANDING_UP.value: 5,
+    Mode.STANDING.value: 4,
+    Mode.WALKING.value: 3,
+    Mode.LYING_DOWN.value: 5,
+    Mode.RECOVERING.value: 2,
+    Mode.FAULT.value: 2,
+}
 COUNTS = ("no foot", "one foot", "two feet", "three feet", "four feet")
 LEAST = 1.0  # [s] of walking, below which a gait has no figures
 WITHOUT = "The gait is not known: the run has no torques, by which contacts are estimated."
@@ -37,9 +46,8 @@ def gait(signals: Signals, plots: Plots, group: str) -> Iterator[str]:
             bars.append(Bars("in contact", spans_of(time, signals.contact[:, leg]), 1, len(rows)))
             rows.append(name)
     yield text(WITHOUT if not known else ESTIMATED if signals.touch is None else KNOWN)
-    yield plots.element(
-        Plot("Modes and contacts", TIME, "", _ends(signals), bars=bars, rows=rows, group=group, height=60 + 24 * len(rows))
-    )
+    ends, height = signals.grid.values[[0, -1]], 60 + 24 * len(rows)
+    yield plots.element(Plot("Modes and contacts", TIME, "", ends, bars=bars, rows=rows, group=group, height=height))
     if not known:
         return
     figures = gait_figures(signals)
@@ -87,13 +95,9 @@ def gait_figures(signals: Signals) -> dict[str, Any] | None:
     return {"legs": legs, "feet": {name: float(dt[together == count].sum()) for count, name in enumerate(COUNTS)}}
 
 
-def _mean_length(time: Array, holds: Array, walking: Array) -> float | None:
+def _mean_length(time: Array, holds: Mask, walking: Mask) -> float | None:
     """Mean length [s] of the spans that begin and end while walking."""
     spans = spans_of(time, holds & walking)
     edge = spans_of(time, walking)
-    inner = [end - begin for begin, end in spans if not np.isclose(begin, edge[:, 0]).any() and not np.isclose(end, edge[:, 1]).any()]
-    return float(np.mean(inner)) if inner else None
-
-
-def _ends(signals: Signals) -> Array:
-    return np.array([signals.grid.values[0], signals.grid.values[-1]])
+    whole = ~np.isin(spans[:, 0], edge[:, 0]) & ~np.isin(spans[:, 1], edge[:, 1])
+    return float(np.diff(spans[whole], axis=1).mean()) if whole.any() else None

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from fcnet_core.arrays import Array
 from fcnet_core.document import Page, table, text
 from fcnet_core.document.plots import Line, Plot, Plots
 from fcnet_core.robot import JOINT_NAMES
@@ -18,7 +19,7 @@ from fcnet_replay.metrics import HIGH_FREQUENCY, spectrum
 from fcnet_replay.policy_replay import PolicyReplay
 from fcnet_replay.report.frame import add_sections, verdict
 from fcnet_replay.report.gait import TIME
-from fcnet_replay.report.playback import add_script
+from fcnet_replay.report.playback import add_scripts
 from fcnet_replay.report.signals import Signals
 from fcnet_replay.report.terms import QUANTILES, SPREAD, glossary, number, shares
 from fcnet_replay.report.walk import RADIAN, walk_sections
@@ -51,12 +52,11 @@ def page(evaluation: Evaluation) -> str:
     sections.append(("Timing", list(_timing(evaluation, signals, plots))))
     if any(not policy["action_error_rad"]["agrees"] for policy in figures["policies"].values()):
         sections.append(("Policy difference", list(_difference(evaluation, signals, plots))))
-    sections.append(("Recording", list(_recording(evaluation, signals, plots))))
+    sections.append(("Recording", list(_recording(evaluation, signals))))
     sections.append(("Terms", [glossary(TERMS)]))
     add_sections(made, sections)
     made.body.append("<footer>Made by fcnet replay.</footer>")
-    plots.add_to(made)
-    add_script(made)
+    add_scripts(made, plots)
     return made.html()
 
 
@@ -81,7 +81,8 @@ def _timing(evaluation: Evaluation, signals: Signals, plots: Plots) -> Iterator[
     yield table([*heads, "delay, median [ms]", "delay, 99 % [ms]"], rows)
     if len(run.steps.target_stamp):
         yield table(["", *QUANTILES.values()], [["latency [ms]", *quantiles]])
-        latency = signals.over_time(signals.at(run.steps.target_stamp), 1e3 * (run.steps.target_stamp - run.steps.joints_stamp))
+        sent = run.steps.target_stamp
+        latency = signals.over_time(signals.at(sent), 1e3 * (sent - run.steps.joints_stamp))
         lines = [Line("state to target", latency[:, 0], 0, MILLISECOND)]
         yield plots.element(Plot("Latency", TIME, "ms", signals.grid, lines, zero=True, group=GROUP, height=150))
     else:
@@ -127,7 +128,8 @@ def _difference(evaluation: Evaluation, signals: Signals, plots: Plots) -> Itera
     yield '<div class="columns">'
     first = evaluation.replays[0]
     sent = [("sent", _over_time(signals, first, first.recorded), 0)]
-    sent += [(each.label, _over_time(signals, each, each.action), index) for index, each in enumerate(evaluation.replays, 1)]
+    for colour, replay in enumerate(evaluation.replays, start=1):
+        sent.append((replay.label, _over_time(signals, replay, replay.action), colour))
     for joint, name in enumerate(JOINT_NAMES):
         lines = [Line(label, values[:, joint], colour, RADIAN) for label, values, colour in sent]
         title = name.removesuffix("_joint").replace("_", " ")
@@ -135,7 +137,7 @@ def _difference(evaluation: Evaluation, signals: Signals, plots: Plots) -> Itera
     yield "</div>"
 
 
-def _over_time(signals: Signals, replay: PolicyReplay, values: np.ndarray) -> np.ndarray:
+def _over_time(signals: Signals, replay: PolicyReplay, values: Array) -> Array:
     return signals.over_time(signals.at(replay.time), values)
 
 
@@ -162,7 +164,7 @@ def _smoothness(evaluation: Evaluation, plots: Plots) -> Iterator[str]:
     )
 
 
-def _recording(evaluation: Evaluation, signals: Signals, plots: Plots) -> Iterator[str]:
+def _recording(evaluation: Evaluation, signals: Signals) -> Iterator[str]:
     notes, seconds = evaluation.run.notes, evaluation.figures["modes_s"]
     policy = notes.model_fingerprint[:16] + "…" if notes.model_fingerprint else UNNOTED
     facts = [

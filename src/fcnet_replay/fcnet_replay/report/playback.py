@@ -52,7 +52,8 @@ def playback(signals: Signals, plots: Plots, group: str, ground: Ground | None =
         "period": poses["period"],
         "hips": LegKinematics(signals.robot).hips.tolist(),
         "columns": [plots.arrays.add(column, step) for column, step in zip(columns.T, steps, strict=True)],
-        "ground": ground and {
+        "ground": ground
+        and {
             "x": ground.x,
             "y": ground.y,
             "step": ground.step,
@@ -69,11 +70,11 @@ def playback(signals: Signals, plots: Plots, group: str, ground: Ground | None =
     )
 
 
-def add_script(page: Page) -> None:
-    """Give the page what plays back and leads its plots."""
+def add_scripts(page: Page, plots: Plots) -> None:
+    """Give the page what draws its plots and plays back what they show."""
+    plots.add_to(page, SCRIPT.read_text(encoding="utf-8"))
     page.style += [view.STYLE.read_text(encoding="utf-8"), STYLE.read_text(encoding="utf-8")]
     page.modules["scene.js"] = view.SCRIPT.read_text(encoding="utf-8")
-    page.main = SCRIPT.read_text(encoding="utf-8")
 
 
 def rate(signals: Signals) -> float:

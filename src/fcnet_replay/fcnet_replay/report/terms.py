@@ -35,7 +35,7 @@ MEANINGS = {
     "torque": "of a joint, estimated by its motor [Nm]",
     "tracking error": "measured less commanded; of joints, soft ones need some to push with",
     "touchdowns": "of a foot, beginnings of a contact",
-    "velocity": "forward, sideways and yaw rate in the trunk's frame; measured: mean over half a second, about a stride",
+    "velocity": "forward (vx), sideways (vy), yaw rate in the trunk's frame; measured: mean over half a second",
 }
 
 

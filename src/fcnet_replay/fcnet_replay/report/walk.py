@@ -12,7 +12,17 @@ from fcnet_core.document.plots import Line, Plot, Plots
 from fcnet_core.legs.contacts import GRAVITY
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_core.rotation import roll_pitch_yaw
-from fcnet_replay.metrics import AXES, body_motion, command_tracking, root_mean_square, spread, tilt, tracking_error, velocities
+from fcnet_replay.metrics import (
+    AXES,
+    FULL,
+    body_motion,
+    command_tracking,
+    root_mean_square,
+    spread,
+    tilt,
+    tracking_error,
+    velocities,
+)
 from fcnet_replay.report.frame import Section
 from fcnet_replay.report.gait import TIME, gait
 from fcnet_replay.report.playback import Ground, playback, rate
@@ -57,8 +67,8 @@ def _about(signals: Signals) -> str:
     )
 
 
-def _line(signals: Signals, label: str, time: Array, values: Array, colour: int, step: float, right: bool = False) -> Line:
-    return Line(label, signals.over_time(time, values)[:, 0], colour, step, right)
+def _line(signals: Signals, label: str, time: Array, values: Array, colour: int, step: float) -> Line:
+    return Line(label, signals.over_time(time, values)[:, 0], colour, step)
 
 
 def _path(signals: Signals, plots: Plots, group: str) -> Iterator[str]:
@@ -107,26 +117,58 @@ def _body(signals: Signals, plots: Plots, group: str) -> Iterator[str]:
     leaning = np.degrees(spread_of(tilt(run.imu.orientation)))
     yield table(
         ["", *QUANTILES.values()],
-        [["tilt [°]", *(number(value, ".1f") for value in leaning)],
-         ["height [m]", *(number(value, ".3f") for value in spread_of(signals.height))]],
+        [
+            ["tilt [°]", *(number(value, ".1f") for value in leaning)],
+            ["height [m]", *(number(value, ".3f") for value in spread_of(signals.height))],
+        ],
     )
     yield plots.element(
-        Plot("Height", TIME, "m", signals.grid, [
-            _line(signals, "measured", time, signals.height, MEASURED, METRE),
-            _line(signals, "commanded", commanded_time, robot.nominal_height + commanded[:, 0], COMMANDED, METRE),
-        ], group=group, height=150)
+        Plot(
+            "Height",
+            TIME,
+            "m",
+            signals.grid,
+            [
+                _line(signals, "measured", time, signals.height, MEASURED, METRE),
+                _line(signals, "commanded", commanded_time, robot.nominal_height + commanded[:, 0], COMMANDED, METRE),
+            ],
+            group=group,
+            height=150,
+        )
     )
     for column, name in enumerate(("Roll", "Pitch")):
         yield plots.element(
-            Plot(name, TIME, "°", signals.grid, [
-                _line(signals, "measured", signals.at(run.imu.stamp), attitude[:, column], MEASURED, DEGREE),
-                _line(signals, "commanded", commanded_time, np.degrees(commanded[:, 1 + column]), COMMANDED, DEGREE),
-            ], group=group, height=150)
+            Plot(
+                name,
+                TIME,
+                "°",
+                signals.grid,
+                [
+                    _line(signals, "measured", signals.at(run.imu.stamp), attitude[:, column], MEASURED, DEGREE),
+                    _line(
+                        signals, "commanded", commanded_time, np.degrees(commanded[:, 1 + column]), COMMANDED, DEGREE
+                    ),
+                ],
+                group=group,
+                height=150,
+            )
         )
     yield plots.element(
-        Plot("Tilt", TIME, "°", signals.grid, [
-            _line(signals, "tilt", signals.at(run.imu.stamp), np.degrees(tilt(run.imu.orientation)), MEASURED, DEGREE)
-        ], limits=[largest], zero=True, group=group, height=150)
+        Plot(
+            "Tilt",
+            TIME,
+            "°",
+            signals.grid,
+            [
+                _line(
+                    signals, "tilt", signals.at(run.imu.stamp), np.degrees(tilt(run.imu.orientation)), MEASURED, DEGREE
+                )
+            ],
+            limits=[largest],
+            zero=True,
+            group=group,
+            height=150,
+        )
     )
 
 
@@ -152,7 +194,11 @@ def _joints(signals: Signals, plots: Plots, group: str) -> Iterator[str]:
         if signals.has_torque:
             cells += [number(root_mean_square(torque[:, joint]), ".1f")]
             cells += [number(value, ".1f") for value in list(spread_of(torque[:, joint]))[2:]]
-            cells += [f"{robot.torque_limit[joint]:.1f}", number(float((torque[:, joint] >= robot.torque_limit[joint] * 0.99).mean()), ".1f", " %", 100)]
+            limit = float(robot.torque_limit[joint])
+            cells += [
+                number(limit, ".1f"),
+                number(float((torque[:, joint] >= FULL * limit).mean()), ".1f", " %", 100.0),
+            ]
         rows.append([name.removesuffix("_joint").replace("_", " "), *cells])
     heads = ["joint", "tracking error, RMS [rad]"]
     if signals.has_torque:
@@ -181,8 +227,8 @@ def _power(signals: Signals, plots: Plots, group: str) -> Iterator[str]:
         return
     joints, robot = signals.run.joints, signals.robot
     power = signals.power
-    rows = [["power [W]", number(float(np.nanmean(power)), ".0f"), *(number(value, ".0f") for value in spread_of(power))]]
-    yield table(["", "mean", *QUANTILES.values()], rows)
+    figures = [float(np.nanmean(power)), *spread_of(power)]
+    yield table(["", "mean", *QUANTILES.values()], [["power [W]", *(number(value, ".0f") for value in figures)]])
     if (cost := cost_of_transport(signals)) is not None:
         yield text(f"Cost of transport while walking: {cost:.2f}.")
     limit = ("limit of the safety layer", robot.safety.max_power)

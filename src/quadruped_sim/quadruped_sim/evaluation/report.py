@@ -11,9 +11,9 @@ import numpy as np
 from fcnet_core.document import Page, table, text
 from fcnet_core.document.plots import Line, Plot, Plots
 from fcnet_core.model_file import PolicyModel
-from fcnet_core.robot import Robot, load_robot
+from fcnet_core.robot import load_robot
 from fcnet_replay.report.frame import Finding, add_sections, verdict
-from fcnet_replay.report.playback import Ground, add_script
+from fcnet_replay.report.playback import Ground, add_scripts
 from fcnet_replay.report.signals import Signals
 from fcnet_replay.report.terms import glossary
 from fcnet_replay.report.walk import walk_sections
@@ -69,7 +69,7 @@ def page(
     made.body += [text(made.title, "h1"), f'<p class="lead">{escape(lead)}</p>', verdict(_findings(rows, met))]
     heads, speeds = speed_rows(scores)
     sections = [
-        ("Scenarios", [table(list(COLUMNS), rows), text(LEGEND)]),
+        ("Scenarios", [table(list(COLUMNS), [[*row[:-1], row[-1].partition(":")[0]] for row in rows]), text(LEGEND)]),
         ("Gait", [table(GAIT_COLUMNS, gait_rows(scores)), text(GAIT_LEGEND)]),
     ]
     if speeds:
@@ -82,8 +82,7 @@ def page(
         made.body.append("</section>")
     add_sections(made, [("Terms", [glossary(TERMS)])])
     made.body.append("<footer>Made by fcnet evaluate.</footer>")
-    plots.add_to(made)
-    add_script(made)
+    add_scripts(made, plots)
     return made.html()
 
 

@@ -46,11 +46,10 @@ class BatchTrace:
         """The episode of one robot until its end or its fall; times count from its first period."""
         upright = np.array([mask[index] for mask in self._upright])
         count = max(int(upright.sum()), 2)  # a robot that has fallen stays so
-        time = CONTROL_PERIOD * np.arange(count)
+        time = CONTROL_PERIOD * np.arange(count, dtype=np.float64)
         states, command = self._states[:count], np.stack([each[index] for each in self._commands[:count]])
         rows = {
-            name: np.stack([getattr(state, name)[index] for state in states])
-            for name in BodyState.__dataclass_fields__
+            name: np.stack([getattr(state, name)[index] for state in states]) for name in BodyState.__dataclass_fields__
         }
         targets = np.stack([each[index] for each in self._targets[:count]])
         torques = np.stack([np.full(len(JOINT_NAMES), np.nan), *(each[index] for each in self._torques[: count - 1])])

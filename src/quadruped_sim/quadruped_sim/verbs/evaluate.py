@@ -136,8 +136,8 @@ def run(args: argparse.Namespace) -> int:
         from quadruped_sim.evaluation.report import page, shown_episodes
 
         name = args.policy.stem if model else f"the teacher {args.teacher.stem}" if teacher else "the trot"
-        episodes = shown_episodes(subject, chosen, scores, model, teacher)
-        write_whole(args.report, page(name, subject, rows, scores, met, episodes).encode())
+        shown = shown_episodes(subject, chosen, scores, model, teacher)
+        write_whole(args.report, page(name, subject, rows, scores, met, shown).encode())
         print(f"wrote {args.report}; open it in a browser")
     return 0
 
