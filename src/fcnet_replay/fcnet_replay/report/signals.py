@@ -178,8 +178,10 @@ def spans_of(time: Array, holds: Mask) -> Array:
 
 def _without_short(time: Array, holds: Mask) -> Mask:
     """The same with what lasts less than SHORTEST turned over: first gaps, then spans."""
+    kept = holds.copy()
     for state in (False, True):
-        for begin, end in spans_of(time, holds == state):
-            if 0 < end - begin < SHORTEST and begin > time[0] and end < time[-1]:
-                holds = np.where((time >= begin) & (time < end), not state, holds)
-    return holds
+        edges = np.flatnonzero(np.diff(np.concatenate([[not state], kept, [not state]]) == state))
+        for begin, end in edges.reshape(-1, 2).tolist():
+            if 0 < begin and end < len(time) and time[end] - time[begin] < SHORTEST:
+                kept[begin:end] = not state
+    return kept
