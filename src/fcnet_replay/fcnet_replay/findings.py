@@ -127,12 +127,12 @@ def summary(evaluation: Evaluation) -> str:
     lines = [f"{figures['bag']}: {figures['duration_s']:.1f} s of {figures['robot']}; modes: {modes}"]
     lines += [f"  {LEVELS[finding.level]:<8}{finding.sentence}" for finding in findings(evaluation)]
     if evaluation.replays:
-        lines.append("  policy   steps  error rms      p99      max [rad]   jerk rms [rad/s^3]  above 8 Hz  file")
+        lines.append("  policy   steps  error RMS     99 %  largest [rad]   jerk RMS [rad/s³]  above 8 Hz  file")
     for replay in evaluation.replays:
         error, smooth = (figures["policies"][replay.label][part] for part in ("action_error_rad", "smoothness"))
         sizes = "".join(_number(error[name], "9.2g") for name in ("rmse", "p99", "max"))
         jerk, high = _number(smooth["jerk_rms_rad_s3"], "11.3g"), _number(smooth["high_frequency_share"], "9.1%")
-        lines.append(f"  {replay.label:<6}{len(replay.time):>8}  {sizes}         {jerk}         {high}  {replay.name}")
+        lines.append(f"  {replay.label:<6}{len(replay.time):>8}  {sizes}        {jerk}         {high}  {replay.name}")
     lines.append("  topic               messages   rate [Hz]   gaps   late   out of order")
     for topic, part in figures["timing"]["topics"].items():
         counts = "".join(_number(part.get(name), "7d") for name in ("gaps", "late", "out_of_order"))

@@ -22,7 +22,7 @@ from fcnet_replay.report.gait import TIME
 from fcnet_replay.report.playback import add_scripts
 from fcnet_replay.report.signals import Signals
 from fcnet_replay.report.terms import QUANTILES, SPREAD, glossary, number, shares
-from fcnet_replay.report.walk import RADIAN, walk_sections
+from fcnet_replay.report.walk import JOINTS, RADIAN, walk_sections
 
 GROUP = "time"
 MILLISECOND = 0.005  # [ms] that latencies are rounded to
@@ -49,6 +49,8 @@ def page(evaluation: Evaluation) -> str:
     lead = f"{figures['robot']}, {figures['duration_s']:.1f} s from {_start_utc(signals)}. Policies: {policies}"
     made.body += [text(made.title, "h1"), f'<p class="lead">{escape(lead)}</p>', verdict(findings(evaluation))]
     sections = walk_sections(signals, plots, GROUP)
+    if evaluation.replays:
+        dict(sections)[JOINTS].extend(_smoothness(evaluation, plots))
     sections.append(("Timing", list(_timing(evaluation, signals, plots))))
     if any(not policy["action_error_rad"]["agrees"] for policy in figures["policies"].values()):
         sections.append(("Policy difference", list(_difference(evaluation, signals, plots))))
@@ -123,7 +125,6 @@ def _difference(evaluation: Evaluation, signals: Signals, plots: Plots) -> Itera
     ]
     heads = [f"{label} {SPREAD[name]}" for label in errors for name in ("rmse", "p99", "max")]
     yield table(["error of a joint [rad]", *heads], joints)
-    yield from _smoothness(evaluation, plots)
     yield text("Targets of each joint", "h3")
     yield '<div class="columns">'
     first = evaluation.replays[0]
@@ -156,7 +157,7 @@ def _smoothness(evaluation: Evaluation, plots: Plots) -> Iterator[str]:
         frequency, power = spectrum(target, replay.cold, replay.period)
         if np.nansum(power[1:]) > 0:
             lines.append(Line(label, power[1:].mean(axis=1), colour))
-    yield text("Smoothness", "h3")
+    yield text("Smoothness of the targets", "h3")
     yield text(SMOOTHNESS)
     yield table(["targets", "jerk, RMS [rad/s³]", f"above {HIGH_FREQUENCY:g} Hz"], rows)
     yield plots.element(

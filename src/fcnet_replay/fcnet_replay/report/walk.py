@@ -29,12 +29,13 @@ from fcnet_replay.report.playback import Ground, playback, rate
 from fcnet_replay.report.signals import Signals
 from fcnet_replay.report.terms import QUANTILES, VELOCITIES, number
 
+JOINTS = "Joints: target, measured and torque"  # a heading
 MEASURED, COMMANDED = 0, 1  # colours
 # What lines are rounded to, in their units.
 SPEED, METRE, RADIAN, DEGREE, TORQUE, WATT = 0.001, 0.0005, 0.0005, 0.02, 0.02, 0.2
 PATH_POINTS = 4000
 NO_ODOM = "the run has no odom"
-NO_TORQUE = "The run has no torques, so there is neither torque nor power nor a gait diagram of it."
+NO_TORQUE = "the run has no torques"
 
 
 def walk_sections(signals: Signals, plots: Plots, group: str, ground: Ground | None = None) -> list[Section]:
@@ -45,7 +46,7 @@ def walk_sections(signals: Signals, plots: Plots, group: str, ground: Ground | N
         ("Path", list(_path(signals, plots, group))),
         ("Velocity, commanded and measured", list(_velocity(signals, plots, group))),
         ("Height and attitude", list(_body(signals, plots, group))),
-        ("Joints: target, measured and torque", list(_joints(signals, plots, group))),
+        (JOINTS, list(_joints(signals, plots, group))),
         ("Power", list(_power(signals, plots, group))),
     ]
 
@@ -204,7 +205,7 @@ def _joints(signals: Signals, plots: Plots, group: str) -> Iterator[str]:
     if signals.has_torque:
         heads += ["torque, RMS [Nm]", "99 %", "largest", "limit", "time at limit"]
     else:
-        yield text(NO_TORQUE)
+        yield text(f"Torque is not known: {NO_TORQUE}.")
     yield table(heads, rows)
     share = number(motion["share_of_targets_at_position_limit"], ".1f", " %", 100.0)
     yield text(f"Share of the targets with a joint at its position limit: {share}.")
@@ -223,7 +224,7 @@ def _joints(signals: Signals, plots: Plots, group: str) -> Iterator[str]:
 
 def _power(signals: Signals, plots: Plots, group: str) -> Iterator[str]:
     if not signals.has_torque:
-        yield text(f"Power is not known: {NO_TORQUE[0].lower()}{NO_TORQUE[1:]}")
+        yield text(f"Power is not known: {NO_TORQUE}.")
         return
     joints, robot = signals.run.joints, signals.robot
     power = signals.power
