@@ -186,7 +186,7 @@ class Panel {
       series: [path ? null : {}, ...(bars ? [{ points: { show: false } }] : series)],
       axes: [
         { ...axis, ...(bars ? { grid: { show: false } } : {}), label: spec.xLabel, labelSize: 16, labelFont: "11px system-ui, sans-serif", size: 24 },
-        { ...axis, size: MARGIN, space: 24, ...rows, ...(right ? { filter: (u, splits) => within(splits, u.scales.y, 1 - UPPER, 1) } : {}) },
+        { ...axis, size: MARGIN, space: 24, ...rows, ...(spec.scale === "logarithmic" ? decades(axis) : {}), ...(right ? { filter: (u, splits) => within(splits, u.scales.y, 1 - UPPER, 1) } : {}) },
         ...(right ? [{ ...axis, scale: "right", side: 1, size: 46, space: 20, grid: { show: false }, filter: (u, splits) => within(splits, u.scales.right, 0, 1 - UPPER) }] : []),
       ],
       padding: [6, right ? 0 : 14, 0, 0],
@@ -265,9 +265,9 @@ class Panel {
     if (this.spec.scale !== "path") this.mark(this.marked);
   }
 
-  // Rows of a path are as many as those of the time plots of its group, over the same time.
+  // Rows of a path are evenly spaced over the time of the other plots of its group.
   rowAt(time) {
-    const other = this.plots.panels.find(({ spec }) => spec.group === this.spec.group && spec.scale !== "path" && spec.x.count === this.x.length);
+    const other = this.plots.panels.find(({ spec }) => spec.group === this.spec.group && spec.scale !== "path");
     if (!other) return 0;
     const [first, last] = other.whole;
     return Math.round(Math.min(1, Math.max(0, (time - first) / (last - first))) * (this.x.length - 1));
@@ -339,6 +339,14 @@ function roomy(low, high, limits, zero) {
 const above = ([low, high]) => [high - (high - low) / UPPER, high];
 const below = ([low, high]) => [low, low + (high - low) / (1 - UPPER)];
 
+// An axis of powers of ten: a label and a line for each.
+const decades = (axis) => {
+  const whole = (value) => value !== null && Math.abs(Math.log10(value) - Math.round(Math.log10(value))) < 1e-6;
+  const filter = (u, splits) => splits.map((value) => (whole(value) ? value : null));
+  const values = (u, splits) => splits.map((value) => (value === null ? "" : number(value)));
+  return { filter, values, grid: { ...axis.grid, filter } };
+};
+
 // Ticks without those outside a part of the axis.
 const within = (splits, { min, max }, from, to) =>
   splits.map((value) => (value >= min + (from - 0.01) * (max - min) && value <= min + (to + 0.01) * (max - min) ? value : null));
@@ -373,6 +381,6 @@ function strokeLine(context, x, y, toX, toY) {
 
 export function number(value) {
   const size = Math.abs(value);
-  const text = size !== 0 && (size < 1e-3 || size >= 1e5) ? value.toExponential(1) : value.toFixed(size < 10 ? 3 : size < 100 ? 2 : 1);
-  return text.replace("-", "−");
+  if (size !== 0 && (size < 1e-3 || size >= 1e5)) return value.toExponential(1).replace(".0e", "e").replaceAll("-", "−");
+  return value.toFixed(size < 10 ? 3 : size < 100 ? 2 : 1).replace("-", "−");
 }

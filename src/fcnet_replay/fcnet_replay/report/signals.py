@@ -182,6 +182,6 @@ def _without_short(time: Array, holds: Mask) -> Mask:
     for state in (False, True):
         edges = np.flatnonzero(np.diff(np.concatenate([[not state], kept, [not state]]) == state))
         for begin, end in edges.reshape(-1, 2).tolist():
-            if 0 < begin and end < len(time) and time[end] - time[begin] < SHORTEST:
+            if begin > 0 and end < len(time) and time[end] - time[begin] < SHORTEST:
                 kept[begin:end] = not state
     return kept

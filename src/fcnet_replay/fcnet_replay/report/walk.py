@@ -87,7 +87,7 @@ def _path(signals: Signals, plots: Plots, group: str) -> Iterator[str]:
     away = float(np.hypot(*(position[-1, :2] - position[0, :2])))
     yield text(f"Seen from above. It begins at the green spot; {way:.1f} m of way end {away:.1f} m from there.")
     yield plots.element(
-        Plot("Path", "x [m]", "y, m", x, [Line("trunk", y, MEASURED)], scale="path", group=group, height=340)
+        Plot("Path, y over x", "x [m]", "m", x, [Line("trunk", y, MEASURED)], scale="path", group=group, height=340)
     )
 
 
