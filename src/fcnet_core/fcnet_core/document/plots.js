@@ -143,7 +143,7 @@ class Panel {
 
   mark(x) {
     this.marked = x;
-    if (!this.near || !this.plot || x === null) return;
+    if (!this.plot || x === null || !(this.near || this.width)) return;
     if (this.spec.scale === "path") {
       this.plot.redraw(false, false);
       return;
