@@ -10,6 +10,7 @@ import time
 
 import numpy as np
 import pytest
+from browser import Browser, broken_rules, chromedriver, needs_browser
 from page_reader import PageReader
 
 from fcnet_core.cli import USAGE_ERROR, main
@@ -103,6 +104,24 @@ def test_the_report_shows_tables_and_a_typical_episode_and_a_fall(policy, tmp_pa
     assert words.count("falls after ") == any(score.falls for score in scores.values())
     assert words.count("Playback") == 1 + any(score.falls for score in scores.values())
     assert "as the simulator knows it" in words
+
+
+@needs_browser
+def test_the_report_plays_back_and_breaks_no_rule_of_accessibility(policy, tmp_path):
+    page = tmp_path / "report.html"
+    arguments = ["--policy", str(policy), "--scenarios", "stairs_6cm_up", "--episodes", "1"]
+    assert main(["evaluate", *arguments, "--report", str(page)]) == 0
+    with chromedriver() as driver:
+        browser = Browser(driver, tmp_path / "profile", phone=False)
+        browser.open(f"file://{page}")
+        end = time.monotonic() + 30
+        while not browser.run("return Boolean(window.report)"):
+            assert time.monotonic() < end, browser.warnings()
+            time.sleep(0.05)
+        assert browser.run("return report.playbacks.map(({scene}) => Boolean(scene.ground))") == [True]
+        assert broken_rules(browser) == []
+        assert browser.warnings() == []
+        browser.close()
 
 
 def test_an_episode_that_is_run_again_for_the_report_is_the_one_that_was_counted(aliengo, standing_policy):

@@ -186,7 +186,7 @@ class Panel {
       series: [path ? null : {}, ...(bars ? [{ points: { show: false } }] : series)],
       axes: [
         { ...axis, ...(bars ? { grid: { show: false } } : {}), label: spec.xLabel, labelSize: 16, labelFont: "11px system-ui, sans-serif", size: 24 },
-        { ...axis, size: MARGIN, space: 24, ...rows, ...(spec.scale === "logarithmic" ? decades(axis) : {}), ...(right ? { filter: (u, splits) => within(splits, u.scales.y, 1 - UPPER, 1) } : {}) },
+        { ...axis, size: MARGIN, space: 24, values: labels, ...rows, ...(spec.scale === "logarithmic" ? decades(axis) : {}), ...(right ? { filter: (u, splits) => within(splits, u.scales.y, 1 - UPPER, 1) } : {}) },
         ...(right ? [{ ...axis, scale: "right", side: 1, size: 46, space: 20, grid: { show: false }, filter: (u, splits) => within(splits, u.scales.right, 0, 1 - UPPER) }] : []),
       ],
       padding: [6, right ? 0 : 14, 0, 0],
@@ -339,12 +339,19 @@ function roomy(low, high, limits, zero) {
 const above = ([low, high]) => [high - (high - low) / UPPER, high];
 const below = ([low, high]) => [low, low + (high - low) / (1 - UPPER)];
 
+// Labels of an axis, as short as the distance between them allows.
+const labels = (u, splits, axis, space, step) => splits.map((value) => {
+  if (value === null) return "";
+  const least = u.scales.y.distr === 3 ? Math.abs(value) : step;
+  const text = value === 0 || least >= 1e-3 ? Number(value.toPrecision(9)).toLocaleString("en", { maximumFractionDigits: 3 }) : value.toExponential(least === step ? 1 : 0);
+  return text.replaceAll("-", "−");
+});
+
 // An axis of powers of ten: a label and a line for each.
 const decades = (axis) => {
   const whole = (value) => value !== null && Math.abs(Math.log10(value) - Math.round(Math.log10(value))) < 1e-6;
   const filter = (u, splits) => splits.map((value) => (whole(value) ? value : null));
-  const values = (u, splits) => splits.map((value) => (value === null ? "" : number(value)));
-  return { filter, values, grid: { ...axis.grid, filter } };
+  return { filter, grid: { ...axis.grid, filter } };
 };
 
 // Ticks without those outside a part of the axis.
