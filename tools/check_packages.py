@@ -20,7 +20,7 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = sorted(path.parent.name for path in ROOT.glob("src/*/package.xml"))
 # Modules beside the packages that tests import: pytest's `pythonpath` in pyproject.toml.
-FOLDERS_BESIDE = ("benchmarks", "benchmarks/bridge", "tools/isaac_gym_writer")
+FOLDERS_BESIDE = ("benchmarks", "benchmarks/bridge", "tools/isaac_gym_writer", "src/fcnet_core/test/shared")
 BESIDE = {path.stem for folder in FOLDERS_BESIDE for path in (ROOT / folder).glob("*.py")}
 # Imported as: called by rosdep. What ROS provides is called as it is imported.
 KEYS = {
@@ -44,8 +44,8 @@ KEYS = {
 # rosdep has no key for these; requirements/distribution.txt, train.txt, ray.txt and sharing.txt install them.
 # llvmlite is a part of numba.
 WITHOUT_KEY = {
-    "av", "backports", "gymnasium", "huggingface_hub", "llvmlite", "lz4", "mcap", "msgspec", "onnx", "plotly",
-    "pyarrow", "ray", "safetensors", "shtab", "stable_baselines3", "tensorboard", "zstandard",
+    "av", "backports", "gymnasium", "huggingface_hub", "llvmlite", "lz4", "mcap", "msgspec", "onnx", "pyarrow",
+    "ray", "safetensors", "shtab", "stable_baselines3", "tensorboard", "youplot", "zstandard",
 }  # fmt: skip
 # Imported where it is asked for: tests need it, a robot does not.
 ONLY_FOR_TESTS = {"python3-h5py", "python3-matplotlib", "python3-onnxruntime-pip", "python3-torch"}

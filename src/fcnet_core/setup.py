@@ -13,7 +13,7 @@ setup(
     name=NAME,
     version=VERSION,
     packages=find_packages(exclude=["test"]),
-    package_data={NAME: ["document/*.css", "config/**/*.yaml", "models/*.safetensors"]},
+    package_data={NAME: ["document/*.css", "document/*.js", "config/**/*.yaml", "models/*.safetensors"]},
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (f"share/{NAME}", ["package.xml"]),
@@ -27,12 +27,12 @@ setup(
         "safetensors~=0.8",
         "shtab~=1.13",
         "tqdm~=4.70",
+        "youplot~=1.0",
     ],
     extras_require={
         "train": [
             "onnx~=1.23",
             "onnxruntime~=1.23",
-            "plotly~=7.1",
             "stable-baselines3~=2.9",
             "tensorboard~=2.21",
             "torch~=2.13",

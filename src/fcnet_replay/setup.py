@@ -9,6 +9,7 @@ setup(
     name=NAME,
     version=VERSION,
     packages=find_packages(exclude=["test"]),
+    package_data={NAME: ["report/*.css", "report/*.js"]},
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (f"share/{NAME}", ["package.xml"]),

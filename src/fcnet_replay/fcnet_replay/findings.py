@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from fcnet_replay.evaluation import Evaluation
 from fcnet_replay.metrics import AGREEMENT
 from fcnet_replay.policy_replay import PolicyReplay
+from fcnet_replay.report.frame import Finding
+from fcnet_replay.report.terms import LEVELS
 
-LEVELS = {"bad": "  BAD  ", "note": "  note ", "good": "  ok   "}  # the gravest first, and how a terminal shows them
 MUCH_TIME = 0.05  # share of time at a limit that deserves a word
 ROUGH = 0.2  # share of high frequencies above which targets shake the legs
 LATE_START = 0.5  # [s] from the start of a robot to the first message of a topic
 SLOW = 0.02  # [s] from state to target, beyond which a cycle of 50 Hz acts on the state before the last
 MOST_PROBLEMS = 8  # in the verdict
-
-
-class Finding(NamedTuple):
-    """A sentence of the verdict and whether it is a good one."""
-
-    level: Literal["good", "note", "bad"]
-    sentence: str
 
 
 def findings(evaluation: Evaluation) -> list[Finding]:
@@ -131,14 +125,14 @@ def summary(evaluation: Evaluation) -> str:
     figures = evaluation.figures
     modes = ", ".join(f"{mode} {seconds:.1f} s" for mode, seconds in figures["modes_s"].items()) or "not recorded"
     lines = [f"{figures['bag']}: {figures['duration_s']:.1f} s of {figures['robot']}; modes: {modes}"]
-    lines += [f"{LEVELS[finding.level]}{finding.sentence}" for finding in findings(evaluation)]
+    lines += [f"  {LEVELS[finding.level]:<8}{finding.sentence}" for finding in findings(evaluation)]
     if evaluation.replays:
-        lines.append("  policy   steps  error rms      p99      max [rad]   jerk rms [rad/s^3]  above 8 Hz  file")
+        lines.append("  policy   steps  error RMS     99 %  largest [rad]   jerk RMS [rad/s³]  above 8 Hz  file")
     for replay in evaluation.replays:
         error, smooth = (figures["policies"][replay.label][part] for part in ("action_error_rad", "smoothness"))
         sizes = "".join(_number(error[name], "9.2g") for name in ("rmse", "p99", "max"))
         jerk, high = _number(smooth["jerk_rms_rad_s3"], "11.3g"), _number(smooth["high_frequency_share"], "9.1%")
-        lines.append(f"  {replay.label:<6}{len(replay.time):>8}  {sizes}         {jerk}         {high}  {replay.name}")
+        lines.append(f"  {replay.label:<6}{len(replay.time):>8}  {sizes}        {jerk}         {high}  {replay.name}")
     lines.append("  topic               messages   rate [Hz]   gaps   late   out of order")
     for topic, part in figures["timing"]["topics"].items():
         counts = "".join(_number(part.get(name), "7d") for name in ("gaps", "late", "out_of_order"))

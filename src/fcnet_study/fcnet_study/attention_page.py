@@ -9,13 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fcnet_core.arrays import Array, Mask
-from fcnet_core.document import document, table, text
-from fcnet_replay.report.charts import Series, chart
+from fcnet_core.document import Page, table, text
+from fcnet_core.document.plots import Line, Plot, Plots
 from fcnet_study.attention import EXCERPT, PARTS, WalkAttention
 
 CELL, LETTER = 22, 6.2  # width of a map's cell and of a label's letter, at most
 LEAST = 0.005  # share that a map shows
 WRITTEN = 0.15  # share that a map writes into its cell
+STEP = 0.02  # [%] that shares over time are rounded to
 SHOWN = 6  # pairs over the stride and over time, where none is named
 SCALE = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0)  # shares in the legend
 Trace = tuple[int, int, int]  # layer, query and key
@@ -30,6 +31,9 @@ looks there all the time; a wave does so at one part of the stride."""
 NO_PHASE = "The gait's phase is not known: the data have no gait clock, or the robot stands all the time."
 STYLE = """
 section { display: none; } main > label { margin-right: 18px; cursor: pointer; }
+.grid { display: grid; grid-template-columns: repeat(3, minmax(0, 1fr)); gap: 4px 14px; }
+@media screen and (max-width: 760px) { .grid { grid-template-columns: minmax(0, 1fr); } }
+svg .title { font-weight: 600; font-size: 12.5px; } svg .tick { fill: var(--soft); }
 svg .share { fill: var(--c1); } svg .excluded { stroke: var(--rule); stroke-width: 1; }
 svg .joined { stroke: var(--soft); stroke-width: .8; } svg .cell { font-size: 9px; }
 """
@@ -45,21 +49,23 @@ def page(attention: WalkAttention, model: str, source: str, robot: str, pair: tu
     seconds = attention.steps / attention.rate
     part = "" if attention.steps == attention.recorded else f", the first of {attention.recorded:,}"
     lead = f"{model} over {attention.steps:,} steps{part} ({seconds:.1f} s) of {robot} in {source}"
-    body = [f'<h1>Which joint looks at which</h1><p class="lead">{escape(lead)}</p>', text(READING), _legend()]
-    style = STYLE
+    made, plots = Page(f"Attention of {model}", style=[STYLE]), Plots()
+    made.body += [text("Which joint looks at which", "h1"), f'<p class="lead">{escape(lead)}</p>']
+    made.body += [text(READING), _legend()]
     for index, name in enumerate(choices):
         checked = "" if index else " checked"
-        body.append(
+        made.body.append(
             f'<input type="radio" name="head" id="head{index}"{checked}><label for="head{index}">{name}</label> '
         )
-        style += f"#head{index}:checked ~ .head{index} {{ display: block; }}"
+        made.style.append(f"#head{index}:checked ~ .head{index} {{ display: block; }}")
     for index, (name, head) in enumerate(choices.items()):
-        elements = "".join(_section(attention.of_head(head), name, pair))
-        body.append(f'<section class="head{index}">{elements}</section>')
-    return document(f"Attention of {escape(model)}", "".join(body), style)
+        elements = "".join(_section(attention.of_head(head), name, pair, plots))
+        made.body.append(f'<section class="head{index}">{elements}</section>')
+    plots.add_to(made)
+    return made.html()
 
 
-def _section(attention: WalkAttention, name: str, pair: tuple[str, str] | None) -> Iterator[str]:
+def _section(attention: WalkAttention, name: str, pair: tuple[str, str] | None, plots: Plots) -> Iterator[str]:
     """Of one head, or of the mean of all."""
     config = attention.config
     open_kind = "path bias" if config.mask == "soft" else "no mask"
@@ -83,12 +89,12 @@ def _section(attention: WalkAttention, name: str, pair: tuple[str, str] | None) 
     if attention.has_phase:
         yield text(STRIDES)
         phases, whole = np.linspace(0, 1, PARTS + 1), np.append(np.arange(PARTS), 0)
-        yield _charts(attention, traces, phases, attention.strides[whole], "gait phase [strides]")
+        yield _charts(attention, traces, phases, attention.strides[whole], "gait phase [strides]", plots)
     else:
         yield text(NO_PHASE)
     yield text(f"Over time, {which}: the first {EXCERPT:g} s of the longest walk", "h2")
     time = np.arange(len(attention.excerpt)) / attention.rate
-    yield _charts(attention, traces, time, attention.excerpt, "time [s]")
+    yield _charts(attention, traces, time, attention.excerpt, "time [s]", plots)
 
 
 def _varying(attention: WalkAttention) -> Iterator[Trace]:
@@ -106,14 +112,16 @@ def _named(attention: WalkAttention, pair: tuple[str, str]) -> Iterator[Trace]:
             yield layer, query, key
 
 
-def _charts(attention: WalkAttention, traces: Sequence[Trace], x: Array, values: Array, x_label: str) -> str:
-    """Small charts of values (len(x), L, 1, n, n), one a trace."""
-    names, charts = attention.names, []
+def _charts(
+    attention: WalkAttention, traces: Sequence[Trace], x: Array, values: Array, x_label: str, plots: Plots
+) -> str:
+    """Small plots of values (len(x), L, 1, n, n), one a trace."""
+    names, elements = attention.names, []
     for layer, query, key in traces:
-        line = Series("share", x, 100.0 * values[:, layer, 0, query, key], 1)
+        line = Line("share", 100.0 * values[:, layer, 0, query, key], 1, STEP)
         title = f"layer {layer + 1}: {names[query]} at {names[key]}"
-        charts.append(chart(title, x_label, "share [%]", [line], zero=True, width=340, height=170))
-    return f'<div class="grid">{"".join(charts)}</div>'
+        elements.append(plots.element(Plot(title, x_label, "%", x, [line], zero=True, group=x_label, height=150)))
+    return f'<div class="columns">{"".join(elements)}</div>'
 
 
 def _distances(shares: Array, admitted: Mask, paths: npt.NDArray[np.intp]) -> Iterator[str]:

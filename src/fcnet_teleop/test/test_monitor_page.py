@@ -1,153 +1,31 @@
 """The monitor's page in a real browser, without a window: Debian's chromium by way of chromedriver."""
 
-import importlib.util
 import itertools
-import json
-import os
 import re
-import shutil
-import signal
-import subprocess
 import threading
 import time
-import urllib.error
-import urllib.request
-from contextlib import suppress
-from pathlib import Path
 
 import numpy as np
 import pytest
+from browser import PHONE, Browser, broken_rules, chromedriver, needs_browser
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import Twist
 from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import String
 
 from fcnet_ros.messages import GroundPatch
-from fcnet_ros.testing import TIMEOUT, wait_until
+from fcnet_ros.testing import wait_until
 from fcnet_ros.topics import LATCHED
 
-PROGRAMS = ("chromium", "chromedriver")
-FLAGS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
-)
-ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the key that WebDriver's specification gives elements
 SIZES = [(1920, 1080), (1280, 720), (1024, 768), (820, 1180), (390, 844)]  # desktops, tablet lying and standing, phone
-PHONE = {"width": 390, "height": 844, "pixelRatio": 2, "touch": True}
 
-pytestmark = pytest.mark.skipif(
-    not all(map(shutil.which, PROGRAMS)),
-    reason="needs chromium and chromedriver (apt install chromium chromium-driver)",
-)
-
-
-class Browser:
-    """A browser that is controlled by the WebDriver protocol, which is JSON over HTTP."""
-
-    def __init__(self, driver, folder, phone):
-        options = {"args": [*FLAGS, f"--user-data-dir={folder}", "--window-size=1280,1000"], "binary": _chromium()}
-        options |= {"mobileEmulation": {"deviceMetrics": PHONE}} if phone else {}
-        wanted = {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
-        self._base, self.phone = driver, phone
-        session = self._call("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
-        self._base += f"/session/{session['sessionId']}"
-        self._process = session["capabilities"]["goog:processID"]
-
-    def _call(self, method, path, body=None):
-        content = json.dumps(body or {}).encode() if method == "POST" else None
-        request = urllib.request.Request(
-            self._base + path, content, {"Content-Type": "application/json"}, method=method
-        )
-        try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT) as response:
-                return json.load(response)["value"]
-        except urllib.error.HTTPError as error:
-            raise AssertionError(error.read().decode()[:500]) from error
-
-    def open(self, address):
-        self._call("POST", "/url", {"url": address})
-
-    def run(self, script):
-        """What a piece of JavaScript returns."""
-        return self._call("POST", "/execute/sync", {"script": script, "args": []})
-
-    def find(self, selector):
-        return self._call("POST", "/element", {"using": "css selector", "value": selector})[ELEMENT]
-
-    def text(self, selector):
-        return self._call("GET", f"/element/{self.find(selector)}/text")
-
-    def click(self, selector):
-        self._call("POST", f"/element/{self.find(selector)}/click", {})
-
-    def press(self, key):
-        """Press a key and hold it."""
-        keys = {"type": "key", "id": "keyboard", "actions": [{"type": "keyDown", "value": key}]}
-        self._call("POST", "/actions", {"actions": [keys]})
-
-    def push(self, selector, x, y):
-        """Put a finger on the middle of something, move it by x, y [pixels] and leave it there."""
-        place = {"type": "pointerMove", "origin": {ELEMENT: self.find(selector)}, "duration": 0}
-        moves = [{**place, "x": 0, "y": 0}, {"type": "pointerDown", "button": 0}, {**place, "x": x, "y": y}]
-        finger = {"type": "pointer", "id": "finger", "parameters": {"pointerType": "touch"}, "actions": moves}
-        self._call("POST", "/actions", {"actions": [finger]})
-
-    def release(self):
-        self._call("DELETE", "/actions")
-
-    def reload(self):
-        self._call("POST", "/refresh", {})
-
-    def new_tab(self):
-        """Open a tab in front of the present one, which is hidden by it."""
-        self._call("POST", "/window", {"handle": self._call("POST", "/window/new", {"type": "tab"})["handle"]})
-
-    def disable_scripts(self):
-        self.configure("Emulation.setScriptExecutionDisabled", value=True)
-
-    def resize(self, width, height):
-        self.configure(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
-        )
-
-    def configure(self, command, **parameters):
-        """Send a command of Chrome's DevTools protocol."""
-        self._call("POST", "/goog/cdp/execute", {"cmd": command, "params": parameters})
-
-    def kill(self):
-        """End it at once, as a crash or an empty battery does."""
-        os.kill(self._process, signal.SIGKILL)
-
-    def warnings(self):
-        """Errors and warnings of the page."""
-        return [entry["message"] for entry in self._call("POST", "/se/log", {"type": "browser"})]
-
-    def close(self):
-        with suppress(AssertionError):  # it was killed
-            self._call("DELETE", "")
-
-
-def _chromium():
-    return shutil.which("chromium")
+pytestmark = needs_browser
 
 
 @pytest.fixture(scope="module")
 def driver():
-    program = subprocess.Popen(
-        ["chromedriver", "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    port = next(filter(None, (re.search(r"started successfully on port (\d+)", line) for line in program.stdout)))[1]
-    yield f"http://127.0.0.1:{port}"
-    program.terminate()
-    program.wait()
-    program.stdout.close()
+    with chromedriver() as address:
+        yield address
 
 
 @pytest.fixture(params=["desktop"])
@@ -391,20 +269,9 @@ def test_plots_show_every_joint_are_paused_and_read(browser):
 
 @pytest.mark.parametrize(("browser", "scheme"), [("desktop", "dark"), ("phone", "light")], indirect=["browser"])
 def test_no_rule_of_accessibility_is_broken(browser, scheme, address):
-    found = importlib.util.find_spec("axe_playwright_python")
-    assert found, "pip install --no-deps -r requirements/sdk.txt"
-    axe = (Path(found.submodule_search_locations[0]) / "axe.min.js").read_text(encoding="utf-8")
     browser.configure("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
     browser.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     browser.run("const said = document.getElementById('message'); said.textContent = 'stopped'; said.className = 'cut'")
-    assert broken_rules(browser, axe) == []
+    assert broken_rules(browser) == []
     browser.open(f"{address}/stop")
-    assert broken_rules(browser, axe) == []
-
-
-def broken_rules(browser, axe):
-    return browser.run(f"""
-        {axe}
-        return axe.run(document).then(({{violations}}) => violations.map(
-            ({{id, impact, help, nodes}}) => [id, impact, help, ...nodes.map(({{html}}) => html)]));
-    """)
+    assert broken_rules(browser) == []

@@ -2,37 +2,57 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from fcnet_core import FcnetError
-
 STYLE = Path(__file__).with_name("document.css")
-SCRIPTS = "; script-src 'unsafe-inline'; img-src data: blob:"  # plotly saves a plot as a picture by way of these
+SCRIPTS = "; script-src 'unsafe-inline' data:; img-src data: blob:"
 
 
-def document(title: str, body: str, style: str = "", scripts: Sequence[str] = ()) -> str:
-    """The page; title and body are HTML, style is CSS beyond that of document.css, scripts run after the body."""
-    policy = f"default-src 'none'; style-src 'unsafe-inline'{SCRIPTS if scripts else ''}"
-    return (
-        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        f"<title>{title}</title><style>{STYLE.read_text()}{style}</style></head><body><main>{body}</main>"
-        f"{''.join(f'<script>{script}</script>' for script in scripts)}</body></html>"
-    )
+@dataclass
+class Page:
+    """What a page is made of, gathered piece by piece. title: plain text; body: elements in HTML; style: pieces of CSS
+    beyond document.css; scripts: run before the body; modules: JavaScript modules by the names under which `main`
+    imports them ("./scene.js"), each importing none itself; main: a module that runs last, with `constants` as global
+    names.
+    """
+
+    title: str
+    body: list[str] = field(default_factory=list)
+    style: list[str] = field(default_factory=list)
+    scripts: list[str] = field(default_factory=list)
+    modules: dict[str, str] = field(default_factory=dict)
+    constants: dict[str, Any] = field(default_factory=dict)
+    main: str = ""
+
+    def html(self) -> str:
+        """The page as one file."""
+        scripted = SCRIPTS if self.main else ""
+        return (
+            '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            f"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'"
+            f'{scripted}"><title>{escape(self.title)}</title>'
+            f"<style>{STYLE.read_text(encoding='utf-8')}{''.join(self.style)}</style></head>"
+            f"<body><main>{''.join(self.body)}</main>{self._scripts() if self.main else ''}</body></html>"
+        )
+
+    def _scripts(self) -> str:
+        constants = "".join(constant(name, value) for name, value in self.constants.items())
+        places = {f"./{name}": _address(source) for name, source in self.modules.items()}
+        classic = "".join(f"<script>{script}</script>" for script in [*self.scripts, constants])
+        imports = json.dumps({"imports": places})
+        return f'{classic}<script type="importmap">{imports}</script><script type="module">{self.main}</script>'
 
 
-def plotly() -> str:
-    """The script of plotly.js, for a page with plots (4.8 MB). Raises FcnetError where it is not installed."""
-    try:
-        from plotly.offline import get_plotlyjs
-    except ModuleNotFoundError as error:
-        raise FcnetError("plots need the Python package plotly; install requirements/train.txt") from error
-    return get_plotlyjs()
+def _address(source: str) -> str:
+    """A module as an address that holds it."""
+    return f"data:text/javascript;base64,{base64.b64encode(source.encode()).decode()}"
 
 
 def constant(name: str, value: Any) -> str:
@@ -49,10 +69,12 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table whose first column names its rows; without heads a list of facts; nothing where there are no rows."""
     if not rows:
         return ""
-    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
+    head = "".join(f'<th scope="col">{escape(name)}</th>' if name else "<td></td>" for name in heads)
     body = "".join(
-        f"<tr><th>{escape(name)}</th>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
+        f'<tr><th scope="row">{escape(name)}</th>{"".join(f"<td>{escape(cell)}</td>" for cell in cells)}</tr>'
         for name, *cells in rows
     )
     begin = f"<table><thead><tr>{head}</tr></thead>" if heads else '<table class="facts">'
-    return f'<div class="scroll">{begin}<tbody>{body}</tbody></table></div>'
+    label = escape(f"table of {rows[0][0]}, {', '.join(name for name in heads if name)}")
+    scrolled = f'<div class="scroll" tabindex="0" role="group" aria-label="{label}">'
+    return f"{scrolled}{begin}<tbody>{body}</tbody></table></div>"

@@ -79,11 +79,12 @@ class LegKinematics:
         return np.stack([hip, thigh, knee], axis=-1)
 
 
-def standing_height(robot: Robot, points: Array, rotation: Array) -> float:
-    """Height [m] of the trunk's centre that lets the lowest foot (or the trunk) touch the ground.
+def standing_height(robot: Robot, points: Array, rotation: Array) -> Array:
+    """Heights (...) [m] of the trunk's centre that let the lowest foot (or the trunk) touch the ground.
 
-    points (4, 4, 3): of LegKinematics; rotation (3, 3): from trunk to world.
+    points (..., 4, 4, 3): of LegKinematics; rotation (..., 3, 3): from trunk to world.
     """
-    feet = (points[:, 3] @ rotation.T)[:, 2] - robot.geometry.foot_radius
-    lowest_corner = -np.abs(rotation[2]) @ np.array(robot.geometry.trunk)
-    return -float(min(feet.min(), lowest_corner))
+    up = rotation[..., 2, :]
+    feet = (points[..., 3, :] * up[..., None, :]).sum(-1) - robot.geometry.foot_radius
+    lowest_corner = -np.abs(up) @ np.array(robot.geometry.trunk)
+    return -np.minimum(feet.min(-1), lowest_corner)

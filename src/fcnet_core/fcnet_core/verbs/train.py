@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fcnet_core.learning.processes import Processes
     from fcnet_core.learning.trainer import Progress
 
-PACKAGES = ("torch", "tensorboard", "plotly")  # beyond those that a robot needs
+PACKAGES = ("torch", "tensorboard")  # beyond those that a robot needs
 OUT_OF_MEMORY = ("allocate memory", "out of memory")  # of the processor's, of a GPU's
 INTERRUPTED = 130
 SUMMARY = "train a policy to imitate recorded behaviour"

@@ -22,6 +22,7 @@ import msgspec
 from aiohttp import web
 from aiohttp.http import HttpProcessingError
 
+from fcnet_core.document import scene
 from fcnet_teleop.monitor.driver import PageCommand
 from fcnet_teleop.remote import Request
 
@@ -140,7 +141,8 @@ class MonitorServer:
 
     async def _serve(self) -> None:
         app = web.Application(middlewares=[self._protect], client_max_size=MAX_CONTENT)
-        app.add_routes([web.get("/", _page("index.html")), web.get("/stop", _page("stop.html"))])
+        app.add_routes([web.get("/", _file(PAGE / "index.html")), web.get("/stop", _file(PAGE / "stop.html"))])
+        app.add_routes([web.get(f"/{path.name}", _file(path)) for path in (scene.SCRIPT, scene.STYLE)])
         app.add_routes([web.get("/facts.json", self._send_facts), web.get("/events", self._stream)])
         if self._controls is not None:
             app.add_routes([web.post("/stop", self._controls.stop), web.post("/command", self._controls.command)])
@@ -277,9 +279,9 @@ def _is_this_computer(host: str) -> bool:
     return True
 
 
-def _page(name: str) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+def _file(path: Path) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     async def send(_request: web.Request) -> web.StreamResponse:
-        return web.FileResponse(PAGE / name)
+        return web.FileResponse(path)
 
     return send
 

@@ -20,6 +20,8 @@ from std_msgs.msg import Float64MultiArray, String
 
 from fcnet_core.arrays import Array
 from fcnet_core.command import CommandArbiter, CommandSource
+from fcnet_core.document.scene import scene_facts
+from fcnet_core.legs.contacts import ContactEstimator
 from fcnet_core.legs.kinematics import LegKinematics, standing_height
 from fcnet_core.limiter import RefusedCommandError
 from fcnet_core.observation import SCALARS, SIZE
@@ -51,8 +53,6 @@ LOST = (
     "the controller has ended or does not respond: nothing commands the robot; start the controller again, this page "
     "goes on by itself"
 )
-LOADED = 0.05  # of the robot's weight, which a foot on the ground carries at least ...
-RESTING = 0.3  # [m/s] ... and the vertical speed that it has at most, as seen from the trunk
 LEVELS = ("ok", "warning", "error", "stale")
 
 
@@ -63,8 +63,8 @@ class RobotView:
     """
 
     def __init__(self, node: Node, robot: Robot, controller: str, remote: RemoteControl, stamped: bool) -> None:
-        self._robot, self._weight = robot, 9.81 * robot.mass  # [N]
-        self._legs = LegKinematics(robot)
+        self._robot = robot
+        self._legs, self._contact = LegKinematics(robot), ContactEstimator(robot)
         self._state, self._commands = StateBuffer(TIMEOUT), CommandArbiter(TIMEOUT)
         self._position, self._orientation = np.zeros(3), np.zeros(4)  # of odometry [m], x, y, z, w
         self._measured = (0.0, 0.0, 0.0)  # velocity: forward, left [m/s], yaw rate [rad/s] in the trunk's frame
@@ -139,24 +139,24 @@ class RobotView:
             return [*_rounded(self._position), *_rounded(matrix_from_xyzw(self._orientation).ravel())]
         if rotation is None:
             return None
-        height = standing_height(self._robot, points, rotation)
+        height = float(standing_height(self._robot, points, rotation))
         return [0.0, 0.0, round(height, 4), *_rounded(rotation.ravel())]
 
     def _body(self, points: Array, rotation: Array) -> list[float]:
         """The trunk's height above the lowest foot, roll and pitch: what cmd_pose commands."""
         roll, pitch, _ = roll_pitch_yaw(self._state.orientation / np.linalg.norm(self._state.orientation))
-        return _rounded([standing_height(self._robot, points, rotation), float(roll), float(pitch)])
+        return _rounded([float(standing_height(self._robot, points, rotation)), float(roll), float(pitch)])
 
     def _contacts(self, rotation: Array) -> list[int]:
         """Whether each foot is on the ground: it carries weight and rests, estimated from joints and IMU."""
-        state, shape = self._state, (len(LEGS), -1)
-        joints = state.joint_position.reshape(shape)
-        feet, jacobians = self._legs.feet(joints)
-        forces = self._legs.ground_forces(joints, state.joint_effort.reshape(shape))
-        speeds = (jacobians @ state.joint_velocity.reshape(shape)[..., None])[..., 0]
-        speeds += np.cross(state.angular_velocity, feet)
-        up = rotation[2]
-        return ((forces @ up > LOADED * self._weight) & (np.abs(speeds @ up) < RESTING)).astype(int).tolist()
+        state = self._state
+        return (
+            self._contact.feet(
+                state.joint_position, state.joint_velocity, state.joint_effort, state.angular_velocity, rotation[2]
+            )
+            .astype(int)
+            .tolist()
+        )
 
     def _store_odometry(self, odometry: Odometry, received: float) -> None:
         pose, twist = odometry.pose.pose, odometry.twist.twist
@@ -277,13 +277,11 @@ def page_facts(robot: Robot, remote: RemoteControl, source: str) -> dict[str, An
 
     source: the pages' own; `higher` are the names of those that precede it.
     """
-    size, keys = robot.geometry, remote.keyboard
+    keys = remote.keyboard
     sources = [each.name for each in remote.sources]
     return {
         "robot": robot.name,
-        "trunk": list(size.trunk),
-        "foot": size.foot_radius,
-        "height": robot.nominal_height,
+        **scene_facts(robot),
         "legs": list(LEGS),
         "joints": list(JOINT_NAMES),
         "lower": robot.lower.tolist(),

@@ -154,8 +154,8 @@ GAIT_LEGEND = (
 )
 
 
-def gait_table(scores: Mapping[str, Score]) -> str:
-    """Gait quality in Markdown, a scenario a row."""
+def gait_rows(scores: Mapping[str, Score]) -> list[list[str]]:
+    """Cells of gait quality in GAIT_COLUMNS order, a scenario a row."""
     rows = []
     for name, score in scores.items():
         gait = score.gait
@@ -166,18 +166,29 @@ def gait_table(scores: Mapping[str, Score]) -> str:
             *(f"{gait.speed_saturation:.1%}", f"{gait.joint_speed_saturation:.1%}"),
         ]
         rows.append([name, *("-" if "nan" in figure else figure for figure in figures)])
-    return _table(GAIT_COLUMNS, rows) + f"\n\n{GAIT_LEGEND}"
+    return rows
 
 
-def speed_table(scores: Mapping[str, Score]) -> str:
-    """Speeds asked for and reached [m/s] in Markdown, a scenario a row; empty where none were held."""
+def gait_table(scores: Mapping[str, Score]) -> str:
+    """Gait quality in Markdown, a scenario a row."""
+    return _table(GAIT_COLUMNS, gait_rows(scores)) + f"\n\n{GAIT_LEGEND}"
+
+
+def speed_rows(scores: Mapping[str, Score]) -> tuple[list[str], list[list[str]]]:
+    """Heads and rows of speeds asked for and reached [m/s], a scenario a row; no rows where none were held."""
     reached = {name: dict(score.speeds) for name, score in scores.items() if score.speeds}
     asked = sorted({speed for speeds in reached.values() for speed in speeds})
     rows = [
         [name, *(f"{speeds[speed]:.2f}" if speed in speeds else "-" for speed in asked)]
         for name, speeds in reached.items()
     ]
-    return _table(["asked [m/s]", *(f"{speed:g}" for speed in asked)], rows) if rows else ""
+    return ["asked [m/s]", *(f"{speed:g}" for speed in asked)], rows
+
+
+def speed_table(scores: Mapping[str, Score]) -> str:
+    """Speeds asked for and reached [m/s] in Markdown; empty where none were held."""
+    heads, rows = speed_rows(scores)
+    return _table(heads, rows) if rows else ""
 
 
 def markdown(rows: list[list[str]], scores: Mapping[str, Score], notes: str) -> str:

@@ -16,6 +16,7 @@ from quadruped_sim.evaluation.gait_quality import GaitRecorder, Sums
 from quadruped_sim.evaluation.lying_start import stand_up
 from quadruped_sim.evaluation.scenarios import Scenario
 from quadruped_sim.evaluation.score import Episodes
+from quadruped_sim.evaluation.trace import BatchTrace
 from quadruped_sim.physics.sensors import noisy
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, SENSOR_COUNT, SENSORS, SUBSTEPS, TIMESTEP, BodyState
 from quadruped_sim.physics.terrain import Terrain
@@ -123,8 +124,11 @@ class Trial:
         """Control periods of each episode."""
         return round(self.scenario.seconds / CONTROL_PERIOD)
 
-    def run(self) -> Episodes:
-        """Run the episodes. The expert sees the true state, a policy what noisy sensors measure and nothing else."""
+    def run(self, trace: BatchTrace | None = None) -> Episodes:
+        """Run the episodes. The expert sees the true state, a policy what noisy sensors measure and nothing else.
+
+        trace: records every robot's way.
+        """
         scenario, size = self.scenario, self.size
         entropy = np.random.SeedSequence([self.seed, zlib.crc32(scenario.name.encode()), self.number])
         seed = int(entropy.generate_state(1)[0])
@@ -154,6 +158,8 @@ class Trial:
             if step == round(KICK_TIME / CONTROL_PERIOD):
                 simulation.kick(scenario.kick)
             rollout.send(targets, samples)
+            if trace is not None:
+                trace.record(seen, rollout.last_action, samples[-1][:, SENSORS["torque"]], upright)
             recorder.add_reward(samples[-1][:, SENSORS["torque"]], targets)
             strides = clock.frequency(rollout.shaper.setpoint)
             gait.record(samples, seen.state, strides, clock.walking, upright & recorder.settled)

@@ -49,6 +49,7 @@ examples:
   fcnet evaluate --policy models/aliengo.safetensors --baseline expert.json --json policy.json --markdown policy.md
   fcnet evaluate --policy models/aliengo.safetensors --scenarios flat,stairs_6cm_up --episodes 30
   fcnet evaluate --policy runs/aliengo-fcnet-1
+  fcnet evaluate --policy models/aliengo.safetensors --scenarios flat,patch_0.1 --episodes 30 --report report.html
   fcnet evaluate --list
 """
 
@@ -73,6 +74,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="write the tables here; of a policy, with the head of a model card",
     )
+    parser.add_argument(
+        "--report", type=Path, metavar="HTML", help="write a page with tables, and episodes to play back, one file"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -94,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
     if args.list:
         print("\n".join(_listing(scenario) for scenario in chosen))
         return 0
-    check_writable(args.json, args.markdown)
+    check_writable(args.json, args.markdown, args.report)
     names = [given.fingerprint if given else None for given in (model, teacher)]
     subject = Subject(robot.name, names[0], args.seed, args.episodes, names[1])
     results = continue_evaluation(args.json, subject)
@@ -128,6 +132,13 @@ def run(args: argparse.Namespace) -> int:
         tags = [robot.name, model.card.policy_type] if model else []
         card = head(args.policy.stem, tags, rows, mean_return(results.scenarios, baseline)) if model else ""
         write_whole(args.markdown, (card + markdown(rows, scores, met)).encode())
+    if args.report:
+        from quadruped_sim.evaluation.report import page, shown_episodes
+
+        name = args.policy.stem if model else f"the teacher {args.teacher.stem}" if teacher else "the trot"
+        shown = shown_episodes(subject, chosen, scores, model, teacher)
+        write_whole(args.report, page(name, subject, rows, scores, met, shown).encode())
+        print(f"wrote {args.report}; open it in a browser")
     return 0
 
 

@@ -1,0 +1,181 @@
+"""Plots that a reader can zoom into, drawn by uPlot in the page itself: a page stays one file that loads nothing.
+
+Plots of one group share their x axis: a zoom, the cursor and the marked time are the same in all of them. uPlot
+(https://github.com/leeoniya/uPlot) comes with the Python package youplot, of which nothing else is used.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from fcnet_core import FcnetError
+from fcnet_core.arrays import Array
+from fcnet_core.document import Page
+from fcnet_core.document.packed import PackedArrays
+
+SCRIPT = Path(__file__).with_name("plots.js")
+COLOURS = 6  # of document.css
+MAIN = """import { Plots, unpack } from "./plots.js";
+const plots = new Plots(plotted.plots, await unpack(plotted));
+"""  # the main script of a page that has plots and nothing else
+Scale = Literal["linear", "logarithmic", "path"]  # path: y over x in a plane, both in the same unit
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Places on an x axis that are evenly spaced: count of them from `start` on, `step` apart."""
+
+    start: float
+    step: float
+    count: int
+
+    @property
+    def values(self) -> Array:
+        """The places (count,)."""
+        return self.start + self.step * np.arange(self.count, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Line:
+    """Values (N,) over the plot's x, NaN where there is none, shown to multiples of `step` in the plot's unit (None: as
+    they are). colour: 0 is for what was measured, 1 for what was commanded. right: on the axis at the right.
+    """
+
+    label: str
+    values: Array
+    colour: int
+    step: float | None = None
+    right: bool = False
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Spans (N, 2) of x in which something holds, drawn in the row of that number, counted from the top."""
+
+    label: str
+    spans: Array
+    colour: int
+    row: int = 0
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Lines, or bars in rows that are named by `rows`, over x: a Grid, or (N,) places in order of size.
+
+    limits: dashed lines with these labels; zero: y from zero on; joined: lines go on where values are NaN; group: of
+    plots that share their x axis; unit_right: of the axis at the right.
+    """
+
+    title: str
+    x_label: str
+    unit: str
+    x: Grid | Array
+    lines: Sequence[Line] = ()
+    bars: Sequence[Bars] = ()
+    rows: Sequence[str] = ()
+    limits: Sequence[tuple[str, float]] = ()
+    scale: Scale = "linear"
+    zero: bool = False
+    joined: bool = False
+    group: str = ""
+    unit_right: str = ""
+    height: int = 190
+
+
+class Plots:
+    """The plots of one page: `element` gives the place of each, `add_to` the page's scripts and data."""
+
+    def __init__(self) -> None:
+        self.arrays = PackedArrays()
+        self._specs: list[dict[str, Any]] = []
+
+    def element(self, plot: Plot) -> str:
+        """HTML of the plot's place; nothing where there is nothing to draw."""
+        if not any(np.isfinite(line.values).any() for line in plot.lines) and not any(map(_length, plot.bars)):
+            return ""
+        x: Any = None
+        if isinstance(plot.x, Grid):
+            x = {"start": plot.x.start, "step": plot.x.step, "count": plot.x.count}
+        else:
+            x = self.arrays.add(plot.x)
+        number = len(self._specs)
+        self._specs.append(
+            {
+                "title": plot.title,
+                "xLabel": plot.x_label,
+                "unit": plot.unit,
+                "unitRight": plot.unit_right,
+                "x": x,
+                "lines": [
+                    {
+                        "label": line.label,
+                        "colour": line.colour % COLOURS,
+                        "right": line.right,
+                        "values": self.arrays.add(line.values, line.step),
+                    }
+                    for line in plot.lines
+                ],
+                "bars": [
+                    {"label": bar.label, "colour": bar.colour % COLOURS, "row": bar.row, "spans": _plain(bar.spans)}
+                    for bar in plot.bars
+                ],
+                "rows": list(plot.rows),
+                "limits": [{"label": label, "value": value} for label, value in plot.limits],
+                "scale": plot.scale,
+                "zero": plot.zero,
+                "joined": plot.joined,
+                "group": plot.group,
+                "height": plot.height,
+            }
+        )
+        return (
+            f'<figure class="plot" data-plot="{number}" style="min-height:{plot.height + 24}px" '
+            f'role="group" aria-label="{escape(description(plot))}"></figure>'
+        )
+
+    def add_to(self, page: Page, main: str = MAIN) -> None:
+        """Give the page what draws these plots: uPlot, plots.js, and their data as `plotted` for the `main` script.
+
+        Raises FcnetError where youplot is not installed.
+        """
+        folder = _uplot()
+        page.style.append((folder / "uplot.min.css").read_text(encoding="utf-8"))
+        page.scripts.append((folder / "uplot.iife.min.js").read_text(encoding="utf-8"))
+        page.modules["plots.js"] = SCRIPT.read_text(encoding="utf-8")
+        page.main = main
+        page.constants["plotted"] = {"plots": self._specs, "index": self.arrays.index, "packed": self.arrays.text()}
+
+
+def description(plot: Plot) -> str:
+    """The plot in words, for those who do not see it."""
+    parts = []
+    for line in plot.lines:
+        known = line.values[np.isfinite(line.values)]
+        unit = plot.unit_right if line.right else plot.unit
+        if len(known):
+            parts.append(f"{line.label} from {known.min():.3g} to {known.max():.3g} {unit}".strip())
+    parts += [f"{bar.label} in {len(bar.spans)} spans" for bar in plot.bars]
+    return f"{plot.title} over {plot.x_label}: {', '.join(parts)}"
+
+
+def _length(bars: Bars) -> int:
+    return len(bars.spans)
+
+
+def _plain(spans: Array) -> list[list[float]]:
+    return [[round(begin, 4), round(end, 4)] for begin, end in spans.tolist()]
+
+
+def _uplot() -> Path:
+    """The folder of uPlot's script and style. The package is not imported: only these two files are of use."""
+    found = importlib.util.find_spec("youplot")
+    if found is None or not found.submodule_search_locations:
+        raise FcnetError("plots need the Python package youplot; install requirements/libraries.txt")
+    return Path(found.submodule_search_locations[0]) / "vendor"

@@ -1,0 +1,103 @@
+"""The gait of a run: which feet are in contact when, and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from fcnet_core.arrays import Array, Mask
+from fcnet_core.command import Mode
+from fcnet_core.document import table, text
+from fcnet_core.document.plots import Bars, Plot, Plots
+from fcnet_core.robot import LEGS
+from fcnet_replay.report.signals import Signals, spans_of
+from fcnet_replay.report.terms import number, shares
+
+TIME = "time [s]"
+MODE_COLOURS = {
+    Mode.PASSIVE.value: 0,
+    Mode.STANDING_UP.value: 5,
+    Mode.STANDING.value: 4,
+    Mode.WALKING.value: 3,
+    Mode.LYING_DOWN.value: 5,
+    Mode.RECOVERING.value: 2,
+    Mode.FAULT.value: 2,
+}
+COUNTS = ("no foot", "one foot", "two feet", "three feet", "four feet")
+LEAST = 1.0  # [s] of walking, below which a gait has no figures
+WITHOUT = "The gait is not known: the run has no torques, by which contacts are estimated."
+ESTIMATED = "Coloured: the foot is in contact, by an estimate from joints, torques and IMU."
+KNOWN = "Coloured: the foot is in contact, as the simulator knows it."
+
+
+def gait(signals: Signals, plots: Plots, group: str) -> Iterator[str]:
+    """The diagram of modes and contacts, and a table of each leg's figures while it walks."""
+    bars, rows = [], []
+    modes = signals.mode_spans()
+    for name, spans in modes.items():
+        bars.append(Bars(name.replace("_", " "), spans, MODE_COLOURS.get(name, 0)))
+    rows += ["mode"] if modes else []
+    known = signals.touch is not None or signals.has_torque
+    if known:
+        time = np.sort(signals.joint_time)
+        for leg, name in enumerate(LEGS):
+            bars.append(Bars("in contact", spans_of(time, signals.contact[:, leg]), 1, len(rows)))
+            rows.append(name)
+    yield text(WITHOUT if not known else ESTIMATED if signals.touch is None else KNOWN)
+    ends, height = signals.grid.values[[0, -1]], 60 + 24 * len(rows)
+    yield plots.element(Plot("Modes and contacts", TIME, "", ends, bars=bars, rows=rows, group=group, height=height))
+    if not known:
+        return
+    figures = gait_figures(signals)
+    if figures is None:
+        yield text(f"The robot walks for less than {LEAST:g} s: the gait has no figures.")
+        return
+    columns = ["leg", "duty", "touchdowns per second", "stance [s]", "swing [s]"]
+    yield table(
+        columns,
+        [
+            [
+                name,
+                number(leg["duty"], ".1f", " %", 100.0),
+                number(leg["touchdowns_per_s"], ".2f"),
+                number(leg["stance_s"], ".3f"),
+                number(leg["swing_s"], ".3f"),
+            ]
+            for name, leg in figures["legs"].items()
+        ],
+    )
+    yield table(["in contact at once", *COUNTS], [["share of the walking time", *shares(figures["feet"]).values()]])
+
+
+def gait_figures(signals: Signals) -> dict[str, Any] | None:
+    """Of each leg duty, touchdowns per second, mean stance and swing [s], and how long [s] how many feet are in contact
+    at once; None where the robot hardly walks.
+    """
+    order = np.argsort(signals.joint_time, kind="stable")
+    time, walking = signals.joint_time[order], signals.walking[order]
+    dt = np.clip(np.diff(time, append=time[-1]), 0.0, 0.1) * walking
+    total = float(dt.sum())
+    if total < LEAST:
+        return None
+    legs = {}
+    for leg, name in enumerate(LEGS):
+        contact = signals.contact[:, leg]
+        landed = contact & ~np.append(True, contact[:-1]) & walking
+        legs[name] = {
+            "duty": float((dt * contact).sum() / total),
+            "touchdowns_per_s": float(landed.sum() / total),
+            "stance_s": _mean_length(time, contact, walking),
+            "swing_s": _mean_length(time, ~contact, walking),
+        }
+    together = signals.contact.sum(axis=1)
+    return {"legs": legs, "feet": {name: float(dt[together == count].sum()) for count, name in enumerate(COUNTS)}}
+
+
+def _mean_length(time: Array, holds: Mask, walking: Mask) -> float | None:
+    """Mean length [s] of the spans that begin and end while walking."""
+    spans = spans_of(time, holds & walking)
+    edge = spans_of(time, walking)
+    whole = ~np.isin(spans[:, 0], edge[:, 0]) & ~np.isin(spans[:, 1], edge[:, 1])
+    return float(np.diff(spans[whole], axis=1).mean()) if whole.any() else None

@@ -1,0 +1,110 @@
+"""The playback of a run: a robot that walks in the page, drawn by the monitor's scene, and the page's script."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fcnet_core.arrays import Array
+from fcnet_core.document import Page
+from fcnet_core.document import scene as view
+from fcnet_core.document.plots import Plots
+from fcnet_core.legs.kinematics import LegKinematics
+from fcnet_core.robot import LEGS
+from fcnet_core.rotation import matrix_from_xyzw
+from fcnet_replay.report.signals import HOLD, Signals
+from fcnet_replay.run import newest
+
+SCRIPT = Path(__file__).with_name("report.js")
+STYLE = Path(__file__).with_name("report.css")
+MOST_POSES = 15_000  # of a playback: 25 a second in 10 minutes
+FINEST = 0.02  # [s] between two poses, at least
+POINT, TURN = 0.0005, 0.0005  # [m] and of a rotation's entries: what poses are rounded to
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Heights (R, C) [m] of the ground at x + step C, y + step R [m]."""
+
+    x: float
+    y: float
+    step: float
+    heights: Array
+
+
+def playback(signals: Signals, plots: Plots, group: str, ground: Ground | None = None) -> str:
+    """HTML of the view with its controls; it leads the plots of `group`."""
+    poses = _poses(signals)
+    columns = np.concatenate(
+        [poses["place"], poses["turn"], poses["legs"].reshape(len(poses["place"]), -1)]
+        + ([poses["ghost"].reshape(len(poses["place"]), -1)] if np.isfinite(poses["ghost"]).any() else []),
+        axis=1,
+    )
+    steps = [POINT] * 3 + [TURN] * 9 + [POINT] * (columns.shape[1] - 12)
+    facts: dict[str, Any] = {
+        "scene": view.scene_facts(signals.robot),
+        "group": group,
+        "period": poses["period"],
+        "hips": LegKinematics(signals.robot).hips.tolist(),
+        "columns": [plots.arrays.add(column, step) for column, step in zip(columns.T, steps, strict=True)],
+        "ground": ground
+        and {
+            "x": ground.x,
+            "y": ground.y,
+            "step": ground.step,
+            "heights": np.round(1000 * ground.heights).astype(int).tolist(),
+        },
+    }
+    name = f"{signals.robot.name}, {signals.seconds:.1f} s"
+    return (
+        f'<div class="playback" data-playback="{escape(json.dumps(facts))}">'
+        f'<div class="view"><canvas role="img" aria-label="the walk of {escape(name)}"></canvas>'
+        '<p class="legend"><i class="commanded"></i>joint targets <span>drag to turn, wheel to zoom</span></p>'
+        '<div class="cameras" role="group" aria-label="camera"></div></div>'
+        f'<div class="bar" role="group" aria-label="playback of {escape(name)}"></div></div>'
+    )
+
+
+def add_scripts(page: Page, plots: Plots) -> None:
+    """Give the page what draws its plots and plays back what they show."""
+    plots.add_to(page, SCRIPT.read_text(encoding="utf-8"))
+    page.style += [view.STYLE.read_text(encoding="utf-8"), STYLE.read_text(encoding="utf-8")]
+    page.modules["scene.js"] = view.SCRIPT.read_text(encoding="utf-8")
+
+
+def rate(signals: Signals) -> float:
+    """Poses per second."""
+    return 1.0 / max(signals.seconds / MOST_POSES, FINEST)
+
+
+def _poses(signals: Signals) -> dict[str, Any]:
+    """Every `period` [s] place (P, 3) [m] and turn (P, 9) of the trunk, legs and ghost (P, 4, 3, 3) [m] without hips.
+
+    Without odom the robot walks on the spot: the height is that of its legs, the attitude the IMU's.
+    """
+    period = 1.0 / rate(signals)
+    time = np.arange(0.0, signals.seconds, period)
+    row = np.maximum(newest(signals.joint_time, time), 0)
+    place = np.column_stack([np.zeros(len(row)), np.zeros(len(row)), signals.height[row]])
+    turn = signals.rotation[row]
+    odometry = signals.run.odometry
+    known = np.isfinite(odometry.position).all(axis=1) & np.isfinite(odometry.orientation).all(axis=1)
+    if known.any():
+        stamp = np.where(known, odometry.stamp, np.inf)
+        found = newest(signals.at(stamp), time)
+        fresh = (found >= 0) & (time - signals.at(stamp)[np.maximum(found, 0)] <= 5 * HOLD)
+        place = np.where(fresh[:, None], odometry.position[np.maximum(found, 0)], np.nan)
+        turn = np.where(fresh[:, None, None], matrix_from_xyzw(odometry.orientation[np.maximum(found, 0)]), turn)
+    target = signals.target[row].reshape(-1, len(LEGS), 3)
+    return {
+        "period": period,
+        "place": place,
+        "turn": turn.reshape(-1, 9),
+        "legs": signals.points[row][:, :, 1:],
+        "ghost": LegKinematics(signals.robot).points(target)[:, :, 1:],
+    }

@@ -1,0 +1,187 @@
+"""The signals of a run over one time axis: as dense as a page can carry, with every peak kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from fcnet_core.arrays import Array, Mask
+from fcnet_core.document.plots import Grid
+from fcnet_core.legs.contacts import ContactEstimator
+from fcnet_core.legs.kinematics import LegKinematics, standing_height
+from fcnet_core.robot import JOINT_NAMES, LEGS, Robot
+from fcnet_core.rotation import matrix_from_xyzw
+from fcnet_replay.run import Run, newest
+
+MOST_POINTS = 15_000  # of a line: in 10 minutes, the smallest and largest value of every 80 ms
+FINEST = 0.004  # [s] between points, at least
+HOLD = 0.1  # [s] for which the last sample stands where there is no newer one; then the line breaks
+SHORTEST = 0.04  # [s] of a contact or a swing; what is shorter is noise of the estimate
+
+
+@dataclass(frozen=True)
+class Signals:
+    """A run by the robot's clock, from its first state on: zero is the start of all plots.
+
+    touch: which feet (N, 4) are on the ground at the joint states, where a simulator knows it.
+    """
+
+    run: Run
+    robot: Robot
+    touch: Mask | None = None
+
+    @cached_property
+    def _offset(self) -> float:
+        """The robot's clock less the recorder's [s]."""
+        between = self.run.joints.stamp - self.run.joints.received
+        known = between[np.isfinite(between)]
+        return float(np.median(known)) if len(known) else 0.0
+
+    @cached_property
+    def start(self) -> float:
+        """The recorder's time of zero [s]."""
+        return float(min(self.run.joints.received.min(), self.run.imu.received.min()))
+
+    @cached_property
+    def seconds(self) -> float:
+        """How long the run lasts."""
+        received = np.concatenate([self.run.joints.received, self.run.imu.received])
+        return max(float(received.max()) - self.start, FINEST)
+
+    def at(self, stamp: Array) -> Array:
+        """Times of stamps [s]."""
+        return stamp - (self.start + self._offset)
+
+    @cached_property
+    def grid(self) -> Grid:
+        """Where points of lines are; two of them share a part of which they show the smallest and largest value."""
+        step = max(self.seconds / MOST_POINTS, FINEST)
+        return Grid(0.0, step, 2 * max(int(np.ceil(self.seconds / (2 * step))), 1))
+
+    @cached_property
+    def decimated(self) -> bool:
+        """Whether a point stands for more than one state."""
+        return len(self.run.joints.stamp) > 1.1 * self.grid.count
+
+    def over_time(self, time: Array, values: Array, hold: float = HOLD) -> Array:
+        """Values (N, K) at times (N,) [s] on the grid (count, K), peaks kept; the last one stands for `hold` [s]."""
+        grid, columns = self.grid, values[:, None] if values.ndim == 1 else values
+        inside = np.isfinite(time) & (time >= -FINEST) & (time <= self.seconds + FINEST)
+        order = np.flatnonzero(inside)[np.argsort(time[inside], kind="stable")]
+        columns, part = columns[order], (np.clip(time[order], 0.0, None) / (2 * grid.step)).astype(np.int64)
+        part = np.minimum(part, grid.count // 2 - 1)
+        points = np.full((grid.count, columns.shape[1]), np.nan)
+        if not len(order):
+            return points
+        begins = np.flatnonzero(np.append(True, np.diff(part) > 0))
+        ends = np.append(begins[1:], len(part)) - 1
+        low, high = np.fmin.reduceat(columns, begins), np.fmax.reduceat(columns, begins)
+        rising = ~(columns[begins] > columns[ends])
+        filled, places = part[begins], np.arange(grid.count // 2)
+        points[2 * filled], points[2 * filled + 1] = np.where(rising, low, high), np.where(rising, high, low)
+        points[2 * filled + 1] = np.where((begins == ends)[:, None], points[2 * filled], points[2 * filled + 1])
+        last = np.maximum.accumulate(np.where(np.isin(places, filled), places, -1))
+        held = (last >= 0) & (last < places) & ((places - last) * 2 * grid.step <= max(hold, 2 * grid.step))
+        for side in (0, 1):
+            points[2 * places[held] + side] = points[2 * last[held] + 1]
+        return points
+
+    @cached_property
+    def joint_time(self) -> Array:
+        """Times (N,) [s] of the joint states."""
+        return self.at(self.run.joints.stamp)
+
+    @cached_property
+    def imu_row(self) -> Array:
+        """Rows (N,) of the IMU that belong to the joint states."""
+        return np.maximum(newest(self.run.imu.stamp, self.run.joints.stamp), 0)
+
+    @cached_property
+    def rotation(self) -> Array:
+        """From trunk to world (N, 3, 3), by the IMU at the joint states."""
+        orientation = self.run.imu.orientation[self.imu_row]
+        length = np.linalg.norm(orientation, axis=1, keepdims=True)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return matrix_from_xyzw(orientation / length)
+
+    @cached_property
+    def points(self) -> Array:
+        """Hip axes, thigh axes, knees and feet (N, 4, 4, 3) [m] in the trunk's frame."""
+        return LegKinematics(self.robot).points(self.run.joints.position.reshape(-1, len(LEGS), 3))
+
+    @cached_property
+    def height(self) -> Array:
+        """Of the trunk's centre above the lowest foot (N,) [m]."""
+        return standing_height(self.robot, self.points, self.rotation)
+
+    @cached_property
+    def has_torque(self) -> bool:
+        """Whether the run has torques."""
+        effort = self.run.joints.effort
+        return bool(np.isfinite(effort).all(axis=1).any() and np.any(effort[np.isfinite(effort)] != 0.0))
+
+    @cached_property
+    def power(self) -> Array:
+        """Sum over the joints of |torque x velocity| (N,) [W]."""
+        return np.abs(self.run.joints.effort * self.run.joints.velocity).sum(axis=1)
+
+    @cached_property
+    def walking(self) -> Mask:
+        """At which joint states (N,) the controller walks; everywhere where modes are not known."""
+        mode = self.run.mode
+        if not mode.modes:
+            return np.ones(len(self.joint_time), dtype=np.bool_)
+        row = np.searchsorted(mode.received, self.run.joints.received, side="right") - 1
+        return np.array([*(name == "walking" for name in mode.modes), False])[row]
+
+    @cached_property
+    def contact(self) -> Mask:
+        """Which feet (N, 4) are in contact, in the order of the states' stamps: known, or else estimated."""
+        if self.touch is not None:
+            return self.touch
+        joints, imu = self.run.joints, self.run.imu
+        raw = ContactEstimator(self.robot).feet(
+            joints.position, joints.velocity, joints.effort, imu.angular_velocity[self.imu_row], self.rotation[:, 2]
+        )
+        order = np.argsort(self.joint_time, kind="stable")
+        return np.column_stack([_without_short(self.joint_time[order], raw[order, leg]) for leg in range(len(LEGS))])
+
+    @cached_property
+    def target(self) -> Array:
+        """The position targets (N, 12) [rad] that held at the joint states, NaN where there were none."""
+        sent = self.run.targets
+        if not len(sent.stamp):
+            return np.full((len(self.joint_time), len(JOINT_NAMES)), np.nan)
+        row = newest(sent.stamp, self.run.joints.stamp)
+        age = self.run.joints.stamp - sent.stamp[np.maximum(row, 0)]
+        return np.where(((row >= 0) & (age <= HOLD))[:, None], sent.position[np.maximum(row, 0)], np.nan)
+
+    def mode_spans(self) -> dict[str, Array]:
+        """Spans (M, 2) [s] of each mode in the order of its first appearance."""
+        mode = self.run.mode
+        begins = np.clip(mode.received - self.start, 0.0, self.seconds)
+        ends = np.append(begins, self.seconds)[1:]
+        found: dict[str, list[tuple[float, float]]] = {}
+        for name, begin, end in zip(mode.modes, begins.tolist(), ends.tolist(), strict=True):
+            found.setdefault(name, []).append((begin, end))
+        return {name: np.array(spans) for name, spans in found.items()}
+
+
+def spans_of(time: Array, holds: Mask) -> Array:
+    """Spans (M, 2) of increasing times (N,) in which `holds` (N,) is true without a break."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], holds, [False]]).astype(np.int8)))
+    begins, ends = edges[::2], np.minimum(edges[1::2], len(time) - 1)
+    return np.column_stack([time[begins], time[ends]]) if len(edges) else np.empty((0, 2))
+
+
+def _without_short(time: Array, holds: Mask) -> Mask:
+    """The same with what lasts less than SHORTEST turned over: first gaps, then spans."""
+    kept = holds.copy()
+    for state in (False, True):
+        edges = np.flatnonzero(np.diff(np.concatenate([[not state], kept, [not state]]) == state))
+        for begin, end in edges.reshape(-1, 2).tolist():
+            if begin > 0 and end < len(time) and time[end] - time[begin] < SHORTEST:
+                kept[begin:end] = not state
+    return kept

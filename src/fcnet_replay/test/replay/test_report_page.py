@@ -1,0 +1,150 @@
+"""The report in a real browser: it plays back, its plots zoom together, it prints, and everybody can use it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from browser import Browser, broken_rules, chromedriver, needs_browser
+from page_reader import PageReader
+
+from fcnet_core.cli import main
+from fcnet_core.model_file import save_model
+
+WALK = Path(__file__).parents[4] / "docs" / "examples" / "aliengo_walk"
+MOVED = "return report.playbacks[0].scene.snapshot.trunk[0]"
+A4 = 595.3, 841.9  # [1/72 inch]
+
+
+def report_of(bag, path, *arguments):
+    assert main(["replay", str(bag), "--report", str(path), *map(str, arguments)]) == 0
+    return path.read_text(encoding="utf-8")
+
+
+def words_of(bag, path, *arguments):
+    return " ".join(PageReader(report_of(bag, path, *arguments)).words)
+
+
+@pytest.fixture(scope="module")
+def driver():
+    with chromedriver() as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def walk(tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "walk.html"
+    report_of(WALK, path)
+    return path
+
+
+@pytest.fixture(params=["desktop"])
+def browser(request, driver, walk, tmp_path):
+    browser = Browser(driver, tmp_path, phone=request.param == "phone")
+    browser.open(f"file://{walk}")
+    end = time.monotonic() + 30
+    while not browser.run("return Boolean(window.report)"):
+        assert time.monotonic() < end, browser.warnings()
+        time.sleep(0.05)
+    yield browser
+    browser.close()
+
+
+@needs_browser
+@pytest.mark.parametrize("browser", ["desktop", "phone"], indirect=True)
+def test_the_walk_plays_back_from_a_file_without_a_network(browser):
+    assert browser.run("return report.playbacks[0].slider.value") == "0"
+    before = browser.run(MOVED)
+    browser.run("report.playbacks[0].seek(9)")
+    assert browser.run(MOVED) - before > 2.0  # [m]
+    browser.run("report.playbacks[0].seek(4); document.querySelector('.bar button').click()")
+    end = time.monotonic() + 20
+    while browser.run("return report.playbacks[0].time") < 4.2:
+        assert time.monotonic() < end
+    assert browser.run("return document.documentElement.scrollWidth <= innerWidth"), "nothing sticks out sideways"
+    assert browser.run("return performance.getEntriesByType('resource').length") == 0
+    assert browser.warnings() == []
+
+
+@needs_browser
+def test_a_zoom_into_one_plot_is_a_zoom_into_all_and_a_click_takes_the_robot_there(browser):
+    browser.run("report.plots.panels.forEach((panel) => panel.see(true))")
+    browser.run("report.plots.panels.find(({spec}) => spec.title === 'Roll').plot.setScale('x', {min: 4, max: 6})")
+    time.sleep(0.3)
+    shown = browser.run(
+        "return report.plots.panels.filter(({spec}) => spec.group && spec.scale !== 'path')"
+        ".map(({plot}) => [plot.scales.x.min, plot.scales.x.max])"
+    )
+    assert len(shown) > 20
+    assert all(part == [4, 6] for part in shown)
+    browser.run("report.plots.onPick('time', 5.5)")
+    assert browser.run("return report.playbacks[0].time") == 5.5
+    browser.run("report.plots.range('time', null)")
+    time.sleep(0.3)
+    ends = browser.run("return report.plots.panels.find(({spec}) => spec.title === 'Roll').plot.scales.x.max")
+    assert ends > 9.0
+
+
+@needs_browser
+@pytest.mark.parametrize(("browser", "scheme"), [("desktop", "dark"), ("phone", "light")], indirect=["browser"])
+def test_no_rule_of_accessibility_is_broken(browser, scheme):
+    browser.configure("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    browser.run("report.plots.panels.forEach((panel) => panel.see(true))")
+    assert broken_rules(browser) == []
+
+
+@needs_browser
+def test_it_prints_on_a4_with_every_plot_in_the_width_of_the_page(browser):
+    browser.configure("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    browser.run(
+        "addEventListener('beforeprint', () => { window.drawn = report.plots.panels.map(({plot}) => plot?.width); })"
+    )
+    content = browser.print()
+    width, height = (float(side) for side in content.split(b"/MediaBox [0 0 ")[1].split(b"]")[0].split())
+    assert (width, height) == pytest.approx(A4, abs=1.0)
+    assert 5 <= content.count(b"/Type /Page\n") <= 12
+    drawn = browser.run("return window.drawn")
+    assert all(600 <= width <= 703 or 300 <= width <= 351 for width in drawn), drawn
+    assert not browser.run("return document.documentElement.classList.contains('paper')")
+
+
+def test_what_a_bag_of_a_robot_does_not_hold_is_said_in_a_sentence(write_bag, tmp_path) -> None:
+    bag = write_bag(without=("odom", "controller/policy_step"), effort=float("nan"))
+    words = words_of(bag, tmp_path / "report.html", "--robot", "aliengo")
+    for sentence in (
+        "The robot walks on the spot, because the run has no odom.",
+        "The gait is not known: the run has no torques, by which contacts are estimated.",
+        "The path is not known: the run has no odom.",
+        "How well commands were followed is not known: the run has no odom.",
+        "Power is not known: the run has no torques.",
+        "Latency is not known: the bag has no policy_step.",
+    ):
+        assert sentence in words, sentence
+
+
+def test_a_policy_that_differs_has_a_section_and_others_have_none(write_bag, model, tmp_path) -> None:
+    bag = write_bag(custom={"fcnet.robot": "aliengo"})
+    changed = {**model.scales, "action_mean": model.scales["action_mean"] + 0.01}
+    save_model(type(model)(card=model.card, weights=model.weights, scales=changed), tmp_path / "other.safetensors")
+    assert "Policy difference" not in words_of(bag, tmp_path / "report.html")
+    assert "Policy difference" in words_of(bag, tmp_path / "report.html", "--policy", tmp_path / "other.safetensors")
+
+
+def test_shares_sum_to_100_percent(walk) -> None:
+    reader = PageReader(walk.read_text())
+    for first, count in (("before the first mode", 5), ("share of the walking time", 5)):
+        place = reader.words.index(first)
+        shares = [float(word.rstrip(" %")) for word in reader.words[place : place + 20] if word.endswith(" %")][:count]
+        assert sum(shares) == pytest.approx(100.0, abs=1e-6), shares
+
+
+def test_page_and_terminal_say_the_same_words(write_bag, tmp_path, capsys) -> None:
+    bag = write_bag(custom={"fcnet.robot": "aliengo"}, roll=1.2)
+    words = words_of(bag, tmp_path / "report.html")
+    printed = capsys.readouterr().out
+    assert "  problem The trunk tilted by at most" in printed
+    assert "problem The trunk tilted by at most" in words
+    for word in ("RMS", "99 %", "largest", "gaps", "late", "out of order", "rate [Hz]", "above 8 Hz"):
+        assert word in printed, word
+        assert word in words, word
