@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
+from ament_index_python.packages import get_packages_with_prefixes
 from launch import Action, LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, LogInfo, OpaqueFunction, Shutdown
 from launch.events.process import ProcessExited
@@ -109,6 +111,18 @@ def check_namespace(text: str) -> None:
         validate_namespace(f"/{text.strip('/')}")
     except InvalidNamespaceException as error:
         raise ValueError(" ".join(str(error).split())) from error
+
+
+def missing_packages(*packages: str) -> list[str]:
+    """Return which of these packages of a ROS distribution are not installed."""
+    installed = get_packages_with_prefixes()
+    return [package for package in packages if package not in installed]
+
+
+def debian_packages(packages: Sequence[str]) -> str:
+    """Return what `apt install` calls packages of the sourced distribution."""
+    distribution = os.environ.get("ROS_DISTRO", "jazzy")
+    return " ".join(f"ros-{distribution}-{package.replace('_', '-')}" for package in packages)
 
 
 NAMESPACE = Argument("namespace", "", "namespace of all nodes", check=check_namespace)

@@ -1,4 +1,4 @@
-"""What every node of the suite uses is what the SROS 2 policy in config/security grants it; its parameters are described."""
+"""Every node of the suite uses what the SROS 2 policy in config/security grants it, and describes its parameters."""
 
 from __future__ import annotations
 
