@@ -79,6 +79,7 @@ def launch(*arguments, file="aliengo.launch.py"):
         (("backend:=desk", "start:=standing"), "choose backend:=mujoco"),
         (("namespace:=a-b",), "namespace must not contain"),
         (("viewer:=true",), "needs a display"),
+        (("description:=true",), "apt install ros-jazzy-robot-state-publisher"),
         (("policy:=/missing.safetensors",), "/missing.safetensors"),
         ((f"policy:={shipped_model('a1')}",), "the robot a1, not aliengo"),
         (("record:=true", "policy:=/missing.safetensors"), "/missing.safetensors"),

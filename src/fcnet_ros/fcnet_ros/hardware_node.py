@@ -16,6 +16,7 @@ from rclpy.parameter import Parameter
 
 from fcnet_core import FcnetError
 from fcnet_core.observation import SensorReading
+from fcnet_core.verbs.urdf import robot_urdf
 from fcnet_ros.hardware import Event, HardwareInterface, HardwareLoop, HardwareParameters
 from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher, Rate
 from fcnet_ros.messages import Gains, OdomPublisher, StatePublisher
@@ -28,6 +29,7 @@ from fcnet_ros.topics import (
     JOINT_GAINS,
     JOINT_STATES,
     ODOM,
+    ROBOT_DESCRIPTION,
     ROBOT_FAULT,
     TARGET_OWNER,
     TARGET_REFUSAL,
@@ -107,6 +109,7 @@ class HardwareNode(LifecycleNode):
     def _make_loop(self, parameters: HardwareParameters, configured: ExitStack) -> HardwareLoop:
         hardware, targets = self._hardware, self._make_target_source(parameters, configured)
         self._states = StatePublisher(self)
+        LatchedText(self, ROBOT_DESCRIPTION).publish(robot_urdf(hardware.robot))
         self._odom = OdomPublisher(self) if hardware.has_trunk_pose else None
         recorded = [JOINT_STATES.name, IMU.name, *([ODOM.name] if self._odom else [])]
         self._gate = gate = self._gate or RecorderGate(self, recorded, parameters.recorder_timeout)

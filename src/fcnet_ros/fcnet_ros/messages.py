@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 from builtin_interfaces.msg import Time
-from geometry_msgs.msg import Quaternion, Vector3
+from geometry_msgs.msg import Quaternion, TransformStamped, Vector3
 from msgspec import Meta
 from nav_msgs.msg import Odometry
 from rclpy.node import Node
@@ -31,7 +31,7 @@ from fcnet_ros.serialized import (
     read_text,
     seconds,
 )
-from fcnet_ros.topics import IMU, JOINT_STATES, NEWEST, ODOM, PolledSubscription, Topic
+from fcnet_ros.topics import IMU, JOINT_STATES, NEWEST, ODOM, TF, PolledSubscription, Topic
 
 NEVER = float("-inf")
 UNIT_TOLERANCE = 0.1  # a quaternion whose length is further from 1 is no orientation
@@ -40,6 +40,7 @@ LONGEST_SLEEP = 0.001  # [s] between two polls for a state: states may come more
 EARLY = 0.9  # of the interval between states, after which the next one is polled for
 SMOOTHING = 0.1  # weight of a new interval
 IMU_FRAME, WORLD_FRAME, TRUNK_FRAME = "imu_link", "odom", "base_link"
+TF_PERIOD = SECOND // 50  # [ns] between two transforms, which RViz and Foxglove interpolate
 AXES, FLOAT = ("x", "y", "z"), np.dtype("<f4")  # of the points of `terrain`
 MAX_POINTS = 20_000  # of `terrain`
 MAX_GAINS_TEXT = 4096  # [bytes] of joint_gains; the suite's have 0.7 kB
@@ -237,10 +238,15 @@ class StatePublisher:
 
 
 class OdomPublisher:
-    """odom of one simulated robot; the message is made once and filled again."""
+    """odom of one simulated robot, and its transform on tf where ROS has the message: on a distribution.
+
+    The message of odom is made once and filled again.
+    """
 
     def __init__(self, node: Node) -> None:
         self._publisher = ODOM.publisher(node)
+        self._transforms = TF.publisher(node) if TF else None
+        self._transformed = 0  # stamp [ns] of the last transform
         self._odom = Odometry(child_frame_id=TRUNK_FRAME)
         self._odom.header.frame_id = WORLD_FRAME
 
@@ -254,6 +260,18 @@ class OdomPublisher:
         _fill_vector(motion.linear, trunk.linear_velocity)
         _fill_vector(motion.angular, trunk.angular_velocity)
         self._publisher.publish(self._odom)
+        if TF and self._transforms and not 0 <= stamp - self._transformed < TF_PERIOD:
+            self._transformed = stamp
+            self._transforms.publish(TF.kind(transforms=[trunk_transform(self._odom)]))
+
+
+def trunk_transform(odom: Odometry) -> TransformStamped:
+    """Return the transform from the world to the trunk that a message of odom says."""
+    transform = TransformStamped(header=odom.header, child_frame_id=odom.child_frame_id)
+    place, moved = odom.pose.pose, transform.transform
+    moved.translation.x, moved.translation.y, moved.translation.z = place.position.x, place.position.y, place.position.z
+    moved.rotation = place.orientation
+    return transform
 
 
 @dataclass(frozen=True)

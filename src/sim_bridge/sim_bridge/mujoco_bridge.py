@@ -76,8 +76,9 @@ class MujocoHardware(HardwareInterface):
         self._timeout = parameters.command_timeout * max(1.0, parameters.real_time_factor)
         self._viewer: Viewer | None = None
         self._lock = threading.Lock()  # guards the robot and its command
+        self.robot = load_robot(parameters.robot)
         self._robot = LiveRobot(
-            load_robot(parameters.robot),
+            self.robot,
             named_terrain(parameters.terrain),
             timestep=parameters.timestep,
             noise=parameters.sensor_noise,

@@ -19,7 +19,7 @@ from sensor_msgs.msg import Joy
 from fcnet_core import FcnetError
 from fcnet_core.limiter import JointCommand
 from fcnet_core.remote import load_remote_map
-from fcnet_core.robot import JOINT_NAMES, Robot, load_robot
+from fcnet_core.robot import JOINT_NAMES, load_robot
 from fcnet_ros.hardware import Event, HardwareInterface, HardwareParameters, Status
 from fcnet_ros.hardware_node import run_hardware
 from fcnet_ros.health import ERROR, OK, WARN, LoopStatistics
@@ -130,7 +130,8 @@ class UnitreeHardware(HardwareInterface):
     def configure(self, node: Node, parameters: BridgeParameters) -> None:
         """Connect, and make sure that no other program moves the robot."""
         self._parameters, self._robot_path = parameters, parameters.robot_file or self._robot_name
-        self._check_robot(load_robot(self._robot_path))
+        self.robot = load_robot(self._robot_path)
+        self._check_robot()
         self.period = 1.0 / parameters.io_rate
         self.cycles_per_state = round(parameters.io_rate / parameters.publish_rate)
         self.error = ""
@@ -171,11 +172,11 @@ class UnitreeHardware(HardwareInterface):
             cpu=parameters.cpu,
         )
 
-    def _check_robot(self, robot: Robot) -> None:
-        if robot.name != self._robot_name:
+    def _check_robot(self) -> None:
+        if self.robot.name != self._robot_name:
             raise ParameterError(
-                f"robot file {self._robot_path} is that of the {robot.name}, this is the bridge of the "
-                f"{self._robot_name}; choose the other file, or start {robot.name}_bridge"
+                f"robot file {self._robot_path} is that of the {self.robot.name}, this is the bridge of the "
+                f"{self._robot_name}; choose the other file, or start {self.robot.name}_bridge"
             )
 
     def _renew_ownership(self) -> None:

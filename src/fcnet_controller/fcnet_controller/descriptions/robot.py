@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import yaml
 from launch import Action, LaunchDescription
+from launch_ros.actions import Node
 
 from fcnet_controller.descriptions.arguments import (
     LOG_LEVEL,
@@ -27,14 +28,19 @@ from fcnet_controller.descriptions.arguments import (
     SuiteLaunch,
     check_file,
     check_output,
+    debian_packages,
     describe,
     end_after,
+    go_on_without,
     limited,
+    missing_packages,
     within,
 )
 from fcnet_core.model_file import check_robot, load_model
 from fcnet_core.robot import load_robot
+from fcnet_core.verbs.urdf import robot_urdf
 from fcnet_ros.recorder_gate import LAUNCH_TIMEOUT
+from fcnet_ros.topics import TF_NAME
 from quadruped_sim.physics.placement import PLACES, StartPose
 from quadruped_sim.physics.terrain import TERRAINS, named_terrain
 
@@ -48,6 +54,8 @@ THIS_COMPUTER = "127.0.0.1"
 # [s] A busy computer that holds up a simulated robot or its controller is no fault of theirs.
 SIMULATION_TIMEOUT = 1.0
 SIMULATION_PATIENCE = 0.5
+STATE_PUBLISHER = "robot_state_publisher"
+FRAME_RATE = 50.0  # [Hz] of the frames
 END = end_after("demo_course", "the demo has passed")
 
 
@@ -80,6 +88,7 @@ GENERATION = "packets: gen33 (A1, Aliengo), gen38; empty for gen33"
 TARGETS = "what carries targets: dds, or local, a socket of this computer, which no other user can send to"
 DEMO = "true is short for command:=demo; hard for a course on which a push topples the robot, and it gets up"
 TERRAIN = f"ground: {', '.join(TERRAINS)}, or a YAML file of one; empty for flat, in a demo for its course"
+DESCRIPTION = "true starts robot_state_publisher, whose frames RViz and Foxglove draw (docs/monitor.md)"
 RECORD = "true records a bag of states, commands, targets and modes (docs/replay.md)"
 
 
@@ -118,6 +127,7 @@ ARGUMENTS = (
     Argument("bag", "", "record: the bag's new folder; empty for fcnet_<robot>_<date>_<time>", check=check_new_folder),
     Argument("bag_compression", "none", "record: zstd_fast makes a bag a third as large", Compression),
     *MONITOR,
+    Argument("description", "false", DESCRIPTION, bool),
     Argument("viewer", "false", "true opens MuJoCo's window; needs a display", bool, SIMULATORS, SIMULATED),
 )
 
@@ -145,6 +155,8 @@ def _start(robot: str, launch: SuiteLaunch) -> list[Action]:
     backends = {"mujoco": _simulated, "desk": _on_desk, "unitree": _real}
     actions += backends[backend](robot, launch, waiting)
     actions.append(launch.node("fcnet_controller", "controller", controller))
+    if launch["description"]:
+        actions.append(_state_publisher(robot, launch))
     actions += launch.monitor(robot, bridge="" if backend == "mujoco" else f"{robot}_bridge")
     if course:
         demo = {
@@ -185,6 +197,11 @@ def _refuse_unsuitable(robot: str, launch: SuiteLaunch, course: str) -> None:
         check_robot(load_model(launch["policy"]), load_robot(robot))
     if launch["viewer"] and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         raise ValueError("launch argument viewer:=true needs a display, and there is none; leave it out or set DISPLAY")
+    if launch["description"] and (missing := missing_packages(STATE_PUBLISHER)):
+        raise ValueError(
+            "launch argument description:=true starts robot_state_publisher, which comes with a ROS distribution and "
+            f"is not installed here; leave it out and use monitor:=true, or sudo apt install {debian_packages(missing)}"
+        )
     if not launch["record"] and (launch["bag"] or launch["bag_compression"] != "none"):
         name = "bag" if launch["bag"] else "bag_compression"
         raise ValueError(
@@ -220,6 +237,21 @@ def _real(robot: str, launch: SuiteLaunch, parameters: dict[str, Any]) -> list[A
         launch.node(bridge, "bridge", {**parameters, "auto_start": True}),
         launch.node("fcnet_teleop", "teleop_joy", {"robot": robot, "bridge": bridge}),
     ]
+
+
+def _state_publisher(robot: str, launch: SuiteLaunch) -> Node:
+    """Return what makes the robot's frames of joint_states. The bridge publishes robot_description itself."""
+    return launch.node(
+        STATE_PUBLISHER,
+        STATE_PUBLISHER,
+        {"robot_description": robot_urdf(load_robot(robot)), "publish_frequency": FRAME_RATE},
+        remappings={
+            "/tf": TF_NAME,
+            "/tf_static": f"{TF_NAME}_static",
+            "robot_description": f"{STATE_PUBLISHER}/robot_description",
+        },
+        on_exit=go_on_without("robot_state_publisher", "the robot goes on"),
+    )
 
 
 def _ground(launch: SuiteLaunch) -> dict[str, str]:
