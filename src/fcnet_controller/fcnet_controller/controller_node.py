@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, Protocol
 
@@ -52,6 +53,11 @@ from fcnet_ros.topics import (
 AUTO_START_PERIOD = 0.1  # [s]
 WARNING_PERIOD = 2.0  # [s] between two warnings about the same
 SWITCH_INTERVAL = 0.0005  # [s] that the executor's thread may keep the control thread from the interpreter
+UNCOMPILED = 3.0  # [s] within which a policy is loaded from numba's cache
+COMPILING = (
+    "the policy is not ready yet: at the first start on a computer it is compiled, once, which takes some 5 to 10 s, "
+    "longer where the computer is busy"
+)
 INACTIVE = "the controller is not active; configure and activate it, or start it with auto_activate"
 
 
@@ -200,7 +206,7 @@ class ControllerNode(LifecycleNode):
     def _configure(self) -> None:
         with ExitStack() as configured:
             self._settings = read_parameters(self, self.parameters)
-            with interruptible():
+            with interruptible(), _compiling_logged(self):
                 self._core = self._load()
             configured.callback(self._forget_core)
             configured.enter_context(temporary_entities(self))
@@ -323,6 +329,20 @@ class ControllerNode(LifecycleNode):
         style |= {change.name: change.value for change in changes if change.name in STYLE_PARAMETERS}
         self._core.commands.set_style(*(style[name] for name in STYLE_PARAMETERS))
         return SetParametersResult(successful=True)
+
+
+@contextmanager
+def _compiling_logged(node: Node) -> Iterator[None]:
+    """Log what is waited for where loading a policy takes longer than from numba's cache, as where it is compiled."""
+    logger, began = node.get_logger(), time.monotonic()
+    timer = threading.Timer(UNCOMPILED, lambda: logger.info(COMPILING))
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+    if (duration := time.monotonic() - began) > UNCOMPILED:
+        logger.info(f"the policy is ready after {duration:.0f} s")
 
 
 def main() -> int:
