@@ -104,6 +104,8 @@ def collect(domain):
         given = {f"aliengo_bridge:{name}": value for name, value in network.items()}
         given |= {f"{node}:bridge": "aliengo_bridge" for node in ("monitor", "teleop_joy", "teleop_keyboard")}
         given |= {"monitor:port": 0, "isaac_playback:live": "127.0.0.1:0"}
+        given |= {"mujoco_bridge:clock": True}
+        given |= {f"{node}:use_sim_time": True for node in ("controller", "demo_course", "monitor")}  # beside a clock
         given |= {"mujoco_board:address": "127.0.0.1", "mujoco_board:port": 0}
         arguments = [text for name, value in given.items() for text in ("-p", f"{name}:={value}")]
         with participant_profile():

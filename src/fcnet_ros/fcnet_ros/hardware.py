@@ -62,6 +62,7 @@ class HardwareInterface(ABC):
     cycles_per_state: reads for each published state.
     statistics: of the loop that drives the robot, where that is another than the node's.
     can_wait: time stands still between two reads, so that nothing need happen before a recorder is ready.
+    has_clock: `time` is the robot's own, simulated, and is published on /clock.
     """
 
     parameters: type[HardwareParameters]
@@ -69,6 +70,7 @@ class HardwareInterface(ABC):
     part = "motors"
     statistics: LoopStatistics | None = None
     can_wait = False
+    has_clock = False
     has_trunk_pose = False
     has_emergency_stop = False
     takes_gains = False
@@ -142,6 +144,10 @@ class HardwareInterface(ABC):
     @abstractmethod
     def on_published(self, reading: Any) -> None:
         """Use a state that was just published, in what is left of the period."""
+
+    def time(self) -> int:
+        """Return the time [ns] of the last `read`, where `has_clock`; never zero, and never less than before."""
+        raise NotImplementedError
 
     def trunk_pose(self) -> TrunkPose | None:
         """Return the pose at the last `read`, where `has_trunk_pose`."""

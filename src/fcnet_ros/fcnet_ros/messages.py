@@ -34,6 +34,7 @@ from fcnet_ros.serialized import (
 from fcnet_ros.topics import IMU, JOINT_STATES, NEWEST, ODOM, TF, PolledSubscription, Topic
 
 NEVER = float("-inf")
+TIME_OF_DAY = 1e9  # [s] from which on a stamp is no simulated time: those of the years since 2001
 UNIT_TOLERANCE = 0.1  # a quaternion whose length is further from 1 is no orientation
 POLL_INTERVAL = 0.0001  # [s]
 LONGEST_SLEEP = 0.001  # [s] between two polls for a state: states may come more often than they did
@@ -56,14 +57,16 @@ def _fill_vector(vector: Vector3, values: Array) -> None:
 
 
 class StateBuffer:
-    """Joint state and IMU as last stored. Times are seconds of one monotonic clock.
+    """Joint state and IMU as last stored. Times are seconds of one monotonic clock, or simulated time: then a message
+    counts as received at its stamp, and one with the time of day is a problem.
 
     joint_position (12,) [rad], joint_velocity (12,) [rad/s], orientation (4,) x, y, z, w, angular_velocity (3,)
     [rad/s] in the body frame. They are meaningful only while `problem` returns None. The stamps are the senders' own
     time [s]. joint_effort (12,) [Nm] is NaN where the sender measures none.
     """
 
-    def __init__(self, timeout: float) -> None:
+    def __init__(self, timeout: float, simulated_time: bool = False) -> None:
+        self._simulated_time = simulated_time
         self._values: Array = np.zeros(2 * len(JOINT_NAMES) + 7)  # the first four arrays, one after the other
         self.joint_position, self.joint_velocity, self.orientation, self.angular_velocity = np.split(
             self._values, np.cumsum([len(JOINT_NAMES), len(JOINT_NAMES), 4])
@@ -100,6 +103,8 @@ class StateBuffer:
             self.joint_velocity[:] = joints.velocity[self._order]
             self.joint_effort[:] = joints.effort[self._order] if len(joints.effort) == len(joints.names) else np.nan
             self.joints_stamp = seconds(joints.stamp)
+            if self._simulated_time:
+                self.joints_received, self._wrong_joints = self.joints_stamp, _time_of_day(JOINT_STATES, joints.stamp)
 
     def store_imu(self, content: bytes, received: float) -> None:
         """Take a serialised Imu. One that is damaged is remembered as a problem and changes no value."""
@@ -111,6 +116,8 @@ class StateBuffer:
             return
         self._wrong_imu = ""
         self.imu_stamp = seconds(imu.stamp)
+        if self._simulated_time:
+            self.imu_received, self._wrong_imu = self.imu_stamp, _time_of_day(IMU, imu.stamp)
         self.orientation[:] = imu.orientation
         self.angular_velocity[:] = imu.angular_velocity
 
@@ -156,6 +163,16 @@ class StateBuffer:
         if not abs(length - 1.0) <= UNIT_TOLERANCE:
             return f"imu/data: the orientation is no unit quaternion (its length is {length:.3g})"
         return None
+
+
+def _time_of_day(topic: Topic, stamp: int) -> str:
+    """Return what is wrong with a stamp [ns] that is not in simulated time; nothing where it is."""
+    if seconds(stamp) < TIME_OF_DAY:
+        return ""
+    return (
+        f"{topic.name} has the time of day, and this controller keeps simulated time; start the simulator with clock, "
+        "or the controller of a robot without simulated_time"
+    )
 
 
 class NewestMessage:
@@ -213,6 +230,18 @@ class StateReceiver:
             expected = known + EARLY * self._interval if known < since else now  # the other part comes at once
             time.sleep(min(max(min(expected, until) - now, POLL_INTERVAL), LONGEST_SLEEP))
         self._measure(known)
+
+    def poll(self) -> bool:
+        """Store what has come, and return whether anything has."""
+        before = [part.received for part in self._parts]
+        for part in self._parts:
+            part.store(NEVER)
+        return before != [part.received for part in self._parts]
+
+    @property
+    def received(self) -> float:
+        """When the older part of the newest state was received [s, time.monotonic]."""
+        return min(part.received for part in self._parts)
 
     def _measure(self, before: float) -> float:
         """Return when the newest message was received; where there is another one than `before`, learn the interval."""

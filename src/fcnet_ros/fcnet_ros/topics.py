@@ -22,6 +22,7 @@ from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy, qos_profile_sensor_data
 from rclpy.serialization import deserialize_message
 from rclpy.subscription import Subscription
+from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, JointState, Joy, PointCloud2
 from std_msgs.msg import Float64MultiArray, String
 from std_srvs.srv import SetBool, Trigger
@@ -106,6 +107,8 @@ MODE = Topic("~/mode", String, LATCHED, LATCHED)
 POLICY_STEP = Topic("~/policy_step", Float64MultiArray, RELIABLE, RELIABLE)
 CMD_VEL = Topic("cmd_vel", Twist, RELIABLE_NEWEST, RELIABLE_NEWEST)  # sources of commands: config/remote.yaml
 CMD_POSE = Topic("cmd_pose", Pose, RELIABLE_NEWEST, RELIABLE_NEWEST)
+# Of a simulation or a replay; as ROS itself subscribes to it where use_sim_time is set.
+CLOCK = Topic("/clock", Clock, RELIABLE, NEWEST, recorded=False)
 DIAGNOSTICS = Topic("/diagnostics", DiagnosticArray, RELIABLE, RELIABLE, limit=LARGE)
 ROSOUT = Topic("/rosout", Log, RELIABLE, RELIABLE, limit=LARGE)
 

@@ -23,7 +23,7 @@ from fcnet_core.robot import JOINT_NAMES, load_robot
 from fcnet_ros.hardware import Event, HardwareInterface, HardwareParameters, Status
 from fcnet_ros.hardware_node import run_hardware
 from fcnet_ros.health import ERROR, OK, WARN, LoopStatistics
-from fcnet_ros.parameters import ParameterError, parameter
+from fcnet_ros.parameters import SIM_TIME, ParameterError, parameter
 from fcnet_ros.topics import JOY
 from unitree_bridge.ownership import PERIOD as OWNERSHIP_PERIOD
 from unitree_bridge.ownership import RobotOwnership
@@ -129,6 +129,8 @@ class UnitreeHardware(HardwareInterface):
 
     def configure(self, node: Node, parameters: BridgeParameters) -> None:
         """Connect, and make sure that no other program moves the robot."""
+        if node.get_parameter(SIM_TIME).value:
+            raise ParameterError("use_sim_time is for simulations: the bridge of a robot keeps this computer's time")
         self._parameters, self._robot_path = parameters, parameters.robot_file or self._robot_name
         self.robot = load_robot(self._robot_path)
         self._check_robot()

@@ -27,6 +27,8 @@ from fcnet_ros.parameters import parameter_limits
 
 PATIENCE = "20"  # [s] from SIGINT to SIGTERM: for a controller that is compiling, and a recorder on a slow disk
 
+SIMULATORS = ("mujoco_bridge", "mujoco_board")
+
 LogLevel = Literal["debug", "info", "warn", "error", "fatal"]
 
 OnExit = Callable[[ProcessExited, LaunchContext], Action | None]
@@ -136,7 +138,8 @@ MONITOR = (
 class SuiteLaunch:
     """One launch: the texts of its arguments, their values, and nodes that are started with them.
 
-    on_exit: what follows when a node ends, where that node is not given another.
+    on_exit: what follows when a node ends, where that node is not given another. simulated_time: whether a simulator
+    publishes /clock, which the other nodes use then.
     """
 
     def __init__(self, arguments: Sequence[Argument], texts: Mapping[str, str], on_exit: OnExit) -> None:
@@ -150,6 +153,7 @@ class SuiteLaunch:
             )
         self._arguments = arguments
         self._on_exit = on_exit
+        self.simulated_time = False
 
     def __getitem__(self, name: str) -> Any:
         return self._values[name]
@@ -175,6 +179,8 @@ class SuiteLaunch:
         """
         file = self._values.get("params_file", "")
         known = {**self.parameters(executable), **parameters}
+        if self.simulated_time and executable not in SIMULATORS:
+            known["use_sim_time"] = True
         return Node(
             package=package,
             executable=executable,
