@@ -51,10 +51,13 @@ WITHOUT_KEY = {
 ONLY_FOR_TESTS = {"python3-h5py", "python3-matplotlib", "python3-onnxruntime-pip", "python3-torch"}
 # Started by launch files, not imported.
 STARTED = {
-    "fcnet_controller": {"fcnet_teleop", "ros2bag", "ros2launch", "rosbag2_storage_mcap", "sim_bridge"},
+    "fcnet_controller": {
+        "a1_bridge", "aliengo_bridge", "fcnet_teleop", "robot_state_publisher", "ros2bag", "ros2launch",
+        "rosbag2_storage_mcap", "sim_bridge",
+    },
     "a1_bridge": {"unitree_bridge", "unitree_lowlevel"},
     "aliengo_bridge": {"unitree_bridge", "unitree_lowlevel"},
-}
+}  # fmt: skip
 
 
 def imported(folder: Path, package: str) -> set[str]:

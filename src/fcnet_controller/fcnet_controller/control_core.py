@@ -1,10 +1,8 @@
-"""The controller without its node: requests come in from any thread; a loop with absolute deadlines runs the cycles."""
+"""The controller without its node: requests come in from any thread; a loop (control_loop.py) runs the cycles."""
 
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
@@ -23,15 +21,9 @@ from fcnet_core.observation import NonFiniteObservation, PolicyStep
 from fcnet_core.policy import Policy, PolicyRunner, load_policy
 from fcnet_core.robot import SETPOINT_FIELDS, Robot, load_robot
 from fcnet_ros.health import LoopStatistics
-from fcnet_ros.messages import StateBuffer, StateReceiver
-from fcnet_ros.targets import TargetPublisher
+from fcnet_ros.messages import StateBuffer
 
 EMERGENCY_STOP = "emergency stop"
-FRESH = 0.0003  # [s] a state younger than this at the deadline is used at once
-LONGEST_WAIT = 0.005  # [s] or half a period; how long a cycle waits for a younger one, a period at 200 Hz
-STALLED_PERIODS = 3  # a loop that was late by more, and by more than the longest age of a state, stood still
-DAMPING_MESSAGES = 3  # sent at the end, a period apart: a process that ends at once takes with it what is not delivered
-ACKNOWLEDGE_TIMEOUT = 0.5  # [s]
 STANDSTILL: Array = np.zeros(len(SETPOINT_FIELDS))
 
 Core = TypeVar("Core", bound="ControlCore")
@@ -40,7 +32,8 @@ Core = TypeVar("Core", bound="ControlCore")
 class ControlCore:
     """Decides, once per control period, what the joints shall do.
 
-    One thread calls `prepare`, fills `state`, and calls `cycle`, once per control period; any thread may write to
+    Its time [s] is that of the loop: of a monotonic clock, or simulated time, in which ages and timeouts are counted
+    then. One thread calls `prepare`, fills `state`, and calls `cycle`, once per control period; any thread may write to
     `commands` and make requests, which return a sentence, or raise FcnetError with one where they are refused.
     `policy_step` is what the policy saw in the last cycle, its targets' stamps 0, or None
     where it took no step. statistics: `wake` is from a deadline to the loop's awakening, `step` one step of the policy,
@@ -52,7 +45,7 @@ class ControlCore:
         self._period = 1.0 / parameters.control_rate
         self.model = model
         self.statistics = LoopStatistics("wake", "step", "response")
-        self.state = StateBuffer(parameters.state_timeout)
+        self.state = StateBuffer(parameters.state_timeout, parameters.simulated_time)
         self.commands = CommandArbiter(parameters.cmd_vel_timeout)
         self.commands.set_style(*parameters.style)
         self.policy_step: PolicyStep | None = None
@@ -145,12 +138,14 @@ class ControlCore:
         """
         if duration <= self._longest_stall:
             return False
+        self.stop(f"the controller stood still for {duration:.2f} s; give it a core of its own, or end what keeps it")
+        return True
+
+    def stop(self, reason: str) -> None:
+        """Enter fault for a reason, in words, where joints follow targets."""
         with self._lock:
             if self._posture.commands_joints:
-                self._posture.fail(
-                    f"the controller stood still for {duration:.2f} s; give it a core of its own, or end what keeps it"
-                )
-        return True
+                self._posture.fail(reason)
 
     def set_bridge_fault(self, fault: str) -> None:
         """Take why the robot's bridge is in fault, in words, or nothing while all is well."""
@@ -226,95 +221,6 @@ class ControlCore:
         if runner.steps != steps:
             self.policy_step = PolicyStep(0.0, 0.0, state.joints_stamp, state.imu_stamp, steps == 0, runner.command)
         return targets
-
-
-class ControlLoop:
-    """Runs cycles in its own thread from `start` to `stop`, which leaves the robot damped.
-
-    Each cycle begins at its deadline or, where states come regularly, with the next state after it: what is sent is
-    then never older than the cycle itself. A cycle that comes a whole period late is left out and counted. `on_change`
-    is called after every change of mode or fault, and at the end; `on_start` first, in the thread.
-    """
-
-    def __init__(
-        self,
-        core: ControlCore,
-        receiver: StateReceiver,
-        publisher: TargetPublisher,
-        rate: float,
-        on_change: Callable[[], None],
-        on_start: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._core = core
-        self._receiver = receiver
-        self._publisher = publisher
-        self._period = 1.0 / rate
-        self._on_change, self._on_start = on_change, on_start
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="control", daemon=True)
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the thread is alive; an error in it ends it."""
-        return self._thread.is_alive()
-
-    def start(self) -> None:
-        """Begin to command the robot."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End the thread and wait for it; the last thing it sends is damping."""
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join()
-
-    def _run(self) -> None:
-        try:
-            self._on_start()
-            self._run_cycles()
-        finally:
-            for _ in range(DAMPING_MESSAGES):
-                self._publisher.publish(None)
-                time.sleep(self._period)
-            self._publisher.wait_until_received(ACKNOWLEDGE_TIMEOUT)
-            self._on_change()
-
-    def _run_cycles(self) -> None:
-        core, deadline = self._core, time.monotonic()
-        reported = (core.mode, core.fault)
-        while not self._stopping.is_set():
-            deadline = self._wait_until(deadline + self._period)
-            core.prepare(time.monotonic())
-            self._receiver.receive(deadline - FRESH, deadline + min(LONGEST_WAIT, 0.5 * self._period))
-            self._stalled_since(deadline)
-            targets = core.cycle(time.monotonic())
-            # Where the process is stopped in the middle of a cycle, what was decided before is not sent afterwards.
-            self._publisher.publish(None if self._stalled_since(deadline) else targets)
-            if core.policy_step is not None:
-                self._publisher.publish_step(core.policy_step)
-            if core.mode is Mode.WALKING:
-                core.statistics.add("response", time.monotonic() - core.state.received)
-            core.statistics.cycles += 1
-            if (core.mode, core.fault) != reported:
-                reported = (core.mode, core.fault)
-                self._on_change()
-
-    def _stalled_since(self, deadline: float) -> bool:
-        """Whether this loop has stood still since the deadline; the controller is then in fault."""
-        late = time.monotonic() - deadline
-        return late > STALLED_PERIODS * self._period and self._core.stop_after_stall(late)
-
-    def _wait_until(self, deadline: float) -> float:
-        """Sleep until the deadline; return it, or the newest one where whole periods have been missed."""
-        remaining = deadline - time.monotonic()
-        if remaining > 0:
-            time.sleep(remaining)
-        late = time.monotonic() - deadline
-        self._core.statistics.add("wake", late)
-        self._stalled_since(deadline)
-        missed = int(late / self._period)
-        self._core.statistics.misses += missed
-        return deadline + missed * self._period
 
 
 def load_core(parameters: ControllerParameters, kind: type[Core]) -> Core:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, Protocol
 
@@ -20,7 +21,8 @@ from rclpy.serialization import serialize_message
 from rclpy.time import Time
 from std_msgs.msg import String
 
-from fcnet_controller.control_core import ControlCore, ControlLoop, load_core
+from fcnet_controller.control_core import ControlCore, load_core
+from fcnet_controller.control_loop import ControlLoop, Pace, RealTimePace, SimulatedPace
 from fcnet_controller.parameters import ControllerParameters
 from fcnet_core import FcnetError
 from fcnet_core.command import STYLE_PARAMETERS, CommandArbiter, CommandSource, Mode
@@ -52,6 +54,11 @@ from fcnet_ros.topics import (
 AUTO_START_PERIOD = 0.1  # [s]
 WARNING_PERIOD = 2.0  # [s] between two warnings about the same
 SWITCH_INTERVAL = 0.0005  # [s] that the executor's thread may keep the control thread from the interpreter
+UNCOMPILED = 3.0  # [s] within which a policy is loaded from numba's cache
+COMPILING = (
+    "the policy is not ready yet: at the first start on a computer it is compiled, once, which takes some 5 to 10 s, "
+    "longer where the computer is busy"
+)
 INACTIVE = "the controller is not active; configure and activate it, or start it with auto_activate"
 
 
@@ -82,13 +89,19 @@ class CommandReceiver:
     """Hands the velocity and pose commands of every source to a CommandArbiter, and logs which source takes over.
 
     sources: the most important first; None for those of config/remote.yaml, which raises FcnetError where that
-    cannot be used. stamped: velocities are TwistStamped.
+    cannot be used. stamped: velocities are TwistStamped. now: the arbiter's time [s].
     """
 
     def __init__(
-        self, node: Node, commands: CommandArbiter, stamped: bool, sources: Sequence[Source] | None = None
+        self,
+        node: Node,
+        commands: CommandArbiter,
+        stamped: bool,
+        sources: Sequence[Source] | None = None,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._node = node
+        self._now = now
         self._commands = commands
         self._controlling = ""  # name of the source whose commands count
         velocity = CMD_VEL.named("", TwistStamped) if stamped else CMD_VEL
@@ -99,7 +112,7 @@ class CommandReceiver:
             CMD_POSE.named(topics.pose).subscribe(node, partial(self._receive_pose, source))
 
     def _receive(self, source: CommandSource, message: Twist, age: float = 0.0) -> None:
-        now = time.monotonic()
+        now = self._now()
         self._log(source.set_velocity(message.linear.x, message.linear.y, message.angular.z, now - age), now)
 
     def _receive_stamped(self, source: CommandSource, message: TwistStamped) -> None:
@@ -109,7 +122,7 @@ class CommandReceiver:
         self._receive(source, message.twist, max(age, 0.0))
 
     def _receive_pose(self, source: CommandSource, message: Pose) -> None:
-        now, attitude = time.monotonic(), message.orientation
+        now, attitude = self._now(), message.orientation
         orientation = (attitude.x, attitude.y, attitude.z, attitude.w)
         self._log(source.set_pose(message.position.z, orientation, now), now)
 
@@ -150,12 +163,13 @@ class ControllerNode(LifecycleNode):
         self._core: ControlCore | None = None
         self._loop: Loop | None = None
         self._configured, self._active = ExitStack(), ExitStack()  # what is undone, the latest first
+        self._now: Callable[[], float] = time.monotonic  # the core's time
         self._mode = LatchedText(self, MODE)
         self._health = HealthPublisher(self, "control")
         self._changed = self.create_guard_condition(self._publish_mode)
         requests = {
-            "stand_up": lambda: self._active_core().stand_up(time.monotonic()),
-            "recover": lambda: self._active_core().recover(time.monotonic()),
+            "stand_up": lambda: self._active_core().stand_up(self._now()),
+            "recover": lambda: self._active_core().recover(self._now()),
             "walk": lambda: self._active_core().walk(),
             "lie_down": lambda: self._active_core().lie_down(),
             "reset": lambda: self._active_core().reset(),
@@ -189,8 +203,9 @@ class ControllerNode(LifecycleNode):
 
     @property
     def _rate(self) -> float:
-        """Control cycles per second of real time."""
-        return self._settings.control_rate * self._settings.real_time_factor
+        """Control cycles per second of the core's time."""
+        factor = 1.0 if self._settings.simulated_time else self._settings.real_time_factor
+        return self._settings.control_rate * factor
 
     def _active_core(self) -> ControlCore:
         if self._core is None or self._loop is None:
@@ -200,7 +215,7 @@ class ControllerNode(LifecycleNode):
     def _configure(self) -> None:
         with ExitStack() as configured:
             self._settings = read_parameters(self, self.parameters)
-            with interruptible():
+            with interruptible(), _compiling_logged(self):
                 self._core = self._load()
             configured.callback(self._forget_core)
             configured.enter_context(temporary_entities(self))
@@ -220,7 +235,10 @@ class ControllerNode(LifecycleNode):
         local = LocalSender(socket_name(self)) if self._settings.targets_over == "local" else None
         key = Key(self._settings.key_file) if self._settings.key_file else None
         self._publisher = TargetPublisher(self, local=local, key=key)
-        CommandReceiver(self, core.commands, self._settings.use_stamped_cmd_vel)
+        self._pace = self._make_pace(core)
+        self._now = self._pace.now
+        core.statistics.use_clock(self._now)
+        CommandReceiver(self, core.commands, self._settings.use_stamped_cmd_vel, now=self._now)
         # Of a real robot's bridge; a simulated robot follows everybody and never refuses.
         ROBOT_FAULT.subscribe(self, lambda message: core.set_bridge_fault(message.data))
         TARGET_REFUSAL.subscribe(self, lambda message: core.set_target_refusal(message.data))
@@ -234,9 +252,14 @@ class ControllerNode(LifecycleNode):
         if local is not None:
             local.send_gains(serialize_message(message))
 
+    def _make_pace(self, core: ControlCore) -> Pace:
+        if self._settings.simulated_time:
+            return SimulatedPace(core, self._receiver, self._publisher, 1.0 / self._rate)
+        return RealTimePace(core, self._receiver, 1.0 / self._rate)
+
     def _make_loop(self, core: ControlCore) -> Loop:
         return ControlLoop(
-            core, self._receiver, self._publisher, self._rate, self._changed.trigger, self._request_privileges
+            core, self._pace, self._publisher, 1.0 / self._rate, self._changed.trigger, self._request_privileges
         )
 
     def _request_privileges(self) -> None:
@@ -266,7 +289,7 @@ class ControllerNode(LifecycleNode):
         core.make_passive()
 
     def _advance_auto_start(self, auto_start: AutoStart) -> None:
-        auto_start.advance(time.monotonic())
+        auto_start.advance(self._now())
         if auto_start.done:
             self._auto_start_timer.cancel()
 
@@ -287,7 +310,7 @@ class ControllerNode(LifecycleNode):
     def _publish_health(self) -> None:
         if self._core is None:
             return
-        core, statistics, now = self._core, self._core.statistics, time.monotonic()
+        core, statistics, now = self._core, self._core.statistics, self._now()
         (rate, missed), wanted = statistics.measure(), self._rate
         if core.mode is Mode.FAULT:
             level, sentence = ERROR, f"fault: {core.fault}"
@@ -323,6 +346,20 @@ class ControllerNode(LifecycleNode):
         style |= {change.name: change.value for change in changes if change.name in STYLE_PARAMETERS}
         self._core.commands.set_style(*(style[name] for name in STYLE_PARAMETERS))
         return SetParametersResult(successful=True)
+
+
+@contextmanager
+def _compiling_logged(node: Node) -> Iterator[None]:
+    """Log what is waited for where loading a policy takes longer than from numba's cache, as where it is compiled."""
+    logger, began = node.get_logger(), time.monotonic()
+    timer = threading.Timer(UNCOMPILED, lambda: logger.info(COMPILING))
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+    if (duration := time.monotonic() - began) > UNCOMPILED:
+        logger.info(f"the policy is ready after {duration:.0f} s")
 
 
 def main() -> int:

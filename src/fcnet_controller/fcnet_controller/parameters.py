@@ -36,6 +36,9 @@ class ControllerParameters(RecorderParameters):
     real_time_factor: float = parameter(
         1.0, "robot's seconds per second: the rate is multiplied by it, to keep pace with a simulator", (0.05, 20.0)
     )
+    simulated_time: bool = parameter(
+        False, "run a cycle for each control period of the states' stamps, as of a simulator with clock; for no robot"
+    )
     follows_targets: bool = parameter(
         True, "false where the states are a recording: joints that do not follow their targets are no fault then"
     )

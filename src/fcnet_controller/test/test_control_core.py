@@ -8,7 +8,8 @@ from msgspec import convert, structs
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import Imu, JointState
 
-from fcnet_controller.control_core import ControlCore, ControlLoop
+from fcnet_controller.control_core import ControlCore
+from fcnet_controller.control_loop import ControlLoop, RealTimePace
 from fcnet_controller.controller_node import AutoStart
 from fcnet_controller.parameters import ControllerParameters
 from fcnet_core import FcnetError
@@ -272,7 +273,7 @@ class Publisher:
     def __init__(self, receiver):
         self.receiver, self.sent = receiver, []
 
-    def publish(self, target):
+    def publish(self, target, _stamp):
         if self.receiver.paused:
             self.sent.append(target)
 
@@ -288,7 +289,7 @@ def test_a_loop_that_was_stopped_in_the_middle_of_a_cycle_sends_damping_when_it_
     bench.walk()
     receiver = Receiver(bench)
     publisher = Publisher(receiver)
-    loop = ControlLoop(bench.core, receiver, publisher, 50.0, lambda: None)
+    loop = ControlLoop(bench.core, RealTimePace(bench.core, receiver, 0.02), publisher, 0.02, lambda: None)
     loop.start()
     receiver.pause = 0.5
     deadline = time.monotonic() + 10.0

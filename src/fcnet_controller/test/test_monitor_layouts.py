@@ -11,7 +11,7 @@ from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import Twist
 from nav_msgs.msg import Odometry
 from rosidl_parser.definition import AbstractNestedType, NamespacedType
-from sensor_msgs.msg import JointState
+from sensor_msgs.msg import JointState, PointCloud2
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
 
@@ -26,11 +26,15 @@ TYPES = {
     "joint_trajectory": JointTrajectory,
     "robot_fault": String,
     "controller/mode": String,
-    "robot_description": String,  # robot_state_publisher's
+    "robot_description": String,
+    "terrain": PointCloud2,
     "diagnostics": DiagnosticArray,
 }
 # What a display of rviz_default_plugins (plugins_description.xml, jazzy) listens to, under which property.
-DISPLAYS = {"Grid": {}, "TF": {}, "RobotModel": {"Description Topic": String}, "Odometry": {"Topic": Odometry}}
+DISPLAYS = {
+    "Grid": {}, "TF": {}, "RobotModel": {"Description Topic": String}, "Odometry": {"Topic": Odometry},
+    "PointCloud2": {"Topic": PointCloud2},
+}  # fmt: skip
 # What Foxglove's panels are called in a layout, and the messages they take; None for any.
 PANELS = {"3D": None, "Plot": None, "RawMessages": None, "DiagnosticSummary": DiagnosticArray}
 POLICIES = {
@@ -99,10 +103,11 @@ def test_rvizs_displays_exist_and_listen_to_topics_of_their_kind(rviz, types):
     assert layout["Global Options"]["Fixed Frame"] == BASE_FRAME
 
 
-def test_rviz_receives_a_description_that_was_published_before_it_began(rviz):
+def test_rviz_receives_description_and_ground_that_were_published_before_it_began(rviz):
     displays = {display["Class"].rpartition("/")[2]: display for display in rviz["Visualization Manager"]["Displays"]}
     assert displays["RobotModel"]["Description Source"] == "Topic"
     assert displays["RobotModel"]["Description Topic"]["Durability Policy"] == "Transient Local"
+    assert displays["PointCloud2"]["Topic"]["Durability Policy"] == "Transient Local"
 
 
 def leaves(tree):

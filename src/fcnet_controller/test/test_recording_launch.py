@@ -66,3 +66,11 @@ def test_what_an_older_distribution_does_not_know_is_left_out(launch, monkeypatc
     assert "--custom-data" not in left
     assert "--disable-keyboard-controls" not in left
     assert left[3:6] == ["ros2", "bag", "record"]
+
+
+def test_a_distribution_without_ros2_bag_is_named_in_a_sentence(launch, monkeypatch, tmp_path):
+    (tmp_path / "ros2cli").mkdir()  # a distribution's, of whose packages none is installed
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("ROS_DISTRO", "jazzy")
+    with pytest.raises(ValueError, match="apt install ros-jazzy-ros2bag ros-jazzy-rosbag2-storage-mcap"):
+        command("aliengo", launch())

@@ -45,12 +45,13 @@ class RefusedCommandError(FcnetError):
 @dataclass(frozen=True)
 class JointCommand:
     """Position targets (12,) [rad] in JOINT_NAMES order, or None where the joints shall only be damped; when they
-    arrived [s, time.monotonic], and whose they are.
+    arrived [s, time.monotonic], whose they are, and their sender's stamp [ns].
     """
 
     targets: Array | None
     received: float
     source: str
+    stamp: int = 0
 
 
 def joint_targets(

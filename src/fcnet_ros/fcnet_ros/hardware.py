@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from fcnet_core.limiter import JointCommand, RefusedCommandError
 from fcnet_core.observation import SensorReading, TrunkPose
+from fcnet_core.robot import Robot
 from fcnet_ros.health import LoopStatistics
 from fcnet_ros.parameters import parameter
 from fcnet_ros.recorder_gate import RecorderParameters
@@ -56,17 +57,20 @@ class HardwareInterface(ABC):
     `write`, `read`, `on_published` and `damp_at_end` are called by the loop's thread, everything else by the node's
     executor. `error` and `closed_by_user` may be read at any time.
 
-    parameters: the dataclass of its parameters. part: its name in the diagnostics.
+    parameters: the dataclass of its parameters. part: its name in the diagnostics. robot: its facts, once configured.
     period: seconds between two reads. catch_up: seconds by which the loop may be late before it leaves periods out.
     cycles_per_state: reads for each published state.
     statistics: of the loop that drives the robot, where that is another than the node's.
     can_wait: time stands still between two reads, so that nothing need happen before a recorder is ready.
+    has_clock: `time` is the robot's own, simulated, and is published on /clock.
     """
 
     parameters: type[HardwareParameters]
+    robot: Robot
     part = "motors"
     statistics: LoopStatistics | None = None
     can_wait = False
+    has_clock = False
     has_trunk_pose = False
     has_emergency_stop = False
     takes_gains = False
@@ -140,6 +144,10 @@ class HardwareInterface(ABC):
     @abstractmethod
     def on_published(self, reading: Any) -> None:
         """Use a state that was just published, in what is left of the period."""
+
+    def time(self) -> int:
+        """Return the time [ns] of the last `read`, where `has_clock`; never zero, and never less than before."""
+        raise NotImplementedError
 
     def trunk_pose(self) -> TrunkPose | None:
         """Return the pose at the last `read`, where `has_trunk_pose`."""

@@ -10,24 +10,30 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 
+from builtin_interfaces.msg import Time
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
+from rosgraph_msgs.msg import Clock
 
 from fcnet_core import FcnetError
 from fcnet_core.observation import SensorReading
+from fcnet_core.verbs.urdf import robot_urdf
 from fcnet_ros.hardware import Event, HardwareInterface, HardwareLoop, HardwareParameters
 from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher, Rate
 from fcnet_ros.messages import Gains, OdomPublisher, StatePublisher
 from fcnet_ros.parameters import declare_parameters, read_parameters, refuse_fixed
 from fcnet_ros.program import SUCCESS, Stop, freeze, run_program, spin, transition
 from fcnet_ros.recorder_gate import CHECK_PERIOD, RecorderGate
+from fcnet_ros.serialized import SECOND
 from fcnet_ros.targets import DdsTargets, Key, LocalTargets, TargetJudge, TargetSource, socket_name
 from fcnet_ros.topics import (
+    CLOCK,
     IMU,
     JOINT_GAINS,
     JOINT_STATES,
     ODOM,
+    ROBOT_DESCRIPTION,
     ROBOT_FAULT,
     TARGET_OWNER,
     TARGET_REFUSAL,
@@ -36,6 +42,7 @@ from fcnet_ros.topics import (
     temporary_entities,
 )
 
+CLOCK_PERIOD = SECOND // 50  # [ns] between two messages on /clock
 REFUSAL_PERIOD = 2.0  # [s] between two warnings about commands that are not followed
 UNCONFIGURED = "the bridge is not configured and moves nothing; configure it, or start it with auto_start"
 
@@ -107,7 +114,10 @@ class HardwareNode(LifecycleNode):
     def _make_loop(self, parameters: HardwareParameters, configured: ExitStack) -> HardwareLoop:
         hardware, targets = self._hardware, self._make_target_source(parameters, configured)
         self._states = StatePublisher(self)
+        LatchedText(self, ROBOT_DESCRIPTION).publish(robot_urdf(hardware.robot))
         self._odom = OdomPublisher(self) if hardware.has_trunk_pose else None
+        self._clock_publisher = CLOCK.publisher(self) if hardware.has_clock else None
+        self._ticked = 0  # time [ns] of the last message on /clock
         recorded = [JOINT_STATES.name, IMU.name, *([ODOM.name] if self._odom else [])]
         self._gate = gate = self._gate or RecorderGate(self, recorded, parameters.recorder_timeout)
         self._state_rate = Rate()
@@ -118,7 +128,7 @@ class HardwareNode(LifecycleNode):
 
     def _make_target_source(self, parameters: HardwareParameters, configured: ExitStack) -> TargetSource:
         key = Key(parameters.key_file) if parameters.key_file else None
-        judge = TargetJudge(lambda: int(self.get_clock().now().nanoseconds), key)
+        judge = TargetJudge(self._time, key)
         if parameters.targets_over == "dds":
             if self._hardware.takes_gains:
                 JOINT_GAINS.subscribe(self, self._take_gains, raw=True)
@@ -151,10 +161,18 @@ class HardwareNode(LifecycleNode):
         """Publish a state; none while a recorder is awaited: a robot without states is not moved."""
         if self._gate is None or not self._gate.is_open:
             return
-        stamp = self.get_clock().now().nanoseconds
+        stamp = self._time()
+        if self._clock_publisher is not None and not 0 < stamp - self._ticked < CLOCK_PERIOD:
+            self._ticked = stamp
+            second, nanosecond = divmod(stamp, SECOND)
+            self._clock_publisher.publish(Clock(clock=Time(sec=second, nanosec=nanosecond)))
         if self._odom is not None and (pose := self._hardware.trunk_pose()) is not None:
             self._odom.publish(pose, stamp)
         self._states.publish(reading, stamp)
+
+    def _time(self) -> int:
+        """Time of the robot [ns]: its own, where it is simulated with a clock, or the time of day."""
+        return self._hardware.time() if self._hardware.has_clock else int(self.get_clock().now().nanoseconds)
 
     def _take_local_gains(self) -> None:
         while self._hardware.takes_gains and self._local.gains:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.node import Node
@@ -35,14 +35,15 @@ class HealthPublisher:
 
 
 class Rate:
-    """Counts per second since the last call, of a count that only grows."""
+    """Counts per second since the last call, of a count that only grows. clock: whose seconds count."""
 
-    def __init__(self) -> None:
-        self._count, self._since = 0, time.monotonic()
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._count, self._since = 0, clock()
 
     def measure(self, count: int) -> float:
         """Return the rate [1/s] since the last call."""
-        now = time.monotonic()
+        now = self._clock()
         rate = (count - self._count) / max(now - self._since, 1e-6)
         self._count, self._since = count, now
         return rate
@@ -59,6 +60,10 @@ class LoopStatistics:
         self.cycles = self.misses = 0
         self._durations = {name: LatencyRing() for name in durations}
         self._rate, self._reported = Rate(), 0
+
+    def use_clock(self, clock: Callable[[], float]) -> None:
+        """Let cycles be counted per second of another clock."""
+        self._rate = Rate(clock)
 
     def add(self, name: str, duration: float) -> None:
         """Take one more duration [s]."""

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 from builtin_interfaces.msg import Time
-from geometry_msgs.msg import Quaternion, Vector3
+from geometry_msgs.msg import Quaternion, TransformStamped, Vector3
 from msgspec import Meta
 from nav_msgs.msg import Odometry
 from rclpy.node import Node
@@ -31,15 +31,17 @@ from fcnet_ros.serialized import (
     read_text,
     seconds,
 )
-from fcnet_ros.topics import IMU, JOINT_STATES, NEWEST, ODOM, PolledSubscription, Topic
+from fcnet_ros.topics import IMU, JOINT_STATES, NEWEST, ODOM, TF, PolledSubscription, Topic
 
 NEVER = float("-inf")
+TIME_OF_DAY = 1e9  # [s] from which on a stamp is no simulated time: those of the years since 2001
 UNIT_TOLERANCE = 0.1  # a quaternion whose length is further from 1 is no orientation
 POLL_INTERVAL = 0.0001  # [s]
 LONGEST_SLEEP = 0.001  # [s] between two polls for a state: states may come more often than they did
 EARLY = 0.9  # of the interval between states, after which the next one is polled for
 SMOOTHING = 0.1  # weight of a new interval
 IMU_FRAME, WORLD_FRAME, TRUNK_FRAME = "imu_link", "odom", "base_link"
+TF_PERIOD = SECOND // 50  # [ns] between two transforms, which RViz and Foxglove interpolate
 AXES, FLOAT = ("x", "y", "z"), np.dtype("<f4")  # of the points of `terrain`
 MAX_POINTS = 20_000  # of `terrain`
 MAX_GAINS_TEXT = 4096  # [bytes] of joint_gains; the suite's have 0.7 kB
@@ -55,14 +57,16 @@ def _fill_vector(vector: Vector3, values: Array) -> None:
 
 
 class StateBuffer:
-    """Joint state and IMU as last stored. Times are seconds of one monotonic clock.
+    """Joint state and IMU as last stored. Times are seconds of one monotonic clock, or simulated time: then a message
+    counts as received at its stamp, and one with the time of day is a problem.
 
     joint_position (12,) [rad], joint_velocity (12,) [rad/s], orientation (4,) x, y, z, w, angular_velocity (3,)
     [rad/s] in the body frame. They are meaningful only while `problem` returns None. The stamps are the senders' own
     time [s]. joint_effort (12,) [Nm] is NaN where the sender measures none.
     """
 
-    def __init__(self, timeout: float) -> None:
+    def __init__(self, timeout: float, simulated_time: bool = False) -> None:
+        self._simulated_time = simulated_time
         self._values: Array = np.zeros(2 * len(JOINT_NAMES) + 7)  # the first four arrays, one after the other
         self.joint_position, self.joint_velocity, self.orientation, self.angular_velocity = np.split(
             self._values, np.cumsum([len(JOINT_NAMES), len(JOINT_NAMES), 4])
@@ -99,6 +103,8 @@ class StateBuffer:
             self.joint_velocity[:] = joints.velocity[self._order]
             self.joint_effort[:] = joints.effort[self._order] if len(joints.effort) == len(joints.names) else np.nan
             self.joints_stamp = seconds(joints.stamp)
+            if self._simulated_time:
+                self.joints_received, self._wrong_joints = self.joints_stamp, _time_of_day(JOINT_STATES, joints.stamp)
 
     def store_imu(self, content: bytes, received: float) -> None:
         """Take a serialised Imu. One that is damaged is remembered as a problem and changes no value."""
@@ -110,6 +116,8 @@ class StateBuffer:
             return
         self._wrong_imu = ""
         self.imu_stamp = seconds(imu.stamp)
+        if self._simulated_time:
+            self.imu_received, self._wrong_imu = self.imu_stamp, _time_of_day(IMU, imu.stamp)
         self.orientation[:] = imu.orientation
         self.angular_velocity[:] = imu.angular_velocity
 
@@ -155,6 +163,16 @@ class StateBuffer:
         if not abs(length - 1.0) <= UNIT_TOLERANCE:
             return f"imu/data: the orientation is no unit quaternion (its length is {length:.3g})"
         return None
+
+
+def _time_of_day(topic: Topic, stamp: int) -> str:
+    """Return what is wrong with a stamp [ns] that is not in simulated time; nothing where it is."""
+    if seconds(stamp) < TIME_OF_DAY:
+        return ""
+    return (
+        f"{topic.name} has the time of day, and this controller keeps simulated time; start the simulator with clock, "
+        "or the controller of a robot without simulated_time"
+    )
 
 
 class NewestMessage:
@@ -213,6 +231,18 @@ class StateReceiver:
             time.sleep(min(max(min(expected, until) - now, POLL_INTERVAL), LONGEST_SLEEP))
         self._measure(known)
 
+    def poll(self) -> bool:
+        """Store what has come, and return whether anything has."""
+        before = [part.received for part in self._parts]
+        for part in self._parts:
+            part.store(NEVER)
+        return before != [part.received for part in self._parts]
+
+    @property
+    def received(self) -> float:
+        """When the older part of the newest state was received [s, time.monotonic]."""
+        return min(part.received for part in self._parts)
+
     def _measure(self, before: float) -> float:
         """Return when the newest message was received; where there is another one than `before`, learn the interval."""
         received = self._parts[0].received
@@ -237,10 +267,15 @@ class StatePublisher:
 
 
 class OdomPublisher:
-    """odom of one simulated robot; the message is made once and filled again."""
+    """odom of one simulated robot, and its transform on tf where ROS has the message: on a distribution.
+
+    The message of odom is made once and filled again.
+    """
 
     def __init__(self, node: Node) -> None:
         self._publisher = ODOM.publisher(node)
+        self._transforms = TF.publisher(node) if TF else None
+        self._transformed = 0  # stamp [ns] of the last transform
         self._odom = Odometry(child_frame_id=TRUNK_FRAME)
         self._odom.header.frame_id = WORLD_FRAME
 
@@ -254,6 +289,18 @@ class OdomPublisher:
         _fill_vector(motion.linear, trunk.linear_velocity)
         _fill_vector(motion.angular, trunk.angular_velocity)
         self._publisher.publish(self._odom)
+        if TF and self._transforms and not 0 <= stamp - self._transformed < TF_PERIOD:
+            self._transformed = stamp
+            self._transforms.publish(TF.kind(transforms=[trunk_transform(self._odom)]))
+
+
+def trunk_transform(odom: Odometry) -> TransformStamped:
+    """Return the transform from the world to the trunk that a message of odom says."""
+    transform = TransformStamped(header=odom.header, child_frame_id=odom.child_frame_id)
+    place, moved = odom.pose.pose, transform.transform
+    moved.translation.x, moved.translation.y, moved.translation.z = place.position.x, place.position.y, place.position.z
+    moved.rotation = place.orientation
+    return transform
 
 
 @dataclass(frozen=True)

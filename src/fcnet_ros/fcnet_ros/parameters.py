@@ -5,24 +5,27 @@
         robot: str = parameter("aliengo", "robot to simulate, a file in config/robots")
         rate: float = parameter(50.0, "cycles per second [Hz]", (10.0, 500.0))
 
-ROS checks types and ranges, `read_parameters` the choices, and the dataclass in its __post_init__, by a ValueError,
+ROS checks types and ranges, this module the choices, and the dataclass in its __post_init__, by a ValueError,
 what must fit together.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import Field, field, fields
+from functools import partial
 from typing import Any, TypeVar
 
-from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor, SetParametersResult
+from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor, ParameterType, SetParametersResult
 from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValueException
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-OF_EVERY_NODE = ("use_sim_time", "start_type_description_service")  # declared by rclpy and rcl themselves
+SIM_TIME = "use_sim_time"
+OF_EVERY_NODE = (SIM_TIME, "start_type_description_service")  # declared by rclpy and rcl themselves
+SIM_TIME_DESCRIPTION = "take the time from /clock, as a simulator or a replay publishes it, instead of this computer's"
 
 T = TypeVar("T")
 
@@ -77,6 +80,9 @@ def declare_parameters(node: Node, kind: type[Any], *, read_only: bool = False) 
     """
     parameters = _parameters(kind)
     _refuse_unknown(node, list(parameters))
+    node.set_descriptor(
+        SIM_TIME, ParameterDescriptor(type=ParameterType.PARAMETER_BOOL, description=SIM_TIME_DESCRIPTION)
+    )
     for name, one in parameters.items():
         descriptor = copy(one.metadata["descriptor"])
         descriptor.read_only = read_only and not one.metadata["changeable"]
@@ -89,6 +95,7 @@ def declare_parameters(node: Node, kind: type[Any], *, read_only: bool = False) 
         except InvalidParameterValueException as error:
             lowest, highest = parameter_limits(kind, name)
             raise ParameterError(f"parameter {name} must lie between {lowest:g} and {highest:g} ({error})") from error
+    node.add_on_set_parameters_callback(partial(_refuse_no_choice, parameters))
 
 
 def read_parameters(node: Node, kind: type[T]) -> T:
@@ -96,8 +103,8 @@ def read_parameters(node: Node, kind: type[T]) -> T:
     values = {}
     for name, one in _parameters(kind).items():
         value = values[one.name] = node.get_parameter(name).value
-        if one.metadata["choices"] and value not in one.metadata["choices"]:
-            raise ParameterError(f"parameter {name} is {value!r}; choose {' or '.join(one.metadata['choices'])}")
+        if problem := _no_choice(name, one, value):
+            raise ParameterError(problem)
     return kind(**values)
 
 
@@ -123,6 +130,18 @@ def refuse_fixed(kind: type[Any], changes: Sequence[Parameter]) -> SetParameters
 def _parameters(kind: type[Any]) -> dict[str, Field[Any]]:
     """Return the fields of dataclass `kind` by the ROS names of their parameters."""
     return {one.metadata["descriptor"].name or one.name: one for one in fields(kind)}
+
+
+def _no_choice(name: str, one: Field[Any], value: object) -> str:
+    """Return what is wrong with a value that has to be one of a few words; empty where nothing is."""
+    choices = one.metadata["choices"]
+    return "" if not choices or value in choices else f"parameter {name} is {value!r}; choose {' or '.join(choices)}"
+
+
+def _refuse_no_choice(known: Mapping[str, Field[Any]], changes: Sequence[Parameter]) -> SetParametersResult:
+    """Refuse a change to another word than the choices; ROS itself checks types and ranges."""
+    problems = [_no_choice(one.name, known[one.name], one.value) for one in changes if one.name in known]
+    return SetParametersResult(successful=not any(problems), reason="; ".join(filter(None, problems)))
 
 
 def _refuse_unknown(node: Node, known: Sequence[str]) -> None:

@@ -133,7 +133,7 @@ class _Sender:
 
 
 class TargetJudge:
-    """Makes commands of serialised joint_trajectory messages. clock: of the node, time of day [ns]."""
+    """Makes commands of serialised joint_trajectory messages. clock: of the robot [ns], time of day or simulated."""
 
     def __init__(self, clock: Callable[[], int], key: Key | None = None) -> None:
         self._clock, self._key = clock, key
@@ -167,7 +167,8 @@ class TargetJudge:
         sender.delay = min(delay, sender.delay + int(CLOCK_DRIFT * (message.stamp - sender.stamp)))
         sender.stamp = message.stamp
         self._senders[source] = sender
-        return JointCommand(message.targets, time.monotonic() - (waited + delay - sender.delay) / SECOND, source)
+        received = time.monotonic() - (waited + delay - sender.delay) / SECOND
+        return JointCommand(message.targets, received, source, message.stamp)
 
     def _sender(self, source: str, now: int) -> _Sender:
         if (sender := self._senders.get(source)) is not None:
@@ -389,6 +390,7 @@ class TargetPublisher:
         self._message = TrajectoryBuffer(JOINT_NAMES, " " * SIGNATURE if key else "")
         self._step = NumbersBuffer(LABEL, SIZE)
         self._previous_stamp = self._stamp = 0.0
+        self._sent = b""
 
     @property
     def identity(self) -> bytes:
@@ -402,7 +404,14 @@ class TargetPublisher:
         if self._local is not None:
             self._local.send(content)
         self.publishers[0].publish(content)
+        self._sent = content
         self._previous_stamp, self._stamp = self._stamp, seconds(sent)
+
+    def repeat(self) -> None:
+        """Send the last message again, to a simulator that has not got it."""
+        if self._local is not None:
+            self._local.send(self._sent)
+        self.publishers[0].publish(self._sent)
 
     def close(self) -> None:
         """End the connection to the local socket, if there is one."""

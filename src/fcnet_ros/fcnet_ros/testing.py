@@ -23,6 +23,7 @@ from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import QoSProfile, qos_profile_sensor_data
+from rclpy.time import Time as RosTime
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
@@ -273,9 +274,16 @@ class Client:
         self.until(publish, what, timeout)
 
     def send_targets(
-        self, positions: Sequence[float] | None, duration: float = 0.0, names: Sequence[str] = JOINT_NAMES
+        self,
+        positions: Sequence[float] | None,
+        duration: float = 0.0,
+        names: Sequence[str] = JOINT_NAMES,
+        stamp: int | None = None,
     ) -> None:
-        """Publish position targets [rad], or damping where None, once or every 20 ms for `duration` [s]."""
+        """Publish position targets [rad], or damping where None, once or every 20 ms for `duration` [s].
+
+        stamp: [ns]; None for the time of day.
+        """
         point = JointTrajectoryPoint()
         if positions is None:
             point.velocities = [0.0] * len(names)
@@ -284,7 +292,8 @@ class Client:
         end = time.monotonic() + duration
         while True:
             message = JointTrajectory(joint_names=list(names), points=[point])
-            message.header.stamp = self.node.get_clock().now().to_msg()
+            now = self.node.get_clock().now()
+            message.header.stamp = (now if stamp is None else RosTime(nanoseconds=stamp)).to_msg()
             self.targets.publish(message)
             if time.monotonic() >= end:
                 return

@@ -22,6 +22,7 @@ from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy, qos_profile_sensor_data
 from rclpy.serialization import deserialize_message
 from rclpy.subscription import Subscription
+from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, JointState, Joy, PointCloud2
 from std_msgs.msg import Float64MultiArray, String
 from std_srvs.srv import SetBool, Trigger
@@ -29,6 +30,12 @@ from trajectory_msgs.msg import JointTrajectory
 
 from fcnet_ros.serialized import MAX_SIZE
 
+try:
+    from tf2_msgs.msg import TFMessage
+except ImportError:  # of a distribution; there is no wheel
+    TFMessage = None
+
+TF_NAME = "tf"
 CONTROLLER = "controller"  # the usual name of the controller's node
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -84,6 +91,9 @@ class Topic:
 JOINT_STATES = Topic("joint_states", JointState, qos_profile_sensor_data, NEWEST)
 IMU = Topic("imu/data", Imu, qos_profile_sensor_data, NEWEST)
 ODOM = Topic("odom", Odometry, RELIABLE, qos_profile_sensor_data)  # ground truth; reliable for RViz
+# The transform from odom to base_link. Relative as the others are: two robots in two namespaces have the same frames.
+TF = None if TFMessage is None else Topic(TF_NAME, TFMessage, RELIABLE, RELIABLE, limit=LARGE)
+ROBOT_DESCRIPTION = Topic("robot_description", String, LATCHED, LATCHED, limit=LARGE)  # URDF
 TERRAIN = Topic("terrain", PointCloud2, LATCHED, LATCHED, recorded=False, limit=LARGE)  # around a simulated robot
 JOINT_TRAJECTORY = Topic("joint_trajectory", JointTrajectory, RELIABLE_NEWEST, NEWEST)
 JOINT_GAINS = Topic("joint_gains", String, LATCHED, LATCHED)
@@ -97,6 +107,8 @@ MODE = Topic("~/mode", String, LATCHED, LATCHED)
 POLICY_STEP = Topic("~/policy_step", Float64MultiArray, RELIABLE, RELIABLE)
 CMD_VEL = Topic("cmd_vel", Twist, RELIABLE_NEWEST, RELIABLE_NEWEST)  # sources of commands: config/remote.yaml
 CMD_POSE = Topic("cmd_pose", Pose, RELIABLE_NEWEST, RELIABLE_NEWEST)
+# Of a simulation or a replay; as ROS itself subscribes to it where use_sim_time is set.
+CLOCK = Topic("/clock", Clock, RELIABLE, NEWEST, recorded=False)
 DIAGNOSTICS = Topic("/diagnostics", DiagnosticArray, RELIABLE, RELIABLE, limit=LARGE)
 ROSOUT = Topic("/rosout", Log, RELIABLE, RELIABLE, limit=LARGE)
 

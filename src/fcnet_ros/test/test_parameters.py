@@ -103,3 +103,11 @@ def test_only_changeable_parameters_can_be_set_where_the_others_are_fixed(make_n
     results = node.set_parameters([Parameter("rate", value=20.0), Parameter("speed", value=1.0)])
     assert [result.successful for result in results] == [False, True]
     assert read_parameters(node, Settings) == Settings(speed=1.0)
+
+
+def test_a_word_that_is_no_choice_is_refused_while_the_node_runs(make_node):
+    node = make_node()
+    declare_parameters(node, Settings)
+    (result,) = node.set_parameters([Parameter("transport", value="pigeon")])
+    assert not result.successful
+    assert "choose wire or sdk" in result.reason

@@ -7,15 +7,17 @@ import re
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import rclpy
+from nav_msgs.msg import Odometry
 from rclpy.qos import QoSProfile
 from std_msgs.msg import String
 
-from fcnet_core.observation import SensorReading
-from fcnet_ros.messages import StateBuffer, StatePublisher, StateReceiver
+from fcnet_core.observation import SensorReading, TrunkPose
+from fcnet_ros.messages import OdomPublisher, StateBuffer, StatePublisher, StateReceiver, trunk_transform
 from fcnet_ros.program import GuardedExecutor
 from fcnet_ros.testing import TIMEOUT, wait_until
 from fcnet_ros.topics import LATCHED, MODE, TOPICS, PolledSubscription, Topic, full_name
@@ -108,3 +110,24 @@ def test_a_receiver_waits_for_a_state_that_is_younger_than_its_deadline(node, in
     since = time.monotonic() + 1.0
     receiver.receive(since, time.monotonic())  # does not wait beyond the end
     assert buffer.received < since
+
+
+def test_the_transform_of_odom_is_its_pose_between_the_same_frames_at_the_same_time():
+    odom = Odometry(child_frame_id="base_link")
+    odom.header.frame_id, odom.header.stamp.sec = "odom", 7
+    odom.pose.pose.position.x, odom.pose.pose.orientation.z = 1.5, 0.6
+    moved = trunk_transform(odom)
+    assert (moved.header, moved.child_frame_id) == (odom.header, "base_link")
+    assert (moved.transform.translation.x, moved.transform.rotation) == (1.5, odom.pose.pose.orientation)
+
+
+def test_odom_comes_with_fifty_transforms_a_second(node, monkeypatch):
+    """Of a stand-in for tf2_msgs, which only a ROS distribution has."""
+    stamps = []
+    publisher = SimpleNamespace(publish=lambda message: stamps.append(message.transforms[0].header.stamp.nanosec))
+    tf = SimpleNamespace(kind=SimpleNamespace, publisher=lambda _node: publisher)
+    monkeypatch.setattr("fcnet_ros.messages.TF", tf)
+    odom, trunk = OdomPublisher(node), TrunkPose(np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]), *np.zeros((2, 3)))
+    for step in range(250):
+        odom.publish(trunk, step * 4_000_000 + 10**9)
+    assert stamps == list(range(0, 10**9, 20_000_000))

@@ -154,11 +154,11 @@ class CourseScore:
 
 
 def slow_simulation(health: Mapping[str, str]) -> str | None:
-    """Return a sentence where the simulation was slower than its real-time factor requests."""
+    """Return a sentence where the simulation was slower than its real-time factor requests, and what that means."""
     slowest, factor = float(health.get("slowest_factor", "nan")), float(health.get("wanted_real_time_factor", "nan"))
     if not slowest < SLOW * factor:
         return None
-    return (
-        f"The simulation ran at {slowest:.2f} instead of {factor:.2f} times real time at its slowest: this machine is "
-        "busy. Close other programs and try again before you rely on the figures."
-    )
+    slow = f"This computer did not reach real time: {slowest:.2f} instead of {factor:.2f} times at its slowest."
+    if health.get("lockstep") == "true":
+        return f"{slow} Simulation and controller went on in lockstep, in simulated time, to which all figures refer."
+    return f"{slow} Close other programs and try again before you rely on the figures."

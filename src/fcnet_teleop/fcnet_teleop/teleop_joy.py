@@ -193,6 +193,11 @@ class TeleopJoy(Node):
         self._commands = CommandPublisher(self, remote.source(SOURCE), chosen.use_stamped_cmd_vel)
         self._modes = ModeClient(self, chosen.controller, chosen.bridge, self.get_logger().info)
         JOY.subscribe(self, self._take)
+        self._is_waiting = True
+        self.get_logger().info(
+            f"waiting for a joystick on {self.resolve_topic_name(JOY.name)}: a robot's bridge publishes its remote, "
+            "`ros2 run joy joy_node` (of a ROS distribution) any gamepad"
+        )
         self._checked = time.monotonic()
         steady_timer(self, CHECK_PERIOD, self._check_timeout)
 
@@ -202,6 +207,9 @@ class TeleopJoy(Node):
             self._commands.stop()
 
     def _take(self, message: Joy) -> None:
+        if self._is_waiting:
+            self._is_waiting = False
+            self.get_logger().info(f"the joystick {message.header.frame_id!r} is there")
         command = self._joysticks.take(message.header.frame_id, message.axes, message.buttons, time.monotonic())
         self._publish(command)
         if command.problem:

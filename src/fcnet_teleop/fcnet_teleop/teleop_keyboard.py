@@ -22,13 +22,13 @@ NAME = "teleop_keyboard"
 SOURCE = "keyboard"
 PUBLISH_PERIOD = 0.1  # [s]
 LINGER = 1.0  # [s] for which a velocity of zero is still published
-FIELDS = {  # name and unit
-    "vx": ("forward", "m/s"),
-    "vy": ("left", "m/s"),
-    "yaw_rate": ("turn left", "rad/s"),
-    "height": ("body higher", "m"),
-    "roll": ("lean right", "rad"),
-    "pitch": ("nose down", "rad"),
+FIELDS = {  # what more and less of it are, and its unit
+    "vx": ("forward", "backward", "m/s"),
+    "vy": ("left", "right", "m/s"),
+    "yaw_rate": ("turn left", "turn right", "rad/s"),
+    "height": ("body higher", "lower", "m"),
+    "roll": ("lean right", "left", "rad"),
+    "pitch": ("nose down", "up", "rad"),
 }
 
 
@@ -93,8 +93,8 @@ def describe(keys: Keyboard) -> str:
     """Return what every key does, a line each."""
     lines = []
     for field, step in keys.steps.items():
-        name, unit = FIELDS[field]
-        lines.append((" ".join((*step.higher, "/", *step.lower)), f"{name} / back by {step.size:g} {unit}"))
+        more, less, unit = FIELDS[field]
+        lines.append((" ".join((*step.higher, "/", *step.lower)), f"{more} / {less}, by {step.size:g} {unit} a press"))
     lines += [(" ".join(keys.halt), "no velocity"), (" ".join(keys.level), "level, nominal height")]
     for request, names in keys.requests.items():
         words = request.replace("_", " ")

@@ -61,6 +61,7 @@ def remote(client, module_services):
 @pytest.fixture(scope="module")
 def teleop(start, remote):
     program = start(TELEOP, bridge="aliengo_bridge")
+    program.until_printed("waiting for a joystick on /joy")
     remote.hold("L1")
     wait_until(lambda: remote.velocities, "the first velocity")
     return program

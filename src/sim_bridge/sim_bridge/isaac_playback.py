@@ -28,6 +28,7 @@ from fcnet_core.limiter import RefusedCommandError
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import load_robot
 from fcnet_core.rotation import xyzw_from_roll_pitch
+from fcnet_core.verbs.urdf import robot_urdf
 from fcnet_replay.isaac import read_recording
 from fcnet_replay.recording_notes import robot_of
 from fcnet_replay.run import Run
@@ -36,7 +37,16 @@ from fcnet_ros.messages import OdomPublisher, StatePublisher, fill_quaternion
 from fcnet_ros.parameters import declare_fixed_parameters, parameter
 from fcnet_ros.program import Stop, run_program, spin_beside
 from fcnet_ros.targets import TargetReader
-from fcnet_ros.topics import CMD_POSE, CMD_VEL, CONTROLLER, JOINT_TRAJECTORY, MODE, RELIABLE
+from fcnet_ros.topics import (
+    CMD_POSE,
+    CMD_VEL,
+    CONTROLLER,
+    JOINT_TRAJECTORY,
+    MODE,
+    RELIABLE,
+    ROBOT_DESCRIPTION,
+    LatchedText,
+)
 from sim_bridge.isaac_source import LiveSource, PlaybackComparison, still_run, summary_text
 
 HOLD_PERIOD = 0.02  # [s] between two states of the robot that waits
@@ -86,6 +96,7 @@ class IsaacPlayback(Node):
         self._mode = ""
         self._pose = (0.0, 0.0, 0.0)
         self._states, self._odom = StatePublisher(self), OdomPublisher(self)
+        LatchedText(self, ROBOT_DESCRIPTION).publish(robot_urdf(self._robot))
         self._cmd_vel, self._cmd_pose = CMD_VEL.publisher(self), CMD_POSE.publisher(self)
         self._health = HealthPublisher(self, "playback")
         MODE.of(CONTROLLER).subscribe(self, self._take_mode)

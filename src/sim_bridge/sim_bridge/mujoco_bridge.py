@@ -1,4 +1,6 @@
-"""A robot in MuJoCo as hardware: it is commanded and publishes as a real one, in real time or faster.
+"""A robot in MuJoCo as hardware: it is commanded and publishes as a real one, in real time, faster or slower.
+
+With `clock` its time is simulated time, which it publishes; in lockstep it waits for its controller (lockstep.py).
 
 Whoever drives the robot must keep sending: a command older than `command_timeout` ends in damping here, whatever became
 of the controller.
@@ -22,12 +24,19 @@ from fcnet_ros.hardware import Event, HardwareInterface, HardwareParameters, Sta
 from fcnet_ros.hardware_node import run_hardware
 from fcnet_ros.health import OK, WARN
 from fcnet_ros.parameters import ParameterError, parameter
+from fcnet_ros.serialized import SECOND
 from quadruped_sim.physics.live_robot import LiveRobot
 from quadruped_sim.physics.placement import StartPose
 from quadruped_sim.physics.terrain import named_terrain
+from sim_bridge.lockstep import MODES, Lockstep
 from sim_bridge.simulation import SimulationParameters, TerrainPublisher, Viewer, push
 
 SLOW = 0.95  # of the wanted real-time factor, below which the simulation is called slow
+WAITING_PERIOD = 0.001  # [s] between two looks for the answer of a controller
+NOT_REACHED = (
+    "this computer does not reach real time ({factor:.2f} instead of {wanted:.2f} times): lockstep from here on, the "
+    "simulation waits for the controller's targets in every control period"
+)
 LATE = 0.5  # of the command timeout, from which on a command is late
 
 
@@ -43,6 +52,17 @@ class BridgeParameters(SimulationParameters, HardwareParameters):
         0.1, "age [s] beyond which a command is dropped and joints are damped", (0.01, 5.0)
     )
     patience: float = parameter(0.0, "real time [s] for which the simulation waits for a late controller", (0.0, 10.0))
+    clock: bool = parameter(False, "publish /clock, and stamp states in simulated time; the controller keeps it, too")
+    lockstep: str = parameter(
+        "never",
+        "wait for the controller's targets in every control period, or, auto, from when real time is not reached; "
+        "needs clock",
+        choices=MODES,
+    )
+    control_rate: float = parameter(50.0, "the controller's, in lockstep [Hz]", (10.0, 500.0))
+    lockstep_timeout: float = parameter(
+        120.0, "longest real time [s] to wait for the controller in lockstep; the simulation ends then", (1.0, 3600.0)
+    )
     auto_start: bool = parameter(True, "configure and activate without being asked")
 
     def __post_init__(self) -> None:
@@ -51,6 +71,15 @@ class BridgeParameters(SimulationParameters, HardwareParameters):
             raise ParameterError(
                 f"publish_rate {self.publish_rate:g} Hz does not fit the timestep of {self.timestep:g} s; "
                 f"choose a rate whose period is a multiple of it, such as {0.5 / self.timestep:g} Hz"
+            )
+        if self.lockstep == "never":
+            return
+        if not self.clock:
+            raise ParameterError(f"lockstep {self.lockstep} needs simulated time; add clock:=true")
+        if abs(self.publish_rate / self.control_rate - round(self.publish_rate / self.control_rate)) > 1e-6:
+            raise ParameterError(
+                f"in lockstep publish_rate, {self.publish_rate:g} Hz, must be a multiple of control_rate, which is "
+                f"{self.control_rate:g} Hz; choose another of the two"
             )
 
     @property
@@ -76,8 +105,9 @@ class MujocoHardware(HardwareInterface):
         self._timeout = parameters.command_timeout * max(1.0, parameters.real_time_factor)
         self._viewer: Viewer | None = None
         self._lock = threading.Lock()  # guards the robot and its command
+        self.robot = load_robot(parameters.robot)
         self._robot = LiveRobot(
-            load_robot(parameters.robot),
+            self.robot,
             named_terrain(parameters.terrain),
             timestep=parameters.timestep,
             noise=parameters.sensor_noise,
@@ -92,7 +122,10 @@ class MujocoHardware(HardwareInterface):
         self._events: list[Event] = []
         self._pose = self._robot.ground_truth()
         self._measured: tuple[float, float] | None = None  # simulated and real time [s]
-        TerrainPublisher(node, self._robot.terrain, self.trunk_pose)
+        self._reading: SensorReading | None = None
+        self.has_clock, self.error = parameters.clock, ""
+        self._lockstep = Lockstep(parameters.lockstep, 1.0 / parameters.control_rate, parameters.lockstep_timeout)
+        TerrainPublisher(node, self._robot.terrain, self.trunk_pose, self.time if parameters.clock else None)
         if parameters.viewer:
             self._viewer = Viewer(self._robot.model, self._robot.data)
 
@@ -109,12 +142,19 @@ class MujocoHardware(HardwareInterface):
         """Follow a command from the next `read` on."""
         if not self._active:
             return "the bridge is not active; activate it"
+        self._lockstep.answer(command.stamp)
         with self._lock:
             self._command, self._written, self._received = command, self._robot.time, time.monotonic()
         return None
 
     def read(self) -> SensorReading | None:
-        """Simulate one period; None where time stands still so that a late controller can catch up."""
+        """Simulate one period; None where time stands still so that a late controller can catch up.
+
+        In lockstep the state that waits for an answer is returned again from time to time.
+        """
+        if self._lockstep.waits(self.time()):
+            self.error = self._lockstep.problem(self.time())
+            return self._waiting_state() if self._lockstep.repeats() else None
         if self._is_late() and time.monotonic() < self._received + self._settings.patience:
             return None
         if self._measured is None:
@@ -123,10 +163,28 @@ class MujocoHardware(HardwareInterface):
             self._follow_command()
             self._robot.advance(self._settings.substeps)
             self._pose = self._robot.ground_truth()
-            return self._robot.read_sensors()
+            self._reading = self._robot.read_sensors()
+        return self._reading
+
+    def _waiting_state(self) -> SensorReading:
+        if self._reading is None:
+            with self._lock:
+                self._reading = self._robot.read_sensors()
+        return self._reading
+
+    def time(self) -> int:
+        """Return simulated time [ns], which begins at 1 s: 0 means none to ROS."""
+        return SECOND + round(self._robot.time * SECOND)
+
+    def wait_until(self, deadline: float) -> float:
+        """See HardwareInterface. What was waited for the controller is made up for, as far as `catch_up` allows."""
+        if not self._lockstep.waits(self.time()):
+            return super().wait_until(deadline)
+        time.sleep(WAITING_PERIOD)
+        return deadline - self.period
 
     def _is_late(self) -> bool:
-        moving = self._command is not None and self._command.targets is not None
+        moving = self._lockstep.is_never and self._command is not None and self._command.targets is not None
         return moving and self._robot.time - self._written > LATE * self._settings.command_timeout
 
     def _follow_command(self) -> None:
@@ -162,8 +220,8 @@ class MujocoHardware(HardwareInterface):
             self._viewer.close()
 
     def condition(self) -> object:
-        """Return how many events wait."""
-        return len(self._events)
+        """Return how many events wait, and the error."""
+        return len(self._events), self.error
 
     def take_events(self) -> Iterable[Event]:
         """Return what happened since the last call."""
@@ -183,7 +241,8 @@ class MujocoHardware(HardwareInterface):
     def status(self) -> Status:
         """Return the real-time factor since the last call, and whether the joints are damped."""
         if self._measured is None:
-            return Status(WARN, "waiting for the recorder")
+            awaited = "recorder" if self._lockstep.has_begun else "controller, in lockstep,"
+            return Status(WARN, f"waiting for the {awaited} to begin")
         (simulated, measured), self._measured = self._measured, (self._robot.time, time.monotonic())
         factor = (self._measured[0] - simulated) / max(self._measured[1] - measured, 1e-6)
         wanted = self._settings.real_time_factor
@@ -191,7 +250,10 @@ class MujocoHardware(HardwareInterface):
             "real_time_factor": f"{factor:.3f}",
             "wanted_real_time_factor": f"{wanted:.3f}",
             "joints": "damped" if self._robot.damped else "following",
+            "lockstep": str(self._lockstep.is_on).lower(),
         }
+        if factor < SLOW * wanted and self._lockstep.engage():
+            self._events.append(Event(WARN, NOT_REACHED.format(factor=factor, wanted=wanted)))
         return Status(WARN, "slower than wanted", values) if factor < SLOW * wanted else Status(OK, "on time", values)
 
 

@@ -10,12 +10,14 @@ from typing import Any
 
 import mujoco
 import numpy as np
+from builtin_interfaces.msg import Time
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 
 from fcnet_core.observation import TrunkPose
 from fcnet_ros.messages import GroundPatch
 from fcnet_ros.parameters import parameter, read_parameters
+from fcnet_ros.serialized import SECOND
 from fcnet_ros.topics import TERRAIN
 from quadruped_sim.physics.live_robot import LiveRobot
 from quadruped_sim.physics.placement import PLACES, Place
@@ -67,10 +69,16 @@ def push(node: Node, kind: type[SimulationParameters], robot: LiveRobot, lock: t
 
 
 class TerrainPublisher:
-    """Publishes the ground around a simulated robot on `terrain`, again where the robot has walked on."""
+    """Publishes the ground around a simulated robot on `terrain`, again where the robot has walked on.
 
-    def __init__(self, node: Node, terrain: Terrain, trunk: Callable[[], TrunkPose]) -> None:
-        self._publisher, self._clock = TERRAIN.publisher(node), node.get_clock()
+    time: simulated [ns]; None for the time of day.
+    """
+
+    def __init__(
+        self, node: Node, terrain: Terrain, trunk: Callable[[], TrunkPose], time: Callable[[], int] | None = None
+    ) -> None:
+        clock = node.get_clock()
+        self._publisher, self._time = TERRAIN.publisher(node), time or (lambda: int(clock.now().nanoseconds))
         self._terrain, self._trunk = terrain, trunk
         self._middle = np.full(2, np.inf)
         node.create_timer(PATCH_PERIOD, self._publish, clock=Clock(clock_type=ClockType.STEADY_TIME))
@@ -83,7 +91,8 @@ class TerrainPublisher:
         (x, y), offsets = self._middle, PATCH_STEP * np.arange(-PATCH_STEPS, PATCH_STEPS + 1)
         heights = self._terrain.height(*np.meshgrid(x + offsets, y + offsets))
         patch = GroundPatch(x + offsets[0], y + offsets[0], PATCH_STEP, heights)
-        self._publisher.publish(patch.message(self._clock.now().to_msg()))
+        second, nanosecond = divmod(self._time(), SECOND)
+        self._publisher.publish(patch.message(Time(sec=second, nanosec=nanosecond)))
 
 
 class Viewer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import time
 import uuid
 from pathlib import Path
 
@@ -55,8 +56,17 @@ class Launches:
 
     def kill(self, name: str) -> None:
         """Kill the one process whose command line contains `name`, without warning."""
+        os.kill(self._process(name), signal.SIGKILL)
+
+    def hold(self, name: str, duration: float) -> None:
+        """Stop the one process whose command line contains `name` for `duration` [s]."""
+        os.kill(self._process(name), signal.SIGSTOP)
+        time.sleep(duration)
+        os.kill(self._process(name), signal.SIGCONT)
+
+    def _process(self, name: str) -> int:
         (target,) = [process for process, line in self.survivors().items() if name in line]
-        os.kill(target, signal.SIGKILL)
+        return target
 
 
 class RobotClient(Client):
@@ -90,6 +100,25 @@ class RobotClient(Client):
     def joints(self) -> JointState | None:
         """The newest joint states."""
         return self.newest.get(JOINT_STATES.name)
+
+    @property
+    def stamp(self) -> int:
+        """The newest joint states' stamp [ns]."""
+        stamp = self.joints.header.stamp
+        return stamp.sec * 10**9 + stamp.nanosec
+
+    def until_still(self) -> int:
+        """Wait until states have had the same stamp [ns] for a while, and return it."""
+        since, stamp = time.monotonic(), self.stamp
+
+        def is_still() -> bool:
+            nonlocal since, stamp
+            if self.stamp != stamp:
+                since, stamp = time.monotonic(), self.stamp
+            return time.monotonic() - since > 0.3
+
+        self.until(is_still, "time that stands still")
+        return stamp
 
     @property
     def target(self) -> JointTrajectory | None:

@@ -8,10 +8,12 @@ import time
 import numpy as np
 import pytest
 from sensor_msgs.msg import PointCloud2
+from std_msgs.msg import String
 
 from fcnet_core.robot import JOINT_NAMES, load_robot
+from fcnet_core.verbs.urdf import robot_urdf
 from fcnet_ros.messages import GroundPatch
-from fcnet_ros.topics import TERRAIN
+from fcnet_ros.topics import ROBOT_DESCRIPTION, TERRAIN
 from quadruped_sim.physics.terrain import Stairs
 
 STAND = load_robot("aliengo").stand_pose
@@ -38,10 +40,12 @@ def test_it_publishes_the_state_of_a_robot_that_lies_at_rest(start, client):
     assert client.position[2] < 0.15
 
 
-def test_it_publishes_the_ground_around_the_robot(start, client):
+def test_it_publishes_the_ground_around_the_robot_and_its_description(start, client):
     client.observe(PointCloud2, TERRAIN.name, TERRAIN.requested)
+    client.observe(String, ROBOT_DESCRIPTION.name, ROBOT_DESCRIPTION.requested)
     start("run", "sim_bridge", "mujoco_bridge", "--ros-args", "-p", "terrain:=stairs_up")
-    client.until(lambda: TERRAIN.name in client.newest, "the ground")
+    client.until(lambda: {TERRAIN.name, ROBOT_DESCRIPTION.name} <= set(client.newest), "ground and description")
+    assert client.newest[ROBOT_DESCRIPTION.name].data == robot_urdf(load_robot("aliengo"))
     ground = GroundPatch.read(client.newest[TERRAIN.name])
     x = ground.x + ground.step * np.arange(ground.heights.shape[1])
     assert x[0] < -3.0 < 3.0 < x[-1]

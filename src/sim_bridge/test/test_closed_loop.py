@@ -130,11 +130,16 @@ def test_the_demo_passes_and_ends_the_launch_with_exit_code_0(command, launch_co
 
 @launched("aliengo.launch.py", demo="hard")
 @pytest.mark.launch(fixture=commanded)
-def test_in_the_hard_demo_the_robot_is_pushed_over_gets_up_and_walks_on(command, launch_context, launches):
+def test_in_the_hard_demo_the_robot_is_pushed_over_gets_up_and_walks_on_though_its_controller_is_held_up(
+    command, launch_context, launches, client
+):
+    client.until_mode("walking")
+    launches.hold("lib/fcnet_controller/controller", 1.5)  # longer than a loop in real time may be late
     assert process_tools.wait_for_exit_sync(launch_context, command, timeout=PATIENCE)
     assert command.return_code == 0, command.get_stdout()
     assert "pushed over" in command.get_stdout()
     assert "recovering" in command.get_stdout()
+    assert "in lockstep" in command.get_stdout()
     assert launches.survivors() == {}
 
 

@@ -120,6 +120,7 @@ def test_a_managed_bridge_connects_when_configured_and_follows_when_active(start
         ("robot_file", "/nowhere/aliengo.yaml", "no robot file"),
         ("robot_file", str(ROBOT_FOLDER / "a1.yaml"), "a1_bridge"),
         ("netwrok.target", "127.0.0.1", "unknown parameter netwrok.target"),
+        ("use_sim_time", True, "use_sim_time is for simulations"),
     ],
 )
 def test_a_parameter_that_cannot_be_used_ends_the_process_with_one_sentence(

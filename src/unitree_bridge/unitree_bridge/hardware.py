@@ -19,11 +19,11 @@ from sensor_msgs.msg import Joy
 from fcnet_core import FcnetError
 from fcnet_core.limiter import JointCommand
 from fcnet_core.remote import load_remote_map
-from fcnet_core.robot import JOINT_NAMES, Robot, load_robot
+from fcnet_core.robot import JOINT_NAMES, load_robot
 from fcnet_ros.hardware import Event, HardwareInterface, HardwareParameters, Status
 from fcnet_ros.hardware_node import run_hardware
 from fcnet_ros.health import ERROR, OK, WARN, LoopStatistics
-from fcnet_ros.parameters import ParameterError, parameter
+from fcnet_ros.parameters import SIM_TIME, ParameterError, parameter
 from fcnet_ros.topics import JOY
 from unitree_bridge.ownership import PERIOD as OWNERSHIP_PERIOD
 from unitree_bridge.ownership import RobotOwnership
@@ -129,8 +129,11 @@ class UnitreeHardware(HardwareInterface):
 
     def configure(self, node: Node, parameters: BridgeParameters) -> None:
         """Connect, and make sure that no other program moves the robot."""
+        if node.get_parameter(SIM_TIME).value:
+            raise ParameterError("use_sim_time is for simulations: the bridge of a robot keeps this computer's time")
         self._parameters, self._robot_path = parameters, parameters.robot_file or self._robot_name
-        self._check_robot(load_robot(self._robot_path))
+        self.robot = load_robot(self._robot_path)
+        self._check_robot()
         self.period = 1.0 / parameters.io_rate
         self.cycles_per_state = round(parameters.io_rate / parameters.publish_rate)
         self.error = ""
@@ -171,11 +174,11 @@ class UnitreeHardware(HardwareInterface):
             cpu=parameters.cpu,
         )
 
-    def _check_robot(self, robot: Robot) -> None:
-        if robot.name != self._robot_name:
+    def _check_robot(self) -> None:
+        if self.robot.name != self._robot_name:
             raise ParameterError(
-                f"robot file {self._robot_path} is that of the {robot.name}, this is the bridge of the "
-                f"{self._robot_name}; choose the other file, or start {robot.name}_bridge"
+                f"robot file {self._robot_path} is that of the {self.robot.name}, this is the bridge of the "
+                f"{self._robot_name}; choose the other file, or start {self.robot.name}_bridge"
             )
 
     def _renew_ownership(self) -> None:

@@ -73,6 +73,13 @@ def test_pub_sends_what_it_is_given(start: Start, partner: subprocess.Popen[str]
     assert partner.stdout.readline() == "moved 0.5\n"
 
 
+def test_hz_prints_a_rate_and_says_where_nobody_publishes(start: Start, partner: subprocess.Popen[str]):
+    published, silent = start("topic", "hz", "/joint_states"), start("topic", "hz", "/cmd_vel")
+    for process, words in ((published, "average rate: "), (silent, "does not appear to be published yet")):
+        assert process.stdout is not None
+        assert words in process.stdout.readline()
+
+
 def test_call_prints_the_response(finish: Finish, partner: subprocess.Popen[str]):
     code, output = finish("service", "call", "/stop", "std_srvs/srv/SetBool", "{data: true}")
     assert (code, "success=True, message='done'" in output) == (0, True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
+from ament_index_python.packages import get_packages_with_prefixes
 from launch import Action, LaunchContext, LaunchDescription
 from launch.actions import DeclareLaunchArgument, LogInfo, OpaqueFunction, Shutdown
 from launch.events.process import ProcessExited
@@ -24,6 +26,8 @@ from fcnet_ros.launched import launched
 from fcnet_ros.parameters import parameter_limits
 
 PATIENCE = "20"  # [s] from SIGINT to SIGTERM: for a controller that is compiling, and a recorder on a slow disk
+
+SIMULATORS = ("mujoco_bridge", "mujoco_board")
 
 LogLevel = Literal["debug", "info", "warn", "error", "fatal"]
 
@@ -111,6 +115,18 @@ def check_namespace(text: str) -> None:
         raise ValueError(" ".join(str(error).split())) from error
 
 
+def missing_packages(*packages: str) -> list[str]:
+    """Return which of these packages of a ROS distribution are not installed."""
+    installed = get_packages_with_prefixes()
+    return [package for package in packages if package not in installed]
+
+
+def debian_packages(packages: Sequence[str]) -> str:
+    """Return what `apt install` calls packages of the sourced distribution."""
+    distribution = os.environ.get("ROS_DISTRO", "jazzy")
+    return " ".join(f"ros-{distribution}-{package.replace('_', '-')}" for package in packages)
+
+
 NAMESPACE = Argument("namespace", "", "namespace of all nodes", check=check_namespace)
 LOG_LEVEL = Argument("log_level", "info", f"verbosity of the nodes: {', '.join(get_args(LogLevel))}", LogLevel)
 MONITOR = (
@@ -122,7 +138,8 @@ MONITOR = (
 class SuiteLaunch:
     """One launch: the texts of its arguments, their values, and nodes that are started with them.
 
-    on_exit: what follows when a node ends, where that node is not given another.
+    on_exit: what follows when a node ends, where that node is not given another. simulated_time: whether a simulator
+    publishes /clock, which the other nodes use then.
     """
 
     def __init__(self, arguments: Sequence[Argument], texts: Mapping[str, str], on_exit: OnExit) -> None:
@@ -136,6 +153,7 @@ class SuiteLaunch:
             )
         self._arguments = arguments
         self._on_exit = on_exit
+        self.simulated_time = False
 
     def __getitem__(self, name: str) -> Any:
         return self._values[name]
@@ -161,6 +179,8 @@ class SuiteLaunch:
         """
         file = self._values.get("params_file", "")
         known = {**self.parameters(executable), **parameters}
+        if self.simulated_time and executable not in SIMULATORS:
+            known["use_sim_time"] = True
         return Node(
             package=package,
             executable=executable,

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from datetime import datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,13 @@ import yaml
 from launch import Action
 from launch.actions import ExecuteProcess, LogInfo
 
-from fcnet_controller.descriptions.arguments import PATIENCE, SuiteLaunch, go_on_without
+from fcnet_controller.descriptions.arguments import (
+    PATIENCE,
+    SuiteLaunch,
+    debian_packages,
+    go_on_without,
+    missing_packages,
+)
 from fcnet_controller.parameters import ControllerParameters, policy_path
 from fcnet_core.model_file import load_model
 from fcnet_core.remote import load_remote_map
@@ -26,6 +33,7 @@ from fcnet_ros.topics import TOPICS, full_name
 FILE_DURATION = 600  # [s] of one file of a bag
 WITHOUT_CUSTOM_DATA = ("humble",)  # distributions whose `ros2 bag record` has neither --custom-data nor ...
 FOR_A_TERMINAL = "--disable-keyboard-controls"  # ... this
+RECORDING_PACKAGES = ("ros2bag", "rosbag2_storage_mcap")  # not in a distribution's ros-core; the stand-in has both
 
 ON_EXIT = go_on_without("the recording", "the robot goes on")
 
@@ -33,8 +41,13 @@ ON_EXIT = go_on_without("the recording", "the robot goes on")
 def recording(robot: str, launch: SuiteLaunch, controller: dict[str, Any]) -> list[Action]:
     """Return what records a launch; controller: the parameters with which the controller is started.
 
-    Raises ValueError with one sentence when the policy cannot be read.
+    Raises ValueError with one sentence when there is no `ros2 bag`, or the policy cannot be read.
     """
+    if find_spec("ros2cli") and (missing := missing_packages(*RECORDING_PACKAGES)):
+        raise ValueError(
+            f"launch argument record:=true runs `ros2 bag record`, and {' and '.join(missing)} is not installed; "
+            f"leave it out, or sudo apt install {debian_packages(missing)}"
+        )
     folder = launch["bag"] or f"fcnet_{robot}_{datetime.now():%Y%m%d_%H%M%S}"
     command = [
         sys.executable,

@@ -16,38 +16,51 @@ from typing import Any, Literal
 
 import yaml
 from launch import Action, LaunchDescription
+from launch_ros.actions import Node
 
 from fcnet_controller.descriptions.arguments import (
     LOG_LEVEL,
     MONITOR,
     NAMESPACE,
+    SIMULATORS,
     Argument,
     Port,
     Share,
     SuiteLaunch,
     check_file,
     check_output,
+    debian_packages,
     describe,
     end_after,
+    go_on_without,
     limited,
+    missing_packages,
     within,
 )
 from fcnet_core.model_file import check_robot, load_model
 from fcnet_core.robot import load_robot
+from fcnet_core.verbs.urdf import robot_urdf
 from fcnet_ros.recorder_gate import LAUNCH_TIMEOUT
+from fcnet_ros.topics import TF_NAME
 from quadruped_sim.physics.placement import PLACES, StartPose
 from quadruped_sim.physics.terrain import TERRAINS, named_terrain
 
 Compression = Literal["none", "zstd_fast", "zstd_small"]  # storage presets of rosbag2_storage_mcap
 SIMULATED, WIRED, DESK = ("mujoco", "desk"), ("unitree", "desk"), ("desk",)
-SIMULATORS, BOARD, BRIDGE = ("mujoco_bridge", "mujoco_board"), ("mujoco_board",), ("bridge",)
+BOARD, BRIDGE = ("mujoco_board",), ("bridge",)
 COMMANDED = ("controller", "mujoco_bridge", "bridge")
 PACED = ("controller", "mujoco_bridge", "demo_course")
+CONTROLLED = ("controller", "mujoco_bridge")
 FREE = "on a desk for one that is free"
 THIS_COMPUTER = "127.0.0.1"
 # [s] A busy computer that holds up a simulated robot or its controller is no fault of theirs.
 SIMULATION_TIMEOUT = 1.0
 SIMULATION_PATIENCE = 0.5
+DEMO_TIMEOUT = 5.0  # [s] of simulated time, which does not wait for the demo where that is held up
+# [Hz] of the simulator's states and of control where nothing else is chosen; lockstep needs a multiple.
+PUBLISH_RATE, CONTROL_RATE = 250.0, 50.0
+STATE_PUBLISHER = "robot_state_publisher"
+FRAME_RATE = 50.0  # [Hz] of the frames
 END = end_after("demo_course", "the demo has passed")
 
 
@@ -80,6 +93,12 @@ GENERATION = "packets: gen33 (A1, Aliengo), gen38; empty for gen33"
 TARGETS = "what carries targets: dds, or local, a socket of this computer, which no other user can send to"
 DEMO = "true is short for command:=demo; hard for a course on which a push topples the robot, and it gets up"
 TERRAIN = f"ground: {', '.join(TERRAINS)}, or a YAML file of one; empty for flat, in a demo for its course"
+CLOCK = "true publishes simulated time on /clock, and all nodes keep it; lockstep does, too"
+LOCKSTEP = (
+    "the simulation waits for the controller's targets in every control period: always, never, or auto, from when real "
+    "time is not reached; empty for auto in a demo, else never"
+)
+DESCRIPTION = "true starts robot_state_publisher, whose frames RViz and Foxglove draw (docs/monitor.md)"
 RECORD = "true records a bag of states, commands, targets and modes (docs/replay.md)"
 
 
@@ -96,9 +115,9 @@ ARGUMENTS = (
     Argument("start_y", "0.0", "start [m] to the left", at("y"), SIMULATORS, SIMULATED),
     Argument("start_heading", "0.0", "start, heading [rad]", at("heading"), SIMULATORS, SIMULATED),
     Argument("real_time_factor", "1.0", "simulated seconds per second", within("real_time_factor"), PACED, ("mujoco",)),
-    Argument(
-        "control_rate", "", "control cycles per second [Hz]; empty for 50", within("control_rate"), ("controller",)
-    ),
+    Argument("clock", "false", CLOCK, bool, backends=("mujoco",)),
+    Argument("lockstep", "", LOCKSTEP, Literal["never", "auto", "always"], backends=("mujoco",)),
+    Argument("control_rate", "", "control cycles per second [Hz]; empty for 50", within("control_rate"), CONTROLLED),
     Argument("network.target", "", "address of the motor board; empty for 192.168.123.10", str, BRIDGE, ("unitree",)),
     Argument("network.port", "", f"UDP port of the motor board; empty for 8007, {FREE}", Port, BRIDGE, WIRED),
     Argument("network.local_port", "", f"UDP port of this computer; empty for 8080, {FREE}", Port, BRIDGE, WIRED),
@@ -118,6 +137,7 @@ ARGUMENTS = (
     Argument("bag", "", "record: the bag's new folder; empty for fcnet_<robot>_<date>_<time>", check=check_new_folder),
     Argument("bag_compression", "none", "record: zstd_fast makes a bag a third as large", Compression),
     *MONITOR,
+    Argument("description", "false", DESCRIPTION, bool),
     Argument("viewer", "false", "true opens MuJoCo's window; needs a display", bool, SIMULATORS, SIMULATED),
 )
 
@@ -131,20 +151,27 @@ def _start(robot: str, launch: SuiteLaunch) -> list[Action]:
     backend, course = launch["backend"], _course(launch)
     _refuse_unsuitable(robot, launch, course)
     # A robot's programs wait for the recorder, where there is one: the bag then has the whole run.
-    waiting = {"recorder_timeout": LAUNCH_TIMEOUT} if launch["record"] else {}
+    waiting: dict[str, Any] = {"recorder_timeout": LAUNCH_TIMEOUT} if launch["record"] else {}
     # A simulated robot walks at once; a real one is passive until it is requested to stand up.
     start = {"auto_activate" if backend == "unitree" else "auto_start": True}
     controller = {**launch.parameters("controller"), "robot": robot, **start, **waiting}
+    lockstep = _lockstep(launch, course)
+    launch.simulated_time = launch["clock"] or lockstep != "never"
     if backend == "mujoco":
-        controller["state_timeout"] = SIMULATION_TIMEOUT
+        controller |= {"state_timeout": SIMULATION_TIMEOUT, "simulated_time": launch.simulated_time}
+        if course and launch.simulated_time:
+            controller["cmd_vel_timeout"] = DEMO_TIMEOUT
     actions: list[Action] = []
     if launch["record"]:
         from fcnet_controller.descriptions.recording import recording  # its imports would keep other launches waiting
 
         actions += recording(robot, launch, controller)
     backends = {"mujoco": _simulated, "desk": _on_desk, "unitree": _real}
-    actions += backends[backend](robot, launch, waiting)
+    clock: dict[str, Any] = {"clock": launch.simulated_time, "lockstep": lockstep} if backend == "mujoco" else {}
+    actions += backends[backend](robot, launch, waiting | clock)
     actions.append(launch.node("fcnet_controller", "controller", controller))
+    if launch["description"]:
+        actions.append(_state_publisher(robot, launch))
     actions += launch.monitor(robot, bridge="" if backend == "mujoco" else f"{robot}_bridge")
     if course:
         demo = {
@@ -162,6 +189,13 @@ def _course(launch: SuiteLaunch) -> str:
     if launch["demo"] == "hard":
         return "hard"
     return "normal" if launch["demo"] or launch["command"] == "demo" else ""
+
+
+def _lockstep(launch: SuiteLaunch, course: str) -> str:
+    """When the simulation waits for the controller. A demo shall pass on any computer, however slow."""
+    fits = PUBLISH_RATE % (launch["control_rate"] or CONTROL_RATE) == 0.0
+    automatic = "auto" if course and launch["backend"] == "mujoco" and fits else "never"
+    return launch["lockstep"] or automatic
 
 
 def _refuse_unsuitable(robot: str, launch: SuiteLaunch, course: str) -> None:
@@ -185,6 +219,11 @@ def _refuse_unsuitable(robot: str, launch: SuiteLaunch, course: str) -> None:
         check_robot(load_model(launch["policy"]), load_robot(robot))
     if launch["viewer"] and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         raise ValueError("launch argument viewer:=true needs a display, and there is none; leave it out or set DISPLAY")
+    if launch["description"] and (missing := missing_packages(STATE_PUBLISHER)):
+        raise ValueError(
+            "launch argument description:=true starts robot_state_publisher, which comes with a ROS distribution and "
+            f"is not installed here; leave it out and use monitor:=true, or sudo apt install {debian_packages(missing)}"
+        )
     if not launch["record"] and (launch["bag"] or launch["bag_compression"] != "none"):
         name = "bag" if launch["bag"] else "bag_compression"
         raise ValueError(
@@ -199,9 +238,9 @@ def _is_this_computer(target: str) -> bool:
         return target == "localhost"
 
 
-def _simulated(robot: str, launch: SuiteLaunch, waiting: dict[str, float]) -> list[Action]:
+def _simulated(robot: str, launch: SuiteLaunch, parameters: dict[str, Any]) -> list[Action]:
     """Return a robot in MuJoCo that has the topics of a real one."""
-    simulated = {"robot": robot, "patience": SIMULATION_PATIENCE, **_ground(launch), **waiting}
+    simulated = {"robot": robot, "patience": SIMULATION_PATIENCE, **_ground(launch), **parameters}
     return [launch.node("sim_bridge", "mujoco_bridge", simulated)]
 
 
@@ -220,6 +259,21 @@ def _real(robot: str, launch: SuiteLaunch, parameters: dict[str, Any]) -> list[A
         launch.node(bridge, "bridge", {**parameters, "auto_start": True}),
         launch.node("fcnet_teleop", "teleop_joy", {"robot": robot, "bridge": bridge}),
     ]
+
+
+def _state_publisher(robot: str, launch: SuiteLaunch) -> Node:
+    """Return what makes the robot's frames of joint_states. The bridge publishes robot_description itself."""
+    return launch.node(
+        STATE_PUBLISHER,
+        STATE_PUBLISHER,
+        {"robot_description": robot_urdf(load_robot(robot)), "publish_frequency": FRAME_RATE},
+        remappings={
+            "/tf": TF_NAME,
+            "/tf_static": f"{TF_NAME}_static",
+            "robot_description": f"{STATE_PUBLISHER}/robot_description",
+        },
+        on_exit=go_on_without("robot_state_publisher", "the robot goes on"),
+    )
 
 
 def _ground(launch: SuiteLaunch) -> dict[str, str]:

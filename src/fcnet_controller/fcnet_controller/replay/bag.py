@@ -18,7 +18,7 @@ from fcnet_replay.bags.bag import Bag, open_bag
 from fcnet_replay.read_run import read_run
 from fcnet_replay.recording_notes import robot_of
 from fcnet_replay.run import Run
-from fcnet_ros.parameters import parameter
+from fcnet_ros.parameters import parameter, parameter_limits
 from fcnet_ros.topics import CONTROLLER, IMU, JOINT_STATES, JOINT_TRAJECTORY, MODE, ODOM, POLICY_STEP, full_name
 
 MODES = MODE.of(CONTROLLER).name
@@ -34,14 +34,12 @@ class ReplayParameters(ControllerParameters):
     robot: str = parameter("", "robot of the recording; empty where the bag says it")
     policy: str = parameter("", "model file; empty for the recorded one")
     bag: str = parameter("", "the recorded bag: its folder, or one file")
-    rate: float = parameter(1.0, "recorded seconds per second")
+    rate: float = parameter(
+        1.0, "recorded seconds per second", parameter_limits(ControllerParameters, "real_time_factor")
+    )
     namespace: str = parameter("", "namespace of the robot in the bag; empty for the only one")
     loop: bool = parameter(False, "begin again at the end")
     summary: str = parameter("", "JSON file to write the result to")
-
-    def __post_init__(self) -> None:
-        if not 0.0 < self.rate < float("inf"):
-            raise ReplayError(f"rate is {self.rate:g}; it must be a positive number")
 
 
 @dataclass(frozen=True)

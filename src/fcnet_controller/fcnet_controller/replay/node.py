@@ -28,7 +28,7 @@ from fcnet_replay import ReplayError
 from fcnet_ros.parameters import declare_parameters, read_parameters
 from fcnet_ros.program import FAILURE, REFUSED, SUCCESS, Stop, refused, run_program, spin
 from fcnet_ros.targets import TargetPublisher
-from fcnet_ros.topics import IMU, JOINT_STATES, JOINT_TRAJECTORY, LATCHED, POLICY_STEP
+from fcnet_ros.topics import CLOCK, IMU, JOINT_STATES, JOINT_TRAJECTORY, LATCHED, POLICY_STEP
 
 NAME = "replay"
 DISCOVERY_TIME = 1.0  # [s] in which other nodes are discovered (benchmarks/discovery.py); later ones end the replay
@@ -71,7 +71,7 @@ class ReplayLoop:
             )
             for topic, name in bag.played().items()
         }
-        self._clock = node.create_publisher(ClockMessage, "/clock", 10)
+        self._clock = CLOCK.publisher(node)
         self._is_matched = False
         self._matching_ends = time.monotonic() + MATCHING_TIMEOUT
         self._rewind()

@@ -105,6 +105,16 @@ def wait_for_discovery(node: Node, quiet: float = 1.0) -> None:
             known, changed = names, time.monotonic()
 
 
+def wait_for_node(node: Node, name: str) -> bool:
+    """Whether a node with this absolute name is known within DISCOVERY_SECONDS."""
+    deadline = time.monotonic() + DISCOVERY_SECONDS
+    while not any(f"{space.rstrip('/')}/{known}" == name for known, space in node.get_node_names_and_namespaces()):
+        if time.monotonic() > deadline:
+            return False
+        rclpy.spin_once(node, timeout_sec=0.05)
+    return True
+
+
 def wait_for_publishers(node: Node, topic: str) -> list[QoSProfile]:
     """Return what the publishers of a topic offer, once there is one; of none, nothing after PUBLISHER_SECONDS."""
     deadline = time.monotonic() + PUBLISHER_SECONDS

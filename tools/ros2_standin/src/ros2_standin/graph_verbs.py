@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import statistics
 import time
+from collections import deque
 from typing import Any
 
 import rclpy
@@ -80,6 +82,46 @@ def _info(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _hz(arguments: argparse.Namespace) -> int:
+    """Print the rate of what arrives every second, until Ctrl-C; while nobody publishes, say so."""
+    intervals: deque[float] = deque(maxlen=arguments.window)
+    received: list[float] = []  # when the newest message was
+
+    def take(_content: bytes) -> None:
+        now = time.monotonic()
+        intervals.extend(now - before for before in received)
+        received[:] = [now]
+
+    with graph_node() as node:
+        topic = absolute(arguments.topic_name)
+        waits = False
+        while not (offered := wait_for_publishers(node, topic)):
+            if not waits:
+                print(f"WARNING: topic [{topic}] does not appear to be published yet", flush=True)
+            waits = True
+        message_class = load_interface(_type_of_topic(node, topic), "msg")
+        node.create_subscription(message_class, topic, take, receiving_profile(offered, depth=10), raw=True)
+        shown, due = 0.0, time.monotonic() + 1.0
+        while True:
+            rclpy.spin_once(node, timeout_sec=max(0.0, due - time.monotonic()))
+            if time.monotonic() < due:
+                continue
+            due += 1.0
+            if intervals and received[0] != shown:
+                shown = received[0]
+                print(_rate_of(list(intervals)), flush=True)
+            elif not node.count_publishers(topic):
+                print(f"no new messages: nobody publishes [{topic}] any longer", flush=True)
+
+
+def _rate_of(intervals: list[float]) -> str:
+    mean = statistics.fmean(intervals)
+    return (
+        f"average rate: {1.0 / mean if mean else 0.0:.3f}\n\tmin: {min(intervals):.3f}s max: {max(intervals):.3f}s "
+        f"std dev: {statistics.pstdev(intervals):.5f}s window: {len(intervals)}"
+    )
+
+
 def _publish(arguments: argparse.Namespace) -> int:
     message = load_interface(arguments.message_type, "msg")()
     fill_message(message, arguments.values)
@@ -130,6 +172,10 @@ def add_commands(commands: Any) -> None:
     verb.add_argument("--once", action="store_true", help="print one message and end")
 
     values_help = 'the fields in YAML, for example "{linear: {x: 0.5}}"'
+    verb = add_verb(topic, "hz", _hz, "Print at which rate messages of a topic arrive.")
+    verb.add_argument("topic_name", help="the topic")
+    verb.add_argument("-w", "--window", type=count, default=10000, help="messages over which it is measured (10000)")
+
     verb = add_verb(topic, "pub", _publish, "Publish a message again and again.")
     verb.add_argument("topic_name", help="the topic")
     verb.add_argument("message_type", help="its type, for example geometry_msgs/msg/Twist")
@@ -144,6 +190,13 @@ def add_commands(commands: Any) -> None:
     verb = add_verb(add_command(commands, "lifecycle"), "set", _transition, "Let a managed node change its state.")
     verb.add_argument("node_name", help="the managed node")
     verb.add_argument("transition", choices=TRANSITIONS, help="the transition")
+
+
+def count(text: str) -> int:
+    """Return the whole number above zero that an argument of the command line is."""
+    if not (text.isdecimal() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"{text} is not a positive whole number")
+    return int(text)
 
 
 def positive(text: str) -> float:

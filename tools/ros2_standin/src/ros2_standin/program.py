@@ -15,6 +15,7 @@ MODULES = {
     "topic": "graph_verbs",
     "service": "graph_verbs",
     "lifecycle": "graph_verbs",
+    "param": "param_verbs",
     "bag": "bag_verbs",
 }
 

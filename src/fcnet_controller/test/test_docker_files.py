@@ -5,6 +5,7 @@ from __future__ import annotations
 import configparser
 import fnmatch
 import re
+import runpy
 import shlex
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from fcnet_controller.descriptions import robot as launch_arguments
 
 WORKSPACE = Path(__file__).resolve().parents[3]
 DOCKER = WORKSPACE / "docker"
+
+IN_ROS_CORE = {"ros2launch"}
+STARTED_BY_A_LAUNCH = runpy.run_path(str(WORKSPACE / "tools" / "check_packages.py"))["STARTED"]["fcnet_controller"]
 
 
 def instructions(name: str) -> list[list[str]]:
@@ -32,6 +36,12 @@ def copied() -> list[str]:
 def ignored(path: str) -> bool:
     patterns = [line for line in (WORKSPACE / ".dockerignore").read_text().splitlines() if line and line[0] != "#"]
     return any(fnmatch.fnmatch(path, pattern) for pattern in patterns)
+
+
+def stages() -> dict[str, str]:
+    """The text of every stage of the Dockerfile by its name."""
+    parts = re.split(r"(?m)^FROM .* AS (\w+)$", (DOCKER / "Dockerfile").read_text())
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
 def compose() -> dict:
@@ -74,6 +84,14 @@ def test_the_targets_that_compose_builds_are_stages_of_the_dockerfile():
     targets = {service["build"]["target"] for service in compose()["services"].values()}
     assert targets == {"robot", "development"}
     assert targets <= stages
+
+
+@pytest.mark.parametrize("stage", ["robot", "development"])
+def test_an_image_holds_the_programs_of_a_distribution_that_a_launch_starts(stage):
+    started = STARTED_BY_A_LAUNCH - IN_ROS_CORE - {path.parent.name for path in WORKSPACE.glob("src/*/package.xml")}
+    assert started
+    for package in started:
+        assert f'"ros-${{ROS_DISTRO}}-{package.replace("_", "-")}"' in stages()[stage]
 
 
 @pytest.mark.parametrize("name", commands())

@@ -1,4 +1,4 @@
-"""The SROS 2 policy in config/security grants every node of the suite what it uses, and nothing more."""
+"""Every node of the suite uses what the SROS 2 policy in config/security grants it, and describes its parameters."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 import rclpy
+from rcl_interfaces.msg import ParameterType
 
 from fcnet_controller.controller_node import ControllerNode
 from fcnet_controller.descriptions.recording import recorded_topics
@@ -38,6 +39,8 @@ XI = "{http://www.w3.org/2001/XInclude}include"
 GRANTS = {"topics": ("publish", "subscribe"), "services": ("reply", "request")}  # elements and their attributes
 OPERATOR = "operator"  # an enclave for the command line, no node of the suite
 RECORDER = "rosbag2_recorder"
+WITH_ODOM = {"mujoco_bridge", "mujoco_board", "isaac_playback"}
+NUMBERS = (ParameterType.PARAMETER_INTEGER, ParameterType.PARAMETER_DOUBLE)
 BRIDGES = {"aliengo_bridge", "a1_bridge"}
 
 
@@ -75,8 +78,8 @@ def absolute(name, node, namespace):
 
 
 @pytest.fixture(scope="module")
-def used():
-    """What every node of the suite uses, as ROS itself says: absolute names by node and direction.
+def nodes():
+    """What ROS itself says of every node of the suite: see `collect`.
 
     In a process of its own: what managed nodes leave in the graph goes with it.
     """
@@ -84,18 +87,25 @@ def used():
         collected = subprocess.run(
             [sys.executable, __file__, str(domain)], stdout=subprocess.PIPE, text=True, timeout=TIMEOUT, check=True
         )
-    used = json.loads(collected.stdout.splitlines()[-1])
-    return {node: {direction: set(found) for direction, found in names.items()} for node, names in used.items()}
+    return json.loads(collected.stdout.splitlines()[-1])
+
+
+@pytest.fixture
+def used(nodes):
+    """Absolute names that every node uses, by node and direction."""
+    return {node: {way: set(names) for way, names in found["uses"].items()} for node, found in nodes.items()}
 
 
 def collect(domain):
-    """Make the nodes in a ROS domain; return what they use."""
+    """Make the nodes in a ROS domain; return by node what each uses and how its parameters are described."""
     with ExitStack() as stack, FakeBoard(GEN33, JointPhysics(load_robot("aliengo"))) as board:
         host, port = board.address
         network = {"network.target": host, "network.port": port, "network.local_port": 0}
         given = {f"aliengo_bridge:{name}": value for name, value in network.items()}
         given |= {f"{node}:bridge": "aliengo_bridge" for node in ("monitor", "teleop_joy", "teleop_keyboard")}
         given |= {"monitor:port": 0, "isaac_playback:live": "127.0.0.1:0"}
+        given |= {"mujoco_bridge:clock": True}
+        given |= {f"{node}:use_sim_time": True for node in ("controller", "demo_course", "monitor")}  # beside a clock
         given |= {"mujoco_board:address": "127.0.0.1", "mujoco_board:port": 0}
         arguments = [text for name, value in given.items() for text in ("-p", f"{name}:={value}")]
         with participant_profile():
@@ -115,7 +125,9 @@ def collect(domain):
         assert managed[2].trigger_configure() == SUCCESS
         assert managed[3].trigger_configure() == managed[3].trigger_activate() == SUCCESS
         stack.callback(managed[3].stop_commanding)
-        return {node.get_name(): names_of(node) for node in managed + others}
+        return {
+            node.get_name(): {"uses": names_of(node), "parameters": descriptors_of(node)} for node in managed + others
+        }
 
 
 def names_of(node):
@@ -127,6 +139,15 @@ def names_of(node):
         "request": node.get_client_names_and_types_by_node(*who),
     }
     return {direction: [name for name, _ in names] for direction, names in found.items() if names}
+
+
+def descriptors_of(node):
+    """Description, type and number of ranges of every parameter, as describe_parameters responds."""
+    names = node.list_parameters([], 0).names
+    return {
+        found.name: (found.description, found.type, len(found.floating_point_range) + len(found.integer_range))
+        for found in node.describe_parameters(names)
+    }
 
 
 def test_every_node_is_granted_what_it_uses_and_nothing_more(used):
@@ -147,7 +168,18 @@ def test_every_node_is_granted_what_it_uses_and_nothing_more(used):
         granted = policy[node]
         if node == RECORDER:  # a program of the distribution, whose parameters and services it knows
             granted = {"subscribe": granted["subscribe"]}
-        assert granted == names, (node, difference(granted, names))
+        if node in WITH_ODOM | {RECORDER}:  # only a distribution has its message
+            assert granted["subscribe" if node == RECORDER else "publish"] >= {"/tf"}
+            granted = {way: found - {"/tf"} for way, found in granted.items()}
+        assert granted == {way: found - {"/tf"} for way, found in names.items()}, (node, difference(granted, names))
+
+
+def test_every_parameter_of_every_node_has_a_description_and_every_number_a_range(nodes):
+    for node, found in nodes.items():
+        assert {"use_sim_time"} < set(found["parameters"])
+        for name, (description, kind, ranges) in found["parameters"].items():
+            assert description, (node, name)
+            assert ranges == (kind in NUMBERS), (node, name)
 
 
 def difference(granted, used):

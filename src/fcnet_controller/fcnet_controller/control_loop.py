@@ -1,0 +1,222 @@
+"""The control loop: a thread that runs the core's cycles, at the pace of real or of simulated time.
+
+Real time has absolute deadlines, as a robot needs. Simulated time is that of the states' stamps: each control period of
+theirs has one cycle, however long that takes, and its targets have the stamp of the state that they answer. A simulator
+in lockstep waits for them (sim_bridge/lockstep.py).
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from fcnet_controller.control_core import ControlCore
+from fcnet_core.command import Mode
+from fcnet_ros.messages import NEVER, TIME_OF_DAY, StateReceiver
+from fcnet_ros.serialized import SECOND
+from fcnet_ros.targets import TargetPublisher
+
+FRESH = 0.0003  # [s] a state younger than this at the deadline is used at once
+LONGEST_WAIT = 0.005  # [s] or half a period; how long a cycle waits for a younger one, a period at 200 Hz
+STALLED_PERIODS = 3  # a loop that was late by more, and by more than the longest age of a state, stood still
+DAMPING_MESSAGES = 3  # sent at the end, a period apart: a process that ends at once takes with it what is not delivered
+ACKNOWLEDGE_TIMEOUT = 0.5  # [s]
+POLL_PERIOD = 0.001  # [s] between two looks for the next state of a simulation
+TOLERANCE = 1e-6  # [s] of stamps
+
+
+class Pace(Protocol):
+    """When cycles are due, and what the core's time is."""
+
+    def now(self) -> float:
+        """Return the core's time [s]; any thread may ask."""
+
+    def cycles(self, stopping: Callable[[], bool]) -> Iterator[float]:
+        """Yield the core's time [s] of each cycle, until `stopping()`; the core is prepared and has its state then."""
+
+    def is_stalled(self) -> bool:
+        """Whether the loop has stood still in this cycle, so that what was decided before must not be sent."""
+
+    def stamp(self) -> int | None:
+        """Return the stamp [ns] of the targets that are sent next; None for the time of sending."""
+
+    def received(self) -> float:
+        """Return when this cycle's state was received [s, time.monotonic]."""
+
+
+class RealTimePace:
+    """Absolute deadlines, `period` [s] apart.
+
+    Each cycle begins at its deadline or, where states come regularly, with the next state after it: what is sent is
+    then never older than the cycle itself. A cycle that comes a whole period late is left out and counted.
+    """
+
+    def __init__(self, core: ControlCore, receiver: StateReceiver, period: float) -> None:
+        self._core, self._receiver, self._period = core, receiver, period
+        self._deadline = 0.0
+
+    def now(self) -> float:
+        """See Pace."""
+        return time.monotonic()
+
+    def cycles(self, stopping: Callable[[], bool]) -> Iterator[float]:
+        """See Pace."""
+        self._deadline = time.monotonic()
+        while not stopping():
+            self._wait_until(self._deadline + self._period)
+            self._core.prepare(time.monotonic())
+            self._receiver.receive(self._deadline - FRESH, self._deadline + min(LONGEST_WAIT, 0.5 * self._period))
+            self.is_stalled()
+            yield time.monotonic()
+
+    def is_stalled(self) -> bool:
+        """Whether the loop has stood still since the deadline; the controller is then in fault."""
+        late = time.monotonic() - self._deadline
+        return late > STALLED_PERIODS * self._period and self._core.stop_after_stall(late)
+
+    def stamp(self) -> None:
+        """See Pace."""
+
+    def received(self) -> float:
+        """See Pace."""
+        return self._core.state.received
+
+    def _wait_until(self, deadline: float) -> None:
+        """Sleep until the deadline; it becomes the newest one where whole periods have been missed."""
+        remaining = deadline - time.monotonic()
+        if remaining > 0:
+            time.sleep(remaining)
+        self._deadline = deadline
+        late = time.monotonic() - deadline
+        self._core.statistics.add("wake", late)
+        self.is_stalled()
+        missed = int(late / self._period)
+        self._core.statistics.misses += missed
+        self._deadline += missed * self._period
+
+
+class SimulatedPace:
+    """A cycle for every `period` [s] of the states' stamps, which begin near zero and advance as the simulator likes.
+
+    A state that is repeated has not been answered: the last targets are sent again. Nothing is sent for states with
+    the time of day, which are a real robot's. Periods without a state are counted as misses.
+    """
+
+    def __init__(self, core: ControlCore, receiver: StateReceiver, publisher: TargetPublisher, period: float) -> None:
+        self._core, self._receiver, self._publisher, self._period = core, receiver, publisher, period
+        self._answered = self._due = NEVER  # stamp [s] of the state of the last cycle, and of the next one at least
+        self._sent = 0  # stamp [ns] of the last targets
+
+    def now(self) -> float:
+        """Return the stamp [s] of the state of the last cycle, 0 before the first."""
+        return max(self._answered, 0.0)
+
+    def cycles(self, stopping: Callable[[], bool]) -> Iterator[float]:
+        """See Pace."""
+        while not stopping():
+            if not self._receiver.poll():
+                time.sleep(POLL_PERIOD)
+                continue
+            stamp = self._core.state.joints_stamp
+            if stamp != self._core.state.imu_stamp or stamp >= TIME_OF_DAY:
+                continue
+            if stamp == self._answered:
+                self._publisher.repeat()
+            elif stamp > self._due - TOLERANCE or stamp < self._answered:
+                self._begin(stamp)
+                yield stamp
+
+    def _begin(self, stamp: float) -> None:
+        late = stamp - self._due
+        if stamp < self._answered:
+            self._core.stop(
+                f"simulated time went back from {self._answered:.2f} s to {stamp:.2f} s; the simulator was started anew"
+            )
+        if not TOLERANCE - self._period < late < self._period - TOLERANCE:
+            self._core.statistics.misses += int(late / self._period + TOLERANCE) if 0.0 < late < math.inf else 0
+            self._due = stamp
+        self._due += self._period
+        self._answered, self._sent = stamp, round(stamp * SECOND) - 1
+        self._core.prepare(stamp)
+
+    def is_stalled(self) -> bool:
+        """Time stands still for whoever waits."""
+        return False
+
+    def stamp(self) -> int:
+        """Return the answered state's stamp [ns]; for further targets the next after it."""
+        self._sent += 1
+        return self._sent
+
+    def received(self) -> float:
+        """See Pace."""
+        return self._receiver.received
+
+
+class ControlLoop:
+    """Runs cycles in its own thread from `start` to `stop`, which leaves the robot damped.
+
+    `on_change` is called after every change of mode or fault, and at the end; `on_start` first, in the thread.
+    """
+
+    def __init__(
+        self,
+        core: ControlCore,
+        pace: Pace,
+        publisher: TargetPublisher,
+        period: float,
+        on_change: Callable[[], None],
+        on_start: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._core = core
+        self._pace = pace
+        self._publisher = publisher
+        self._period = period
+        self._on_change, self._on_start = on_change, on_start
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="control", daemon=True)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the thread is alive; an error in it ends it."""
+        return self._thread.is_alive()
+
+    def start(self) -> None:
+        """Begin to command the robot."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread and wait for it; the last thing it sends is damping."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            self._on_start()
+            self._run_cycles()
+        finally:
+            for _ in range(DAMPING_MESSAGES):
+                self._publisher.publish(None, self._pace.stamp())
+                time.sleep(self._period)
+            self._publisher.wait_until_received(ACKNOWLEDGE_TIMEOUT)
+            self._on_change()
+
+    def _run_cycles(self) -> None:
+        core, pace = self._core, self._pace
+        reported = (core.mode, core.fault)
+        for now in pace.cycles(self._stopping.is_set):
+            targets = core.cycle(now)
+            # Where the process is stopped in the middle of a cycle, what was decided before is not sent afterwards.
+            self._publisher.publish(None if pace.is_stalled() else targets, pace.stamp())
+            if core.policy_step is not None:
+                self._publisher.publish_step(core.policy_step)
+            if core.mode is Mode.WALKING:
+                core.statistics.add("response", time.monotonic() - pace.received())
+            core.statistics.cycles += 1
+            if (core.mode, core.fault) != reported:
+                reported = (core.mode, core.fault)
+                self._on_change()

@@ -1,0 +1,89 @@
+"""A controller in simulated time: one cycle for each control period of the states, whose targets have their stamp."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from trajectory_msgs.msg import JointTrajectory
+
+from fcnet_core.observation import SensorReading
+from fcnet_ros.messages import StatePublisher
+from fcnet_ros.serialized import SECOND
+from fcnet_ros.testing import Client
+from fcnet_ros.topics import JOINT_TRAJECTORY, RELIABLE
+
+MILLISECOND = SECOND // 1000
+
+
+class Simulator(Client):
+    """Publishes states of a robot on its belly with the stamps that a test wants; answers: stamps [ns] of targets."""
+
+    def __init__(self, domain, robot):
+        super().__init__(domain, "simulator")
+        self.answers = []
+        self.subscribe(JointTrajectory, JOINT_TRAJECTORY.name, self._take, RELIABLE)
+        self._states = StatePublisher(self.node)
+        still, upright = np.zeros(12), np.array([0.0, 0.0, 0.0, 1.0])
+        self._reading = SensorReading(robot.lie_pose, still, still, upright, np.zeros(3), np.array([0.0, 0.0, 9.81]))
+
+    def _take(self, message):
+        self.answers.append(message.header.stamp.sec * SECOND + message.header.stamp.nanosec)
+
+    def publish(self, stamp):
+        self._states.publish(self._reading, stamp)
+
+    def until_answered(self, stamp):
+        """Publish a state until its targets come: the first ones are lost before the controller is discovered."""
+
+        def answered():
+            if not self.answers or self.answers[-1] != stamp:
+                self.publish(stamp)
+                time.sleep(0.02)
+            return stamp in self.answers
+
+        self.until(answered, f"targets for the state of {stamp} ns")
+
+
+@pytest.fixture
+def simulator(domain, robot):
+    simulator = Simulator(domain, robot)
+    yield simulator
+    simulator.close()
+
+
+def test_every_control_period_of_the_states_is_answered_once_however_long_it_takes(start, simulator, model_path):
+    program = start(
+        policy=model_path, runtime="numpy", auto_start=True, simulated_time=True, state_timeout=0.2, stand_up_time=0.5
+    )
+    simulator.until_answered(SECOND)
+    for stamp in range(SECOND, SECOND + 80 * MILLISECOND, 4 * MILLISECOND):
+        simulator.publish(stamp)
+        time.sleep(0.02)
+    simulator.until_answered(SECOND + 80 * MILLISECOND)
+    answered = sorted(set(simulator.answers))
+    assert answered == [SECOND + period * 20 * MILLISECOND for period in range(5)]
+    time.sleep(1.0)  # longer than a state or a loop in real time may be late
+    for stamp in range(SECOND + 100 * MILLISECOND, SECOND + 300 * MILLISECOND, 20 * MILLISECOND):
+        simulator.until_answered(stamp)
+    simulator.until_mode("standing_up")
+    simulator.publish(SECOND)
+    simulator.until_mode("fault")
+    assert "simulated time went back" in program.until_printed("fault: .*")[0]
+    program.end()
+
+
+def test_states_with_the_time_of_day_are_not_answered_and_nobody_stands_up_on_them(start, simulator, model_path):
+    program = start(policy=model_path, runtime="numpy", auto_activate=True, simulated_time=True)
+    simulator.until_mode("passive")
+    simulator.answers.clear()
+    end = time.monotonic() + 0.5
+    while time.monotonic() < end:
+        simulator.publish(time.time_ns())
+        time.sleep(0.01)
+    response = simulator.call("controller/stand_up")
+    assert not response.success
+    assert "time of day" in response.message
+    assert not simulator.answers
+    program.end()

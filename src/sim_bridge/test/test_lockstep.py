@@ -1,0 +1,103 @@
+"""A simulation in lockstep: simulated time goes on with the controller's targets, and with nothing else."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from rosgraph_msgs.msg import Clock
+
+from fcnet_core.robot import load_robot
+from fcnet_ros.serialized import SECOND
+from fcnet_ros.testing import wait_until
+from fcnet_ros.topics import CLOCK
+from sim_bridge.lockstep import Lockstep
+
+PERIOD = SECOND // 50
+STAND = load_robot("aliengo").stand_pose
+
+
+def test_time_waits_for_the_first_answer_and_for_one_in_every_period():
+    lockstep = Lockstep("always", 0.02, 60.0)
+    assert lockstep.waits(SECOND)
+    lockstep.answer(SECOND)
+    assert not lockstep.waits(SECOND + PERIOD - 4_000_000)
+    assert lockstep.waits(SECOND + PERIOD)
+    lockstep.answer(SECOND + PERIOD)
+    assert not lockstep.waits(SECOND + PERIOD)
+
+
+def test_while_real_time_is_reached_time_waits_for_answers_that_are_late():
+    lockstep = Lockstep("auto", 0.02, 60.0)
+    lockstep.answer(SECOND)
+    assert not lockstep.waits(SECOND + PERIOD)
+    assert lockstep.waits(SECOND + 2 * PERIOD)
+    assert lockstep.engage()
+    assert lockstep.waits(SECOND + PERIOD)
+    assert not lockstep.engage()
+
+
+def test_without_lockstep_time_never_waits():
+    lockstep = Lockstep("never", 0.02, 60.0)
+    assert not lockstep.waits(100 * SECOND)
+    assert not lockstep.engage()
+
+
+def test_waiting_ends_with_a_sentence():
+    lockstep = Lockstep("always", 0.02, 0.05)
+    assert lockstep.waits(SECOND)
+    assert not lockstep.problem(SECOND)
+    wait_until(lambda: lockstep.problem(SECOND), "the end of the wait", 1.0)
+    assert "simulated_time" in lockstep.problem(SECOND)
+
+
+@pytest.fixture
+def lockstep(start, client):
+    """A bridge in lockstep, whose first state is there."""
+    client.observe(Clock, CLOCK.name, CLOCK.requested)
+    parameters = ("clock:=true", "lockstep:=always", "start:=standing", "lockstep_timeout:=3.0")
+    program = start(
+        "run", "sim_bridge", "mujoco_bridge", "--ros-args", *(text for one in parameters for text in ("-p", one))
+    )
+    client.until_states()
+    return program
+
+
+def test_each_answer_is_one_control_period_on_the_clock_too_and_without_one_the_bridge_ends(lockstep, client):
+    stamps = [answer(client) for _ in range(5)]
+    assert np.diff(stamps).tolist() == [PERIOD] * 4
+    clock = client.newest[CLOCK.name].clock
+    assert clock.sec * SECOND + clock.nanosec == stamps[-1]
+    assert client.position[2] > 0.3
+    assert lockstep.wait() == 1
+    assert "no joint_trajectory has answered the state" in lockstep.output
+    assert "Traceback" not in lockstep.output
+
+
+def answer(client):
+    """Answer the state that waits with the stand pose; return the stamp [ns] of the next one that waits."""
+    waiting = client.stamp
+
+    def goes_on():
+        client.send_targets(STAND, stamp=waiting)
+        time.sleep(0.05)
+        return client.stamp != waiting
+
+    client.until(goes_on, "a period that has been answered")
+    return client.until_still()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        (("lockstep:=always",), "add clock:=true"),
+        (("lockstep:=always", "clock:=true", "control_rate:=100.0"), "must be a multiple of control_rate"),
+    ],
+)
+def test_parameters_that_do_not_fit_lockstep_end_the_bridge_with_one_sentence(start, parameters, sentence):
+    arguments = (text for one in parameters for text in ("-p", one))
+    program = start("run", "sim_bridge", "mujoco_bridge", "--ros-args", *arguments)
+    assert program.wait() != 0
+    assert sentence in program.output
+    assert "Traceback" not in program.output
