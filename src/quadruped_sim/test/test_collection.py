@@ -195,7 +195,7 @@ def test_a_plan_that_cannot_be_used_is_refused_in_a_sentence(change, sentence, t
 
 
 def test_a_missing_or_broken_plan_is_refused_in_a_sentence(tmp_path):
-    with pytest.raises(FcnetError, match="cannot be read"):
+    with pytest.raises(FcnetError, match="there is no collection file"):
         load_plan(tmp_path / "none.yaml")
     (tmp_path / "broken.yaml").write_text("parts: [")
     with pytest.raises(FcnetError, match="cannot be used"):
