@@ -147,7 +147,7 @@ class Collector:
             seen = rollout.observe()
             advice = rollout.advise(seen)
             recorded["observation"].append(seen.observation)
-            recorded["action"].append(advice.astype(np.float32))
+            recorded["action"].append(np.clip(advice, robot.lower, robot.upper).astype(np.float32))
             recorded["first"].append(fallen)
             fresh = rng.standard_normal(noise.shape) * noise_scale
             noise = NOISE_MEMORY * noise + np.sqrt(1 - NOISE_MEMORY**2) * fresh

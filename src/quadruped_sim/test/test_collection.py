@@ -19,7 +19,7 @@ from fcnet_core.observation import LAYOUT
 from fcnet_core.robot import SETPOINT_FIELDS, load_robot
 from quadruped_sim.collection import Collector, jobs, load_plan
 from quadruped_sim.physics.simulation import CONTROL_PERIOD
-from quadruped_sim.rollout import SetpointSource
+from quadruped_sim.rollout import Rollout, SetpointSource
 
 CONFIG = Path(__file__).parents[3] / "config" / "collect"
 PLAN = {
@@ -132,6 +132,12 @@ def test_a_shard_holds_what_was_seen_and_what_the_expert_advised(plan, aliengo, 
     )
     np.testing.assert_allclose(sine**2 + cosine**2, 1, atol=1e-6)  # no noise is recorded: training adds its own
     assert data.manifest.robot == "aliengo" and data.manifest.control_rate == 50
+
+
+def test_advice_beyond_the_joint_limits_is_recorded_as_it_is_sent(plan, aliengo, tmp_path, monkeypatch):
+    monkeypatch.setattr(Rollout, "advise", lambda rollout, seen: np.full((plan.robots, 12), 9.0))
+    action = _collect(Collector(plan, tmp_path / "data"), seed=1).shards[0].action
+    assert np.all(action == aliengo.upper.astype(np.float32))
 
 
 def test_a_student_drives_while_the_expert_labels(plan, aliengo, standing_policy, tmp_path):

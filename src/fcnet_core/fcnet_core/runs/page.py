@@ -18,7 +18,6 @@ PANELS = {  # an entry of Report: what its axis says, and whether that is logari
     "held_out_error": ("held-out error [rad]", True),
     "learning_rate": ("learning rate", False),
 }
-LOG_TICKS = [digit * 10.0**power for power in range(-9, 7) for digit in (1, 2, 3, 5, 7)]
 GAP = 0.06  # between panels, as a share of the height
 STYLE = "#curves { height: 780px; } @media print { #curves { break-inside: avoid; } }"
 COLOURS = 6  # of document.css
@@ -99,7 +98,7 @@ def _layout(count: int) -> dict[str, Any]:
             "title": {"text": label},
             "type": "log" if logarithmic else "linear",
             "domain": [max(0.0, top - height + GAP), top],
-            **({"tickvals": LOG_TICKS} if logarithmic else {}),
+            **({"nticks": 4, "tickformat": "~g"} if logarithmic else {}),  # whole numbers, not their first digit alone
             "rangemode": "normal" if logarithmic else "tozero",
         }
     return {
