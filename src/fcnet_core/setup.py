@@ -13,7 +13,9 @@ setup(
     name=NAME,
     version=VERSION,
     packages=find_packages(exclude=["test"]),
-    package_data={NAME: ["document/*.css", "document/*.js", "config/**/*.yaml", "models/*.safetensors"]},
+    package_data={
+        NAME: ["document/*.css", "document/*.js", "config/**/*.yaml", "models/*.safetensors", "models/*.md"],
+    },
     data_files=[
         ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
         (f"share/{NAME}", ["package.xml"]),

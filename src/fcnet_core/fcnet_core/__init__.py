@@ -20,6 +20,11 @@ class FcnetError(ValueError):
     """Something that the user gave or wants cannot be used; the message is one sentence that says what to do."""
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun, as in "1 step" and "2,000 steps"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 _LAZY = {"load_policy": "fcnet_core.policy", "load_model": "fcnet_core.model_file"}
 
 

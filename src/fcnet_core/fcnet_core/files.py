@@ -33,6 +33,7 @@ Count = Annotated[int, Meta(ge=1, le=10**9)]
 Seed = Annotated[int, Meta(ge=0, le=2**40)]
 Workers = Annotated[int, Meta(ge=1, le=1024)]  # threads or processes
 
+CONFIG = Path(__file__).parent / "config"  # the suite's own settings
 LARGEST_SETTINGS = 256 * 2**10  # [bytes] of one file; the suite's own have four thousand
 DEEPEST = 50  # of YAML; libyaml breaks the stack where nesting is deep
 MOST_ENTRIES = 100_000  # of YAML, with each alias counted as what it stands for
@@ -123,6 +124,19 @@ def read_settings(path: str | Path, kind: type[SettingsT], what: str) -> Setting
         except FcnetError as error:
             reason = str(error)
     raise FcnetError(f"{what} {path} cannot be used: {reason}; compare it with the suite's config/")
+
+
+def preset(source: str | Path, folder: str, what: str) -> Path:
+    """The file at that path, or else the one of that name in a folder of config/, such as "train".
+
+    what: the file's name in the sentence of a FcnetError, raised where there is neither.
+    """
+    presets = {path.stem: path for path in (CONFIG / folder).glob("*.yaml")}
+    if Path(source).exists():
+        return Path(source)
+    if str(source) not in presets:
+        raise FcnetError(f"there is no {what} {source}; give the path of one, or a name: {', '.join(sorted(presets))}")
+    return presets[str(source)]
 
 
 def option(kind: Any) -> Callable[[str], Any]:

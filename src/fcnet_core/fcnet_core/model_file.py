@@ -38,6 +38,7 @@ FORMAT_VERSION: Literal[1] = 1
 METADATA_ENTRY = "fcnet"
 TYPES = {np.dtype(np.float32): "F32", np.dtype(np.float16): "F16"}  # in the words of safetensors
 MODEL_FOLDER = Path(__file__).parent / "models"  # the policies that come with the suite
+RUN_POLICIES = ("best.safetensors", "last.safetensors")  # of a training run's folder, the one that stands for it first
 ROBOT_OBSERVATION = {"observation": (OBSERVATION_SIZE,)}
 WindowPolicy = Literal["sliding", "reset_every_n"]
 LARGEST_CARD = 2**20  # [characters]
@@ -241,24 +242,35 @@ def shipped_names() -> list[str]:
     return sorted(path.stem for path in MODEL_FOLDER.glob("*.safetensors"))
 
 
-def model_path(source: str | Path) -> Path:
-    """The model file at that path, or else the one that comes with the suite under that name.
-
-    Raises FcnetError where there is neither.
+def find_model(source: str | Path) -> Path | None:
+    """The .safetensors file at that path, the best one of a training run's folder, or the one that comes with the suite
+    under that name; None where there is none of these.
     """
     path = Path(source)
     if path.is_file():
+        return path if path.suffix == ".safetensors" else None
+    if path.is_dir():
+        return next((path / name for name in RUN_POLICIES if (path / name).is_file()), None)
+    return shipped_model(str(source)) if str(source) in shipped_names() else None
+
+
+def model_path(source: str | Path) -> Path:
+    """See find_model; a file may have any name here. Raises FcnetError where there is none."""
+    if path := find_model(source):
         return path
-    if str(source) in (names := shipped_names()):
-        return shipped_model(str(source))
+    if Path(source).is_file():
+        return Path(source)
+    if Path(source).is_dir():
+        raise FcnetError(f"{source} holds no policy; give a policy file or the folder of a run that has measured one")
     raise FcnetError(
-        f"there is no model file {path}; check the path, train a policy with `fcnet train`, or name one that comes "
-        f"with the suite: {', '.join(names)}"
+        f"there is no model file {source}; check the path, train a policy with `fcnet train`, or name one that comes "
+        f"with the suite: {', '.join(shipped_names())}"
     )
 
 
 def load_model(source: str | Path) -> PolicyModel:
-    """Read and check a model file, or a policy that comes with the suite by its name, such as "aliengo".
+    """Read and check a model file, the best one of a training run's folder, or by its name, such as "aliengo", one that
+    comes with the suite.
 
     Raises FcnetError when it is missing, damaged, too new or inconsistent.
     """

@@ -8,9 +8,9 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from fcnet_core.files import read_settings
+from fcnet_core.files import CONFIG, read_settings
 
-REMOTE_FILE = Path(__file__).parent / "config" / "remote.yaml"
+REMOTE_FILE = CONFIG / "remote.yaml"
 Word = Annotated[str, Meta(min_length=1)]
 Chord = Annotated[frozenset[Word], Meta(min_length=1)]  # buttons that are all held
 

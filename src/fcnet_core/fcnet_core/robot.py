@@ -12,9 +12,9 @@ from msgspec import Meta, Struct
 
 from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
-from fcnet_core.files import Count, NotNegative, Number, Positive, read_settings
+from fcnet_core.files import CONFIG, Count, NotNegative, Number, Positive, read_settings
 
-ROBOT_FOLDER = Path(__file__).parent / "config" / "robots"
+ROBOT_FOLDER = CONFIG / "robots"
 LEGS = ("FR", "FL", "RR", "RL")
 LEG_JOINTS = ("hip", "thigh", "calf")
 JOINT_NAMES = tuple(f"{leg}_{joint}_joint" for leg in LEGS for joint in LEG_JOINTS)

@@ -19,7 +19,8 @@ from fcnet_core import FcnetError
 from fcnet_core.files import new_folder, read_file, write_whole
 from fcnet_core.learning.dataset import Dataset
 from fcnet_core.learning.spread import NAME as STATISTICS
-from fcnet_core.model_file import load_model
+from fcnet_core.model_file import find_model, load_model, model_path
+from fcnet_core.runs.folder import RunFolder
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -83,14 +84,18 @@ def _contents(source: Path) -> tuple[Kind, dict[str, Path]]:
 
     Raises FcnetError when it is unsound; the data of a folder of LeRobot are looked at when they are imported.
     """
-    if source.is_file():
-        load_model(source)
-        card = source.with_suffix(".md")
-        return "model", {source.name: source, **({CARD: card} if card.is_file() else {})}
+    if source.is_file() or find_model(source):
+        model = model_path(source)
+        load_model(model)
+        card = (RunFolder(source).evaluation if source.is_dir() else model).with_suffix(".md")
+        return "model", {model.name: model, **({CARD: card} if card.is_file() else {})}
     if (source / "manifest.json").is_file():
         Dataset(source)
     elif not (source / "meta/info.json").is_file():
-        raise FcnetError(f"{source} is neither a policy file nor the folder of a dataset; give the path of one")
+        raise FcnetError(
+            f"{source} is neither a policy file nor the folder of a dataset; give the path of one, or of a training "
+            "run, or a name of `fcnet list models`"
+        )
     paths = {path.relative_to(source).as_posix(): path for path in source.rglob("*") if path.is_file()}
     left_out = (SUMS, STATISTICS)  # both are made anew
     return "dataset", {

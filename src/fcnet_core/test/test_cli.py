@@ -138,6 +138,11 @@ def test_export_writes_a_graph_that_was_checked(path, tmp_path, capsys) -> None:
     onnx.checker.check_model(onnx.load(out), full_check=True)
 
 
+def test_the_policy_that_ships_is_exported_by_its_name(tmp_path, capsys) -> None:
+    assert main(["export", "aliengo", "--onnx", str(tmp_path / "aliengo.onnx")]) == 0
+    assert "root mean square" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("verb", [["info"], ["export", "--onnx", "never.onnx"]])
 def test_a_file_that_is_missing_or_damaged_is_one_sentence(verb, path, tmp_path, capsys, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -98,9 +98,16 @@ def test_a_model_of_the_first_release_keeps_the_fingerprint_that_bags_recorded_a
     np.testing.assert_allclose(actions[-1][:3], first_joints, atol=1e-6, rtol=0)
 
 
+def test_a_training_runs_folder_stands_for_its_best_policy(small, tmp_path) -> None:
+    save_model(small.model.in_half_precision(), tmp_path / "last.safetensors")
+    assert load_model(tmp_path).half
+    save_model(small.model, tmp_path / "best.safetensors")
+    assert load_model(tmp_path).fingerprint == small.model.fingerprint
+
+
 def test_a_missing_file_is_refused(tmp_path) -> None:
     assert "there is no model file" in refusal(tmp_path / "nothing.safetensors")
-    assert "there is no model file" in refusal(tmp_path)
+    assert "holds no policy" in refusal(tmp_path)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.0001, 0.001, 0.05, 0.5, 0.99, 0.99999])

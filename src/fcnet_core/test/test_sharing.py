@@ -62,6 +62,19 @@ def test_a_policy_arrives_with_its_card(policy, tmp_path, capsys) -> None:
     assert hashlib.sha256(policy.read_bytes()).hexdigest() + "  walker.safetensors" in found[SUMS].decode().splitlines()
 
 
+def test_the_best_policy_of_a_run_arrives_with_its_evaluation(policy, tmp_path) -> None:
+    (run := tmp_path / "run").mkdir()
+    policy.rename(run / "best.safetensors")
+    (run / "evaluation.md").write_text("# Walks\n")
+    assert main(["push", str(run), str(tmp_path / "shared/run")]) == 0
+    assert content(tmp_path / "shared/run").keys() == {"README.md", SUMS, "best.safetensors"}
+
+
+def test_a_policy_that_ships_is_pushed_by_its_name(tmp_path) -> None:
+    assert main(["push", "a1", str(tmp_path / "shared/a1")]) == 0
+    assert content(tmp_path / "shared/a1").keys() == {"README.md", SUMS, "a1.safetensors"}
+
+
 def test_a_dataset_arrives(data, tmp_path) -> None:
     assert main(["push", str(data), "./shared/data"]) == 0
     (tmp_path / "shared/data/notes.txt").write_text("not pushed")

@@ -15,7 +15,7 @@ from msgspec import Meta, Struct, structs
 
 from fcnet_core.arrays import Array
 from fcnet_core.command import Mode
-from fcnet_core.files import read_settings
+from fcnet_core.files import preset, read_settings
 from fcnet_core.observation import SIZE
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_core.rotation import xyzw_from_wxyz
@@ -26,6 +26,7 @@ from fcnet_replay.run import JOINTS
 Text = Annotated[str, Meta(min_length=1)]
 FieldPath = Text  # such as `motor_state[].q` for the q of every motor
 Quaternion = Literal["xyzw", "wxyz"]  # the order of its numbers
+FILE = "topic map"
 MODES = tuple(mode.value for mode in Mode)
 AXES = "xyzw"
 
@@ -204,8 +205,11 @@ OWN = TopicMap()
 
 
 def load_topic_map(path: str | Path) -> TopicMap:
-    """Read a map: what it does not mention is where the suite's own bags have it. Raises FcnetError."""
-    return read_settings(path, TopicMap, "topic map")
+    """Read a map, or one of config/bags/ by its name: what it does not mention is where the suite's own bags have it.
+
+    Raises FcnetError.
+    """
+    return read_settings(preset(path, "bags", FILE), TopicMap, FILE)
 
 
 def _stamp(columns: Columns) -> Array:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fcnet_core import counted
 from fcnet_core.arrays import Array
 from fcnet_replay import ReplayError
 from fcnet_replay.bags.contents import MessageBatch
@@ -60,10 +61,10 @@ class TopicReader:
     def problems(self) -> Iterator[str]:
         """Sentences about what was left out."""
         for reason, count in self._left_out.items():
-            yield f"{count} messages of {self.name} are left out: {reason}"
+            yield f"{counted(count, 'message')} of {self.name} left out: {reason}"
         if self._damaged:
-            what = "hold numbers that cannot be, which are damaged or left out"
-            yield f"{self._damaged} messages of {self.name} {what}"
+            what = "with numbers that cannot be, which are damaged or left out"
+            yield f"{counted(self._damaged, 'message')} of {self.name} {what}"
 
     def _decode(self) -> None:
         batches, self._waiting = self._waiting, []

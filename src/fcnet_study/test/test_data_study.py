@@ -157,7 +157,7 @@ def test_a_folder_with_another_study_is_left_as_it_is(study, data, tmp_path, cap
         ("[4]", "[3]", "further.seeds is [3], expected others than [3]"),
         ("\nseeds: [3]", "\nseeds: [3, 3]", "seeds is [3, 3], expected every value once"),
         ("hidden: 8", "hidden: 0", "variants.small: hidden is 0"),
-        ("imitation.yaml", "missing.yaml", "missing.yaml cannot be read"),
+        ("imitation.yaml", "missing.yaml", "there is no training configuration"),
     ],
 )
 def test_settings_that_cannot_be_used_are_refused_in_a_sentence(given, instead, sentence, tmp_path) -> None:

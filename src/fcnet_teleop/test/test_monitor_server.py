@@ -74,7 +74,7 @@ def test_the_page_and_everything_it_names_is_served_from_here(served):
     assert status == 200
     assert "default-src 'self'" in headers["Content-Security-Policy"]
     assert headers["X-Frame-Options"] == "DENY"
-    for name in ("page.js", "driver.js", "scene.js", "chart.js", "page.css", "icon.svg"):
+    for name in ("page.js", "driver.js", "scene.js", "robot.js", "canvas.js", "chart.js", "page.css", "icon.svg"):
         status, _, content = served.send("GET", f"/{name}")
         assert status == 200
         assert b"http://" not in content.replace(b"http://www.w3.org/2000/svg", b"")

@@ -1,5 +1,27 @@
 """Quadrupeds in MuJoCo: robots, terrains, experts, collection and closed-loop evaluation."""
 
+import importlib
+import os
+
 
 class SimulationError(ValueError):
     """A simulation cannot be set up, run, continued or compared; the message says what to do."""
+
+
+def _import_mujoco(backend: str) -> None:
+    """Import MuJoCo even where MUJOCO_GL, which is `backend`, names what is unknown or not installed.
+
+    Only pictures need OpenGL, and render/renderer.py says what is wrong with it in a sentence.
+    """
+    try:
+        importlib.import_module("mujoco")
+    except Exception:  # noqa: BLE001 - PyOpenGL raises whatever it likes
+        os.environ["MUJOCO_GL"] = "disable"
+        try:
+            importlib.import_module("mujoco")
+        finally:
+            os.environ["MUJOCO_GL"] = backend
+
+
+if _backend := os.environ.get("MUJOCO_GL"):
+    _import_mujoco(_backend)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta
 
-from fcnet_core.files import NotNegative, Positive, read_settings
+from fcnet_core.files import NotNegative, Positive, preset, read_settings
 from fcnet_core.learning.dataset import DatasetWriter, Manifest
 from fcnet_core.model_file import check_robot, load_model
 from fcnet_core.policy import LoadedPolicy, load_policy
@@ -22,6 +22,7 @@ from quadruped_sim.physics.simulation import CONTROL_PERIOD
 from quadruped_sim.physics.terrain import Terrain, terrain_from_facts
 from quadruped_sim.rollout import Rollout, SetpointRanges
 
+FILE = "collection file"
 SHARDS = 100_000  # of one plan: as many seeds lie between those of one collection and the next
 Shards = Annotated[int, Meta(ge=1, le=SHARDS)]
 MOST_STEPS = 20_000_000  # of one shard: 7 GB
@@ -78,8 +79,8 @@ class Job:
 
 
 def load_plan(path: Path) -> CollectionPlan:
-    """Read a collection file, such as those in config/collect/; raises FcnetError."""
-    return read_settings(path, CollectionPlan, "collection file")
+    """Read a collection file, or one of config/collect/ by its name; raises FcnetError."""
+    return read_settings(preset(path, "collect", FILE), CollectionPlan, FILE)
 
 
 def jobs(plan: CollectionPlan, seed: int) -> list[Job]:
@@ -146,7 +147,7 @@ class Collector:
             seen = rollout.observe()
             advice = rollout.advise(seen)
             recorded["observation"].append(seen.observation)
-            recorded["action"].append(advice.astype(np.float32))
+            recorded["action"].append(np.clip(advice, robot.lower, robot.upper).astype(np.float32))
             recorded["first"].append(fallen)
             fresh = rng.standard_normal(noise.shape) * noise_scale
             noise = NOISE_MEMORY * noise + np.sqrt(1 - NOISE_MEMORY**2) * fresh

@@ -136,7 +136,7 @@ def test_the_command_line_may_ask_for_more_or_fewer_shards(fcnet, config, tmp_pa
 
 def test_wrong_use_is_refused_in_one_line(config, tmp_path, capsys):
     for arguments, sentence in (
-        (["--config", tmp_path / "none.yaml", "--out", tmp_path / "data"], "cannot be read"),
+        (["--config", tmp_path / "none.yaml", "--out", tmp_path / "data"], "there is no collection file"),
         (["--config", config, "--out", "/proc/data"], "choose another folder"),
         (["--config", config, "--out", tmp_path / "data", "--student", tmp_path / "none"], "there is no model file"),
     ):

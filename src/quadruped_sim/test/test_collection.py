@@ -19,7 +19,7 @@ from fcnet_core.observation import LAYOUT
 from fcnet_core.robot import SETPOINT_FIELDS, load_robot
 from quadruped_sim.collection import Collector, jobs, load_plan
 from quadruped_sim.physics.simulation import CONTROL_PERIOD
-from quadruped_sim.rollout import SetpointSource
+from quadruped_sim.rollout import Rollout, SetpointSource
 
 CONFIG = Path(__file__).parents[3] / "config" / "collect"
 PLAN = {
@@ -134,6 +134,12 @@ def test_a_shard_holds_what_was_seen_and_what_the_expert_advised(plan, aliengo, 
     assert data.manifest.robot == "aliengo" and data.manifest.control_rate == 50
 
 
+def test_advice_beyond_the_joint_limits_is_recorded_as_it_is_sent(plan, aliengo, tmp_path, monkeypatch):
+    monkeypatch.setattr(Rollout, "advise", lambda rollout, seen: np.full((plan.robots, 12), 9.0))
+    action = _collect(Collector(plan, tmp_path / "data"), seed=1).shards[0].action
+    assert np.all(action == aliengo.upper.astype(np.float32))
+
+
 def test_a_student_drives_while_the_expert_labels(plan, aliengo, standing_policy, tmp_path):
     save_model(standing_policy, tmp_path / "student.safetensors")
     collector = Collector(plan, tmp_path / "data", tmp_path / "student.safetensors", student_share=1.0)
@@ -195,7 +201,7 @@ def test_a_plan_that_cannot_be_used_is_refused_in_a_sentence(change, sentence, t
 
 
 def test_a_missing_or_broken_plan_is_refused_in_a_sentence(tmp_path):
-    with pytest.raises(FcnetError, match="cannot be read"):
+    with pytest.raises(FcnetError, match="there is no collection file"):
         load_plan(tmp_path / "none.yaml")
     (tmp_path / "broken.yaml").write_text("parts: [")
     with pytest.raises(FcnetError, match="cannot be used"):

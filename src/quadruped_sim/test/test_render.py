@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -29,7 +31,7 @@ SMALL = ["--size", "64x48", "--fps", "10"]
 @pytest.fixture(scope="module")
 def opengl():
     try:
-        offscreen_context(16, 16).free()
+        offscreen_context(mujoco.MjModel.from_xml_string("<mujoco/>"), 16, 16)[0].free()
     except SimulationError as error:
         pytest.skip(str(error))
 
@@ -158,6 +160,21 @@ def test_what_cannot_be_shown_is_said_in_a_sentence(arguments, words, policy, da
     assert main(["render", *(places.get(argument, argument) for argument in arguments)]) == USAGE_ERROR
     assert words in capsys.readouterr().err
     assert not list(tmp_path.glob("a.*"))
+
+
+def test_a_policy_that_ships_is_shown_by_its_name(opengl, tmp_path):
+    assert main(["render", "aliengo", "-o", str(tmp_path / "walk.png"), "--commands", "0.1:", *SMALL]) == 0
+    assert (tmp_path / "walk.png").exists()
+
+
+@pytest.mark.parametrize(("backend", "words"), [("osmesa", "libosmesa6"), ("nonsense", "choose one of egl, ")])
+def test_a_way_to_opengl_that_is_not_there_is_said_in_a_sentence(backend, words, tmp_path):
+    command = ["fcnet", "render", "aliengo", "-o", str(tmp_path / "walk.png"), "--commands", "0.1:", *SMALL]
+    result = subprocess.run(command, env=os.environ | {"MUJOCO_GL": backend}, capture_output=True, text=True)
+    if backend == "osmesa" and result.returncode == 0:
+        pytest.skip("this computer has OSMesa")
+    assert result.returncode == USAGE_ERROR
+    assert words in result.stderr and "Traceback" not in result.stderr
 
 
 def test_without_opengl_the_packages_to_install_are_named(policy, tmp_path, monkeypatch, capsys):

@@ -32,6 +32,7 @@ EXACT = [
     Obstacles(0.06, seed=5),
     Course(),
     Course(20.0, 0.1),
+    Course(12.0, 0.07, 4),
 ]
 SPOTS = np.random.default_rng(0).uniform((-2.9, -2.9), (7.9, 2.9), (300, 2))
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from fcnet_controller.control_core import EMERGENCY_STOP, ControlCore
-from fcnet_core import FcnetError
+from fcnet_core import FcnetError, counted
 from fcnet_core.arrays import Array
 from fcnet_core.command import Mode
 from fcnet_replay.metrics import AGREEMENT
@@ -129,13 +129,15 @@ class ReplayResult:
     def sentence(self) -> str:
         """For people."""
         lost = f"{self.lost} lost, {self.faults} of them by a fault" if self.faults else f"{self.lost} lost"
-        counts = f"{self.steps} steps replayed, {lost}, {self.restarts} cold starts that were not recorded"
+        starts = counted(self.restarts, "cold start")
+        counts = f"{counted(self.steps, 'step')} replayed, {lost}, {starts} not recorded"
         if not self.steps:
             why = "the bag holds no steps of a policy, or not what they saw"
-            return f"nothing replayed ({self.lost} steps lost): {why}"
+            return f"nothing replayed ({counted(self.lost, 'step')} lost): {why}"
         if not self.compared:
             return f"{counts}; none can be compared with what was sent"
-        found = f"largest difference from what was sent: {self.largest_difference:.2g} rad in {self.compared} steps"
+        compared = counted(self.compared, "step")
+        found = f"largest difference from what was sent: {self.largest_difference:.2g} rad in {compared}"
         if not self.same_policy:
             return f"{counts}; {found}, of another policy"
         return f"{counts}; {found}, {'as it should be' if self.passed else f'more than {AGREEMENT:g} rad'}"

@@ -17,8 +17,8 @@ SCRIPTS = "; script-src 'unsafe-inline' data:; img-src data: blob:"
 @dataclass
 class Page:
     """What a page is made of, gathered piece by piece. title: plain text; body: elements in HTML; style: pieces of CSS
-    beyond document.css; scripts: run before the body; modules: JavaScript modules by the names under which `main`
-    imports them ("./scene.js"), each importing none itself; main: a module that runs last, with `constants` as global
+    beyond document.css; scripts: run before the body; modules: JavaScript modules by the names under which `main` and
+    the modules after them import them ("./scene.js"); main: a module that runs last, with `constants` as global
     names.
     """
 
@@ -44,7 +44,11 @@ class Page:
 
     def _scripts(self) -> str:
         constants = "".join(constant(name, value) for name, value in self.constants.items())
-        places = {f"./{name}": _address(source) for name, source in self.modules.items()}
+        places: dict[str, str] = {}
+        for name, source in self.modules.items():
+            for other, address in places.items():  # an address that holds a module has no neighbours
+                source = source.replace(f'"{other}"', f'"{address}"')
+            places[f"./{name}"] = _address(source)
         classic = "".join(f"<script>{script}</script>" for script in [*self.scripts, constants])
         imports = json.dumps({"imports": places})
         return f'{classic}<script type="importmap">{imports}</script><script type="module">{self.main}</script>'

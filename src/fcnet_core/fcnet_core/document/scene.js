@@ -1,11 +1,9 @@
-// Draws a robot of boxes and capsules, and the ground, on a plain canvas: no library, and cheap on a phone.
+// Draws the ground and what stands on it on a plain canvas: no library, and cheap on a phone.
 // World and trunk frames are ROS's: x forward, y left, z up; metres.
+import { LIGHT, dot, line, polygon, shade, sized } from "./canvas.js";
+import { drawRobot } from "./robot.js";
 
 const FIELD = 1.9; // focal length as a multiple of half the canvas' smaller side
-const THICKNESS = [0.09, 0.05, 0.034]; // hip, thigh, calf [m]
-const FACES = [[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]];
-const NORMALS = [[-1, 0, 0], [1, 0, 0], [0, -1, 0], [0, 1, 0], [0, 0, -1], [0, 0, 1]];
-const LIGHT = [0.35, -0.5, 0.79];
 const SHOWN = 2.6; // [m] of known ground around the robot
 const LONGEST = 5; // cells of the ground that are drawn as one where they are level
 // Where a camera stands: angle from the robot's heading, height above the horizon [rad].
@@ -101,12 +99,12 @@ export class Scene {
     context.fillRect(0, Math.max(0, horizon), width, height);
     if (this.ground) this.land(context, colors);
     else this.grid(context, colors);
-    if (snapshot.trunk && snapshot.legs) this.robot(context, snapshot, colors);
+    if (snapshot.trunk && snapshot.legs) drawRobot(context, this, snapshot, colors);
   }
 
   colors() {
     const style = getComputedStyle(document.documentElement);
-    const names = ["sky", "floor", "grid", "trunk", "leg", "dark", "head", "commanded"];
+    const names = ["sky", "floor", "grid", "trunk", "leg", "dark", "head", "lens", "commanded"];
     return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
   }
 
@@ -177,87 +175,6 @@ export class Scene {
     }
     context.globalAlpha = 1;
   }
-
-  robot(context, snapshot, colors) {
-    const place = snapshot.trunk.slice(0, 3), turn = snapshot.trunk.slice(3);
-    const world = (p) => [0, 1, 2].map((k) => place[k] + turn[3 * k] * p[0] + turn[3 * k + 1] * p[1] + turn[3 * k + 2] * p[2]);
-    const half = this.facts.trunk;
-    this.shadow(context, snapshot, world, half);
-    const parts = [
-      ...this.box(half, [0, 0, 0], world, turn, colors.trunk, 1),
-      ...this.box([0.05, half[1] * 0.8, half[2] * 0.7], [half[0] * 0.93, 0, half[2] * 0.5], world, turn, colors.head, 0.94),
-    ];
-    const tints = [colors.dark, colors.leg, colors.dark];
-    for (const leg of snapshot.legs) parts.push(...this.leg(leg.map(world), tints, 1));
-    parts.sort((a, b) => b.depth - a.depth);
-    for (const part of parts) part.draw(context);
-    if (snapshot.ghost) { // without hips, which hardly move
-      for (const leg of snapshot.ghost) {
-        for (const part of this.leg(leg.map(world), [colors.commanded, colors.commanded, colors.commanded], 0.4).slice(1)) part.draw(context);
-      }
-    }
-  }
-
-  shadow(context, snapshot, world, half) {
-    context.globalAlpha = 0.22;
-    context.fillStyle = context.strokeStyle = "#000";
-    const corners = [[1, 1], [1, -1], [-1, -1], [-1, 1]].map(([a, b]) => world([a * half[0], b * half[1] * 1.2, 0]));
-    polygon(context, corners.map(([x, y]) => this.project([x, y, this.height(x, y)])));
-    for (const leg of snapshot.legs) {
-      const points = leg.map(world).map(([x, y]) => this.project([x, y, this.height(x, y)]));
-      context.lineCap = "round";
-      context.lineWidth = 0.035 * points[3][3];
-      line(context, points[1], points[2]);
-      line(context, points[2], points[3]);
-    }
-    context.globalAlpha = 1;
-  }
-
-  box(half, at, world, turn, color, nearer) {
-    const corners = [];
-    for (const x of [-1, 1]) for (const y of [-1, 1]) for (const z of [-1, 1])
-      corners.push(world([at[0] + x * half[0], at[1] + y * half[1], at[2] + z * half[2]]));
-    const points = corners.map((corner) => this.project(corner));
-    return FACES.flatMap((face, k) => {
-      const shown = face.map((c) => points[c]);
-      if (area(shown) >= 0) return []; // seen from behind
-      const n = NORMALS[k];
-      const normal = [0, 1, 2].map((r) => turn[3 * r] * n[0] + turn[3 * r + 1] * n[1] + turn[3 * r + 2] * n[2]);
-      const light = 0.72 + 0.36 * dot(normal, LIGHT);
-      const depth = (shown.reduce((sum, p) => sum + p[2], 0) / 4) * nearer;
-      return [{ depth, draw: (context) => { context.fillStyle = shade(color, light); polygon(context, shown); } }];
-    });
-  }
-
-  leg(points, tints, alpha) {
-    const shown = points.map((point) => this.project(point));
-    const parts = [0, 1, 2].map((k) => ({
-      depth: (shown[k][2] + shown[k + 1][2]) / 2 - (k === 0 ? 0 : 0.02),
-      draw: (context) => {
-        context.globalAlpha = alpha;
-        context.lineCap = "round";
-        const width = THICKNESS[k] * (shown[k][3] + shown[k + 1][3]) / 2;
-        if (alpha === 1) {
-          stroke(context, shown[k], shown[k + 1], width, shade(tints[k], 0.78));
-          stroke(context, shown[k], shown[k + 1], width * 0.55, shade(tints[k], 1.08));
-        } else stroke(context, shown[k], shown[k + 1], width * 0.6, tints[k]);
-        context.globalAlpha = 1;
-      },
-    }));
-    const foot = shown[3];
-    parts.push({
-      depth: foot[2] - 0.03,
-      draw: (context) => {
-        context.globalAlpha = alpha;
-        context.fillStyle = alpha === 1 ? shade(tints[0], 0.6) : tints[0];
-        context.beginPath();
-        context.arc(foot[0], foot[1], this.facts.foot * foot[3], 0, 7);
-        context.fill();
-        context.globalAlpha = 1;
-      },
-    });
-    return parts;
-  }
 }
 
 // The ground's cells in strips along y, level ones joined; each with its middle, corners and light.
@@ -280,58 +197,4 @@ function strips(x0, y0, step, heights) {
     made.push({ at: [x + step / 2, 0], cells });
   }
   return made;
-}
-
-// The canvas' context in CSS pixels, sharp on any screen.
-export function sized(canvas) {
-  const ratio = Math.min(window.devicePixelRatio || 1, 2);
-  const [width, height] = [canvas.clientWidth, canvas.clientHeight];
-  if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
-    canvas.width = Math.round(width * ratio);
-    canvas.height = Math.round(height * ratio);
-  }
-  const context = canvas.getContext("2d");
-  context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  return { context, width, height };
-}
-
-const dot = (a, b) => a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
-
-function line(context, a, b) {
-  context.beginPath();
-  context.moveTo(a[0], a[1]);
-  context.lineTo(b[0], b[1]);
-  context.stroke();
-}
-
-function stroke(context, a, b, width, color) {
-  context.strokeStyle = color;
-  context.lineWidth = width;
-  line(context, a, b);
-}
-
-function polygon(context, points) {
-  context.beginPath();
-  for (const [x, y] of points) context.lineTo(x, y);
-  context.closePath();
-  context.fill();
-}
-
-function area(points) {
-  return points.reduce((sum, [x, y], k) => {
-    const [u, v] = points[(k + 1) % points.length];
-    return sum + x * v - u * y;
-  }, 0);
-}
-
-const shades = new Map();
-function shade(color, light) {
-  const key = `${color}${light.toFixed(2)}`;
-  if (!shades.has(key)) {
-    if (shades.size > 500) shades.clear();
-    const value = parseInt(color.slice(1), 16);
-    const parts = [value >> 16, (value >> 8) & 255, value & 255].map((part) => Math.min(255, Math.round(part * light)));
-    shades.set(key, `rgb(${parts})`);
-  }
-  return shades.get(key);
 }

@@ -1,4 +1,4 @@
-"""The picture of a robot that pages draw, live or of a recording: scene.js, its colours, and what it has to know."""
+"""The picture of a robot that pages draw, live or of a recording: modules, colours, and what they have to know."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 from fcnet_core.robot import Robot
 
-SCRIPT = Path(__file__).with_name("scene.js")
+SCRIPTS = [Path(__file__).with_name(name) for name in ("canvas.js", "robot.js", "scene.js")]  # each imports those before
 STYLE = Path(__file__).with_name("scene.css")
 
 
 def scene_facts(robot: Robot) -> dict[str, Any]:
-    """What the script has to know of the robot, as JSON's types [m]."""
+    """What scene.js has to know of the robot, as JSON's types [m]."""
     return {
         "trunk": list(robot.geometry.trunk),
         "foot": robot.geometry.foot_radius,

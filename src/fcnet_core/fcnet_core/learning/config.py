@@ -9,13 +9,24 @@ import msgspec
 from msgspec import Meta, Struct
 
 from fcnet_core import FcnetError
-from fcnet_core.files import Count, NotNegative, Positive, Seed, Share, Workers, converted, read_settings
+from fcnet_core.files import (
+    CONFIG,
+    Count,
+    NotNegative,
+    Positive,
+    Seed,
+    Share,
+    Workers,
+    converted,
+    preset,
+    read_settings,
+)
 from fcnet_core.model_file import WindowPolicy
 from fcnet_core.policies import PolicyConfig, policy_type
 
 MOST_STEPS = 10**9  # of the optimiser
 LARGEST_BATCH = 2**22  # control periods of one optimiser step; the paper's have 2^16
-PRESETS = Path(__file__).parents[1] / "config" / "train"
+PRESETS = CONFIG / "train"
 FILE = "training configuration"
 LENGTH = {"steps", "epochs"}  # of which a file gives one
 
@@ -101,12 +112,14 @@ class _Difference(Struct, frozen=True):
 
 
 def load_train_config(path: str | Path) -> TrainConfig:
-    """Read a YAML file of a TrainConfig. One with `base`, a preset of config/train/, holds what differs from that.
+    """Read a YAML file of a TrainConfig, or a preset of config/train/ by its name. One with `base`, a preset, says what
+    differs from that.
 
     Entries of `config` differ one by one, unless policy_type is another; steps and epochs take each other's place; any
     other entry replaces the base's. FcnetError names the file and the entry that cannot be used.
     """
-    entries = _entries(Path(path))
+    path = preset(path, PRESETS.name, FILE)
+    entries = _entries(path)
     try:
         return converted(entries, TrainConfig)
     except FcnetError as error:

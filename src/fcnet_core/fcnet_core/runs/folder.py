@@ -28,6 +28,7 @@ from msgspec import Struct
 from fcnet_core import FcnetError
 from fcnet_core.files import check_writable, read_file, write_whole
 from fcnet_core.learning.config import TrainConfig, load_train_config
+from fcnet_core.model_file import RUN_POLICIES
 
 Kind = TypeVar("Kind")
 RUNS = Path("runs")  # where runs without --out are made
@@ -101,25 +102,15 @@ class RunFolder:
 
     @property
     def best(self) -> Path:
-        return self.path / "best.safetensors"
+        return self.path / RUN_POLICIES[0]
 
     @property
     def last(self) -> Path:
-        return self.path / "last.safetensors"
+        return self.path / RUN_POLICIES[1]
 
     @property
     def evaluation(self) -> Path:
         return self.path / "evaluation.json"
-
-    @property
-    def policy(self) -> Path:
-        """The best policy; the last one where nothing was held out. Raises FcnetError where there is none yet."""
-        for path in (self.best, self.last):
-            if path.is_file():
-                return path
-        raise FcnetError(
-            f"{self.path} holds no policy; give a policy file or the folder of a run that has measured one"
-        )
 
 
 @dataclass(frozen=True)

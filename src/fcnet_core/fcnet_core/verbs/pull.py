@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from fcnet_core import counted
+
 SUMMARY = "fetch a policy or a dataset that was pushed, and check it"
 EPILOG = """
 Every file must have the SHA-256 that SHA256SUMS states, and policies and datasets must be sound; otherwise nothing is
@@ -29,5 +31,5 @@ def run(args: argparse.Namespace) -> int:
     from fcnet_core.sharing import pull
 
     folder = args.out or Path(Path(args.source).resolve().name)
-    print(f"wrote {folder}: {len(pull(args.source, folder))} files, as they were pushed")
+    print(f"wrote {folder}: {counted(len(pull(args.source, folder)), 'file')}, as they were pushed")
     return 0

@@ -59,7 +59,9 @@ another round, in which newer data count three times as much:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
-    parser.add_argument("--config", required=True, type=Path, metavar="YAML", help="settings, see config/train/")
+    parser.add_argument(
+        "--config", required=True, type=Path, metavar="YAML", help="settings: a file, or a name of config/train/"
+    )
     parser.add_argument(
         "--data",
         action="append",

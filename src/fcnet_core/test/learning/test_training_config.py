@@ -71,7 +71,7 @@ def test_a_bad_entry_is_named_with_its_file(tmp_path: Path, text: str, named: st
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FcnetError, match=r"none.yaml cannot be read"):
+    with pytest.raises(FcnetError, match=r"there is no training configuration .*none.yaml"):
         load_train_config(tmp_path / "none.yaml")
 
 
@@ -97,6 +97,15 @@ def test_a_file_may_say_only_how_it_differs_from_a_preset(tmp_path: Path) -> Non
     noise = {"joint_velocity": 0.1}
     changes = {"crop": 64, "steps": 10, "epochs": None, "observation_noise": noise}
     assert config == with_settings(base, config=base.config | {"layers": 2}, **changes)
+
+
+def test_a_preset_is_named_from_anywhere(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert load_train_config("mlp") == load_train_config(PRESETS / "mlp.yaml")
+    with pytest.raises(FcnetError, match=r"there is no training configuration perceptron; .* mlp"):
+        load_train_config("perceptron")
+    written(tmp_path / "mlp", "base: retnet")  # a file comes first
+    assert load_train_config("mlp").policy_type == "retnet"
 
 
 def test_the_network_of_another_type_has_nothing_of_its_bases(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import msgspec
 import yaml
 import zstandard
 
+from fcnet_core import counted
 from fcnet_core.files import parse_yaml, read_file
 from fcnet_replay import ReplayError
 from fcnet_replay.bags.contents import Contents, MessageBatch, batch_of, damage
@@ -72,7 +73,7 @@ class Bag:
             except zstandard.ZstdError:
                 continue
         if lost := len(batch.size) - len(messages):
-            what = f"{lost} messages of {batch.topic} cannot be decompressed and are left out"
+            what = f"{counted(lost, 'message')} of {batch.topic} left out, which cannot be decompressed"
             self.contents.problems.append(damage(self.path, None, what))
         return batch_of(batch.topic, batch.kind, received, messages)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fcnet_core import FcnetError
+from fcnet_core import FcnetError, counted
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.command import CommandShaper
 from fcnet_core.files import new_folder
@@ -193,7 +193,8 @@ def account(walk: Walk) -> Iterator[str]:
     """What a bag gives, what was left out and why."""
     inferred = walk.steps.basis == "inferred"
     how = ", inferred from targets, commands and modes: the gait's phase is good to some 40 ms" if inferred else ""
-    yield f"{walk.path}: {len(walk.steps):,} steps in {walk.first.sum()} episodes of {walk.robot.name}{how}"
+    episodes = counted(int(walk.first.sum()), "episode")
+    yield f"{walk.path}: {counted(len(walk.steps), 'step')} in {episodes} of {walk.robot.name}{how}"
     if not len(walk.steps):
         yield f"  no walking kept{'' if walk.run.mode.modes else ', and the bag has no controller/mode to find it by'}"
     elif inferred and walk.run.silent:
@@ -201,7 +202,7 @@ def account(walk: Walk) -> Iterator[str]:
         yield f"  no {topics} in the bag, taken as zero: if one was sent, these data are wrong"
     for reason, count in walk.left_out.items():
         if count:
-            yield f"  {count:,} steps left out: {reason}"
+            yield f"  {counted(count, 'step')} left out: {reason}"
     for problem in walk.run.problems:
         yield f"  {problem}"
 

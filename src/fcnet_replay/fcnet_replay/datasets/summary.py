@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 from msgspec import Struct
 
-from fcnet_core import FcnetError
+from fcnet_core import FcnetError, counted
 from fcnet_core.arrays import Single
 from fcnet_core.command import COMMAND_SIZE, setpoints_of
 from fcnet_core.learning.dataset import Dataset, Manifest
-from fcnet_core.model_file import PolicyCard, load_model
+from fcnet_core.model_file import PolicyCard, find_model, load_model
 from fcnet_core.observation import ARRAYS, LAYOUT
 from fcnet_core.policies.normalisation import observation_scales
 from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS, Robot, load_robot
@@ -166,7 +166,7 @@ def _comparison(data: Dataset, against: Path) -> Comparison:
 def _reference(path: Path, manifest: Manifest) -> tuple[Mapping[str, Single], float]:
     """Normalisation.scales and clip [standard deviations] of a policy or of other data, which clip nothing."""
     found: PolicyCard | Manifest
-    if path.suffix == ".safetensors":
+    if find_model(path):
         model = load_model(path)
         found, scales, clip = model.card, model.scales, model.card.observation_clip
     else:
@@ -187,8 +187,9 @@ def _reference(path: Path, manifest: Manifest) -> tuple[Mapping[str, Single], fl
 def summary_lines(summary: Summary, every_entry: bool) -> Iterator[str]:
     """Sizes, spread, coverage and saturation as text; every_entry: a line for each entry, not for each part."""
     yield (
-        f"{summary.robot}, {summary.control_rate:g} Hz: {summary.steps:,} steps ({summary.seconds / 3600:.3g} h) in "
-        f"{summary.episodes:,} episodes, {summary.sequences:,} sequences, {summary.shards:,} shards"
+        f"{summary.robot}, {summary.control_rate:g} Hz: {counted(summary.steps, 'step')} "
+        f"({summary.seconds / 3600:.3g} h) in {counted(summary.episodes, 'episode')}, "
+        f"{counted(summary.sequences, 'sequence')}, {counted(summary.shards, 'shard')}"
     )
     yield f"\n{'entry':<30}{'mean':>10}{'std':>10}{'min':>10}{'max':>10}"
     parts: dict[str, list[Entry]] = {}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_core import FcnetError
+from fcnet_core import FcnetError, counted
 from fcnet_core.arrays import Mask
 from fcnet_core.learning.dataset import Manifest, Shard, open_shard, read_manifest
 from fcnet_core.observation import ARRAYS, LAYOUT
@@ -62,9 +62,11 @@ def _check_amount(folder: Path, description: dict[str, Any], shards: int, steps:
     if not shards:
         yield f"{folder} holds no shard; collect or copy the data again"
     elif promised is not None and promised != shards:
-        yield f"{folder} holds {shards} shards, manifest.json promises {promised}; finish the collection, or copy again"
+        held = counted(shards, "shard")
+        yield f"{folder} holds {held}, manifest.json promises {promised}; finish the collection, or copy again"
     elif description.get("steps", steps) != steps:
-        yield f"{folder} holds {steps} steps, but manifest.json promises {description['steps']}; copy the data again"
+        held = counted(steps, "step")
+        yield f"{folder} holds {held}, but manifest.json promises {description['steps']}; copy the data again"
 
 
 def _check_contents(shard: Shard, manifest: Manifest, robot: Robot | None) -> Iterator[str]:

@@ -74,7 +74,7 @@ def add_scripts(page: Page, plots: Plots) -> None:
     """Give the page what draws its plots and plays back what they show."""
     plots.add_to(page, SCRIPT.read_text(encoding="utf-8"))
     page.style += [view.STYLE.read_text(encoding="utf-8"), STYLE.read_text(encoding="utf-8")]
-    page.modules["scene.js"] = view.SCRIPT.read_text(encoding="utf-8")
+    page.modules |= {path.name: path.read_text(encoding="utf-8") for path in view.SCRIPTS}
 
 
 def rate(signals: Signals) -> float:

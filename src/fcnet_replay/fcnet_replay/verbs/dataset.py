@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from fcnet_core import FcnetError
+from fcnet_core import FcnetError, counted
 from fcnet_core.files import NotNegative, Positive, Seed, option
 
 SUMMARY = "make training data from bags; merge, split, describe, check, export and import data"
@@ -108,7 +108,8 @@ def _from_bag(args: argparse.Namespace) -> int:
 
     reading = BagReading(args.robot, args.namespace, args.topics, args.rate, args.shortest, args.before_fault)
     data = dataset_from_bags(args.bags, args.out, reading, print)
-    print(f"wrote {args.out}: {data.steps:,} steps ({data.steps / args.rate:.1f} s) in {data.shards} shards")
+    walked = f"{counted(data.steps, 'step')} ({data.steps / args.rate:.1f} s)"
+    print(f"wrote {args.out}: {walked} in {counted(data.shards, 'shard')}")
     return 0
 
 
@@ -116,7 +117,7 @@ def _merge(args: argparse.Namespace) -> int:
     from fcnet_replay.datasets.combine import merge
 
     data = merge(args.data, args.out)
-    print(f"wrote {args.out}: {data.steps:,} steps in {data.shards} shards")
+    print(f"wrote {args.out}: {counted(data.steps, 'step')} in {counted(data.shards, 'shard')}")
     return 0
 
 
@@ -124,7 +125,7 @@ def _split(args: argparse.Namespace) -> int:
     from fcnet_replay.datasets.combine import split
 
     for half, data in split(args.data, args.out, args.validation, args.seed).items():
-        print(f"wrote {args.out / half}: {data.steps:,} steps in {data.shards} shards")
+        print(f"wrote {args.out / half}: {counted(data.steps, 'step')} in {counted(data.shards, 'shard')}")
     return 0
 
 
@@ -151,7 +152,8 @@ def _validate(args: argparse.Namespace) -> int:
         if len(found) == MOST_FAULTS:
             print("there may be more")
     if broken:
-        print(f"fcnet: {broken} of {len(args.data)} datasets are broken", file=sys.stderr)
+        broken_of = f"{broken} of {counted(len(args.data), 'dataset')}"
+        print(f"fcnet: {broken_of} {'is' if broken == 1 else 'are'} broken", file=sys.stderr)
     return 1 if broken else 0
 
 
@@ -160,7 +162,7 @@ def _export(args: argparse.Namespace) -> int:
     from fcnet_replay.datasets.lerobot import export_dataset
 
     steps, episodes = export_dataset(args.data, args.out)
-    print(f"wrote {args.out}: {steps:,} steps in {episodes:,} episodes")
+    print(f"wrote {args.out}: {counted(steps, 'step')} in {counted(episodes, 'episode')}")
     return 0
 
 
@@ -169,7 +171,7 @@ def _import(args: argparse.Namespace) -> int:
     from fcnet_replay.datasets.lerobot import import_dataset
 
     data = import_dataset(args.data, args.out)
-    print(f"wrote {args.out}: {data.steps:,} steps in {data.shards} shards")
+    print(f"wrote {args.out}: {counted(data.steps, 'step')} in {counted(data.shards, 'shard')}")
     return 0
 
 

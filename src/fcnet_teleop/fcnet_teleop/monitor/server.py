@@ -142,7 +142,7 @@ class MonitorServer:
     async def _serve(self) -> None:
         app = web.Application(middlewares=[self._protect], client_max_size=MAX_CONTENT)
         app.add_routes([web.get("/", _file(PAGE / "index.html")), web.get("/stop", _file(PAGE / "stop.html"))])
-        app.add_routes([web.get(f"/{path.name}", _file(path)) for path in (scene.SCRIPT, scene.STYLE)])
+        app.add_routes([web.get(f"/{path.name}", _file(path)) for path in (*scene.SCRIPTS, scene.STYLE)])
         app.add_routes([web.get("/facts.json", self._send_facts), web.get("/events", self._stream)])
         if self._controls is not None:
             app.add_routes([web.post("/stop", self._controls.stop), web.post("/command", self._controls.command)])

@@ -203,13 +203,23 @@ class Obstacles(Terrain):
 
 @dataclass(frozen=True)
 class Course(Terrain):
-    """The demo's course: from START a ramp up, a level top, a ramp down, level ground, and a step of `rise` [m]."""
+    """The demo's course: from START a ramp up, a level top, a ramp down, level ground, and `steps` of `rise` [m] up and
+    down again.
+    """
 
     degrees: Annotated[float, Meta(gt=0, le=45)] = 10.0
     rise: Height = 0.06
+    steps: Several = 1
     ramp: ClassVar[float] = 1.2  # [m] along x
     ends: ClassVar[tuple[float, ...]] = (START + 1.2, START + 1.8, START + 3.0)  # of ramp, top and ramp
-    step: ClassVar[tuple[float, float]] = (START + 3.7, START + 4.7)
+    stairs: ClassVar[float] = START + 3.7
+    run: ClassVar[float] = 0.3  # [m] of a step
+    landing: ClassVar[float] = 1.0  # [m]
+
+    @property
+    def end(self) -> float:
+        """Where the steps end."""
+        return self.stairs + self.landing + 2 * (self.steps - 1) * self.run
 
     def geoms(self) -> str:
         angle, depth = float(np.deg2rad(self.degrees)), 0.1
@@ -217,19 +227,25 @@ class Course(Terrain):
         ramp = (half / float(np.cos(angle)), HALF_WIDTH, depth)
         inwards, z = depth * float(np.sin(angle)), top / 2 - depth * float(np.cos(angle))
         up, level, down = self.ends
+        middle = (self.stairs + self.end) / 2
+        flight = []
+        for step in range(1, self.steps + 1):
+            along, high = middle - self.stairs - (step - 1) * self.run, step * self.rise / 2
+            flight.append(box(middle, 0.0, high, (along, HALF_WIDTH, high)))
         return (
             plane()
             + box(up - half + inwards, 0.0, z, ramp, -angle)
             + box((up + level) / 2, 0.0, top / 2, ((level - up) / 2, HALF_WIDTH, top / 2))
             + box(down - half - inwards, 0.0, z, ramp, angle)
-            + box(sum(self.step) / 2, 0.0, self.rise / 2, (float(np.diff(self.step)[0]) / 2, HALF_WIDTH, self.rise / 2))
+            + "".join(flight)
         )
 
     def height(self, x: Array, y: Array) -> Array:
         slope = np.tan(np.deg2rad(self.degrees))
         up, level, down = self.ends
         hill = np.interp(x, (START, up, level, down), (0.0, self.ramp * slope, self.ramp * slope, 0.0))
-        return np.where((self.step[0] <= x) & (x <= self.step[1]), self.rise, hill)
+        climbed = np.floor(np.minimum(x - self.stairs, self.end - x) / self.run) + 1
+        return hill + np.clip(climbed, 0, self.steps) * self.rise
 
 
 KINDS: dict[str, type[Terrain]] = {

@@ -22,7 +22,12 @@ from quadruped_sim.render.walk import Walk, averaged
 
 Image = npt.NDArray[np.uint8]
 Color = tuple[float, float, float, float]  # red, green, blue, opacity
-BACKENDS = ("egl", "osmesa", "glfw")
+MESA = "install PyOpenGL (pip install pyopengl) and Mesa (Debian, Ubuntu: apt install {})"
+BACKENDS = {  # what each of them needs
+    "egl": MESA.format("libegl1 libgl1"),
+    "osmesa": f"unset MUJOCO_GL, or {MESA.format('libosmesa6')}",
+    "glfw": "it needs a display: unset MUJOCO_GL",
+}
 SIZES = range(16, 1921)  # [pixels] of a picture's edge
 OVERSAMPLING = 2  # along each edge: shadows have no smooth edges of their own
 MOST_SHAPES = 3000  # of robot (60), ground (1000 at most) and marks (200)
@@ -79,8 +84,7 @@ class Renderer:
         self._followed = averaged(walk.position, window)
         self._heading = averaged(np.unwrap(roll_pitch_yaw(walk.orientation)[:, 2])[:, None], window)[:, 0]
         self._touchdowns = np.diff(walk.contact, axis=0, prepend=False) & walk.contact
-        self._gl = offscreen_context(*fine)
-        self._context = mujoco.MjrContext(self._model, mujoco.mjtFontScale.mjFONTSCALE_100)
+        self._gl, self._context = offscreen_context(self._model, *fine)
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._context)
 
     def __enter__(self) -> Renderer:
@@ -165,8 +169,9 @@ def _ground(terrain: Terrain, place: Array) -> tuple[Array, Array]:
     return np.array([*place[:2], height[0]]), normal / np.linalg.norm(normal)
 
 
-def offscreen_context(width: int, height: int) -> Any:
-    """An OpenGL context without a window: of MUJOCO_GL where that is set, else of EGL, which needs no display.
+def offscreen_context(model: mujoco.MjModel, width: int, height: int) -> tuple[Any, mujoco.MjrContext]:
+    """An OpenGL context without a window, and the model in it: by MUJOCO_GL where that is set, else by EGL, which needs
+    no display.
 
     Raises SimulationError that says what to install.
     """
@@ -176,9 +181,8 @@ def offscreen_context(width: int, height: int) -> Any:
     try:
         context = importlib.import_module(f"mujoco.{backend}").GLContext(width, height)
         context.make_current()
+        return context, mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100)
     except Exception as error:  # PyOpenGL and drivers raise whatever they like
         raise SimulationError(
-            f"pictures need OpenGL, and MuJoCo cannot use it by {backend} ({error}); install PyOpenGL "
-            f"(pip install pyopengl) and Mesa (Debian, Ubuntu: apt install libegl1 libgl1)"
+            f"pictures need OpenGL, and MuJoCo cannot use it by {backend} ({error}); {BACKENDS[backend]}"
         ) from error
-    return context

@@ -12,6 +12,7 @@ from pathlib import Path
 from msgspec import structs
 from tqdm import tqdm
 
+from fcnet_core import counted
 from fcnet_core.files import Seed, option
 from quadruped_sim import SimulationError
 from quadruped_sim.collection import Collector, Job, Shards, jobs, load_plan
@@ -32,7 +33,9 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
-    parser.add_argument("--config", required=True, type=Path, metavar="YAML", help="what to collect: config/collect/")
+    parser.add_argument(
+        "--config", required=True, type=Path, metavar="YAML", help="a file, or a name of config/collect/"
+    )
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="the data folder to write or continue")
     parser.add_argument("--shards", type=option(Shards), metavar="N", help="how many, instead of the file's")
     parser.add_argument("--student", type=Path, metavar="FILE", help="let this policy drive, label with the expert")
@@ -57,7 +60,8 @@ def run(args: argparse.Namespace) -> int:
         print("fcnet: stopped; what is written stays, the same command line goes on from there", file=sys.stderr)
         return 130
     if not args.json:
-        print(f"{args.out} holds {plan.shards} shards, {plan.shards * plan.steps:,} steps ({falls} falls just now)")
+        held = f"{counted(plan.shards, 'shard')}, {counted(plan.shards * plan.steps, 'step')}"
+        print(f"{args.out} holds {held} ({counted(falls, 'fall')} just now)")
     return 0
 
 

@@ -57,7 +57,7 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
     who = parser.add_mutually_exclusive_group()
-    who.add_argument("--policy", type=Path, metavar="FILE|RUN", help="evaluate this policy file, or a run's best")
+    who.add_argument("--policy", type=Path, metavar="POLICY", help="evaluate this policy: a file, a run, a name")
     who.add_argument("--expert", action="store_true", help="evaluate the trot that teachers imitate")
     who.add_argument("--teacher", type=Path, metavar="FILE", help="evaluate this teacher, of `fcnet teach`")
     who.add_argument("--list", action="store_true", help="list the scenarios and what is expected, and stop")
@@ -85,7 +85,6 @@ def run(args: argparse.Namespace) -> int:
         raise SimulationError("say what to evaluate: --policy FILE, --teacher FILE or --expert (or --list: scenarios)")
     if args.policy and args.policy.is_dir():
         folder = RunFolder(args.policy)
-        args.policy = folder.policy
         args.json = args.json or folder.evaluation
         args.markdown = args.markdown or folder.evaluation.with_suffix(".md")
     model = load_model(args.policy) if args.policy else None

@@ -12,8 +12,9 @@ from msgspec import Meta
 from PIL import Image
 from tqdm import tqdm
 
+from fcnet_core import counted
 from fcnet_core.files import NotNegative, check_writable, option, write_whole
-from fcnet_core.model_file import check_robot, load_model
+from fcnet_core.model_file import check_robot, find_model, load_model
 from fcnet_core.robot import load_robot
 from quadruped_sim import SimulationError
 from quadruped_sim.physics.placement import StartPose
@@ -37,6 +38,7 @@ examples:
   fcnet render DATA -o data.gif --sequence 3
 """
 ONLY_FOR = {"commands": "a policy", "start": "a policy", "robot": "a bag", "sequence": "collected data"}
+SOURCES = "a policy (a file, a run, or a name of `fcnet list models`), a bag or a data folder"
 DEFAULT_COMMANDS = ["8:vx=0.6"]
 Length = Annotated[float, Meta(ge=0.02, le=LONGEST)]  # [s]
 Rate = Annotated[float, Meta(ge=1, le=100)]  # [Hz]
@@ -45,7 +47,7 @@ STRIDE = 0.4  # [s] over which measured velocities are averaged
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
-    parser.add_argument("source", type=Path, metavar="MODEL|BAG|DATASET", help="a policy's file, a bag, a data folder")
+    parser.add_argument("source", type=Path, metavar="MODEL|BAG|DATASET", help=SOURCES)
     parser.add_argument(
         "-o",
         "--output",
@@ -95,19 +97,19 @@ def run(args: argparse.Namespace) -> int:
         )
         content = film(images, min(args.fps, 1.0 / walk.period))
     write_whole(args.output, content)
-    print(f"wrote {args.output}: {len(pictures)} pictures, {len(content) / 1e6:.2f} MB")
+    print(f"wrote {args.output}: {counted(len(pictures), 'picture')}, {len(content) / 1e6:.2f} MB")
     return 0
 
 
 def _walk(args: argparse.Namespace) -> Walk:
     """What is to be seen, of whichever kind the source is."""
     source, terrain = args.source, named_terrain(args.terrain) if args.terrain else None
-    if not source.exists():
-        raise SimulationError(f"there is no {source}; give a policy's .safetensors file, a bag or a data folder")
-    if source.suffix == ".safetensors":
+    if find_model(source):
         kind = "a policy"
-    else:
+    elif source.exists():
         kind = "collected data" if (source / "manifest.json").exists() else "a bag"
+    else:
+        raise SimulationError(f"there is no {source}; give {SOURCES}")
     for name, whose in ONLY_FOR.items():
         if getattr(args, name) is not None and whose != kind:
             raise SimulationError(f"--{name} is for {whose}, and {source} is {kind}; leave it out")

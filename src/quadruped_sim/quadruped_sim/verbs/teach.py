@@ -25,7 +25,9 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
-    parser.add_argument("--config", required=True, type=Path, metavar="YAML", help="where to walk: config/collect/")
+    parser.add_argument(
+        "--config", required=True, type=Path, metavar="YAML", help="a file, or a name of config/collect/"
+    )
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="the folder to write or continue")
     parser.add_argument("--init", type=Path, metavar="FILE", help="a teacher to start from, also another robot's")
     parser.add_argument(

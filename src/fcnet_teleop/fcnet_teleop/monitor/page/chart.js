@@ -1,6 +1,6 @@
 // Plots of the last seconds: panels with one time axis on one canvas. A pointer over it reads the values of that time.
 import { POSE, VELOCITY } from "./driver.js";
-import { sized } from "./scene.js";
+import { sized } from "./canvas.js";
 
 const SPAN = 10; // [s]
 const LEFT = 40, RIGHT = 6, TITLE = 16, AXIS = 16; // [px] around and below the panels
