@@ -7,7 +7,7 @@ from typing import Any
 
 from fcnet_core.robot import Robot
 
-SCRIPTS = [Path(__file__).with_name(name) for name in ("canvas.js", "robot.js", "scene.js")]  # each imports those before
+SCRIPTS = [Path(__file__).with_name(name) for name in ("canvas.js", "robot.js", "scene.js")]  # in order of import
 STYLE = Path(__file__).with_name("scene.css")
 
 
