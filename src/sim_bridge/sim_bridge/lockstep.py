@@ -14,10 +14,7 @@ from fcnet_ros.serialized import SECOND
 MODES = ("never", "auto", "always")  # no word that YAML takes for a truth value
 TOLERANCE = 1000  # [ns] of simulated times
 LATE_PERIODS = 2  # control periods that simulated time may be ahead of the answers while real time is reached
-FIRST_REPEAT, REPEAT = (
-    0.1,
-    1.0,
-)  # [s] of real time after which a state is sent again: before the first answer, and later
+FIRST_REPEAT, REPEAT = 0.1, 1.0  # [s] of real time until a state is sent again: before the first answer, and later
 
 
 class Lockstep:
