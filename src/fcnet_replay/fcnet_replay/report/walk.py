@@ -9,7 +9,7 @@ import numpy as np
 from fcnet_core.arrays import Array
 from fcnet_core.document import table, text
 from fcnet_core.document.plots import Line, Plot, Plots
-from fcnet_core.legs.contacts import GRAVITY
+from fcnet_core.legs.statics import GRAVITY
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_core.rotation import roll_pitch_yaw
 from fcnet_replay.metrics import (
