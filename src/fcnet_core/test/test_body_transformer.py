@@ -20,6 +20,7 @@ from fcnet_core.learning.config import load_train_config
 from fcnet_core.learning.dataset import DatasetWriter, Manifest
 from fcnet_core.learning.imitation import Imitation
 from fcnet_core.model_file import PolicyModel, check_robot, load_model, save_model
+from fcnet_core.policies.attention import attention
 from fcnet_core.policies.body_transformer import BodyTransformerConfig
 from fcnet_core.policies.body_transformer import network as network_module
 from fcnet_core.policies.body_transformer.graph import BodyGraph, leg_graph
@@ -259,16 +260,16 @@ def test_the_attention_over_a_walk_is_that_of_the_network(mask, monkeypatch) -> 
     model = random_model(mask=mask)
     seen, layers = noise(model, 200), []
 
-    def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, attn_mask: torch.Tensor | None) -> torch.Tensor:
+    def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
         identity = torch.eye(13).expand(*v.shape[:2], 13, 13)  # its values are the shares themselves
-        layers.append(scaled_dot_product_attention(q, k, identity, attn_mask=attn_mask))
-        return scaled_dot_product_attention(q, k, v, attn_mask=attn_mask)
+        layers.append(scaled_dot_product_attention(q, k, identity, attn_mask=mask))
+        return attention(q, k, v, mask)
 
-    monkeypatch.setattr(network_module, "scaled_dot_product_attention", attend)
+    monkeypatch.setattr(network_module, "attention", attend)
     parallel(model, seen)
-    attention = np.concatenate(list(Sequence(model).attention(seen)))
-    assert attention.shape == (200, 3, 3, 13, 13)
-    np.testing.assert_allclose(attention, torch.stack(layers, 1), atol=2e-6, rtol=0)
+    shares = np.concatenate(list(Sequence(model).attention(seen)))
+    assert shares.shape == (200, 3, 3, 13, 13)
+    np.testing.assert_allclose(shares, torch.stack(layers, 1), atol=2e-6, rtol=0)
 
 
 @every_form

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear, pad, relu, scaled_dot_product_attention
+from torch.nn.functional import linear, pad, relu
 
+from fcnet_core.policies.attention import attention
 from fcnet_core.policies.body_transformer import BodyTransformerConfig
 
 
@@ -94,9 +95,7 @@ class EncoderLayer(nn.Module):
         """The layer's output; mask: which node attends to which (n, n), or what is added to the scores."""
         qkv = self.qkv(x.flatten(0, 1)).unflatten(-1, (3, self.heads, -1))  # (N, n, 3, H, d / H)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)
-        if mask is not None and mask.is_floating_point():
-            mask = mask.to(q.dtype)
-        mixed = scaled_dot_product_attention(q, k, v, attn_mask=mask).transpose(1, 2).flatten(2)
+        mixed = attention(q, k, v, mask).transpose(1, 2).flatten(2)
         x = self.norm1(x + self.project(mixed).view_as(x))
         output: Tensor = self.norm2(x + self.contract(relu(self.expand(x))))
         return output

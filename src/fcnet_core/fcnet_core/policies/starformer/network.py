@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import gelu, linear, scaled_dot_product_attention
+from torch.nn.functional import gelu, linear
 
+from fcnet_core.policies.attention import attention
 from fcnet_core.policies.starformer import EXPANSION, Connection, StarformerConfig, has_pure_state, poolings
 
 INITIAL_STD = 0.02  # of linear weights
@@ -190,7 +191,7 @@ class Block(nn.Module):
             kv = linear(self.norm1(beside), self.qkv.weight[width:], self.qkv.bias[width:])
             k, v = (torch.cat(pair, dim=1) for pair in zip(kv.chunk(2, dim=-1), (k, v), strict=True))
         q, k, v = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in (q, k, v))  # (N, H, n, width / H)
-        x = x + self.project(scaled_dot_product_attention(q, k, v, attn_mask=visible).transpose(1, 2).flatten(2))
+        x = x + self.project(attention(q, k, v, visible).transpose(1, 2).flatten(2))
         output: Tensor = x + self.contract(gelu(self.expand(self.norm2(x))))
         return output
 
