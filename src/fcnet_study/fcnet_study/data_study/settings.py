@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
@@ -38,9 +38,9 @@ class Further(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class StudyConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The file: every variant is trained on every share of the data with every seed.
 
-    steps: of the optimiser, in every job, in place of the length in a variant's settings; episodes: of a scenario, see
-    `fcnet evaluate`; scenarios: their names, or all; teacher: whose returns those of policies are compared with, a path
-    from the study's file, or none for the trot.
+    steps: of the optimiser, and precision, of every job, in place of those in a variant's settings; episodes: of a
+    scenario, see `fcnet evaluate`; scenarios: their names, or all; teacher: whose returns those of policies are compared
+    with, a path from the study's file, or none for the trot.
     """
 
     variants: Annotated[dict[Name, Variant], Meta(min_length=1, max_length=100)]
@@ -48,6 +48,7 @@ class StudyConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     seeds: Annotated[tuple[Seed, ...], Meta(min_length=1, max_length=100)]
     further: Further | None = None
     steps: Count
+    precision: Literal["float32", "bfloat16"] = "float32"
     episodes: Count = 100
     scenarios: tuple[str, ...] = ()
     teacher: str = ""
@@ -78,7 +79,8 @@ def load_plan(path: Path) -> Plan:
         settings = load_train_config(path.parent / variant.train)
         try:
             sizes = settings.config | variant.config
-            train[name] = with_settings(settings, config=sizes, steps=config.steps, epochs=None, held_out_share=0.0)
+            changes = {"steps": config.steps, "epochs": None, "precision": config.precision, "held_out_share": 0.0}
+            train[name] = with_settings(settings, config=sizes, **changes)
         except ValueError as error:
             raise StudyError(f"study {path} cannot be used: variants.{name}: {error}") from error
     return Plan(config, train, path.parent / config.teacher if config.teacher else None)
