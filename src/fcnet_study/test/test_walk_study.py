@@ -38,7 +38,7 @@ def run(folder: Path, settings: str = SETTINGS, *further: str) -> int:
 
 def new_policy(architecture: str) -> WalkPolicy:
     spaces = Box(-np.inf, np.inf, (48,), np.float32), Box(-100.0, 100.0, (12,), np.float32)
-    settings = {"architecture": architecture, "deviation": 1.0, "critic_learning_rate": 1e-3}
+    settings = {"architecture": architecture, "deviation": 1.0, "critic_learning_rate": 1e-3, "half": False}
     return WalkPolicy(*spaces, lambda _progress: 1e-3, **settings)
 
 
@@ -158,6 +158,15 @@ def test_learning_changes_the_networks_that_the_checkpoint_keeps_and_a_lost_curv
     (job.folder / "curve.json").unlink()
     assert run(tmp_path, SETTINGS.replace("[mlp, hard]", "[mlp]")) == 0
     assert [point.steps for point in job.curve()] == [0, 16, 32, 48]
+
+
+def test_products_in_bfloat16_leave_actions_and_values_as_they_are_within_a_hundredth() -> None:
+    single, half = Networks("mix"), Networks("mix", half=True)
+    half.load_state_dict(single.state_dict())
+    seen = torch.randn(64, 48, generator=torch.Generator().manual_seed(0))
+    for found, expected in zip(half(seen), single(seen), strict=True):
+        assert found.dtype == torch.float32
+        assert 0 < (found - expected).abs().max() < 0.01 * (1 + expected.abs().max())
 
 
 @pytest.mark.parametrize(

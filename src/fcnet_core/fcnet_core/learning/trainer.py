@@ -106,7 +106,7 @@ class Trainer:
         torch.set_num_threads(config.threads)
         self._device = processes.device(config.device)
         if config.precision == "bfloat16":
-            _check_bfloat16(self._device)
+            check_bfloat16(self._device)
         self.network = network.to(self._device)
         self.config = config
         self.crops = crops
@@ -321,7 +321,7 @@ def noise_by_entry(noise: dict[str, float], arrays: Spec) -> dict[str, Single]:
     return deviations
 
 
-def _check_bfloat16(device: torch.device) -> None:
+def check_bfloat16(device: torch.device) -> None:
     """Raise FcnetError where products in bfloat16 are not computed by instructions of their own, and would be slow."""
     if device.type == "cuda":
         has = torch.cuda.is_bf16_supported(including_emulation=False)

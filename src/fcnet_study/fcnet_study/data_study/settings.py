@@ -39,8 +39,8 @@ class StudyConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """The file: every variant is trained on every share of the data with every seed.
 
     steps: of the optimiser, and precision, of every job, in place of those in a variant's settings; episodes: of a
-    scenario, see `fcnet evaluate`; scenarios: their names, or all; teacher: whose returns those of policies are compared
-    with, a path from the study's file, or none for the trot.
+    scenario, see `fcnet evaluate`; scenarios: their names, or all; teacher: with whose returns those of policies are
+    compared, a path from the study's file, or none for the trot.
     """
 
     variants: Annotated[dict[Name, Variant], Meta(min_length=1, max_length=100)]

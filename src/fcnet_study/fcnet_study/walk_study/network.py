@@ -60,21 +60,29 @@ def new_network(architecture: Architecture, config: BodyTransformerConfig) -> Bo
 
 
 class Networks(nn.Module):
-    """Mean actions, within -1 and 1, and values, in the place of stable-baselines3's MlpExtractor."""
+    """Mean actions, within -1 and 1, and values, in the place of stable-baselines3's MlpExtractor.
 
-    def __init__(self, architecture: Architecture) -> None:
+    Where products are `half`, they are in bfloat16; weights, actions and values are in float32 all the same.
+    """
+
+    def __init__(self, architecture: Architecture, half: bool = False) -> None:
         super().__init__()
         self.actor = new_network(architecture, actor_config(architecture))
         self.critic = new_network(architecture, critic_config(architecture))
+        self._half = half
 
     def forward_actor(self, observation: Tensor) -> Tensor:
         """Mean actions (B, 12)."""
-        return torch.tanh(self.actor(observation[:, None])[:, 0])
+        return torch.tanh(self._outputs(self.actor, observation))
 
     def forward_critic(self, observation: Tensor) -> Tensor:
         """Values (B, 1)."""
-        outputs: Tensor = self.critic(observation[:, None])[:, 0]
-        return outputs.mean(-1, keepdim=True)
+        return self._outputs(self.critic, observation).mean(-1, keepdim=True)
+
+    def _outputs(self, network: nn.Module, observation: Tensor) -> Tensor:
+        with torch.autocast(observation.device.type, torch.bfloat16, enabled=self._half):
+            outputs: Tensor = network(observation[:, None])[:, 0]
+        return outputs.float()
 
     def forward(self, observation: Tensor) -> tuple[Tensor, Tensor]:
         """Both."""
@@ -94,14 +102,15 @@ class WalkPolicy(ActorCriticPolicy):
         architecture: Architecture,
         deviation: float,
         critic_learning_rate: float,
+        half: bool,
         **settings: Any,
     ) -> None:
-        self._architecture, self._deviation = architecture, deviation
+        self._architecture, self._deviation, self._half = architecture, deviation, half
         self._critic_learning_rate = critic_learning_rate
         super().__init__(*arguments, **settings)
 
     def _build(self, lr_schedule: Any) -> None:
-        self.mlp_extractor = Networks(self._architecture)
+        self.mlp_extractor = Networks(self._architecture, self._half)
         self.action_net, self.value_net = nn.Identity(), nn.Identity()  # type: ignore[assignment]  # are in Networks
         self.log_std = nn.Parameter(torch.full(self.action_space.shape or (), np.log(self._deviation)))
         actor: dict[str, Any] = {"params": [*self.mlp_extractor.actor.parameters(), self.log_std]}

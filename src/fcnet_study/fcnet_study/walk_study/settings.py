@@ -16,7 +16,7 @@ class WalkTraining(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     robots: of all processes together; n_steps: control periods of each between two updates, divided into minibatches;
     learning_rate: the actor's first, see WalkPPO; deviation: of the exploration at first, in units of the action;
-    evaluation_interval: control steps of all robots between two evaluations, in
+    precision: of products of matrices; evaluation_interval: control steps of all robots between two evaluations, in
     which evaluation_robots walk with exploration and as many without, for evaluation_periods at most.
     """
 
@@ -33,6 +33,7 @@ class WalkTraining(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     clip_range: Positive = 0.2
     ent_coef: NotNegative = 0.01
     max_grad_norm: Positive = 1.0
+    precision: Literal["float32", "bfloat16"] = "float32"
     evaluation_interval: Count = 25_000
     evaluation_robots: Count = 16
     evaluation_periods: Count = 1000

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+import torch
 
 from fcnet_core.files import write_whole
+from fcnet_core.learning.trainer import check_bfloat16
 from fcnet_study import StudyError
 from fcnet_study.folder import begin
 from fcnet_study.report import Report, mean_and_range
@@ -21,14 +23,16 @@ Curves = dict[Architecture, dict[int, list[Point]]]  # by seed
 
 
 class WalkStudy:
-    """A study in its folder. Raises StudyError when the folder holds one with other settings of training, and for
-    processes among which the robots cannot be divided.
+    """A study in its folder. Raises FcnetError when the folder holds one with other settings of training, for
+    processes among which the robots cannot be divided, and for a precision that the machine does not have.
     """
 
     def __init__(self, config: WalkConfig, folder: Path, processes: int) -> None:
         if config.training.robots % processes:
             advice = "choose another number of --processes"
             raise StudyError(f"{config.training.robots} robots cannot be divided among {processes} processes; {advice}")
+        if config.training.precision == "bfloat16":
+            check_bfloat16(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
         self.config, self.folder, self.processes = config, folder, processes
         begin(folder, config.training)
 
