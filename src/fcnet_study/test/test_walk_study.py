@@ -38,7 +38,7 @@ def run(folder: Path, settings: str = SETTINGS, *further: str) -> int:
 
 def new_policy(architecture: str) -> WalkPolicy:
     spaces = Box(-np.inf, np.inf, (48,), np.float32), Box(-100.0, 100.0, (12,), np.float32)
-    settings = {"architecture": architecture, "deviation": 1.0, "critic_learning_rate": 1e-3, "half": False}
+    settings = {"architecture": architecture, "deviation": 1.0, "critic_learning_rate": 1e-3, "precision": "float32"}
     return WalkPolicy(*spaces, lambda _progress: 1e-3, **settings)
 
 
@@ -161,7 +161,7 @@ def test_learning_changes_the_networks_that_the_checkpoint_keeps_and_a_lost_curv
 
 
 def test_products_in_bfloat16_leave_actions_and_values_as_they_are_within_a_hundredth() -> None:
-    single, half = Networks("mix"), Networks("mix", half=True)
+    single, half = Networks("mix"), Networks("mix", "bfloat16")
     half.load_state_dict(single.state_dict())
     seen = torch.randn(64, 48, generator=torch.Generator().manual_seed(0))
     for found, expected in zip(half(seen), single(seen), strict=True):

@@ -28,6 +28,8 @@ MOST_STEPS = 10**9  # of the optimiser
 LARGEST_BATCH = 2**22  # control periods of one optimiser step; the paper's have 2^16
 PRESETS = CONFIG / "train"
 FILE = "training configuration"
+
+Precision = Literal["float32", "bfloat16"]
 LENGTH = {"steps", "epochs"}  # of which a file gives one
 
 
@@ -67,7 +69,7 @@ class TrainConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     observation_clip: Annotated[float, Meta(ge=0.1, le=1e6)] = 6.0
     seed: Seed = 0
     device: Literal["cpu", "cuda"] = "cpu"
-    precision: Literal["float32", "bfloat16"] = "float32"
+    precision: Precision = "float32"
     threads: Workers = 1
     log_interval: Count = 100
     validation_interval: Count = 1000

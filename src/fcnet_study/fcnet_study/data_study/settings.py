@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
 from fcnet_core.files import Count, Positive, Seed, read_settings
-from fcnet_core.learning.config import TrainConfig, load_train_config, with_settings
+from fcnet_core.learning.config import Precision, TrainConfig, load_train_config, with_settings
 from fcnet_study import StudyError
 
 Part = Annotated[float, Meta(gt=0, le=1)]
@@ -48,7 +48,7 @@ class StudyConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     seeds: Annotated[tuple[Seed, ...], Meta(min_length=1, max_length=100)]
     further: Further | None = None
     steps: Count
-    precision: Literal["float32", "bfloat16"] = "float32"
+    precision: Precision = "float32"
     episodes: Count = 100
     scenarios: tuple[str, ...] = ()
     teacher: str = ""

@@ -11,6 +11,7 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.policies import ActorCriticPolicy
 from torch import Tensor, nn
 
+from fcnet_core.learning.config import Precision
 from fcnet_core.policies.body_transformer import BodyTransformerConfig
 from fcnet_core.policies.body_transformer.graph import BodyGraph, Node
 from fcnet_core.policies.body_transformer.network import BodyTransformer, TokenPerceptron
@@ -62,14 +63,14 @@ def new_network(architecture: Architecture, config: BodyTransformerConfig) -> Bo
 class Networks(nn.Module):
     """Mean actions, within -1 and 1, and values, in the place of stable-baselines3's MlpExtractor.
 
-    Where products are `half`, they are in bfloat16; weights, actions and values are in float32 all the same.
+    precision: of products of matrices; weights, actions and values are in float32 all the same.
     """
 
-    def __init__(self, architecture: Architecture, half: bool = False) -> None:
+    def __init__(self, architecture: Architecture, precision: Precision = "float32") -> None:
         super().__init__()
         self.actor = new_network(architecture, actor_config(architecture))
         self.critic = new_network(architecture, critic_config(architecture))
-        self._half = half
+        self._precision = precision
 
     def forward_actor(self, observation: Tensor) -> Tensor:
         """Mean actions (B, 12)."""
@@ -80,7 +81,7 @@ class Networks(nn.Module):
         return self._outputs(self.critic, observation).mean(-1, keepdim=True)
 
     def _outputs(self, network: nn.Module, observation: Tensor) -> Tensor:
-        with torch.autocast(observation.device.type, torch.bfloat16, enabled=self._half):
+        with torch.autocast(observation.device.type, torch.bfloat16, enabled=self._precision == "bfloat16"):
             outputs: Tensor = network(observation[:, None])[:, 0]
         return outputs.float()
 
@@ -102,15 +103,15 @@ class WalkPolicy(ActorCriticPolicy):
         architecture: Architecture,
         deviation: float,
         critic_learning_rate: float,
-        half: bool,
+        precision: Precision,
         **settings: Any,
     ) -> None:
-        self._architecture, self._deviation, self._half = architecture, deviation, half
+        self._architecture, self._deviation, self._precision = architecture, deviation, precision
         self._critic_learning_rate = critic_learning_rate
         super().__init__(*arguments, **settings)
 
     def _build(self, lr_schedule: Any) -> None:
-        self.mlp_extractor = Networks(self._architecture, self._half)
+        self.mlp_extractor = Networks(self._architecture, self._precision)
         self.action_net, self.value_net = nn.Identity(), nn.Identity()  # type: ignore[assignment]  # are in Networks
         self.log_std = nn.Parameter(torch.full(self.action_space.shape or (), np.log(self._deviation)))
         actor: dict[str, Any] = {"params": [*self.mlp_extractor.actor.parameters(), self.log_std]}

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from fcnet_core.files import Count, NotNegative, Positive, Seed
+from fcnet_core.learning.config import Precision
 
 Architecture = Literal["mix", "hard", "dense", "mlp"]
 
@@ -33,7 +34,7 @@ class WalkTraining(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     clip_range: Positive = 0.2
     ent_coef: NotNegative = 0.01
     max_grad_norm: Positive = 1.0
-    precision: Literal["float32", "bfloat16"] = "float32"
+    precision: Precision = "float32"
     evaluation_interval: Count = 25_000
     evaluation_robots: Count = 16
     evaluation_periods: Count = 1000

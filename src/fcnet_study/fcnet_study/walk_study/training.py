@@ -103,7 +103,7 @@ class WalkJob:
                 "architecture": self.architecture,
                 "deviation": training.deviation,
                 "critic_learning_rate": training.critic_learning_rate,
-                "half": training.precision == "bfloat16",
+                "precision": training.precision,
             },
             seed=self.seed,
             **{name: getattr(training, name) for name in settings},
