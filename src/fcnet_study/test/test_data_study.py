@@ -17,9 +17,10 @@ from fcnet_core.policies.mlp import MLPConfig
 from fcnet_core.policy import load_policy
 from fcnet_study import StudyError
 from fcnet_study.benchmarks.steps import untrained
-from fcnet_study.data_study.jobs import validation_error
+from fcnet_study.data_study.jobs import Trained, validation_error
 from fcnet_study.data_study.parts import write_parts
 from fcnet_study.data_study.settings import load_plan
+from fcnet_study.data_study.study import best_rate
 
 TRAIN = Path(__file__).resolve().parents[3] / "config" / "train"
 STUDIES = TRAIN.parent / "study"
@@ -108,6 +109,15 @@ def test_a_learning_rate_with_which_training_diverges_is_not_chosen(study) -> No
     assert tried["validation_error"] is None
     rows = json.loads((study / "results.json").read_text())["rows"]
     assert [cells[1] for cells in rows.values()] == ["0.01", "0.001", "0.01", "0.001"]
+
+
+def test_of_several_learning_rates_that_with_the_smallest_error_is_chosen() -> None:
+    facts = {"variant": "mlp", "share": 0.05, "seed": 0, "parameters": 1, "steps": 1, "seconds": 1.0}
+    errors = {1e-3: 0.028, 2e-3: 0.026, 4e-3: 0.027, 8e-3: None}
+    tried = [Trained(learning_rate=rate, validation_error=error, **facts) for rate, error in errors.items()]
+    assert best_rate(tried) == 2e-3
+    with pytest.raises(StudyError, match="diverged with every learning rate"):
+        best_rate(tried[3:])
 
 
 def test_further_seeds_are_for_the_variants_that_walk_best_on_the_smallest_share(study) -> None:

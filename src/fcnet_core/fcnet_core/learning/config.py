@@ -28,9 +28,9 @@ MOST_STEPS = 10**9  # of the optimiser
 LARGEST_BATCH = 2**22  # control periods of one optimiser step; the paper's have 2^16
 PRESETS = CONFIG / "train"
 FILE = "training configuration"
-
-Precision = Literal["float32", "bfloat16"]
 LENGTH = {"steps", "epochs"}  # of which a file gives one
+
+Precision = Literal["float32", "bfloat16"]  # of products of matrices
 
 
 class TrainConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
