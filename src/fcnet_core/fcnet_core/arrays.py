@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 Array = npt.NDArray[np.float64]
 Single = npt.NDArray[np.float32]
@@ -22,9 +22,13 @@ class ArraySpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=T
     Arrays of float32 are normalised before a network sees them; images of uint8 are passed as they are.
     """
 
-    shape: tuple[int, ...]
+    shape: tuple[Annotated[int, Meta(ge=1, le=2**31 - 1)], ...]
     dtype: Literal["float32", "uint8", "bool"] = "float32"
-    parts: dict[str, int] = {}
+    parts: dict[str, Annotated[int, Meta(ge=1)]] = {}
+
+    def __post_init__(self) -> None:
+        if self.parts and self.shape != (total := sum(self.parts.values()),):
+            raise ValueError(f"its parts have {total} entries, its shape is {list(self.shape)}")
 
     def slices(self) -> dict[str, slice]:
         """Where each of the named parts is in the vector."""

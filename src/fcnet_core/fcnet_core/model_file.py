@@ -220,15 +220,21 @@ class PolicyModel:
 def save_model(model: PolicyModel, path: str | Path) -> None:
     """Write the model to `path`, whole or not at all: a reader never sees half a file.
 
-    Raises FcnetError when arrays do not fit the card or are not finite, OSError when the disk refuses.
+    Raises FcnetError when arrays do not fit the card or are not finite, or when the card is longer than what is read;
+    OSError when the disk refuses.
     """
     path = Path(path)
     name = f"the model for {path}"
+    card = card_to_json(model.card)
+    if len(card) > LARGEST_CARD:
+        raise FcnetError(
+            f"{name} has a card of {len(card)} characters, at most {LARGEST_CARD} are read; shorten `training`"
+        )
     found = {key: (TYPES.get(array.dtype, str(array.dtype)), array.shape) for key, array in model.tensors.items()}
     _check_shapes(found, model.card, name)
     _check_values(model.tensors, model.card, name)
     tensors = {name: np.ascontiguousarray(tensor) for name, tensor in model.tensors.items()}
-    content = safetensors.numpy.save(tensors, metadata={METADATA_ENTRY: card_to_json(model.card)})
+    content = safetensors.numpy.save(tensors, metadata={METADATA_ENTRY: card})
     write_whole(path, content)
 
 

@@ -119,7 +119,7 @@ def _sums(folder: Path, source: str) -> dict[str, str]:
     for line in read_file(folder / SUMS, "list of checksums", LARGEST_SUMS).decode(errors="replace").splitlines():
         found = _SUM.fullmatch(line)
         name = PurePosixPath(found["name"]) if found else PurePosixPath("/")
-        if found is None or name.is_absolute() or ".." in name.parts or name.parts[0].startswith("."):
+        if found is None or not name.name or name.is_absolute() or any(part.startswith(".") for part in name.parts):
             raise FcnetError(f"{SUMS} of {source} cannot be used: it has the line {line[:100]!r}; push it again")
         sums[str(name)] = found["digest"]
     return sums

@@ -82,7 +82,7 @@ def test_a_folder_is_read_for_its_statistics_once_and_again_when_a_shard_changes
     DatasetWriter(folder, RECIPE).write_shard(2, **arrays(2), job={})
     rows = np.concatenate([array, *(arrays(index)["action"] for index in (1, 2))])
     assert mean() == pytest.approx(rows[..., 3].mean(dtype=float), abs=1e-9)
-    (folder / "statistics.json").write_text("{")
+    (folder / "statistics.json").write_bytes(b'{"\xff')
     assert mean() == pytest.approx(rows[..., 3].mean(dtype=float), abs=1e-9)
     assert len(summed) == 8
 

@@ -139,6 +139,12 @@ def test_values_that_are_not_finite_are_refused_on_loading_and_on_saving(small, 
         save_model(broken, path)
 
 
+def test_a_card_too_long_to_be_read_again_is_not_written(small, path) -> None:
+    model = replace(small.model, card=structs.replace(small.model.card, training={"notes": "x" * 2**20}))
+    with pytest.raises(FcnetError, match=r"a card of \d+ characters, at most 1048576 are read"):
+        save_model(model, path)
+
+
 def test_a_standard_deviation_of_zero_is_refused(small, path) -> None:
     write(with_scale(small.model, observation_std=np.zeros(11, dtype=np.float32)), path)
     assert "observation_std" in refusal(path)

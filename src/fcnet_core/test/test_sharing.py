@@ -111,6 +111,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], Any], str]] = {
     "no text": (lambda d: (d / SUMS).write_bytes(b"\xff\xfe\n"), "cannot be used"),
     "above": (lambda d: name(d, "../walker.safetensors"), "../walker.safetensors"),
     "absolute": (lambda d: name(d, "/etc/passwd"), "cannot be used"),
+    "nowhere": (lambda d: name(d, "."), "cannot be used"),
     "hidden": (lambda d: name(d, ".bashrc"), "cannot be used"),
     "no policy": (lambda d: replace(d, b"import os"), "is damaged or no model"),
     "nothing": (lambda d: ((d / "walker.safetensors").unlink(), sum_up(d)), "is neither a policy file nor"),

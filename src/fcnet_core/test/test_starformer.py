@@ -345,6 +345,7 @@ def test_presets_differ_in_the_connection_alone(name, connection) -> None:
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
+        ({"window": 1025, "time_table": 1025}, r"the window has 1025 steps, 1024 are possible; choose a shorter one"),
         ({"window": 31}, r"the window .31. is longer than the time table .30 steps.; choose a window of at most 30"),
         ({"groups": [{"name": "trunk", "observation": [69, 70]}]}, "group trunk has the unknown entry 70"),
         ({"groups": [{"name": "trunk", "observation": []}]}, "groups.0.*observation is"),

@@ -98,6 +98,10 @@ BROKEN: dict[str, tuple[Callable[[Path], Any], str]] = {
         lambda d: (d / S / "action.npy").write_text("x"),
         r"shard-00001 is incomplete or damaged \(action\.npy: ",
     ),
+    "archive": (
+        lambda d: (d / S / "action.npy").write_bytes(b"PK\3\4" + b"0" * 99),
+        r"shard-00001 is incomplete or damaged \(action\.npy: ",
+    ),
     "missing": (lambda d: (d / S / "first.npy").unlink(), r"shard-00001 is incomplete .*first\.npy"),
     "NaN": (
         lambda d: change(d / S / "observation.npy", (2, 7, 5), np.nan),
@@ -135,6 +139,14 @@ BROKEN: dict[str, tuple[Callable[[Path], Any], str]] = {
     "joints": (lambda d: edit(d / "manifest.json", joint_names=["a"]), r"joints in another order than FR_hip_joint"),
     "rate": (lambda d: edit(d / "manifest.json", control_rate=-1), r"manifest\.json is damaged .*control_rate"),
     "manifest": (lambda d: (d / "manifest.json").write_text("{"), r"manifest\.json is damaged"),
+    "elsewhere": (
+        lambda d: edit(d / "manifest.json", arrays={"../action": {"shape": [12]}}),
+        r"manifest\.json is damaged .*arrays",
+    ),
+    "parts": (
+        lambda d: edit(d / "manifest.json", arrays={"action": {"shape": [12], "parts": {"hip": 4}}}),
+        r"manifest\.json is damaged .*its parts have 4 entries, its shape is \[12\]",
+    ),
     "version": (lambda d: edit(d / "manifest.json", format_version=9), r"has data format 9"),
     "promise": (
         lambda d: edit(d / "manifest.json", description={"shards": 3}),

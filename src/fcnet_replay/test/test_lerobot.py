@@ -137,12 +137,23 @@ def without(path: Path, column: str) -> None:
     pq.write_table(pq.read_table(path).drop_columns([column]), path)
 
 
+def moved(folder: Path, name: str) -> dict[str, Any]:
+    """The manifest of an exported dataset, its action under another name."""
+    manifest: dict[str, Any] = json.loads((folder / "meta/fcnet.json").read_text())["manifest"]
+    arrays = {name if old == "action" else old: spec for old, spec in manifest["arrays"].items()}
+    return {**manifest, "arrays": arrays}
+
+
 FILE = "data/chunk-000/file-001.parquet"
 DAMAGES: dict[str, tuple[Callable[[Path], Any], str]] = {
     "not there": (lambda d: d.rename(d.with_name("away")), "no folder of LeRobot"),
     "of others": (lambda d: (d / "meta/fcnet.json").unlink(), "was not written by `fcnet dataset export`"),
     "facts": (lambda d: (d / "meta/fcnet.json").write_text("{"), "is damaged"),
     "field": (lambda d: edit(d / "meta/fcnet.json", shards=[{"number": 0}]), "is damaged"),
+    "elsewhere": (
+        lambda d: edit(d / "meta/fcnet.json", manifest=moved(d, "../../../elsewhere")),
+        "is damaged",
+    ),
     "nested": (lambda d: (d / "meta/fcnet.json").write_text("[" * 10**6), "is damaged"),
     "later": (lambda d: edit(d / "meta/fcnet.json", format_version=2), "has version 2"),
     "layout": (lambda d: edit(d / "meta/info.json", codebase_version="v2.1"), "v2.1, expected v3.0"),

@@ -146,7 +146,8 @@ def test_a_study_goes_on_with_the_jobs_that_were_not_finished(study, data) -> No
 def test_a_study_goes_on_elsewhere_without_the_policies_of_finished_jobs(study, data, tmp_path) -> None:
     shutil.copytree(study, tmp_path / "out", ignore=shutil.ignore_patterns("models", "data", "results.*"))
     (tmp_path / "settings.yaml").write_text(SETTINGS)
-    (tmp_path / "out" / "walk" / "perceptron-100-seed3-lr0.001.json").unlink()
+    walked = tmp_path / "out" / "walk" / "perceptron-100-seed3-lr0.001.json"
+    walked.write_text(json.dumps({**json.loads(walked.read_text()), "scenarios": {}}))  # interrupted as it walked
     assert run(tmp_path, data) == 0
     assert [path.stem for path in (tmp_path / "out" / "models").iterdir()] == ["perceptron-100-seed3-lr0.001"]
     kept, moved = (json.loads((folder / "results.json").read_text())["rows"] for folder in (study, tmp_path / "out"))

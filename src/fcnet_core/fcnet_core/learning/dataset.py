@@ -42,6 +42,7 @@ FORMAT_VERSION = 2
 HIGHEST_RATE = 100_000.0  # [Hz]
 LARGEST_JSON = 64 * 2**20  # [bytes] of a manifest or a job
 FIRST = ArraySpec((), "bool")
+ArrayName = Annotated[str, Meta(pattern=r"^(?!first$)[A-Za-z][\w.-]{0,99}\Z")]  # of a file in a shard's folder
 IDENTITY = ("robot", "joint_names", "control_rate", "arrays")  # what folders that are used together share
 
 
@@ -54,7 +55,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
     control_rate: Annotated[float, Meta(gt=0, le=HIGHEST_RATE)]
     description: dict[str, Any] = {}
     joint_names: tuple[str, ...] = JOINT_NAMES
-    arrays: dict[str, ArraySpec] = field(default_factory=lambda: ARRAYS)
+    arrays: dict[ArrayName, ArraySpec] = field(default_factory=lambda: ARRAYS)
 
 
 @dataclass(frozen=True)
@@ -334,7 +335,7 @@ def open_shard(path: Path, specs: Mapping[str, ArraySpec]) -> Shard:
 
 def _open_array(path: Path) -> ArrayFile:
     try:
-        array = np.load(path, mmap_mode="r")
+        array = np.lib.format.open_memmap(path, mode="r")  # np.load would take archives and pickles for arrays
     except (ValueError, EOFError, SyntaxError, MemoryError) as error:
         raise ValueError(f"{path.name}: {str(error)[:120]}") from error
     if (size := path.stat().st_size) != (due := array.offset + array.nbytes):

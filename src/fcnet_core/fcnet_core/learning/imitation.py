@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -28,6 +29,8 @@ from fcnet_core.observation import ARRAYS, LAYOUT
 from fcnet_core.policies import policy_type
 from fcnet_core.policies.normalisation import Normalisation, observation_scales
 from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS, Robot, load_robot
+
+LONGEST_DESCRIPTIONS = 500_000  # [characters] of all data folders, in a policy's card: about half of what is read
 
 
 class Imitation:
@@ -88,6 +91,9 @@ class Imitation:
         steps = dict.fromkeys(self.data.folders, 0)
         for shard in self.data.shards:
             steps[shard.path.parent] += shard.steps
+        descriptions: list[dict[str, Any] | None] = [manifest.description for manifest in self.data.manifests]
+        if len(json.dumps(descriptions)) > LONGEST_DESCRIPTIONS:  # of many folders: the card would not be read again
+            descriptions = [None] * len(descriptions)
         return {
             "command_line": command_line,
             "steps": progress.step,
@@ -95,8 +101,8 @@ class Imitation:
             "loss": progress.loss,
             "held_out_error": progress.held_out_error,
             "data": [
-                {"folder": str(folder), "weight": weight, "steps": steps[folder], "description": manifest.description}
-                for folder, weight, manifest in zip(self.data.folders, self.weights, self.data.manifests, strict=True)
+                {"folder": str(folder), "weight": weight, "steps": steps[folder], "description": description}
+                for folder, weight, description in zip(self.data.folders, self.weights, descriptions, strict=True)
             ],
             "started_from": None if self.init is None else self.init.fingerprint,
             "settings": {name: value for name, value in msgspec.to_builtins(self.config).items() if name != "data"},

@@ -31,7 +31,8 @@ class CropSampler:
     """Draws crops of `length` steps of the named arrays, keeping `held_out_share` of the sequences for validation.
 
     weights: one per data folder; a step of a folder with weight 2 is drawn twice as often as one with weight 1.
-    Which sequences are held out depends on `seed` alone, so that a resumed run holds out the same ones. Several
+    Which sequences of a folder are held out depends on `seed` alone: a resumed run holds out the same ones, and a run
+    that goes on from its policy with further folders (DAgger) is not judged by what that policy was trained on. Several
     processes draw the same crops of a batch, and each reads its `share` of them.
     """
 
@@ -57,7 +58,8 @@ class CropSampler:
         sequences = np.array([row for row in rows if row[3] > 0], dtype=np.int64)
         if not len(sequences):
             raise FcnetError(f"no recorded sequence is as long as a crop of {length} steps; use a smaller crop")
-        held_out = _held_out(len(sequences), held_out_share, seed)
+        folders = np.array([data.folders.index(shard.path.parent) for shard in data.shards])[sequences[:, 0]]
+        held_out = _held_out(folders, held_out_share, seed)
         steps = sequences[:, 3] + length - 1
         self.held_out_steps, self.training_steps = int(steps[held_out].sum()), int(steps[~held_out].sum())
         self._training = _Places(sequences[~held_out], shard_weight)
@@ -115,9 +117,20 @@ class _Places:
         return rows[:, :3]
 
 
-def _held_out(sequences: int, share: float, seed: int) -> Mask:
-    """True for the sequences kept for validation: at least one if any are wanted, never all."""
-    count = min(max(round(share * sequences), 1), sequences - 1) if share > 0 else 0
-    chosen = np.zeros(sequences, dtype=bool)
-    chosen[np.random.default_rng([seed, 1]).permutation(sequences)[:count]] = True
+def _held_out(folders: Index, share: float, seed: int) -> Mask:
+    """True for the sequences kept for validation, `share` of each folder: never all, and at least one if any are wanted.
+
+    Where every folder is too small for that, such as one walk each, they are chosen from all together.
+    """
+    chosen = np.zeros(len(folders), dtype=bool)
+
+    def choose(sequences: Index, count: int) -> None:
+        order = np.random.default_rng([seed, 1]).permutation(len(sequences))
+        chosen[sequences[order[: min(count, len(sequences) - 1)]]] = True
+
+    for folder in np.unique(folders):
+        of_folder = np.flatnonzero(folders == folder)
+        choose(of_folder, round(share * len(of_folder)))
+    if share > 0 and not chosen.any():
+        choose(np.arange(len(folders)), max(round(share * len(folders)), 1))
     return chosen

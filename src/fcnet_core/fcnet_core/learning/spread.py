@@ -83,7 +83,7 @@ def _spread(parts: Sequence[_Sums], steps: int, shape: tuple[int, ...]) -> Sprea
 def _kept(folder: Path, shards: Sequence[Shard], shapes: Mapping[str, tuple[int, ...]]) -> _Kept:
     """The folder's sums: those of its file where they are of these very shards, else summed and written there."""
     files = _fingerprint(shards, shapes)
-    with contextlib.suppress(OSError, msgspec.DecodeError):  # there is none, or it is damaged
+    with contextlib.suppress(OSError, ValueError):  # there is none, or it is damaged
         kept = msgspec.json.decode((folder / NAME).read_bytes(), type=_Kept)
         if kept.files == files:
             return kept

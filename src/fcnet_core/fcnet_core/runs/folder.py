@@ -242,5 +242,5 @@ def _numbered(robot: str, policy_type: str) -> dict[int, Path]:
 def _decoded(path: Path, kind: type[Kind]) -> Kind:
     try:
         return msgspec.json.decode(read_file(path, "file", LARGEST_RESULTS), type=kind)
-    except msgspec.DecodeError as error:
+    except ValueError as error:
         raise FcnetError(f"{path} is damaged ({error}); restore it from another copy, or delete it") from error

@@ -22,7 +22,7 @@ CURVES = {  # an entry of Report: what its axis says, its unit, and whether it i
 }
 ABOUT = """Drag over a part to see it larger in all plots; a double click shows all again. The loss is of the training
 data, in the network's unit, the mean since the report before. The held-out error is the root mean square on sequences
-that training never sees."""
+that this training never sees."""
 WITHOUT_SCRIPTS = "The curves need JavaScript; the numbers are in metrics.csv."
 LIVE = f"""This page reads itself again every {RELOAD:g} seconds while the training goes on, except while a part of the
 curves is shown larger."""

@@ -44,9 +44,25 @@ def test_steps_after_an_episode_reset_inside_a_crop_do_not_count(tmp_path: Path)
 def test_held_out_sequences_are_never_trained_on(tmp_path: Path) -> None:
     crops = sampler(Dataset(numbered_data(tmp_path)))
     trained = set(crops.draw(np.random.default_rng(0), 500).arrays["observation"][:, 0, 0])
-    held_out = {number for batch in crops.held_out(100, 10, seed=0) for number in batch.arrays["observation"][:, 0, 0]}
+    held_out = held_out_numbers(crops)
     assert len(trained) == 8 and len(held_out) == 2 and not trained & held_out
     assert (crops.training_steps, crops.held_out_steps) == (480, 120)
+
+
+def held_out_numbers(crops: CropSampler) -> set[float]:
+    return {number for batch in crops.held_out(300, 10, seed=0) for number in batch.arrays["observation"][:, 0, 0]}
+
+
+def test_further_folders_leave_held_out_what_was_held_out(tmp_path: Path) -> None:
+    first, second = numbered_data(tmp_path / "a"), numbered_data(tmp_path / "b", sequences=15, origin=100)
+    alone, together = (held_out_numbers(sampler(Dataset(folders))) for folders in ([first], [first, second]))
+    assert {number for number in together if number < 100} == alone and len(alone) == 2 and len(together) == 5
+
+
+def test_of_folders_with_one_sequence_each_a_share_is_held_out(tmp_path: Path) -> None:
+    folders = [numbered_data(tmp_path / str(number), sequences=1, origin=number) for number in range(10)]
+    crops = sampler(Dataset(folders))
+    assert len(held_out_numbers(crops)) == 2 and crops.training_steps == 480
 
 
 def test_validation_sees_the_same_crops_every_time(tmp_path: Path) -> None:

@@ -160,6 +160,7 @@ def test_the_page_loads_nothing_and_stays_small_after_a_long_training(tmp_path: 
     [
         ("run.json", None, "is not the folder of a training run"),
         ("run.json", "{", "run.json is damaged"),
+        ("run.json", '"\udcff"', "run.json is damaged"),
         ("metrics.csv", METRICS + "much,1,1,1,1\n", "metrics.csv is damaged"),
         ("metrics.csv", "time,loss\n1,2\n", "expected step, loss"),
         ("settings.yaml", "{data: [data], stepps: 20}", "stepps"),
@@ -171,6 +172,6 @@ def test_what_is_no_run_is_refused_in_a_sentence(tmp_path: Path, name: str, cont
     if content is None:
         (path / name).unlink()
     else:
-        (path / name).write_text(content)
+        (path / name).write_text(content, errors="surrogateescape")
     with pytest.raises(FcnetError, match=sentence):
         compared(path)

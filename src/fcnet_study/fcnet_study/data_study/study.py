@@ -27,7 +27,7 @@ from fcnet_study.data_study.jobs import Trained, TrainJob
 from fcnet_study.data_study.parts import VALIDATION, part_name, write_parts
 from fcnet_study.data_study.settings import Plan, StudyConfig
 from fcnet_study.folder import begin, read_json
-from quadruped_sim.evaluation.results import Evaluation, Subject, continue_evaluation, read_evaluation
+from quadruped_sim.evaluation.results import Evaluation, Subject, continue_evaluation, mean_return, read_evaluation
 from quadruped_sim.evaluation.scenarios import Scenario, scenarios
 from quadruped_sim.evaluation.score import Episodes, join, score_of
 from quadruped_sim.evaluation.trial import trials
@@ -63,13 +63,14 @@ class Results:
         return {name: one for name, one in self.trained.items() if (one.variant, one.share) == (variant, share)}
 
     def leading(self, share: float, count: int) -> list[str]:
-        """The variants whose policies returned most on a share of the data."""
+        """The variants whose policies returned most on a share of the data, by the return that the table shows."""
 
-        def walk(variant: str) -> float:
-            found = [self.walked[name].scenarios for name in self.of(variant, share) if name in self.walked]
-            return max((sum(score.mean_return for score in scores.values()) for scores in found), default=-math.inf)
+        def returned(variant: str) -> float:
+            walks = [self.walked[name].scenarios for name in self.of(variant, share) if name in self.walked]
+            shares = [mean_return(scores, self.expert.scenarios) for scores in walks]
+            return max((share for share in shares if share is not None), default=-math.inf)
 
-        return sorted(self.plan.config.variants, key=walk, reverse=True)[:count]
+        return sorted(self.plan.config.variants, key=returned, reverse=True)[:count]
 
 
 class Study:
@@ -152,6 +153,7 @@ class Study:
             for future in as_completed(waiting):
                 result, model = future.result()
                 name = waiting[future].name
+                self._walk(name).unlink(missing_ok=True)  # of a policy that is no more, or was left on another computer
                 if model:
                     save_model(model, self._model(name))
                 write_whole(self._result(name), msgspec.json.format(msgspec.json.encode(result), indent=1))

@@ -37,6 +37,9 @@ LAST_ACTION = tuple(range(LAYOUT["last_action"].start, LAYOUT["last_action"].sto
 Connection = Literal["layer_wise", "fusion", "pooled_only", "stack"]
 
 
+LONGEST_WINDOW = 1024  # [steps]; memory and time of a step grow with its square
+
+
 class Group(Struct, frozen=True, forbid_unknown_fields=True):
     """Entries of the observation that are one token."""
 
@@ -78,6 +81,8 @@ class StarformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
     time_table: Size = 30
 
     def __post_init__(self) -> None:
+        if self.window > LONGEST_WINDOW:
+            raise ValueError(f"the window has {self.window} steps, {LONGEST_WINDOW} are possible; choose a shorter one")
         check_sizes(self.hidden, self.heads, self.token_width, self.token_heads)
         if self.window > self.time_table:
             raise ValueError(
