@@ -118,7 +118,7 @@ class _Places:
 
 
 def _held_out(folders: Index, share: float, seed: int) -> Mask:
-    """True for the sequences kept for validation, `share` of each folder: never all, and at least one if any are wanted.
+    """True for the sequences kept for validation, `share` of each folder: never all, at least one if any are wanted.
 
     Where every folder is too small for that, such as one walk each, they are chosen from all together.
     """
