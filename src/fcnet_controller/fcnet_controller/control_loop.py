@@ -132,6 +132,7 @@ class SimulatedPace:
     def _begin(self, stamp: float) -> None:
         late = stamp - self._due
         if stamp < self._answered:
+            self._core.commands.clear()  # of another time: they would count again
             self._core.stop(
                 f"simulated time went back from {self._answered:.2f} s to {stamp:.2f} s; the simulator was started anew"
             )

@@ -218,12 +218,12 @@ class CommandSource:
 
     def is_active(self, now: float) -> bool:
         """Whether it has given a command that still counts at time `now` [s]."""
-        return now - max(self._velocity[3], self.pose[3]) <= self._timeout
+        return abs(now - max(self._velocity[3], self.pose[3])) <= self._timeout
 
     def velocity(self, now: float) -> tuple[float, float, float]:
         """Vx [m/s], vy [m/s], yaw rate [rad/s] that count at time `now` [s]: zero where they are stale."""
         vx, vy, yaw_rate, given = self._velocity
-        return (vx, vy, yaw_rate) if now - given <= self._timeout else STILL
+        return (vx, vy, yaw_rate) if abs(now - given) <= self._timeout else STILL  # simulated time may go back
 
 
 class CommandArbiter:

@@ -21,6 +21,12 @@ def test_a_velocity_counts_until_it_is_too_old(source):
     assert not source.is_active(10.51)
 
 
+def test_a_command_of_a_time_that_has_not_come_does_not_count(source):
+    source.set_velocity(0.5, 0.0, 0.0, now=100.0)
+    assert source.velocity(1.0) == (0.0, 0.0, 0.0)
+    assert not source.is_active(1.0)
+
+
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_a_velocity_that_is_not_finite_counts_as_zero_and_is_told(source, bad):
     source.set_velocity(0.5, 0.0, 0.0, now=10.0)

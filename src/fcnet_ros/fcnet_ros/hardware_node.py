@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 
+import numpy as np
 from builtin_interfaces.msg import Time
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
@@ -179,10 +180,15 @@ class HardwareNode(LifecycleNode):
             self._take_gains(self._local.gains.pop())
 
     def _take_gains(self, content: bytes) -> None:
+        malformed = None
         try:
-            problem = self._hardware.set_gains(*Gains.read(content).arrays())
+            kp, kd = Gains.read(content).arrays()
         except ValueError as error:
-            self._hardware.set_gains(float("nan"), float("nan"))  # refused: no targets without the gains meant for them
+            malformed = str(error)
+            kp = kd = np.array(np.nan)  # refused: no targets without the gains meant for them
+        try:
+            problem = malformed or self._hardware.set_gains(kp, kd)
+        except FcnetError as error:  # it cannot take them now, and may keep them for later
             problem = str(error)
         self._gains = f"refused: {problem}" if problem else "as offered on joint_gains"
         if problem:

@@ -121,6 +121,7 @@ def refuse_fixed(kind: type[Any], changes: Sequence[Parameter]) -> SetParameters
     """Refuse changes of what a node of dataclass `kind` has read when it was configured: all but the changeable."""
     known = _parameters(kind)
     fixed = [one.name for one in changes if one.name in known and not known[one.name].metadata["changeable"]]
+    fixed += [one.name for one in changes if one.name == SIM_TIME]  # a stamp of another clock is refused, or too old
     if not fixed:
         return SetParametersResult(successful=True)
     reason = f"{', '.join(fixed)} is read when the node is configured; deactivate and clean up the node first"

@@ -36,7 +36,7 @@ from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # the last when a terminal closes, as with its ssh connection
 REFUSED = 2  # exit code
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 STOP_INTERVAL = 0.02  # [s] between two looks at a stop
@@ -94,6 +94,8 @@ def run_program(
     end. udp_only: see participant_profile.
     """
     stop = Stop()
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # by nohup: the program is to outlive its terminal
+        signals = [number for number in signals if number is not signal.SIGHUP]
 
     def stop_on_signal(_number: int, _frame: FrameType | None) -> None:
         stop.set()

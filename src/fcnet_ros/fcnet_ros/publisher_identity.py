@@ -167,6 +167,7 @@ class PublisherNames:
             if len(self._texts) >= MAX_PUBLISHERS:
                 self._texts.popitem(last=False)
             text = self._texts[gid] = f"{self._name(gid)} {gid.hex()}".strip()
+        self._texts.move_to_end(gid)  # forgotten is who has been silent for longest
         return text
 
     def _name(self, gid: bytes) -> str:

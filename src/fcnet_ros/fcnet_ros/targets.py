@@ -239,6 +239,7 @@ class LocalTargets:
         self._judge, self._on_gains = judge, on_gains
         self._connections: list[_Connection] = []
         self._refusal = ""
+        self._waiting: deque[JointCommand] = deque()
         self._server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             self._server.bind(name)
@@ -251,16 +252,24 @@ class LocalTargets:
         self._server.setblocking(False)
 
     def take(self) -> JointCommand | None:
-        """Return the newest command, None where none has come. Raises RefusedCommandError."""
-        self._accept()
-        command = None
-        for connection in list(self._connections):
-            if (content := self._receive(connection)) is not None:
-                command = self._judge.command(content, time.time_ns(), connection.source)
-        if command is None and self._refusal:
+        """Return the newest command of the next connection that has sent one, None where none has.
+
+        Raises RefusedCommandError; a connection that is refused takes nothing from another one.
+        """
+        if not self._waiting:
+            self._accept()
+            for connection in list(self._connections):
+                if (content := self._receive(connection)) is not None:
+                    try:
+                        self._waiting.append(self._judge.command(content, time.time_ns(), connection.source))
+                    except RefusedCommandError as error:
+                        self._refusal = str(error)
+        if self._waiting:
+            return self._waiting.popleft()
+        if self._refusal:
             refusal, self._refusal = self._refusal, ""
             raise RefusedCommandError(refusal)
-        return command
+        return None
 
     def close(self) -> None:
         """End all connections."""

@@ -16,6 +16,7 @@ from fcnet_ros.parameters import (
     default_parameters,
     parameter,
     read_parameters,
+    refuse_fixed,
 )
 
 
@@ -51,6 +52,12 @@ def make_node():
 def test_values_that_are_given_replace_the_defaults(make_node):
     node = make_node(rate=100.0, network__port=9000, use_sim_time=False)
     assert declare_fixed_parameters(node, Settings) == Settings(rate=100.0, port=9000)
+
+
+def test_the_clock_of_a_configured_node_stays():
+    change = Parameter("use_sim_time", value=True)
+    result = refuse_fixed(Settings, [change])
+    assert not result.successful and "use_sim_time is read when the node is configured" in result.reason
 
 
 def test_the_defaults_are_named_as_ros_names_them():

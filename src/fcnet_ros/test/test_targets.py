@@ -16,7 +16,7 @@ from std_msgs.msg import String
 from fcnet_core import FcnetError
 from fcnet_core.limiter import RefusedCommandError
 from fcnet_core.robot import JOINT_NAMES
-from fcnet_ros.publisher_identity import gid_of, is_own
+from fcnet_ros.publisher_identity import MAX_PUBLISHERS, PublisherNames, gid_of, is_own
 from fcnet_ros.serialized import SECOND, TrajectoryBuffer
 from fcnet_ros.targets import (
     MAX_SOURCES,
@@ -245,6 +245,35 @@ def test_a_sender_connects_again_and_offers_its_gains_again(node, judge):
 def test_only_one_program_has_the_socket(node, local, judge):
     with pytest.raises(FcnetError, match="another program"):
         LocalTargets(socket_name(node), judge, lambda: None)
+
+
+def test_targets_of_one_connection_take_nothing_from_another_one(node, local):
+    senders = [LocalSender(socket_name(node)) for _ in range(3)]
+    publishers = [TargetPublisher(node, local=sender) for sender in senders[:2]]
+    for publisher in publishers:
+        publisher.publish(POSE)
+        until_command(local)
+    senders[2].send(message(time.time_ns()))
+    until_command(local)
+    for publisher in publishers:
+        publisher.publish(POSE)
+    senders[2].send(message(1))  # refused: of 1970
+    taken = [local.take() for _ in publishers]
+    assert all(is_own(one.source, publisher.identity) for one, publisher in zip(taken, publishers, strict=True))
+    with pytest.raises(RefusedCommandError):
+        local.take()
+    assert local.take() is None
+    for one in (*publishers, *senders):
+        one.close()
+
+
+def test_the_text_of_a_publisher_that_is_heard_stays_however_many_others_come(node, monkeypatch):
+    names = PublisherNames(node, "joint_trajectory")
+    monkeypatch.setattr(names, "_name", lambda gid: f"name-{next(counter)}")
+    own = names.text(b"own")
+    for stranger in range(3 * MAX_PUBLISHERS):
+        names.text(stranger.to_bytes(4, "little"))
+        assert names.text(b"own") == own
 
 
 @pytest.mark.parametrize("packet", [b"", b"T", b"G", b"x" * 60_000, b"H" + bytes(3), b"T" + message(1)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import time
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from std_msgs.msg import String
 
 from fcnet_core.robot import CommandRange, load_robot
 from fcnet_ros.parameters import declare_fixed_parameters
-from fcnet_ros.program import SIGNALS, GuardedExecutor, Stop, refused, run_program
+from fcnet_ros.program import GuardedExecutor, Stop, refused, run_program
 from fcnet_ros.topics import MODE
 from fcnet_teleop.commands import CommandPublisher, ModeClient, TeleopParameters
 from fcnet_teleop.remote import POSE, REQUESTS, VELOCITY, Command, Keyboard, Request, load_remote_control
@@ -142,7 +141,7 @@ class TeleopKeyboard(Node):
 
 def main() -> int:
     """Run the teleoperation until Ctrl-C, or until its terminal is closed."""
-    return run_program(NAME, TeleopKeyboard, _run, signals=(*SIGNALS, signal.SIGHUP))
+    return run_program(NAME, TeleopKeyboard, _run)
 
 
 def _run(node: TeleopKeyboard, stop: Stop) -> int:

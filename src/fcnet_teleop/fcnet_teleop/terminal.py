@@ -38,6 +38,10 @@ def open_keyboard() -> Iterator[Callable[[float], list[str]]]:
 
     before = termios.tcgetattr(file)
     tty.setcbreak(file)
+    settings = termios.tcgetattr(file)
+    settings[0] &= ~termios.IXON  # Ctrl-S would hold up the status line, and with it every key
+    settings[6][termios.VSUSP] = b"\0"  # after Ctrl-Z and fg a held velocity would come back by itself
+    termios.tcsetattr(file, termios.TCSANOW, settings)
     try:
         yield keys
     finally:

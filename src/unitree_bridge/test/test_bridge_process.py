@@ -32,7 +32,11 @@ def params_file(tmp_path):
     return write
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+IS_NOHUP = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+OF_TERMINAL = pytest.mark.skipif(IS_NOHUP, reason="under nohup a bridge outlives its terminal")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, pytest.param(signal.SIGHUP, marks=OF_TERMINAL)])
 def test_after_a_signal_the_bridge_sends_damping_for_a_while(start, client, board, robot, is_damping, number):
     program = start(auto_start=True)
     client.until_driver_mode("damping")

@@ -10,6 +10,8 @@ import time
 
 import pytest
 
+from unitree_lowlevel.io_process import RobotInUseError, lock_robot
+
 WITHIN = 0.1  # [s] from the end of a process to damping on the wire
 LATENESS = 0.1  # [s] granted to a loaded machine on top
 SENDER = """
@@ -78,6 +80,31 @@ def test_a_process_that_was_stopped_moves_nothing_afterwards(followed, client, b
 def test_after_kill_9_of_either_process_the_other_one_damps(followed, client, board, robot, is_damping, part):
     killed = time.monotonic()
     os.kill(processes_of(followed)[part], signal.SIGKILL)
+    client.send_targets(robot.lie_pose, 0.8)
+    assert stiff_after(board, killed) < WITHIN + LATENESS
+    assert is_damping(board.commands.last)
+    assert board.commands.last_arrival - killed > 0.7, "damping went on"
+
+
+def test_a_bridge_that_was_refused_does_not_keep_an_orphan_from_damping(followed, client, board, robot, is_damping):
+    with pytest.raises(RobotInUseError):
+        lock_robot(board.address)  # as a second bridge does, which requests the first to leave
+    killed = time.monotonic()
+    os.kill(processes_of(followed)["ros"], signal.SIGKILL)
+    client.send_targets(robot.lie_pose, 0.8)
+    assert stiff_after(board, killed) < WITHIN + LATENESS
+    assert is_damping(board.commands.last)
+    assert board.commands.last_arrival - killed > 0.7, "damping went on"
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGQUIT])
+def test_when_a_terminal_ends_the_whole_group_the_io_process_still_damps(
+    followed, client, board, robot, is_damping, number
+):
+    processes = processes_of(followed)
+    os.kill(processes["io"], number)
+    os.kill(processes["ros"], signal.SIGKILL)  # as the same signal does that it does not handle
+    killed = time.monotonic()
     client.send_targets(robot.lie_pose, 0.8)
     assert stiff_after(board, killed) < WITHIN + LATENESS
     assert is_damping(board.commands.last)

@@ -7,7 +7,7 @@ import sys
 import time
 from array import array
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import cast, get_args
 
@@ -189,8 +189,13 @@ class UnitreeHardware(HardwareInterface):
 
     def activate(self) -> None:
         """Let the joints follow targets."""
+        try:
+            self._io.request("activate")
+        except FcnetError:
+            with suppress(FcnetError):  # where it has come too late, not refused, this comes after it
+                self._io.request("deactivate")
+            raise
         self._active = True
-        self._io.request("activate")
 
     def deactivate(self) -> None:
         """Damp the joints."""
@@ -263,20 +268,23 @@ class UnitreeHardware(HardwareInterface):
     def _reset(self) -> str:
         if not self._io.ended:
             return str(self._io.request("reset"))
-        ended, self._io = self._io, IoClient(self._settings())
+        ended, started = self._io, IoClient(self._settings())
+        refusal = None
         try:
-            self._io.wait_for_start()
+            started.wait_for_start()
+            self._io = started
             ended.close()  # and with it the socket to the robot, through which the motors have been damped until now
-            self._io.open()
-            self._io.begin()
+            started.open()
+            started.begin()
             if any(self._gains):
-                self._io.request("set_gains", *self._gains)
+                refusal = started.request("set_gains", *self._gains)
             if self._active:
-                self._io.request("activate")
+                started.request("activate")
         except FcnetError:
-            self._io.close()
+            started.close()
             raise
-        return "another I/O process was started: the joints are damped; targets are followed after a damp"
+        done = "another I/O process was started: the joints are damped; targets are followed after a damp"
+        return f"{done}, when the controller offers other gains: {refusal}" if refusal else done
 
     def emergency_stop(self, reason: str) -> None:
         """Damp until ~/reset."""

@@ -26,6 +26,7 @@ from unitree_lowlevel.doctor.robot_checks import (
 from unitree_lowlevel.fake_board.board import FakeBoard
 from unitree_lowlevel.fake_board.faults import BoardFaults
 from unitree_lowlevel.fake_board.physics import JointPhysics
+from unitree_lowlevel.io_process import lock_robot
 from unitree_lowlevel.transport import WireTransport
 
 SECONDS = 0.5
@@ -156,6 +157,14 @@ def test_a_port_in_use_sends_nothing(board, examine):
         code, lines = examine("--local-port", str(other.getsockname()[1]))
     assert code == 1
     assert "another bridge" in lines["port"]
+    assert board.commands.count == 0
+
+
+def test_a_robot_that_a_bridge_moves_gets_nothing_whatever_its_port(board, examine):
+    with lock_robot(board.address):
+        code, lines = examine()
+    assert code == 1
+    assert "another bridge on this computer moves the robot" in lines["robot"]
     assert board.commands.count == 0
 
 

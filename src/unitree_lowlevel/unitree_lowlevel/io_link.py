@@ -22,7 +22,7 @@ from unitree_lowlevel.safety.monitor import RemoteLoss
 
 JOINTS = len(JOINT_NAMES)
 LONGEST = 65536  # bytes of one message
-SOURCE_BYTES = 96  # of the text that names a publisher
+SOURCE_BYTES = 128  # of the text that names a publisher
 CYCLE, REPORT, ERROR = b"C", b"R", b"E"  # the first byte of data from the I/O process
 _TARGETS = struct.Struct(f"<?d{SOURCE_BYTES}s{JOINTS}d")
 _CYCLE = struct.Struct("<cqddqd")  # kind, number, period, work, misses, received

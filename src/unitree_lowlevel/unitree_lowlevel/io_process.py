@@ -58,12 +58,12 @@ class ParentGone(Exception):
     """The bridge has ended or died: its sockets are closed."""
 
 
-def lock_robot(target: tuple[str, int]) -> socket.socket:
-    """Exclude other bridges of this computer from the robot at this IP address and port, until the result is closed.
+def lock_robot(target: tuple[str, int], takes_over: bool = True) -> socket.socket:
+    """Exclude other programs of this computer from the robot at this IP address and port, until the result is closed.
 
     Raises RobotInUseError where another process has locked it and does not leave. The lock is the name of a socket: the
     system releases it at once when its process dies, while a file would outlive its owner. A message to it requests
-    an I/O process without a bridge to leave; one that has its bridge goes on.
+    an I/O process without a bridge to leave; one that has its bridge goes on. takes_over: whether to request it.
     """
     lock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
     name, deadline = "\0fcnet-robot-{}:{}".format(*target), time.monotonic() + TAKEOVER_TIME
@@ -72,7 +72,7 @@ def lock_robot(target: tuple[str, int]) -> socket.socket:
             lock.bind(name)
             return lock
         except OSError as error:
-            if error.errno != errno.EADDRINUSE or time.monotonic() > deadline:
+            if error.errno != errno.EADDRINUSE or not takes_over or time.monotonic() > deadline:
                 lock.close()
                 if error.errno != errno.EADDRINUSE:
                     raise
@@ -170,7 +170,8 @@ class IoProcess:
             self._damp(ORPHAN_DAMPING)
             return 0
         except Exception:  # noqa: BLE001 the parent logs it
-            self._send(ERROR + traceback.format_exc().encode()[: LONGEST - 1])
+            with suppress(ParentGone):
+                self._send(ERROR + traceback.format_exc().encode()[: LONGEST - 1])
             self._damp(END_DAMPING)
             return 1
         self._damp(END_DAMPING)
@@ -230,7 +231,10 @@ class IoProcess:
         except (ValueError, OSError) as error:
             refusal = str(error)
         response = msgspec.msgpack.encode(Response(request.number, value, refusal))
-        socket.send_fds(self._requests, [response], endpoints)
+        try:
+            socket.send_fds(self._requests, [response], endpoints)
+        except ConnectionError as error:
+            raise ParentGone from error
 
     def _open(self) -> None:
         # The lock first: through it a process without its bridge, which has the port, is requested to leave.
@@ -295,13 +299,21 @@ class IoProcess:
         return True
 
     def _damp(self, duration: float) -> None:
-        """Send damping for a while; without a parent, until another bridge wants the robot."""
-        end = time.monotonic() + duration
-        while time.monotonic() < end and not (duration == ORPHAN_DAMPING and self._should_leave()):
+        """Send damping for a while; without a parent, until another bridge wants the robot.
+
+        A bridge that was refused while this one had its parent has left requests to leave: they are of the past.
+        """
+        end, past = time.monotonic() + duration, duration == ORPHAN_DAMPING
+        while time.monotonic() < end:
             self._transport.send(self._damping)
             time.sleep(self._settings.period)
+            if duration == ORPHAN_DAMPING:
+                requested = self._requested_to_leave()
+                if requested and not past:
+                    return
+                past = past and requested
 
-    def _should_leave(self) -> bool:
+    def _requested_to_leave(self) -> bool:
         assert self._lock is not None
         try:
             return bool(self._lock.recv(LONGEST))
@@ -324,8 +336,8 @@ def _receive(endpoint: socket.socket) -> bytes | None:
 
 def main(arguments: list[str]) -> int:
     """Run the process whose sockets to its parent have these two file descriptors: for requests, for data."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # the parent gets them too, and ends this process damped
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):  # of a terminal: the parent gets them
+        signal.signal(number, signal.SIG_IGN)  # too, and ends this process damped, or dies, which damps as well
     requests, data = (socket.socket(fileno=int(number)) for number in arguments)
     try:
         settings = msgspec.msgpack.decode(requests.recv(LONGEST), type=IoSettings)

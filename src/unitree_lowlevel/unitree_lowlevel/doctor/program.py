@@ -15,7 +15,8 @@ from unitree_lowlevel.codec import GENERATIONS
 from unitree_lowlevel.doctor import Level, Outcome, failed
 from unitree_lowlevel.doctor.host_checks import check_computer, check_network, check_sdk
 from unitree_lowlevel.doctor.robot_checks import check_robot, record, watch_joints
-from unitree_lowlevel.network import TransportError
+from unitree_lowlevel.io_process import RobotInUseError, lock_robot
+from unitree_lowlevel.network import TransportError, resolve
 from unitree_lowlevel.transport import LOCAL_PORT, TRANSPORTS, make_transport
 
 _ADVICE = (
@@ -82,14 +83,20 @@ def _examine(name: str, options: argparse.Namespace) -> Iterator[tuple[str, Outc
         yield from check_computer(None).items()
         return
     transport = make_transport(options.transport, generation, target, options.local_port)
+    lock = None
     try:
+        lock = lock_robot((resolve(options.target), options.port), takes_over=False)  # its bridge may use another port
         transport.open()
         recording = record(transport, options.seconds)
         yield from check_robot(recording, robot, target, generation)
         yield from check_computer(recording.lateness).items()
         if recording.states and options.by_hand:
             watch_joints(transport, options.by_hand)
+    except RobotInUseError as error:
+        yield "robot", failed(str(error))
     except TransportError as error:
         yield "transport", failed(str(error))
     finally:
         transport.close()
+        if lock is not None:
+            lock.close()
