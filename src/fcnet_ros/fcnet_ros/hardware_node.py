@@ -187,9 +187,10 @@ class HardwareNode(LifecycleNode):
             malformed = str(error)
             kp = kd = np.array(np.nan)  # refused: no targets without the gains meant for them
         try:
-            problem = malformed or self._hardware.set_gains(kp, kd)
+            refusal = self._hardware.set_gains(kp, kd)
         except FcnetError as error:  # it cannot take them now, and may keep them for later
-            problem = str(error)
+            refusal = str(error)
+        problem = malformed or refusal
         self._gains = f"refused: {problem}" if problem else "as offered on joint_gains"
         if problem:
             self.get_logger().error(f"gains refused: {problem}")
