@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from fcnet_study.benchmarks.steps import untrained
 from fcnet_study.data_study.jobs import Trained, validation_error
 from fcnet_study.data_study.parts import write_parts
 from fcnet_study.data_study.settings import load_plan
-from fcnet_study.data_study.study import best_rate
+from fcnet_study.data_study.study import Results, best_rate
 
 TRAIN = Path(__file__).resolve().parents[3] / "config" / "train"
 STUDIES = TRAIN.parent / "study"
@@ -118,6 +119,17 @@ def test_of_several_learning_rates_that_with_the_smallest_error_is_chosen() -> N
     assert best_rate(tried) == 2e-3
     with pytest.raises(StudyError, match="diverged with every learning rate"):
         best_rate(tried[3:])
+
+
+def test_the_leading_variants_are_those_of_the_return_that_the_table_shows() -> None:
+    def walked(flat: float, random_5min: float) -> SimpleNamespace:
+        names = {"flat": flat, "random_5min": random_5min}  # the latter has other commands than the expert's
+        return SimpleNamespace(scenarios={name: SimpleNamespace(mean_return=value) for name, value in names.items()})
+
+    trained = {name: SimpleNamespace(variant=name, share=0.1) for name in ("long", "short")}
+    plan = SimpleNamespace(config=SimpleNamespace(variants=trained))
+    results = Results(plan, trained, {"long": walked(8, 200), "short": walked(9, 100)}, walked(10, 200), {})  # type: ignore[arg-type]
+    assert results.leading(0.1, 1) == ["short"]
 
 
 def test_further_seeds_are_for_the_variants_that_walk_best_on_the_smallest_share(study) -> None:

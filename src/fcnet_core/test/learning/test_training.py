@@ -14,6 +14,7 @@ import torch
 from fcnet_core import FcnetError
 from fcnet_core.arrays import ArraySpec
 from fcnet_core.cli import main
+from fcnet_core.learning import imitation
 from fcnet_core.learning.config import TrainConfig, with_settings
 from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest
 from fcnet_core.learning.imitation import Imitation
@@ -258,6 +259,13 @@ def test_the_card_says_how_the_policy_came_about_and_the_policy_starts_the_next_
     assert_equal(weights(run), weights(following))
     assert following.trainer.normalisation is policy.normalisation
     assert following.policy("").card.training["started_from"] == policy.fingerprint
+
+
+def test_descriptions_of_more_data_than_a_card_may_hold_are_left_out(tiny_config: TrainConfig, monkeypatch) -> None:
+    run = Imitation(tiny_config)
+    described = run.policy("").card.training["data"]
+    monkeypatch.setattr(imitation, "LONGEST_DESCRIPTIONS", 1)
+    assert run.policy("").card.training["data"] == [{**folder, "description": None} for folder in described]
 
 
 def test_a_policy_accepts_the_commands_that_its_data_hold(tiny_config: TrainConfig, tmp_path: Path) -> None:
