@@ -235,9 +235,23 @@ def style_of(monitor):
 def press(monitor, client, request):
     """Services may not be discovered yet: press again until the mode changes."""
     if client.mode == "passive":
-        monitor.post(f"/request/{request}")
+        monitor.post(f"/request/{request}", {"seen": monitor.snapshot["t"]})
         time.sleep(0.3)
     return True
+
+
+def test_what_a_network_held_up_changes_nothing(monitor, services, client):
+    poses = []
+    subscription = client.node.create_subscription(Pose, "monitor/cmd_pose", poses.append, 10)
+    services.add(*(f"controller/{name}" for name in ("walk", "emergency_stop")))
+    wait_until(lambda: monitor.snapshot, "a snapshot")
+    old = {"seen": monitor.snapshot["t"] - 4.0}
+    assert "s old, the limit is 1 s" in monitor.post("/request/walk", old, status=409)
+    assert "nothing was sent" in monitor.command(0, pose=[-0.1, 0, 0], seen=old["seen"])
+    monitor.post("/request/emergency_stop", old)
+    wait_until(lambda: services.requests == ["controller/emergency_stop"], "the stop, and nothing else")
+    assert poses == []
+    client.node.destroy_subscription(subscription)
 
 
 def test_a_stop_is_repeated_until_a_controller_that_comes_later_has_confirmed_it(monitor, services):

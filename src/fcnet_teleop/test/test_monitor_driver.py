@@ -5,7 +5,15 @@ import json
 import msgspec
 import pytest
 
-from fcnet_teleop.monitor.driver import COMMAND_TIMEOUT, LINGER, MAX_PAGES, SNAPSHOT_TIMEOUT, PageCommand, PageDriver
+from fcnet_teleop.monitor.driver import (
+    COMMAND_TIMEOUT,
+    LINGER,
+    MAX_PAGES,
+    REQUEST_TIMEOUT,
+    SNAPSHOT_TIMEOUT,
+    PageCommand,
+    PageDriver,
+)
 
 ZERO, AHEAD = (0.0, 0.0, 0.0), (0.5, 0.0, 0.0)
 
@@ -131,6 +139,15 @@ def test_a_change_of_mode_takes_the_velocity_back_from_all(driver, page):
     driver.release(0.2)
     assert forward(driver, 0.2) == 0.0
     assert "let go" in page.sends(AHEAD, 0.3)
+
+
+def test_pose_and_stride_of_a_page_that_does_not_see_the_robot_stay_as_they_are(driver, page):
+    late = page.sends(ZERO, 5.0, seen=5.1 - 2 * REQUEST_TIMEOUT, pose=(0.0, 0.1, 0.0), style={"width": 0.1})
+    assert "1.9 s old, the limit is 1 s" in late
+    assert driver.command(5.1).pose is None
+    assert driver.take_style() == {}
+    assert page.sends(ZERO, 5.2, pose=(0.0, 0.1, 0.0)) == ""
+    assert driver.command(5.3).pose["roll"] == 0.1
 
 
 def test_a_pose_is_published_for_a_while_and_stays_within_the_ranges(driver, page, robot):

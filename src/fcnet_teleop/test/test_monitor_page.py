@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import signal
 import threading
 import time
 
@@ -98,6 +99,20 @@ def try_it(action, wanted, requests):
         action()
         time.sleep(0.3)
     return wanted in requests
+
+
+def test_a_button_pressed_while_the_monitor_hangs_moves_nobody_afterwards(driver, tmp_path, start, requests):
+    program, browser = start("fcnet_teleop.monitor.node", port=0), Browser(driver, tmp_path, phone=False)
+    browser.open(program.until_printed(r"http://\S+")[0])
+    wait_until(lambda: browser.run("return monitor.snapshot && monitor.driver.seen > 0"), "snapshots")
+    program.send(signal.SIGSTOP)
+    browser.click("[data-request=stand_up]")
+    time.sleep(1.5)
+    assert "does not respond" in browser.text("#message")
+    program.send(signal.SIGCONT)
+    wait_until(lambda: try_it(lambda: browser.click("[data-request=walk]"), "controller/walk", requests), "walking")
+    assert set(requests) == {"controller/walk"}
+    browser.close()
 
 
 def test_the_stop_button_works_where_no_script_runs(driver, tmp_path, address, requests):

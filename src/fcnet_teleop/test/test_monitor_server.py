@@ -13,6 +13,7 @@ from fcnet_teleop.monitor.server import Controls, MonitorServer
 from fcnet_teleop.remote import Request
 
 COMMAND = {"page": "one", "number": 1, "seen": 0.0, "velocity": [0, 0, 0], "pose": None}
+SEEN = json.dumps({"seen": 0.0})
 
 
 class Served:
@@ -20,13 +21,17 @@ class Served:
 
     def __init__(self, token=""):
         self.commands, self.requests = [], []
-        self.controls = Controls(self._drive, self.requests.append)
+        self.controls = Controls(self._drive, self._request)
         self.server = MonitorServer("127.0.0.1", 0, {"robot": "aliengo"}, self.controls, token, max_watchers=3)
         self.host = f"127.0.0.1:{self.server.port}"
 
     def _drive(self, command):
         self.commands.append(command)
         return "no" if command.velocity[0] else ""
+
+    def _request(self, request, page):
+        self.requests.append(request)
+        return "no" if page and page.seen < 0 else ""
 
     def send(self, method, path, body=None, **headers):
         """Status, headers and body of the response."""
@@ -99,13 +104,28 @@ def test_an_emergency_stop_needs_neither_page_nor_script(served):
 
 def test_requests_and_commands_arrive(served):
     for request in Request:
-        assert served.send("POST", f"/request/{request.value}")[0] == 200
+        assert served.send("POST", f"/request/{request.value}", SEEN)[0] == 200
     assert served.requests == list(Request)
     assert served.send("POST", "/request/dance")[0] == 404
     assert served.send("POST", "/command", json.dumps(COMMAND))[0] == 200
     _, _, refused = served.send("POST", "/command", json.dumps({**COMMAND, "velocity": [1, 0, 0]}))
     assert json.loads(refused) == {"message": "no"}
     assert [command.velocity[0] for command in served.commands] == [0.0, 1.0]
+
+
+def test_a_request_that_is_refused_says_why(served):
+    status, _, content = served.send("POST", "/request/walk", json.dumps({"seen": -1.0}))
+    assert (status, json.loads(content)) == (409, {"message": "no"})
+
+
+@pytest.mark.parametrize("body", [None, b"", b"{}", b'{"seen": "now"}', b'{"seen": NaN}', b"[" * 2000])
+def test_a_request_that_does_not_say_what_its_page_has_seen_is_refused_and_a_stop_is_not(served, body):
+    status, _, content = served.send("POST", "/request/stand_up", body)
+    assert status == 400
+    assert "nothing was done" in json.loads(content)["message"]
+    assert served.requests == []
+    assert served.send("POST", "/request/emergency_stop", body)[0] == 200
+    assert served.requests == [Request.EMERGENCY_STOP]
 
 
 def test_a_stop_arrives_although_its_sender_does_not_wait_for_the_response(served):
@@ -268,7 +288,7 @@ def test_who_opens_the_link_needs_the_token_no_more(served):
     assert "SameSite=Strict" in headers["Set-Cookie"]
     cookie = headers["Set-Cookie"].partition(";")[0]
     assert served.send("GET", "/page.js", Cookie=cookie)[0] == 200
-    assert served.send("POST", "/request/walk", Cookie=cookie)[0] == 200
+    assert served.send("POST", "/request/walk", SEEN, Cookie=cookie)[0] == 200
     assert served.send("POST", "/stop", Authorization=f"Bearer {TOKEN}")[0] == 200
     assert served.send("POST", f"/stop?token={TOKEN}")[0] == 200
     assert served.requests == [Request.WALK, Request.EMERGENCY_STOP, Request.EMERGENCY_STOP]

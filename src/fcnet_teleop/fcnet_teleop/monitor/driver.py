@@ -12,6 +12,7 @@ from fcnet_teleop.remote import POSE, VELOCITY, Command
 
 COMMAND_TIMEOUT = 0.5  # [s] without a command after which a page no longer drives
 SNAPSHOT_TIMEOUT = 0.5  # [s] age of the snapshot that a person sees, up to which a page may drive
+REQUEST_TIMEOUT = 1.0  # [s] the same, for a change of mode, of the pose or of the stride
 LINGER = 1.0  # [s] for which a velocity of zero, or a pose, is still published
 MAX_AGE = 100.0  # [s] of a snapshot, as far as it is told
 MAX_NUMBER = 1e9  # of a command
@@ -42,6 +43,12 @@ class PageCommand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     style: Style = {}
 
 
+class PageRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What comes with a page's request for a change of mode. seen: time [s] of the newest snapshot it has."""
+
+    seen: Number
+
+
 class PageDriver:
     """The command of the page that drives, within a robot's command ranges. Times are monotonic seconds.
 
@@ -68,16 +75,18 @@ class PageDriver:
                 return ""  # overtaken by a newer one
             self._remember(command)
             self._check_timeout(now)
-            if command.pose is not None:
+            late = too_late(command.seen, now) if command.pose or command.style else ""
+            if command.pose is not None and not late:
                 self._pose, self._posed = self._clip(POSE, command.pose), now
-            self._style |= {field: self._ranges[field].clip(value) for field, value in command.style.items()}
+            if not late:
+                self._style |= {field: self._ranges[field].clip(value) for field, value in command.style.items()}
             cut = self._take_cut(command.page, now)
             if command.velocity != ZERO:
                 return f"{cut}; {LET_GO}" if cut else self._drive(command, now)
             self._ready.add(command.page)
             if self._driver == command.page:
                 self._stop(now)
-            return cut
+            return cut or late
 
     def release(self, now: float) -> None:
         """Take the velocity back; every page has to send zero before it drives again."""
@@ -109,10 +118,10 @@ class PageDriver:
     def _drive(self, command: PageCommand, now: float) -> str:
         if self._driver and self._driver != command.page:
             return "another page drives the robot; wait until it lets go"
-        if not 0.0 <= now - command.seen <= SNAPSHOT_TIMEOUT:
+        if old := _too_old(command.seen, now, SNAPSHOT_TIMEOUT):
             self._stop(now)
             self._ready.discard(command.page)
-            return f"the robot is not driven: this page's snapshot of it is {_words(now - command.seen)}; {LET_GO}"
+            return f"the robot is not driven: {old}; {LET_GO}"
         if command.page not in self._ready:
             return LET_GO
         self._driver, self._commanded = command.page, now
@@ -141,6 +150,19 @@ class PageDriver:
             self._ready.discard(oldest)
 
 
-def _words(age: float) -> str:
-    """The age [s] of a snapshot; one of another run of the server says nothing."""
-    return f"{age:.1f} s old, the limit is {SNAPSHOT_TIMEOUT:g} s" if 0.0 <= age < MAX_AGE else "outdated"
+def too_late(seen: float, now: float) -> str:
+    """Why a page that saw its newest snapshot at `seen` [s] may change no mode, pose or stride at `now`, or nothing.
+
+    A request that a network held up would otherwise move a robot that people have approached since.
+    """
+    old = _too_old(seen, now, REQUEST_TIMEOUT)
+    return f"nothing was sent to the robot: {old}; look at it, and try again" if old else ""
+
+
+def _too_old(seen: float, now: float, limit: float) -> str:
+    """Why a snapshot is too old, or nothing; the age of one of another run of the server says nothing."""
+    age = now - seen
+    if 0.0 <= age <= limit:
+        return ""
+    words = f"{age:.1f} s old, the limit is {limit:g} s" if 0.0 <= age < MAX_AGE else "outdated"
+    return f"this page's snapshot of it is {words}"

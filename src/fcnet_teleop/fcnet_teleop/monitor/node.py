@@ -17,7 +17,7 @@ from fcnet_ros.program import Stop, run_program, spin
 from fcnet_ros.serialized import MessageError
 from fcnet_ros.topics import TERRAIN, WARNING_PERIOD
 from fcnet_teleop.commands import CommandPublisher, ModeClient, StyleClient, TeleopParameters, steady_timer
-from fcnet_teleop.monitor.driver import PageDriver
+from fcnet_teleop.monitor.driver import PageDriver, PageRequest, too_late
 from fcnet_teleop.monitor.server import Controls, MonitorServer, is_loopback, own_address
 from fcnet_teleop.monitor.view import RobotStatus, RobotView, ground_facts, page_facts
 from fcnet_teleop.remote import Request, load_remote_control
@@ -85,12 +85,15 @@ class Monitor(Node):
     def _release(self) -> None:
         self._driver.release(time.monotonic())
 
-    def _request(self, request: Request) -> None:
-        """Take a page's request in the server's thread, for the node's own thread."""
+    def _request(self, request: Request, page: PageRequest | None) -> str:
+        """Take a page's request in the server's thread, for the node's own thread; return why not, or nothing."""
+        if page and (late := too_late(page.seen, time.monotonic())):
+            return late
         if request is not Request.WALK:
             self._release()
         self._requests.put(request)
         self._requested.trigger()
+        return ""
 
     def _forward_requests(self) -> None:
         while not self._requests.empty():

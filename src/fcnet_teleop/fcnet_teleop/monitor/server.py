@@ -23,7 +23,7 @@ from aiohttp import web
 from aiohttp.http import HttpProcessingError
 
 from fcnet_core.document import scene
-from fcnet_teleop.monitor.driver import PageCommand
+from fcnet_teleop.monitor.driver import PageCommand, PageRequest
 from fcnet_teleop.remote import Request
 
 PAGE = Path(__file__).parent / "page"
@@ -49,15 +49,18 @@ HEADERS = {
 class Controls:
     """What pages can do; both functions are called in the server's thread.
 
-    command: takes a command and returns why it is refused, or nothing. request: takes a request for a change of mode.
+    command, request: take a command, and a request for a change of mode with what its page has seen; they return why it
+    is refused, or nothing. An emergency stop is never refused, whatever has been seen.
     """
 
-    def __init__(self, command: Callable[[PageCommand], str], request: Callable[[Request], None]) -> None:
+    def __init__(
+        self, command: Callable[[PageCommand], str], request: Callable[[Request, PageRequest | None], str]
+    ) -> None:
         self._command, self._request = command, request
 
     async def stop(self, _request: web.Request) -> web.StreamResponse:
         """Stop the robot and return a page with the button to stop it again."""
-        self._request(Request.EMERGENCY_STOP)
+        self._request(Request.EMERGENCY_STOP, None)
         return web.FileResponse(PAGE / "stopped.html")
 
     async def command(self, request: web.Request) -> web.StreamResponse:
@@ -73,8 +76,14 @@ class Controls:
         name = request.match_info["name"]
         if name not in {known.value for known in Request}:
             return _message(404, f"there is no request {name!r}")
-        self._request(Request(name))
-        return _message(200, "")
+        if name == Request.EMERGENCY_STOP.value:
+            return _message(200, self._request(Request.EMERGENCY_STOP, None))
+        try:
+            page = msgspec.json.decode(await request.read(), type=PageRequest)
+        except (ValueError, RecursionError) as error:
+            return _message(400, f'nothing was done: {error}; send {{"seen": T}}, T being t of the newest snapshot')
+        refused = self._request(Request(name), page)
+        return _message(409 if refused else 200, refused)
 
 
 @dataclass(eq=False)

@@ -104,10 +104,8 @@ export class Driver {
     this.busy = true;
     this.posed = false;
     this.styled = {};
-    const abort = new AbortController();
-    const timer = setTimeout(() => abort.abort(), TIMEOUT);
     try {
-      const response = await fetch("/command", { method: "POST", body: content, signal: abort.signal });
+      const response = await fetch("/command", { method: "POST", body: content, signal: AbortSignal.timeout(TIMEOUT) });
       const { message } = await response.json();
       this.responded = performance.now();
       this.roundTrip = this.responded - start;
@@ -116,7 +114,6 @@ export class Driver {
       const silence = ((performance.now() - Math.max(this.responded, this.began)) / 1000).toFixed(1);
       if (velocity.some((value) => value !== 0)) this.refused(`the robot is stopped: lost contact with the monitor for ${silence} s`);
     } finally {
-      clearTimeout(timer);
       this.busy = false;
     }
   }

@@ -4,6 +4,7 @@ import { Driver, POSE, STYLE, VELOCITY, stick } from "./driver.js";
 import { CAMERAS, Scene } from "./scene.js";
 
 const LATE = 500; // [ms] without a snapshot after which nothing is driven
+const ANSWER = 1000; // [ms] in which the monitor answers a request, and after which it refuses one that comes late
 const STOP_REPEAT = 200; // [ms] between two emergency stops while none has arrived
 const LOST = 2000; // [ms] without anything from the monitor after which its status no longer holds
 const PLOT_PERIOD = 60; // [ms] between two drawings of the plots
@@ -36,7 +37,7 @@ async function emergencyStop() {
   notify("emergency stop…");
   for (;;) {
     try {
-      const response = await fetch("/request/emergency_stop", { method: "POST", keepalive: true });
+      const response = await fetch("/request/emergency_stop", { method: "POST", keepalive: true, signal: AbortSignal.timeout(ANSWER) });
       if (response.ok) return; // the responses of controller and bridge come with the status
       notify((await response.json()).message);
     } catch {
@@ -52,10 +53,11 @@ async function send(request) {
   if (request === "reset") level();
   notify(`${request.replace("_", " ")}…`);
   try {
-    const response = await fetch(`/request/${request}`, { method: "POST" });
+    const body = JSON.stringify({ seen: driver.seen });
+    const response = await fetch(`/request/${request}`, { method: "POST", body, signal: AbortSignal.timeout(ANSWER) });
     if (!response.ok) notify((await response.json()).message);
   } catch {
-    notify("the monitor does not respond");
+    notify("the monitor does not respond: look at the robot, and send it again once the picture moves");
   }
 }
 
