@@ -53,9 +53,9 @@ RECONNECT_PERIOD = 0.1  # [s]
 TARGETS, GAINS, HELLO = b"T", b"G", b"H"  # first byte of a packet on the local socket
 IDENTITY_SIZE = 16  # [bytes]
 CREDENTIALS = struct.Struct("3i")  # process, user, group
-SEQUENCE = struct.Struct(">Q")
-SIGNED = struct.Struct(">qQ?")  # stamp [ns], sequence, whether there are positions
-SIGNATURE = 2 * (SEQUENCE.size + hashlib.sha256().digest_size)  # characters
+NUMBER = struct.Struct(">8sQ")  # the sender's session and the number of its message
+SIGNED = struct.Struct(">q8sQ?")  # stamp [ns], session, number, whether there are positions
+SIGNATURE = 2 * (NUMBER.size + hashlib.sha256().digest_size)  # characters
 
 
 class TargetsMessage(NamedTuple):
@@ -85,8 +85,9 @@ class TargetReader:
 class Key:
     """A secret that controller and bridge share, and the messages that it signs.
 
-    A signature is the sequence and HMAC-SHA256 over stamp, sequence and positions in JOINT_NAMES order, both as
-    hexadecimal digits, in header.frame_id. Sequences begin at the time of day, so that they advance over restarts.
+    A signature is in header.frame_id, as hexadecimal digits: 8 random bytes of the sender's session, the number of the
+    message in it (8), and HMAC-SHA256 over stamp, session, number and positions in JOINT_NAMES order. Numbers advance
+    in every session by itself, so that a second controller with the key does not shut out the first.
     """
 
     def __init__(self, file: str) -> None:
@@ -100,28 +101,33 @@ class Key:
             raise FcnetError(f"the key {file} can be read by other users; chmod 600 it")
         if not MIN_KEY <= len(self._secret) <= MAX_KEY:
             raise FcnetError(f"the key {file} needs {MIN_KEY} to {MAX_KEY} bytes; make one: openssl rand -hex 32")
-        self._sent, self._seen = time.time_ns(), 0
+        self._session, self._sent = os.urandom(8), 0
+        self._seen: dict[bytes, int] = {}  # the last number of each session that was verified, the latest session last
 
     def sign(self, stamp: int, target: Array | None) -> bytes:
         """Return the signature of the next message."""
         self._sent += 1
-        return SEQUENCE.pack(self._sent).hex().encode() + self._digest(stamp, self._sent, target).hex().encode()
+        number = NUMBER.pack(self._session, self._sent)
+        return (number + self._digest(stamp, self._session, self._sent, target)).hex().encode()
 
     def check(self, signature: bytes, stamp: int, target: Array | None) -> None:
         """Raises RefusedCommandError for a signature that is wrong, or was seen before."""
         try:
             given = bytes.fromhex(signature.decode("ascii"))
-            (sequence,) = SEQUENCE.unpack_from(given)
+            session, number = NUMBER.unpack_from(given)
         except (ValueError, struct.error):
             raise RefusedCommandError("joint_trajectory is not signed; give its sender the same key_file") from None
-        if not hmac.compare_digest(given[SEQUENCE.size :], self._digest(stamp, sequence, target)):
+        if not hmac.compare_digest(given[NUMBER.size :], self._digest(stamp, session, number, target)):
             raise RefusedCommandError("joint_trajectory is signed with another key, or was changed on its way")
-        if sequence <= self._seen:
-            raise RefusedCommandError("joint_trajectory was received before: its sequence does not advance")
-        self._seen = sequence
+        if number <= self._seen.get(session, 0):
+            raise RefusedCommandError("joint_trajectory was received before: its number does not advance")
+        self._seen.pop(session, None)
+        self._seen[session] = number
+        if len(self._seen) > MAX_SOURCES:
+            del self._seen[next(iter(self._seen))]
 
-    def _digest(self, stamp: int, sequence: int, target: Array | None) -> bytes:
-        content = SIGNED.pack(stamp, sequence, target is not None)
+    def _digest(self, stamp: int, session: bytes, number: int, target: Array | None) -> bytes:
+        content = SIGNED.pack(stamp, session, number, target is not None)
         positions = b"" if target is None else target.astype("<f8").tobytes()
         return hmac.digest(self._secret, content + positions, "sha256")
 

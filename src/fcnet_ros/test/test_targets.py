@@ -130,8 +130,27 @@ def test_a_signed_message_is_followed_once(key_file):
         now += 1
         content = message(now, target, key.sign(now, target))
         judge.command(content, now, "someone")
-        with pytest.raises(RefusedCommandError, match="sequence"):
+        with pytest.raises(RefusedCommandError, match="received before"):
             judge.command(content, now, "another")
+
+
+def test_a_second_controller_with_the_key_does_not_shut_out_the_first(key_file):
+    judge, now = TargetJudge(time.time_ns, Key(str(key_file))), time.time_ns()
+    first, second = Key(str(key_file)), Key(str(key_file))
+    for _ in range(3):
+        for key, source in ((first, "first"), (second, "second")):
+            now += 1
+            judge.command(message(now, POSE, key.sign(now, POSE)), now, source)
+
+
+def test_the_sessions_of_a_key_are_bounded_and_the_one_that_is_heard_is_kept(key_file):
+    bridge, heard = Key(str(key_file)), Key(str(key_file))
+    for stamp in range(2 * MAX_SOURCES):
+        signature = heard.sign(stamp, POSE)
+        bridge.check(signature, stamp, POSE)
+        bridge.check(Key(str(key_file)).sign(stamp, POSE), stamp, POSE)
+        with pytest.raises(RefusedCommandError, match="received before"):
+            bridge.check(signature, stamp, POSE)
 
 
 def test_another_key_or_another_content_is_refused(key_file, tmp_path):

@@ -8,7 +8,9 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from builtin_interfaces.msg import Time as Stamp
 from rclpy.node import Node
+from rclpy.time import Time
 from sensor_msgs.msg import Joy
 
 from fcnet_core.robot import CommandRange, load_robot
@@ -33,6 +35,7 @@ SOURCE = "joystick"
 AUTO = "auto"
 CHECK_PERIOD = 0.05  # [s] between two checks of joy_timeout
 WARNING_PERIOD = 2.0  # [s] between two warnings about the same
+NO_STAMP = Stamp()
 MAX_STEP = 0.1  # [s] between two messages, for which a held button changes the pose
 
 
@@ -62,16 +65,17 @@ class JoyReader:
         self._stops: frozenset[frozenset[str]] = frozenset()
         self._held: frozenset[str] | None = None  # meanings; None: not known, so that nothing counts as just pressed
 
-    def take(self, axes: Sequence[float], buttons: Sequence[int], now: float) -> JoyCommand:
-        """Read the message received at time `now` [s].
+    def take(self, axes: Sequence[float], buttons: Sequence[int], now: float, problem: str = "") -> JoyCommand:
+        """Read the message received at time `now` [s]. problem: why it says nothing about the joystick of now.
 
         A message that cannot be right counts as one with everything released, except for an emergency stop in it.
         """
         controls = self._layout.read(axes, buttons)
+        problem = problem or controls.problem
         stops = frozenset(chord for chord in self._joystick.emergency_stop if chord <= controls.pressed)
         pressed_stop = (Request.EMERGENCY_STOP,) if stops - self._stops else ()
-        if controls.problem or stops:
-            command = replace(self.release(), requests=pressed_stop, problem=controls.problem)
+        if problem or stops:
+            command = replace(self.release(), requests=pressed_stop, problem=problem)
         else:
             command = self._command(controls, now)
         self._stops, self._time = stops, now
@@ -147,12 +151,14 @@ class Joysticks:
         self._readers: dict[str, JoyReader] = {}
         self._driver: str | None = None
 
-    def take(self, frame_id: str, axes: Sequence[float], buttons: Sequence[int], now: float) -> JoyCommand:
+    def take(
+        self, frame_id: str, axes: Sequence[float], buttons: Sequence[int], now: float, problem: str = ""
+    ) -> JoyCommand:
         """Read a message received at time `now` [s]; only the driver's command has a velocity or a pose."""
         if frame_id not in self._readers:
             layout = self._remote.layout(frame_id, self._layout)
             self._readers[frame_id] = JoyReader(self._remote.joystick, layout, self._ranges)
-        return self._of_driver(frame_id, self._readers[frame_id].take(axes, buttons, now))
+        return self._of_driver(frame_id, self._readers[frame_id].take(axes, buttons, now, problem))
 
     def release_silent(self, elapsed: float) -> list[tuple[str, JoyCommand]]:
         """After `elapsed` [s] more, release joysticks that have reached the timeout: frame_ids and what follows."""
@@ -177,7 +183,9 @@ class JoyParameters(TeleopParameters):
     layout: str = parameter(
         AUTO, f"layout of joysticks whose frame_id is in none of the remote file; auto is {DEFAULT_LAYOUT}"
     )
-    joy_timeout: float = parameter(0.5, "silence [s] after which a joystick counts as released", (0.05, 5.0))
+    joy_timeout: float = parameter(
+        0.5, "silence, or age of a message [s], after which a joystick counts as released", (0.05, 5.0)
+    )
 
 
 class TeleopJoy(Node):
@@ -210,13 +218,32 @@ class TeleopJoy(Node):
         if self._is_waiting:
             self._is_waiting = False
             self.get_logger().info(f"the joystick {message.header.frame_id!r} is there")
-        command = self._joysticks.take(message.header.frame_id, message.axes, message.buttons, time.monotonic())
+        frame_id, problem = message.header.frame_id, self._reason_to_doubt(message)
+        command = self._joysticks.take(frame_id, message.axes, message.buttons, time.monotonic(), problem)
         self._publish(command)
         if command.problem:
             self.get_logger().warning(
-                f"{command.problem}; it counts as released (frame_id {message.header.frame_id!r})",
+                f"{command.problem}; it counts as released (frame_id {frame_id!r})",
                 throttle_duration_sec=WARNING_PERIOD,
             )
+
+    def _reason_to_doubt(self, message: Joy) -> str:
+        """Why a message is none of now, such as one of a bag that is played beside a robot; nothing where it is.
+
+        In simulated time it is not known by which clock a joystick's driver stamps.
+        """
+        clock = self.get_clock()
+        if clock.ros_time_is_active:
+            return ""
+        age = (clock.now() - Time.from_msg(message.header.stamp, clock_type=clock.clock_type)).nanoseconds / 1e9
+        if abs(age) <= self._timeout:
+            return ""
+        if message.header.stamp == NO_STAMP:
+            return "the joystick's messages have no stamp; let its driver write the time into header.stamp"
+        return (
+            f"the joystick's message is {abs(age):.1f} s {'old' if age > 0 else 'ahead of this clock'}, the limit is "
+            f"{self._timeout:g} s; end the bag that is played, or synchronise the clocks of the two computers (chrony)"
+        )
 
     def _check_timeout(self) -> None:
         """Time in which this process did not run does not count: messages of that time are waiting to be read."""

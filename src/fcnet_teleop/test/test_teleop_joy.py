@@ -6,6 +6,7 @@ import time
 
 import pytest
 from geometry_msgs.msg import Pose, Twist
+from rclpy.duration import Duration
 from sensor_msgs.msg import Joy
 
 from fcnet_core.remote import REMOTE_FILE
@@ -23,6 +24,7 @@ class Remote:
     def __init__(self, client):
         self.velocities, self.poses = [], []
         self.state, self.muted = ((), [0.0] * 5), True  # buttons held and axes, replaced together
+        self.clock, self.age = client.node.get_clock(), 0.0  # [s]; None: without a stamp
         self._publisher = client.node.create_publisher(Joy, "joy", 10)
         client.subscribe(Twist, "joystick/cmd_vel", self.velocities.append, 50)
         client.subscribe(Pose, "joystick/cmd_pose", self.poses.append, 50)
@@ -38,6 +40,8 @@ class Remote:
     def send(self, held, axes):
         message = Joy(axes=axes, buttons=[int(name in held) for name in UNITREE_BUTTONS])
         message.header.frame_id = "unitree_remote"
+        if self.age is not None:
+            message.header.stamp = (self.clock.now() - Duration(seconds=self.age)).to_msg()
         self._publisher.publish(message)
 
     def hold(self, *buttons, ly=0.0):
@@ -76,6 +80,7 @@ def requests(module_services):
 @pytest.fixture
 def released(remote, teleop, requests, module_services):
     """The remote with no button held, and nothing under way."""
+    remote.age = 0.0
     remote.hold()
     module_services.refused.clear()
     wait_until(lambda: is_silent(remote.velocities), "silence")
@@ -115,6 +120,22 @@ def test_a_message_that_cannot_be_right_stops_the_robot(released):
     wait_until(lambda: released.velocities, "velocities")
     released.state = ("L1",), [float("nan")] * 5
     wait_until(lambda: released.velocities[-1].linear.x == 0.0, "a velocity of zero")
+
+
+@pytest.mark.parametrize(("age", "words"), [(3.0, "3.0 s old"), (-3.0, "3.0 s ahead"), (None, "have no stamp")])
+def test_what_is_not_of_now_drives_nothing_and_still_stops(released, teleop, requests, age, words):
+    """As of a bag that is played beside a robot."""
+    released.hold("L1", ly=1.0)
+    wait_until(lambda: released.velocities and released.velocities[-1].linear.x > 0.0, "velocities")
+    released.age = age
+    wait_until(lambda: released.velocities[-1].linear.x == 0.0, "a velocity of zero")
+    teleop.until_printed(words)
+    released.hold("L1", "A", ly=1.0)
+    time.sleep(0.3)
+    assert requests == []
+    assert released.velocities[-1].linear.x == 0.0
+    released.hold("B")
+    wait_until(lambda: "controller/emergency_stop" in requests, "the emergency stop")
 
 
 def test_the_cross_gives_poses(released):
