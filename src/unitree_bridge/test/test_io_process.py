@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 from unitree_lowlevel.io_process import RobotInUseError, lock_robot
@@ -134,6 +135,11 @@ def test_a_new_bridge_takes_over_while_an_orphaned_io_process_still_damps(follow
     client.until(lambda: successor.lines or board.commands.last_arrival - killed > 3.0, "the successor's commands")
     client.until_driver_mode("damping")
     assert not any("unitree_lowlevel.io_process" in line for line in followed.survivors().values())
+    assert stiff_after(board, killed) < WITHIN + LATENESS
+    arrivals = board.commands.arrivals
+    assert np.diff(arrivals[arrivals > killed]).max() < 0.5, (
+        "somebody damps all the time, also while it looks for others"
+    )
     assert successor.end() == 0, successor.output
 
 

@@ -134,6 +134,7 @@ class IoProcess:
         )
         self._lock: socket.socket | None = None
         self._began = self._closing = False
+        self._took_over = False  # the lock, from a process that damps the robot no longer
         self._warnings: list[tuple[int, str]] = []
         self._refusal = ""  # the driver's latest
         self._cycles = self._misses = 0
@@ -157,9 +158,12 @@ class IoProcess:
 
         Returns the exit code: 1 after an error, whose traceback the parent gets.
         """
-        self._requests.setblocking(True)
-        while not (self._began or self._closing):
-            self._take_request()
+        try:
+            self._wait_to_begin()
+        except ParentGone:
+            if self._took_over:
+                self._damp(ORPHAN_DAMPING)
+            return 0
         if self._closing:
             return 0
         self._requests.setblocking(False)
@@ -176,6 +180,17 @@ class IoProcess:
             return 1
         self._damp(END_DAMPING)
         return 0
+
+    def _wait_to_begin(self) -> None:
+        """Respond until `begin` or `close`. Nothing is sent meanwhile, for another computer may move this robot, unless
+        an orphan left to make room: its damping goes on.
+        """
+        while not (self._began or self._closing):
+            self._requests.setblocking(not self._took_over)
+            self._take_request()
+            if self._took_over:
+                self._transport.send(self._damping)
+                time.sleep(self._settings.period)
 
     def _run_cycles(self) -> None:
         period, transport, driver = self._settings.period, self._transport, self._driver
@@ -238,8 +253,14 @@ class IoProcess:
 
     def _open(self) -> None:
         # The lock first: through it a process without its bridge, which has the port, is requested to leave.
-        self._lock = lock_robot((resolve(self._settings.host), self._settings.port))
+        robot = (resolve(self._settings.host), self._settings.port)
+        left = False
+        try:
+            self._lock = lock_robot(robot, takes_over=False)
+        except RobotInUseError:
+            self._lock, left = lock_robot(robot), True
         self._transport.open()
+        self._took_over = left
 
     def _transport_sockets(self) -> list[int]:
         endpoint = self._transport.fileno()
