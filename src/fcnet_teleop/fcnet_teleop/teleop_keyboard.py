@@ -9,6 +9,7 @@ from collections.abc import Callable
 from rclpy.node import Node
 from std_msgs.msg import String
 
+from fcnet_core.command import Mode
 from fcnet_core.robot import CommandRange, load_robot
 from fcnet_ros.parameters import declare_fixed_parameters
 from fcnet_ros.program import GuardedExecutor, Stop, refused, run_program
@@ -67,6 +68,14 @@ class KeyboardCommand:
         if meaning == Request.RESET:
             self._clear(POSE)  # as the controller does
         return Request(meaning)
+
+    def release(self, now: float) -> bool:
+        """Take the velocity back at time `now` [s]; return whether there was one."""
+        moved = any(self.setpoint[field] for field in VELOCITY)
+        if moved:
+            self._pressed = now
+        self._clear(VELOCITY)
+        return moved
 
     def command(self, now: float) -> Command:
         """What to publish at time `now` [s]."""
@@ -136,7 +145,11 @@ class TeleopKeyboard(Node):
                 self._publisher.stop()
 
     def _set_mode(self, message: String) -> None:
-        self._mode = message.data
+        """Note the mode; nothing moves by itself when the robot walks again after it had ended."""
+        before, self._mode = self._mode, message.data
+        ended = Mode.FAULT.value == self._mode or before == Mode.WALKING.value != self._mode
+        if ended and self._command.release(time.monotonic()):
+            self._display.print(f"the velocity is zero again: the robot is {self._mode.replace('_', ' ')}")
 
 
 def main() -> int:

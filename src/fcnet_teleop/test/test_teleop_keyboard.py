@@ -11,8 +11,10 @@ import time
 
 import pytest
 from geometry_msgs.msg import Pose, Twist
+from std_msgs.msg import String
 
 from fcnet_ros.testing import TIMEOUT, wait_until
+from fcnet_ros.topics import MODE
 
 COMMAND = [sys.executable, "-m", "fcnet_teleop.teleop_keyboard"]
 
@@ -80,6 +82,16 @@ def test_keys_become_commands_and_requests_and_the_terminal_is_restored(terminal
 
     terminal.press("\x13\x1awx")  # Ctrl-S and Ctrl-Z, which would hold up a terminal, are keys like others
     wait_until(lambda: "controller/emergency_stop" in services.requests, "an emergency stop")
+    mode = MODE.of("controller").publisher(client.node)
+    for before, after in (("walking", "lying_down"), ("passive", "fault")):
+        mode.publish(String(data=before))
+        wait_until(lambda before=before: f"{before:<13}" in terminal.screen, "the mode")
+        terminal.press("w")
+        wait_until(lambda: velocities[-1].linear.x > 0.09, "the velocity")
+        mode.publish(String(data=after))
+        wait_until(lambda: velocities[-1].linear.x == 0.0, "a velocity of zero after the robot has stopped walking")
+        wait_until(lambda after=after: f"the robot is {after.replace('_', ' ')}" in terminal.screen, "the reason")
+    client.node.destroy_publisher(mode)
     terminal.press("w")
     wait_until(lambda: velocities[-1].linear.x > 0.09, "the velocity")
     terminal.process.send_signal(signal.SIGINT)
