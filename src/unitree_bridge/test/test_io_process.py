@@ -112,19 +112,25 @@ def test_when_a_terminal_ends_the_whole_group_the_io_process_still_damps(
     assert board.commands.last_arrival - killed > 0.7, "damping went on"
 
 
-def test_a_reset_starts_another_io_process_in_place_of_one_that_was_killed(followed, client, board, robot):
-    client.offer_gains(40.0, 1.5)
-    client.send_targets(None, 0.1)
+@pytest.mark.parametrize("moment", ["before", "while it is gone"])
+def test_a_reset_starts_another_io_process_in_place_of_one_that_was_killed(followed, client, board, robot, moment):
+    if moment == "before":
+        client.offer_gains(40.0, 1.5)
+        client.send_targets(None, 0.1)
     killed = processes_of(followed)["io"]
     os.kill(killed, signal.SIGKILL)
     client.until(lambda: client.fault and "io_process" in client.fault, "a fault that names the process")
+    if moment != "before":
+        client.offer_gains(40.0, 1.5)
+        time.sleep(0.3)
+    assert client.emergency_stop("aliengo_bridge").success, "it is damped until a reset anyway"
     client.until(lambda: client.call("aliengo_bridge/reset").success, "a reset")
     client.until(lambda: client.fault == "", "no fault")
     assert processes_of(followed)["io"] != killed
     board.commands.reset()
     client.begin(board, robot.lie_pose)
     client.send_targets(robot.lie_pose, 1.0)
-    assert board.commands.largest_stiffness == 40.0, "the gains that were offered before"
+    assert board.commands.largest_stiffness == 40.0, "the gains that were offered"
     assert followed.end() == 0, followed.output
 
 

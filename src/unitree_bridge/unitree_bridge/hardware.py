@@ -287,8 +287,9 @@ class UnitreeHardware(HardwareInterface):
         return f"{done}, when the controller offers other gains: {refusal}" if refusal else done
 
     def emergency_stop(self, reason: str) -> None:
-        """Damp until ~/reset."""
-        self._io.request("emergency_stop", reason)
+        """Damp until ~/reset, as the bridge does by itself where the I/O process has ended."""
+        if not self._io.ended:
+            self._io.request("emergency_stop", reason)
 
     def set_gains(self, kp: npt.ArrayLike, kd: npt.ArrayLike) -> str | None:
         """Use these gains when joints begin to follow; return why they are refused."""

@@ -81,7 +81,7 @@ class IoClient:
         self._call("wait", timeout=START_TIMEOUT)
 
     def open(self) -> None:
-        """Connect the process to the robot; it sends nothing before `begin`.
+        """Connect the process to the robot; before `begin` it sends nothing, or damping where an orphan made room.
 
         Raises FcnetError where the robot cannot be reached or another bridge has it.
         """
