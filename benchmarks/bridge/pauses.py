@@ -13,7 +13,7 @@ import os
 import time
 from multiprocessing.connection import Connection
 
-from fcnet_core.control_clock import request_privileges
+from fcnet_core.control.timing import request_privileges
 
 PERIOD = 0.002  # [s]
 PRIORITY = 90

@@ -12,10 +12,10 @@ from fcnet_controller.parameters import ControllerParameters, policy_path
 from fcnet_controller.watchdogs import FollowingWatchdog, JointErrorWatchdog, TiltWatchdog
 from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
-from fcnet_core.command import CommandArbiter, Mode
+from fcnet_core.control.command import CommandArbiter, Mode
+from fcnet_core.control.limiter import JointLimiter
 from fcnet_core.legs.posture import Posture
 from fcnet_core.legs.recovery import joint_beyond_limits
-from fcnet_core.limiter import JointLimiter
 from fcnet_core.model_file import PolicyModel, check_robot, load_model
 from fcnet_core.observation import NonFiniteObservation, PolicyStep
 from fcnet_core.policy import Policy, PolicyRunner, load_policy

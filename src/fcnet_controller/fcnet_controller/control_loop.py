@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from fcnet_controller.control_core import ControlCore
-from fcnet_core.command import Mode
+from fcnet_core.control.command import Mode
 from fcnet_ros.messages import NEVER, TIME_OF_DAY, StateReceiver
 from fcnet_ros.serialized import SECOND
 from fcnet_ros.targets import TargetPublisher

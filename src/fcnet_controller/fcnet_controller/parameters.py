@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-from fcnet_core.command import VELOCITY_TIMEOUT
+from fcnet_core.control.command import VELOCITY_TIMEOUT
 from fcnet_core.model_file import shipped_model
 from fcnet_core.policy import RuntimeName
 from fcnet_ros.parameters import parameter

@@ -8,7 +8,7 @@ import pytest
 from geometry_msgs.msg import Twist, TwistStamped
 
 from fcnet_controller.controller_node import CommandReceiver
-from fcnet_core.command import CommandArbiter
+from fcnet_core.control.command import CommandArbiter
 from fcnet_core.remote import Source
 from fcnet_teleop.commands import CommandPublisher
 from fcnet_teleop.remote import Command

@@ -13,8 +13,8 @@ from fcnet_controller.control_loop import ControlLoop, RealTimePace
 from fcnet_controller.controller_node import AutoStart
 from fcnet_controller.parameters import ControllerParameters
 from fcnet_core import FcnetError
-from fcnet_core.command import Mode
-from fcnet_core.envelope import Envelope
+from fcnet_core.control.command import Mode
+from fcnet_core.control.envelope import Envelope
 from fcnet_core.legs.stand_motion import LYING, StandPath
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS

@@ -20,8 +20,8 @@ from fcnet_controller.parameters import ControllerParameters
 from fcnet_controller.replay.bag import read_replay_bag
 from fcnet_controller.replay.core import ReplayCore, StepReplay
 from fcnet_core import FcnetError
-from fcnet_core.command import Mode
-from fcnet_core.limiter import JointLimiter
+from fcnet_core.control.command import Mode
+from fcnet_core.control.limiter import JointLimiter
 from fcnet_core.observation import PolicyStep, assemble_observation
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import JOINT_NAMES

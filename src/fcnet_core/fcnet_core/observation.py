@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fcnet_core import FcnetError
 from fcnet_core.arrays import Array, ArraySpec, Single
-from fcnet_core.command import COMMAND_SIZE
+from fcnet_core.control.command import COMMAND_SIZE
 from fcnet_core.rotation import projected_gravity
 
 
@@ -133,7 +133,7 @@ class PolicyStep:
 
     Stamps [s] of the message that carried its targets, of the one sent before, and of the joint_states and
     imu/data it saw (as a double they are good to half a microsecond); cold: whether it was the first after a reset;
-    command (16,), see command.py.
+    command (16,), see control/command.py.
     """
 
     target_stamp: float

@@ -18,7 +18,7 @@ from msgspec import convert, structs
 
 from fcnet_core import __version__
 from fcnet_core.cli import INTERRUPTED, USAGE_ERROR, main
-from fcnet_core.envelope import Envelope
+from fcnet_core.control.envelope import Envelope
 from fcnet_core.model_file import load_model, save_model
 from fcnet_core.robot import SETPOINT_FIELDS
 from fcnet_core.verbs import export

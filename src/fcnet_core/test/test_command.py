@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fcnet_core.command import COMMAND_SIZE, CommandShaper
+from fcnet_core.control.command import COMMAND_SIZE, CommandShaper
 from fcnet_core.robot import SETPOINT_FIELDS, load_robot
 
 ROBOT = load_robot("aliengo")

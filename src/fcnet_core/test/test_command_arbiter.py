@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fcnet_core.command import CommandArbiter
+from fcnet_core.control.command import CommandArbiter
 
 UPRIGHT = (0.0, 0.0, 0.0, 1.0)
 

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from fcnet_core.command import CommandSource
+from fcnet_core.control.command import CommandSource
 
 UPRIGHT = (0.0, 0.0, 0.0, 1.0)
 

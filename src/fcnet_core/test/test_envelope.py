@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from msgspec import ValidationError, convert, to_builtins
 
-from fcnet_core.command import CommandShaper
-from fcnet_core.envelope import FIELDS, HELD, Envelope
+from fcnet_core.control.command import CommandShaper
+from fcnet_core.control.envelope import FIELDS, HELD, Envelope
 from fcnet_core.robot import SETPOINT_FIELDS, load_robot
 
 ROBOT = load_robot("aliengo")

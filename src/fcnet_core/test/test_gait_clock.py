@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcnet_core.command import CommandShaper, GaitClock, gait_phase
+from fcnet_core.control.command import CommandShaper, GaitClock, gait_phase
 from fcnet_core.robot import SETPOINT_FIELDS, load_robot
 
 ROBOT = load_robot("aliengo")

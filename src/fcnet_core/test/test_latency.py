@@ -1,6 +1,6 @@
 import numpy as np
 
-from fcnet_core.control_clock import LatencyRing, Quantiles
+from fcnet_core.control.timing import LatencyRing, Quantiles
 
 
 def test_no_samples_give_zeros():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fcnet_core.control_clock import Pacer
+from fcnet_core.control.timing import Pacer
 
 
 class FakeTime:

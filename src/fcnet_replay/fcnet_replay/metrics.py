@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fcnet_core.arrays import Array, Mask
-from fcnet_core.command import Mode
+from fcnet_core.control.command import Mode
 from fcnet_core.robot import JOINT_NAMES, Robot
 from fcnet_core.rotation import projected_gravity
 from fcnet_replay.policy_replay import PolicyReplay

@@ -12,7 +12,7 @@ from operator import itemgetter
 import numpy as np
 
 from fcnet_core.arrays import Array
-from fcnet_core.command import COMMAND_SIZE, CommandArbiter
+from fcnet_core.control.command import COMMAND_SIZE, CommandArbiter
 from fcnet_core.observation import SCALARS
 from fcnet_core.remote import Source, load_remote_map
 from fcnet_replay import ReplayError

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fcnet_core import FcnetError
-from fcnet_core.command import STYLE_PARAMETERS, VELOCITY_TIMEOUT
+from fcnet_core.control.command import STYLE_PARAMETERS, VELOCITY_TIMEOUT
 from fcnet_core.model_file import PolicyModel, load_model
 from fcnet_core.robot import Robot, load_robot
 from fcnet_replay import ReplayError

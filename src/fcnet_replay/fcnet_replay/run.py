@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fcnet_core.arrays import Array, Mask
-from fcnet_core.command import COMMAND_SIZE
+from fcnet_core.control.command import COMMAND_SIZE
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_replay.recording_notes import RecordingNotes
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fcnet_core.arrays import Array, Mask
-from fcnet_core.command import COMMAND_SIZE, CommandShaper
+from fcnet_core.control.command import COMMAND_SIZE, CommandShaper
 from fcnet_core.observation import assemble_observation
 from fcnet_replay.run import STALE, Rows, Run, StepRecord, newest, same
 

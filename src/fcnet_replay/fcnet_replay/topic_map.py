@@ -14,7 +14,7 @@ import numpy.typing as npt
 from msgspec import Meta, Struct, structs
 
 from fcnet_core.arrays import Array
-from fcnet_core.command import Mode
+from fcnet_core.control.command import Mode
 from fcnet_core.files import preset, read_settings
 from fcnet_core.observation import SIZE
 from fcnet_core.robot import JOINT_NAMES

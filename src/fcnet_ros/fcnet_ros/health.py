@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.node import Node
 
-from fcnet_core.control_clock import LatencyRing
+from fcnet_core.control.timing import LatencyRing
 from fcnet_ros.topics import DIAGNOSTICS
 
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR

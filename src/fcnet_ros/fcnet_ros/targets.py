@@ -24,7 +24,7 @@ from rclpy.node import Node
 
 from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
-from fcnet_core.limiter import JointCommand, RefusedCommandError, joint_targets
+from fcnet_core.control.limiter import JointCommand, RefusedCommandError, joint_targets
 from fcnet_core.observation import LABEL, SIZE, PolicyStep
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_ros.publisher_identity import IdentifyingTaker, PublisherNames, gid_of

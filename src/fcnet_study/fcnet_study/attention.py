@@ -14,7 +14,7 @@ import numpy as np
 from tqdm import tqdm
 
 from fcnet_core.arrays import Array, Floats, Single
-from fcnet_core.command import gait_phase
+from fcnet_core.control.command import gait_phase
 from fcnet_core.learning.dataset import Dataset
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.policies.body_transformer import BodyTransformerConfig

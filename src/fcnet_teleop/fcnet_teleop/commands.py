@@ -17,7 +17,7 @@ from rclpy.task import Future
 from rclpy.timer import Timer
 from std_srvs.srv import SetBool, Trigger
 
-from fcnet_core.command import STYLE_PARAMETERS
+from fcnet_core.control.command import STYLE_PARAMETERS
 from fcnet_core.remote import REMOTE_FILE, Source
 from fcnet_core.rotation import xyzw_from_roll_pitch
 from fcnet_ros.messages import TRUNK_FRAME, fill_quaternion

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from rclpy.node import Node
 from std_msgs.msg import String
 
-from fcnet_core.command import Mode
+from fcnet_core.control.command import Mode
 from fcnet_core.robot import CommandRange, load_robot
 from fcnet_ros.parameters import declare_fixed_parameters
 from fcnet_ros.program import GuardedExecutor, Stop, refused, run_program

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from fcnet_core.arrays import Array
-from fcnet_core.command import Mode
+from fcnet_core.control.command import Mode
 from fcnet_core.legs.recovery import Lying, lying_on
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.robot import SETPOINT_FIELDS, load_robot

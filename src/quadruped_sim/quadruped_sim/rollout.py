@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fcnet_core.arrays import Array, Mask
-from fcnet_core.command import CommandShaper
+from fcnet_core.control.command import CommandShaper
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.observation import assemble_observation
 from fcnet_core.robot import SETPOINT_FIELDS, Robot

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fcnet_core.arrays import Array, Mask
-from fcnet_core.command import CommandShaper
+from fcnet_core.control.command import CommandShaper
 from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.robot import SETPOINT_FIELDS, Robot
 from fcnet_core.rotation import matrix_from_xyzw, roll_pitch_yaw

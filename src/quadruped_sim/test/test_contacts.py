@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from fcnet_core.command import CommandShaper
+from fcnet_core.control.command import CommandShaper
 from quadruped_sim.physics.mjcf import REAL, build_model
 from quadruped_sim.physics.randomization import KIND, SIMPLE
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, Simulation

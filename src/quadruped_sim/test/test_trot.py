@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fcnet_core.command import CommandShaper
+from fcnet_core.control.command import CommandShaper
 from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.robot import SETPOINT_FIELDS
 from fcnet_core.rotation import roll_pitch_yaw

@@ -22,9 +22,9 @@ from geometry_msgs.msg import Point, Pose, Twist, Vector3
 from rclpy.node import Node
 from std_msgs.msg import String
 
-from fcnet_core.control_clock import Pacer
+from fcnet_core.control.limiter import RefusedCommandError
+from fcnet_core.control.timing import Pacer
 from fcnet_core.files import write_whole
-from fcnet_core.limiter import RefusedCommandError
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import load_robot
 from fcnet_core.rotation import xyzw_from_roll_pitch

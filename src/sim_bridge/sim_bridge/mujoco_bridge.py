@@ -16,8 +16,8 @@ from typing import cast, get_args
 
 from rclpy.node import Node
 
-from fcnet_core.control_clock import LATEST
-from fcnet_core.limiter import JointCommand
+from fcnet_core.control.limiter import JointCommand
+from fcnet_core.control.timing import LATEST
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import load_robot
 from fcnet_ros.hardware import Event, HardwareInterface, HardwareParameters, Status

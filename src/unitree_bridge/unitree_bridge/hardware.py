@@ -17,7 +17,7 @@ from rclpy.node import Node
 from sensor_msgs.msg import Joy
 
 from fcnet_core import FcnetError
-from fcnet_core.limiter import JointCommand
+from fcnet_core.control.limiter import JointCommand
 from fcnet_core.remote import load_remote_map
 from fcnet_core.robot import JOINT_NAMES, load_robot
 from fcnet_ros.hardware import Event, HardwareInterface, HardwareParameters, Status

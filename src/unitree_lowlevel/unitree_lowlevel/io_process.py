@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from fcnet_core.control_clock import request_privileges
+from fcnet_core.control.timing import request_privileges
 from fcnet_core.robot import load_robot
 from unitree_lowlevel.codec import GENERATIONS
 from unitree_lowlevel.driver import MotorDriver

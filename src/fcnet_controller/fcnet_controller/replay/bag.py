@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fcnet_controller.parameters import ControllerParameters, policy_path
-from fcnet_core.command import STYLE_PARAMETERS
+from fcnet_core.control.command import STYLE_PARAMETERS
 from fcnet_core.model_file import load_model
 from fcnet_core.remote import load_remote_map
 from fcnet_replay import ReplayError

@@ -14,7 +14,7 @@ import numpy as np
 
 from fcnet_core import FcnetError, counted
 from fcnet_core.arrays import Array, Mask
-from fcnet_core.command import CommandShaper
+from fcnet_core.control.command import CommandShaper
 from fcnet_core.files import new_folder
 from fcnet_core.learning.dataset import DatasetWriter, Manifest
 from fcnet_core.robot import Robot

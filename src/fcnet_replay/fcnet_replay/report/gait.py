@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fcnet_core.arrays import Array, Mask
-from fcnet_core.command import Mode
+from fcnet_core.control.command import Mode
 from fcnet_core.document import table, text
 from fcnet_core.document.plots import Bars, Plot, Plots
 from fcnet_core.robot import LEGS

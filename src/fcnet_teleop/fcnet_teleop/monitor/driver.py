@@ -32,7 +32,7 @@ class PageCommand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     page: its random name. number: grows with every command of the page. seen: time [s] of the newest snapshot it has.
     velocity: [m/s, m/s, rad/s]. pose: height [m], roll, pitch [rad]; None where it stays as it is. style: what of the
-    stride changes, see fcnet_core.command.
+    stride changes, see fcnet_core.control.command.
     """
 
     page: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]

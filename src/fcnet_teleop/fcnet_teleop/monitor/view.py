@@ -19,11 +19,11 @@ from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import Float64MultiArray, String
 
 from fcnet_core.arrays import Array
-from fcnet_core.command import CommandArbiter, CommandSource
+from fcnet_core.control.command import CommandArbiter, CommandSource
+from fcnet_core.control.limiter import RefusedCommandError
 from fcnet_core.document.scene import scene_facts
 from fcnet_core.legs.contacts import ContactEstimator
 from fcnet_core.legs.kinematics import LegKinematics, standing_height
-from fcnet_core.limiter import RefusedCommandError
 from fcnet_core.observation import SCALARS, SIZE
 from fcnet_core.robot import JOINT_NAMES, LEGS, Robot
 from fcnet_core.rotation import matrix_from_xyzw, roll_pitch_yaw

@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 
 from fcnet_core.arrays import Mask
-from fcnet_core.command import Mode
+from fcnet_core.control.command import Mode
 from fcnet_core.legs.posture import Posture
 from fcnet_core.rotation import projected_gravity
 from quadruped_sim.physics.mjcf import DAMPING, STIFFNESS, folded_height

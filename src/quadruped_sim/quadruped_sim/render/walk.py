@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from fcnet_core.arrays import Array, Mask
-from fcnet_core.command import Mode
+from fcnet_core.control.command import Mode
 from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.robot import SETPOINT_FIELDS, Robot

@@ -14,7 +14,7 @@ from types import TracebackType
 import numpy as np
 
 from fcnet_core.arrays import Array
-from fcnet_core.control_clock import Pacer
+from fcnet_core.control.timing import Pacer
 from fcnet_core.robot import JOINT_NAMES
 from unitree_lowlevel.codec import (
     GENERATIONS,

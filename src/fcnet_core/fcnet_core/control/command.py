@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fcnet_core.arrays import Array, Floats, Mask
-from fcnet_core.envelope import Envelope
+from fcnet_core.control.envelope import Envelope
 from fcnet_core.robot import SETPOINT_FIELDS, CommandRange, Gait
 from fcnet_core.rotation import roll_pitch_yaw
 
