@@ -72,7 +72,7 @@ def attending_config(model: PolicyModel, path: Path) -> BodyTransformerConfig:
     if not isinstance(config, BodyTransformerConfig):
         raise StudyError(
             f"{path} is a policy of type {model.card.policy_type}, in which no node of a body looks at another; give a "
-            "Body Transformer, such as `fcnet train config/train/body_transformer_mix.yaml` makes"
+            "Body Transformer, such as `fcnet train --config config/train/body_transformer_mix.yaml` makes"
         )
     return config
 

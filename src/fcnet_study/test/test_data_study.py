@@ -166,6 +166,14 @@ def test_a_study_goes_on_elsewhere_without_the_policies_of_finished_jobs(study, 
     assert [cells[:6] for cells in moved.values()] == [cells[:6] for cells in kept.values()]
 
 
+def test_of_a_finished_study_only_the_table_is_made(study, data, tmp_path) -> None:
+    shutil.copytree(study, tmp_path / "out", ignore=shutil.ignore_patterns("models", "data", "results.*"))
+    (tmp_path / "settings.yaml").write_text(SETTINGS)
+    assert run(tmp_path, data) == 0
+    assert not (tmp_path / "out" / "data").exists()
+    assert (tmp_path / "out" / "results.md").exists()
+
+
 def test_a_folder_with_another_study_is_left_as_it_is(study, data, tmp_path, capsys) -> None:
     (tmp_path / "settings.yaml").write_text(SETTINGS.replace("steps: 3", "steps: 4"))
     (tmp_path / "out").symlink_to(study)
@@ -188,6 +196,15 @@ def test_settings_that_cannot_be_used_are_refused_in_a_sentence(given, instead, 
     with pytest.raises(ValueError, match=r"^[^\n]*$") as refused:
         load_plan(tmp_path / "settings.yaml")
     assert sentence in str(refused.value)
+
+
+def test_data_of_another_rate_are_refused(tmp_path, capsys) -> None:
+    writer = DatasetWriter(tmp_path / "data", Manifest("aliengo", 10.0))
+    nothing = np.zeros((2, 5, 70), dtype=np.float32)
+    writer.add({}, observation=nothing, action=nothing[..., :12], first=np.zeros((2, 5), dtype=bool))
+    (tmp_path / "settings.yaml").write_text(SETTINGS)
+    assert run(tmp_path, tmp_path / "data") == 2
+    assert "the data are of 10 Hz" in capsys.readouterr().err
 
 
 def test_data_without_a_second_sequence_leave_nothing_to_validate(tmp_path) -> None:

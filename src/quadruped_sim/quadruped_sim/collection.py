@@ -13,14 +13,14 @@ from msgspec import Meta
 
 from fcnet_core.files import NotNegative, Positive, preset, read_settings
 from fcnet_core.learning.dataset import DatasetWriter, Manifest
-from fcnet_core.model_file import check_robot, load_model
+from fcnet_core.model_file import load_model
 from fcnet_core.policy import LoadedPolicy, load_policy
 from fcnet_core.robot import Robot, load_robot
 from quadruped_sim.physics.randomization import TYPICAL, Randomization
 from quadruped_sim.physics.sensors import noisy
 from quadruped_sim.physics.simulation import CONTROL_PERIOD
 from quadruped_sim.physics.terrain import Terrain, terrain_from_facts
-from quadruped_sim.rollout import Rollout, SetpointRanges
+from quadruped_sim.rollout import Rollout, SetpointRanges, check_walks_here
 
 FILE = "collection file"
 SHARDS = 100_000  # of one plan: as many seeds lie between those of one collection and the next
@@ -173,5 +173,5 @@ def _student(path: Path | None, robot: Robot, batch: int) -> LoadedPolicy | None
     if path is None:
         return None
     model = load_model(path)
-    check_robot(model, robot)
+    check_walks_here(model, robot)
     return load_policy(model, batch=batch)

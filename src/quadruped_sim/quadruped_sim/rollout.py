@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.control.command import CommandShaper
-from fcnet_core.model_file import PolicyModel
+from fcnet_core.model_file import PolicyModel, check_robot
 from fcnet_core.observation import assemble_observation
 from fcnet_core.robot import SETPOINT_FIELDS, Robot
+from quadruped_sim import SimulationError
 from quadruped_sim.physics.randomization import Randomization, Range, pair
 from quadruped_sim.physics.sensors import Sensors
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, BodyState, Simulation
@@ -22,6 +23,16 @@ from quadruped_sim.teacher.expert import TeacherExpert
 from quadruped_sim.trot_expert import TrotExpert
 
 Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+def check_walks_here(model: PolicyModel, robot: Robot) -> None:
+    """Raise FcnetError where the model is not of this robot, or not of the rate at which the simulation steps it."""
+    check_robot(model, robot)
+    if not np.isclose(model.card.control_rate * CONTROL_PERIOD, 1.0):
+        raise SimulationError(
+            f"the model steps at {model.card.control_rate:g} Hz, the simulation's verbs at {1 / CONTROL_PERIOD:g} Hz; "
+            "drive it in the live simulator, or train one on data of that rate"
+        )
 
 
 class SetpointRanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

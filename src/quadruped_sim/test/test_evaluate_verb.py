@@ -7,10 +7,12 @@ import math
 import re
 import signal
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from browser import Browser, broken_rules, chromedriver, needs_browser
+from msgspec import structs
 from page_reader import PageReader
 
 from fcnet_core.cli import USAGE_ERROR, main
@@ -20,7 +22,7 @@ from fcnet_core.robot import load_robot
 from fcnet_core.runs.folder import RunFacts, RunFolder, read_run, write_facts, write_reports, write_settings
 from quadruped_sim.evaluation import report
 from quadruped_sim.evaluation.gait_quality import SUMS, quality
-from quadruped_sim.evaluation.results import Evaluation, Subject, mean_return, read_evaluation, summary
+from quadruped_sim.evaluation.results import Evaluation, Subject, mean_return, read_evaluation, row, summary
 from quadruped_sim.evaluation.scenarios import ALL_COMMANDS, scenarios
 from quadruped_sim.evaluation.score import Score
 from quadruped_sim.evaluation.trace import BatchTrace
@@ -184,6 +186,23 @@ def test_a_number_out_of_range_is_refused(option, capsys):
     with pytest.raises(SystemExit) as ended:
         main(["evaluate", "--expert", option, "0"])
     assert ended.value.code == 2 and f"argument {option}: it is '0', expected `int` >= 1" in capsys.readouterr().err
+
+
+def test_a_policy_of_another_rate_does_not_walk_here(standing_policy, tmp_path, capsys):
+    save_model(
+        replace(standing_policy, card=structs.replace(standing_policy.card, control_rate=25.0)),
+        tmp_path / "slow.safetensors",
+    )
+    for verb in (["evaluate", "--policy"], ["render", "-o", str(tmp_path / "a.gif")], ["recovery", "--policy"]):
+        assert main([*verb, str(tmp_path / "slow.safetensors")]) == USAGE_ERROR
+        assert "the model steps at 25 Hz, the simulation's verbs at 50 Hz" in capsys.readouterr().err
+
+
+def test_an_expert_that_earned_nothing_is_no_measure(policy):
+    scenario, none, gait = scenarios(load_robot("aliengo"))["flat"], (math.nan,) * 3, quality(np.zeros(3, dtype=SUMS))
+    score = Score(3, 0, 2, 0, none, none, math.nan, None, 0.0, 1.0, gait)
+    assert row(scenario, score, score)[9] == "-"
+    assert mean_return({"flat": score}, {"flat": score}) is None
 
 
 def test_wrong_use_is_refused_in_a_sentence(policy, tmp_path, capsys):

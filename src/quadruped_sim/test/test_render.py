@@ -162,6 +162,12 @@ def test_what_cannot_be_shown_is_said_in_a_sentence(arguments, words, policy, da
     assert not list(tmp_path.glob("a.*"))
 
 
+@pytest.mark.parametrize("rate", ["7", "14"])
+def test_no_rate_of_pictures_leads_beyond_the_end(rate, opengl, policy, tmp_path):
+    few = ["--commands", "8:", "--size", "16x16", "--fps", rate]  # 400 periods, not a multiple of a picture's
+    assert main(["render", str(policy), "-o", str(tmp_path / "a.gif"), *few]) == 0
+
+
 def test_a_policy_that_ships_is_shown_by_its_name(opengl, tmp_path):
     assert main(["render", "aliengo", "-o", str(tmp_path / "walk.png"), "--commands", "0.1:", *SMALL]) == 0
     assert (tmp_path / "walk.png").exists()

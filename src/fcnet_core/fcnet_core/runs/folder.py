@@ -1,6 +1,6 @@
 """The folder of a training run: how it is named, what lies in it, and what it tells.
 
-RUN/settings.yaml          the settings as used: `fcnet train --config RUN/settings.yaml` repeats the run
+RUN/settings.yaml          the settings as used: `fcnet train --config` of it, with its --init, repeats the run
 RUN/run.json               what else holds for the run, and how it stands: RunFacts
 RUN/metrics.csv            a row for every report: Report
 RUN/curves.html            the same as curves, live while it trains

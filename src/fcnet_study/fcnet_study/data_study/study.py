@@ -31,6 +31,7 @@ from quadruped_sim.evaluation.results import Evaluation, Subject, continue_evalu
 from quadruped_sim.evaluation.scenarios import Scenario, scenarios
 from quadruped_sim.evaluation.score import Episodes, join, score_of
 from quadruped_sim.evaluation.trial import trials
+from quadruped_sim.physics.simulation import CONTROL_PERIOD
 from quadruped_sim.worker_pool import Place, worker_pool
 
 EXPERT = "expert"
@@ -79,6 +80,11 @@ class Study:
     def __init__(self, plan: Plan, data: Dataset, folder: Path) -> None:
         self.plan, self.data, self.folder = plan, data, folder
         self.robot = load_robot(data.manifest.robot)
+        if data.manifest.control_rate != 1 / CONTROL_PERIOD:
+            raise StudyError(
+                f"the data are of {data.manifest.control_rate:g} Hz, and what is trained on them could not walk: the "
+                f"simulation steps policies at {1 / CONTROL_PERIOD:g} Hz"
+            )
         known = scenarios(self.robot)
         if unknown := [name for name in plan.config.scenarios if name not in known]:
             raise StudyError(f"there is no scenario {unknown[0]!r}; choose from {', '.join(known)}")
@@ -90,7 +96,6 @@ class Study:
     def run(self, workers: Place) -> Iterator[Results]:
         """Do what is not done yet, one seed after the other: the results with each further seed."""
         config = self.plan.config
-        write_parts(self.data, self.folder / "data", config.shares)
         envelope = envelope_of(self.data, self.robot)
 
         def job(variant: str, share: float, rate: float, seed: int) -> TrainJob:
@@ -147,7 +152,9 @@ class Study:
         return str(self.folder / "data" / name)
 
     def _train(self, pool: Executor, jobs: list[TrainJob], what: str) -> None:
-        """Do jobs, and write their results and policies."""
+        """Do jobs, and write their results and policies, once the data are divided."""
+        if jobs:
+            write_parts(self.data, self.folder / "data", self.plan.config.shares)
         with tqdm(total=len(jobs), desc=what, disable=not jobs) as bar:
             waiting = {pool.submit(job.run): job for job in jobs}
             for future in as_completed(waiting):

@@ -11,6 +11,7 @@ from fcnet_core.robot import load_robot
 from quadruped_sim.evaluation.scenarios import Scenario, scenarios
 from quadruped_sim.evaluation.score import Episodes, join
 from quadruped_sim.evaluation.trial import trials
+from quadruped_sim.rollout import check_walks_here
 from quadruped_sim.worker_pool import worker_pool
 
 SECONDS = 10.0  # longer scenarios are left out
@@ -25,6 +26,7 @@ def shortcomings(before: PolicyModel, after: PolicyModel, episodes: int) -> list
     episodes in which just one of the two falls (sign test, one-sided, over all scenarios together).
     """
     robot = load_robot(before.card.robot)
+    check_walks_here(before, robot)
     chosen = [scenario for scenario in scenarios(robot).values() if scenario.seconds <= SECONDS]
     first, second = (_episodes(robot.name, chosen, model, episodes) for model in (before, after))
     found = []

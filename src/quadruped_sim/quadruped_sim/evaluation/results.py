@@ -99,7 +99,7 @@ def row(scenario: Scenario, policy: Score | None, expert: Score | None) -> list[
             "-" if errors is None else " ".join(f"{error:.3f}" for error in errors)
             for errors in (shown.velocity, shown.bias, (shown.height,), shown.attitude)
         ),
-        "-" if policy is None or expert is None else f"{policy.mean_return / expert.mean_return:.1%}",
+        "-" if not (policy and expert and expert.mean_return) else f"{policy.mean_return / expert.mean_return:.1%}",
         "missed: " + ", ".join(found) if found else "met",
     ]
 
@@ -115,10 +115,10 @@ def comparable(policy: Mapping[str, Score], expert: Mapping[str, Score]) -> list
 
 
 def mean_return(policy: Mapping[str, Score], expert: Mapping[str, Score]) -> float | None:
-    """The policy's mean return over the comparable scenarios, as a share of the expert's; None where there are none."""
-    if not (common := comparable(policy, expert)):
-        return None
-    return sum(policy[name].mean_return for name in common) / sum(expert[name].mean_return for name in common)
+    """The policy's mean return over the comparable scenarios, as a share of the expert's; None where that has none."""
+    common = comparable(policy, expert)
+    of_expert = sum(expert[name].mean_return for name in common)
+    return sum(policy[name].mean_return for name in common) / of_expert if of_expert else None
 
 
 def summary(policy: Mapping[str, Score], expert: Mapping[str, Score]) -> str:

@@ -67,7 +67,7 @@ def walk_of_data(folder: Path, terrain: Terrain | None, sequence: int, begin: fl
     if start >= shard.sequences[1]:
         raise SimulationError(f"a sequence of {folder} lasts {shard.sequences[1] / rate:g} s; choose an earlier --from")
     again = np.flatnonzero(shard.first[sequence, start + 1 :])
-    steps = min(round(seconds * rate), int(again[0]) + 1 if len(again) else shard.sequences[1])
+    steps = min(max(1, round(seconds * rate)), int(again[0]) + 1 if len(again) else shard.sequences[1])
     seen = shard.observation[sequence, start : start + steps].astype(np.float64)
     if not np.isfinite(seen).all():
         raise SimulationError(f"{shard.path} holds a value that is not finite; collect it again")

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tqdm import tqdm
 
 from fcnet_core.files import Count, Seed, check_writable, option, write_whole
-from fcnet_core.model_file import PolicyModel, check_robot, load_model
+from fcnet_core.model_file import PolicyModel, load_model
 from fcnet_core.robot import load_robot
 from fcnet_core.runs.folder import RunFolder
 from quadruped_sim import SimulationError
@@ -35,6 +35,7 @@ from quadruped_sim.evaluation.results import (
 from quadruped_sim.evaluation.scenarios import Scenario, scenarios
 from quadruped_sim.evaluation.score import Episodes, join, score_of
 from quadruped_sim.evaluation.trial import trials
+from quadruped_sim.rollout import check_walks_here
 from quadruped_sim.worker_pool import Place, add_worker_options, worker_pool
 
 SUMMARY = "measure the expert or a policy in closed loop: falls, tracking errors, return"
@@ -92,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
     given = model or teacher
     robot = load_robot(args.robot or (given.card.robot if given else "aliengo"))
     if model:
-        check_robot(model, robot)
+        check_walks_here(model, robot)
     chosen = _chosen(scenarios(robot), args.scenarios)
     if args.list:
         print("\n".join(_listing(scenario) for scenario in chosen))

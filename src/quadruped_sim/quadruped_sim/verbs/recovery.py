@@ -12,9 +12,10 @@ import numpy as np
 from tqdm import tqdm
 
 from fcnet_core.files import Count, Seed, Workers, option
-from fcnet_core.model_file import check_robot, load_model, shipped_model
+from fcnet_core.model_file import load_model, shipped_model
 from fcnet_core.robot import load_robot
 from quadruped_sim.falls import Fall, FallTrial, Outcome
+from quadruped_sim.rollout import check_walks_here
 from quadruped_sim.worker_pool import worker_pool
 
 SUMMARY = "measure how a robot gets up after falls"
@@ -48,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     """Print a line of a Markdown table for each kind of fall; 1 where too few end upright in time."""
     robot = load_robot(args.robot)
     model = load_model(args.policy or shipped_model(robot.name))
-    check_robot(model, robot)
+    check_walks_here(model, robot)
     kinds = [(fall, degrees) for degrees in SLOPES for fall in get_args(Fall)]
     print(f"| {COLUMNS} |", "|---" * (COLUMNS.count("|") + 1) + "|", sep="\n")
     with worker_pool(args.processes) as pool, tqdm(total=len(kinds) * args.falls, unit="fall") as bar:

@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from fcnet_core import counted
 from fcnet_core.files import NotNegative, check_writable, option, write_whole
-from fcnet_core.model_file import check_robot, find_model, load_model
+from fcnet_core.model_file import find_model, load_model
 from fcnet_core.robot import load_robot
 from quadruped_sim import SimulationError
 from quadruped_sim.physics.placement import StartPose
@@ -23,6 +23,7 @@ from quadruped_sim.render.movie import captioned, film_writer
 from quadruped_sim.render.recorded import walk_of_bag, walk_of_data
 from quadruped_sim.render.renderer import Renderer, camera_named
 from quadruped_sim.render.walk import LONGEST, Walk, averaged, parse_phase, walk_of_policy
+from quadruped_sim.rollout import check_walks_here
 
 SUMMARY = "show a policy, a bag or collected data as a GIF, film or picture"
 EPILOG = """
@@ -87,6 +88,7 @@ def run(args: argparse.Namespace) -> int:
     check_writable(args.output)
     walk = _walk(args)
     pictures = np.arange(0.0, len(walk), max(1.0 / (args.fps * walk.period), 1.0)).astype(int)
+    pictures = pictures[pictures < len(walk)]  # the last one may be rounded to beyond the end
     if args.output.suffix.lower() == ".png":
         pictures = pictures[-1:]
     measured = averaged(walk.measured, max(round(STRIDE / walk.period), 1))
@@ -122,7 +124,7 @@ def _walk(args: argparse.Namespace) -> Walk:
         raise SimulationError(f"there is no start {start!r}; choose one of {', '.join(starts)}")
     model = load_model(source)
     robot = load_robot(model.card.robot)
-    check_robot(model, robot)
+    check_walks_here(model, robot)
     phases = [parse_phase(text) for text in args.commands or DEFAULT_COMMANDS]
     walk = walk_of_policy(robot, model, terrain or Flat(), phases, starts[start])
     return walk.part(args.begin, args.seconds)
