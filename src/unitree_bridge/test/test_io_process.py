@@ -35,6 +35,22 @@ for cycle in range(3000):
     time.sleep(0.02)
 """
 
+SUCCESSOR = """
+import sys, time
+from unitree_lowlevel.io_client import IoClient
+from unitree_lowlevel.io_link import IoSettings
+host, port = sys.argv[1], int(sys.argv[2])
+client = IoClient(IoSettings(robot="aliengo", transport="wire", generation="gen33", host=host, port=port, local_port=0,
+    period=0.002, interpolation_time=0.01, stop_chords=(), remote_lost="hold", allow_recovery=False,
+    realtime_priority=0, lock_memory=False, cpu=-1))
+client.wait_for_start()
+print("started", flush=True)
+sys.stdin.readline()
+client.open()
+print("open", flush=True)
+time.sleep(60.0)
+"""
+
 
 def processes_of(bridge):
     """Process ids by part: the one with ROS, and its I/O process."""
@@ -147,6 +163,49 @@ def test_a_new_bridge_takes_over_while_an_orphaned_io_process_still_damps(follow
         "somebody damps all the time, also while it looks for others"
     )
     assert successor.end() == 0, successor.output
+
+
+def test_a_successor_that_is_killed_before_it_begins_leaves_damping_behind(followed, client, board, is_damping):
+    command = [sys.executable, "-c", SUCCESSOR, *map(str, board.address)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as successor:
+        try:
+            assert successor.stdout.readline() == "started\n"
+            os.kill(processes_of(followed)["ros"], signal.SIGKILL)
+            successor.stdin.write("\n")
+            successor.stdin.flush()
+            assert successor.stdout.readline() == "open\n"
+        finally:
+            successor.kill()
+    killed = time.monotonic()
+    board.commands.reset()
+    time.sleep(1.0)
+    arrivals = board.commands.arrivals
+    assert arrivals.size and arrivals[-1] - killed > 0.9, "damping went on"
+    assert board.commands.last_stiff() is None
+    assert is_damping(board.commands.last)
+
+
+def test_an_activation_that_failed_does_not_come_true_later(start, client, board, robot):
+    program = start(robot_file="aliengo")
+    assert client.change_state("aliengo_bridge", "configure")
+    client.until_driver_mode("damping")
+    io = processes_of(program)["io"]
+    os.kill(io, signal.SIGSTOP)
+    try:
+        assert not client.change_state("aliengo_bridge", "activate"), "nobody has taken the request"
+    finally:
+        os.kill(io, signal.SIGCONT)
+    board.commands.reset()
+    client.begin(board, robot.lie_pose)
+    assert board.commands.last_stiff() is None, "the request was taken late, and withdrawn"
+    os.kill(io, signal.SIGKILL)
+    client.until(lambda: client.fault and "io_process" in client.fault, "a fault that names the process")
+    client.until(lambda: client.call("aliengo_bridge/reset").success, "a reset")
+    client.until_driver_mode("damping")
+    client.begin(board, robot.lie_pose)
+    assert board.commands.last_stiff() is None, "the bridge is not active"
+    assert client.change_state("aliengo_bridge", "activate")
+    client.follow(board, robot.lie_pose)
 
 
 def test_a_robot_whose_controller_is_killed_is_damped_within_a_tenth_of_a_second(start, client, board, domain):
