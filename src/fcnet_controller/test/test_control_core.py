@@ -9,7 +9,7 @@ from rclpy.serialization import serialize_message
 from sensor_msgs.msg import Imu, JointState
 
 from fcnet_controller.control_core import ControlCore
-from fcnet_controller.control_loop import ControlLoop, RealTimePace
+from fcnet_controller.control_loop import ControlLoop, RealTimePace, SimulatedPace
 from fcnet_controller.controller_node import AutoStart
 from fcnet_controller.parameters import ControllerParameters
 from fcnet_core import FcnetError
@@ -176,6 +176,26 @@ def test_commands_from_before_a_reset_are_forgotten(bench):
     bench.core.emergency_stop()
     bench.core.reset()
     np.testing.assert_allclose(bench.core.commands.wanted(bench.now), 0.0)
+
+
+class Simulation:
+    """Its states have these stamps [s], one after the other."""
+
+    def __init__(self, bench, stamps):
+        self.bench, self.stamps = bench, iter(stamps)
+
+    def poll(self):
+        stamp = next(self.stamps)
+        store(self.bench.core.state, self.bench, stamp, stamp)
+        return True
+
+
+def test_commands_of_a_simulated_time_that_went_back_do_not_count_again(bench):
+    cycles = SimulatedPace(bench.core, Simulation(bench, [50, 1]), None, bench.period).cycles(lambda: False)
+    now = next(cycles)
+    bench.source.set_velocity(0.5, 0.0, 0.0, now)
+    assert bench.core.commands.wanted(now)[0] == 0.5
+    np.testing.assert_allclose(bench.core.commands.wanted(next(cycles)), 0.0)
 
 
 def fail_tilt(bench):
