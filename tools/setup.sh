@@ -53,8 +53,6 @@ case $version in
     3.10 | 3.11 | 3.12 | 3.13) ;;
     *) fail "$python is Python $version: 3.10 to 3.13 are needed; name one with PYTHON=..." ;;
 esac
-"$python" -c 'import ensurepip, venv' 2>/dev/null ||
-    fail "Python $version has no venv module: install it (Debian, Ubuntu: apt install python3-venv)"
 
 # One setup at a time, also where a make and several shells begin at once. Python locks, for want of flock on macOS; the
 # lock is this shell's and ends with it.
@@ -95,6 +93,8 @@ esac
 # 1. Python libraries, again whenever the lists, the Python version, the kind of ROS or this folder's place change.
 kind="$mode, Python $version, $root"
 if [ "$(cat .venv/fcnet-kind 2>/dev/null)" != "$kind" ]; then
+    "$python" -c 'import ensurepip, venv' 2>/dev/null ||
+        fail "Python $version has no venv module: install it (Debian, Ubuntu: apt install python3-venv)"
     rm -rf .venv build install
     echo "fcnet: creating .venv for $kind"
     "$python" -m venv $venv_options .venv

@@ -178,12 +178,13 @@ class ControlLoop:
         self._period = period
         self._on_change, self._on_start = on_change, on_start
         self._stopping = threading.Event()
+        self._ended = False
         self._thread = threading.Thread(target=self._run, name="control", daemon=True)
 
     @property
     def is_running(self) -> bool:
-        """Whether the thread is alive; an error in it ends it."""
-        return self._thread.is_alive()
+        """Whether cycles go on; an error ends them, and is told by `on_change` while the thread is still alive."""
+        return self._thread.is_alive() and not self._ended
 
     def start(self) -> None:
         """Begin to command the robot."""
@@ -200,11 +201,17 @@ class ControlLoop:
             self._on_start()
             self._run_cycles()
         finally:
-            for _ in range(DAMPING_MESSAGES):
-                self._publisher.publish(None, self._pace.stamp())
-                time.sleep(self._period)
-            self._publisher.wait_until_received(ACKNOWLEDGE_TIMEOUT)
-            self._on_change()
+            try:
+                self._send_damping()
+            finally:
+                self._ended = True
+                self._on_change()
+
+    def _send_damping(self) -> None:
+        for _ in range(DAMPING_MESSAGES):
+            self._publisher.publish(None, self._pace.stamp())
+            time.sleep(self._period)
+        self._publisher.wait_until_received(ACKNOWLEDGE_TIMEOUT)
 
     def _run_cycles(self) -> None:
         core, pace = self._core, self._pace

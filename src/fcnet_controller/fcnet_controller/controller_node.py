@@ -183,7 +183,7 @@ class ControllerNode(LifecycleNode):
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Start the control loop, in passive mode: the joints are damped."""
-        return transition(self, self._activate)
+        return transition(self, self._activate, ValueError, OSError)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop commanding; the last command is damping, and the next activation begins in passive mode."""

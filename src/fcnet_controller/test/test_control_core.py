@@ -9,7 +9,7 @@ from rclpy.serialization import serialize_message
 from sensor_msgs.msg import Imu, JointState
 
 from fcnet_controller.control_core import ControlCore
-from fcnet_controller.control_loop import ControlLoop, RealTimePace, SimulatedPace
+from fcnet_controller.control_loop import DAMPING_MESSAGES, ControlLoop, RealTimePace, SimulatedPace
 from fcnet_controller.controller_node import AutoStart
 from fcnet_controller.parameters import ControllerParameters
 from fcnet_core import FcnetError
@@ -322,6 +322,33 @@ def test_a_loop_that_was_stopped_in_the_middle_of_a_cycle_sends_damping_when_it_
     assert publisher.sent
     assert publisher.sent == [None] * len(publisher.sent)
     assert "stood still for 0." in bench.core.fault
+
+
+class DeadPublisher(Publisher):
+    """Cannot publish any longer."""
+
+    def publish(self, target, stamp):
+        raise RuntimeError("publisher is invalid")
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize("kind", [Publisher, DeadPublisher])
+def test_a_loop_that_an_error_has_ended_is_not_running_when_that_is_told(bench, kind):
+    def fail(_now):
+        raise RuntimeError("an error")
+
+    bench.now = time.monotonic()
+    bench.core.cycle = fail
+    receiver = Receiver(bench)
+    receiver.paused, publisher, told = True, kind(receiver), []
+    pace = RealTimePace(bench.core, receiver, 0.02)
+    loop = ControlLoop(bench.core, pace, publisher, 0.02, lambda: told.append(loop.is_running))
+    loop.start()
+    deadline = time.monotonic() + 10.0
+    while not told and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert told == [False]
+    assert kind is DeadPublisher or publisher.sent == [None] * DAMPING_MESSAGES
 
 
 def test_a_robot_whose_bridge_would_not_follow_is_not_seen_to_stand_up(bench):

@@ -73,6 +73,13 @@ def test_what_is_copied_into_an_image_exists_and_is_not_kept_from_the_builder(so
     assert not ignored(source)
 
 
+def test_the_development_image_holds_the_files_that_make_test_reads():
+    tool = (WORKSPACE / "tools" / "check_packages.py").read_text()
+    read = set(re.findall(r'ROOT / "([^"/]+)"', tool)) - {"src"}
+    assert "colcon.meta" in read
+    assert read <= set(copied())
+
+
 def test_compose_mounts_folders_that_exist():
     for service in compose()["services"].values():
         for volume in service.get("volumes", ()):

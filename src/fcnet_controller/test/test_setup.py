@@ -52,6 +52,17 @@ def test_a_setup_waits_for_another_to_end(workspace, python):
     assert "working" in setup.communicate(timeout=PATIENCE)[0]
 
 
+def test_a_workspace_that_is_set_up_needs_no_venv_module_any_longer(tmp_path):
+    """The robot's image has a build of another stage, and no python3-venv."""
+    program = tmp_path / "python"
+    program.write_text(f'#!/bin/sh\ncase "$*" in *venv*) exit 1; esac\nexec {sys.executable} "$@"\n')
+    program.chmod(0o755)
+    setup = subprocess.run(
+        ["sh", "tools/setup.sh"], cwd=ROOT, env=os.environ | {"PYTHON": str(program)}, capture_output=True, text=True
+    )
+    assert setup.returncode == 0, setup.stderr
+
+
 @pytest.mark.parametrize(
     ("given", "localhost_only"),
     [
