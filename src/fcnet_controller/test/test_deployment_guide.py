@@ -48,9 +48,9 @@ def test_the_thresholds_of_the_trips_are_those_of_a_robot_file():
 def test_the_recommended_parameters_exist():
     settings = yaml.safe_load((WORKSPACE / "config" / "bridges" / "real_time.yaml").read_text())
     kinds = {"aliengo_bridge": BridgeParameters, "a1_bridge": BridgeParameters, "controller": ControllerParameters}
-    assert set(settings) == set(kinds)
-    for node, entries in settings.items():
-        assert set(entries["ros__parameters"]) <= set(default_parameters(kinds[node]))
+    assert set(settings) == {f"/**/{node}" for node in kinds}, "in every namespace"
+    for node, kind in kinds.items():
+        assert set(settings[f"/**/{node}"]["ros__parameters"]) <= set(default_parameters(kind))
 
 
 def test_files_that_the_guide_names_exist():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
+import rclpy
+import yaml
 
 from fcnet_controller.descriptions.arguments import SuiteLaunch
 from fcnet_controller.descriptions.recording import controller_section, recorded_topics, recording, recording_notes
@@ -23,6 +25,23 @@ def launch(model_path):
     return launch
 
 
+@pytest.fixture(scope="module")
+def context(domain):
+    context = rclpy.Context()
+    rclpy.init(context=context, domain_id=domain)
+    yield context
+    rclpy.shutdown(context=context)
+
+
+def rate_of_a_node(namespace, file, context):
+    """The control_rate that a controller's node in this namespace gets from a file; None for none."""
+    given = {"context": context, "namespace": namespace, "cli_args": ["--ros-args", "--params-file", str(file)]}
+    node = rclpy.create_node("controller", automatically_declare_parameters_from_overrides=True, **given)
+    rate = node.get_parameter("control_rate").value if node.has_parameter("control_rate") else None
+    node.destroy_node()
+    return rate
+
+
 def command(robot, launch):
     _, process = recording(robot, launch, {"policy": launch["policy"]})
     return [part if isinstance(part, str) else "".join(text.text for text in part) for part in process.cmd]
@@ -37,7 +56,7 @@ def test_every_source_of_commands_is_recorded_in_the_robots_namespace():
 
 def test_the_notes_name_the_policy_and_the_parameters_in_force(launch, model_path, tmp_path):
     file = tmp_path / "nodes.yaml"
-    file.write_text("dog:\n  controller:\n    ros__parameters: {control_rate: 200.0}\n")
+    file.write_text("/**:\n  controller:\n    ros__parameters: {control_rate: 200.0}\n")
     launched = {"policy": str(model_path), "auto_start": True}
     notes = recording_notes("aliengo", launch(params_file=str(file)), launched)
     parameters = json.loads(notes["fcnet.parameters"])
@@ -46,10 +65,39 @@ def test_the_notes_name_the_policy_and_the_parameters_in_force(launch, model_pat
     assert json.loads(notes["fcnet.launch"])["record"] == "true"
 
 
-@pytest.mark.parametrize("key", ["controller", "/controller", "/dog/controller", "/**", "/**/controller"])
-def test_parameters_are_found_by_the_nodes_name(key):
-    content = {key: {"ros__parameters": {"control_rate": 100.0}}, "bridge": {"ros__parameters": {"control_rate": 1.0}}}
-    assert controller_section(content) == {"control_rate": 100.0}
+@pytest.mark.parametrize(
+    ("keys", "in_root", "in_dog"),
+    [
+        ("controller", True, False),
+        ("/controller", True, False),
+        ("/dog/controller", False, True),
+        ("dog: controller", False, True),
+        ("/**", True, True),
+        ("/**/controller", True, True),
+        ("/**: controller", True, True),
+        ("/*/controller", False, True),
+        ("/dog/*", False, True),
+        ("/*", True, False),
+        ("/cat/controller", False, False),
+    ],
+)
+def test_the_noted_parameters_are_those_that_the_node_has(keys, in_root, in_dog, tmp_path, context):
+    content = {"ros__parameters": {"control_rate": 100.0}}
+    for key in reversed(keys.split(": ")):
+        content = {key: content}
+    assert bool(controller_section(content, "")) == in_root
+    assert bool(controller_section(content, "/dog")) == in_dog
+    file = tmp_path / "nodes.yaml"
+    file.write_text(yaml.safe_dump(content))
+    read = [rate_of_a_node(namespace, file, context) for namespace in ("/", "/dog")]
+    assert read == [100.0 if expected else None for expected in (in_root, in_dog)]
+
+
+def test_of_two_robots_in_one_file_each_has_its_own_parameters():
+    content = {
+        f"/{dog}/controller": {"ros__parameters": {"control_rate": rate}} for dog, rate in (("a", 50), ("b", 200))
+    }
+    assert [controller_section(content, dog)["control_rate"] for dog in ("a", "b")] == [50, 200]
 
 
 def test_compression_is_a_preset_of_the_storage(launch):

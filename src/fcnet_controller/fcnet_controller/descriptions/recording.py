@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,7 +30,7 @@ from fcnet_core.remote import load_remote_map
 from fcnet_replay.recording_notes import PREFIX, RecordingNotes
 from fcnet_ros.launched import launched
 from fcnet_ros.parameters import default_parameters
-from fcnet_ros.topics import TOPICS, full_name
+from fcnet_ros.topics import CONTROLLER, TOPICS, full_name
 
 FILE_DURATION = 600  # [s] of one file of a bag
 WITHOUT_CUSTOM_DATA = ("humble",)  # distributions whose `ros2 bag record` has neither --custom-data nor ...
@@ -91,7 +93,9 @@ def recording_notes(robot: str, launch: SuiteLaunch, controller: dict[str, Any])
     """Return the bag's custom data. Raises FcnetError."""
     parameters = default_parameters(ControllerParameters) | controller
     if launch["params_file"]:
-        parameters |= controller_section(yaml.safe_load(Path(launch["params_file"]).read_text(encoding="utf-8")))
+        parameters |= controller_section(
+            yaml.safe_load(Path(launch["params_file"]).read_text(encoding="utf-8")), launch["namespace"]
+        )
     model = policy_path(robot, str(parameters["policy"]))
     notes = RecordingNotes(
         robot=robot,
@@ -105,17 +109,26 @@ def recording_notes(robot: str, launch: SuiteLaunch, controller: dict[str, Any])
     return notes.custom_data() | {f"{PREFIX}launch": json.dumps(given)}
 
 
-def controller_section(content: Any, name: str = "") -> dict[str, Any]:
-    """Return the controller's parameters in a file for several nodes, whatever namespaces they stand in."""
-    if not isinstance(content, dict):
-        return {}
+def controller_section(content: Any, namespace: str) -> dict[str, Any]:
+    """Return the parameters in a file for several nodes that a controller in this namespace gets, the later over the
+    earlier: keys are names of nodes or namespaces, in which `*` is one part of a name and `**` any number of them.
+    """
+    node = full_name(CONTROLLER, namespace)
     found: dict[str, Any] = {}
-    for key, value in content.items():
-        if key != "ros__parameters":
-            found |= controller_section(value, str(key))
-        elif name.split("/")[-1] in ("controller", "*", "**") and isinstance(value, dict):
-            found |= value
+    for name, values in _sections(content):
+        parts = ("(/[^/]+)*" if part == "**" else "/[^/]+" if part == "*" else re.escape(f"/{part}") for part in name)
+        if re.fullmatch("".join(parts), node):
+            found |= values
     return found
+
+
+def _sections(content: Any, name: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+    """The parameters of each node of a file, with the parts of the node's name."""
+    for key, value in content.items() if isinstance(content, dict) else ():
+        if key != "ros__parameters":
+            yield from _sections(value, (*name, *filter(None, str(key).split("/"))))
+        elif isinstance(value, dict):
+            yield name, value
 
 
 def git_revision() -> str:
