@@ -15,7 +15,8 @@ from typing import Protocol
 
 from fcnet_controller.control_core import ControlCore
 from fcnet_core.control.command import Mode
-from fcnet_ros.messages import NEVER, TIME_OF_DAY, StateReceiver
+from fcnet_core.control.timing import TIME_OF_DAY
+from fcnet_ros.messages import NEVER, StateReceiver
 from fcnet_ros.serialized import SECOND
 from fcnet_ros.targets import TargetPublisher
 

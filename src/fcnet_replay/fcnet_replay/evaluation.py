@@ -88,7 +88,7 @@ def _figures(path: Path, run: Run, robot: Robot, replays: Sequence[PolicyReplay]
         "format": FORMAT,
         "bag": str(path),
         "robot": robot.name,
-        "duration_s": float(np.ptp(np.concatenate([run.joints.received, run.imu.received]))),
+        "duration_s": float(np.ptp(run.by_robots_clock(np.concatenate([run.joints.received, run.imu.received])))),
         "recorded_with": {
             "model": notes.model or None,
             "model_fingerprint": notes.model_fingerprint or None,

@@ -47,12 +47,15 @@ def root_mean_square(values: Array) -> float | None:
 
 
 def mode_times(run: Run) -> dict[str, float]:
-    """Seconds in each mode that occurred, in the order of first appearance; the last lasts to the recording's end."""
+    """Seconds of the robot's clock in each mode that occurred, in the order of first appearance; the last lasts to the
+    recording's end.
+    """
     if not run.mode.modes:
         return {}
     end = max(float(part.received[-1]) for part in (run.joints, run.imu) if len(part.received))
+    changes = run.by_robots_clock(np.append(run.mode.received, end))
     total: dict[str, float] = {}
-    for mode, lasted in zip(run.mode.modes, np.diff(run.mode.received, append=end).tolist(), strict=True):
+    for mode, lasted in zip(run.mode.modes, np.diff(changes).tolist(), strict=True):
         total[mode] = total.get(mode, 0.0) + max(lasted, 0.0)
     return total
 
@@ -89,12 +92,13 @@ def policy_difference(one: PolicyReplay, other: PolicyReplay) -> dict[str, Any]:
 def body_motion(run: Run, robot: Robot) -> dict[str, Any]:
     """Tilt [rad], torque as a share of each joint's limit, joint tracking error [rad], and shares of time at limits."""
     effort = np.abs(run.joints.effort) / robot.torque_limit
+    measured = effort[np.isfinite(effort).all(axis=1)]
     sent = run.targets.position[np.isfinite(run.targets.position).all(axis=1)]
     at_limit = (sent <= robot.lower + NEAR) | (sent >= robot.upper - NEAR)
     return {
         "tilt_rad": spread(tilt(run.imu.orientation)),
         "torque_of_limit": {joint: spread(effort[:, index]) for index, joint in enumerate(JOINT_NAMES)},
-        "share_of_time_at_torque_limit": _share(effort >= FULL),
+        "share_of_time_at_torque_limit": _share(measured >= FULL),
         "share_of_targets_at_position_limit": _share(at_limit),
         "joint_tracking_error_rad": root_mean_square(tracking_error(run)),
     }
@@ -229,23 +233,26 @@ def start_delays(run: Run) -> dict[str, float | None]:
 
 
 def timing(run: Run) -> dict[str, Any]:
-    """Of each topic its rate, gaps, delays and start; and the latency from the joints' stamp to the target's [s]."""
+    """Of each topic its rate, gaps, delays and start; and the latency from the joints' stamp to the target's [s].
+
+    Delays are not known where stamps are simulated time.
+    """
     return {
         "topics": {
-            "joint_states": _topic(run.joints.stamp, run.joints.received),
-            "imu/data": _topic(run.imu.stamp, run.imu.received),
-            "joint_trajectory": _topic(run.targets.stamp, run.targets.received),
+            "joint_states": _topic(run.joints.stamp, run.joints.received, run.simulated_time),
+            "imu/data": _topic(run.imu.stamp, run.imu.received, run.simulated_time),
+            "joint_trajectory": _topic(run.targets.stamp, run.targets.received, run.simulated_time),
         },
         "start_delay_s": start_delays(run),
         "state_to_target_s": spread(run.steps.target_stamp - run.steps.joints_stamp),
     }
 
 
-def _topic(stamp: Array, received: Array) -> dict[str, Any]:
+def _topic(stamp: Array, received: Array, simulated_time: bool) -> dict[str, Any]:
     if len(stamp) < 2:
         return {"messages": len(stamp)}
     interval = np.diff(np.sort(stamp))
-    delay = received - stamp
+    delay = np.full_like(stamp, np.nan) if simulated_time else received - stamp
     return {
         "messages": len(stamp),
         "rate_hz": (len(stamp) - 1) / float(np.ptp(stamp)) if np.ptp(stamp) > 0 else None,
@@ -253,5 +260,5 @@ def _topic(stamp: Array, received: Array) -> dict[str, Any]:
         "largest_gap_s": float(interval.max()),
         "out_of_order": int((np.diff(stamp) < 0).sum()),
         "delay_s": spread(delay),
-        "late": int((delay > LATE).sum()),
+        "late": None if simulated_time else int((delay > LATE).sum()),
     }

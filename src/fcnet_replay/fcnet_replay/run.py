@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.control.command import COMMAND_SIZE
+from fcnet_core.control.timing import TIME_OF_DAY
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_replay.recording_notes import RecordingNotes
 
@@ -176,6 +177,24 @@ class Run:
             self.imu.orientation[imu],
             self.imu.angular_velocity[imu],
         )
+
+    @property
+    def simulated_time(self) -> bool:
+        """Whether the robot's clock is simulated time and the recorder's the time of day: they have another pace."""
+        stamp = self.joints.stamp[np.isfinite(self.joints.stamp)]
+        return bool(len(stamp) and stamp.max() < TIME_OF_DAY <= self.joints.received.min())
+
+    def by_robots_clock(self, received: Array) -> Array:
+        """Times of reception (N,) in seconds of the robot's clock. Simulated time passes between the states that were
+        received, however long that took.
+        """
+        known = np.isfinite(self.joints.stamp)
+        stamp, times = self.joints.stamp[known], self.joints.received[known]
+        if self.simulated_time:
+            order = np.argsort(times, kind="stable")
+            return np.interp(received, times[order], stamp[order]).astype(np.float64)
+        shifted: Array = received + (float(np.median(stamp - times)) if len(stamp) else 0.0)
+        return shifted
 
 
 def newest(stamps: Array, time: Array) -> Rows:

@@ -19,6 +19,7 @@ from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import PointCloud2, PointField
 
 from fcnet_core.arrays import Array
+from fcnet_core.control.timing import TIME_OF_DAY
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_ros.serialized import (
@@ -34,7 +35,6 @@ from fcnet_ros.serialized import (
 from fcnet_ros.topics import IMU, JOINT_STATES, NEWEST, ODOM, TF, PolledSubscription, Topic
 
 NEVER = float("-inf")
-TIME_OF_DAY = 1e9  # [s] from which on a stamp is no simulated time: those of the years since 2001
 UNIT_TOLERANCE = 0.1  # a quaternion whose length is further from 1 is no orientation
 POLL_INTERVAL = 0.0001  # [s]
 LONGEST_SLEEP = 0.001  # [s] between two polls for a state: states may come more often than they did

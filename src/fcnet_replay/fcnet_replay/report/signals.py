@@ -33,26 +33,24 @@ class Signals:
     touch: Mask | None = None
 
     @cached_property
-    def _offset(self) -> float:
-        """The robot's clock less the recorder's [s]."""
-        between = self.run.joints.stamp - self.run.joints.received
-        known = between[np.isfinite(between)]
-        return float(np.median(known)) if len(known) else 0.0
-
-    @cached_property
     def start(self) -> float:
         """The recorder's time of zero [s]."""
         return float(min(self.run.joints.received.min(), self.run.imu.received.min()))
 
     @cached_property
+    def _zero(self) -> float:
+        """The robot's time of zero [s]."""
+        return float(self.run.by_robots_clock(np.array([self.start]))[0])
+
+    @cached_property
     def seconds(self) -> float:
         """How long the run lasts."""
         received = np.concatenate([self.run.joints.received, self.run.imu.received])
-        return max(float(received.max()) - self.start, FINEST)
+        return max(float(self.at(self.run.by_robots_clock(received.max(keepdims=True)))[0]), FINEST)
 
     def at(self, stamp: Array) -> Array:
         """Times of stamps [s]."""
-        return stamp - (self.start + self._offset)
+        return stamp - self._zero
 
     @cached_property
     def grid(self) -> Grid:
@@ -161,7 +159,7 @@ class Signals:
     def mode_spans(self) -> dict[str, Array]:
         """Spans (M, 2) [s] of each mode in the order of its first appearance."""
         mode = self.run.mode
-        begins = np.clip(mode.received - self.start, 0.0, self.seconds)
+        begins = np.clip(self.at(self.run.by_robots_clock(mode.received)), 0.0, self.seconds)
         ends = np.append(begins, self.seconds)[1:]
         found: dict[str, list[tuple[float, float]]] = {}
         for name, begin, end in zip(mode.modes, begins.tolist(), ends.tolist(), strict=True):

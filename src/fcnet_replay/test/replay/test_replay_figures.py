@@ -13,8 +13,9 @@ from fcnet_core.policy import load_policy
 from fcnet_replay import ReplayError
 from fcnet_replay.evaluation import evaluate_bag
 from fcnet_replay.findings import findings
-from fcnet_replay.metrics import smoothness, spectrum
+from fcnet_replay.metrics import body_motion, mode_times, smoothness, spectrum, timing
 from fcnet_replay.policy_replay import replay_policy
+from fcnet_replay.report.signals import Signals
 from fcnet_replay.steps import extract_steps
 
 
@@ -203,3 +204,34 @@ def test_the_jerk_of_a_cubic_is_constant() -> None:
     time = np.arange(100) / 50.0
     targets = (time**3)[:, None] * np.ones(12)
     assert smoothness(targets, np.zeros(100, dtype=bool), 0.02)["jerk_rms_rad_s3"] == pytest.approx(6.0)
+
+
+@pytest.mark.parametrize("pace", [0.5, 1.0, 2.0])
+def test_a_run_in_simulated_time_is_described_by_it_however_fast_it_passed(evaluate, robot, pace) -> None:
+    run = evaluate().run
+    first = run.joints.stamp.min()
+
+    def simulated(part):
+        stamps = {name: 1.0 + pace * (getattr(part, name) - first) for name in vars(part) if name.endswith("stamp")}
+        return replace(part, **stamps)
+
+    parts = {name: simulated(getattr(run, name)) for name in ("joints", "imu", "targets", "odometry", "steps")}
+    slowed = replace(run, **parts)
+    lasted = np.ptp(slowed.joints.stamp)
+    signals = Signals(slowed, robot)
+    assert signals.seconds == pytest.approx(lasted, abs=0.03)
+    assert signals.joint_time.min() == pytest.approx(0.0, abs=0.03)
+    assert signals.joint_time.max() == pytest.approx(lasted, abs=0.03)
+    spans = signals.mode_spans()
+    assert max(span.max() for span in spans.values()) == pytest.approx(lasted, abs=0.03)
+    assert sum(mode_times(slowed).values()) == pytest.approx(pace * sum(mode_times(run).values()), abs=0.05)
+    for topic in timing(slowed)["topics"].values():
+        assert topic["late"] is None, "two clocks do not tell how late a message was"
+        assert topic["delay_s"] == dict.fromkeys(("p50", "p95", "p99", "max"))
+
+
+def test_without_torques_their_share_at_the_limit_is_not_known(evaluate, robot) -> None:
+    run = evaluate().run
+    unknown = replace(run, joints=replace(run.joints, effort=np.full_like(run.joints.effort, np.nan)))
+    assert body_motion(unknown, robot)["share_of_time_at_torque_limit"] is None
+    assert body_motion(run, robot)["share_of_time_at_torque_limit"] is not None
