@@ -71,6 +71,7 @@ class RolloutWriter:
         self._unknown = np.full(joints, np.nan)
         self._period = float(period)
         self._step = self._episode = self.skipped = 0
+        self._cut = False  # the row before was left out
         self._header_sent = float("-inf")
         self._synced = time.monotonic()
         host, _, port = (live or ":0").rpartition(":")
@@ -96,7 +97,6 @@ class RolloutWriter:
         root_state: position, quaternion x y z w, linear and angular velocity in the world. What is None is unknown.
         """
         step, self._step = self._step, self._step + 1
-        self._episode += int(first and step > 0)
         state = _row(joint_position, joint_velocity, root_state)
         wanted = _row(*(self._unknown if part is None else part for part in (action, target)))
         asked = _row(command)
@@ -105,7 +105,10 @@ class RolloutWriter:
             raise ValueError(f"a row has {found} numbers of state, action and target, command; expected {expected}")
         if not (np.isfinite(state).all() and np.isfinite(asked).all()):  # as when a simulation blows up
             self.skipped += 1
+            self._cut = True
             return
+        first, self._cut = first or self._cut, False
+        self._episode += int(first and step > 0)
         facts = struct.pack("<QdII", step, step * self._period, self._episode, FIRST if first else 0)
         content = frame(b"FCRS", facts + np.concatenate([state, wanted, asked]).tobytes())
         if self._socket is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,13 +71,19 @@ class RecordingNotes:
 def read_notes(custom: Mapping[str, str]) -> RecordingNotes:
     """The notes among a bag's custom data; what is missing, unreadable or no name of a robot stays empty."""
     try:
-        parameters = json.loads(custom.get(PARAMETERS, "{}"))
+        parameters = json.loads(custom.get(PARAMETERS, "{}"), parse_constant=_finite, parse_float=_finite)
     except (ValueError, RecursionError):
         parameters = {}
     texts = {name: custom.get(f"{PREFIX}{name}", "") for name in TEXTS}
     if not texts["robot"].isidentifier():  # a path would make a bag choose which of this computer's files is read
         texts["robot"] = ""
     return RecordingNotes(**texts, parameters=parameters if isinstance(parameters, dict) else {})
+
+
+def _finite(text: str) -> float | None:
+    """A number, None for one that is not finite: a report could not hold it."""
+    value = float(text)
+    return value if math.isfinite(value) else None
 
 
 def robot_of(recording: str | Path, notes: RecordingNotes, given: str | None = "", otherwise: str = "") -> Robot:

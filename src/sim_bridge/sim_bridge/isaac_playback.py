@@ -57,6 +57,7 @@ PAUSE = 0.4
 SAME_RATE = 1e-3  # relative difference within which a recording has the controller's rate
 WALKING, FAULT = "walking", "fault"
 NO_TORQUE = np.empty(0)
+WARNING_PERIOD = 2.0  # [s] between two warnings about the same
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ class IsaacPlayback(Node):
         self.passed = True
         self._robot = load_robot(self.parameters.robot)
         self._recording = self._read() if self.parameters.recording else None
-        self._live = LiveSource(self.parameters.live) if self.parameters.live else None
+        self._live = LiveSource(self.parameters.live, self._robot.name) if self.parameters.live else None
         self._comparison = PlaybackComparison()
         self._target_reader = TargetReader()
         self._mode = ""
@@ -147,7 +148,7 @@ class IsaacPlayback(Node):
             if self._live is None:
                 pacer.wait()
             else:
-                self._live.receive(HOLD_PERIOD)
+                self._receive(self._live, HOLD_PERIOD)
 
     def _play_recording(self, run: Run, ended: Callable[[], bool]) -> None:
         """Play one row for each response of a controller that walks at the recording's rate, else by the clock.
@@ -187,9 +188,15 @@ class IsaacPlayback(Node):
         """Publish live states as they come."""
         self.get_logger().info(f"waiting for states at {self.parameters.live}")
         while not ended():
-            if (run := live.receive(PATIENCE)) is not None:
+            if (run := self._receive(live, PATIENCE)) is not None:
                 self._command(run, -1)
                 self._show(run, -1)
+
+    def _receive(self, live: LiveSource, patience: float) -> Run | None:
+        run = live.receive(patience)
+        if run is None and live.refusal:
+            self.get_logger().error(live.refusal, throttle_duration_sec=WARNING_PERIOD)
+        return run
 
     def _show(self, run: Run, row: int) -> None:
         self._comparison.played(run.targets.position[row], self._publish(run, row))
@@ -222,7 +229,7 @@ class IsaacPlayback(Node):
         try:
             message = self._target_reader.read(content)
         except RefusedCommandError as refusal:
-            self.get_logger().warning(f"targets refused: {refusal}", throttle_duration_sec=2.0)
+            self.get_logger().warning(f"targets refused: {refusal}", throttle_duration_sec=WARNING_PERIOD)
             return
         self._comparison.received(message.targets, message.stamp)
 

@@ -50,24 +50,27 @@ def still_run(robot: Robot, recording: Run | None = None) -> Run:
 @dataclass
 class LiveCounters:
     """Datagrams by what they were. bad: no frame, or one with impossible values; early: states that came before their
-    header; foreign: of a second sender; lost: states that never came, by their numbers.
+    header; foreign: of a second sender; other_robot: of another robot; lost: states that never came, by their numbers.
     """
 
     states: int = 0
     bad: int = 0
     early: int = 0
     foreign: int = 0
+    other_robot: int = 0
     lost: int = 0
 
 
 class LiveSource:
-    """The states of a running simulation, one frame a datagram, from a UDP socket at `address` ("host:port").
+    """The states of a running simulation of `robot`, one frame a datagram, from a UDP socket at `address` (host:port).
 
-    Used by one thread. Raises ValueError when the socket cannot be opened.
+    refusal: why states are left out, in words, once there were some of another robot. Used by one thread. Raises
+    ValueError when the socket cannot be opened.
     """
 
-    def __init__(self, address: str) -> None:
-        self.counters = LiveCounters()
+    def __init__(self, address: str, robot: str) -> None:
+        self.counters, self.refusal = LiveCounters(), ""
+        self._robot = robot
         self._sender: tuple[str, int] | None = None
         self._received = float("-inf")
         self._header: Header | None = None
@@ -121,6 +124,12 @@ class LiveSource:
                 self._header, self._previous = header, None
         elif self._header is None:
             self.counters.early += 1
+        elif self._header.robot not in ("", self._robot):
+            self.counters.other_robot += 1
+            self.refusal = (
+                f"the simulation at {sender[0]}:{sender[1]} is of the robot {self._header.robot}, not {self._robot}: "
+                f"its states are left out; simulate the {self._robot}, or launch with robot:={self._header.robot}"
+            )
         else:
             return self._follow(parse_state(payload, self._header, name), self._header, name)
         return None

@@ -140,9 +140,9 @@ class MujocoHardware(HardwareInterface):
 
     def write(self, command: JointCommand) -> str | None:
         """Follow a command from the next `read` on."""
+        self._lockstep.answer(command.stamp)  # also where it is not followed: time goes on
         if not self._active:
             return "the bridge is not active; activate it"
-        self._lockstep.answer(command.stamp)
         with self._lock:
             self._command, self._written, self._received = command, self._robot.time, time.monotonic()
         return None

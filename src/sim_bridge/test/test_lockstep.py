@@ -75,6 +75,15 @@ def test_each_answer_is_one_control_period_on_the_clock_too_and_without_one_the_
     assert "Traceback" not in lockstep.output
 
 
+def test_while_the_bridge_is_not_active_answers_let_time_go_on_and_the_robot_sinks(lockstep, client):
+    for _ in range(3):
+        answer(client)
+    assert client.change_state("mujoco_bridge", "deactivate")
+    stamps = [answer(client) for _ in range(50)]
+    assert np.diff(stamps).tolist() == [PERIOD] * 49
+    assert client.position[2] < 0.3
+
+
 def answer(client):
     """Answer the state that waits with the stand pose; return the stamp [ns] of the next one that waits."""
     waiting = client.stamp

@@ -85,14 +85,18 @@ def _start_replay(launch: SuiteLaunch) -> list[Node]:
 
 def _monitor_of_replay(launch: SuiteLaunch) -> list[Node]:
     """Return a page on which the recorded targets and commands are seen."""
-    from fcnet_controller.replay.bag import STEPS, played_name  # these imports would keep other launches waiting
+    from fcnet_controller.replay.bag import (  # these imports would keep other launches waiting
+        STEPS,
+        namespace_in,
+        played_name,
+    )
     from fcnet_core.remote import load_remote_map
     from fcnet_replay.bags.bag import open_bag
     from fcnet_replay.recording_notes import robot_of
 
-    notes = open_bag(launch["bag"]).notes
-    robot = robot_of(launch["bag"], notes, launch["robot"])
-    namespace = launch["namespace"].strip("/") or notes.namespace
+    bag = open_bag(launch["bag"])
+    robot = robot_of(launch["bag"], bag.notes, launch["robot"])
+    namespace = namespace_in(bag, launch["namespace"])
     commands = [topic for source in load_remote_map().sources for topic in (source.velocity, source.pose)]
     topics = {topic: played_name(topic) for topic in ("joint_trajectory", STEPS, *commands)}
     return launch.monitor(launch["robot"] or robot.name, recorded=topics, namespace=namespace)

@@ -113,9 +113,7 @@ def read_replay_bag(path: str, namespace: str = "") -> ReplayBag:
     if not path:
         raise ReplayError("which bag shall be replayed? Give bag:=FOLDER")
     bag = open_bag(path)
-    for _ in bag.batches(frozenset()):
-        pass
-    namespace, kinds = (namespace or _namespace(bag)).strip("/"), bag.contents.topics
+    namespace, kinds = namespace_in(bag, namespace), bag.contents.topics
     for topic in (JOINT_STATES, IMU):
         name, kind = full_name(topic.name, namespace), f"sensor_msgs/msg/{topic.kind.__name__}"
         if kinds.get(name, kind) != kind:
@@ -123,10 +121,14 @@ def read_replay_bag(path: str, namespace: str = "") -> ReplayBag:
     return ReplayBag(Path(path), namespace, kinds, read_run(open_bag(path), namespace))
 
 
-def _namespace(bag: Bag) -> str:
-    """The only one with joint states; empty where there is none."""
+def namespace_in(bag: Bag, given: str = "") -> str:
+    """The robot's namespace, without slashes at its ends: the given one, else the only one with joint states; empty
+    where there is none. The bag is read through for its topics. Raises ReplayError where there are several.
+    """
+    for _ in bag.batches(frozenset()):
+        pass
     states = JOINT_STATES.name
     found = sorted(topic.removesuffix(states) for topic in bag.contents.topics if topic.endswith(f"/{states}"))
-    if len(found) > 1:
+    if len(found) > 1 and not given:
         raise ReplayError(f"{bag.path} holds several robots; choose namespace:={' or namespace:='.join(found)}")
-    return found[0] if found else ""
+    return (given or (found[0] if found else "")).strip("/")

@@ -97,6 +97,18 @@ def test_bytes_that_were_inserted_or_lost_cost_no_more_than_their_rows(rollout):
     assert len(read_recording(rollout).joints.stamp) == 59
 
 
+@pytest.mark.parametrize("first", [False, True])
+def test_a_row_that_is_left_out_ends_the_episode_also_where_it_began_one(tmp_path, rollout_writer, first):
+    path = tmp_path / "gap.rollout"
+    writer = rollout_writer.RolloutWriter(0.02, JOINT_NAMES, str(path))
+    for row in range(40):
+        angle, begins = np.nan if row in (10, 11) else 0.0, row == 0 or (first and row == 11)
+        writer.write(np.full(12, angle), np.zeros(12), [0] * 6 + [1] + [0] * 6, command=(0, 0, 0), first=begins)
+    writer.close()
+    recording = read_recording(path)
+    np.testing.assert_array_equal(recording.starts, recording.joints.stamp[[0, 10]])
+
+
 def test_a_long_gap_starts_an_episode(tmp_path, rollout_writer):
     path = tmp_path / "gap.rollout"
     writer = rollout_writer.RolloutWriter(0.02, JOINT_NAMES, str(path))

@@ -197,6 +197,13 @@ def test_a_bag_names_its_robot_and_not_a_file() -> None:
     assert read_notes({"fcnet.robot": "../../secret.yaml"}).robot == ""
 
 
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
+def test_a_noted_number_that_is_not_finite_is_none_so_that_a_report_can_be_written(number):
+    notes = read_notes({"fcnet.parameters": f'{{"control_rate": {number}, "list": [{number}], "runtime": "numpy"}}'})
+    assert notes.parameters == {"control_rate": None, "list": [None], "runtime": "numpy"}
+    assert notes.control_rate is None
+
+
 def test_a_truncated_bag_says_where_it_ends_and_evaluates_the_rest(write_bag, tmp_path) -> None:
     content = next(write_bag(seconds=4.0, compression=CompressionMode.STORAGE).glob("*.mcap")).read_bytes()
     cut = tmp_path / "cut.mcap"

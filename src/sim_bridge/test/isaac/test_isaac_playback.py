@@ -153,7 +153,7 @@ def test_one_command_plays_a_recording_to_the_shipped_policy(start, rollout):
 
 @pytest.fixture
 def source():
-    source = LiveSource("127.0.0.1:0")
+    source = LiveSource("127.0.0.1:0", "aliengo")
     yield source
     source.close()
 
@@ -172,7 +172,7 @@ def write(writer, angle=0.0):
 @pytest.mark.parametrize("address", ["127.0.0.1:999999", "127.0.0.1", "192.0.2.1:9870", "127.0.0.1:TAKEN"])
 def test_an_address_that_cannot_be_is_refused_with_a_sentence(source, address):
     with pytest.raises(ValueError, match="give a free port of this machine"):
-        LiveSource(address.replace("TAKEN", str(source.port)))
+        LiveSource(address.replace("TAKEN", str(source.port)), "aliengo")
 
 
 def test_live_states_come_one_by_one(source, writer):
@@ -202,6 +202,16 @@ def test_bad_packets_are_counted_and_change_nothing(source, writer, rollout_writ
         assert float(source.receive(1.0).joints.position[-1, 0]) == pytest.approx(0.5)
     assert source.counters.foreign == 1
     assert source.counters.lost == 1, "the step that was not finite"
+
+
+def test_states_of_another_robot_are_left_out_and_a_sentence_says_why(source, rollout_writer):
+    writer = rollout_writer.RolloutWriter(0.02, JOINT_NAMES, live=f"127.0.0.1:{source.port}", robot="a1")
+    write(writer)
+    writer.close()
+    assert source.receive(0.2) is None
+    assert (source.counters.other_robot, source.counters.states) == (1, 0)
+    assert "is of the robot a1, not aliengo" in source.refusal
+    assert "robot:=a1" in source.refusal
 
 
 def test_a_listener_that_starts_late_reads_the_next_header(source, writer, rollout_writer, monkeypatch):
