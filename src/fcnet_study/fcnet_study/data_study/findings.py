@@ -18,12 +18,13 @@ Values = list[float]  # one for each seed
 
 
 def report(results: Results) -> Report:
-    """The table. A cell is the mean over the seeds so far, with the lowest and the highest."""
+    """The table of what has been done so far. A cell is the mean over the seeds, with the lowest and the highest."""
     config = results.plan.config
     rows = {
         f"{variant}, {100 * share:g} %": _row(results, variant, share)
         for share in config.shares
         for variant in config.variants
+        if results.of(variant, share)
     }
     columns = ("parameters", "learning rate", "seeds", *MEASURES, "step [us]", "trained in [min]")
     how = (

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor, Future, as_completed
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
 import msgspec
@@ -94,7 +95,10 @@ class Study:
         begin(folder, Begun(plan.config, training, self.robot.name, data.steps))
 
     def run(self, workers: Place) -> Iterator[Results]:
-        """Do what is not done yet, one seed after the other: the results with each further seed."""
+        """Do what is not done yet, one share after the other of each seed: the results with each further share.
+
+        Policies walk before those of the next share are trained: an interrupted study has whole rows of its table.
+        """
         config = self.plan.config
         envelope = envelope_of(self.data, self.robot)
 
@@ -117,9 +121,9 @@ class Study:
             }
             results = Results(self.plan, {}, {}, self._evaluate(pool, {EXPERT: None})[EXPERT], self._latency())
             smallest = min(config.shares)
-            for seed in config.seeds:
-                jobs = [job(name, share, rates[name], seed) for share in config.shares for name in config.variants]
-                yield (results := self._with(results, pool, jobs, f"seed {seed}"))
+            for seed, share in product(config.seeds, config.shares):
+                jobs = [job(name, share, rates[name], seed) for name in config.variants]
+                yield (results := self._with(results, pool, jobs, f"seed {seed}, {100 * share:g} %"))
             if config.further:
                 leading = results.leading(smallest, config.further.leading)
                 for seed in config.further.seeds:
