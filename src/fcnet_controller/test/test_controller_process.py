@@ -3,24 +3,18 @@
 import json
 import os
 import signal
-import sqlite3
 import time
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 from lifecycle_msgs.msg import State, Transition
 from lifecycle_msgs.srv import ChangeState, GetState
-from made_bag import MadeBag
 from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
 from rcl_interfaces.srv import SetParameters
 from rclpy.qos import DurabilityPolicy, QoSProfile
-from rosbags.rosbag2 import StoragePlugin
 from std_msgs.msg import String
 
-from fcnet_controller.replay.bag import namespace_in
 from fcnet_core.robot import JOINT_NAMES
-from fcnet_replay.bags.bag import open_bag
 from fcnet_ros.testing import wait_until
 
 
@@ -220,21 +214,3 @@ def set_policy(bench, path):
     return bench.call(
         "controller/set_parameters", SetParameters, parameters=[Parameter(name="policy", value=value)]
     ).results[0]
-
-
-def test_a_bag_with_messages_of_a_type_that_is_not_installed_ends_a_replay_with_one_sentence(
-    start, robot, model, model_path, tmp_path
-):
-    bag = MadeBag(model, robot, seconds=0.6, storage=StoragePlugin.SQLITE3).write(tmp_path / "bag")
-    with closing(sqlite3.connect(next(bag.glob("*.db3")))) as file, file:
-        file.execute("UPDATE topics SET type = 'my_msgs/msg/Odometry' WHERE name = '/odom'")
-    program = start("replay.node", bag=bag, policy=model_path, robot="aliengo")
-    assert program.wait() not in (0, None)
-    assert "Traceback" not in program.output
-    assert "messages of type my_msgs/msg/Odometry, which is not installed here" in program.output
-
-
-def test_the_namespace_of_a_bag_is_that_of_its_only_robot(robot, model, tmp_path):
-    bag = MadeBag(model, robot, seconds=0.6, namespace="/left/dog").write(tmp_path / "bag")
-    assert namespace_in(open_bag(bag)) == "left/dog"
-    assert namespace_in(open_bag(bag), "/cat/") == "cat"

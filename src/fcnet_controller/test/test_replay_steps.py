@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import copy
 import math
+import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pytest
 from geometry_msgs.msg import Twist
+from made_bag import MadeBag
 from rclpy.serialization import serialize_message
 from rclpy.time import Time
 from rosbags.rosbag2 import StoragePlugin, Writer
@@ -17,7 +20,7 @@ from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from fcnet_controller.parameters import ControllerParameters
-from fcnet_controller.replay.bag import read_replay_bag
+from fcnet_controller.replay.bag import namespace_in, read_replay_bag
 from fcnet_controller.replay.core import ReplayCore, StepReplay
 from fcnet_core import FcnetError
 from fcnet_core.control.command import Mode
@@ -26,6 +29,7 @@ from fcnet_core.observation import PolicyStep, assemble_observation
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_replay import ReplayError
+from fcnet_replay.bags.bag import open_bag
 from fcnet_replay.policy_replay import walk_over_states
 from fcnet_ros.serialized import seconds
 
@@ -338,3 +342,21 @@ def test_a_bag_without_states_is_refused(record, walk):
     for topic in ("joint_states", "imu/data"):
         with pytest.raises(ReplayError, match=f"holds no .*{topic}, without which nothing can be replayed"):
             record([message for message in states(walk) if message[0] != topic], folder=topic.replace("/", "_"))
+
+
+def test_a_bag_with_messages_of_a_type_that_is_not_installed_ends_a_replay_with_one_sentence(
+    start, robot, model, model_path, tmp_path
+):
+    bag = MadeBag(model, robot, seconds=0.6, storage=StoragePlugin.SQLITE3).write(tmp_path / "bag")
+    with closing(sqlite3.connect(next(bag.glob("*.db3")))) as file, file:
+        file.execute("UPDATE topics SET type = 'my_msgs/msg/Odometry' WHERE name = '/odom'")
+    program = start("replay.node", bag=bag, policy=model_path, robot="aliengo")
+    assert program.wait() not in (0, None)
+    assert "Traceback" not in program.output
+    assert "messages of type my_msgs/msg/Odometry, which is not installed here" in program.output
+
+
+def test_the_namespace_of_a_bag_is_that_of_its_only_robot(robot, model, tmp_path):
+    bag = MadeBag(model, robot, seconds=0.6, namespace="/left/dog").write(tmp_path / "bag")
+    assert namespace_in(open_bag(bag)) == "left/dog"
+    assert namespace_in(open_bag(bag), "/cat/") == "cat"

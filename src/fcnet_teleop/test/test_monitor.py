@@ -88,7 +88,10 @@ def open_monitor(start, **parameters):
     wait_until(lambda: "in a browser" in program.output, "the address")
     page = Page(re.search(r"http://(\S+) in a browser", program.output)[1])
     page.watch()
-    wait_until(lambda: page.snapshot.get("joints") and not page.snapshot["problem"], "a snapshot of the robot")
+    wait_until(
+        lambda: page.snapshot.get("joints") and not page.snapshot["problem"],
+        lambda: f"a snapshot of the robot; of {page.snapshots} the last is {page.snapshot}; {program.output}",
+    )
     return program, page
 
 

@@ -21,8 +21,9 @@ from quadruped_sim.worker_pool import add_worker_options, worker_pool
 SUMMARY = "collect experience of the expert, or of a policy that the expert corrects, in simulation"
 EPILOG = """
 Every shard is written whole or not at all. Interrupted at any moment (Ctrl-C), the same command line goes on where it
-stopped; the result depends on the file and the seed alone, not on the machine or the number of processes. With --ray
-ADDRESS the cores of a cluster work, on machines that share the folders (docs/scaling.md).
+stopped; the result depends on the file and the seed alone, not on the number of processes or where they run, but for
+the rounding of another kind of processor. With --ray ADDRESS the cores of a cluster work, on machines that share the
+folders (docs/scaling.md).
 
 examples:
   fcnet collect --config config/collect/aliengo.yaml --out data/aliengo
