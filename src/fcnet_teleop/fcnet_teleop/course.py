@@ -22,7 +22,8 @@ SLOW = 0.95  # of the requested real-time factor
 class Section:
     """A command kept for `duration` [s]: velocities [m/s, m/s, rad/s], height offset [m], roll and pitch [rad].
 
-    toppled: before it the robot is pushed over, and gets up.
+    clearance: how much higher than usual the feet are lifted [m]. toppled: before it the robot is pushed over, and gets
+    up.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Section:
     height: float = 0.0
     roll: float = 0.0
     pitch: float = 0.0
+    clearance: float = 0.0
     toppled: bool = False
 
 
@@ -66,7 +68,7 @@ COURSES = {
     "normal": Course(
         (  # over a ramp and a step, where the ground has them, as the terrain "course"
             Section("slope", 8.5, vx=0.6),  # to the foot of the ramp, up and down
-            Section("step", 5.0, vx=0.5),
+            Section("step", 5.0, vx=0.5, clearance=0.04),
             Section("turn", 6.0, vx=0.2, yaw_rate=1.05),  # once around: the way back leads over the step
             Section("sideways", 4.0, vy=0.25),
             Section("crouch", 5.0, vx=0.3, height=-0.08),

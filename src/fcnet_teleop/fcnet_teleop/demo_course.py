@@ -23,7 +23,7 @@ from fcnet_core.remote import Source
 from fcnet_ros.parameters import SIM_TIME, declare_fixed_parameters, parameter
 from fcnet_ros.program import GuardedExecutor, Stop, run_program
 from fcnet_ros.topics import CMD_POSE, CMD_VEL, DIAGNOSTICS, MODE, ODOM
-from fcnet_teleop.commands import CommandPublisher, ModeClient
+from fcnet_teleop.commands import CommandPublisher, ModeClient, StyleClient
 from fcnet_teleop.course import COURSES, STANDSTILL, CourseScore, Section, slow_simulation
 from fcnet_teleop.remote import Command, Request
 from fcnet_teleop.terminal import StatusDisplay
@@ -76,6 +76,8 @@ class DemoCourse(Node):
         self._executor = GuardedExecutor(self)
         self._commands = CommandPublisher(self, Source("demo", CMD_VEL.name, CMD_POSE.name), stamped=False)
         self._modes = ModeClient(self, chosen.controller, chosen.bridge, report=lambda _response: None)
+        self._style = StyleClient(self, chosen.controller, report=self.get_logger().warning)
+        self._lifted = STANDSTILL.clearance  # what the controller was asked for last [m]
         self._push = self.create_client(Trigger, f"{chosen.simulator}/push")
         self._push_settings = self.create_client(SetParameters, f"{chosen.simulator}/set_parameters")
         MODE.of(chosen.controller).subscribe(self, self._set_mode)
@@ -200,6 +202,8 @@ class DemoCourse(Node):
     def _publish(self, section: Section) -> None:
         setpoint = asdict(section)
         self._commands.publish(Command(velocity=setpoint, pose=setpoint))
+        changed, self._lifted = section.clearance != self._lifted, section.clearance
+        self._style.request({"clearance": section.clearance} if changed else {})
 
     def _show(self, progress: str) -> None:
         section = self._section

@@ -120,7 +120,11 @@ def test_a_robot_on_its_back_gets_up_on_request_and_walks(command, launches, cli
 
 @launched("a1.launch.py", demo="true")
 @pytest.mark.launch(fixture=commanded)
-def test_the_demo_passes_and_ends_the_launch_with_exit_code_0(command, launch_context, launches):
+def test_the_demo_lifts_the_feet_for_the_step_passes_and_ends_the_launch_with_exit_code_0(
+    command, launch_context, launches, client
+):
+    client.until(lambda: float(client.health.get("foot_clearance", 0.0)) > 0.0, "lifted feet", PATIENCE)
+    client.until(lambda: float(client.health["foot_clearance"]) == 0.0, "feet as usual", PATIENCE)
     assert process_tools.wait_for_exit_sync(launch_context, command, timeout=PATIENCE)
     assert command.return_code == 0, command.get_stdout()
     for figure in ("distance", "tracking error", "falls", "control rate", "deadline misses", "step latency"):

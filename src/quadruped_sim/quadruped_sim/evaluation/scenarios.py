@@ -147,7 +147,7 @@ def _on_slopes_and_steps(rare: float) -> Iterator[Scenario]:
         for way, sign in (("up", 1), ("down", -1)):
             name, terrain = f"stairs_{rise * 100:.0f}cm_{way}", {"kind": "stairs", "rise": sign * rise}
             yield ahead(name, falls, terrain, clearance)
-    straight = _held({"vx": (0.4, 0.7), "yaw_rate": (-0.05, 0.05)})  # over the demo's slope and step, feet as they are
+    straight = _held({"vx": (0.4, 0.7), "yaw_rate": (-0.05, 0.05)})  # over the demo's slope and step, feet not lifted
     yield Scenario("course", Limits(NONE, (0.1, 0.1, 0.1)), straight, {"kind": "course"}, seconds=14.0)
     yield ahead("obstacles_6cm", rare, {"kind": "obstacles", "tallest": 0.06}, clearance=0.04)
     slippery = {"kind": "patch", "friction": 0.1, "length": 0.6}
