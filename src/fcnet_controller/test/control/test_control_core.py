@@ -1,0 +1,148 @@
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from msgspec import convert, structs
+
+from fcnet_controller.controller_node import AutoStart
+from fcnet_core import FcnetError
+from fcnet_core.control.command import Mode
+from fcnet_core.control.envelope import Envelope
+from fcnet_core.legs.stand_motion import LYING, StandPath
+from fcnet_core.robot import SETPOINT_FIELDS
+
+
+def commands_seen(bench):
+    return np.array([observation[54:70] for observation in bench.policy.observations])
+
+
+def test_a_passive_robot_is_damped(bench):
+    bench.run(0.2)
+    assert bench.sent == [None] * len(bench.sent)
+    assert not bench.policy.observations
+
+
+def test_targets_stay_within_limits_and_slew_from_lying_to_walking(bench, robot):
+    bench.walk().run(2.0, vx=0.5)
+    sent = np.array([target for target in bench.sent if target is not None])
+    assert ((robot.lower <= sent) & (sent <= robot.upper)).all()
+    assert np.abs(np.diff(sent, axis=0)).max() <= robot.safety.max_target_rate * bench.period + 1e-9
+
+
+def test_standing_up_needs_a_state(bench):
+    with pytest.raises(FcnetError, match="joint_states"):
+        bench.core.stand_up(bench.now)
+
+
+def test_a_robot_on_its_side_does_not_stand_up(bench):
+    bench.orientation = np.array([math.sin(0.7), 0.0, 0.0, math.cos(0.7)])
+    bench.run(0.1)
+    with pytest.raises(FcnetError, match="tilted"):
+        bench.core.stand_up(bench.now)
+
+
+def test_the_policy_sees_the_command_and_the_last_target(bench):
+    bench.walk().run(1.5, vx=0.5)
+    assert commands_seen(bench)[-1][0] == pytest.approx(0.5)
+    assert commands_seen(bench)[-1][10] == 1.0
+    np.testing.assert_allclose(bench.policy.observations[-1][42:54], bench.sent[-2], atol=1e-6)
+
+
+def test_a_stale_command_makes_the_robot_stand_while_it_stays_in_walking_mode(bench):
+    bench.walk().run(1.5, vx=0.5)
+    bench.run(3.0)
+    assert bench.core.mode is Mode.WALKING
+    np.testing.assert_allclose(commands_seen(bench)[-1][:3], 0.0)
+    assert commands_seen(bench)[-1][10] == 0.0
+
+
+def test_a_huge_command_is_clipped_to_the_models_range(bench, model):
+    bench.walk().run(3.0, vx=1e9)
+    assert commands_seen(bench)[:, 0].max() == pytest.approx(model.command_ranges["vx"].highest)
+
+
+def test_a_driver_is_told_how_commands_are_limited(make_bench, model):
+    ranges = {field: [[-0.02, 0.02], [0.0, 0.0]] for field in SETPOINT_FIELDS[1:]}
+    envelope = convert({"vx": [0.0, 0.4], "ranges": ranges}, Envelope)
+    bench = make_bench(replace(model, card=structs.replace(model.card, envelope=envelope)))
+    bench.walk().run(1.0, vx=0.3)
+    assert bench.core.limited == ""
+    bench.run(1.0, vx=1.0)
+    assert bench.core.limited == "vx 1 to 0.4"
+    assert commands_seen(bench)[-1][0] == pytest.approx(0.4)
+    bench.source.set_pose(-0.01, (0, 0, 0, 1), bench.now)
+    bench.run(1.0, vx=1.0)
+    assert bench.core.limited == "vx 1 to 0.2"
+    np.testing.assert_allclose(commands_seen(bench)[-1][:4], [0.2, 0.0, 0.0, -0.01], atol=1e-6)
+
+
+def test_every_walk_starts_cold_with_the_clock_at_rest(bench):
+    bench.walk().run(1.0, vx=0.5)
+    resets = bench.policy.resets
+    bench.core.emergency_stop()
+    bench.run(0.1)
+    bench.core.reset()
+    seen = len(bench.policy.observations)
+    bench.walk()
+    assert bench.policy.resets == resets + 1
+    np.testing.assert_allclose(commands_seen(bench)[seen], [0] * 9 + [1] + [0] * 6)
+
+
+def test_commands_from_before_a_reset_are_forgotten(bench):
+    bench.walk().run(0.5, vx=0.5)
+    bench.source.set_pose(-0.05, (0, 0, 0, 1), bench.now)
+    bench.core.emergency_stop()
+    bench.core.reset()
+    np.testing.assert_allclose(bench.core.commands.wanted(bench.now), 0.0)
+
+
+def test_each_step_of_the_policy_says_what_it_saw(bench):
+    bench.walk()
+    bench.now += bench.period
+    bench.store(bench.core.state, joints_stamp=12, imu_stamp=13)
+    bench.core.prepare(bench.now)
+    bench.core.cycle(bench.now)
+    step = bench.core.policy_step
+    assert (step.cold, step.joints_stamp, step.imu_stamp) == (False, 12.0, 13.0)
+    np.testing.assert_allclose(step.command, bench.policy.observations[-1][54:70], atol=1e-6)
+
+
+def test_a_walking_robot_comes_to_rest_and_then_lies_down(bench, robot):
+    bench.walk().run(1.0, vx=0.5)
+    bench.core.lie_down()
+    bench.run(0.5, vx=0.5)
+    assert bench.core.mode is Mode.WALKING
+    bench.run(4.5, vx=0.5)
+    assert bench.core.mode is Mode.PASSIVE
+    np.testing.assert_allclose(bench.position, StandPath(robot).pose(LYING), atol=0.01)
+
+
+def test_a_faster_loop_asks_the_policy_at_its_own_rate_and_holds_its_targets(make_bench):
+    bench = make_bench(rate=200.0).walk()
+    seen = len(bench.policy.observations)
+    bench.run(1.0, vx=0.5)
+    assert len(bench.policy.observations) - seen == 50
+    sent = np.array(bench.sent[-200:])
+    assert (np.diff(sent, axis=0) == 0).all(axis=1).sum() >= 140
+
+
+@pytest.mark.parametrize("rate", [40.0, 75.0, 25.0])
+def test_a_rate_that_does_not_suit_the_model_is_refused(make_bench, rate):
+    with pytest.raises(ValueError, match="50 Hz"):
+        make_bench(rate=rate)
+
+
+def test_auto_start_stands_up_and_walks_once(bench):
+    auto_start = AutoStart(bench.core)
+    auto_start.advance(bench.now)
+    assert bench.core.mode is Mode.PASSIVE
+    for _ in range(200):
+        bench.run(bench.period)
+        auto_start.advance(bench.now)
+    assert bench.core.mode is Mode.WALKING
+    bench.core.emergency_stop()
+    bench.core.reset()
+    bench.run(0.5)
+    auto_start.advance(bench.now)
+    assert bench.core.mode is Mode.PASSIVE

@@ -1,0 +1,101 @@
+import math
+
+import numpy as np
+import pytest
+
+from fcnet_core import FcnetError
+from fcnet_core.control.command import Mode
+from fcnet_core.robot import JOINT_NAMES
+
+UPRIGHT = np.array([0.0, 0.0, 0.0, 1.0])
+
+
+def fail_tilt(bench):
+    bench.orientation = np.array([math.sin(0.7), 0.0, 0.0, math.cos(0.7)])
+
+
+def fail_joint_name(bench):
+    bench.names[3] = "something_else"
+
+
+def fail_nan(bench):
+    bench.velocity[2] = math.nan
+
+
+def fail_silence(bench):
+    bench.silent = True
+
+
+def fail_policy(bench):
+    bench.policy.fixed_action = np.full(12, math.nan, np.float32)
+
+
+def fail_emergency(bench):
+    bench.core.emergency_stop()
+
+
+@pytest.mark.parametrize(
+    ("failure", "words"),
+    [
+        (fail_tilt, "tilted"),
+        (fail_joint_name, "FL_hip_joint"),
+        (fail_nan, "not a finite number"),
+        (fail_silence, "s old"),
+        (fail_policy, "policy"),
+        (fail_emergency, "emergency stop"),
+    ],
+)
+def test_a_failure_while_walking_damps_and_latches(bench, failure, words):
+    bench.walk()
+    failure(bench)
+    bench.run(0.4)
+    assert bench.core.mode is Mode.FAULT
+    assert words in bench.core.fault
+    assert bench.sent[-1] is None
+    bench.orientation, bench.names, bench.velocity = UPRIGHT, list(JOINT_NAMES), np.zeros(12)
+    bench.silent, bench.policy.fixed_action = False, None
+    bench.run(1.0, vx=0.5)
+    assert bench.core.mode is Mode.FAULT
+    assert bench.sent[-1] is None
+    bench.core.reset()
+    bench.walk()
+
+
+def test_a_fault_of_the_robots_bridge_damps_and_lasts_until_bridge_and_controller_are_reset(bench):
+    bench.walk()
+    bench.core.set_bridge_fault("temperature: FR_calf_joint has 95 deg C")
+    bench.run(0.1)
+    assert bench.core.mode is Mode.FAULT
+    assert "FR_calf_joint has 95" in bench.core.fault
+    assert bench.sent[-1] is None
+    with pytest.raises(FcnetError, match="/aliengo_bridge/reset"):
+        bench.core.reset()
+    bench.core.set_bridge_fault("")
+    bench.run(0.1)
+    assert bench.core.mode is Mode.FAULT
+    bench.core.reset()
+    bench.walk()
+
+
+def test_a_state_that_is_not_finite_never_reaches_the_policy(bench):
+    bench.walk()
+    fail_nan(bench)
+    bench.run(0.1)
+    assert np.isfinite(np.array(bench.policy.observations)).all()
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_an_observation_beyond_single_precision_is_a_fault(bench):
+    bench.walk()
+    bench.velocity[:] = 1e300
+    bench.run(0.1)
+    assert bench.core.mode is Mode.FAULT
+
+
+def test_a_blocked_leg_is_a_fault(bench, robot):
+    bench.walk()
+    for _ in range(20):
+        bench.position[2] = robot.lower[2]
+        bench.run(bench.period)
+    assert bench.core.mode is Mode.FAULT
+    assert "FR_calf_joint" in bench.core.fault

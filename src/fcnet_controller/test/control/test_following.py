@@ -1,0 +1,94 @@
+import pytest
+
+from fcnet_core import FcnetError
+from fcnet_core.control.command import Mode
+
+
+def test_a_robot_whose_bridge_would_not_follow_is_not_seen_to_stand_up(bench):
+    bench.run(0.1)
+    bench.core.set_target_refusal("12 % of the packets are lost")
+    with pytest.raises(FcnetError, match="12 % of the packets are lost"):
+        bench.core.stand_up(bench.now)
+    bench.core.set_target_refusal("")
+    bench.walk()
+
+
+def refuse(core):
+    core.set_target_refusal("a damp must come first")
+
+
+def follow_another(core):
+    core.set_target_owner("/other ab12", is_own=False)
+
+
+def follow_nobody(core):
+    core.set_target_owner("", is_own=False)
+
+
+def stand(bench):
+    bench.run(1.2)
+
+
+def lie_down(bench):
+    stand(bench)
+    bench.core.lie_down()
+
+
+def walk(bench):
+    stand(bench)
+    bench.core.walk()
+
+
+@pytest.mark.parametrize("rate", [50.0, 500.0])
+@pytest.mark.parametrize("begin", [lambda bench: None, stand, walk, lie_down])
+@pytest.mark.parametrize(
+    ("stop_following", "words"), [(refuse, "a damp must come first"), (follow_another, "/other"), (follow_nobody, "")]
+)
+def test_a_controller_whose_targets_are_not_followed_goes_to_fault_after_100_ms(
+    make_bench, rate, begin, stop_following, words
+):
+    bench = make_bench(rate=rate)
+    bench.run(0.1)
+    bench.core.set_target_owner("", is_own=False)
+    bench.core.stand_up(bench.now)
+    bench.run(0.06)
+    bench.core.set_target_owner("/controller 0123", is_own=True)
+    begin(bench)
+    bench.run(0.1)
+    mode = bench.core.mode
+    stop_following(bench.core)
+    bench.run(0.08)
+    assert bench.core.mode is mode
+    bench.run(0.06)
+    assert bench.core.mode is Mode.FAULT
+    assert words in bench.core.fault
+    assert bench.sent[-1] is None
+
+
+def test_a_bridge_that_hesitates_to_follow_and_one_that_never_begins(bench):
+    bench.run(0.1)
+    for hesitation, mode in ((0.4, Mode.STANDING_UP), (0.6, Mode.FAULT)):
+        follow_nobody(bench.core)
+        bench.core.stand_up(bench.now)
+        bench.run(hesitation)
+        bench.core.set_target_owner("/controller 0123", is_own=True)
+        bench.run(0.1)
+        assert bench.core.mode is mode
+        bench.core.make_passive()
+
+
+def test_a_short_refusal_passes(bench):
+    bench.walk()
+    for _ in range(10):
+        refuse(bench.core)
+        bench.run(0.08)
+        bench.core.set_target_refusal("")
+        bench.run(bench.period)
+    assert bench.core.mode is Mode.WALKING
+
+
+def test_a_robot_that_follows_another_controller_is_not_seen_to_stand_up(bench):
+    bench.run(0.1)
+    follow_another(bench.core)
+    with pytest.raises(FcnetError, match="/other"):
+        bench.core.stand_up(bench.now)

@@ -1,0 +1,119 @@
+import numpy as np
+import pytest
+
+from fcnet_core import FcnetError
+from fcnet_core.control.command import Mode
+
+UPRIGHT = np.array([0.0, 0.0, 0.0, 1.0])
+ON_ITS_BACK = np.array([1.0, 0.0, 0.0, 0.0])
+
+
+def fallen(bench):
+    bench.orientation = ON_ITS_BACK
+    bench.run(0.1)
+    return bench
+
+
+def test_a_robot_on_its_back_recovers_then_stands_and_walks(bench, robot):
+    fallen(bench).core.recover(bench.now)
+    bench.run(1.0)
+    assert bench.core.mode is Mode.RECOVERING
+    bench.orientation = UPRIGHT
+    bench.run(5.0)
+    assert bench.core.mode is Mode.STANDING
+    sent = np.array([target for target in bench.sent if target is not None])
+    assert ((robot.lower <= sent) & (sent <= robot.upper)).all()
+    assert np.abs(np.diff(sent, axis=0)).max() <= robot.safety.max_target_rate * bench.period + 1e-9
+    bench.core.walk()
+    bench.run(1.0, vx=0.5)
+    assert bench.core.mode is Mode.WALKING
+
+
+def test_a_robot_that_stays_on_its_back_ends_in_fault(bench, robot):
+    fallen(bench).core.recover(bench.now)
+    bench.run(robot.recovery.max_time + 0.1)
+    assert bench.core.mode is Mode.FAULT
+    assert "belly" in bench.core.fault
+    assert bench.sent[-1] is None
+    bench.core.reset()
+    bench.core.recover(bench.now)
+    assert bench.core.mode is Mode.RECOVERING
+
+
+def walking(bench):
+    bench.walk()
+
+
+def in_fault(bench):
+    fallen(bench).core.emergency_stop()
+
+
+def with_a_joint_beyond_its_limits(bench):
+    bench.position[4] = bench.robot.upper[4] + 2 * bench.robot.safety.position_margin
+    fallen(bench)
+
+
+def with_an_old_state(bench):
+    fallen(bench).now += 1.0
+
+
+def refused_by_bridge(bench):
+    fallen(bench).core.set_target_refusal("the robot is tilted")
+
+
+def tripped_by_bridge(bench):
+    fallen(bench).core.set_bridge_fault("tilt")
+
+
+@pytest.mark.parametrize(
+    "situation",
+    [
+        walking,
+        in_fault,
+        with_a_joint_beyond_its_limits,
+        with_an_old_state,
+        refused_by_bridge,
+        tripped_by_bridge,
+    ],
+)
+def test_a_recovery_is_refused_where_it_cannot_be(bench, situation):
+    situation(bench)
+    mode = bench.core.mode
+    with pytest.raises(FcnetError):
+        bench.core.recover(bench.now)
+    assert bench.core.mode is mode is not Mode.RECOVERING
+
+
+@pytest.mark.parametrize("way", ["emergency stop", "old state", "stalled loop", "bridge"])
+def test_a_recovery_ends_in_fault_for_everything_but_the_tilt(bench, way):
+    fallen(bench).core.recover(bench.now)
+    bench.run(0.5)
+    if way == "emergency stop":
+        bench.core.emergency_stop()
+    elif way == "stalled loop":
+        bench.core.stop_after_stall(1.0)
+    elif way == "bridge":
+        bench.core.set_bridge_fault("joint_velocity")
+    bench.silent = way == "old state"
+    bench.run(0.5)
+    assert bench.core.mode is Mode.FAULT
+    assert bench.sent[-1] is None
+
+
+def test_once_upright_the_tilt_counts_again(bench):
+    fallen(bench).core.recover(bench.now)
+    bench.orientation = UPRIGHT
+    bench.run(0.8)
+    assert bench.core.mode is Mode.STANDING_UP
+    fallen(bench)
+    assert bench.core.mode is Mode.FAULT
+
+
+@pytest.mark.parametrize("request_name", ["walk", "lie_down"])
+def test_a_recovering_robot_does_nothing_else(bench, request_name):
+    fallen(bench).core.recover(bench.now)
+    with pytest.raises(FcnetError, match="recovering"):
+        getattr(bench.core, request_name)()
+    bench.core.recover(bench.now)
+    bench.run(0.1)
+    assert bench.core.mode is Mode.RECOVERING
