@@ -17,7 +17,7 @@ from fcnet_core.policies.fcnet.network import (
     fast_transform_length,
 )
 
-GOLDEN = Path(__file__).parent / "data" / "small_a.npz"
+GOLDEN = Path(__file__).parents[1] / "data" / "small_a.npz"
 SIZES = ("observation", "action", "layers", "modes", "hidden", "decoder_hidden", "window")
 
 

@@ -10,7 +10,7 @@ import pytest
 from fcnet_core.policies import policy_type
 from fcnet_core.policies.fcnet import FCNetConfig, spectral
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 SIZES = [(64, 10), (20, 5), (7, 4), (8, 4), (1, 1), (2, 1)]
 
 

@@ -21,7 +21,7 @@ from quadruped_sim.collection import Collector, jobs, load_plan
 from quadruped_sim.physics.simulation import CONTROL_PERIOD
 from quadruped_sim.rollout import Rollout, SetpointSource
 
-CONFIG = Path(__file__).parents[3] / "config" / "collect"
+CONFIG = Path(__file__).parents[4] / "config" / "collect"
 PLAN = {
     "robot": "aliengo",
     "shards": 4,

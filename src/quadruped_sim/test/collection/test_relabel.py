@@ -122,7 +122,7 @@ def test_a_bag_of_a_failed_run_becomes_data_up_to_the_fault(aliengo: Robot, tmp_
         def _messages(self) -> list[Any]:
             return [*super()._messages(), (4.0, "controller/mode", made_bag.text("fault"))]
 
-    model = load_model(Path(__file__).parents[3] / "models" / "aliengo.safetensors")
+    model = load_model(Path(__file__).parents[4] / "models" / "aliengo.safetensors")
     bag = FailedRun(model, aliengo, rate=100.0).write(tmp_path / "fall")
     out = tmp_path / "data"
     assert main(["relabel", str(bag), "--robot", "aliengo", "-o", str(out)]) == 0

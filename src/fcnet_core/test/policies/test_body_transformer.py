@@ -28,7 +28,7 @@ from fcnet_core.policies.body_transformer.network import BodyTransformer, TokenP
 from fcnet_core.policies.body_transformer.step import Sequence
 from fcnet_core.robot import JOINT_NAMES, load_robot
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 PRESETS = Path(training.__file__).parents[1] / "config" / "train"
 SINGLE = 3e-6  # of outputs
 GRADIENT = 2e-5  # of a tensor's largest entry

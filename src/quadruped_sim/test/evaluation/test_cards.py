@@ -15,7 +15,7 @@ from quadruped_sim.evaluation.cards import ALL, head
 from quadruped_sim.evaluation.results import COLUMNS
 from quadruped_sim.evaluation.scenarios import scenarios
 
-MODELS = Path(__file__).parents[3] / "models"
+MODELS = Path(__file__).parents[4] / "models"
 ROW = "turn", "1 of 30", "2 of 30", "< 5%", "1 of 15", "0.033 0.027 nan", "0.1 0.1 0.1", "0.002", "-", "99.1%", "met"
 
 

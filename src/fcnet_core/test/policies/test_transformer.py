@@ -20,7 +20,7 @@ from fcnet_core.policies.transformer.decision_transformer import DecisionTransfo
 from fcnet_core.policies.transformer.network import CausalTransformer
 from fcnet_core.policy import load_policy
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 PRESETS = Path(training.__file__).parents[1] / "config" / "train"
 TOLERANCE = 2e-6
 NAMES = {  # published: ours

@@ -221,7 +221,7 @@ def test_a_teacher_is_made_continued_and_used_as_the_expert(fcnet, tmp_path: Pat
     plan.write_text(json.dumps(PLAN | {"robot": "a1"}))
     other = ("--config", plan, "--settings", settings, "--out", tmp_path / "a1", "--minutes", "0.01")
     settings.write_text(json.dumps(SETTINGS | {"critic_rounds": 10**6}))
-    student = Path(__file__).parents[3] / "models" / "aliengo-mlp.safetensors"
+    student = Path(__file__).parents[4] / "models" / "aliengo-mlp.safetensors"
     for init, sentence in ((tmp_path / "absent", "absent"), (student, "a teacher sees")):
         process = fcnet("teach", *other, "--init", init)
         assert sentence in process.communicate(timeout=300)[1] and process.returncode == 2

@@ -33,7 +33,7 @@ from fcnet_core.policies.starformer.image import ImageSizes, ImageStarformer
 from fcnet_core.policies.starformer.network import Starformer
 from fcnet_core.robot import load_robot
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 PRESETS = Path(training.__file__).parents[1] / "config" / "train"
 SINGLE = 3e-6  # of outputs
 GRADIENT = 2e-5  # of a tensor's largest entry

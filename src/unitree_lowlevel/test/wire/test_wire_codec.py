@@ -32,7 +32,7 @@ from unitree_lowlevel.codec import (
     encode_state,
 )
 
-VECTORS = Path(__file__).parent / "data" / "wire_vectors.npz"
+VECTORS = Path(__file__).parents[1] / "data" / "wire_vectors.npz"
 COMMAND_SPANS = {  # lowest and highest that the wire can say
     "position": (-10.0, 10.0),
     "velocity": (-50.0, 50.0),
