@@ -129,7 +129,9 @@ def test_when_a_terminal_ends_the_whole_group_the_io_process_still_damps(
 
 
 @pytest.mark.parametrize("moment", ["before", "while it is gone"])
-def test_a_reset_starts_another_io_process_in_place_of_one_that_was_killed(followed, client, board, robot, moment):
+def test_a_reset_starts_another_io_process_in_place_of_one_that_was_killed_and_the_robot_stays_damped(
+    followed, client, board, robot, is_damping, moment
+):
     if moment == "before":
         client.offer_gains(40.0, 1.5)
         client.send_targets(None, 0.1)
@@ -140,8 +142,11 @@ def test_a_reset_starts_another_io_process_in_place_of_one_that_was_killed(follo
         client.offer_gains(40.0, 1.5)
         time.sleep(0.3)
     assert client.emergency_stop("aliengo_bridge").success, "it is damped until a reset anyway"
+    board.commands.reset()
     client.until(lambda: client.call("aliengo_bridge/reset").success, "a reset")
     client.until(lambda: client.fault == "", "no fault")
+    assert all(is_damping(command) for _, command in board.commands.recent)
+    assert board.commands.intervals.max() < WITHIN + LATENESS, "one of the processes damps at any time"
     assert processes_of(followed)["io"] != killed
     board.commands.reset()
     client.begin(board, robot.lie_pose)
