@@ -24,10 +24,9 @@ from pathlib import Path
 import numpy as np
 from made_bag import STORAGES, MadeBag
 
-from fcnet_core import FcnetError
+from fcnet_core.errors import FcnetError, ReplayError
 from fcnet_core.model_file import load_model, shipped_model
 from fcnet_core.robot import load_robot
-from fcnet_replay import ReplayError
 from fcnet_replay.evaluation import evaluate_bag
 from fcnet_replay.findings import summary
 from fcnet_replay.recording_notes import RecordingNotes

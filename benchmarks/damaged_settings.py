@@ -27,7 +27,7 @@ import numpy as np
 import yaml
 from damaged_bags import DAMAGES, WORDS, below
 
-from fcnet_core import FcnetError
+from fcnet_core.errors import FcnetError
 from fcnet_core.learning.config import load_train_config
 from fcnet_core.model_file import load_model, shipped_model
 from fcnet_core.remote import load_remote_map

@@ -21,13 +21,13 @@ from random import Random
 import numpy as np
 import numpy.typing as npt
 
+from fcnet_core.errors import WireError
 from unitree_lowlevel.codec import (
     GENERATIONS,
     SERVO,
     Generation,
     LowCommand,
     LowState,
-    WireError,
     crc32_mpeg2,
     decode_command,
     decode_state,

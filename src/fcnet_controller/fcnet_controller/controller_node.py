@@ -24,9 +24,9 @@ from std_msgs.msg import String
 from fcnet_controller.control_core import ControlCore, load_core
 from fcnet_controller.control_loop import ControlLoop, Pace, RealTimePace, SimulatedPace
 from fcnet_controller.parameters import ControllerParameters
-from fcnet_core import FcnetError
 from fcnet_core.control.command import STYLE_PARAMETERS, CommandArbiter, CommandSource, Mode
 from fcnet_core.control.timing import request_privileges
+from fcnet_core.errors import FcnetError
 from fcnet_core.remote import Source, load_remote_map
 from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher
 from fcnet_ros.messages import Gains, StateReceiver

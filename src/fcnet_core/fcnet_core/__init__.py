@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fcnet_core.errors import FcnetError as FcnetError
+
 # Of every package of the suite: `python tools/check_packages.py --write` takes it into package.xml and setup.py.
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from fcnet_core.model_file import load_model as load_model
     from fcnet_core.policy import load_policy as load_policy
-
-
-class FcnetError(ValueError):
-    """Something that the user gave or wants cannot be used; the message is one sentence that says what to do."""
 
 
 def counted(number: int, noun: str) -> str:

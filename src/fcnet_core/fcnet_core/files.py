@@ -21,7 +21,7 @@ import msgspec
 import yaml
 from msgspec import Meta, inspect
 
-from fcnet_core import FcnetError
+from fcnet_core.errors import FcnetError
 
 SettingsT = TypeVar("SettingsT")
 # Ranges of numbers in settings, all of them finite. Nothing that a user may mean, in SI units, is beyond them.

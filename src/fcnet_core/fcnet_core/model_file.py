@@ -24,10 +24,10 @@ import safetensors
 import safetensors.numpy
 from msgspec import Meta, Struct, field
 
-from fcnet_core import FcnetError
 from fcnet_core.arrays import Floats, Single
 from fcnet_core.control.command import CommandShaper
 from fcnet_core.control.envelope import Envelope
+from fcnet_core.errors import FcnetError
 from fcnet_core.files import Number, Positive, converted, write_whole
 from fcnet_core.observation import OBSERVATION_SIZE
 from fcnet_core.policies import PolicyConfig, policy_type, policy_type_of

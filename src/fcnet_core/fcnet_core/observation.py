@@ -8,14 +8,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_core import FcnetError
 from fcnet_core.arrays import Array, ArraySpec, Single
 from fcnet_core.control.command import COMMAND_SIZE
+from fcnet_core.errors import NonFiniteObservation
 from fcnet_core.rotation import projected_gravity
-
-
-class NonFiniteObservation(FcnetError):
-    """An observation holds NaN or infinity; the policy's state is as it was before."""
 
 
 def finite_observation(

@@ -11,8 +11,8 @@ from typing import Any, Literal, Protocol, cast, get_args
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_core import FcnetError
 from fcnet_core.arrays import Array, Floats, Mask, Observation, Single
+from fcnet_core.errors import FcnetError
 from fcnet_core.model_file import PolicyModel, load_model
 from fcnet_core.observation import MeasuredState, assemble_observation, finite_observation
 from fcnet_core.policies import policy_type

@@ -10,8 +10,8 @@ from typing import Annotated
 import numpy as np
 from msgspec import Meta, Struct
 
-from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
+from fcnet_core.errors import FcnetError
 from fcnet_core.files import CONFIG, Count, NotNegative, Number, Positive, read_settings
 
 ROBOT_FOLDER = CONFIG / "robots"

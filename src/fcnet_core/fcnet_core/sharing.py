@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 
-from fcnet_core import FcnetError
+from fcnet_core.errors import FcnetError
 from fcnet_core.files import new_folder, read_file, write_whole
 from fcnet_core.learning.dataset import Dataset
 from fcnet_core.learning.spread import NAME as STATISTICS

@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fcnet_core import FcnetError
 from fcnet_core.arrays import ArraySpec
+from fcnet_core.errors import FcnetError
 from fcnet_core.model_file import save_model
 from fcnet_core.policies import policy_type
 from fcnet_core.policy import CompiledRuntime, NumpyRuntime, load_policy

@@ -14,7 +14,7 @@ import safetensors.numpy
 from damaged_settings import read_damaged
 from msgspec import structs, to_builtins
 
-from fcnet_core import FcnetError
+from fcnet_core.errors import FcnetError
 from fcnet_core.model_file import FORMAT_VERSION, METADATA_ENTRY, PolicyModel, check_robot, load_model, save_model
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import SETPOINT_FIELDS, load_robot

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import yaml
 
-from fcnet_core import FcnetError
+from fcnet_core.errors import FcnetError
 from fcnet_core.robot import JOINT_NAMES, ROBOT_FOLDER, SETPOINT_FIELDS, load_robot
 
 

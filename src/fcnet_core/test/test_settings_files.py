@@ -11,7 +11,7 @@ import pytest
 from damaged_settings import CONFIG, read_damaged
 from msgspec import Meta, Struct
 
-from fcnet_core import FcnetError
+from fcnet_core.errors import FcnetError
 from fcnet_core.files import (
     LARGEST_SETTINGS,
     Count,

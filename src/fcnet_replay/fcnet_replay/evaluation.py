@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from fcnet_core.errors import ReplayError
 from fcnet_core.model_file import PolicyModel, check_robot, load_model, shipped_model
 from fcnet_core.robot import Robot
-from fcnet_replay import ReplayError
 from fcnet_replay.bags.bag import open_bag
 from fcnet_replay.metrics import (
     action_error,

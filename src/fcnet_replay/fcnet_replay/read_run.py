@@ -13,9 +13,9 @@ import numpy as np
 
 from fcnet_core.arrays import Array
 from fcnet_core.control.command import COMMAND_SIZE, CommandArbiter
+from fcnet_core.errors import ReplayError
 from fcnet_core.observation import SCALARS
 from fcnet_core.remote import Source, load_remote_map
-from fcnet_replay import ReplayError
 from fcnet_replay.bags.bag import Bag
 from fcnet_replay.bags.contents import MessageBatch
 from fcnet_replay.recording_notes import RecordingNotes

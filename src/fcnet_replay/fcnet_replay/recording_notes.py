@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fcnet_core import FcnetError
 from fcnet_core.control.command import STYLE_PARAMETERS, VELOCITY_TIMEOUT
+from fcnet_core.errors import FcnetError, ReplayError
 from fcnet_core.model_file import PolicyModel, load_model
 from fcnet_core.robot import Robot, load_robot
-from fcnet_replay import ReplayError
 
 PREFIX = "fcnet."
 TEXTS = ("robot", "model", "model_fingerprint", "git_revision", "namespace")

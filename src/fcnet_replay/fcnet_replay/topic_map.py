@@ -15,11 +15,11 @@ from msgspec import Meta, Struct, structs
 
 from fcnet_core.arrays import Array
 from fcnet_core.control.command import Mode
+from fcnet_core.errors import ReplayError
 from fcnet_core.files import preset, read_settings
 from fcnet_core.observation import SIZE
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_core.rotation import xyzw_from_wxyz
-from fcnet_replay import ReplayError
 from fcnet_replay.bags.message_columns import Columns
 from fcnet_replay.run import JOINTS
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fcnet_core import counted
 from fcnet_core.arrays import Array
-from fcnet_replay import ReplayError
+from fcnet_core.errors import ReplayError
 from fcnet_replay.bags.contents import MessageBatch
 from fcnet_replay.bags.message_columns import ColumnDecoder, Columns, fields_for
 from fcnet_replay.run import Rows

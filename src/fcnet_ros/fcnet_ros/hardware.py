@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy.typing as npt
 
-from fcnet_core.control.limiter import JointCommand, RefusedCommandError
+from fcnet_core.control.limiter import JointCommand
+from fcnet_core.errors import RefusedCommandError
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import Robot
 from fcnet_ros.health import LoopStatistics

@@ -17,7 +17,7 @@ from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackRet
 from rclpy.parameter import Parameter
 from rosgraph_msgs.msg import Clock
 
-from fcnet_core import FcnetError
+from fcnet_core.errors import FcnetError
 from fcnet_core.observation import SensorReading
 from fcnet_core.verbs.urdf import robot_urdf
 from fcnet_ros.hardware import Event, HardwareInterface, HardwareLoop, HardwareParameters

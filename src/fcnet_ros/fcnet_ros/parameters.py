@@ -23,15 +23,13 @@ from rclpy.exceptions import InvalidParameterTypeException, InvalidParameterValu
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
+from fcnet_core.errors import ParameterError
+
 SIM_TIME = "use_sim_time"
 OF_EVERY_NODE = (SIM_TIME, "start_type_description_service")  # declared by rclpy and rcl themselves
 SIM_TIME_DESCRIPTION = "take the time from /clock, as a simulator or a replay publishes it, instead of this computer's"
 
 T = TypeVar("T")
-
-
-class ParameterError(ValueError):
-    """A parameter cannot be used; the message is one sentence that says what to do."""
 
 
 def parameter(

@@ -6,8 +6,8 @@ from builtin_interfaces.msg import Time
 from rclpy.serialization import deserialize_message, serialize_message
 from sensor_msgs.msg import PointCloud2
 
+from fcnet_core.errors import MessageError
 from fcnet_ros.messages import MAX_POINTS, GroundPatch
-from fcnet_ros.serialized import MessageError
 
 HEIGHTS = np.array([[0.0, 0.06, 0.12], [0.0, -0.06, 0.5]])
 

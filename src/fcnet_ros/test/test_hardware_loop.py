@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from fcnet_core.control.limiter import JointCommand, RefusedCommandError
+from fcnet_core.control.limiter import JointCommand
+from fcnet_core.errors import RefusedCommandError
 from fcnet_ros.hardware import HardwareInterface, HardwareLoop, Status
 from fcnet_ros.health import OK
 from fcnet_ros.testing import wait_until

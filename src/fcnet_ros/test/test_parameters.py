@@ -9,8 +9,8 @@ import pytest
 import rclpy
 from rclpy.parameter import Parameter
 
+from fcnet_core.errors import ParameterError
 from fcnet_ros.parameters import (
-    ParameterError,
     declare_fixed_parameters,
     declare_parameters,
     default_parameters,

@@ -15,7 +15,7 @@ from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Float64MultiArray, Header, MultiArrayDimension, MultiArrayLayout
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from fcnet_core.control.limiter import RefusedCommandError
+from fcnet_core.errors import MessageError, RefusedCommandError
 from fcnet_core.observation import LABEL, SIZE
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_ros.serialized import (
@@ -24,7 +24,6 @@ from fcnet_ros.serialized import (
     ImuBuffer,
     JointsBuffer,
     JointsReader,
-    MessageError,
     NumbersBuffer,
     TrajectoryBuffer,
     TrajectoryReader,

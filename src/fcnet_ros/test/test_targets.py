@@ -13,8 +13,7 @@ import rclpy
 from rclpy.serialization import serialize_message
 from std_msgs.msg import String
 
-from fcnet_core import FcnetError
-from fcnet_core.control.limiter import RefusedCommandError
+from fcnet_core.errors import FcnetError, RefusedCommandError
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_ros.publisher_identity import MAX_PUBLISHERS, PublisherNames, gid_of, is_own
 from fcnet_ros.serialized import SECOND, TrajectoryBuffer

@@ -15,11 +15,11 @@ from tqdm import tqdm
 
 from fcnet_core.arrays import Array, Floats, Single
 from fcnet_core.control.command import gait_phase
+from fcnet_core.errors import StudyError
 from fcnet_core.learning.dataset import Dataset
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.policies.body_transformer import BodyTransformerConfig
 from fcnet_core.policies.body_transformer.step import Sequence
-from fcnet_study import StudyError
 from fcnet_study.recorded import episodes
 
 PARTS = 20  # of a stride, around 0, 1 / 20, ...: at 50 Hz and 2.5 strides a second a step each

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from fcnet_core.errors import StudyError
 from fcnet_core.files import write_whole
-from fcnet_study import StudyError
 
 
 def begin(folder: Path, settings: Struct) -> None:

@@ -11,9 +11,9 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from fcnet_core.arrays import Mask
+from fcnet_core.errors import StudyError
 from fcnet_core.learning.dataset import Dataset
 from fcnet_replay.datasets.from_bag import BagReading, dataset_from_bags
-from fcnet_study import StudyError
 
 
 @contextmanager

@@ -16,9 +16,9 @@ import numpy as np
 from tqdm import tqdm
 
 from fcnet_core.arrays import Array, ArraySpec, Mask
+from fcnet_core.errors import StudyError
 from fcnet_core.learning.dataset import Dataset, Shard
 from fcnet_replay.datasets.from_bag import BagReading
-from fcnet_study import StudyError
 from fcnet_study.recorded import episodes, recorded
 from fcnet_study.report import Report
 

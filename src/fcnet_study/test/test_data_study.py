@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from fcnet_core.cli import main
+from fcnet_core.errors import StudyError
 from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest
 from fcnet_core.model_file import load_model
 from fcnet_core.policies import policy_type_names
 from fcnet_core.policies.mlp import MLPConfig
 from fcnet_core.policy import load_policy
-from fcnet_study import StudyError
 from fcnet_study.benchmarks.steps import untrained
 from fcnet_study.data_study.jobs import Trained, validation_error
 from fcnet_study.data_study.parts import write_parts

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from fcnet_core.cli import main
+from fcnet_core.errors import StudyError
 from fcnet_core.policies.body_transformer import BodyTransformerConfig
 from fcnet_core.policies.body_transformer.graph import leg_graph
-from fcnet_study import StudyError
 from fcnet_study.benchmarks.sparse_attention import (
     FORMS,
     break_even,

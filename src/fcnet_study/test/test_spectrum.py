@@ -10,8 +10,8 @@ import pytest
 
 from fcnet_core.arrays import ArraySpec
 from fcnet_core.cli import main
+from fcnet_core.errors import StudyError
 from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest
-from fcnet_study import StudyError
 from fcnet_study.spectrum import spectrum_of, spectrum_of_data, window_starts
 
 BAG = Path(__file__).resolve().parents[3] / "docs" / "examples" / "aliengo_walk"

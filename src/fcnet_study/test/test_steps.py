@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from fcnet_core.cli import main
+from fcnet_core.errors import StudyError
 from fcnet_core.policies import policy_type, policy_type_names
 from fcnet_core.policies.fcnet import FCNetConfig
 from fcnet_core.policy import load_policy
-from fcnet_study import StudyError
 from fcnet_study.benchmarks.drift import measure_drift
 from fcnet_study.benchmarks.eager import EAGER
 from fcnet_study.benchmarks.steps import Pace, check_agreement, folded_size, observations, time_forms, untrained

@@ -19,6 +19,7 @@ from rclpy.parameter import Parameter
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
+from fcnet_core.errors import DemoFailedError
 from fcnet_core.remote import Source
 from fcnet_ros.parameters import SIM_TIME, declare_fixed_parameters, parameter
 from fcnet_ros.program import GuardedExecutor, Stop, run_program
@@ -52,10 +53,6 @@ class DemoParameters:
     )
     simulator: str = parameter("mujoco_bridge", "name of the simulated robot's node, which pushes it")
     bridge: str = parameter("", "name of a real robot's bridge, which resets and recovers with it; empty for none")
-
-
-class DemoFailedError(RuntimeError):
-    """The robot did not finish the course; the sentence says why."""
 
 
 class DemoCourse(Node):

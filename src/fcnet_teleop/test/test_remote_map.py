@@ -10,7 +10,7 @@ import pytest
 import yaml
 from damaged_settings import read_damaged
 
-from fcnet_core import FcnetError
+from fcnet_core.errors import FcnetError
 from fcnet_core.remote import REMOTE_FILE, load_remote_map
 from fcnet_teleop.remote import UNITREE_BUTTONS, load_remote_control
 

@@ -4,10 +4,6 @@ import importlib
 import os
 
 
-class SimulationError(ValueError):
-    """A simulation cannot be set up, run, continued or compared; the message says what to do."""
-
-
 def _import_mujoco(backend: str) -> None:
     """Import MuJoCo even where MUJOCO_GL, which is `backend`, names what is unknown or not installed.
 

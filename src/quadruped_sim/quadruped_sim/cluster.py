@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from quadruped_sim import SimulationError
+from fcnet_core.errors import SimulationError
 
 AHEAD = 2  # jobs handed over for each core, so that none waits for its next one
 RETRIES = 5  # of a job whose worker or machine dies

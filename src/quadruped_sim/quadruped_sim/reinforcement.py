@@ -16,8 +16,8 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv
 
 from fcnet_core.arrays import Array, Mask, Single
+from fcnet_core.errors import SimulationError
 from fcnet_core.files import write_whole
-from quadruped_sim import SimulationError
 from quadruped_sim.worker_pool import call, keep
 
 LearnerT = TypeVar("LearnerT", bound=PPO)

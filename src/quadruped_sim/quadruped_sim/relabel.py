@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from fcnet_core import FcnetError
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.control.command import CommandShaper, setpoints_of
+from fcnet_core.errors import FcnetError
 from fcnet_core.learning.dataset import DatasetWriter
 from fcnet_core.robot import Robot
 from fcnet_core.rotation import matrix_from_xyzw, projected_gravity

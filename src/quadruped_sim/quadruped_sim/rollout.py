@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.control.command import CommandShaper
+from fcnet_core.errors import SimulationError
 from fcnet_core.model_file import PolicyModel, check_robot
 from fcnet_core.observation import assemble_observation
 from fcnet_core.robot import SETPOINT_FIELDS, Robot
-from quadruped_sim import SimulationError
 from quadruped_sim.physics.randomization import Randomization, Range, pair
 from quadruped_sim.physics.sensors import Sensors
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, BodyState, Simulation

@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from typing import Any
 
+from fcnet_core.errors import SimulationError
 from fcnet_core.files import Workers, option
-from quadruped_sim import SimulationError
 from quadruped_sim.cluster import cluster_pool
 
 Place = int | str  # so many processes of this machine, or the address of a Ray cluster

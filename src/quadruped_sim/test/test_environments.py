@@ -12,7 +12,8 @@ from stable_baselines3.common.env_checker import check_env as stable_baselines3_
 from stable_baselines3.common.env_util import make_vec_env
 
 import quadruped_sim.environments  # registers them
-from fcnet_core import FcnetError, load_policy
+from fcnet_core import load_policy
+from fcnet_core.errors import FcnetError
 from fcnet_core.observation import LAYOUT
 from fcnet_core.robot import load_robot
 

@@ -13,10 +13,10 @@ import pytest
 from PIL import Image
 
 from fcnet_core.cli import USAGE_ERROR, main
+from fcnet_core.errors import SimulationError
 from fcnet_core.learning.dataset import DatasetWriter, Manifest
 from fcnet_core.model_file import load_model, save_model, shipped_model
 from fcnet_core.observation import assemble_observation
-from quadruped_sim import SimulationError
 from quadruped_sim.physics.mjcf import build_model
 from quadruped_sim.physics.terrain import Flat, named_terrain
 from quadruped_sim.render.appearance import display_model

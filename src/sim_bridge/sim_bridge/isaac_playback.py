@@ -22,8 +22,8 @@ from geometry_msgs.msg import Point, Pose, Twist, Vector3
 from rclpy.node import Node
 from std_msgs.msg import String
 
-from fcnet_core.control.limiter import RefusedCommandError
 from fcnet_core.control.timing import Pacer
+from fcnet_core.errors import RefusedCommandError
 from fcnet_core.files import write_whole
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import load_robot

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from fcnet_core.arrays import Array
+from fcnet_core.errors import ReplayError
 from fcnet_core.robot import JOINT_NAMES, Robot
 from fcnet_core.rotation import projected_gravity
-from fcnet_replay import ReplayError
 from fcnet_replay.isaac.recording import Header, Rows, run_of_rows
 from fcnet_replay.isaac.rollout import HEADER, STATE, frame_at, parse_header, parse_state
 from fcnet_replay.run import Run

@@ -18,12 +18,13 @@ from rclpy.node import Node
 
 from fcnet_core.control.limiter import JointCommand
 from fcnet_core.control.timing import LATEST
+from fcnet_core.errors import ParameterError
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import load_robot
 from fcnet_ros.hardware import Event, HardwareInterface, HardwareParameters, Status
 from fcnet_ros.hardware_node import run_hardware
 from fcnet_ros.health import OK, WARN
-from fcnet_ros.parameters import ParameterError, parameter
+from fcnet_ros.parameters import parameter
 from fcnet_ros.serialized import SECOND
 from quadruped_sim.physics.live_robot import LiveRobot
 from quadruped_sim.physics.placement import StartPose

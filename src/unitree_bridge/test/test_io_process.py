@@ -11,7 +11,8 @@ import time
 import numpy as np
 import pytest
 
-from unitree_lowlevel.io_process import RobotInUseError, lock_robot
+from fcnet_core.errors import RobotInUseError
+from unitree_lowlevel.io_process import lock_robot
 
 WITHIN = 0.1  # [s] from the end of a process to damping on the wire
 LATENESS = 0.1  # [s] granted to a loaded machine on top

@@ -16,14 +16,14 @@ import numpy.typing as npt
 from rclpy.node import Node
 from sensor_msgs.msg import Joy
 
-from fcnet_core import FcnetError
 from fcnet_core.control.limiter import JointCommand
+from fcnet_core.errors import FcnetError, ParameterError
 from fcnet_core.remote import load_remote_map
 from fcnet_core.robot import JOINT_NAMES, load_robot
 from fcnet_ros.hardware import Event, HardwareInterface, HardwareParameters, Status
 from fcnet_ros.hardware_node import run_hardware
 from fcnet_ros.health import ERROR, OK, WARN, LoopStatistics
-from fcnet_ros.parameters import SIM_TIME, ParameterError, parameter
+from fcnet_ros.parameters import SIM_TIME, parameter
 from fcnet_ros.topics import JOY
 from unitree_bridge.ownership import PERIOD as OWNERSHIP_PERIOD
 from unitree_bridge.ownership import RobotOwnership

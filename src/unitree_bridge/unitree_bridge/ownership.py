@@ -29,6 +29,7 @@ from dataclasses import dataclass, replace
 from rclpy.node import Node
 from std_msgs.msg import String
 
+from fcnet_core.errors import RobotInUseError
 from fcnet_ros.topics import JOINT_STATES, ROBOT_OWNERSHIP, PolledSubscription
 
 PERIOD = 0.1  # [s] between two messages
@@ -41,10 +42,6 @@ MOST_AT_ONCE = 50  # messages taken at a time
 UNNAMED = "_NODE_NAME_UNKNOWN_"  # how rmw calls a node whose name has not arrived yet
 CLAIM = re.compile(r"(holds|wants) ([0-9]{1,20}) (.{1,200})")
 _STEP = 0.01  # [s]
-
-
-class OwnershipError(ValueError):
-    """Another program moves this robot; one sentence says which and what to do."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +107,7 @@ class RobotOwnership:
         self._states, self._states_arrive = PolledSubscription(node, JOINT_STATES), Repetition()
 
     def acquire(self) -> None:
-        """Listen for a second; raises OwnershipError when another program has the robot, or wants it and precedes."""
+        """Listen for a second; raises RobotInUseError when another program has the robot, or wants it and precedes."""
         began, sent = time.monotonic(), 0.0
         while (now := time.monotonic()) < began + DISCOVERY_TIME or (now < began + LONGEST and self._in_doubt(now)):
             if now >= sent + PERIOD:
@@ -150,11 +147,11 @@ class RobotOwnership:
     def _refuse_others(self, now: float) -> None:
         for claim in self._repeated_claims(now):
             if self._claim.yields_to(claim):
-                raise OwnershipError(self._sentence(claim.owner))
+                raise RobotInUseError(self._sentence(claim.owner))
         if (taken := self._states.take()) is not None:
             self._states_arrive.add(taken[1])
         if self._states_arrive.holds(now):
-            raise OwnershipError(self._sentence(self._publisher_of_states()))
+            raise RobotInUseError(self._sentence(self._publisher_of_states()))
 
     def _publisher_of_states(self) -> str:
         """Return the name of the node whose messages arrive; the name may arrive after its first message."""

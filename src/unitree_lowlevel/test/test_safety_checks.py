@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unitree_lowlevel.codec import RemoteState, WireError, encode_remote
+from fcnet_core.errors import WireError
+from unitree_lowlevel.codec import RemoteState, encode_remote
 from unitree_lowlevel.safety.checks import (
     FallWatch,
     Finding,

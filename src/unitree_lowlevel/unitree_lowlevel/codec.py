@@ -10,12 +10,13 @@ import math
 import struct
 import zlib
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fcnet_core.arrays import Array
+from fcnet_core.errors import WireError
 from fcnet_core.observation import SensorReading
 from fcnet_core.rotation import xyzw_from_wxyz
 
@@ -149,20 +150,6 @@ _HEADER_38 = [
     ("identity", "<u4", 2),
     ("bandwidth", "<u2"),
 ]
-
-WireFault = Literal["size", "generation", "head", "checksum", "level", "not_finite"]
-
-
-class WireError(ValueError):
-    """A datagram is not what its generation prescribes, or values do not fit into one.
-
-    kind: "size"; "generation", the size of the other generation's datagram; "head"; "checksum"; "level", not for
-    motors; "not_finite", NaN or infinity.
-    """
-
-    def __init__(self, kind: WireFault, sentence: str) -> None:
-        super().__init__(sentence)
-        self.kind: WireFault = kind
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from logging import ERROR, INFO, WARNING
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
+from fcnet_core.errors import FcnetError
 from fcnet_core.robot import JOINT_NAMES, Robot
 from unitree_lowlevel.codec import DAMPING_STEP, PERIOD, LowCommand, LowState
 from unitree_lowlevel.limiter import CommandLimiter, damping_command, least_damping

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from fcnet_core import FcnetError
+from fcnet_core.errors import FcnetError
 from fcnet_core.robot import load_robot
 from unitree_lowlevel.codec import GENERATIONS, encode_command
 from unitree_lowlevel.io_link import (

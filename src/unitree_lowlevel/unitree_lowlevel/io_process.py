@@ -22,6 +22,7 @@ from typing import Any
 import msgspec
 
 from fcnet_core.control.timing import request_privileges
+from fcnet_core.errors import RobotInUseError
 from fcnet_core.robot import load_robot
 from unitree_lowlevel.codec import GENERATIONS
 from unitree_lowlevel.driver import MotorDriver
@@ -48,10 +49,6 @@ SHIFT = 0.1  # of a period, by which cycles move away from the arrivals of state
 SHIFT_INTERVAL = 0.5  # [s] between two shifts, so that they cost no more than 0.04 % of the rate
 MOST_TARGETS = 16  # messages taken per cycle: the newest of each publisher, and a margin
 _STEP = 0.01  # [s]
-
-
-class RobotInUseError(ValueError):
-    """Another program moves this robot; one sentence says which and what to do."""
 
 
 class ParentGone(Exception):

@@ -6,12 +6,10 @@ import errno
 import ipaddress
 import socket
 
+from fcnet_core.errors import TransportError
+
 Address = tuple[str, int]  # host and UDP port
 _HIGHEST_PORT = 65535
-
-
-class TransportError(OSError):
-    """A robot cannot be reached from here, or a port not be opened; one sentence says why and what to do."""
 
 
 def resolve(host: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fcnet_core.errors import TransportError, WireError
 from fcnet_core.rotation import xyzw_from_wxyz
 from unitree_lowlevel.codec import (
     GEN33,
@@ -24,11 +25,10 @@ from unitree_lowlevel.codec import (
     Generation,
     LowCommand,
     LowState,
-    WireError,
     finite_values,
     wire_values,
 )
-from unitree_lowlevel.network import Address, TransportError, check_port_free, check_target
+from unitree_lowlevel.network import Address, check_port_free, check_target
 from unitree_lowlevel.transport import LOCAL_PORT, Reception, TransportCounters
 
 _MODULES = ("unitree_legged_sdk.robot_interface", "robot_interface")  # the wheel's name, and that of own builds

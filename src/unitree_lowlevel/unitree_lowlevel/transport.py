@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
-from unitree_lowlevel.codec import Generation, LowCommand, LowState, WireError, decode_state, encode_command
-from unitree_lowlevel.network import Address, TransportError, bound_socket, check_target
+from fcnet_core.errors import TransportError, WireError
+from unitree_lowlevel.codec import Generation, LowCommand, LowState, decode_state, encode_command
+from unitree_lowlevel.network import Address, bound_socket, check_target
 
 TRANSPORTS = ("wire", "sdk")
 LOCAL_PORT = 8080  # where the vendor's programs listen

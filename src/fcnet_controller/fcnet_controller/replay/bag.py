@@ -11,9 +11,9 @@ from typing import Any
 
 from fcnet_controller.parameters import ControllerParameters, policy_path
 from fcnet_core.control.command import STYLE_PARAMETERS
+from fcnet_core.errors import ReplayError
 from fcnet_core.model_file import load_model
 from fcnet_core.remote import load_remote_map
-from fcnet_replay import ReplayError
 from fcnet_replay.bags.bag import Bag, open_bag
 from fcnet_replay.read_run import read_run
 from fcnet_replay.recording_notes import robot_of

@@ -23,8 +23,8 @@ from fcnet_controller.control_core import ControlCore, load_core
 from fcnet_controller.controller_node import ControllerNode
 from fcnet_controller.replay.bag import MODES, ReplayBag, ReplayParameters, read_replay_bag
 from fcnet_controller.replay.core import ReplayCore, ReplayedStep, StepReplay
+from fcnet_core.errors import ReplayError
 from fcnet_core.files import write_whole
-from fcnet_replay import ReplayError
 from fcnet_ros.parameters import declare_parameters, read_parameters
 from fcnet_ros.program import FAILURE, REFUSED, SUCCESS, Stop, refused, run_program, spin
 from fcnet_ros.targets import TargetPublisher

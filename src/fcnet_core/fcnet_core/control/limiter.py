@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
+from fcnet_core.errors import RefusedCommandError
 from fcnet_core.robot import JOINT_NAMES, Robot
 
 
@@ -36,10 +36,6 @@ class JointLimiter:
         slewed = np.minimum(np.maximum(wanted, self.last - self._step), self.last + self._step)
         self.last = np.minimum(np.maximum(slewed, self._lower), self._upper)
         return self.last
-
-
-class RefusedCommandError(FcnetError):
-    """A command that no robot should follow; the sentence says why."""
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
 from fcnet_core.document import Page
 from fcnet_core.document.packed import PackedArrays
+from fcnet_core.errors import FcnetError
 
 SCRIPT = Path(__file__).with_name("plots.js")
 COLOURS = 6  # of document.css

@@ -31,8 +31,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta, Struct, field
 
-from fcnet_core import FcnetError
 from fcnet_core.arrays import ArraySpec, Mask, Single
+from fcnet_core.errors import FcnetError
 from fcnet_core.files import read_file, write_whole
 from fcnet_core.learning.spread import Spread, spread_of
 from fcnet_core.observation import ARRAYS

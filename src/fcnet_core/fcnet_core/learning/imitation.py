@@ -15,10 +15,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from fcnet_core import FcnetError
 from fcnet_core.arrays import Floats, Single
 from fcnet_core.control.command import setpoints_of
 from fcnet_core.control.envelope import Envelope
+from fcnet_core.errors import FcnetError
 from fcnet_core.learning.config import TrainConfig
 from fcnet_core.learning.dataset import Dataset, Shard
 from fcnet_core.learning.processes import Processes

@@ -14,7 +14,7 @@ from torch import nn
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
-from fcnet_core import FcnetError
+from fcnet_core.errors import FcnetError
 
 T = TypeVar("T")
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_core import FcnetError
 from fcnet_core.arrays import Array, Mask, Single
+from fcnet_core.errors import FcnetError
 from fcnet_core.learning.dataset import FIRST, Dataset
 
 Index = npt.NDArray[np.int64]

@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
+from fcnet_core.errors import FcnetError
 from fcnet_core.files import write_whole
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fcnet_core import FcnetError
 from fcnet_core.arrays import Single, Spec
+from fcnet_core.errors import FcnetError
 from fcnet_core.files import write_whole
 from fcnet_core.learning.config import TrainConfig
 from fcnet_core.learning.processes import Processes

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
 from fcnet_core.control.command import Mode
+from fcnet_core.errors import FcnetError
 from fcnet_core.legs.recovery import SelfRighting
 from fcnet_core.legs.stand_motion import (
     LYING,

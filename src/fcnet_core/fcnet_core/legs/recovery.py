@@ -15,8 +15,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
+from fcnet_core.errors import FcnetError
 from fcnet_core.legs.kinematics import LEFT
 from fcnet_core.legs.stand_motion import minimum_jerk
 from fcnet_core.observation import MeasuredState

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
 
-from fcnet_core import FcnetError
 from fcnet_core.arrays import ArraySpec, Spec
+from fcnet_core.errors import FcnetError
 from fcnet_core.files import converted
 
 if TYPE_CHECKING:

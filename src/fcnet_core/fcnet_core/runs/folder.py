@@ -25,7 +25,7 @@ import msgspec
 import yaml
 from msgspec import Struct
 
-from fcnet_core import FcnetError
+from fcnet_core.errors import FcnetError
 from fcnet_core.files import check_writable, read_file, write_whole
 from fcnet_core.learning.config import TrainConfig, load_train_config
 from fcnet_core.model_file import RUN_POLICIES

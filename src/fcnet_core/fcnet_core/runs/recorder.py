@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from fcnet_core import FcnetError
+from fcnet_core.errors import FcnetError
 from fcnet_core.files import write_whole
 from fcnet_core.model_file import PolicyModel, save_model
 from fcnet_core.runs.folder import (

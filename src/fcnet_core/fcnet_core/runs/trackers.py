@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from fcnet_core import FcnetError
+from fcnet_core.errors import FcnetError
 from fcnet_core.runs.folder import Report, RunFolder, TrainingRun
 
 PROJECT = "fcnet"  # in the words of MLflow: experiment

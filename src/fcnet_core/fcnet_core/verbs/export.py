@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
+from fcnet_core.errors import FcnetError
 from fcnet_core.files import Count, check_writable, option, write_whole
 from fcnet_core.model_file import PolicyModel, load_model, save_model
 from fcnet_core.policy import Policy, load_policy

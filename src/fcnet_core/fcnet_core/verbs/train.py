@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from tqdm import tqdm
 
-from fcnet_core import FcnetError
+from fcnet_core.errors import FcnetError
 from fcnet_core.model_file import load_model
 from fcnet_core.runs.folder import RunFolder, check_place, new_run, unfinished_run
 from fcnet_core.runs.trackers import TRACKERS, check_trackers

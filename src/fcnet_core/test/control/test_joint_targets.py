@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcnet_core.control.limiter import RefusedCommandError, joint_targets
+from fcnet_core.control.limiter import joint_targets
+from fcnet_core.errors import RefusedCommandError
 from fcnet_core.robot import JOINT_NAMES
 
 POSITIONS = [0.1 * index for index in range(12)]

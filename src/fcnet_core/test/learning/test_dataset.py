@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fcnet_core import FcnetError
 from fcnet_core.arrays import ArraySpec
+from fcnet_core.errors import FcnetError
 from fcnet_core.learning import spread
 from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest
 from fcnet_core.robot import JOINT_NAMES
@@ -165,7 +165,6 @@ WRITE = """
 import sys
 sys.path.insert(0, {test_folder!r})
 from test_dataset import RECIPE, arrays
-from fcnet_core import FcnetError
 from fcnet_core.learning.dataset import (DatasetWriter)
 try:
     DatasetWriter({folder!r}, RECIPE).write_shard(2, **arrays(2, sequences={sequences}, steps=1000), job={{}})

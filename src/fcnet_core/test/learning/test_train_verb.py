@@ -19,8 +19,8 @@ import yaml
 from msgspec import to_builtins
 
 import fcnet_core
-from fcnet_core import FcnetError
 from fcnet_core.cli import USAGE_ERROR, main
+from fcnet_core.errors import FcnetError
 from fcnet_core.learning import trainer
 from fcnet_core.learning.config import TrainConfig
 from fcnet_core.model_file import PolicyModel, load_model

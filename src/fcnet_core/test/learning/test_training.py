@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import torch
 
-from fcnet_core import FcnetError
 from fcnet_core.arrays import ArraySpec
 from fcnet_core.cli import main
+from fcnet_core.errors import FcnetError
 from fcnet_core.learning import imitation
 from fcnet_core.learning.config import TrainConfig, with_settings
 from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest

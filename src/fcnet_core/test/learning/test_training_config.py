@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fcnet_core import FcnetError
+from fcnet_core.errors import FcnetError
 from fcnet_core.learning import config as module
 from fcnet_core.learning.config import TrainConfig, load_train_config, with_settings
 from fcnet_core.policies.fcnet import FCNetConfig

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fcnet_core import FcnetError
+from fcnet_core.errors import FcnetError
 from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest
 from fcnet_core.learning.sampler import CropSampler
 

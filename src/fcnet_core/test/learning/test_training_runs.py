@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from fcnet_core import FcnetError
+from fcnet_core.errors import FcnetError
 from fcnet_core.learning.config import TrainConfig, with_settings
 from fcnet_core.learning.imitation import Imitation
 from fcnet_core.model_file import load_model

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from fcnet_core import FcnetError
+from fcnet_core.errors import FcnetError
 from fcnet_core.legs.recovery import Lying, SelfRighting, joint_beyond_limits, lying_on
 from fcnet_core.robot import JOINT_NAMES, load_robot
 from fcnet_core.rotation import projected_gravity

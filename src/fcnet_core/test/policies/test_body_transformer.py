@@ -12,8 +12,8 @@ from msgspec import structs, to_builtins
 from policy_forms import FORMS, every_form, loaded, model_of, noise, parallel, read_arrays, untrained
 from torch.nn.functional import scaled_dot_product_attention
 
-from fcnet_core import FcnetError
 from fcnet_core.arrays import ArraySpec
+from fcnet_core.errors import FcnetError
 from fcnet_core.files import converted
 from fcnet_core.learning import config as training
 from fcnet_core.learning.config import load_train_config

@@ -11,8 +11,9 @@ import pytest
 import torch
 from msgspec import structs
 
+from fcnet_core.errors import NonFiniteObservation
 from fcnet_core.model_file import PolicyModel, card_for_robot, load_model, save_model
-from fcnet_core.observation import MeasuredState, NonFiniteObservation
+from fcnet_core.observation import MeasuredState
 from fcnet_core.policies import policy_type, policy_type_names
 from fcnet_core.policy import PolicyRunner, SequencePolicy, load_policy
 from fcnet_core.robot import load_robot

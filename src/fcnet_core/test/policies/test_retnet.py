@@ -9,7 +9,7 @@ import pytest
 import torch
 from policy_forms import model_of, noise, read_arrays
 
-from fcnet_core import FcnetError
+from fcnet_core.errors import FcnetError
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.policies import policy_type
 from fcnet_core.policies.fcnet import FCNetConfig

@@ -23,7 +23,7 @@ from policy_forms import (
     untrained,
 )
 
-from fcnet_core import FcnetError
+from fcnet_core.errors import FcnetError
 from fcnet_core.learning import config as training
 from fcnet_core.learning.config import load_train_config
 from fcnet_core.model_file import PolicyModel, check_robot, load_model, save_model

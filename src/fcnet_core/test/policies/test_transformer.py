@@ -11,7 +11,7 @@ import torch
 from msgspec import structs
 from policy_forms import check_foreign_caller, every_form, model_of, network_of, noise, parallel, read_arrays, untrained
 
-from fcnet_core import FcnetError
+from fcnet_core.errors import FcnetError
 from fcnet_core.learning import config as training
 from fcnet_core.learning.config import load_train_config
 from fcnet_core.model_file import PolicyModel

@@ -16,8 +16,8 @@ import yaml
 import zstandard
 
 from fcnet_core import counted
+from fcnet_core.errors import ReplayError
 from fcnet_core.files import parse_yaml, read_file
-from fcnet_replay import ReplayError
 from fcnet_replay.bags.contents import Contents, MessageBatch, batch_of, damage
 from fcnet_replay.bags.mcap_file import mcap_metadata, read_mcap, unpacked_zstd
 from fcnet_replay.bags.sqlite_file import read_sqlite, sqlite_metadata

@@ -23,7 +23,7 @@ from mcap.exceptions import McapError
 from mcap.opcode import Opcode
 from mcap.records import Channel, Chunk, Metadata, Schema
 
-from fcnet_replay import ReplayError
+from fcnet_core.errors import ReplayError
 from fcnet_replay.bags.contents import Contents, MessageBatch, damage
 from fcnet_replay.run import Bytes, Rows
 

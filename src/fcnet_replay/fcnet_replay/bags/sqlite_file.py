@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from fcnet_replay import ReplayError
+from fcnet_core.errors import ReplayError
 from fcnet_replay.bags.contents import Contents, MessageBatch, batch_of, damage
 
 MAGIC = b"SQLite format 3\0"

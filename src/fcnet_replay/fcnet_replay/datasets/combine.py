@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fcnet_core import FcnetError
 from fcnet_core.arrays import Mask
+from fcnet_core.errors import FcnetError
 from fcnet_core.files import new_folder
 from fcnet_core.learning.dataset import Dataset, DatasetWriter, Shard
 from fcnet_replay.run import Rows

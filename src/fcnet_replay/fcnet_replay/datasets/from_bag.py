@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from fcnet_core import FcnetError, counted
+from fcnet_core import counted
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.control.command import CommandShaper
+from fcnet_core.errors import FcnetError
 from fcnet_core.files import new_folder
 from fcnet_core.learning.dataset import DatasetWriter, Manifest
 from fcnet_core.robot import Robot

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 from msgspec import Struct
 
-from fcnet_core import FcnetError, counted
+from fcnet_core import counted
 from fcnet_core.arrays import Single
 from fcnet_core.control.command import COMMAND_SIZE, setpoints_of
+from fcnet_core.errors import FcnetError
 from fcnet_core.learning.dataset import Dataset, Manifest
 from fcnet_core.model_file import PolicyCard, find_model, load_model
 from fcnet_core.observation import ARRAYS, LAYOUT

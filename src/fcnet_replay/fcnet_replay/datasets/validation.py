@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_core import FcnetError, counted
+from fcnet_core import counted
 from fcnet_core.arrays import Mask
+from fcnet_core.errors import FcnetError
 from fcnet_core.learning.dataset import Manifest, Shard, open_shard, read_manifest
 from fcnet_core.observation import ARRAYS, LAYOUT
 from fcnet_core.robot import JOINT_NAMES, Robot, load_robot

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fcnet_replay import ReplayError
+from fcnet_core.errors import ReplayError
 from fcnet_replay.isaac.arrays import read_array_file
 from fcnet_replay.isaac.rollout import read_rollout
 from fcnet_replay.run import Run

@@ -17,9 +17,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from fcnet_core.errors import ReplayError
 from fcnet_core.files import Number, Positive, read_settings
 from fcnet_core.rotation import matrix_from_xyzw, xyzw_from_wxyz
-from fcnet_replay import ReplayError
 from fcnet_replay.isaac.recording import FIRST, Header, Rows, run_of_rows
 from fcnet_replay.run import Run
 

@@ -9,9 +9,9 @@ import numpy.typing as npt
 from msgspec import Meta, Struct
 
 from fcnet_core.arrays import Array
+from fcnet_core.errors import ReplayError
 from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS
 from fcnet_core.rotation import matrix_from_xyzw
-from fcnet_replay import ReplayError
 from fcnet_replay.recording_notes import RecordingNotes
 from fcnet_replay.run import ImuRecord, JointRecord, OdometryRecord, Run, SetpointRecord, TargetRecord
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from fcnet_replay import ReplayError
+from fcnet_core.errors import ReplayError
 from fcnet_replay.isaac.recording import Header, Rows, run_of_rows
 from fcnet_replay.run import Run
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from fcnet_core import FcnetError, counted
+from fcnet_core import counted
+from fcnet_core.errors import FcnetError
 from fcnet_core.files import NotNegative, Positive, Seed, option
 
 SUMMARY = "make training data from bags; merge, split, describe, check, export and import data"

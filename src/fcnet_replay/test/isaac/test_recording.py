@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fcnet_core.errors import ReplayError
 from fcnet_core.robot import JOINT_NAMES
-from fcnet_replay import ReplayError
 from fcnet_replay.isaac import read_recording
 from fcnet_replay.isaac.recording import specific_force
 

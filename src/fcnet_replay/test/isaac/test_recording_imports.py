@@ -12,8 +12,7 @@ import pytest
 import torch
 import yaml
 
-from fcnet_core import FcnetError
-from fcnet_replay import ReplayError
+from fcnet_core.errors import FcnetError, ReplayError
 from fcnet_replay.isaac import arrays as array_files
 from fcnet_replay.isaac import read_recording
 

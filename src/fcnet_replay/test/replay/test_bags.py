@@ -11,7 +11,7 @@ from made_bag import STORAGES
 from rosbags.rosbag2 import CompressionMode, Reader, StoragePlugin
 from rosbags.typesys import Stores, get_typestore
 
-from fcnet_replay import ReplayError
+from fcnet_core.errors import ReplayError
 from fcnet_replay.bags.bag import open_bag
 from fcnet_replay.bags.message_columns import ColumnDecoder, Columns, fields_for
 

@@ -10,9 +10,8 @@ from damaged_settings import read_damaged
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
-from fcnet_core import FcnetError
+from fcnet_core.errors import FcnetError, ReplayError
 from fcnet_core.robot import JOINT_NAMES, load_robot
-from fcnet_replay import ReplayError
 from fcnet_replay.bags.bag import open_bag
 from fcnet_replay.evaluation import evaluate_bag
 from fcnet_replay.read_run import read_run

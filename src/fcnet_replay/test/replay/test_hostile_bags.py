@@ -18,7 +18,7 @@ from damaged_bags import damaged_copy
 from made_bag import STORAGES
 from rosbags.rosbag2 import CompressionMode
 
-from fcnet_replay import ReplayError
+from fcnet_core.errors import ReplayError
 from fcnet_replay.bags.bag import RESERVE, open_bag
 from fcnet_replay.evaluation import evaluate_bag
 from fcnet_replay.findings import findings, summary

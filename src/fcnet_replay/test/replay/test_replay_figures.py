@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fcnet_core.errors import ReplayError
 from fcnet_core.model_file import PolicyModel, card_for_robot, save_model
 from fcnet_core.policies import policy_type, policy_type_names
 from fcnet_core.policy import load_policy
-from fcnet_replay import ReplayError
 from fcnet_replay.evaluation import evaluate_bag
 from fcnet_replay.findings import findings
 from fcnet_replay.metrics import body_motion, mode_times, smoothness, spectrum, timing

@@ -9,9 +9,9 @@ import numpy as np
 from tqdm import tqdm
 
 from fcnet_core.arrays import Single
+from fcnet_core.errors import StudyError
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.policy import load_policy
-from fcnet_study import StudyError
 from fcnet_study.report import Report
 
 BLOCK = 1000  # observations drawn at a time

@@ -6,8 +6,8 @@ import multiprocessing
 from collections.abc import Mapping
 from pathlib import Path
 
+from fcnet_core.errors import StudyError
 from fcnet_core.policies.fcnet import FCNetConfig
-from fcnet_study import StudyError
 from fcnet_study.report import Report
 
 BATCHES = {64: 64, 256: 16, 1024: 4}  # sequences by window n: 4,096 control periods

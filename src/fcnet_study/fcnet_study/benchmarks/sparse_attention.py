@@ -19,13 +19,13 @@ import numpy.typing as npt
 from numba import njit
 
 from fcnet_core.arrays import Floats, Mask, Single
+from fcnet_core.errors import StudyError
 from fcnet_core.policies.body_transformer import EMPTY, BodyTransformerConfig
 from fcnet_core.policies.body_transformer.numba_step import ROWS, attend
 from fcnet_core.policies.compiled_layers import COMPILE, ONE, ZERO, exponential
 from fcnet_core.policies.layers import softmax
 from fcnet_core.policies.simd import whole
 from fcnet_core.policy import load_policy
-from fcnet_study import StudyError
 from fcnet_study.benchmarks.steps import Call, Pace, observations, ratio_text, stepping, untrained
 from fcnet_study.benchmarks.timing import Timing, interleave
 from fcnet_study.report import Report

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 
 from fcnet_core.arrays import Single
+from fcnet_core.errors import StudyError
 from fcnet_core.model_file import PolicyModel, card_for_robot
 from fcnet_core.policies import PolicyConfig, policy_type, policy_type_of
 from fcnet_core.policy import Policy, load_policy
 from fcnet_core.robot import load_robot
-from fcnet_study import StudyError
 from fcnet_study.benchmarks.eager import EAGER
 from fcnet_study.benchmarks.timing import Timing, interleave
 from fcnet_study.report import Report

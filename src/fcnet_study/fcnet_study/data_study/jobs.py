@@ -11,8 +11,8 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace as changed
 
-from fcnet_core import FcnetError
 from fcnet_core.control.envelope import Envelope
+from fcnet_core.errors import FcnetError
 from fcnet_core.learning.config import TrainConfig
 from fcnet_core.learning.dataset import Dataset, Shard
 from fcnet_core.model_file import PolicyModel

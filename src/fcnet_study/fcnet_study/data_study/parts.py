@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
+from fcnet_core.errors import StudyError
 from fcnet_core.learning.dataset import Dataset, DatasetWriter
-from fcnet_study import StudyError
 
 VALIDATION = "validation"
 HELD_OUT = 16  # of so many sequences of a shard one is for validation, and one at least

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from fcnet_core.errors import StudyError
 from fcnet_core.files import Count, Positive, Seed, read_settings
 from fcnet_core.learning.config import Precision, TrainConfig, load_train_config, with_settings
-from fcnet_study import StudyError
 
 Part = Annotated[float, Meta(gt=0, le=1)]
 Name = Annotated[str, Meta(pattern="^[a-z0-9_.-]+$", max_length=40)]

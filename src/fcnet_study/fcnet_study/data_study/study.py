@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 from tqdm import tqdm
 
+from fcnet_core.errors import StudyError
 from fcnet_core.files import write_whole
 from fcnet_core.learning.config import TrainConfig, with_settings
 from fcnet_core.learning.dataset import Dataset
@@ -21,7 +22,6 @@ from fcnet_core.learning.imitation import envelope_of
 from fcnet_core.model_file import PolicyModel, load_model, save_model
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import load_robot
-from fcnet_study import StudyError
 from fcnet_study.benchmarks.steps import observations, stepping, untrained
 from fcnet_study.benchmarks.timing import interleave
 from fcnet_study.data_study.jobs import Trained, TrainJob

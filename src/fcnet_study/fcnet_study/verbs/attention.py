@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from fcnet_core.errors import StudyError
 from fcnet_core.files import Count, check_writable, option, write_whole
 from fcnet_core.model_file import load_model
-from fcnet_study import StudyError
 
 SUMMARY = "show which joint a Body Transformer lets look at which, over a recorded walk"
 EPILOG = """

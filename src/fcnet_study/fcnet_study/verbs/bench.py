@@ -9,9 +9,9 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from fcnet_core.errors import StudyError
 from fcnet_core.files import Count, Positive, check_writable, option, write_whole
 from fcnet_core.model_file import load_model, shipped_model
-from fcnet_study import StudyError
 
 SUMMARY = "measure how fast policies step, attend and train, beside their peers, and how exactly"
 EPILOG = """

@@ -9,8 +9,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from fcnet_core.errors import StudyError
 from fcnet_core.files import check_writable, option, write_whole
-from fcnet_study import StudyError
 
 SUMMARY = "show over which modes of a window the energy of recorded signals is spread"
 EPILOG = """

@@ -7,8 +7,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import fcnet_core
+from fcnet_core.errors import StudyError
 from fcnet_core.files import read_settings, write_whole
-from fcnet_study import StudyError
 from quadruped_sim.worker_pool import add_worker_options
 
 SUMMARY = "train kinds of policies, on parts of the data or by PPO, and compare how they walk"

@@ -10,9 +10,9 @@ import msgspec
 import numpy as np
 import torch
 
+from fcnet_core.errors import StudyError
 from fcnet_core.files import write_whole
 from fcnet_core.learning.trainer import check_bfloat16
-from fcnet_study import StudyError
 from fcnet_study.folder import begin
 from fcnet_study.report import Report, mean_and_range
 from fcnet_study.walk_study.network import Networks

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from rclpy.node import Node
 from sensor_msgs.msg import PointCloud2
 
+from fcnet_core.errors import MessageError
 from fcnet_core.robot import load_robot
 from fcnet_ros.parameters import declare_fixed_parameters, parameter
 from fcnet_ros.program import Stop, run_program, spin
-from fcnet_ros.serialized import MessageError
 from fcnet_ros.topics import TERRAIN, WARNING_PERIOD
 from fcnet_teleop.commands import CommandPublisher, ModeClient, StyleClient, TeleopParameters, steady_timer
 from fcnet_teleop.monitor.driver import PageDriver, PageRequest, too_late

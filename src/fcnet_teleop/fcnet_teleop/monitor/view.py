@@ -20,8 +20,8 @@ from std_msgs.msg import Float64MultiArray, String
 
 from fcnet_core.arrays import Array
 from fcnet_core.control.command import CommandArbiter, CommandSource
-from fcnet_core.control.limiter import RefusedCommandError
 from fcnet_core.document.scene import scene_facts
+from fcnet_core.errors import RefusedCommandError
 from fcnet_core.legs.contacts import ContactEstimator
 from fcnet_core.legs.kinematics import LegKinematics, standing_height
 from fcnet_core.observation import SCALARS, SIZE

@@ -17,11 +17,11 @@ from gymnasium.vector.utils import batch_space
 from msgspec import Struct, field
 
 from fcnet_core.arrays import Array, Mask, Single
+from fcnet_core.errors import SimulationError
 from fcnet_core.files import converted
 from fcnet_core.observation import OBSERVATION_SIZE
 from fcnet_core.robot import Robot, load_robot
 from fcnet_core.rotation import roll_pitch_yaw
-from quadruped_sim import SimulationError
 from quadruped_sim.environments import EPISODE
 from quadruped_sim.evaluation.scenarios import WALK
 from quadruped_sim.evaluation.trial import heading_velocity

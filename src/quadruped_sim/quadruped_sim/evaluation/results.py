@@ -9,8 +9,8 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
+from fcnet_core.errors import SimulationError
 from fcnet_core.files import write_whole
-from quadruped_sim import SimulationError
 from quadruped_sim.evaluation.scenarios import ALL_COMMANDS, Scenario
 from quadruped_sim.evaluation.score import Score, shortfalls
 

@@ -10,10 +10,9 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from msgspec import Meta
 
-from fcnet_core import FcnetError
 from fcnet_core.arrays import Array
+from fcnet_core.errors import FcnetError, SimulationError
 from fcnet_core.files import converted, read_settings
-from quadruped_sim import SimulationError
 
 Degrees = Annotated[float, Meta(ge=-60, le=60)]
 Height = Annotated[float, Meta(ge=0, le=5)]  # [m]
@@ -293,14 +292,12 @@ def named_terrain(name: str, *, seed: int = 0) -> Terrain:
     """The terrain called `name`, one of TERRAINS, or that of a YAML file of this name, with the seed of a random one.
 
     A file holds the kind and the facts of a terrain, such as `{kind: stairs, rise: 0.1, run: 0.35}`, as
-    config/collect does; a seed in it counts more. Raises SimulationError that lists what there is.
+    config/collect does; a seed in it counts more. Raises FcnetError that lists what there is.
     """
     if name.endswith(FILES):
+        facts = read_settings(name, dict[str, Any], "terrain")
         try:
-            facts = read_settings(name, dict[str, Any], "terrain")
             return terrain_from_facts(**({"kind": None, "seed": seed} | facts))
-        except FcnetError as error:
-            raise SimulationError(str(error)) from error
         except SimulationError as error:
             raise SimulationError(f"terrain {name} cannot be used: {error}") from error
     if name not in TERRAINS:

@@ -12,7 +12,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from fcnet_core.arrays import Array
-from quadruped_sim import SimulationError
+from fcnet_core.errors import SimulationError
 
 SAMPLES = 12  # pictures from which a GIF's colors are chosen
 INK = (38, 44, 52)

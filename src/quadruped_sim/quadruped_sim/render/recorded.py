@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from fcnet_core.arrays import Array
+from fcnet_core.errors import SimulationError
 from fcnet_core.learning.dataset import Dataset, Shard
 from fcnet_core.observation import ARRAYS, LAYOUT
 from fcnet_core.robot import Robot, load_robot
@@ -19,7 +20,6 @@ from fcnet_replay.bags.bag import open_bag
 from fcnet_replay.read_run import read_run
 from fcnet_replay.recording_notes import robot_of
 from fcnet_replay.run import Run, newest
-from quadruped_sim import SimulationError
 from quadruped_sim.leg_odometry import leg_odometry
 from quadruped_sim.physics.simulation import CONTROL_PERIOD
 from quadruped_sim.physics.terrain import Flat, Terrain, terrain_from_facts

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fcnet_core.arrays import Array
+from fcnet_core.errors import SimulationError
 from fcnet_core.rotation import roll_pitch_yaw
-from quadruped_sim import SimulationError
 from quadruped_sim.physics.terrain import Terrain
 from quadruped_sim.render.appearance import SUN, display_model, half_length
 from quadruped_sim.render.walk import Walk, averaged

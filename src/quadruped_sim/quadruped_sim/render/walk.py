@@ -10,11 +10,11 @@ import numpy as np
 
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.control.command import Mode
+from fcnet_core.errors import SimulationError
 from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.robot import SETPOINT_FIELDS, Robot
 from fcnet_core.rotation import matrix_from_xyzw
-from quadruped_sim import SimulationError
 from quadruped_sim.physics.live_robot import LiveRobot
 from quadruped_sim.physics.placement import StartPose
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, TIMESTEP

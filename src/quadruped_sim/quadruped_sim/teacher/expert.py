@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fcnet_core.arrays import Array
+from fcnet_core.errors import SimulationError
 from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.policies.mlp import MLPConfig
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import Robot
-from quadruped_sim import SimulationError
 from quadruped_sim.physics.simulation import BodyState
 from quadruped_sim.teacher.privileged import TEACHER_SIZE, PrivilegedState
 from quadruped_sim.teacher.symmetry import ACTION, OBSERVATION, mirrored

@@ -13,8 +13,8 @@ from msgspec import structs
 from tqdm import tqdm
 
 from fcnet_core import counted
+from fcnet_core.errors import SimulationError
 from fcnet_core.files import Seed, option
-from quadruped_sim import SimulationError
 from quadruped_sim.collection import Collector, Job, Shards, jobs, load_plan
 from quadruped_sim.worker_pool import add_worker_options, worker_pool
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from msgspec.structs import replace
 from tqdm import tqdm
 
+from fcnet_core.errors import SimulationError
 from fcnet_core.files import Count, Seed, check_writable, option, write_whole
 from fcnet_core.model_file import PolicyModel, load_model
 from fcnet_core.robot import load_robot
 from fcnet_core.runs.folder import RunFolder
-from quadruped_sim import SimulationError
 from quadruped_sim.evaluation.cards import head
 from quadruped_sim.evaluation.results import (
     COLUMNS,

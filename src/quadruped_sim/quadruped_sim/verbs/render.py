@@ -13,10 +13,10 @@ from PIL import Image
 from tqdm import tqdm
 
 from fcnet_core import counted
+from fcnet_core.errors import SimulationError
 from fcnet_core.files import NotNegative, check_writable, option, write_whole
 from fcnet_core.model_file import find_model, load_model
 from fcnet_core.robot import load_robot
-from quadruped_sim import SimulationError
 from quadruped_sim.physics.placement import StartPose
 from quadruped_sim.physics.terrain import Flat, named_terrain
 from quadruped_sim.render.movie import captioned, film_writer

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 from tqdm import tqdm
 
+from fcnet_core.errors import SimulationError
 from fcnet_core.files import Count, Seed, Workers, option
 from fcnet_core.robot import load_robot
-from quadruped_sim import SimulationError
 from quadruped_sim.standing import GROUNDS, Start, StartTrial
 from quadruped_sim.worker_pool import worker_pool
 

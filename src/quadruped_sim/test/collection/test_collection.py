@@ -10,9 +10,9 @@ import pytest
 import yaml
 from damaged_settings import read_damaged
 
-from fcnet_core import FcnetError
 from fcnet_core.control.command import CommandShaper
 from fcnet_core.control.envelope import Envelope
+from fcnet_core.errors import FcnetError
 from fcnet_core.learning.dataset import Dataset
 from fcnet_core.model_file import save_model
 from fcnet_core.observation import LAYOUT

@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from quadruped_sim import SimulationError
+from fcnet_core.errors import FcnetError
 from quadruped_sim.physics.mjcf import build_model
 from quadruped_sim.physics.terrain import (
     Course,
@@ -105,8 +105,8 @@ def test_a_yaml_file_is_a_terrain(tmp_path):
 def test_a_file_that_is_no_terrain_is_refused_with_its_name(tmp_path, text, named):
     path = tmp_path / "ground.yaml"
     path.write_text(text)
-    with pytest.raises(SimulationError, match=named) as caught:
+    with pytest.raises(FcnetError, match=named) as caught:
         named_terrain(str(path))
     assert str(path) in str(caught.value)
-    with pytest.raises(SimulationError, match="cannot be read"):
+    with pytest.raises(FcnetError, match="cannot be read"):
         named_terrain(str(tmp_path / "none.yaml"))

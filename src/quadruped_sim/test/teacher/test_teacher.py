@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from fcnet_core.errors import SimulationError
 from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.model_file import PolicyModel, card_for_robot, load_model
 from fcnet_core.policies.mlp import MLPConfig
-from quadruped_sim import SimulationError
 from quadruped_sim.collection import CollectionPlan, jobs
 from quadruped_sim.physics.randomization import TYPICAL
 from quadruped_sim.physics.simulation import SENSOR_COUNT, SENSORS, SUBSTEPS

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
-from fcnet_core import FcnetError
+from fcnet_core.errors import FcnetError
 from fcnet_core.robot import load_robot
 from unitree_lowlevel.codec import GEN33, RemoteState
 from unitree_lowlevel.driver import DriverMode, MotorDriver

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fcnet_core import FcnetError
+from fcnet_core.errors import FcnetError
 from fcnet_core.robot import load_robot
 from unitree_lowlevel.codec import DAMPING_STEP, POSITION_STOP, STEPS
 from unitree_lowlevel.driver import DriverMode, MotorDriver

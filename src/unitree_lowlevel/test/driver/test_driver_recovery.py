@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fcnet_core import FcnetError
+from fcnet_core.errors import FcnetError
 from unitree_lowlevel.codec import RemoteState, encode_remote
 from unitree_lowlevel.driver import DriverMode
 from unitree_lowlevel.safety.recovery import BEGIN_TIME, UPRIGHT_TIME

@@ -7,7 +7,8 @@ import logging
 import numpy as np
 import pytest
 
-from unitree_lowlevel.codec import OFF, SERVO, RemoteState, WireError, encode_remote
+from fcnet_core.errors import WireError
+from unitree_lowlevel.codec import OFF, SERVO, RemoteState, encode_remote
 from unitree_lowlevel.driver import DriverMode
 
 STOP = RemoteState(frozenset({"L2", "B"}))

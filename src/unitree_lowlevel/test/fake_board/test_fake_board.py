@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fcnet_core.errors import TransportError, WireError
 from fcnet_core.robot import load_robot
 from fcnet_core.rotation import roll_pitch_yaw
 from unitree_lowlevel.codec import (
@@ -24,7 +25,6 @@ from unitree_lowlevel.codec import (
     LowCommand,
     LowState,
     RemoteState,
-    WireError,
     decode_remote,
     decode_state,
     encode_command,
@@ -32,7 +32,6 @@ from unitree_lowlevel.codec import (
 from unitree_lowlevel.fake_board.board import FakeBoard
 from unitree_lowlevel.fake_board.faults import BoardFaults
 from unitree_lowlevel.fake_board.physics import JointPhysics
-from unitree_lowlevel.network import TransportError
 
 ALIENGO = load_robot("aliengo")
 PATIENCE = 20.0  # [s], for a loaded machine

@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from unitree_lowlevel.network import TransportError, bound_socket, check_port_free, check_route, check_target, resolve
+from fcnet_core.errors import TransportError
+from unitree_lowlevel.network import bound_socket, check_port_free, check_route, check_target, resolve
 
 
 @pytest.fixture
@@ -57,7 +58,8 @@ def test_the_route_is_the_address_from_which_commands_leave():
 
 def test_without_a_route_the_cable_and_the_address_are_named():
     script = (
-        "from unitree_lowlevel.network import TransportError, check_route\n"
+        "from fcnet_core.errors import TransportError\n"
+        "from unitree_lowlevel.network import check_route\n"
         "try: check_route(('192.168.123.10', 8007))\n"
         "except TransportError as error: print(error)"
     )
@@ -83,7 +85,8 @@ def test_a_port_that_is_free_stays_free(taken_port):
 def test_a_port_for_the_privileged_asks_for_a_higher_one():
     script = (
         "import os\n"
-        "from unitree_lowlevel.network import TransportError, check_port_free\n"
+        "from fcnet_core.errors import TransportError\n"
+        "from unitree_lowlevel.network import check_port_free\n"
         "try:\n"
         "    if os.geteuid() == 0: os.setgid(65534); os.setuid(65534)\n"
         "    check_port_free(80)\n"

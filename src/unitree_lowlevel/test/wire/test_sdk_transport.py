@@ -8,17 +8,8 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from unitree_lowlevel.codec import (
-    GEN33,
-    GEN38,
-    LowCommand,
-    LowState,
-    WireError,
-    decode_state,
-    encode_command,
-    encode_state,
-)
-from unitree_lowlevel.network import TransportError
+from fcnet_core.errors import TransportError, WireError
+from unitree_lowlevel.codec import GEN33, GEN38, LowCommand, LowState, decode_state, encode_command, encode_state
 from unitree_lowlevel.sdk_transport import SdkTransport, find_sdk
 
 # What the vendor's module does to the process when a port is taken or there is no route, and the sentences that say so.

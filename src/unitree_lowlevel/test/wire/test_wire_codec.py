@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from wire_codec import decode_damaged
 
+from fcnet_core.errors import WireError
 from unitree_lowlevel.codec import (
     GEN33,
     GEN38,
@@ -24,7 +25,6 @@ from unitree_lowlevel.codec import (
     VELOCITY_STOP,
     LowCommand,
     LowState,
-    WireError,
     crc32_mpeg2,
     decode_command,
     decode_state,

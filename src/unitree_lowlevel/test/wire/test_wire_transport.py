@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fcnet_core.errors import TransportError, WireError
 from unitree_lowlevel.codec import (
     GEN33,
     GEN38,
@@ -17,12 +18,10 @@ from unitree_lowlevel.codec import (
     SERVO,
     LowCommand,
     LowState,
-    WireError,
     decode_command,
     encode_command,
     encode_state,
 )
-from unitree_lowlevel.network import TransportError
 from unitree_lowlevel.sdk_transport import SdkTransport
 from unitree_lowlevel.transport import RESTART_AFTER, WireTransport, make_transport
 

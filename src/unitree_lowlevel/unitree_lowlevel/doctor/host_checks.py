@@ -15,9 +15,10 @@ from pathlib import Path
 import numpy as np
 
 from fcnet_core.arrays import Array
+from fcnet_core.errors import TransportError
 from unitree_lowlevel.codec import PERIOD, Generation
 from unitree_lowlevel.doctor import Outcome, failed, ok, warning
-from unitree_lowlevel.network import Address, TransportError, check_port_free, check_route, check_target
+from unitree_lowlevel.network import Address, check_port_free, check_route, check_target
 from unitree_lowlevel.sdk_transport import find_sdk
 
 ROBOT_NETWORK = ipaddress.IPv4Network("192.168.123.0/24")

@@ -9,14 +9,14 @@ import argparse
 import sys
 from collections.abc import Iterator
 
-from fcnet_core import FcnetError
+from fcnet_core.errors import FcnetError, RobotInUseError, TransportError
 from fcnet_core.robot import load_robot
 from unitree_lowlevel.codec import GENERATIONS
 from unitree_lowlevel.doctor import Level, Outcome, failed
 from unitree_lowlevel.doctor.host_checks import check_computer, check_network, check_sdk
 from unitree_lowlevel.doctor.robot_checks import check_robot, record, watch_joints
-from unitree_lowlevel.io_process import RobotInUseError, lock_robot
-from unitree_lowlevel.network import TransportError, resolve
+from unitree_lowlevel.io_process import lock_robot
+from unitree_lowlevel.network import resolve
 from unitree_lowlevel.transport import LOCAL_PORT, TRANSPORTS, make_transport
 
 _ADVICE = (

@@ -15,6 +15,7 @@ import numpy as np
 
 from fcnet_core.arrays import Array
 from fcnet_core.control.timing import Pacer
+from fcnet_core.errors import WireError
 from fcnet_core.robot import JOINT_NAMES
 from unitree_lowlevel.codec import (
     GENERATIONS,
@@ -26,7 +27,6 @@ from unitree_lowlevel.codec import (
     Generation,
     LowCommand,
     LowState,
-    WireError,
     decode_command,
     encode_remote,
     encode_state,

@@ -14,13 +14,11 @@ from typing import TextIO
 
 import numpy as np
 
-from fcnet_core import FcnetError
 from fcnet_core.robot import load_robot
 from unitree_lowlevel.codec import GENERATIONS
 from unitree_lowlevel.fake_board.board import FakeBoard
 from unitree_lowlevel.fake_board.faults import NONE, BoardFaults, changed_faults, fault_fields
 from unitree_lowlevel.fake_board.physics import JointPhysics
-from unitree_lowlevel.network import TransportError
 
 DESCRIPTION = """A simulated motor board in place of {robot}'s: Unitree's low-level protocol over UDP, with 12 joints
 that weigh nothing behind it. Faults are given as options, or typed while it runs: `help` shows them."""
@@ -51,7 +49,7 @@ def main(robot: str, arguments: Sequence[str] | None = None) -> int:
             ticks_per_second=options.ticks_per_second,
             seed=options.seed,
         )
-    except (TransportError, FcnetError, ValueError) as error:
+    except ValueError as error:
         print(f"fake_board: {error}", file=sys.stderr)
         return 1
 

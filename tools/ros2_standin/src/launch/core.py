@@ -91,7 +91,7 @@ class Substitution:
         raise NotImplementedError
 
 
-SomeSubstitutions = Union[str, Substitution, Iterable[Union[str, Substitution]]]
+SomeSubstitutions = Union[str, Substitution, Iterable[str | Substitution]]
 
 
 def parts_of(value: SomeSubstitutions) -> list[str | Substitution]:

@@ -14,8 +14,8 @@ from typing import Literal
 import numpy as np
 from msgspec import field
 
-from fcnet_core import FcnetError
 from fcnet_core.arrays import Mask
+from fcnet_core.errors import FcnetError
 from fcnet_core.files import Seed
 from fcnet_core.policies import Layers, PolicyConfig, PolicyType, Size
 from fcnet_core.policies.body_transformer.graph import BodyGraph, leg_graph

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta, Struct, field
 
-from fcnet_core import FcnetError
+from fcnet_core.errors import FcnetError
 from fcnet_core.observation import LAYOUT
 from fcnet_core.policies import Layers, PolicyConfig, PolicyType, Size
 from fcnet_core.policies.body_transformer.graph import Entries, leg_graph

@@ -1,0 +1,80 @@
+"""Every error that the suite raises for its users, in one tree.
+
+FcnetError                        input, a setting or a request that cannot be used
+├── NonFiniteObservation          an observation has NaN or infinity
+├── RefusedCommandError           a command that no robot should follow
+├── MessageError                  a ROS message is damaged or too large
+├── ParameterError                a ROS parameter cannot be used
+├── ReplayError                   a bag, recording or mapping cannot be read
+├── SimulationError               a simulation cannot be set up, run or resumed
+├── StudyError                    a comparison cannot be made as requested
+├── DemoFailedError               the robot did not finish the demo course
+├── WireError                     a datagram does not match the vendor's format
+├── TransportError (OSError)      a robot cannot be reached, or a port cannot be opened
+└── RobotInUseError               another program controls the robot
+
+The message is one sentence: what was expected, what was found, where, and what to do. Command-line programs print it
+without a traceback and exit with status 2. All other exceptions are defects of the suite and keep their traceback.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+WireFault = Literal["size", "generation", "head", "checksum", "level", "not_finite"]
+
+
+class FcnetError(ValueError):
+    """Input, a setting or a request cannot be used; the message says what to do."""
+
+
+class NonFiniteObservation(FcnetError):
+    """An observation has NaN or infinity; the policy's state is unchanged."""
+
+
+class RefusedCommandError(FcnetError):
+    """A command that no robot should follow; the message says why."""
+
+
+class MessageError(FcnetError):
+    """A ROS message is damaged or larger than any valid one; it is ignored."""
+
+
+class ParameterError(FcnetError):
+    """A ROS parameter cannot be used."""
+
+
+class ReplayError(FcnetError):
+    """A bag, recording, mapping or option of a replay cannot be used."""
+
+
+class SimulationError(FcnetError):
+    """A simulation cannot be set up, run, resumed or compared."""
+
+
+class StudyError(FcnetError):
+    """A comparison of policies cannot be made as requested."""
+
+
+class DemoFailedError(FcnetError):
+    """The robot did not finish the demo course; the message says why."""
+
+
+class WireError(FcnetError):
+    """A datagram is not what its generation prescribes, or values do not fit into one.
+
+    kind: "size"; "generation", the size of the other generation's datagram; "head"; "checksum"; "level", not for
+    motors; "not_finite", NaN or infinity.
+    """
+
+    def __init__(self, kind: WireFault, sentence: str) -> None:
+        super().__init__(sentence)
+        self.kind: WireFault = kind
+
+
+class TransportError(FcnetError, OSError):
+    """A robot cannot be reached from this computer, or a port cannot be opened."""
+
+
+class RobotInUseError(FcnetError):
+    """Another program controls the robot; the message says which one."""
