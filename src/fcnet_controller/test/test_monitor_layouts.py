@@ -17,7 +17,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from fcnet_core.remote import load_remote_map
 from fcnet_core.robot import JOINT_NAMES, ROBOT_FOLDER
-from fcnet_core.verbs.urdf import BASE_FRAME
+from fcnet_core.urdf import BASE_FRAME
 
 CONFIG = Path(ROBOT_FOLDER).parent
 TYPES = {

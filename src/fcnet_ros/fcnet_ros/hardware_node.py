@@ -19,7 +19,7 @@ from rosgraph_msgs.msg import Clock
 
 from fcnet_core.errors import FcnetError
 from fcnet_core.observation import SensorReading
-from fcnet_core.verbs.urdf import robot_urdf
+from fcnet_core.urdf import robot_urdf
 from fcnet_ros.hardware import Event, HardwareInterface, HardwareLoop, HardwareParameters
 from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher, Rate
 from fcnet_ros.messages import Gains, OdomPublisher, StatePublisher

@@ -28,7 +28,7 @@ from fcnet_core.files import write_whole
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import load_robot
 from fcnet_core.rotation import xyzw_from_roll_pitch
-from fcnet_core.verbs.urdf import robot_urdf
+from fcnet_core.urdf import robot_urdf
 from fcnet_replay.isaac import read_recording
 from fcnet_replay.recording_notes import robot_of
 from fcnet_replay.run import Run

@@ -11,7 +11,7 @@ from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import String
 
 from fcnet_core.robot import JOINT_NAMES, load_robot
-from fcnet_core.verbs.urdf import robot_urdf
+from fcnet_core.urdf import robot_urdf
 from fcnet_ros.messages import GroundPatch
 from fcnet_ros.topics import ROBOT_DESCRIPTION, TERRAIN
 from quadruped_sim.physics.terrain import Stairs

@@ -39,7 +39,7 @@ from fcnet_controller.descriptions.arguments import (
 )
 from fcnet_core.model_file import check_robot, load_model
 from fcnet_core.robot import load_robot
-from fcnet_core.verbs.urdf import robot_urdf
+from fcnet_core.urdf import robot_urdf
 from fcnet_ros.recorder_gate import LAUNCH_TIMEOUT
 from fcnet_ros.topics import TF_NAME
 from quadruped_sim.physics.placement import PLACES, StartPose

@@ -13,7 +13,7 @@ import pytest
 from fcnet_core.legs.kinematics import LegKinematics, standing_height
 from fcnet_core.robot import JOINT_NAMES, LEGS
 from fcnet_core.rotation import matrix_from_xyzw
-from fcnet_core.verbs.urdf import robot_urdf
+from fcnet_core.urdf import robot_urdf
 from quadruped_sim.physics.mjcf import build_model
 from quadruped_sim.physics.terrain import Flat
 

@@ -1,0 +1,108 @@
+"""A robot as URDF, generated from the facts in its robot file."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree as Xml
+from xml.sax.saxutils import quoteattr
+
+from fcnet_core.robot import LEGS, Body, Robot, Vector
+
+COLORS = {"grey": "0.78 0.78 0.80 1", "dark": "0.2 0.2 0.23 1", "blue": "0.1 0.45 0.75 1"}
+HIP_RADIUS, THIGH_RADIUS, CALF_RADIUS = 0.045, 0.022, 0.013  # [m] as in simulation
+BASE_FRAME, TRUNK_FRAME = "base_link", "trunk"  # KDL wants a root without mass
+IMU_FRAME = "imu_link"
+CENTRE = (0.0, 0.0, 0.0)
+ALONG_Y = "1.5707963267948966 0 0"
+
+
+def robot_urdf(robot: Robot) -> str:
+    """Return the URDF of `robot`: base_link with trunk (its centre, as in odom) and imu_link, and four legs of hip,
+    thigh, calf and foot with the joints of joint_states. Shapes are boxes, cylinders and spheres.
+    """
+    colors = [f'<material name="{name}"><color rgba="{color}"/></material>' for name, color in COLORS.items()]
+    parts = [*colors, *_trunk(robot), *(part for leg in LEGS for part in _leg(robot, leg))]
+    root = Xml.fromstring(f"<robot name={quoteattr(robot.name)}>{''.join(parts)}</robot>")
+    Xml.indent(root)
+    return '<?xml version="1.0"?>\n' + Xml.tostring(root, encoding="unicode") + "\n"
+
+
+def _trunk(robot: Robot) -> list[str]:
+    x, y, z = robot.geometry.trunk
+    body = _shape("box", CENTRE, "grey", size=(2 * x, 2 * y, 2 * z))
+    head = _shape("box", (0.9 * x, 0.0, 0.5 * z), "blue", collides=False, size=(0.1, 1.6 * y, 1.4 * z))
+    return [
+        _link(BASE_FRAME),
+        _link(TRUNK_FRAME, _inertial(robot.bodies["trunk"]), body, head),
+        _joint("trunk_joint", "fixed", BASE_FRAME, TRUNK_FRAME, CENTRE),
+        _link(IMU_FRAME),
+        _joint("imu_joint", "fixed", TRUNK_FRAME, IMU_FRAME, CENTRE),
+    ]
+
+
+def _leg(robot: Robot, leg: str) -> list[str]:
+    size, bodies = robot.geometry, robot.bodies
+    front, left = (1.0 if leg.startswith("F") else -1.0), (1.0 if leg.endswith("L") else -1.0)
+    hip_place, side = (front * size.hip_x, left * size.hip_y, 0.0), left * size.abduction
+    width = (0.4 * size.abduction,)
+    hip = _shape("cylinder", (0.0, 0.9 * side, 0.0), "dark", rpy=ALONG_Y, radius=(HIP_RADIUS,), length=width)
+    thigh = _shape("cylinder", (0.0, 0.0, -size.thigh / 2), "grey", radius=(THIGH_RADIUS,), length=(size.thigh,))
+    calf = _shape("cylinder", (0.0, 0.0, -size.calf / 2), "dark", radius=(CALF_RADIUS,), length=(size.calf,))
+    # Shape and mass of the foot are the calf's: the foot itself is a frame.
+    foot = _shape("sphere", (0.0, 0.0, -size.calf), "dark", radius=(size.foot_radius,))
+    return [
+        _link(f"{leg}_hip", _inertial(bodies["hip"], front, left), hip),
+        _link(f"{leg}_thigh", _inertial(bodies["thigh"], 1.0, left), thigh),
+        _link(f"{leg}_calf", _inertial(bodies["calf"], 1.0, left), calf, foot),
+        _link(f"{leg}_foot"),
+        _hinge(robot, leg, "hip", TRUNK_FRAME, hip_place, "1 0 0"),
+        _hinge(robot, leg, "thigh", f"{leg}_hip", (0.0, side, 0.0), "0 1 0"),
+        _hinge(robot, leg, "calf", f"{leg}_thigh", (0.0, 0.0, -size.thigh), "0 1 0"),
+        _joint(f"{leg}_foot_joint", "fixed", f"{leg}_calf", f"{leg}_foot", (0.0, 0.0, -size.calf)),
+    ]
+
+
+def _hinge(robot: Robot, leg: str, kind: str, parent: str, place: Vector, axis: str) -> str:
+    facts = robot.joints[kind]
+    low, high = facts.left if leg.endswith("L") else facts.right
+    limit = _element("limit", lower=(low,), upper=(high,), effort=(facts.torque,), velocity=(facts.velocity,))
+    dynamics = _element("dynamics", damping=(facts.damping,), friction=(facts.friction,))
+    content = f'<axis xyz="{axis}"/>{limit}{dynamics}'
+    return _joint(f"{leg}_{kind}_joint", "revolute", parent, f"{leg}_{kind}", place, content)
+
+
+def _joint(name: str, kind: str, parent: str, child: str, place: Vector, content: str = "") -> str:
+    links = f'<parent link="{parent}"/><child link="{child}"/>'
+    return f'<joint name="{name}" type="{kind}">{_origin(place)}{links}{content}</joint>'
+
+
+def _link(name: str, *content: str) -> str:
+    return f'<link name="{name}">{"".join(content)}</link>'
+
+
+def _inertial(body: Body, front: float = 1.0, left: float = 1.0) -> str:
+    (x, y, z), (ixx, iyy, izz) = body.com, body.inertia
+    inertia = _element("inertia", ixx=(ixx,), iyy=(iyy,), izz=(izz,), ixy=(0,), ixz=(0,), iyz=(0,))
+    centre = _element("origin", xyz=(x * front, y * left, z))
+    return f"<inertial>{centre}{_element('mass', value=(body.mass,))}{inertia}</inertial>"
+
+
+def _shape(
+    kind: str, place: Vector, color: str, collides: bool = True, rpy: str = "0 0 0", **sizes: tuple[float, ...]
+) -> str:
+    """A shape to be seen and, where it `collides`, touched."""
+    shape = f"{_origin(place, rpy)}<geometry>{_element(kind, **sizes)}</geometry>"
+    visual = f'<visual>{shape}<material name="{color}"/></visual>'
+    return visual + (f"<collision>{shape}</collision>" if collides else "")
+
+
+def _origin(place: Vector, rpy: str = "0 0 0") -> str:
+    return f'<origin xyz="{_text(place)}" rpy="{rpy}"/>'
+
+
+def _element(name: str, **attributes: tuple[float, ...]) -> str:
+    texts = [f'{key}="{_text(numbers)}"' for key, numbers in attributes.items()]
+    return f"<{name} {' '.join(texts)}/>"
+
+
+def _text(numbers: tuple[float, ...]) -> str:
+    return " ".join(f"{number:.10g}" for number in numbers)
