@@ -29,8 +29,9 @@ suppress_warnings = ["myst.header"]  # a page may begin with what stands before 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_default_options = {"members": True}
-# What only training needs is not installed for the site; the pages show nothing of it.
-autodoc_mock_imports = [name for name in ("torch", "gymnasium", "stable_baselines3") if find_spec(name) is None]
+# Libraries that only training needs are not installed for the site; the pages show nothing of them.
+_TRAINING = ("torch", "gymnasium", "scipy", "stable_baselines3")
+autodoc_mock_imports = [name for name in _TRAINING if find_spec(name) is None]
 
 _SPECIAL = re.compile(r"([\\*|]|_(?!\w))")
 

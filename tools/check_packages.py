@@ -48,7 +48,7 @@ WITHOUT_KEY = {
     "ray", "safetensors", "shtab", "stable_baselines3", "tensorboard", "youplot", "zstandard",
 }  # fmt: skip
 # Imported where it is asked for: tests need it, a robot does not.
-ONLY_FOR_TESTS = {"python3-h5py", "python3-matplotlib", "python3-onnxruntime-pip", "python3-torch"}
+ONLY_FOR_TESTS = {"python3-h5py", "python3-matplotlib", "python3-onnxruntime-pip", "python3-scipy", "python3-torch"}
 # Started by launch files, not imported.
 STARTED = {
     "fcnet_controller": {

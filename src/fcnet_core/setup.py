@@ -35,6 +35,7 @@ setup(
         "train": [
             "onnx~=1.23",
             "onnxruntime~=1.23",
+            "scipy~=1.15",
             "stable-baselines3~=2.9",
             "tensorboard~=2.21",
             "torch~=2.13",
