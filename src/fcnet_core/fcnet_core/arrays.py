@@ -13,6 +13,8 @@ Array = npt.NDArray[np.float64]
 Single = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.floating]
 Mask = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.int64]  # indices
+Bytes = npt.NDArray[np.uint8]
 Observation = npt.NDArray[Any] | Mapping[str, npt.NDArray[Any]]  # the array itself where a policy sees but one
 
 

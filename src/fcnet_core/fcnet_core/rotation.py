@@ -1,4 +1,4 @@
-"""Quaternions. Everywhere in the suite they are x, y, z, w as in ROS; MuJoCo's and Unitree's are converted here."""
+"""Quaternions, tilt and gravity. Quaternions are x, y, z, w as in ROS; MuJoCo's and Unitree's are converted here."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fcnet_core.arrays import Array
+
+GRAVITY = 9.81  # [m/s^2]
 
 
 def xyzw_from_wxyz(quaternion: npt.ArrayLike) -> Array:
@@ -42,6 +44,18 @@ def projected_gravity(quaternion: npt.ArrayLike) -> Array:
     """Direction of gravity in the body frame (..., 3), (0, 0, -1) for an upright body, from x, y, z, w (..., 4)."""
     x, y, z, w = np.asarray(quaternion, dtype=np.float64).T  # cheaper than moveaxis and stack, in every control cycle
     return np.array([2 * (w * y - x * z), -2 * (y * z + w * x), 2 * (x * x + y * y) - 1]).T
+
+
+def tilt(quaternion: npt.ArrayLike) -> Array:
+    """Return the angle (...) [rad] between the body's z axis and the vertical, for x, y, z, w (..., 4)."""
+    x, y, _, _ = np.asarray(quaternion, dtype=np.float64).T
+    angle: Array = np.arccos(np.maximum(1.0 - 2.0 * (x * x + y * y), -1.0)).T  # the body's z axis, its z component
+    return angle
+
+
+def tilt_of_gravity(gravity: npt.ArrayLike) -> Array:
+    """Return the tilt (...) [rad] of a body from the direction of gravity (..., 3) in its frame."""
+    return np.arccos(np.clip(-np.asarray(gravity, dtype=np.float64)[..., 2], -1.0, 1.0))
 
 
 def roll_pitch_yaw(quaternion: npt.ArrayLike) -> Array:

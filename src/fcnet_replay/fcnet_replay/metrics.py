@@ -13,7 +13,7 @@ import numpy as np
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.control.command import Mode
 from fcnet_core.robot import JOINT_NAMES, Robot
-from fcnet_core.rotation import projected_gravity
+from fcnet_core.rotation import tilt
 from fcnet_replay.policy_replay import PolicyReplay
 from fcnet_replay.run import Run, newest
 
@@ -102,11 +102,6 @@ def body_motion(run: Run, robot: Robot) -> dict[str, Any]:
         "share_of_targets_at_position_limit": _share(at_limit),
         "joint_tracking_error_rad": root_mean_square(tracking_error(run)),
     }
-
-
-def tilt(orientation: Array) -> Array:
-    """Angle (N,) [rad] between the trunk's vertical axis and gravity, for orientations (N, 4) x, y, z, w."""
-    return np.arccos(np.clip(-projected_gravity(orientation)[..., 2], -1.0, 1.0))
 
 
 def tracking_error(run: Run) -> Array:

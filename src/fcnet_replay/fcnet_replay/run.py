@@ -10,16 +10,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
-from fcnet_core.arrays import Array, Mask
+from fcnet_core.arrays import Array, Mask, Rows
 from fcnet_core.control.command import COMMAND_SIZE
 from fcnet_core.control.timing import TIME_OF_DAY
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_replay.recording_notes import RecordingNotes
 
-Rows = npt.NDArray[np.int64]
-Bytes = npt.NDArray[np.uint8]
 STALE = 0.1  # [s] an older state is none: the controller would not have walked on it
 SAME_STAMP = 1e-6  # [s] stamps as doubles are good to half a microsecond
 JOINTS = len(JOINT_NAMES)

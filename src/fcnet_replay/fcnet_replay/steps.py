@@ -15,10 +15,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_core.arrays import Array, Mask
+from fcnet_core.arrays import Array, Mask, Rows
 from fcnet_core.control.command import COMMAND_SIZE, CommandShaper
 from fcnet_core.observation import assemble_observation
-from fcnet_replay.run import STALE, Rows, Run, StepRecord, newest, same
+from fcnet_replay.run import STALE, Run, StepRecord, newest, same
 
 LARGEST = 1e6  # [rad, rad/s] no sensor measures more; a larger number is damage
 LATE = 1.5  # usual periods between two steps; in a longer time there may have been another one

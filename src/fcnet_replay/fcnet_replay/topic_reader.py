@@ -9,11 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fcnet_core import counted
-from fcnet_core.arrays import Array
+from fcnet_core.arrays import Array, Rows
 from fcnet_core.errors import ReplayError
 from fcnet_replay.bags.contents import MessageBatch
 from fcnet_replay.bags.message_columns import ColumnDecoder, Columns, fields_for
-from fcnet_replay.run import Rows
 from fcnet_replay.topic_map import TopicSource
 
 ENOUGH = 256 * 2**10  # [bytes] to decode at a time: they stay in the cache

@@ -12,9 +12,8 @@ from fcnet_core.control.command import Mode
 from fcnet_core.control.limiter import JointLimiter
 from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.legs.posture import Posture
-from fcnet_core.legs.recovery import tilt_of
 from fcnet_core.robot import LEGS, load_robot
-from fcnet_core.rotation import matrix_from_xyzw, projected_gravity
+from fcnet_core.rotation import matrix_from_xyzw, projected_gravity, tilt_of_gravity
 from quadruped_sim.physics.live_robot import LiveRobot
 from quadruped_sim.physics.placement import Place
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, SUBSTEPS, TIMESTEP
@@ -143,7 +142,7 @@ class _Course:
 
     def _look(self) -> None:
         gravity = projected_gravity(self._live.ground_truth().orientation)
-        self._tilt = max(self._tilt, tilt_of(gravity))
+        self._tilt = max(self._tilt, float(tilt_of_gravity(gravity)))
         torque = np.abs(self._live.data.actuator_force / self._robot.torque_limit)
         self._torque = max(self._torque, float(torque.max()))
 

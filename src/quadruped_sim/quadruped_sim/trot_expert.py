@@ -14,7 +14,7 @@ from fcnet_core.arrays import Array, Mask
 from fcnet_core.control.command import CommandShaper
 from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.robot import SETPOINT_FIELDS, Robot
-from fcnet_core.rotation import matrix_from_xyzw, roll_pitch_yaw
+from fcnet_core.rotation import GRAVITY, matrix_from_xyzw, roll_pitch_yaw
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, BodyState
 
 
@@ -79,7 +79,6 @@ def _grasp(feet: Array, stance: Mask) -> Array:
     return grasp.reshape(batch, 6, 12)
 
 
-GRAVITY = 9.81
 PHASE_OFFSET = np.array([0.0, 0.5, 0.5, 0.0])  # FR FL RR RL: diagonal legs move together
 FIELD = {name: index for index, name in enumerate(SETPOINT_FIELDS)}
 

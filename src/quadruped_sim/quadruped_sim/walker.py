@@ -8,11 +8,10 @@ from fcnet_core.arrays import Array
 from fcnet_core.control.command import Mode
 from fcnet_core.control.limiter import JointLimiter
 from fcnet_core.legs.posture import Posture
-from fcnet_core.legs.recovery import tilt_of
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.observation import SensorReading
 from fcnet_core.policy import PolicyRunner, load_policy
-from fcnet_core.rotation import projected_gravity
+from fcnet_core.rotation import tilt
 from quadruped_sim.physics.live_robot import LiveRobot
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, SUBSTEPS
 
@@ -65,7 +64,7 @@ class Walker:
         for _ in range(round(seconds / CONTROL_PERIOD)):
             self._runner.take_command(setpoint)
             self._send(self._runner.targets(MeasuredReading(self.live.read_sensors()), self._limiter.last))
-            if tilt_of(projected_gravity(self.live.ground_truth().orientation)) > TOPPLED:
+            if tilt(self.live.ground_truth().orientation) > TOPPLED:
                 return False
         return True
 

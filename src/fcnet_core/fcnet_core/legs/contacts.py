@@ -6,8 +6,8 @@ import numpy as np
 
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.legs.kinematics import LegKinematics
-from fcnet_core.legs.statics import GRAVITY
 from fcnet_core.robot import LEGS, Robot
+from fcnet_core.rotation import GRAVITY
 
 LOADED = 0.05  # of the robot's weight, which a foot on the ground carries at least ...
 RESTING = 0.3  # [m/s] ... and the vertical speed that it has at most, as seen from the trunk

@@ -21,7 +21,7 @@ from fcnet_core.legs.kinematics import LEFT
 from fcnet_core.legs.stand_motion import minimum_jerk
 from fcnet_core.observation import MeasuredState
 from fcnet_core.robot import JOINT_NAMES, LEG_JOINTS, LEGS, Recovery, Robot
-from fcnet_core.rotation import projected_gravity
+from fcnet_core.rotation import projected_gravity, tilt_of_gravity
 
 STILL = 0.3  # [rad/s] of the trunk, below which the robot is at rest; sensor noise alone is 0.1
 REST_TIME = 0.1  # [s] of it before the attitude counts
@@ -57,14 +57,9 @@ class PoseRamp:
         return self._last
 
 
-def tilt_of(gravity: Array) -> float:
-    """Angle [rad] of the trunk's z axis against the vertical, from the direction of gravity (3,) in the body frame."""
-    return math.acos(min(1.0, max(-1.0, -float(gravity[2]))))
-
-
 def lying_on(gravity: Array) -> Lying:
     """What a robot lies on, from the direction of gravity (3,) in the body frame."""
-    tilt = tilt_of(gravity)
+    tilt = float(tilt_of_gravity(gravity))
     if tilt <= math.pi / 4:
         return Lying.BELLY
     if tilt >= 3 * math.pi / 4:
@@ -110,7 +105,7 @@ class SelfRighting:
             waited = self._elapsed - self._ramp.duration
             if waited >= LONGEST_REST or (waited >= 0.0 and self._rest >= REST_TIME):
                 self._decide(gravity, measured)
-        elif tilt_of(gravity) < self._facts.fold_tilt or self._elapsed >= self._ramp.duration:
+        elif tilt_of_gravity(gravity) < self._facts.fold_tilt or self._elapsed >= self._ramp.duration:
             self._fold()
         self._check(period, gravity, state.angular_velocity)
         target = np.clip(self._ramp.target(self._elapsed), measured - self._reach, measured + self._reach)
@@ -128,7 +123,7 @@ class SelfRighting:
 
     def _decide(self, gravity: Array, measured: Array) -> None:
         """With folded legs: upright, wait longer, spread the legs, roll, or give up."""
-        upright = tilt_of(gravity) <= self._facts.max_tilt
+        upright = tilt_of_gravity(gravity) <= self._facts.max_tilt
         jammed = bool(np.abs(measured - self._robot.lie_pose).max() > JAMMED)
         if upright and not jammed:
             self.done = self._rest >= REST_TIME

@@ -7,8 +7,7 @@ import numpy as np
 from fcnet_core.arrays import Array
 from fcnet_core.legs.kinematics import FRONT, LEFT, LegKinematics
 from fcnet_core.robot import LEG_JOINTS, LEGS, Robot
-
-GRAVITY = 9.81  # [m/s^2]
+from fcnet_core.rotation import GRAVITY
 
 
 class LegStatics:

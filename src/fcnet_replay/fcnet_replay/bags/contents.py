@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fcnet_replay.run import Bytes, Rows
+from fcnet_core.arrays import Bytes, Rows
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,9 @@ from mcap.exceptions import McapError
 from mcap.opcode import Opcode
 from mcap.records import Channel, Chunk, Metadata, Schema
 
+from fcnet_core.arrays import Bytes, Rows
 from fcnet_core.errors import ReplayError
 from fcnet_replay.bags.contents import Contents, MessageBatch, damage
-from fcnet_replay.run import Bytes, Rows
 
 MAGIC = b"\x89MCAP0\r\n"
 LARGEST_CHUNK = 64 * 2**20  # [bytes] recorders write about a megabyte; more is a damaged length or meant to fill memory

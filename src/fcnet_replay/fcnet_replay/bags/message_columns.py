@@ -18,9 +18,8 @@ import numpy.typing as npt
 from rosbags.interfaces import Nodetype
 from rosbags.typesys import Stores, TypesysError, get_types_from_idl, get_types_from_msg, get_typestore
 
-from fcnet_core.arrays import Mask
+from fcnet_core.arrays import Bytes, Mask, Rows
 from fcnet_core.errors import ReplayError
-from fcnet_replay.run import Bytes, Rows
 
 LARGEST_DEFINITION = 64 * 2**10  # [bytes] the longest of the Unitree robots' has three thousand
 ENCAPSULATION = 4  # [bytes] before the content of every message; alignment counts from there

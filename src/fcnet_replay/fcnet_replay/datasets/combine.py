@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from fcnet_core.arrays import Mask
+from fcnet_core.arrays import Mask, Rows
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import new_folder
 from fcnet_core.learning.dataset import Dataset, DatasetWriter, Shard
-from fcnet_replay.run import Rows
 
 HALVES = ("train", "validation")
 

@@ -26,12 +26,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec import Struct
 
-from fcnet_core.arrays import Array, ArraySpec
+from fcnet_core.arrays import Array, ArraySpec, Rows
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import Count, new_folder, read_file, write_whole
 from fcnet_core.learning.dataset import FIRST, LARGEST_JSON, Dataset, DatasetWriter, Manifest, Shard
 from fcnet_replay.datasets.summary import entry_names
-from fcnet_replay.run import Rows
 
 VERSION = "v3.0"
 CHUNK = 1000  # files of a folder

@@ -11,11 +11,10 @@ from msgspec import Meta, Struct
 from fcnet_core.arrays import Array
 from fcnet_core.errors import ReplayError
 from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS
-from fcnet_core.rotation import matrix_from_xyzw
+from fcnet_core.rotation import GRAVITY, matrix_from_xyzw
 from fcnet_replay.recording_notes import RecordingNotes
 from fcnet_replay.run import ImuRecord, JointRecord, OdometryRecord, Run, SetpointRecord, TargetRecord
 
-GRAVITY = 9.81  # [m/s^2]
 UNIT_TOLERANCE = 0.1  # a quaternion whose length is further from 1 is no orientation
 LONGEST_PERIOD = 0.1  # [s] a slower controller than 10 Hz does not hold a legged robot
 LONGEST_GAP = 0.2  # [s] or one and a half periods; after a longer one the past is unknown, as in the controller

@@ -9,9 +9,8 @@ import numpy as np
 from fcnet_core.arrays import Array
 from fcnet_core.document import table, text
 from fcnet_core.document.plots import Line, Plot, Plots
-from fcnet_core.legs.statics import GRAVITY
 from fcnet_core.robot import JOINT_NAMES
-from fcnet_core.rotation import roll_pitch_yaw
+from fcnet_core.rotation import GRAVITY, roll_pitch_yaw, tilt
 from fcnet_replay.metrics import (
     AXES,
     FULL,
@@ -19,7 +18,6 @@ from fcnet_replay.metrics import (
     command_tracking,
     root_mean_square,
     spread,
-    tilt,
     tracking_error,
     velocities,
 )

@@ -16,9 +16,9 @@ from msgspec.structs import force_setattr
 
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.robot import LEGS
+from fcnet_core.rotation import GRAVITY
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, SENSORS, SUBSTEPS, TIMESTEP, BodyState, Simulation
 
-GRAVITY = 9.81  # [m/s^2]
 CONTACT_FORCE = 1.0  # [N], as in legged_gym (Rudin et al., 2022)
 SATURATED = 0.99  # of what the motor can give
 SHORTEST_SWING = 0.06  # [s] a foot that is off the ground for less has bounced; a swing takes 0.13 and more

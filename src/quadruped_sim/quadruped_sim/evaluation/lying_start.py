@@ -8,7 +8,7 @@ import numpy as np
 from fcnet_core.arrays import Mask
 from fcnet_core.control.command import Mode
 from fcnet_core.legs.posture import Posture
-from fcnet_core.rotation import projected_gravity
+from fcnet_core.rotation import tilt
 from quadruped_sim.physics.mjcf import DAMPING, STIFFNESS, folded_height
 from quadruped_sim.physics.placement import Place, trunk_above
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, Simulation
@@ -49,8 +49,7 @@ def stand_up(rollout: Rollout, lying: Mask, rng: np.random.Generator) -> Mask:
             targets[index] = posture.pose()
         rollout.send(targets)
         state = simulation.state()
-        tilt = np.arccos(np.clip(-projected_gravity(state.orientation)[:, 2], -1.0, 1.0))
-        failed |= lying & (tilt > robot.safety.max_tilt)
+        failed |= lying & (tilt(state.orientation) > robot.safety.max_tilt)
         simulation.active &= ~failed
         for index, posture in zip(chosen, postures, strict=True):
             measured, orientation = state.joint_position[index] + zero[index], state.orientation[index]

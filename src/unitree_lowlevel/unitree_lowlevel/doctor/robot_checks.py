@@ -10,7 +10,7 @@ import numpy as np
 
 from fcnet_core.arrays import Array
 from fcnet_core.robot import JOINT_NAMES, ROBOT_FOLDER, Robot, load_robot
-from fcnet_core.rotation import projected_gravity
+from fcnet_core.rotation import GRAVITY, projected_gravity, tilt_of_gravity
 from unitree_lowlevel.codec import (
     GENERATIONS,
     OFF,
@@ -34,7 +34,6 @@ _ANSWERS = 25  # commands whose answer is timed
 _MOVED = 0.15  # [rad] since the joint was last named
 _ZERO = np.zeros(12)
 MOTORS_OFF = LowCommand(np.full(12, OFF, dtype=np.uint8), np.full(12, POSITION_STOP), _ZERO, _ZERO, _ZERO, _ZERO)
-GRAVITY = 9.81
 _GOOD_RATE, _LOWEST_RATE = 0.9 / PERIOD, 0.4 / PERIOD  # [Hz] of states; a policy at 50 Hz lives with the lower one
 _BROKEN_SHARE = 0.05  # of the packets
 _SLOW_ANSWER = 10.0  # [ms]
@@ -343,7 +342,7 @@ def check_orientation(recording: Recording) -> Outcome:
             f"quaternion and accelerometer differ by {np.degrees(angle):.0f} degrees on where down is: "
             "let the robot rest; if it stays, the IMU's axes or its quaternion are not as this suite takes them"
         )
-    tilt = np.degrees(np.arccos(np.clip(-down[2], -1.0, 1.0)))
+    tilt = np.degrees(tilt_of_gravity(down))
     return ok(f"tilted by {tilt:.0f} degrees, accelerometer agrees within {np.degrees(angle):.1f}")
 
 

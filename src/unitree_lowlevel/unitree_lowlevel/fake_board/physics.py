@@ -8,12 +8,13 @@ import numpy as np
 
 from fcnet_core.arrays import Array
 from fcnet_core.robot import Robot
+from fcnet_core.rotation import GRAVITY
 
 INERTIA = 0.05  # [kg m^2] of a joint with what hangs on it
 FRICTION = 0.1  # [Nms/rad]
 STOP_MARGIN = 0.1  # [rad] from the vendor's limits to the mechanical stops, which lie outside them
 UPRIGHT = (0.0, 0.0, 0.0, 1.0)
-GRAVITY = (0.0, 0.0, 9.81)  # [m/s^2] as an accelerometer measures it at rest
+AT_REST = (0.0, 0.0, GRAVITY)  # [m/s^2] what an accelerometer measures
 # Standard deviations of the sensors at noise 1: no real sensor repeats a value. Joints [rad, rad/s], angular
 # velocity [rad/s], acceleration [m/s^2].
 NOISE = np.repeat([1e-4, 0.01, 0.005, 0.02], [12, 12, 3, 3])
@@ -90,6 +91,6 @@ class JointPhysics:
             "torque": self._torque,
             "orientation": np.array(UPRIGHT),
             "angular_velocity": noise[24:27],
-            "linear_acceleration": GRAVITY + noise[27:],
+            "linear_acceleration": AT_REST + noise[27:],
             "foot_force": np.zeros(4),
         }

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 
 from fcnet_core.arrays import Array
-from fcnet_core.legs.recovery import tilt_of
 from fcnet_core.robot import Robot
-from fcnet_core.rotation import projected_gravity
+from fcnet_core.rotation import tilt
 
 BEGIN_TIME = 2.0  # [s] from the request until targets must begin
 UPRIGHT_TIME = 0.5  # [s] upright, after which the robot needs no permission any longer
@@ -62,7 +61,7 @@ class RecoveryPermit:
         """Look at a robot with this orientation (4,) x, y, z, w; what is not finite counts as tilted."""
         if not self.valid or self._facts is None:
             return
-        if not tilt_of(projected_gravity(orientation)) <= self._facts.max_tilt:
+        if not tilt(orientation) <= self._facts.max_tilt:
             self._upright = now
         if now > self._until or (self._running and now - self._upright > UPRIGHT_TIME):
             self.end()
