@@ -24,7 +24,6 @@ import tempfile  # noqa: E402
 import time  # noqa: E402
 from pathlib import Path  # noqa: E402
 
-from made_bag import MadeBag  # noqa: E402
 from rosbags.rosbag2 import CompressionMode  # noqa: E402
 
 from fcnet_core.model_file import load_model, shipped_model  # noqa: E402
@@ -33,6 +32,9 @@ from fcnet_replay.bags.bag import open_bag  # noqa: E402
 from fcnet_replay.evaluation import evaluate_bag  # noqa: E402
 from fcnet_replay.read_run import read_run  # noqa: E402
 from fcnet_replay.report.page import page  # noqa: E402
+
+sys.path.append(str(Path(__file__).parents[1] / "src/fcnet_replay/test/shared"))
+from made_bag import MadeBag  # noqa: E402
 
 KINDS = {
     "250 Hz": (250.0, CompressionMode.NONE),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import pytest
-from damaged_settings import CONFIG, read_damaged
+from damage import read_damaged
 from msgspec import Meta, Struct
 
 from fcnet_core.errors import FcnetError
@@ -25,6 +25,8 @@ from fcnet_core.files import (
 from fcnet_core.learning.config import load_train_config
 from fcnet_core.remote import load_remote_map
 from fcnet_core.robot import load_robot
+
+CONFIG = Path(__file__).parents[3] / "config"
 
 
 class Part(Struct, frozen=True, forbid_unknown_fields=True):
@@ -127,7 +129,7 @@ def test_whether_a_file_can_be_written_is_known_beforehand(tmp_path: Path) -> No
     ids=lambda value: getattr(value, "stem", ""),
 )
 def test_a_damaged_settings_file_is_used_or_refused_in_a_sentence(path, read) -> None:
-    counts, _ = read_damaged(path, read, files=50)
+    counts = read_damaged(path, read, files=50)
     assert counts["refused"]
     assert counts.keys() <= {"used", "refused"}
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from damaged_settings import read_damaged
+from damage import read_damaged
 
 from fcnet_core.errors import FcnetError
 from fcnet_core.remote import REMOTE_FILE, load_remote_map
@@ -173,5 +173,5 @@ def test_an_entry_given_twice_is_refused(tmp_path) -> None:
 
 
 def test_a_damaged_file_is_used_or_refused_in_a_sentence() -> None:
-    counts, _ = read_damaged(REMOTE_FILE, load_remote_control, files=50)
+    counts = read_damaged(REMOTE_FILE, load_remote_control, files=50)
     assert counts.keys() == {"used", "refused"}

@@ -1,4 +1,4 @@
-"""Bags of a made-up walk (benchmarks/made_bag.py), of which tests know what replay must find."""
+"""Bags of a made-up walk (made_bag.py), of which tests know what replay must find."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from damaged_settings import read_damaged
+from damage import read_damaged
 
 from fcnet_core.control.command import CommandShaper
 from fcnet_core.control.envelope import Envelope
@@ -210,5 +210,5 @@ def test_a_missing_or_broken_plan_is_refused_in_a_sentence(tmp_path):
 
 @pytest.mark.parametrize("path", sorted(CONFIG.glob("*.yaml")), ids=lambda path: path.stem)
 def test_a_damaged_plan_is_used_or_refused_in_a_sentence(path):
-    counts, _ = read_damaged(path, load_plan, files=50)
+    counts = read_damaged(path, load_plan, files=50)
     assert counts.keys() == {"used", "refused"}

@@ -1,14 +1,7 @@
-"""Reads damaged settings files and model files: each must be used, or refused in one sentence, fast, in little memory.
-
-    python benchmarks/damaged_settings.py [--files 2000] [--seed 0]
-
-Every settings file of config/ that is read into a Struct is damaged `--files` times, and so is the header of a model
-file. Another exception, 5 s, or 1 GiB more of memory for a file end it with status 1.
-"""
+"""Damage to files, the same for the same seed: bytes of any file, values of settings, headers of model files."""
 
 from __future__ import annotations
 
-import argparse
 import copy
 import json
 import resource
@@ -16,7 +9,6 @@ import signal
 import struct
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,16 +17,10 @@ from typing import Any
 
 import numpy as np
 import yaml
-from damaged_bags import DAMAGES, WORDS, below
 
 from fcnet_core.errors import FcnetError
-from fcnet_core.learning.config import load_train_config
-from fcnet_core.model_file import load_model, shipped_model
-from fcnet_core.remote import load_remote_map
-from fcnet_core.robot import load_robot
 
 Read = Callable[[Path], object]
-CONFIG = Path(__file__).parents[1] / "config"
 MEMORY = 2**30  # [bytes] of address space for one file, beside what the process has
 TIME_LIMIT = 5  # [s] for one file
 ROOT = "file"  # under which a document is damaged, so that it may be replaced as a whole
@@ -43,47 +29,29 @@ VALUES: tuple[Any, ...] = (
     *(float("nan"), float("inf"), float("-inf"), "", "text", "1e3", "../../etc/passwd", "x" * 5000, "\x00", "\ud7ff"),
     *([], {}, [[]], [0] * 1000, {"": ""}, {1: 2}, {"x": {"x": {"x": []}}}, [None], [float("nan")] * 12, ["a", 1, 1]),
 )
+LENGTHS = (0, 1, 255, 2**16, 2**31 - 1, 2**32 - 1, 2**63 - 1, 2**64 - 1)  # that a reader might trust
+WORDS = (
+    b"!!python/object/apply:os.system ['false']",
+    b"*a",
+    b"&a [*a, *a]",
+    b"{{{{",
+    b"\0",
+    b"- ",
+    b"9" * 400,
+    b"null",
+)
 
 
-def main() -> int:
-    """Print how often what happened; 0 when nothing bad did."""
-    from fcnet_replay.topic_map import load_topic_map
-    from fcnet_teleop.remote import load_remote_control
-    from quadruped_sim.collection import load_plan
-
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--files", type=int, default=2000)
-    parser.add_argument("--seed", type=int, default=0)
-    args = parser.parse_args()
-    sources: list[tuple[Path, Read]] = [
-        *((path, load_train_config) for path in sorted((CONFIG / "train").glob("*.yaml"))),
-        *((path, load_robot) for path in sorted((CONFIG / "robots").glob("*.yaml"))),
-        *((path, load_plan) for path in sorted((CONFIG / "collect").glob("*.yaml"))),
-        *((path, load_topic_map) for path in sorted((CONFIG / "bags").glob("*.yaml"))),
-        *((CONFIG / "remote.yaml", read) for read in (load_remote_map, load_remote_control)),
-        (shipped_model("aliengo"), load_model),
-    ]
-    failed = 0
-    for path, read in sources:
-        counts, longest = read_damaged(path, read, args.files, args.seed)
-        outcomes = ", ".join(f"{count} {what}" for what, count in sorted(counts.items()))
-        print(f"{path.parent.name}/{path.name:<24} {read.__name__:<20} {outcomes}, at most {1e3 * longest:.0f} ms")
-        failed += sum(count for what, count in counts.items() if what not in ("used", "refused"))
-    return int(failed > 0)
-
-
-def read_damaged(path: Path, read: Read, files: int, seed: int = 0) -> tuple[Counter[str], float]:
-    """Read so many damaged copies of `path`: how often they were used, refused, or met another exception, which is
-    printed with its seed; and the longest time [s] for one.
+def read_damaged(path: Path, read: Read, files: int, seed: int = 0) -> Counter[str]:
+    """Read damaged copies of `path`; count those that are used, refused, or raise another exception or take too long,
+    which are printed with their seed.
     """
     counts: Counter[str] = Counter()
-    longest = 0.0
     damage, content = damaged_model if path.suffix == ".safetensors" else damaged_yaml, path.read_bytes()
     with tempfile.TemporaryDirectory() as folder, _bounded() as begin:
         copy_of = Path(folder) / path.name
         for number in range(seed, seed + files):
             copy_of.write_bytes(damage(content, np.random.default_rng(number)))
-            began = time.perf_counter()
             begin()
             try:
                 read(copy_of)
@@ -98,8 +66,7 @@ def read_damaged(path: Path, read: Read, files: int, seed: int = 0) -> tuple[Cou
             if what not in ("used", "refused"):
                 print(f"seed {number}, {path.name}: {what:.300}", file=sys.stderr)
             counts[what] += 1
-            longest = max(longest, time.perf_counter() - began)
-    return counts, longest
+    return counts
 
 
 def damaged_yaml(content: bytes, random: np.random.Generator) -> bytes:
@@ -176,5 +143,56 @@ def _bounded() -> Iterator[Callable[[], object]]:
         signal.signal(signal.SIGALRM, before)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def below(random: np.random.Generator, end: int) -> int:
+    """A whole number from 0 to `end`, without it."""
+    return int(random.integers(end))
+
+
+def _cut(content: bytearray, random: np.random.Generator) -> bytearray:
+    return content[: below(random, len(content))]
+
+
+def _flip(content: bytearray, random: np.random.Generator) -> bytearray:
+    """Bits anywhere, or near the beginning, where a file says how it is built."""
+    end = len(content) if random.random() < 0.7 else min(len(content), 4000)
+    for at in random.integers(end, size=1 + below(random, 19)).tolist():
+        content[at] ^= 1 << below(random, 8)
+    return content
+
+
+def _overwrite(content: bytearray, random: np.random.Generator) -> bytearray:
+    at = below(random, len(content))
+    end = min(at + 1 + below(random, 2999), len(content))
+    content[at:end] = random.bytes(end - at)
+    return content
+
+
+def _drop(content: bytearray, random: np.random.Generator) -> bytearray:
+    at = below(random, len(content))
+    del content[at : at + 1 + below(random, 4999)]
+    return content
+
+
+def _double(content: bytearray, random: np.random.Generator) -> bytearray:
+    at = below(random, len(content))
+    return content[:at] + content[max(0, at - 1 - below(random, 4999)) :]
+
+
+def _lengths(content: bytearray, random: np.random.Generator) -> bytearray:
+    end = len(content) if random.random() < 0.5 else min(len(content), 2000)
+    for at in random.integers(end, size=5).tolist():
+        number = LENGTHS[below(random, len(LENGTHS))].to_bytes(8, "little")
+        content[at : at + 8] = number[: len(content[at : at + 8])]
+    return content
+
+
+DAMAGES: dict[str, Callable[[bytearray, np.random.Generator], bytearray]] = {
+    "cut": _cut,
+    "flipped bits": _flip,
+    "more flipped bits": _flip,
+    "overwritten": _overwrite,
+    "lost piece": _drop,
+    "doubled piece": _double,
+    "lengths": _lengths,
+    "empty file": lambda _content, _random: bytearray(),
+}
