@@ -33,12 +33,12 @@ from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
+from fcnet_core.names import CONTROLLER
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_ros.messages import Gains
 from fcnet_ros.topics import (
     CMD_POSE,
     CMD_VEL,
-    CONTROLLER,
     IMU,
     JOINT_GAINS,
     JOINT_STATES,

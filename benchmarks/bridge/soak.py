@@ -30,8 +30,9 @@ from nav_msgs.msg import Odometry
 from pauses import PAUSE, PauseWatch
 from std_msgs.msg import String
 
+from fcnet_core.names import CONTROLLER
 from fcnet_ros.testing import Client, Process, own_domain
-from fcnet_ros.topics import CONTROLLER, DIAGNOSTICS, MODE, ODOM
+from fcnet_ros.topics import DIAGNOSTICS, MODE, ODOM
 from unitree_lowlevel.codec import PERIOD
 
 WARM_UP = 300.0  # [s] of walking, at most a quarter of the duration; buffers reach their sizes

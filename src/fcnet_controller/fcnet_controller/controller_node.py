@@ -24,9 +24,10 @@ from std_msgs.msg import String
 from fcnet_controller.control_core import ControlCore, load_core
 from fcnet_controller.control_loop import ControlLoop, Pace, RealTimePace, SimulatedPace
 from fcnet_controller.parameters import ControllerParameters
-from fcnet_core.control.command import STYLE_PARAMETERS, CommandArbiter, CommandSource, Mode
+from fcnet_core.control.command import CommandArbiter, CommandSource
 from fcnet_core.control.timing import request_privileges
 from fcnet_core.errors import FcnetError
+from fcnet_core.names import CONTROL, CONTROLLER, STYLE_PARAMETERS, HealthKey, Mode, Request
 from fcnet_core.remote import Source, load_remote_map
 from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher
 from fcnet_ros.messages import Gains, StateReceiver
@@ -38,7 +39,6 @@ from fcnet_ros.targets import Key, LocalSender, TargetPublisher, socket_name
 from fcnet_ros.topics import (
     CMD_POSE,
     CMD_VEL,
-    CONTROLLER,
     JOINT_GAINS,
     JOINT_TRAJECTORY,
     MODE,
@@ -165,14 +165,14 @@ class ControllerNode(LifecycleNode):
         self._configured, self._active = ExitStack(), ExitStack()  # what is undone, the latest first
         self._now: Callable[[], float] = time.monotonic  # the core's time
         self._mode = LatchedText(self, MODE)
-        self._health = HealthPublisher(self, "control")
+        self._health = HealthPublisher(self, CONTROL)
         self._changed = self.create_guard_condition(self._publish_mode)
         requests = {
-            "stand_up": lambda: self._active_core().stand_up(self._now()),
-            "recover": lambda: self._active_core().recover(self._now()),
-            "walk": lambda: self._active_core().walk(),
-            "lie_down": lambda: self._active_core().lie_down(),
-            "reset": lambda: self._active_core().reset(),
+            Request.STAND_UP.value: lambda: self._active_core().stand_up(self._now()),
+            Request.RECOVER.value: lambda: self._active_core().recover(self._now()),
+            Request.WALK.value: lambda: self._active_core().walk(),
+            Request.LIE_DOWN.value: lambda: self._active_core().lie_down(),
+            Request.RESET.value: lambda: self._active_core().reset(),
         }
         create_request_services(self, requests, lambda: self._active_core().emergency_stop())
         self.add_on_set_parameters_callback(self._check_change)
@@ -323,14 +323,14 @@ class ControllerNode(LifecycleNode):
         else:
             level, sentence = OK, core.mode.value
         values = {
-            "mode": core.mode.value,
-            "fault": core.fault,
+            HealthKey.MODE: core.mode.value,
+            HealthKey.FAULT: core.fault,
             "commands_limited": core.limited,
-            **{name: f"{self.get_parameter(name).value:g}" for name in STYLE_PARAMETERS},
+            **{name: f"{self.get_parameter(name).value:g}" for name in STYLE_PARAMETERS.values()},
             "rate_hz": f"{rate:.2f}",
             "wanted_rate_hz": f"{wanted:g}",
-            "cycles": str(statistics.cycles),
-            "deadline_misses": str(statistics.misses),
+            HealthKey.CYCLES: str(statistics.cycles),
+            HealthKey.DEADLINE_MISSES: str(statistics.misses),
             "state_age_ms": f"{1e3 * (now - core.state.received):.2f}",
             **statistics.milliseconds(),
         }
@@ -342,9 +342,9 @@ class ControllerNode(LifecycleNode):
             return SetParametersResult(successful=True)
         if not (result := refuse_fixed(self.parameters, changes)).successful:
             return result
-        style = {name: self.get_parameter(name).value for name in STYLE_PARAMETERS}
-        style |= {change.name: change.value for change in changes if change.name in STYLE_PARAMETERS}
-        self._core.commands.set_style(*(style[name] for name in STYLE_PARAMETERS))
+        style = {name: self.get_parameter(name).value for name in STYLE_PARAMETERS.values()}
+        style |= {change.name: change.value for change in changes if change.name in STYLE_PARAMETERS.values()}
+        self._core.commands.set_style(*(style[name] for name in STYLE_PARAMETERS.values()))
         return SetParametersResult(successful=True)
 
 

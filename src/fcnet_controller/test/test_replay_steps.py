@@ -22,9 +22,9 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from fcnet_controller.parameters import ControllerParameters
 from fcnet_controller.replay.bag import namespace_in, read_replay_bag
 from fcnet_controller.replay.core import ReplayCore, StepReplay
-from fcnet_core.control.command import Mode
 from fcnet_core.control.limiter import JointLimiter
 from fcnet_core.errors import FcnetError, ReplayError
+from fcnet_core.names import Mode
 from fcnet_core.observation import PolicyStep, assemble_observation
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import JOINT_NAMES

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from trajectory_msgs.msg import JointTrajectory
 
+from fcnet_core.names import SECOND
 from fcnet_core.observation import SensorReading
 from fcnet_ros.messages import StatePublisher
-from fcnet_ros.serialized import SECOND
 from fcnet_ros.testing import Client
 from fcnet_ros.topics import JOINT_TRAJECTORY, RELIABLE
 

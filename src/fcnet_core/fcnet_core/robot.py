@@ -13,12 +13,13 @@ from msgspec import Meta, Struct
 from fcnet_core.arrays import Array
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import CONFIG, Count, NotNegative, Number, Positive, read_settings
+from fcnet_core.names import SETPOINT_UNITS
 
 ROBOT_FOLDER = CONFIG / "robots"
 LEGS = ("FR", "FL", "RR", "RL")
 LEG_JOINTS = ("hip", "thigh", "calf")
 JOINT_NAMES = tuple(f"{leg}_{joint}_joint" for leg in LEGS for joint in LEG_JOINTS)
-SETPOINT_FIELDS = ("vx", "vy", "yaw_rate", "height", "roll", "pitch", "width", "clearance", "frequency")
+SETPOINT_FIELDS = tuple(SETPOINT_UNITS)
 Vector = tuple[Number, Number, Number]
 
 

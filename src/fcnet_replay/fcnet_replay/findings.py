@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from fcnet_core.names import Mode
+from fcnet_replay.bags.contents import Damage
 from fcnet_replay.evaluation import Evaluation
 from fcnet_replay.metrics import AGREEMENT
 from fcnet_replay.policy_replay import PolicyReplay
@@ -29,7 +31,7 @@ def findings(evaluation: Evaluation) -> list[Finding]:
 def _bag(evaluation: Evaluation) -> Iterator[Finding]:
     problems = evaluation.run.problems
     for problem in problems[:MOST_PROBLEMS]:
-        yield Finding("bad" if "damaged" in problem else "note", f"{problem}.")
+        yield Finding("bad" if isinstance(problem, Damage) else "note", f"{problem}.")
     if len(problems) > MOST_PROBLEMS:
         yield Finding("bad", f"{len(problems) - MOST_PROBLEMS} more problems of the bag are in its JSON report.")
 
@@ -95,8 +97,8 @@ def _robot(evaluation: Evaluation) -> Iterator[Finding]:
     if largest is not None:
         tilt = f"The trunk tilted by at most {np.degrees(largest):.0f}°, the limit is {np.degrees(limit):.0f}°."
         yield Finding("bad" if largest > limit else "good", tilt)
-    if "fault" in evaluation.figures["modes_s"]:
-        yield Finding("bad", f"The controller was in fault for {evaluation.figures['modes_s']['fault']:.1f} s.")
+    if (in_fault := evaluation.figures["modes_s"].get(Mode.FAULT.value)) is not None:
+        yield Finding("bad", f"The controller was in fault for {in_fault:.1f} s.")
     if share is not None and share > MUCH_TIME:
         yield Finding("note", f"A joint was at its torque limit {share:.0%} of the time.")
     if evaluation.figures["tracking"] is None:

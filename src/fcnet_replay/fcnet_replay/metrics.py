@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fcnet_core.arrays import Array, Mask
-from fcnet_core.control.command import Mode
+from fcnet_core.names import IMU, JOINT_STATES, JOINT_TRAJECTORY, ODOM, Mode
 from fcnet_core.robot import JOINT_NAMES, Robot
 from fcnet_core.rotation import tilt
 from fcnet_replay.policy_replay import PolicyReplay
@@ -216,10 +216,10 @@ def start_delays(run: Run) -> dict[str, float | None]:
     moved = min(mode, run.targets.received[np.isfinite(run.targets.position).all(axis=1)].min(initial=np.inf))
     states = min(moved, run.joints.received.min(initial=np.inf), run.imu.received.min(initial=np.inf))
     topics = {
-        "joint_states": (run.joints.received, states),
-        "imu/data": (run.imu.received, states),
-        "odom": (run.odometry.received, moved),
-        "joint_trajectory": (run.targets.received, mode),
+        JOINT_STATES.name: (run.joints.received, states),
+        IMU.name: (run.imu.received, states),
+        ODOM.name: (run.odometry.received, moved),
+        JOINT_TRAJECTORY.name: (run.targets.received, mode),
     }
     return {
         topic: max(float(received.min() - start), 0.0) if len(received) else None
@@ -234,9 +234,9 @@ def timing(run: Run) -> dict[str, Any]:
     """
     return {
         "topics": {
-            "joint_states": _topic(run.joints.stamp, run.joints.received, run.simulated_time),
-            "imu/data": _topic(run.imu.stamp, run.imu.received, run.simulated_time),
-            "joint_trajectory": _topic(run.targets.stamp, run.targets.received, run.simulated_time),
+            JOINT_STATES.name: _topic(run.joints.stamp, run.joints.received, run.simulated_time),
+            IMU.name: _topic(run.imu.stamp, run.imu.received, run.simulated_time),
+            JOINT_TRAJECTORY.name: _topic(run.targets.stamp, run.targets.received, run.simulated_time),
         },
         "start_delay_s": start_delays(run),
         "state_to_target_s": spread(run.steps.target_stamp - run.steps.joints_stamp),

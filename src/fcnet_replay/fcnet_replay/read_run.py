@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
@@ -14,10 +13,26 @@ import numpy as np
 from fcnet_core.arrays import Array
 from fcnet_core.control.command import COMMAND_SIZE, CommandArbiter
 from fcnet_core.errors import ReplayError
+from fcnet_core.names import (
+    CMD_POSE,
+    CMD_VEL,
+    CONTROL,
+    CONTROLLER,
+    DIAGNOSTICS,
+    IMU,
+    JOINT_STATES,
+    JOINT_TRAJECTORY,
+    ODOM,
+    HealthKey,
+    Mode,
+    full_name,
+    status_name,
+)
 from fcnet_core.observation import SCALARS
 from fcnet_core.remote import Source, load_remote_map
 from fcnet_replay.bags.bag import Bag
 from fcnet_replay.bags.contents import MessageBatch
+from fcnet_replay.diagnostics import status_values
 from fcnet_replay.recording_notes import RecordingNotes
 from fcnet_replay.run import (
     NO_MODES,
@@ -39,9 +54,8 @@ from fcnet_replay.topic_reader import TopicReader
 
 MANY = 12  # topics in an error
 AFTER = 1e-6  # [s] beyond its timeout a command is stale
-DIAGNOSTICS = "/diagnostics"  # of all robots
+COUNT = re.compile(r"[0-9]{1,18}")  # of cycles, in text
 MOST_CYCLES = 100_000  # messages that count cycles: a day at one a second
-CYCLES = re.compile(rb"\x07\0{3}cycles\0{1,4}[\x02-\x13]\0{3}(\d{1,18})\0")  # a KeyValue in CDR
 
 Found = Mapping[str, Mapping[str, Array]]  # the arrays of each source by quantity; none where there are no messages
 Event = tuple[float, Callable[[], object]]  # when [s], and what happens
@@ -61,12 +75,12 @@ def read_run(bag: Bag, namespace: str | None = None, topic_map: TopicMap = OWN) 
         **topic_map.sources(),
     }
     readers = {
-        record: TopicReader(_full_name(source.topic, namespace), source, bag.contents.definitions)
+        record: TopicReader(full_name(source.topic, namespace), source, bag.contents.definitions)
         for record, source in sources.items()
     }
     cycles: list[tuple[float, int]] = []
-    for batch in bag.batches(frozenset({DIAGNOSTICS, *(reader.name for reader in readers.values())})):
-        if batch.topic == DIAGNOSTICS and len(cycles) + len(batch.size) <= MOST_CYCLES:
+    for batch in bag.batches(frozenset({DIAGNOSTICS.name, *(reader.name for reader in readers.values())})):
+        if batch.topic == DIAGNOSTICS.name and len(cycles) + len(batch.size) <= MOST_CYCLES:
             cycles += _cycle_counts(batch, namespace)
         for reader in readers.values():
             if reader.name == batch.topic:
@@ -75,7 +89,7 @@ def read_run(bag: Bag, namespace: str | None = None, topic_map: TopicMap = OWN) 
     problems = [*bag.contents.problems]
     for reader in readers.values():
         problems += reader.problems()
-    for record in ("joint_states", "imu/data"):
+    for record in (JOINT_STATES.name, IMU.name):
         if not found[record]:
             raise ReplayError(_without(bag, readers[record].name, problems))
     for record, arrays in found.items():
@@ -85,11 +99,11 @@ def read_run(bag: Bag, namespace: str | None = None, topic_map: TopicMap = OWN) 
             problems.append(f"{unknown.sum()} {what}")
     modes = _modes(found["mode"])
     return Run(
-        JointRecord(**found["joint_states"]),
-        ImuRecord(**found["imu/data"]),
-        TargetRecord(**found["joint_trajectory"]) if found["joint_trajectory"] else NO_TARGETS,
+        JointRecord(**found[JOINT_STATES.name]),
+        ImuRecord(**found[IMU.name]),
+        TargetRecord(**found[JOINT_TRAJECTORY.name]) if found[JOINT_TRAJECTORY.name] else NO_TARGETS,
         SetpointRecord(partial(_setpoints, commanders, found, modes, notes)),
-        OdometryRecord(**found["odom"]) if found["odom"] else NO_ODOMETRY,
+        OdometryRecord(**found[ODOM.name]) if found[ODOM.name] else NO_ODOMETRY,
         steps=_steps(found["policy_step"]),
         mode=modes,
         cycles=_cycles(cycles),
@@ -99,16 +113,12 @@ def read_run(bag: Bag, namespace: str | None = None, topic_map: TopicMap = OWN) 
         silent=tuple(
             kind
             for kind, topics in (
-                ("cmd_vel", [commander.velocity for commander in commanders]),
-                ("cmd_pose", [commander.pose for commander in commanders]),
+                (CMD_VEL.name, [commander.velocity for commander in commanders]),
+                (CMD_POSE.name, [commander.pose for commander in commanders]),
             )
             if not any(found[topic] for topic in topics)
         ),
     )
-
-
-def _full_name(topic: str, namespace: str) -> str:
-    return topic if topic[0] == "/" else f"/{namespace}/{topic}" if namespace else f"/{topic}"
 
 
 def _without(bag: Bag, topic: str, problems: list[str]) -> str:
@@ -147,7 +157,7 @@ def _setpoints(
     arbiter = CommandArbiter(notes.command_timeout)
     arbiter.set_style(*notes.style)
     changes = zip(pairwise(mode.modes), mode.received.tolist()[1:], strict=False)
-    events: list[Event] = [(time, arbiter.clear) for change, time in changes if change == ("fault", "passive")]
+    events: list[Event] = [(time, arbiter.clear) for change, time in changes if change == (Mode.FAULT, Mode.PASSIVE)]
     for commander in commanders:
         source = arbiter.add_source(commander.name)
         takers: tuple[tuple[str, tuple[str, ...], Callable[..., object]], ...] = (
@@ -170,17 +180,15 @@ def _setpoints(
 
 
 def _cycle_counts(batch: MessageBatch, namespace: str) -> Iterator[tuple[float, int]]:
-    """When [s] the controller of `namespace` reported how many cycles it has run. With each it sends targets, so a bag
-    that lacks some gives itself away, and a cycle that was missed is not taken for one that the bag lacks.
+    """Yield when [s] the controller of `namespace` reported how many cycles it has run.
 
-    They are searched in the serialised messages: to decode the many texts of a DiagnosticArray would take longer than
-    the replay.
+    Each cycle sends targets, so the counts show targets that the bag lacks and cycles that the controller missed.
     """
-    name = _full_name("controller: control", namespace)[1:].encode() + b"\0"
+    name = status_name(full_name(CONTROLLER, namespace), CONTROL)
     for received, message in zip(batch.received.tolist(), batch.messages(), strict=True):
-        status = message.find(struct.pack("<I", len(name)) + name)
-        if status >= 0 and (count := CYCLES.search(message, status)):
-            yield received * 1e-9, int(count[1])
+        count = status_values(message, name).get(HealthKey.CYCLES, "")
+        if COUNT.fullmatch(count):
+            yield received * 1e-9, int(count)
 
 
 def _cycles(counts: list[tuple[float, int]]) -> CycleRecord:

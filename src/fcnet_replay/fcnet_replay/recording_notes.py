@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fcnet_core.control.command import STYLE_PARAMETERS, VELOCITY_TIMEOUT
+from fcnet_core.control.command import VELOCITY_TIMEOUT
 from fcnet_core.errors import FcnetError, ReplayError
 from fcnet_core.model_file import PolicyModel, load_model
+from fcnet_core.names import STYLE_PARAMETERS
 from fcnet_core.robot import Robot, load_robot
 
 PREFIX = "fcnet."
@@ -50,7 +51,7 @@ class RecordingNotes:
     @property
     def style(self) -> tuple[float, float, float]:
         """Offsets of stance width (as a fraction), foot clearance [m] and stride frequency [Hz]."""
-        width, clearance, frequency = (self._number(name, -10.0, 10.0) or 0.0 for name in STYLE_PARAMETERS)
+        width, clearance, frequency = (self._number(name, -10.0, 10.0) or 0.0 for name in STYLE_PARAMETERS.values())
         return width, clearance, frequency
 
     def recorded_model(self) -> PolicyModel | None:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from fcnet_core.arrays import Array, Mask, Rows
 from fcnet_core.control.command import COMMAND_SIZE, CommandShaper
+from fcnet_core.names import Mode
 from fcnet_core.observation import assemble_observation
 from fcnet_replay.run import STALE, Run, StepRecord, newest, same
 
@@ -223,7 +224,7 @@ def _walks_of_modes(run: Run, sent: Mask, period: float) -> list[_Walk]:
         begin = int(rows[change])
         # A controller that is stopped damps and changes no mode.
         end = begin + int(np.append(0, np.flatnonzero(sent[begin : rows[change + 1]]) + 1)[-1])
-        if mode == "walking" and end - begin > 1:
+        if mode == Mode.WALKING and end - begin > 1:
             walks.append(_Walk(begin, end, change > 0 and abs(changed[change] - received[begin]) <= SLIP * period))
     return walks
 

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta, Struct, structs
 
+from fcnet_core import names
 from fcnet_core.arrays import Array
-from fcnet_core.control.command import Mode
 from fcnet_core.errors import ReplayError
 from fcnet_core.files import preset, read_settings
 from fcnet_core.observation import SIZE
@@ -27,7 +27,7 @@ Text = Annotated[str, Meta(min_length=1)]
 FieldPath = Text  # such as `motor_state[].q` for the q of every motor
 Quaternion = Literal["xyzw", "wxyz"]  # the order of its numbers
 FILE = "topic map"
-MODES = tuple(mode.value for mode in Mode)
+MODES = tuple(mode.value for mode in names.Mode)
 AXES = "xyzw"
 
 
@@ -184,17 +184,17 @@ class StepSource(TopicSource, frozen=True):
         return {"step": _vector(columns, self.step, SIZE)}
 
 
-class TopicMap(Struct, frozen=True, forbid_unknown_fields=True, rename={"imu_data": "imu/data"}):
+class TopicMap(Struct, frozen=True, forbid_unknown_fields=True, rename={"imu_data": names.IMU.name}):
     """The sources of a robot's records, as the suite's own bags have them."""
 
-    joint_states: JointStateSource = JointStateSource("joint_states")
-    imu_data: ImuSource = ImuSource("imu/data")
-    joint_trajectory: TargetSource = TargetSource("joint_trajectory")
-    cmd_vel: VelocitySource = VelocitySource("cmd_vel")
-    cmd_pose: PoseSource = PoseSource("cmd_pose")
-    odom: OdometrySource = OdometrySource("odom")
-    mode: ModeSource = ModeSource("controller/mode")
-    policy_step: StepSource = StepSource("controller/policy_step")
+    joint_states: JointStateSource = JointStateSource(names.JOINT_STATES.name)
+    imu_data: ImuSource = ImuSource(names.IMU.name)
+    joint_trajectory: TargetSource = TargetSource(names.JOINT_TRAJECTORY.name)
+    cmd_vel: VelocitySource = VelocitySource(names.CMD_VEL.name)
+    cmd_pose: PoseSource = PoseSource(names.CMD_POSE.name)
+    odom: OdometrySource = OdometrySource(names.ODOM.name)
+    mode: ModeSource = ModeSource(names.MODE.of(names.CONTROLLER).name)
+    policy_step: StepSource = StepSource(names.POLICY_STEP.of(names.CONTROLLER).name)
 
     def sources(self) -> dict[str, TopicSource]:
         """Every source by the name that a map gives it."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from fcnet_core import counted
 from fcnet_core.arrays import Array, Rows
 from fcnet_core.errors import ReplayError
-from fcnet_replay.bags.contents import MessageBatch
+from fcnet_replay.bags.contents import Damage, MessageBatch
 from fcnet_replay.bags.message_columns import ColumnDecoder, Columns, fields_for
 from fcnet_replay.topic_map import TopicSource
 
@@ -63,7 +63,7 @@ class TopicReader:
             yield f"{counted(count, 'message')} of {self.name} left out: {reason}"
         if self._damaged:
             what = "with numbers that cannot be, which are damaged or left out"
-            yield f"{counted(self._damaged, 'message')} of {self.name} {what}"
+            yield Damage(f"{counted(self._damaged, 'message')} of {self.name} {what}")
 
     def _decode(self) -> None:
         batches, self._waiting = self._waiting, []

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from fcnet_core.control.limiter import JointCommand
 from fcnet_core.errors import RefusedCommandError
+from fcnet_core.names import MOTORS
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import Robot
 from fcnet_ros.health import LoopStatistics
@@ -68,7 +69,7 @@ class HardwareInterface(ABC):
 
     parameters: type[HardwareParameters]
     robot: Robot
-    part = "motors"
+    part = MOTORS
     statistics: LoopStatistics | None = None
     can_wait = False
     has_clock = False

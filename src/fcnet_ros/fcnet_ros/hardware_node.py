@@ -18,6 +18,7 @@ from rclpy.parameter import Parameter
 from rosgraph_msgs.msg import Clock
 
 from fcnet_core.errors import FcnetError
+from fcnet_core.names import SECOND
 from fcnet_core.observation import SensorReading
 from fcnet_core.urdf import robot_urdf
 from fcnet_ros.hardware import Event, HardwareInterface, HardwareLoop, HardwareParameters
@@ -26,7 +27,6 @@ from fcnet_ros.messages import Gains, OdomPublisher, StatePublisher
 from fcnet_ros.parameters import declare_parameters, read_parameters, refuse_fixed
 from fcnet_ros.program import SUCCESS, Stop, freeze, run_program, spin, transition
 from fcnet_ros.recorder_gate import CHECK_PERIOD, RecorderGate
-from fcnet_ros.serialized import SECOND
 from fcnet_ros.targets import DdsTargets, Key, LocalTargets, TargetJudge, TargetSource, socket_name
 from fcnet_ros.topics import (
     CLOCK,

@@ -9,6 +9,7 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.node import Node
 
 from fcnet_core.control.timing import LatencyRing
+from fcnet_core.names import status_name
 from fcnet_ros.topics import DIAGNOSTICS
 
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
@@ -17,13 +18,12 @@ SLOW = 0.95  # of the wanted rate, below which a loop is called slow
 
 
 class HealthPublisher:
-    """Publishes the status `<node>: <part>`."""
+    """Publishes the status `<node>: <task>`."""
 
-    def __init__(self, node: Node, part: str = "") -> None:
+    def __init__(self, node: Node, task: str = "") -> None:
         self.publisher = DIAGNOSTICS.publisher(node)
         self._clock = node.get_clock()
-        name = node.get_fully_qualified_name().lstrip("/")
-        self._name = f"{name}: {part}" if part else name
+        self._name = status_name(node.get_fully_qualified_name(), task)
 
     def publish(self, level: bytes, message: str, values: Mapping[str, str]) -> None:
         """Publish a level with a sentence, and values by key."""

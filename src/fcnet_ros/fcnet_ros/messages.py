@@ -21,9 +21,10 @@ from sensor_msgs.msg import PointCloud2, PointField
 from fcnet_core.arrays import Array
 from fcnet_core.control.timing import TIME_OF_DAY
 from fcnet_core.errors import MessageError
+from fcnet_core.names import SECOND
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import JOINT_NAMES
-from fcnet_ros.serialized import SECOND, ImuBuffer, JointsBuffer, JointsReader, read_imu, read_text, seconds
+from fcnet_ros.serialized import ImuBuffer, JointsBuffer, JointsReader, read_imu, read_text, seconds
 from fcnet_ros.topics import IMU, JOINT_STATES, NEWEST, ODOM, TF, PolledSubscription, Topic
 
 NEVER = float("-inf")

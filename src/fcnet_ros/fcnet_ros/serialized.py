@@ -18,12 +18,12 @@ import numpy as np
 
 from fcnet_core.arrays import Array
 from fcnet_core.errors import MessageError
+from fcnet_core.names import SECOND
 
 MAX_SIZE = 32_768  # [bytes] of a message; the suite's have 0.8 kB at most
 MAX_NAMES = 64  # joints of a message, of which a robot uses 12
 MAX_TEXT = 256  # [bytes] of a name
 HEADER = 4  # [bytes] of encapsulation
-SECOND = 10**9  # [ns]
 BYTE_ORDERS = {b"\0\0": ">", b"\0\1": "<"}
 IMU_NUMBERS = 37  # orientation 4, angular velocity 3, linear acceleration 3, and after each of them its covariance 9
 ORIENTATION, ANGULAR_VELOCITY, LINEAR_ACCELERATION = slice(0, 4), slice(13, 16), slice(25, 28)

@@ -25,10 +25,11 @@ from rclpy.node import Node
 from fcnet_core.arrays import Array
 from fcnet_core.control.limiter import JointCommand, joint_targets
 from fcnet_core.errors import FcnetError, MessageError, RefusedCommandError
+from fcnet_core.names import SECOND
 from fcnet_core.observation import LABEL, SIZE, PolicyStep
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_ros.publisher_identity import IdentifyingTaker, PublisherNames, gid_of
-from fcnet_ros.serialized import MAX_SIZE, SECOND, NumbersBuffer, TrajectoryBuffer, TrajectoryReader, seconds
+from fcnet_ros.serialized import MAX_SIZE, NumbersBuffer, TrajectoryBuffer, TrajectoryReader, seconds
 from fcnet_ros.topics import JOINT_TRAJECTORY, POLICY_STEP, PolledSubscription, Topic
 
 WAYS = ("dds", "local")

@@ -28,9 +28,10 @@ from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
+from fcnet_core.names import CONTROLLER
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_ros.program import participant_profile
-from fcnet_ros.topics import CMD_VEL, CONTROLLER, DIAGNOSTICS, JOINT_TRAJECTORY, MODE, ROBOT_FAULT
+from fcnet_ros.topics import CMD_VEL, DIAGNOSTICS, JOINT_TRAJECTORY, MODE, ROBOT_FAULT
 
 TIMEOUT = 60.0  # [s] for whatever a loaded machine delays
 REQUEST_INTERVAL = 10.0  # [s] after which a service request without a response is sent again

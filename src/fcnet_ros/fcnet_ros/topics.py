@@ -1,7 +1,4 @@
-"""Every topic of the suite with its type, its quality of service and what it is, the one table; and its services.
-
-Names are relative, so that a namespace works; "~" stands for the name of the node that publishes.
-"""
+"""Topics and services in ROS: the names of fcnet_core/names.py with their message classes and quality of service."""
 
 from __future__ import annotations
 
@@ -28,6 +25,8 @@ from std_msgs.msg import Float64MultiArray, String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
+from fcnet_core import names
+from fcnet_core.names import CONTROLLER, Request
 from fcnet_ros.serialized import MAX_SIZE
 
 try:
@@ -35,8 +34,6 @@ try:
 except ImportError:  # of a distribution; there is no wheel
     TFMessage = None
 
-TF_NAME = "tf"
-CONTROLLER = "controller"  # the usual name of the controller's node
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 RELIABLE_NEWEST = QoSProfile(depth=1)
@@ -88,38 +85,32 @@ class Topic:
         return node.create_subscription(self.kind, self.name, take if raw else take_bounded, self.requested, raw=True)
 
 
-JOINT_STATES = Topic("joint_states", JointState, qos_profile_sensor_data, NEWEST)
-IMU = Topic("imu/data", Imu, qos_profile_sensor_data, NEWEST)
-ODOM = Topic("odom", Odometry, RELIABLE, qos_profile_sensor_data)  # ground truth; reliable for RViz
+JOINT_STATES = Topic(names.JOINT_STATES.name, JointState, qos_profile_sensor_data, NEWEST)
+IMU = Topic(names.IMU.name, Imu, qos_profile_sensor_data, NEWEST)
+ODOM = Topic(names.ODOM.name, Odometry, RELIABLE, qos_profile_sensor_data)  # reliable for RViz
 # The transform from odom to base_link. Relative as the others are: two robots in two namespaces have the same frames.
-TF = None if TFMessage is None else Topic(TF_NAME, TFMessage, RELIABLE, RELIABLE, limit=LARGE)
-ROBOT_DESCRIPTION = Topic("robot_description", String, LATCHED, LATCHED, limit=LARGE)  # URDF
-TERRAIN = Topic("terrain", PointCloud2, LATCHED, LATCHED, recorded=False, limit=LARGE)  # around a simulated robot
-JOINT_TRAJECTORY = Topic("joint_trajectory", JointTrajectory, RELIABLE_NEWEST, NEWEST)
-JOINT_GAINS = Topic("joint_gains", String, LATCHED, LATCHED)
-ROBOT_FAULT = Topic("robot_fault", String, LATCHED, LATCHED)  # why the robot has tripped; empty while it has not
-TARGET_REFUSAL = Topic("target_refusal", String, LATCHED, LATCHED)  # why targets would be refused now; empty if not
-TARGET_OWNER = Topic("target_owner", String, LATCHED, LATCHED)  # whose targets are followed; empty if nobody's
-ROBOT_OWNERSHIP = Topic("robot_ownership", String, RELIABLE, RELIABLE, recorded=False)
+TF = None if TFMessage is None else Topic(names.TF.name, TFMessage, RELIABLE, RELIABLE, limit=LARGE)
+ROBOT_DESCRIPTION = Topic(names.ROBOT_DESCRIPTION.name, String, LATCHED, LATCHED, limit=LARGE)
+TERRAIN = Topic(names.TERRAIN.name, PointCloud2, LATCHED, LATCHED, recorded=False, limit=LARGE)
+JOINT_TRAJECTORY = Topic(names.JOINT_TRAJECTORY.name, JointTrajectory, RELIABLE_NEWEST, NEWEST)
+JOINT_GAINS = Topic(names.JOINT_GAINS.name, String, LATCHED, LATCHED)
+ROBOT_FAULT = Topic(names.ROBOT_FAULT.name, String, LATCHED, LATCHED)
+TARGET_REFUSAL = Topic(names.TARGET_REFUSAL.name, String, LATCHED, LATCHED)
+TARGET_OWNER = Topic(names.TARGET_OWNER.name, String, LATCHED, LATCHED)
+ROBOT_OWNERSHIP = Topic(names.ROBOT_OWNERSHIP.name, String, RELIABLE, RELIABLE, recorded=False)
 # Best effort accepts every kind of publisher; the depth keeps a button that is released at once.
-JOY = Topic("joy", Joy, RELIABLE_NEWEST, QoSProfile(depth=20, reliability=ReliabilityPolicy.BEST_EFFORT))
-MODE = Topic("~/mode", String, LATCHED, LATCHED)
-POLICY_STEP = Topic("~/policy_step", Float64MultiArray, RELIABLE, RELIABLE)
-CMD_VEL = Topic("cmd_vel", Twist, RELIABLE_NEWEST, RELIABLE_NEWEST)  # sources of commands: config/remote.yaml
-CMD_POSE = Topic("cmd_pose", Pose, RELIABLE_NEWEST, RELIABLE_NEWEST)
+JOY = Topic(names.JOY.name, Joy, RELIABLE_NEWEST, QoSProfile(depth=20, reliability=ReliabilityPolicy.BEST_EFFORT))
+MODE = Topic(names.MODE.name, String, LATCHED, LATCHED)
+POLICY_STEP = Topic(names.POLICY_STEP.name, Float64MultiArray, RELIABLE, RELIABLE)
+CMD_VEL = Topic(names.CMD_VEL.name, Twist, RELIABLE_NEWEST, RELIABLE_NEWEST)
+CMD_POSE = Topic(names.CMD_POSE.name, Pose, RELIABLE_NEWEST, RELIABLE_NEWEST)
 # Of a simulation or a replay; as ROS itself subscribes to it where use_sim_time is set.
-CLOCK = Topic("/clock", Clock, RELIABLE, NEWEST, recorded=False)
-DIAGNOSTICS = Topic("/diagnostics", DiagnosticArray, RELIABLE, RELIABLE, limit=LARGE)
-ROSOUT = Topic("/rosout", Log, RELIABLE, RELIABLE, limit=LARGE)
+CLOCK = Topic(names.CLOCK.name, Clock, RELIABLE, NEWEST, recorded=False)
+DIAGNOSTICS = Topic(names.DIAGNOSTICS.name, DiagnosticArray, RELIABLE, RELIABLE, limit=LARGE)
+ROSOUT = Topic(names.ROSOUT.name, Log, RELIABLE, RELIABLE, limit=LARGE)
 
 # Every topic above, those of a node with the controller's usual name.
 TOPICS = tuple(topic.of(CONTROLLER) for topic in list(globals().values()) if isinstance(topic, Topic))
-
-
-def full_name(name: str, namespace: str) -> str:
-    """Return the absolute name of a topic of a robot in `namespace`, which may be empty."""
-    space = namespace.strip("/")
-    return name if name.startswith("/") else f"/{space}/{name}" if space else f"/{name}"
 
 
 class LatchedText:
@@ -153,7 +144,7 @@ def temporary_entities(node: Node) -> Iterator[None]:
         for timer in set(node.timers) - before:
             node.destroy_timer(timer)
         for subscription in set(node.subscriptions) - before:
-            if subscription.topic_name != "/clock":  # rclpy's own, for use_sim_time
+            if subscription.topic_name != CLOCK.name:  # rclpy's own, for use_sim_time
                 node.destroy_subscription(subscription)
         for publisher in set(node.publishers) - before:
             node.destroy_publisher(publisher)
@@ -225,7 +216,7 @@ def create_request_services(
     if emergency_stop is not None:
         node.create_service(
             SetBool,
-            "~/emergency_stop",
+            f"~/{Request.EMERGENCY_STOP.value}",
             lambda request, response: respond(partial(_stop, emergency_stop, request.data), response),
         )
 

@@ -14,9 +14,10 @@ from rclpy.serialization import serialize_message
 from std_msgs.msg import String
 
 from fcnet_core.errors import FcnetError, RefusedCommandError
+from fcnet_core.names import SECOND
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_ros.publisher_identity import MAX_PUBLISHERS, PublisherNames, gid_of, is_own
-from fcnet_ros.serialized import SECOND, TrajectoryBuffer
+from fcnet_ros.serialized import TrajectoryBuffer
 from fcnet_ros.targets import (
     MAX_SOURCES,
     SIGNATURE,

@@ -16,11 +16,12 @@ from nav_msgs.msg import Odometry
 from rclpy.qos import QoSProfile
 from std_msgs.msg import String
 
+from fcnet_core.names import full_name
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_ros.messages import OdomPublisher, StateBuffer, StatePublisher, StateReceiver, trunk_transform
 from fcnet_ros.program import GuardedExecutor
 from fcnet_ros.testing import TIMEOUT, wait_until
-from fcnet_ros.topics import LATCHED, MODE, TOPICS, PolledSubscription, Topic, full_name
+from fcnet_ros.topics import LATCHED, MODE, TOPICS, PolledSubscription, Topic
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "driving.md"
 

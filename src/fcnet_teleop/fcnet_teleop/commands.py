@@ -17,13 +17,13 @@ from rclpy.task import Future
 from rclpy.timer import Timer
 from std_srvs.srv import SetBool, Trigger
 
-from fcnet_core.control.command import STYLE_PARAMETERS
+from fcnet_core.names import STYLE_PARAMETERS, Request
 from fcnet_core.remote import REMOTE_FILE, Source
 from fcnet_core.rotation import xyzw_from_roll_pitch
 from fcnet_ros.messages import TRUNK_FRAME, fill_quaternion
 from fcnet_ros.parameters import parameter
 from fcnet_ros.topics import CMD_POSE, CMD_VEL
-from fcnet_teleop.remote import STYLE, VELOCITY, Command, Request
+from fcnet_teleop.remote import VELOCITY, Command
 
 REPEAT_PERIOD = 0.2  # [s] between two emergency stops while one is not confirmed
 STYLE_TIMEOUT = 1.0  # [s] without a response after which a request no longer counts
@@ -106,10 +106,9 @@ class StyleClient:
             self._wanted = {}
             self._report(f"{self._service.srv_name} is not there; is the controller running?")
             return
-        names = dict(zip(STYLE, STYLE_PARAMETERS, strict=True))
         kind = ParameterType.PARAMETER_DOUBLE
         changes = [
-            Parameter(name=names[field], value=ParameterValue(type=kind, double_value=value))
+            Parameter(name=STYLE_PARAMETERS[field], value=ParameterValue(type=kind, double_value=value))
             for field, value in self._wanted.items()
         ]
         self._wanted, self._sent = {}, time.monotonic()

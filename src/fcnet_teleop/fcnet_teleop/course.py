@@ -10,6 +10,7 @@ import numpy as np
 from nav_msgs.msg import Odometry
 
 from fcnet_core.arrays import Array
+from fcnet_core.names import HealthKey
 from fcnet_core.rotation import projected_gravity
 
 SETTLING_TIME = 1.5  # [s] at the start of each section in which errors do not count
@@ -157,7 +158,8 @@ class CourseScore:
 
 def slow_simulation(health: Mapping[str, str]) -> str | None:
     """Return a sentence where the simulation was slower than its real-time factor requests, and what that means."""
-    slowest, factor = float(health.get("slowest_factor", "nan")), float(health.get("wanted_real_time_factor", "nan"))
+    slowest = float(health.get("slowest_factor", "nan"))
+    factor = float(health.get(HealthKey.WANTED_REAL_TIME_FACTOR, "nan"))
     if not slowest < SLOW * factor:
         return None
     slow = f"This computer did not reach real time: {slowest:.2f} instead of {factor:.2f} times at its slowest."

@@ -20,13 +20,14 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 from fcnet_core.errors import DemoFailedError
+from fcnet_core.names import PUSH, HealthKey, Mode, Request
 from fcnet_core.remote import Source
 from fcnet_ros.parameters import SIM_TIME, declare_fixed_parameters, parameter
 from fcnet_ros.program import GuardedExecutor, Stop, run_program
 from fcnet_ros.topics import CMD_POSE, CMD_VEL, DIAGNOSTICS, MODE, ODOM
 from fcnet_teleop.commands import CommandPublisher, ModeClient, StyleClient
 from fcnet_teleop.course import COURSES, STANDSTILL, CourseScore, Section, slow_simulation
-from fcnet_teleop.remote import Command, Request
+from fcnet_teleop.remote import Command
 from fcnet_teleop.terminal import StatusDisplay
 
 START_TIMEOUT = 120.0  # [s] until the robot must walk; a first start compiles
@@ -75,7 +76,7 @@ class DemoCourse(Node):
         self._modes = ModeClient(self, chosen.controller, chosen.bridge, report=lambda _response: None)
         self._style = StyleClient(self, chosen.controller, report=self.get_logger().warning)
         self._lifted = STANDSTILL.clearance  # what the controller was asked for last [m]
-        self._push = self.create_client(Trigger, f"{chosen.simulator}/push")
+        self._push = self.create_client(Trigger, f"{chosen.simulator}/{PUSH}")
         self._push_settings = self.create_client(SetParameters, f"{chosen.simulator}/set_parameters")
         MODE.of(chosen.controller).subscribe(self, self._set_mode)
         ODOM.subscribe(self, self._update_score)
@@ -100,16 +101,16 @@ class DemoCourse(Node):
             )
 
     def _start_walking(self) -> None:
-        ways = {"passive": Request.STAND_UP, "standing": Request.WALK}
+        ways: dict[str, Request] = {Mode.PASSIVE: Request.STAND_UP, Mode.STANDING: Request.WALK}
         self._request_walking(ways, START_TIMEOUT, "" if self._mode else "waiting for a robot")
 
     def _request_walking(self, ways: dict[str, Request], timeout: float, progress: str) -> None:
         """Request what leads on from each mode until the robot walks."""
         deadline, requested = self._now() + timeout, float("-inf")
-        while self._mode != "walking":
+        while self._mode != Mode.WALKING:
             self._spin(0.1)
             self._show(progress)
-            if self._mode == "fault" and "fault" not in ways:
+            if self._mode == Mode.FAULT and Mode.FAULT not in ways:
                 raise DemoFailedError(f"the controller is in fault: {self._fault() or 'see its log'}")
             if self._now() > deadline:
                 raise DemoFailedError(
@@ -138,7 +139,7 @@ class DemoCourse(Node):
             self._show(f"{self._section.name:<8}  {self._now() - start:4.1f}/{self._course.duration:.0f} s")
             if self._score.falls:
                 raise DemoFailedError(f"the robot fell in section '{self._section.name}'")
-            if self._mode != "walking":
+            if self._mode != Mode.WALKING:
                 raise DemoFailedError(
                     f"the controller went to {self._mode} in section '{self._section.name}' {self._fault()}".strip()
                 )
@@ -149,7 +150,11 @@ class DemoCourse(Node):
         began = self._now()
         self._topple()
         fallen = self._now()
-        ways = {"fault": Request.RESET, "passive": Request.RECOVER, "standing": Request.WALK}
+        ways: dict[str, Request] = {
+            Mode.FAULT: Request.RESET,
+            Mode.PASSIVE: Request.RECOVER,
+            Mode.STANDING: Request.WALK,
+        }
         self._request_walking(ways, GET_UP_TIMEOUT, "getting up")
         self._score.take_recovery(self._now() - fallen)
         return self._now() - began
@@ -164,7 +169,7 @@ class DemoCourse(Node):
             while self._now() < end:
                 self._spin(0.02)
                 self._show("pushed")
-                if self._mode == "fault":
+                if self._mode == Mode.FAULT:
                     return
         raise DemoFailedError(f"{len(PUSHES)} pushes of up to {max(PUSHES):g} m/s did not topple the robot")
 
@@ -187,9 +192,9 @@ class DemoCourse(Node):
     def _fault(self) -> str:
         """Why the controller is in fault, if it is; its diagnostics come once a second."""
         deadline = time.monotonic() + HEALTH_TIMEOUT
-        while self._mode == "fault" and not self._health.get("fault") and time.monotonic() < deadline:
+        while self._mode == Mode.FAULT and not self._health.get(HealthKey.FAULT) and time.monotonic() < deadline:
             self._spin(0.1)
-        return self._health.get("fault", "")
+        return self._health.get(HealthKey.FAULT, "")
 
     def _spin(self, timeout: float) -> None:
         self._executor.spin_once(timeout_sec=timeout)
@@ -221,9 +226,9 @@ class DemoCourse(Node):
         for status in message.status:
             if status.name.rpartition("/")[0] == namespace:
                 self._health.update({pair.key: pair.value for pair in status.values})
-        if "real_time_factor" in self._health:
-            slowest = min(float(self._health["real_time_factor"]), float(self._health.get("slowest_factor", "inf")))
-            self._health["slowest_factor"] = str(slowest)
+        if HealthKey.REAL_TIME_FACTOR in self._health:
+            factor = float(self._health[HealthKey.REAL_TIME_FACTOR])
+            self._health["slowest_factor"] = str(min(factor, float(self._health.get("slowest_factor", "inf"))))
 
     def _now(self) -> float:
         """Simulated seconds, of /clock where the node uses that, or with a real robot seconds."""

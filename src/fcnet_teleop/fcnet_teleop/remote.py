@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Literal
@@ -14,11 +13,9 @@ import msgspec
 from msgspec import Meta, Struct
 
 from fcnet_core.files import Positive, read_settings
+from fcnet_core.names import STYLE_PARAMETERS, Request, UnitreeButton
 from fcnet_core.remote import REMOTE_FILE, Source, Sources, check_sources, repeated
 
-UnitreeButton = Literal[
-    "R1", "L1", "start", "select", "R2", "L2", "F1", "F2", "A", "B", "X", "Y", "up", "right", "down", "left"
-]
 # L3 and R3 (a stick pressed down) and `home` exist on other devices than Unitree's remote only.
 Button = Literal[UnitreeButton, "L3", "R3", "home"]
 # Sticks, triggers and cross; x is positive to the right, y forward (up), a trigger positive when pulled. A minus
@@ -31,24 +28,12 @@ Fraction = Annotated[float, Meta(ge=0.0, le=1.0)]
 Key = Annotated[str, Meta(pattern="^([^A-Z]|space|escape|up|down|left|right)$")]
 Keys = Annotated[tuple[Key, ...], Meta(min_length=1)]
 
-UNITREE_BUTTONS: tuple[str, ...] = UnitreeButton.__args__  # type: ignore[attr-defined]
 VELOCITY = ("vx", "vy", "yaw_rate")
 POSE = ("height", "roll", "pitch")
-STYLE = ("width", "clearance", "frequency")  # of the stride: fields of a robot's `commands`
+STYLE = tuple(STYLE_PARAMETERS)  # of the stride: fields of a robot's `commands`
 SPEEDS = ("normal", "slow", "fast")
 DEFAULT_LAYOUT = "xbox"
 PRESSED = 0.5  # of an axis that stands for a button
-
-
-class Request(str, Enum):
-    """A change of the controller's mode; the values are the names of its services."""
-
-    STAND_UP = "stand_up"
-    RECOVER = "recover"
-    WALK = "walk"
-    LIE_DOWN = "lie_down"
-    RESET = "reset"
-    EMERGENCY_STOP = "emergency_stop"
 
 
 REQUESTS = [request.value for request in Request]
@@ -146,7 +131,7 @@ class Joystick(Struct, frozen=True, forbid_unknown_fields=True):
                 raise ValueError(f"{_name(chord)} means {one} and {other}; give each a chord of its own")
         for meaning, chord in self.meanings:
             stops = [stop for stop in self.emergency_stop if stop <= chord]
-            if stops and meaning != "emergency_stop":
+            if stops and meaning != Request.EMERGENCY_STOP:
                 raise ValueError(f"{_name(chord)} for {meaning} holds {_name(stops[0])}, which is an emergency stop")
         for request, chord in self.requests.items():
             if len(chord) < 2:
@@ -157,7 +142,7 @@ class Joystick(Struct, frozen=True, forbid_unknown_fields=True):
         """Every chord with its meaning."""
         return [
             ("deadman", self.deadman),
-            *(("emergency_stop", chord) for chord in self.emergency_stop),
+            *((Request.EMERGENCY_STOP.value, chord) for chord in self.emergency_stop),
             *self.requests.items(),
             ("slow", self.slow),
             ("fast", self.fast),

@@ -13,6 +13,7 @@ from rclpy.node import Node
 from rclpy.time import Time
 from sensor_msgs.msg import Joy
 
+from fcnet_core.names import Request
 from fcnet_core.robot import CommandRange, load_robot
 from fcnet_ros.parameters import declare_fixed_parameters, parameter
 from fcnet_ros.program import Stop, run_program, spin
@@ -27,7 +28,6 @@ from fcnet_teleop.remote import (
     JoyLayout,
     Joystick,
     RemoteControl,
-    Request,
     load_remote_control,
 )
 

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from rclpy.node import Node
 from std_msgs.msg import String
 
-from fcnet_core.control.command import Mode
+from fcnet_core.names import Mode, Request
 from fcnet_core.robot import CommandRange, load_robot
 from fcnet_ros.parameters import declare_fixed_parameters
 from fcnet_ros.program import GuardedExecutor, Stop, refused, run_program
 from fcnet_ros.topics import MODE
 from fcnet_teleop.commands import CommandPublisher, ModeClient, TeleopParameters
-from fcnet_teleop.remote import POSE, REQUESTS, VELOCITY, Command, Keyboard, Request, load_remote_control
+from fcnet_teleop.remote import POSE, REQUESTS, VELOCITY, Command, Keyboard, load_remote_control
 from fcnet_teleop.terminal import StatusDisplay, open_keyboard
 
 NAME = "teleop_keyboard"

@@ -2,7 +2,8 @@ import math
 
 import pytest
 
-from fcnet_teleop.remote import UNITREE_BUTTONS, Request, load_remote_control
+from fcnet_core.names import BUTTONS, Request
+from fcnet_teleop.remote import load_remote_control
 from fcnet_teleop.teleop_joy import JoyReader
 
 STANDSTILL = {"vx": 0.0, "vy": 0.0, "yaw_rate": 0.0}
@@ -19,7 +20,7 @@ class Remote:
 
     def hold(self, *buttons, lx=0.0, ly=0.0, rx=0.0, ry=0.0):
         self.now += PERIOD
-        return self.reader.take([lx, ly, rx, ry, 0.0], [name in buttons for name in UNITREE_BUTTONS], self.now)
+        return self.reader.take([lx, ly, rx, ry, 0.0], [name in buttons for name in BUTTONS], self.now)
 
 
 @pytest.fixture
@@ -91,7 +92,7 @@ def test_a_request_button_held_from_the_beginning_requests_nothing(remote):
     assert remote.hold("L1", "A").requests == ()
 
 
-@pytest.mark.parametrize("held", [[], ["L1"], ["L1", "A"], ["L2"], list(UNITREE_BUTTONS)])
+@pytest.mark.parametrize("held", [[], ["L1"], ["L1", "A"], ["L2"], list(BUTTONS)])
 def test_the_emergency_stop_needs_no_other_button_and_counts_even_in_the_first_message(remote, held):
     command = remote.hold(*held, "B", ly=1.0)
     assert command.requests == (Request.EMERGENCY_STOP,)
@@ -120,7 +121,7 @@ def test_a_message_that_cannot_be_right_counts_as_released_and_is_reported(remot
 
 
 def test_an_emergency_stop_counts_in_a_message_that_cannot_be_right(remote):
-    buttons = [name == "B" for name in UNITREE_BUTTONS]
+    buttons = [name == "B" for name in BUTTONS]
     command = remote.reader.take([math.nan], buttons, remote.now)
     assert command.requests == (Request.EMERGENCY_STOP,)
     assert command.problem

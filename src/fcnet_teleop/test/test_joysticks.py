@@ -1,6 +1,7 @@
 import pytest
 
-from fcnet_teleop.remote import UNITREE_BUTTONS, Request, load_remote_control
+from fcnet_core.names import BUTTONS, Request
+from fcnet_teleop.remote import load_remote_control
 from fcnet_teleop.teleop_joy import Joysticks
 
 UNITREE, PAD = "unitree_remote", "joy"
@@ -15,7 +16,7 @@ class TwoJoysticks:
         self.now = 10.0
 
     def unitree(self, *buttons, ly=0.0):
-        axes, pressed = [0.0, ly, 0.0, 0.0, 0.0], [name in buttons for name in UNITREE_BUTTONS]
+        axes, pressed = [0.0, ly, 0.0, 0.0, 0.0], [name in buttons for name in BUTTONS]
         return self.joysticks.take(UNITREE, axes, pressed, self.now)
 
     def pad(self, *buttons, ly=0.0):

@@ -8,9 +8,9 @@ from contextlib import suppress
 
 import pytest
 
+from fcnet_core.names import Request
 from fcnet_ros.testing import wait_until
 from fcnet_teleop.monitor.server import Controls, MonitorServer
-from fcnet_teleop.remote import Request
 
 COMMAND = {"page": "one", "number": 1, "seen": 0.0, "velocity": [0, 0, 0], "pose": None}
 SEEN = json.dumps({"seen": 0.0})

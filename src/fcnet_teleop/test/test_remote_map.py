@@ -11,8 +11,9 @@ import yaml
 from damage import read_damaged
 
 from fcnet_core.errors import FcnetError
+from fcnet_core.names import BUTTONS
 from fcnet_core.remote import REMOTE_FILE, load_remote_map
-from fcnet_teleop.remote import UNITREE_BUTTONS, load_remote_control
+from fcnet_teleop.remote import load_remote_control
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def test_the_shipped_file_ranks_people_above_programs() -> None:
 def test_every_stop_of_the_shipped_file_is_on_unitrees_remote() -> None:
     remote = load_remote_control()
     assert frozenset("B") in remote.joystick.emergency_stop == load_remote_map().joystick.emergency_stop
-    assert all(chord <= set(UNITREE_BUTTONS) for chord in remote.joystick.emergency_stop)
+    assert all(chord <= set(BUTTONS) for chord in remote.joystick.emergency_stop)
 
 
 def test_a_message_of_a_layout_gives_the_same_names_for_every_device() -> None:
@@ -75,7 +76,7 @@ def test_a_message_that_cannot_be_right_is_reported_and_what_is_there_is_still_r
     unitree = load_remote_control().layouts["unitree"]
     assert words in unitree.read(axes, buttons).problem
     stop = [0] * 10
-    stop[UNITREE_BUTTONS.index("B")] = 1
+    stop[BUTTONS.index("B")] = 1
     assert unitree.read([math.inf], stop).pressed == {"B"}
     assert load_remote_control().layouts["xbox"].read([math.inf] * 8, [0] * 8).pressed == frozenset()
 

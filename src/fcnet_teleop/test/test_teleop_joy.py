@@ -9,9 +9,9 @@ from geometry_msgs.msg import Pose, Twist
 from rclpy.duration import Duration
 from sensor_msgs.msg import Joy
 
+from fcnet_core.names import BUTTONS
 from fcnet_core.remote import REMOTE_FILE
 from fcnet_ros.testing import wait_until
-from fcnet_teleop.remote import UNITREE_BUTTONS
 
 PERIOD = 0.02  # [s]
 TELEOP = "fcnet_teleop.teleop_joy"
@@ -38,7 +38,7 @@ class Remote:
                 self.send(*self.state)
 
     def send(self, held, axes):
-        message = Joy(axes=axes, buttons=[int(name in held) for name in UNITREE_BUTTONS])
+        message = Joy(axes=axes, buttons=[int(name in held) for name in BUTTONS])
         message.header.frame_id = "unitree_remote"
         if self.age is not None:
             message.header.stamp = (self.clock.now() - Duration(seconds=self.age)).to_msg()

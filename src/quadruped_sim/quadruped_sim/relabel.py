@@ -21,6 +21,7 @@ from fcnet_core.arrays import Array, Mask
 from fcnet_core.control.command import CommandShaper, setpoints_of
 from fcnet_core.errors import FcnetError
 from fcnet_core.learning.dataset import DatasetWriter
+from fcnet_core.names import ODOM
 from fcnet_core.robot import Robot
 from fcnet_core.rotation import matrix_from_xyzw, projected_gravity
 from fcnet_replay.datasets.from_bag import BagReading, Labels, Report, Walk, dataset_from_bags
@@ -108,7 +109,8 @@ def expert_labels(walk: Walk) -> Labels:
     labels = advise(walk.run, walk.steps, walk.first, walk.robot)
     error, odometry = (labels.target - walk.target)[labels.known], labels.facts["velocity_from_odometry"]
     rms = round(float(np.sqrt(np.square(error).mean())), 4) if error.size else None
-    source = "odom" if odometry == 1 else "the legs" if odometry == 0 else f"odom ({odometry:.0%}) and the legs"
+    share = f"{ODOM.name} ({odometry:.0%}) and the legs"
+    source = ODOM.name if odometry == 1 else "the legs" if odometry == 0 else share
     apart = "" if rms is None else f", {rms:.3f} rad (rms) from what was sent"
     sentence = f"  {len(error):,} steps relabelled{apart}; velocity from {source}"
     facts = {"relabelled": len(error), **labels.facts, "rms_from_sent_rad": rms}

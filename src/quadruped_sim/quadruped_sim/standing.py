@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from fcnet_core.arrays import Array
-from fcnet_core.control.command import Mode
 from fcnet_core.control.limiter import JointLimiter
 from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.legs.posture import Posture
+from fcnet_core.names import Mode
 from fcnet_core.robot import LEGS, load_robot
 from fcnet_core.rotation import matrix_from_xyzw, projected_gravity, tilt_of_gravity
 from quadruped_sim.physics.live_robot import LiveRobot

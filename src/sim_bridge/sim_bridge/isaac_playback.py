@@ -25,6 +25,7 @@ from std_msgs.msg import String
 from fcnet_core.control.timing import Pacer
 from fcnet_core.errors import RefusedCommandError
 from fcnet_core.files import write_whole
+from fcnet_core.names import CONTROLLER, PLAYBACK, Mode
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import load_robot
 from fcnet_core.rotation import xyzw_from_roll_pitch
@@ -37,16 +38,7 @@ from fcnet_ros.messages import OdomPublisher, StatePublisher, fill_quaternion
 from fcnet_ros.parameters import declare_fixed_parameters, parameter
 from fcnet_ros.program import Stop, run_program, spin_beside
 from fcnet_ros.targets import TargetReader
-from fcnet_ros.topics import (
-    CMD_POSE,
-    CMD_VEL,
-    CONTROLLER,
-    JOINT_TRAJECTORY,
-    MODE,
-    RELIABLE,
-    ROBOT_DESCRIPTION,
-    LatchedText,
-)
+from fcnet_ros.topics import CMD_POSE, CMD_VEL, JOINT_TRAJECTORY, MODE, RELIABLE, ROBOT_DESCRIPTION, LatchedText
 from sim_bridge.isaac_source import LiveSource, PlaybackComparison, still_run, summary_text
 
 HOLD_PERIOD = 0.02  # [s] between two states of the robot that waits
@@ -55,7 +47,6 @@ LONGEST_WAIT = 1.0  # [s] for a response, after which the recording goes on with
 # Of a period between a response and the next step: well before the controller's next cycle, well after the last one.
 PAUSE = 0.4
 SAME_RATE = 1e-3  # relative difference within which a recording has the controller's rate
-WALKING, FAULT = "walking", "fault"
 NO_TORQUE = np.empty(0)
 WARNING_PERIOD = 2.0  # [s] between two warnings about the same
 
@@ -99,7 +90,7 @@ class IsaacPlayback(Node):
         self._states, self._odom = StatePublisher(self), OdomPublisher(self)
         LatchedText(self, ROBOT_DESCRIPTION).publish(robot_urdf(self._robot))
         self._cmd_vel, self._cmd_pose = CMD_VEL.publisher(self), CMD_POSE.publisher(self)
-        self._health = HealthPublisher(self, "playback")
+        self._health = HealthPublisher(self, PLAYBACK)
         MODE.of(CONTROLLER).subscribe(self, self._take_mode)
         # Every response counts: one that is missed would put the recording out of step for good.
         replace(JOINT_TRAJECTORY, requested=RELIABLE).subscribe(self, self._take_targets, raw=True)
@@ -143,7 +134,7 @@ class IsaacPlayback(Node):
             return
         self.get_logger().info("standing still until the controller walks")
         still, pacer = still_run(self._robot, self._recording), Pacer(HOLD_PERIOD)
-        while not ended() and self._mode != WALKING:
+        while not ended() and self._mode != Mode.WALKING:
             self._publish(still, 0)
             if self._live is None:
                 pacer.wait()
@@ -178,7 +169,7 @@ class IsaacPlayback(Node):
     def _await_response(self, run: Run, row: int, period: float) -> bool:
         """Whether the row shown last has a response within LONGEST_WAIT; until then it is published again and again."""
         give_up = time.monotonic() + LONGEST_WAIT
-        while self._mode == WALKING and time.monotonic() < give_up:
+        while self._mode == Mode.WALKING and time.monotonic() < give_up:
             if self._comparison.wait_for_response(2 * period):
                 return True
             self._publish(run, row)
@@ -235,7 +226,7 @@ class IsaacPlayback(Node):
 
     def _take_mode(self, message: String) -> None:
         self._mode = message.data
-        if message.data == FAULT:
+        if message.data == Mode.FAULT:
             self.passed = False
             self.get_logger().error("the controller is in fault: what it sends from now on is not compared")
 

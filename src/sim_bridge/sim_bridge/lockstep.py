@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 
-from fcnet_ros.serialized import SECOND
+from fcnet_core.names import SECOND
 
 MODES = ("never", "auto", "always")  # no word that YAML takes for a truth value
 TOLERANCE = 1000  # [ns] of simulated times

@@ -18,6 +18,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from fcnet_core.arrays import Array
+from fcnet_core.names import PUSH, SIMULATION, Request
 from fcnet_core.observation import TrunkPose
 from fcnet_core.robot import load_robot
 from fcnet_ros.health import OK, SLOW, WARN, HealthPublisher
@@ -120,11 +121,11 @@ class MujocoBoard(Node):
         self._odom = OdomPublisher(self)
         self._cycles_per_odom = max(1, round(1.0 / (settings.odom_rate * PERIOD)))
         TerrainPublisher(self, self._body.terrain, self._trunk_pose)
-        self._health = HealthPublisher(self, "simulation")
+        self._health = HealthPublisher(self, SIMULATION)
         self._gate = RecorderGate(self, [ODOM.name], settings.recorder_timeout)
         self._viewer = Viewer(self._body.model, self._body.data) if settings.viewer else None
         push_robot = partial(push, self, BoardParameters, self._body, self._physics.lock)
-        create_request_services(self, {"push": push_robot, "reset": self._reset})
+        create_request_services(self, {PUSH: push_robot, Request.RESET.value: self._reset})
         self.add_on_set_parameters_callback(self._set_faults)
         host, port = self._board.address
         self.get_logger().info(f"{settings.robot}'s board, {settings.generation}, listens at {host}:{port}")

@@ -19,13 +19,13 @@ from rclpy.node import Node
 from fcnet_core.control.limiter import JointCommand
 from fcnet_core.control.timing import LATEST
 from fcnet_core.errors import ParameterError
+from fcnet_core.names import PUSH, SECOND, SIMULATION, HealthKey, Request
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import load_robot
 from fcnet_ros.hardware import Event, HardwareInterface, HardwareParameters, Status
 from fcnet_ros.hardware_node import run_hardware
 from fcnet_ros.health import OK, WARN
 from fcnet_ros.parameters import parameter
-from fcnet_ros.serialized import SECOND
 from quadruped_sim.physics.live_robot import LiveRobot
 from quadruped_sim.physics.placement import StartPose
 from quadruped_sim.physics.terrain import named_terrain
@@ -93,7 +93,7 @@ class MujocoHardware(HardwareInterface):
     """A simulated robot; each `read` simulates one period of publication."""
 
     parameters = BridgeParameters
-    part = "simulation"
+    part = SIMULATION
     can_wait = True
     has_trunk_pose = True
     catch_up = LATEST
@@ -231,7 +231,10 @@ class MujocoHardware(HardwareInterface):
 
     def requests(self) -> Mapping[str, Callable[[], str]]:
         """Return ~/push and ~/reset."""
-        return {"push": lambda: push(self._node, BridgeParameters, self._robot, self._lock), "reset": self._reset}
+        return {
+            PUSH: lambda: push(self._node, BridgeParameters, self._robot, self._lock),
+            Request.RESET.value: self._reset,
+        }
 
     def _reset(self) -> str:
         with self._lock:
@@ -248,8 +251,8 @@ class MujocoHardware(HardwareInterface):
         factor = (self._measured[0] - simulated) / max(self._measured[1] - measured, 1e-6)
         wanted = self._settings.real_time_factor
         values = {
-            "real_time_factor": f"{factor:.3f}",
-            "wanted_real_time_factor": f"{wanted:.3f}",
+            HealthKey.REAL_TIME_FACTOR: f"{factor:.3f}",
+            HealthKey.WANTED_REAL_TIME_FACTOR: f"{wanted:.3f}",
             "joints": "damped" if self._robot.damped else "following",
             "lockstep": str(self._lockstep.is_on).lower(),
         }

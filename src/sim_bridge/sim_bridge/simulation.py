@@ -14,10 +14,10 @@ from builtin_interfaces.msg import Time
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 
+from fcnet_core.names import SECOND
 from fcnet_core.observation import TrunkPose
 from fcnet_ros.messages import GroundPatch
 from fcnet_ros.parameters import parameter, read_parameters
-from fcnet_ros.serialized import SECOND
 from fcnet_ros.topics import TERRAIN
 from quadruped_sim.physics.live_robot import LiveRobot
 from quadruped_sim.physics.placement import PLACES, Place

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from rosgraph_msgs.msg import Clock
 
+from fcnet_core.names import SECOND
 from fcnet_core.robot import load_robot
-from fcnet_ros.serialized import SECOND
 from fcnet_ros.testing import wait_until
 from fcnet_ros.topics import CLOCK
 from sim_bridge.lockstep import Lockstep

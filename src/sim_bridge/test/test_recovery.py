@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fcnet_core.control.command import Mode
 from fcnet_core.control.limiter import JointLimiter
 from fcnet_core.legs.posture import Posture
 from fcnet_core.legs.recovery import Lying, lying_on
+from fcnet_core.names import Mode
 from fcnet_core.robot import load_robot
 from fcnet_core.rotation import projected_gravity
 from quadruped_sim.falls import drop

@@ -5,8 +5,9 @@ import time
 import numpy as np
 import pytest
 
+from fcnet_core.names import BUTTONS
 from fcnet_core.robot import JOINT_NAMES
-from unitree_lowlevel.codec import BUTTONS, RemoteState
+from unitree_lowlevel.codec import RemoteState
 from unitree_lowlevel.fake_board.faults import BoardFaults
 
 

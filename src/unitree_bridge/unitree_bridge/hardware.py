@@ -18,6 +18,7 @@ from sensor_msgs.msg import Joy
 
 from fcnet_core.control.limiter import JointCommand
 from fcnet_core.errors import FcnetError, ParameterError
+from fcnet_core.names import BUTTONS, HealthKey, Request
 from fcnet_core.remote import load_remote_map
 from fcnet_core.robot import JOINT_NAMES, load_robot
 from fcnet_ros.hardware import Event, HardwareInterface, HardwareParameters, Status
@@ -27,7 +28,7 @@ from fcnet_ros.parameters import SIM_TIME, parameter
 from fcnet_ros.topics import JOY
 from unitree_bridge.ownership import PERIOD as OWNERSHIP_PERIOD
 from unitree_bridge.ownership import RobotOwnership
-from unitree_lowlevel.codec import BUTTONS, GENERATIONS, decode_remote
+from unitree_lowlevel.codec import GENERATIONS, decode_remote
 from unitree_lowlevel.driver import DriverMode
 from unitree_lowlevel.io_client import IoClient
 from unitree_lowlevel.io_link import BoardReading, IoSettings, Targets
@@ -258,7 +259,7 @@ class UnitreeHardware(HardwareInterface):
 
     def requests(self) -> Mapping[str, Callable[[], str]]:
         """Return ~/reset and ~/recover."""
-        return {"reset": self._reset, "recover": self._recover}
+        return {Request.RESET.value: self._reset, Request.RECOVER.value: self._recover}
 
     def _recover(self) -> str:
         if problem := self._ownership.conflict or (self.fault if self._io.ended else ""):
@@ -303,10 +304,10 @@ class UnitreeHardware(HardwareInterface):
             return Status(WARN, "the I/O process starts")
         self._watch_silence(now)
         values = {
-            "driver_mode": report.mode,
-            "target_owner": report.owner,
+            HealthKey.DRIVER_MODE: report.mode,
+            HealthKey.TARGET_OWNER: report.owner,
             "trip": self.fault,
-            "warnings": "; ".join(report.warnings),
+            HealthKey.WARNINGS: "; ".join(report.warnings),
             "robot_state_age_ms": f"{1e3 * (now - self._received):.1f}" if self._reading else "",
             "packet_loss_percent": "" if report.packet_loss is None else f"{100 * report.packet_loss:.2f}",
             **report.link,

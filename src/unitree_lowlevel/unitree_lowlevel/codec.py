@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from fcnet_core.arrays import Array
 from fcnet_core.errors import WireError
+from fcnet_core.names import BUTTONS
 from fcnet_core.observation import SensorReading
 from fcnet_core.rotation import xyzw_from_wxyz
 
@@ -27,7 +28,6 @@ POSITION_STOP = 2.146e9  # [rad] the vendor's "no position control"
 VELOCITY_STOP = 16000.0  # [rad/s] the vendor's "no velocity control"
 
 REMOTE_BYTES = 40
-BUTTONS = ("R1", "L1", "start", "select", "R2", "L2", "F1", "F2", "A", "B", "X", "Y", "up", "right", "down", "left")
 STICKS = ("lx", "ly", "rx", "ry", "L2")
 _REMOTE_LAYOUT = struct.Struct("<2xH5f16x")  # two bytes of head, buttons from bit 0 on, lx, rx, ry, L2, ly
 

@@ -30,6 +30,7 @@ from fcnet_controller.descriptions.arguments import (
 )
 from fcnet_controller.descriptions.robot import SIMULATION_TIMEOUT
 from fcnet_core.model_file import check_robot, load_model
+from fcnet_core.names import JOINT_TRAJECTORY
 from fcnet_core.robot import load_robot
 
 REPLAY, PLAYBACK = ("replay",), ("isaac_playback",)
@@ -98,7 +99,7 @@ def _monitor_of_replay(launch: SuiteLaunch) -> list[Node]:
     robot = robot_of(launch["bag"], bag.notes, launch["robot"])
     namespace = namespace_in(bag, launch["namespace"])
     commands = [topic for source in load_remote_map().sources for topic in (source.velocity, source.pose)]
-    topics = {topic: played_name(topic) for topic in ("joint_trajectory", STEPS, *commands)}
+    topics = {topic: played_name(topic) for topic in (JOINT_TRAJECTORY.name, STEPS, *commands)}
     return launch.monitor(launch["robot"] or robot.name, recorded=topics, namespace=namespace)
 
 

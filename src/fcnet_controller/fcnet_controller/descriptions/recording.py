@@ -26,11 +26,12 @@ from fcnet_controller.descriptions.arguments import (
 )
 from fcnet_controller.parameters import ControllerParameters, policy_path
 from fcnet_core.model_file import load_model
+from fcnet_core.names import CONTROLLER, full_name
 from fcnet_core.remote import load_remote_map
 from fcnet_replay.recording_notes import PREFIX, RecordingNotes
 from fcnet_ros.launched import launched
 from fcnet_ros.parameters import default_parameters
-from fcnet_ros.topics import CONTROLLER, TOPICS, full_name
+from fcnet_ros.topics import TOPICS
 
 FILE_DURATION = 600  # [s] of one file of a bag
 WITHOUT_CUSTOM_DATA = ("humble",)  # distributions whose `ros2 bag record` has neither --custom-data nor ...

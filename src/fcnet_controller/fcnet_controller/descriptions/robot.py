@@ -38,10 +38,10 @@ from fcnet_controller.descriptions.arguments import (
     within,
 )
 from fcnet_core.model_file import check_robot, load_model
+from fcnet_core.names import ROBOT_DESCRIPTION, TF
 from fcnet_core.robot import load_robot
 from fcnet_core.urdf import robot_urdf
 from fcnet_ros.recorder_gate import LAUNCH_TIMEOUT
-from fcnet_ros.topics import TF_NAME
 from quadruped_sim.physics.placement import PLACES, StartPose
 from quadruped_sim.physics.terrain import TERRAINS, named_terrain
 
@@ -266,11 +266,11 @@ def _state_publisher(robot: str, launch: SuiteLaunch) -> Node:
     return launch.node(
         STATE_PUBLISHER,
         STATE_PUBLISHER,
-        {"robot_description": robot_urdf(load_robot(robot)), "publish_frequency": FRAME_RATE},
+        {ROBOT_DESCRIPTION.name: robot_urdf(load_robot(robot)), "publish_frequency": FRAME_RATE},
         remappings={
-            "/tf": TF_NAME,
-            "/tf_static": f"{TF_NAME}_static",
-            "robot_description": f"{STATE_PUBLISHER}/robot_description",
+            f"/{TF.name}": TF.name,
+            f"/{TF.name}_static": f"{TF.name}_static",
+            ROBOT_DESCRIPTION.name: f"{STATE_PUBLISHER}/{ROBOT_DESCRIPTION.name}",
         },
         on_exit=go_on_without("robot_state_publisher", "the robot goes on"),
     )

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from fcnet_controller.parameters import ControllerParameters, policy_path
-from fcnet_core.control.command import STYLE_PARAMETERS
 from fcnet_core.errors import ReplayError
 from fcnet_core.model_file import load_model
+from fcnet_core.names import CONTROLLER, STYLE_PARAMETERS, full_name
 from fcnet_core.remote import load_remote_map
 from fcnet_replay.bags.bag import Bag, open_bag
 from fcnet_replay.read_run import read_run
 from fcnet_replay.recording_notes import robot_of
 from fcnet_replay.run import Run
 from fcnet_ros.parameters import parameter, parameter_limits
-from fcnet_ros.topics import CONTROLLER, IMU, JOINT_STATES, JOINT_TRAJECTORY, MODE, ODOM, POLICY_STEP, full_name
+from fcnet_ros.topics import IMU, JOINT_STATES, JOINT_TRAJECTORY, MODE, ODOM, POLICY_STEP
 
 MODES = MODE.of(CONTROLLER).name
 STEPS = POLICY_STEP.of(CONTROLLER).name
@@ -70,7 +70,7 @@ class ReplayBag:
             "policy": str(policy),
             "control_rate": recorded_rate or load_model(policy).card.control_rate,
             "cmd_vel_timeout": notes.command_timeout,
-            **dict(zip(STYLE_PARAMETERS, notes.style, strict=True)),
+            **dict(zip(STYLE_PARAMETERS.values(), notes.style, strict=True)),
             "follows_targets": False,  # these are the targets' recorded consequences, or of another policy's
             "auto_start": False,
         }

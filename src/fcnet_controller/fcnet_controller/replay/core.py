@@ -13,8 +13,8 @@ import numpy as np
 from fcnet_controller.control_core import EMERGENCY_STOP, ControlCore
 from fcnet_core import counted
 from fcnet_core.arrays import Array, Rows
-from fcnet_core.control.command import Mode
 from fcnet_core.errors import FcnetError
+from fcnet_core.names import Mode
 from fcnet_replay.metrics import AGREEMENT
 from fcnet_replay.run import ImuRecord, JointRecord, Run, TargetRecord
 from fcnet_replay.steps import extract_steps, steps_over_states

@@ -7,7 +7,7 @@ from sensor_msgs.msg import Imu, JointState
 
 from fcnet_controller.control_core import ControlCore
 from fcnet_controller.parameters import ControllerParameters
-from fcnet_core.control.command import Mode
+from fcnet_core.names import Mode
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import JOINT_NAMES
 

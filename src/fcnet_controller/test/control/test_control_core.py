@@ -6,10 +6,10 @@ import pytest
 from msgspec import convert, structs
 
 from fcnet_controller.controller_node import AutoStart
-from fcnet_core.control.command import Mode
 from fcnet_core.control.envelope import Envelope
 from fcnet_core.errors import FcnetError
 from fcnet_core.legs.stand_motion import LYING, StandPath
+from fcnet_core.names import Mode
 from fcnet_core.robot import SETPOINT_FIELDS
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fcnet_controller.control_loop import DAMPING_MESSAGES, ControlLoop, RealTimePace, SimulatedPace
-from fcnet_core.control.command import Mode
+from fcnet_core.names import Mode
 
 
 class Simulation:

@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from fcnet_core.control.command import Mode
 from fcnet_core.errors import FcnetError
+from fcnet_core.names import Mode
 from fcnet_core.robot import JOINT_NAMES
 
 UPRIGHT = np.array([0.0, 0.0, 0.0, 1.0])

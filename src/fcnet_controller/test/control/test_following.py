@@ -1,7 +1,7 @@
 import pytest
 
-from fcnet_core.control.command import Mode
 from fcnet_core.errors import FcnetError
+from fcnet_core.names import Mode
 
 
 def test_a_robot_whose_bridge_would_not_follow_is_not_seen_to_stand_up(bench):

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from fcnet_core.control.command import Mode
 from fcnet_core.errors import FcnetError
+from fcnet_core.names import Mode
 
 UPRIGHT = np.array([0.0, 0.0, 0.0, 1.0])
 ON_ITS_BACK = np.array([1.0, 0.0, 0.0, 0.0])

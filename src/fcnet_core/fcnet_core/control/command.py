@@ -1,9 +1,8 @@
-"""A robot's modes, and from the commands of several sources to the 16-dimensional command vector that a policy sees."""
+"""From the commands of several sources to the 16-dimensional command vector that a policy sees."""
 
 from __future__ import annotations
 
 import math
-from enum import Enum
 
 import numpy as np
 import numpy.typing as npt
@@ -15,25 +14,7 @@ from fcnet_core.rotation import roll_pitch_yaw
 
 VELOCITY, POSE, STYLE = slice(0, 3), slice(3, 6), slice(6, 9)  # of SETPOINT_FIELDS
 FREQUENCY = SETPOINT_FIELDS.index("frequency")
-STYLE_PARAMETERS = ("stance_width", "foot_clearance", "stride_frequency")  # of the controller, in the order of STYLE
 VELOCITY_TIMEOUT = 0.5  # [s] an older velocity command is none, unless the controller's parameters say otherwise
-
-
-class Mode(str, Enum):
-    """What the robot is doing; the values are those of the topic controller/mode."""
-
-    PASSIVE = "passive"
-    RECOVERING = "recovering"
-    STANDING_UP = "standing_up"
-    STANDING = "standing"
-    WALKING = "walking"
-    LYING_DOWN = "lying_down"
-    FAULT = "fault"
-
-    @property
-    def words(self) -> str:
-        """For sentences."""
-        return self.value.replace("_", " ")
 
 
 class GaitClock:

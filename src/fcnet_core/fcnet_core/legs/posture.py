@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 from fcnet_core.arrays import Array
-from fcnet_core.control.command import Mode
 from fcnet_core.errors import FcnetError
 from fcnet_core.legs.recovery import SelfRighting
 from fcnet_core.legs.stand_motion import (
@@ -20,6 +19,7 @@ from fcnet_core.legs.stand_motion import (
     Stretch,
     between,
 )
+from fcnet_core.names import Mode
 from fcnet_core.observation import MeasuredState
 from fcnet_core.robot import JOINT_NAMES, Robot
 

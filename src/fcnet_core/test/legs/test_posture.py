@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from fcnet_core.control.command import Mode
 from fcnet_core.errors import FcnetError
 from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.legs.posture import Posture
 from fcnet_core.legs.stand_motion import StandPath
+from fcnet_core.names import Mode
 from fcnet_core.robot import load_robot
 from fcnet_core.rotation import projected_gravity
 

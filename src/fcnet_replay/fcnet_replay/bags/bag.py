@@ -18,7 +18,7 @@ import zstandard
 from fcnet_core import counted
 from fcnet_core.errors import ReplayError
 from fcnet_core.files import parse_yaml, read_file
-from fcnet_replay.bags.contents import Contents, MessageBatch, batch_of, damage
+from fcnet_replay.bags.contents import Contents, Damage, MessageBatch, batch_of, damage
 from fcnet_replay.bags.mcap_file import mcap_metadata, read_mcap, unpacked_zstd
 from fcnet_replay.bags.sqlite_file import read_sqlite, sqlite_metadata
 from fcnet_replay.recording_notes import read_notes
@@ -60,7 +60,7 @@ class Bag:
                         yield self._unpack(batch) if self._compressed_messages else batch
                 good += 1
             except ReplayError as error:
-                self.contents.problems.append(str(error))
+                self.contents.problems.append(Damage(error))
         if not good:
             raise ReplayError(self.contents.problems[-1])
 

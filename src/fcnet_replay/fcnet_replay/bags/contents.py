@@ -35,6 +35,10 @@ def batch_of(topic: str, kind: str, received: list[int], messages: list[bytes]) 
     return MessageBatch(topic, kind, np.array(received, dtype=np.int64), size, content)
 
 
+class Damage(str):
+    """A problem of a recording that is damage: a part of what was recorded is lost or wrong."""
+
+
 @dataclass
 class Contents:
     """Fills while the files of a bag are read. problems: sentences about what could not be read; topics: every topic
@@ -46,6 +50,6 @@ class Contents:
     definitions: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
-def damage(path: Path, offset: int | None, what: str) -> str:
+def damage(path: Path, offset: int | None, what: str) -> Damage:
     """The sentence about a file that is damaged at `offset` [bytes], None where its storage does not say."""
-    return f"{path} is damaged{'' if offset is None else f' at byte {offset}'}: {what}"
+    return Damage(f"{path} is damaged{'' if offset is None else f' at byte {offset}'}: {what}")

@@ -18,6 +18,7 @@ from fcnet_core.control.command import CommandShaper
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import new_folder
 from fcnet_core.learning.dataset import DatasetWriter, Manifest
+from fcnet_core.names import Mode
 from fcnet_core.robot import Robot
 from fcnet_replay.bags.bag import Bag, open_bag
 from fcnet_replay.read_run import read_run
@@ -252,7 +253,7 @@ def _episodes(run: Run, steps: Steps, begins: Mask, reading: BagReading, left_ou
     """
     keep, received = np.ones(len(steps), dtype=np.bool_), run.targets.received[steps.target]
     for mode, time in zip(run.mode.modes, run.mode.received, strict=True):
-        if mode == "fault":
+        if mode == Mode.FAULT:
             keep &= (received < time - reading.before_fault) | (received > time)
     left_out[f"a fault followed within {reading.before_fault:g} s"] += int((~keep).sum())
     first = keep & (begins | np.append(True, ~keep)[: len(keep)])

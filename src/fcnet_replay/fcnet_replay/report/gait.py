@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from fcnet_core.arrays import Array, Mask
-from fcnet_core.control.command import Mode
 from fcnet_core.document import table, text
 from fcnet_core.document.plots import Bars, Plot, Plots
+from fcnet_core.names import Mode
 from fcnet_core.robot import LEGS
 from fcnet_replay.report.signals import Signals, spans_of
 from fcnet_replay.report.terms import number, shares

@@ -12,6 +12,7 @@ import numpy as np
 from fcnet_core.arrays import Array
 from fcnet_core.document import Page, table, text
 from fcnet_core.document.plots import Line, Plot, Plots
+from fcnet_core.names import JOINT_STATES
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_replay.evaluation import Evaluation
 from fcnet_replay.findings import findings
@@ -91,7 +92,7 @@ def _timing(evaluation: Evaluation, signals: Signals, plots: Plots) -> Iterator[
         yield text("Latency is not known: the bag has no policy_step.")
     stamp = np.sort(run.joints.stamp)
     interval = signals.over_time(signals.at(stamp[1:]), 1e3 * np.diff(stamp))
-    lines = [Line("joint_states", interval[:, 0], 0, MILLISECOND)]
+    lines = [Line(JOINT_STATES.name, interval[:, 0], 0, MILLISECOND)]
     yield plots.element(
         Plot("Interval between joint states", TIME, "ms", signals.grid, lines, zero=True, group=GROUP, height=150)
     )

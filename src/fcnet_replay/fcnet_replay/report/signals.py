@@ -11,6 +11,7 @@ from fcnet_core.arrays import Array, Mask
 from fcnet_core.document.plots import Grid
 from fcnet_core.legs.contacts import ContactEstimator
 from fcnet_core.legs.kinematics import LegKinematics, standing_height
+from fcnet_core.names import Mode
 from fcnet_core.robot import JOINT_NAMES, LEGS, Robot
 from fcnet_core.rotation import matrix_from_xyzw
 from fcnet_replay.run import Run, newest
@@ -132,7 +133,7 @@ class Signals:
         if not mode.modes:
             return np.ones(len(self.joint_time), dtype=np.bool_)
         row = np.searchsorted(mode.received, self.run.joints.received, side="right") - 1
-        return np.array([*(name == "walking" for name in mode.modes), False])[row]
+        return np.array([*(name == Mode.WALKING for name in mode.modes), False])[row]
 
     @cached_property
     def contact(self) -> Mask:

@@ -12,6 +12,7 @@ from rclpy.node import Node
 from sensor_msgs.msg import PointCloud2
 
 from fcnet_core.errors import MessageError
+from fcnet_core.names import Request
 from fcnet_core.robot import load_robot
 from fcnet_ros.parameters import declare_fixed_parameters, parameter
 from fcnet_ros.program import Stop, run_program, spin
@@ -20,7 +21,7 @@ from fcnet_teleop.commands import CommandPublisher, ModeClient, StyleClient, Tel
 from fcnet_teleop.monitor.driver import PageDriver, PageRequest, too_late
 from fcnet_teleop.monitor.server import Controls, MonitorServer, is_loopback, own_address
 from fcnet_teleop.monitor.view import RobotStatus, RobotView, ground_facts, page_facts
-from fcnet_teleop.remote import Request, load_remote_control
+from fcnet_teleop.remote import load_remote_control
 
 SOURCE = "monitor"
 STATUS_PERIOD = 0.2  # [s]

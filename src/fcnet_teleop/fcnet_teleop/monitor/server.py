@@ -23,8 +23,8 @@ from aiohttp import web
 from aiohttp.http import HttpProcessingError
 
 from fcnet_core.document import scene
+from fcnet_core.names import Request
 from fcnet_teleop.monitor.driver import PageCommand, PageRequest
-from fcnet_teleop.remote import Request
 
 PAGE = Path(__file__).parent / "page"
 MAX_WATCHERS = 16

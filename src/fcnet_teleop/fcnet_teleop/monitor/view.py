@@ -24,6 +24,7 @@ from fcnet_core.document.scene import scene_facts
 from fcnet_core.errors import RefusedCommandError
 from fcnet_core.legs.contacts import ContactEstimator
 from fcnet_core.legs.kinematics import LegKinematics, standing_height
+from fcnet_core.names import Mode
 from fcnet_core.observation import SCALARS, SIZE
 from fcnet_core.robot import JOINT_NAMES, LEGS, Robot
 from fcnet_core.rotation import matrix_from_xyzw, roll_pitch_yaw
@@ -48,7 +49,7 @@ OUTDATED = 3.0  # [s] after which a status that is published every second no lon
 MAX_HEIGHT = 1000.0  # [m] of the ground
 REMOVED = 60.0  # [s] after which it is no longer shown
 MAX_RESPONSES = 8
-FAULT, UNKNOWN = "fault", "unknown"  # modes of the controller: its own, and that of one that no longer says it
+UNKNOWN = "unknown"  # mode of a controller that no longer publishes it
 LOST = (
     "the controller has ended or does not respond: nothing commands the robot; start the controller again, this page "
     "goes on by itself"
@@ -247,7 +248,7 @@ class RobotStatus:
 
     def _set_mode(self, message: String) -> None:
         self._mode = message.data
-        if self._mode == FAULT:
+        if self._mode == Mode.FAULT:
             self._on_fault()
 
     def _set_robot_fault(self, message: String) -> None:

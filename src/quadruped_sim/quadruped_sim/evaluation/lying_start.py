@@ -6,8 +6,8 @@ import mujoco
 import numpy as np
 
 from fcnet_core.arrays import Mask
-from fcnet_core.control.command import Mode
 from fcnet_core.legs.posture import Posture
+from fcnet_core.names import Mode
 from fcnet_core.rotation import tilt
 from quadruped_sim.physics.mjcf import DAMPING, STIFFNESS, folded_height
 from quadruped_sim.physics.placement import Place, trunk_above

@@ -13,6 +13,7 @@ import numpy as np
 from fcnet_core.arrays import Array
 from fcnet_core.errors import SimulationError
 from fcnet_core.learning.dataset import Dataset, Shard
+from fcnet_core.names import CMD_VEL
 from fcnet_core.observation import ARRAYS, LAYOUT
 from fcnet_core.robot import Robot, load_robot
 from fcnet_core.rotation import matrix_from_xyzw, product, xyzw_from_roll_pitch
@@ -42,7 +43,7 @@ def walk_of_bag(path: Path, terrain: Terrain | None, robot_name: str | None, beg
     row, imu = newest(states, time), newest(attitudes, time)
     joints, orientation, rate = run.joints.position[row], run.imu.orientation[imu], run.imu.angular_velocity[imu]
     commanded = run.setpoints.at(run.joints.received[row])[:, :3]
-    if "cmd_vel" in run.silent:
+    if CMD_VEL.name in run.silent:
         commanded = np.full_like(commanded, np.nan)
     ground, recorded = terrain or Flat(), _odometry(run, time)
     if recorded is None:

@@ -9,10 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from fcnet_core.arrays import Array, Mask
-from fcnet_core.control.command import Mode
 from fcnet_core.errors import SimulationError
 from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.model_file import PolicyModel
+from fcnet_core.names import Mode
 from fcnet_core.robot import SETPOINT_FIELDS, Robot
 from fcnet_core.rotation import matrix_from_xyzw
 from quadruped_sim.physics.live_robot import LiveRobot

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unitree_lowlevel.codec import BUTTONS, RemoteState, decode_remote, encode_remote
+from fcnet_core.names import BUTTONS
+from unitree_lowlevel.codec import RemoteState, decode_remote, encode_remote
 
 axes = st.floats(-1, 1, width=32)
 

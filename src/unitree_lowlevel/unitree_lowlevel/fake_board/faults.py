@@ -11,9 +11,10 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from fcnet_core.names import BUTTONS
 from fcnet_core.robot import JOINT_NAMES, Robot
 from fcnet_core.rotation import matrix_from_xyzw, product, xyzw_from_roll_pitch
-from unitree_lowlevel.codec import BUTTONS, REMOTE_BYTES, STICKS, LowState, RemoteState
+from unitree_lowlevel.codec import REMOTE_BYTES, STICKS, LowState, RemoteState
 
 OVERTAKEN = 0.005  # [s] by which a packet is held back for later ones to overtake it
 OUTSIDE = 0.3  # [rad] beyond its upper limit where `outside_limits` puts every calf
