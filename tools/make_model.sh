@@ -24,4 +24,4 @@ for round in 1 2 3; do
     data="$data --data data/$robot-$round"
     train "runs/$robot-$round" --config config/train/dagger.yaml $data --init "$student"
 done
-echo "runs/$robot-3 is trained; measure it: fcnet evaluate --policy runs/$robot-3"
+echo "runs/$robot-3 is trained; measure it: fcnet evaluate runs/$robot-3"

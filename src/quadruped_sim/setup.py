@@ -32,10 +32,8 @@ setup(
         "fcnet.verbs": [
             "collect = quadruped_sim.verbs.collect",
             "evaluate = quadruped_sim.verbs.evaluate",
-            "recovery = quadruped_sim.verbs.recovery",
             "relabel = quadruped_sim.verbs.relabel",
             "render = quadruped_sim.verbs.render",
-            "standing = quadruped_sim.verbs.standing",
             "teach = quadruped_sim.verbs.teach",
         ],
     },

@@ -11,7 +11,7 @@ from fcnet_core.legs.recovery import Lying, lying_on
 from fcnet_core.names import Mode
 from fcnet_core.robot import load_robot
 from fcnet_core.rotation import projected_gravity
-from quadruped_sim.falls import drop
+from quadruped_sim.evaluation.getting_up import drop
 from quadruped_sim.physics.live_robot import MotorDrivenRobot
 from quadruped_sim.physics.terrain import Flat, SideSlope
 from unitree_lowlevel.codec import PERIOD, SERVO, LowState, RemoteState, encode_remote

@@ -8,7 +8,7 @@ RUN/events.out.tfevents.*  the same for TensorBoard
 RUN/checkpoint.ckpt        where to continue from, until the run has finished
 RUN/best.safetensors       the policy with the lowest held-out error
 RUN/last.safetensors       the policy at the end
-RUN/evaluation.json, .md   of `fcnet evaluate --policy RUN`
+RUN/evaluation.json, .md   of `fcnet evaluate RUN`
 """
 
 from __future__ import annotations

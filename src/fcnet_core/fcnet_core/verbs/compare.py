@@ -12,7 +12,7 @@ from fcnet_core.runs.page import page
 
 SUMMARY = "compare training runs: errors, time, settings that differ, evaluations"
 EPILOG = """
-A run is a folder that `fcnet train` wrote; `fcnet evaluate --policy RUN` adds the falls of its best policy.
+A run is a folder that `fcnet train` wrote; `fcnet evaluate RUN` adds the falls of its best policy.
 
 examples:
   fcnet compare runs/aliengo-fcnet-1 runs/aliengo-mlp-1

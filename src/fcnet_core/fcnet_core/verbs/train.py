@@ -49,7 +49,7 @@ The policy accepts the commands that its data hold, its envelope: `fcnet info` s
 example:
   fcnet collect --config config/collect/aliengo.yaml --out data/aliengo
   fcnet train --config config/train/imitation.yaml --data data/aliengo
-  fcnet evaluate --policy runs/aliengo-fcnet-1
+  fcnet evaluate runs/aliengo-fcnet-1
 
 another round, in which newer data count three times as much:
   fcnet train --config config/train/dagger.yaml --data data/aliengo --data data/aliengo-dagger:2 \\

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from quadruped_sim.evaluation.results import COLUMNS
+from quadruped_sim.evaluation.results import COLUMNS, MET
 
 ERRORS = {"vx, vy, yaw": ("vx", "vy", "yaw_rate"), "height": ("height",), "roll, pitch": ("roll", "pitch")}
 ALL = "all scenarios"
@@ -39,7 +39,7 @@ def _one_line(result: dict[str, Any]) -> str:
 
 
 def _overall(rows: Sequence[Sequence[str]], mean_return: float | None) -> dict[str, Any]:
-    met = [{"type": "met", "value": sum(row[-1] == "met" for row in rows), "name": f"targets met of {len(rows)}"}]
+    met = [{"type": "met", "value": sum(row[-1] == MET for row in rows), "name": f"targets met of {len(rows)}"}]
     returned = [] if mean_return is None else [_returned(f"{mean_return:.1%}")]
     return _measured(ALL, met + returned)
 

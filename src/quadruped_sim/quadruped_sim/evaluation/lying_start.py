@@ -9,6 +9,7 @@ from fcnet_core.arrays import Mask
 from fcnet_core.legs.posture import Posture
 from fcnet_core.names import Mode
 from fcnet_core.rotation import tilt
+from quadruped_sim.controlled_robot import STAND_UP_TIME
 from quadruped_sim.physics.mjcf import DAMPING, STIFFNESS, folded_height
 from quadruped_sim.physics.placement import Place, trunk_above
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, Simulation
@@ -16,7 +17,6 @@ from quadruped_sim.physics.terrain import START, Flat, Rough, SideSlope, Slope
 from quadruped_sim.rollout import Rollout
 
 RESTING_TIME = 1.0  # [s] in which a robot that was laid down comes to rest
-STAND_UP_TIME = 2.0  # [s] as the controller's parameters say
 STANDING_TIME = 0.5  # [s] between standing up and walking
 LONGEST = 8.0  # [s] in which a robot has to stand
 ANY_HEADING = (Flat, Rough, Slope, SideSlope)  # what is in front of stairs and obstacles is walked ahead

@@ -22,6 +22,7 @@ from quadruped_sim.evaluation.results import (
     GAIT_COLUMNS,
     GAIT_LEGEND,
     LEGEND,
+    MET,
     Subject,
     gait_rows,
     speed_rows,
@@ -96,10 +97,12 @@ def shown_episodes(
     """A typical episode, and one fall of each of the scenarios with the most of them; each scenario is run again until
     one is found.
     """
+    chosen = [scenario for scenario in chosen if not scenario.getting_up]  # these leave no trace
     falls = [scenario for scenario in chosen if scores[scenario.name].falls]
     falls.sort(key=lambda scenario: -scores[scenario.name].falls / scores[scenario.name].episodes)
     found = []
-    for scenario, fell in [(chosen[0], False), *((scenario, True) for scenario in falls[:MOST_FALLS])]:
+    typical = [(scenario, False) for scenario in chosen[:1]]
+    for scenario, fell in [*typical, *((scenario, True) for scenario in falls[:MOST_FALLS])]:
         work = trials(subject.robot, scenario, subject.episodes, subject.seed, model, teacher)
         found += list(_first(work[:MOST_TRIALS], fell))[:1]
     return found
@@ -133,7 +136,7 @@ def _heading(episode: Episode) -> str:
 
 
 def _findings(rows: Sequence[Sequence[str]], met: str) -> Iterator[Finding]:
-    missed = [row for row in rows if row[-1] != "met"]
+    missed = [row for row in rows if row[-1] != MET]
     yield Finding("bad" if missed else "good", met)
     for row in missed:
         yield Finding("bad", f"{row[0]} {row[-1]}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -32,10 +33,13 @@ class Evaluation(Struct, kw_only=True):
     subject: Subject
     scenarios: dict[str, Score] = {}
 
+    def text(self) -> str:
+        """Return the content as JSON; errors that are not numbers become null."""
+        return msgspec.json.format(msgspec.json.encode(self, order="deterministic"), indent=1).decode() + "\n"
+
     def write(self, path: Path) -> None:
-        """Write the file whole or not at all; errors that are not numbers become null."""
-        content = msgspec.json.encode(self, order="deterministic")
-        write_whole(path, msgspec.json.format(content, indent=1) + b"\n")
+        """Write the file whole or not at all."""
+        write_whole(path, self.text().encode())
 
 
 def read_evaluation(path: Path) -> Evaluation:
@@ -81,6 +85,7 @@ LEGEND = (
     "expert's."
 )
 LOWEST_RETURN = 0.99  # of the expert's
+MET = "met"  # in the column "target" of a scenario whose limits are all met
 
 
 def row(scenario: Scenario, policy: Score | None, expert: Score | None) -> list[str]:
@@ -96,11 +101,11 @@ def row(scenario: Scenario, policy: Score | None, expert: Score | None) -> list[
         f"< {shown.fall_bound:.1%}",
         f"{shown.lying_falls} of {shown.lying_episodes}",
         *(
-            "-" if errors is None else " ".join(f"{error:.3f}" for error in errors)
+            "-" if errors is None or all(map(math.isnan, errors)) else " ".join(f"{error:.3f}" for error in errors)
             for errors in (shown.velocity, shown.bias, (shown.height,), shown.attitude)
         ),
         "-" if not (policy and expert and expert.mean_return) else f"{policy.mean_return / expert.mean_return:.1%}",
-        "missed: " + ", ".join(found) if found else "met",
+        "missed: " + ", ".join(found) if found else MET,
     ]
 
 
@@ -155,10 +160,12 @@ GAIT_LEGEND = (
 
 
 def gait_rows(scores: Mapping[str, Score]) -> list[list[str]]:
-    """Cells of gait quality in GAIT_COLUMNS order, a scenario a row."""
+    """Return cells of gait quality in GAIT_COLUMNS order, a scenario a row; none for episodes of getting up."""
     rows = []
     for name, score in scores.items():
         gait = score.gait
+        if math.isnan(gait.torque_saturation):
+            continue
         figures = [
             *(f"{gait.slip:.3f}", f"{gait.slip_share:.1%}", f"{gait.touchdowns:.2f}", f"{gait.clearance:.3f}"),
             *(f"{gait.duty:.2f}", f"{gait.cost_of_transport:.2f}"),
@@ -170,8 +177,9 @@ def gait_rows(scores: Mapping[str, Score]) -> list[list[str]]:
 
 
 def gait_table(scores: Mapping[str, Score]) -> str:
-    """Gait quality in Markdown, a scenario a row."""
-    return _table(GAIT_COLUMNS, gait_rows(scores)) + f"\n\n{GAIT_LEGEND}"
+    """Return gait quality in Markdown, a scenario a row; empty if there are no rows."""
+    rows = gait_rows(scores)
+    return _table(GAIT_COLUMNS, rows) + f"\n\n{GAIT_LEGEND}" if rows else ""
 
 
 def speed_rows(scores: Mapping[str, Score]) -> tuple[list[str], list[list[str]]]:

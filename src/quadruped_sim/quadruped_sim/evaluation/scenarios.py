@@ -9,6 +9,7 @@ from typing import Any
 from msgspec.structs import replace as changed
 
 from fcnet_core.robot import Robot
+from quadruped_sim.evaluation.getting_up import Kind
 from quadruped_sim.physics.randomization import TYPICAL, Randomization, Range
 from quadruped_sim.physics.terrain import Terrain, terrain_from_facts
 from quadruped_sim.rollout import SetpointRanges
@@ -47,7 +48,7 @@ class Scenario:
     """One test. `share` is its number of episodes relative to the others', `push` the largest change of velocity [m/s]
     along x and along y that comes every two seconds, `kick` one [m/s] in any direction that comes once, `settling` the
     time [s] at the start in which nothing but falls counts, and `lying_share` the share of robots that begin lying, see
-    lying_start.
+    lying_start. With `getting_up` the episodes are of that kind, see getting_up, and the other fields have no effect.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Scenario:
     share: float = 1.0
     settling: float = 1.0
     lying_share: float = 0.5
+    getting_up: Kind | None = None
 
     @property
     def level(self) -> bool:
@@ -77,8 +79,17 @@ RARE = {"aliengo": ALMOST_NONE}  # where the ground is at the limit of what legs
 RARE_OF_SMALL_ROBOTS = 0.02
 
 
+def getting_up() -> dict[str, Scenario]:
+    """Return the scenarios of getting up by name; they run only if they are chosen."""
+    rows = [
+        Scenario("stand_up", Limits(NONE), SetpointRanges(), lying_share=1.0, getting_up="stand_up"),
+        Scenario("recovery", Limits(0.05), SetpointRanges(), lying_share=1.0, getting_up="recovery"),
+    ]
+    return {scenario.name: scenario for scenario in rows}
+
+
 def scenarios(robot: Robot) -> dict[str, Scenario]:
-    """Every test of a robot by its name."""
+    """Return the scenarios of a robot's walk by name: all that an evaluation runs by default."""
     rare = RARE.get(robot.name, RARE_OF_SMALL_ROBOTS)
     rows = [*_on_level_ground(robot), *_of_all_commands(robot), *_on_rough_ground(rare), *_on_slopes_and_steps(rare)]
     return {scenario.name: scenario for scenario in [*rows, *_disturbed(rare)]}

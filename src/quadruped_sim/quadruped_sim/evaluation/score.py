@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from fcnet_core.arrays import Array, Mask
-from quadruped_sim.evaluation.gait_quality import Figure, GaitQuality, Sums, quality
+from quadruped_sim.evaluation.gait_quality import SUMS, Figure, GaitQuality, Sums, quality
 from quadruped_sim.evaluation.scenarios import Limits, Scenario
 
 
@@ -27,6 +27,13 @@ class Episodes:
     returned: Array  # (B,) return, see rollout.reward
     asked: Array  # (B,) forward speed [m/s] last commanded
     gait: Sums  # (B,)
+
+    @staticmethod
+    def without_strides(fell: Mask) -> Episodes:
+        """Return episodes of getting up: the robots all begin lying, `fell` (B,) are those that failed."""
+        size = len(fell)
+        none, errors = np.zeros(size), np.zeros((size, 6))
+        return Episodes(fell, np.ones(size, dtype=bool), none, errors, errors, none, none, np.zeros(size, dtype=SUMS))
 
 
 def join(parts: list[Episodes]) -> Episodes:

@@ -13,6 +13,7 @@ from fcnet_core.policy import load_policy
 from fcnet_core.robot import SETPOINT_FIELDS, Robot, load_robot
 from fcnet_core.rotation import roll_pitch_yaw
 from quadruped_sim.evaluation.gait_quality import GaitRecorder, Sums
+from quadruped_sim.evaluation.getting_up import GettingUp
 from quadruped_sim.evaluation.lying_start import stand_up
 from quadruped_sim.evaluation.scenarios import Scenario
 from quadruped_sim.evaluation.score import Episodes
@@ -99,6 +100,7 @@ def _moving_average(values: Array, window: int) -> Array:
 
 
 BATCH = 50  # more robots at once are slower, because their models no longer fit the processor's cache
+GETTING_UP_BATCH = 10  # these episodes run one after the other
 LARGEST_BATCH = 150_000  # control periods of all its robots, so that long episodes are shared among processes
 PUSH_INTERVAL = 2.0  # [s]
 KICK_TIME = 4.0  # [s] after the start
@@ -130,6 +132,10 @@ class Trial:
         trace: records every robot's way.
         """
         scenario, size = self.scenario, self.size
+        if scenario.getting_up:
+            numbers = range(self.number * GETTING_UP_BATCH, self.number * GETTING_UP_BATCH + size)
+            trials = [GettingUp(self.robot, scenario.getting_up, self.seed, number, self.model) for number in numbers]
+            return Episodes.without_strides(np.array([bool(trial.run().failure) for trial in trials]))
         entropy = np.random.SeedSequence([self.seed, zlib.crc32(scenario.name.encode()), self.number])
         seed = int(entropy.generate_state(1)[0])
         robot, terrain = load_robot(self.robot), scenario.build_terrain(self.number)
@@ -179,7 +185,8 @@ def trials(
 ) -> list[Trial]:
     """The batches that together are `episodes` x the scenario's share of episodes, one at least."""
     total = max(1, round(episodes * scenario.share))
-    largest = max(1, min(BATCH, round(LARGEST_BATCH * CONTROL_PERIOD / scenario.seconds)))
+    batch = GETTING_UP_BATCH if scenario.getting_up else BATCH
+    largest = max(1, min(batch, round(LARGEST_BATCH * CONTROL_PERIOD / scenario.seconds)))
     starts = range(0, total, largest)
     return [
         Trial(robot, scenario, seed, number, min(largest, total - start), model, teacher)

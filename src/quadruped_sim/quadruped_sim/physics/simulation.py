@@ -31,6 +31,8 @@ SENSORS = {  # what mjcf.robot_xml measures beside the IMU, of the feet in LEGS 
 }
 SENSOR_COUNT = 70
 NO_SENSORS = int(mujoco.mjtDisableBit.mjDSBL_SENSOR)
+# A simulated robot has fallen if its trunk is this low or tilted by more than 60 degrees: it will not walk on. The
+# controller's watchdog (max_tilt in the robot's file) acts earlier; A1-Walk terminates episodes as its authors did.
 FALLEN_HEIGHT = 0.36  # of the nominal height
 FALLEN_UPRIGHT = 0.5  # cosine of the tilt
 

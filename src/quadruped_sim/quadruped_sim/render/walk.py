@@ -15,11 +15,11 @@ from fcnet_core.model_file import PolicyModel
 from fcnet_core.names import Mode
 from fcnet_core.robot import SETPOINT_FIELDS, Robot
 from fcnet_core.rotation import matrix_from_xyzw
+from quadruped_sim.controlled_robot import ControlledRobot
 from quadruped_sim.physics.live_robot import LiveRobot
 from quadruped_sim.physics.placement import StartPose
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, TIMESTEP
 from quadruped_sim.physics.terrain import Terrain
-from quadruped_sim.walker import Walker
 
 LONGEST = 600.0  # [s] of a walk
 NEAR = 0.01  # [m] a foot that is as near to the ground touches it
@@ -123,18 +123,18 @@ def walk_of_policy(
     """
     live = LiveRobot(robot, terrain, timestep=TIMESTEP, start=start)
     recorder = _Recorder(live)
-    walker = Walker(live, model, after=lambda: recorder.record(walker.command))
+    controlled = ControlledRobot(live, model, after=lambda: recorder.record(controlled.command))
     if start == "standing":
-        walker.start()
+        controlled.start()
     elif start == "lying":
-        walker.stand_up()
+        controlled.stand_up()
     else:
-        walker.recover()
-    while walker.posture.mode in (Mode.RECOVERING, Mode.STANDING_UP):
-        walker.advance()
-    walker.begin()
-    if walker.posture.mode is not Mode.FAULT:
-        all(walker.walk(phase.seconds, phase.setpoint) for phase in phases)
+        controlled.recover()
+    while controlled.posture.mode in (Mode.RECOVERING, Mode.STANDING_UP):
+        controlled.advance()
+    controlled.begin()
+    if controlled.posture.mode is not Mode.FAULT:
+        all(controlled.walk(phase.seconds, phase.setpoint) for phase in phases)
     return recorder.walk(terrain)
 
 

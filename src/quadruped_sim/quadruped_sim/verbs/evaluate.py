@@ -14,12 +14,14 @@ from tqdm import tqdm
 from fcnet_core.errors import SimulationError
 from fcnet_core.files import Count, Seed, check_writable, option, write_whole
 from fcnet_core.model_file import PolicyModel, load_model
-from fcnet_core.robot import load_robot
+from fcnet_core.robot import Robot, load_robot
 from fcnet_core.runs.folder import RunFolder
+from fcnet_core.verbs import STDOUT, add_json, check_json
 from quadruped_sim.evaluation.cards import head
 from quadruped_sim.evaluation.results import (
     COLUMNS,
     LEGEND,
+    MET,
     Evaluation,
     Subject,
     continue_evaluation,
@@ -32,25 +34,32 @@ from quadruped_sim.evaluation.results import (
     summary,
     text_line,
 )
-from quadruped_sim.evaluation.scenarios import Scenario, scenarios
+from quadruped_sim.evaluation.scenarios import Scenario, getting_up, scenarios
 from quadruped_sim.evaluation.score import Episodes, join, score_of
 from quadruped_sim.evaluation.trial import trials
 from quadruped_sim.rollout import check_walks_here
 from quadruped_sim.worker_pool import Place, add_worker_options, worker_pool
 
-SUMMARY = "measure the expert or a policy in closed loop: falls, tracking errors, return"
+ALL = "all"
+SUMMARY = "measure a policy or the expert in closed loop: falls, tracking errors, return"
 EPILOG = """
-The policy sees what noisy sensors measure and nothing else; the expert sees the true state. The result depends on the
-policy, the seed and the number of episodes alone. With --json, an interrupted evaluation goes on where it stopped. With
---ray ADDRESS the cores of a cluster work (docs/scaling.md). The folder of a training run stands for its best policy;
-the results are then kept there, as evaluation.json and evaluation.md.
+MODEL is a model file, a training run or a name of `fcnet list models`. The policy gets noisy measurements; the expert
+gets the true state. The results depend only on the model, the seed and the number of episodes. An interrupted
+evaluation with --json FILE resumes where it stopped. The results of a training run's best policy are kept in the run,
+as evaluation.json and evaluation.md. --ray ADDRESS uses the cores of a Ray cluster (docs/scaling.md).
+
+stand_up and recovery run only if they are named: the robot stands up from its belly and lies down on every terrain in
+turn; it gets up after being dropped or pushed over, on flat ground and on a slope, and walks.
+
+exit code: 0 if all limits are met or with --no-fail; 1 if a limit is missed; results are written in both cases
 
 examples:
+  fcnet evaluate models/aliengo.safetensors --scenarios flat,stairs_6cm_up --episodes 30
+  fcnet evaluate models/aliengo.safetensors --scenarios stand_up,recovery --episodes 48
+  fcnet evaluate runs/aliengo-fcnet-1
   fcnet evaluate --teacher models/teachers/aliengo.safetensors --json expert.json
-  fcnet evaluate --policy models/aliengo.safetensors --baseline expert.json --json policy.json --markdown policy.md
-  fcnet evaluate --policy models/aliengo.safetensors --scenarios flat,stairs_6cm_up --episodes 30
-  fcnet evaluate --policy runs/aliengo-fcnet-1
-  fcnet evaluate --policy models/aliengo.safetensors --scenarios flat,patch_0.1 --episodes 30 --report report.html
+  fcnet evaluate models/aliengo.safetensors --baseline expert.json --json policy.json --markdown policy.md
+  fcnet evaluate models/aliengo.safetensors --scenarios flat,patch_0.1 --episodes 30 --report report.html
   fcnet evaluate --list
 """
 
@@ -58,88 +67,96 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
     who = parser.add_mutually_exclusive_group()
-    who.add_argument("--policy", type=Path, metavar="POLICY", help="evaluate this policy: a file, a run, a name")
+    who.add_argument("model", nargs="?", type=Path, metavar="MODEL", help="the policy to evaluate")
     who.add_argument("--expert", action="store_true", help="evaluate the trot that teachers imitate")
-    who.add_argument("--teacher", type=Path, metavar="FILE", help="evaluate this teacher, of `fcnet teach`")
-    who.add_argument("--list", action="store_true", help="list the scenarios and what is expected, and stop")
-    parser.add_argument("--robot", metavar="NAME", help="the robot (default: the policy's, else aliengo)")
-    parser.add_argument("--scenarios", default="all", metavar="NAME,...", help="which scenarios (default: all)")
-    parser.add_argument("--episodes", type=option(Count), default=300, metavar="N", help="of a scenario (default: 300)")
+    who.add_argument("--teacher", type=Path, metavar="FILE", help="evaluate a teacher made by `fcnet teach`")
+    who.add_argument("--list", action="store_true", help="list the scenarios with their limits and exit")
+    parser.add_argument("--robot", metavar="NAME", help="the robot (default: the model's, else aliengo)")
+    parser.add_argument(
+        "--scenarios", default=ALL, metavar="NAME,...", help="scenarios to run (default: all but stand_up and recovery)"
+    )
+    parser.add_argument("--episodes", type=option(Count), default=300, metavar="N", help="per scenario (default: 300)")
     parser.add_argument("--seed", type=option(Seed), default=0, metavar="N", help="seed of all randomness (default: 0)")
     add_worker_options(parser)
-    parser.add_argument("--baseline", type=Path, metavar="JSON", help="the expert's results, to compare with")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results here, and continue from them")
+    parser.add_argument("--no-fail", action="store_true", help="exit with 0 even if a limit is missed")
+    parser.add_argument("--baseline", type=Path, metavar="JSON", help="results of the expert to compare with")
+    add_json(parser, "the results (and continue from those in FILE)")
     parser.add_argument(
-        "--markdown",
-        type=Path,
-        metavar="FILE",
-        help="write the tables here; of a policy, with the head of a model card",
+        "--markdown", type=Path, metavar="FILE", help="write the tables; for a policy, with the head of a model card"
     )
     parser.add_argument(
-        "--report", type=Path, metavar="HTML", help="write a page with tables, and episodes to play back, one file"
+        "--report", type=Path, metavar="HTML", help="write a page with the tables and with episodes to play back"
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Evaluate what is not in the JSON file yet; 0 when all is measured, whether or not the targets are met."""
-    if not (args.policy or args.teacher or args.expert or args.list):
-        raise SimulationError("say what to evaluate: --policy FILE, --teacher FILE or --expert (or --list: scenarios)")
-    if args.policy and args.policy.is_dir():
-        folder = RunFolder(args.policy)
-        args.json = args.json or folder.evaluation
+    """Evaluate the scenarios that are not in the JSON file yet; return 1 if a limit is missed, 130 if interrupted."""
+    if not (args.model or args.teacher or args.expert or args.list):
+        raise SimulationError("nothing to evaluate; give a MODEL, --teacher FILE or --expert (--list: scenarios)")
+    if args.model and args.model.is_dir():
+        folder = RunFolder(args.model)
+        args.json = args.json or str(folder.evaluation)
         args.markdown = args.markdown or folder.evaluation.with_suffix(".md")
-    model = load_model(args.policy) if args.policy else None
+    model = load_model(args.model) if args.model else None
     teacher = load_model(args.teacher) if args.teacher else None
     given = model or teacher
     robot = load_robot(args.robot or (given.card.robot if given else "aliengo"))
     if model:
         check_walks_here(model, robot)
-    chosen = _chosen(scenarios(robot), args.scenarios)
+    chosen = _chosen(robot, args.scenarios, args.list)
     if args.list:
         print("\n".join(_listing(scenario) for scenario in chosen))
         return 0
-    check_writable(args.json, args.markdown, args.report)
+    check_json(args.json)
+    check_writable(args.markdown, args.report)
+    table = sys.stderr if args.json == STDOUT else sys.stdout
+    file = Path(args.json) if args.json and args.json != STDOUT else None
     names = [given.fingerprint if given else None for given in (model, teacher)]
     subject = Subject(robot.name, names[0], args.seed, args.episodes, names[1])
-    results = continue_evaluation(args.json, subject)
+    results = continue_evaluation(file, subject)
     baseline = _baseline(args.baseline, subject).scenarios if args.baseline else {}
 
     def cells(scenario: Scenario) -> list[str]:
         score = results.scenarios[scenario.name]
         return row(scenario, score, baseline.get(scenario.name)) if model else row(scenario, None, score)
 
-    print(text_line(list(COLUMNS)))
+    print(text_line(list(COLUMNS)), file=table)
     for scenario in chosen:
         if scenario.name in results.scenarios:
-            print(text_line(cells(scenario)), flush=True)
+            print(text_line(cells(scenario)), file=table, flush=True)
     missing = [scenario for scenario in chosen if scenario.name not in results.scenarios]
     try:
         for scenario, episodes in _finished(missing, subject, model, teacher, args.workers):
             results.scenarios[scenario.name] = score_of(scenario, episodes)
-            if args.json:
-                results.write(args.json)
-            tqdm.write(text_line(cells(scenario)))
+            if file:
+                results.write(file)
+            tqdm.write(text_line(cells(scenario)), file=table)
     except KeyboardInterrupt:
-        advice = "the same command line goes on from there" if args.json else "with --json FILE it could be continued"
+        advice = "run the same command again to resume" if file else "with --json FILE it could be resumed"
         print(f"fcnet: stopped after {len(results.scenarios)} scenarios; {advice}", file=sys.stderr)
         return 130
     rows = [cells(scenario) for scenario in chosen]
     overall = summary(results.scenarios, baseline) if model else ""
-    met = f"{sum(line[-1] == 'met' for line in rows)} of {len(rows)} scenarios meet their target. {overall}".strip()
+    met = f"{sum(line[-1] == MET for line in rows)} of {len(rows)} scenarios meet their target. {overall}".strip()
     scores = {scenario.name: results.scenarios[scenario.name] for scenario in chosen}
-    print(met, LEGEND, gait_table(scores), speed_table(scores), sep="\n")
+    print(*filter(None, (met, LEGEND, gait_table(scores), speed_table(scores))), sep="\n", file=table)
+    if args.json == STDOUT:
+        print(results.text(), end="")
     if args.markdown:
         tags = [robot.name, model.card.policy_type] if model else []
-        card = head(args.policy.stem, tags, rows, mean_return(results.scenarios, baseline)) if model else ""
+        card = head(args.model.stem, tags, rows, mean_return(results.scenarios, baseline)) if model else ""
         write_whole(args.markdown, (card + markdown(rows, scores, met)).encode())
     if args.report:
         from quadruped_sim.evaluation.report import page, shown_episodes
 
-        name = args.policy.stem if model else f"the teacher {args.teacher.stem}" if teacher else "the trot"
+        name = args.model.stem if model else f"the teacher {args.teacher.stem}" if teacher else "the trot"
         shown = shown_episodes(subject, chosen, scores, model, teacher)
         write_whole(args.report, page(name, subject, rows, scores, met, shown).encode())
-        print(f"wrote {args.report}; open it in a browser")
-    return 0
+        print(f"wrote {args.report}; open it in a browser", file=table)
+    missed = [f"{line[0]} {line[-1]}" for line in rows if line[-1] != MET]
+    for line in missed:
+        print(f"fcnet: {line}", file=sys.stderr)
+    return 1 if missed and not args.no_fail else 0
 
 
 def _finished(
@@ -164,8 +181,13 @@ def _finished(
                 yield trial.scenario, join([parts[number] for number in sorted(parts)])
 
 
-def _chosen(known: dict[str, Scenario], names: str) -> list[Scenario]:
-    wanted = list(known) if names == "all" else names.split(",")
+def _chosen(robot: Robot, names: str, listed: bool) -> list[Scenario]:
+    """The scenarios of these names, a list with commas; for ALL those of the walk, or every one that is `listed`."""
+    walks, others = scenarios(robot), getting_up()
+    known = walks | others
+    if names == ALL:
+        return list((known if listed else walks).values())
+    wanted = names.split(",")
     if unknown := [name for name in wanted if name not in known]:
         raise SimulationError(f"there is no scenario {unknown[0]!r}; choose from {', '.join(known)}")
     return [known[name] for name in known if name in wanted]

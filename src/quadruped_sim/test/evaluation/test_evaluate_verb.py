@@ -39,8 +39,10 @@ def policy(standing_policy, tmp_path):
 
 def test_results_do_not_depend_on_the_number_of_processes(policy, tmp_path, capsys):
     for count in ("1", "2"):
-        arguments = ["--policy", str(policy), *FEW, "--processes", count, "--json", str(tmp_path / f"{count}.json")]
-        assert main(["evaluate", *arguments]) == 0
+        arguments = [str(policy), *FEW, "--processes", count, "--json", str(tmp_path / f"{count}.json")]
+        assert main(["evaluate", *arguments]) == 1
+        assert "fcnet: flat missed: vx" in capsys.readouterr().err
+        assert main(["evaluate", *arguments, "--no-fail"]) == 0
     assert (tmp_path / "1.json").read_bytes() == (tmp_path / "2.json").read_bytes()
     facts = json.loads((tmp_path / "1.json").read_text())
     assert facts["subject"] == {
@@ -67,7 +69,7 @@ def test_expert_and_policy_stand_side_by_side(policy, tmp_path, capsys):
     first = expert.read_bytes()
     assert main(["evaluate", "--expert", *FEW, "--json", str(expert)]) == 0  # nothing is left to do
     assert expert.read_bytes() == first
-    assert main(["evaluate", "--policy", str(folder.path), "--baseline", str(expert), *FEW]) == 0
+    assert main(["evaluate", str(folder.path), "--baseline", str(expert), *FEW]) == 1  # it stands still
     table = folder.path / "evaluation.md"
     assert {name: score.episodes for name, score in read_run(folder.path).evaluation.items()} == {"flat": 2, "stand": 2}
     rows = [line.split(" | ") for line in table.read_text().splitlines() if line.startswith("| flat")]
@@ -95,7 +97,7 @@ def test_scenarios_of_all_commands_are_left_out_of_the_mean_return():
 def test_the_report_shows_tables_and_a_typical_episode_and_a_fall(policy, tmp_path, monkeypatch):
     monkeypatch.setattr(report, "MOST_FALLS", 1)
     page = tmp_path / "report.html"
-    arguments = ["--policy", str(policy), "--scenarios", "stand,pushes,stairs_6cm_up", "--episodes", "4"]
+    arguments = [str(policy), "--no-fail", "--scenarios", "stand,pushes,stairs_6cm_up", "--episodes", "4"]
     assert main(["evaluate", *arguments, "--json", str(tmp_path / "scores.json"), "--report", str(page)]) == 0
     read, scores = PageReader(page.read_text()), read_evaluation(tmp_path / "scores.json").scenarios
     words = " ".join(read.words)
@@ -111,7 +113,7 @@ def test_the_report_shows_tables_and_a_typical_episode_and_a_fall(policy, tmp_pa
 @needs_browser
 def test_the_report_plays_back_and_breaks_no_rule_of_accessibility(policy, tmp_path):
     page = tmp_path / "report.html"
-    arguments = ["--policy", str(policy), "--scenarios", "stairs_6cm_up", "--episodes", "1"]
+    arguments = [str(policy), "--no-fail", "--scenarios", "stairs_6cm_up", "--episodes", "1"]
     assert main(["evaluate", *arguments, "--report", str(page)]) == 0
     with chromedriver() as driver:
         browser = Browser(driver, tmp_path / "profile", phone=False)
@@ -150,7 +152,7 @@ def test_interrupted_it_continues(fcnet, tmp_path):
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "the same command line goes on from there" in errors.splitlines()[-1]
+    assert "run the same command again" in errors.splitlines()[-1]
     assert "Traceback" not in errors
     before = json.loads(results.read_text())["scenarios"]
     assert 0 < len(before) < 3
@@ -174,10 +176,20 @@ def test_errors_of_robots_that_fell_at_once_are_null_in_the_file_and_no_number_w
     assert all(map(math.isnan, (*found.scenarios["flat"].velocity, found.scenarios["flat"].height)))
 
 
+def test_getting_up_is_measured_if_it_is_named(capsys):
+    arguments = ["models/a1.safetensors", "--scenarios", "recovery,stand_up", "--episodes", "4", "--json", "-"]
+    assert main(["evaluate", *arguments]) == 0
+    scores = json.loads(capsys.readouterr().out)["scenarios"]
+    assert {name: (score["episodes"], score["falls"]) for name, score in scores.items()} == {
+        "recovery": (4, 0),
+        "stand_up": (4, 0),
+    }
+
+
 def test_the_list_names_every_scenario_and_what_it_asks(capsys):
     assert main(["evaluate", "--list"]) == 0
     printed = capsys.readouterr().out
-    assert len(printed.splitlines()) == 39
+    assert len(printed.splitlines()) == 39 + 2
     assert "stairs_10cm_down" in printed and "falls <= 1.0%" in printed
 
 
@@ -193,7 +205,7 @@ def test_a_policy_of_another_rate_does_not_walk_here(standing_policy, tmp_path, 
         replace(standing_policy, card=structs.replace(standing_policy.card, control_rate=25.0)),
         tmp_path / "slow.safetensors",
     )
-    for verb in (["evaluate", "--policy"], ["render", "-o", str(tmp_path / "a.gif")], ["recovery", "--policy"]):
+    for verb in (["evaluate"], ["render", "-o", str(tmp_path / "a.gif")]):
         assert main([*verb, str(tmp_path / "slow.safetensors")]) == USAGE_ERROR
         assert "the model steps at 25 Hz, the simulation's verbs at 50 Hz" in capsys.readouterr().err
 
@@ -211,16 +223,16 @@ def test_wrong_use_is_refused_in_a_sentence(policy, tmp_path, capsys):
         '{"format_version": 2, "subject": {"robot": "a1", "policy": null, "seed": 1, "episodes": 3}, "scenarios": {}}'
     )
     for arguments, sentence in (
-        ([], "say what to evaluate"),
+        ([], "nothing to evaluate"),
         (["--expert", "--scenarios", "flat,moon"], "there is no scenario 'moon'; choose from flat, pushes"),
         (["--expert", "--robot", "spot"], "there is no robot file"),
         (["--expert", "--markdown", str(tmp_path)], "cannot be written"),
         (["--expert", "--json", str(tmp_path / "broken.json")], "is damaged"),
         (["--expert", "--json", str(tmp_path / "other.json")], "another robot, seed, episodes"),
-        (["--policy", str(tmp_path / "none")], "there is no model file"),
-        (["--policy", str(policy), "--robot", "a1"], "made for the robot aliengo, not a1"),
-        (["--policy", str(policy), "--baseline", str(tmp_path / "none.json")], "there is no result file"),
-        (["--policy", str(policy), "--baseline", str(tmp_path / "other.json")], "not the expert's evaluation"),
+        ([str(tmp_path / "none")], "there is no model file"),
+        ([str(policy), "--robot", "a1"], "made for the robot aliengo, not a1"),
+        ([str(policy), "--baseline", str(tmp_path / "none.json")], "there is no result file"),
+        ([str(policy), "--baseline", str(tmp_path / "other.json")], "not the expert's evaluation"),
     ):
         assert main(["evaluate", *arguments]) == USAGE_ERROR
         assert sentence in capsys.readouterr().err

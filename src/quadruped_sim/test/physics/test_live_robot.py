@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 from fcnet_core.robot import load_robot
-from fcnet_core.rotation import projected_gravity, roll_pitch_yaw
+from fcnet_core.rotation import matrix_from_xyzw, projected_gravity, roll_pitch_yaw
 from quadruped_sim.physics.live_robot import LiveRobot
 from quadruped_sim.physics.mjcf import stand_height
-from quadruped_sim.physics.terrain import TERRAINS
+from quadruped_sim.physics.placement import Place
+from quadruped_sim.physics.terrain import TERRAINS, SideSlope
 
 ROBOTS = ("aliengo", "a1")
 SECOND = 250  # time steps
@@ -130,3 +133,16 @@ def test_noise_is_zero_mean_and_scales_with_its_parameter(robot):
 def test_it_can_be_put_on_every_terrain(terrain):
     live = LiveRobot(load_robot("aliengo"), TERRAINS[terrain], noise=0.0)
     assert projected_gravity(live.ground_truth().orientation)[2] < -0.9
+
+
+@pytest.mark.parametrize("heading", [0.0, 2.0])
+@pytest.mark.parametrize("start", ["lying", "standing"])
+def test_a_live_robot_begins_at_its_place_level_with_the_ground(robot, start, heading):
+    live = LiveRobot(robot, SideSlope(10.0), noise=0.0, start=start, place=Place(1.0, -0.5, heading))
+    live.advance(50)
+    trunk = live.ground_truth()
+    rotation = matrix_from_xyzw(trunk.orientation)
+    np.testing.assert_allclose(trunk.position[:2], [1.0, -0.5], atol=0.12)
+    normal = [0.0, -math.sin(math.radians(10.0)), math.cos(math.radians(10.0))]
+    assert rotation[:, 2] @ normal > math.cos(0.1)
+    assert math.atan2(rotation[1, 0], rotation[0, 0]) == pytest.approx(heading, abs=0.1)

@@ -1,0 +1,260 @@
+"""Episodes of getting up, one robot each: standing up from the belly on every terrain, and recovering after falls.
+
+The controller's code commands the robot: postures, limiter and, at the end of a recovery, the policy.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from fcnet_core.arrays import Array
+from fcnet_core.control.command import Mode
+from fcnet_core.legs.recovery import Lying, lying_on
+from fcnet_core.model_file import PolicyModel
+from fcnet_core.robot import SETPOINT_FIELDS, load_robot
+from fcnet_core.rotation import matrix_from_xyzw, projected_gravity, tilt
+from quadruped_sim.controlled_robot import ControlledRobot
+from quadruped_sim.physics.live_robot import LiveRobot
+from quadruped_sim.physics.placement import Place, StartPose
+from quadruped_sim.physics.simulation import CONTROL_PERIOD, SUBSTEPS, TIMESTEP
+from quadruped_sim.physics.terrain import START, TERRAINS, Flat, SideSlope, Slope, Terrain
+
+Kind = Literal["stand_up", "recovery"]
+Fall = Literal["dropped", "toppled"]
+
+FRICTION = (0.6, 1.0)
+
+GROUNDS: dict[str, Terrain] = {
+    **TERRAINS,
+    "slope_up_15": Slope(15.0),
+    "slope_down_15": Slope(-15.0),
+    "slope_across_15": SideSlope(15.0),
+}
+REGION = ((START, START + 3.0), (-1.0, 1.0))  # [m] x and y of a start: on the incline, steps, boxes
+HOLD = 2.0  # [s] of standing, and of lying damped in the end
+LONGEST = 10.0  # [s] of a motion
+MAX_SLIDE = 0.1  # [m] of a robot that lies damped, in HOLD
+
+FALLS: tuple[tuple[Fall, float], ...] = (("dropped", 0.0), ("toppled", 0.0), ("dropped", 10.0), ("toppled", 10.0))
+DROP_HEIGHT = 0.5  # [m] of the trunk's centre
+LONGEST_SETTLING = 4.0  # [s] damped after a fall
+STILL = 0.1  # [m/s, rad/s] of the trunk
+RIGHTED = 0.35  # [rad] tilt against the ground
+IN_TIME = 5.0  # [s] in which a robot has to right itself
+WALK_TIME = 3.0  # [s]
+WALK_SPEED = 0.3  # [m/s]
+SPOT = 1.0  # [m] about the origin, where falls begin
+FIRST_PUSH, HARDER = 2.5, 0.5  # [m/s], and as many rad/s
+PUSH_TIME = 0.6  # [s] after a push, in which a robot falls or not
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of one episode.
+
+    failure: why it failed; empty if it did not. lay_on: the side on which the robot lay. righting: seconds until a
+    fallen robot was upright at rest, infinite if it never was. sag: largest joint error [rad] at the end of standing.
+    Maxima of the whole episode, after a fall only while the robot rights itself: torque and speed as shares of the
+    motors' limits; power, the sum of |torque x velocity| [W]; turning of the trunk about its horizontal axes, averaged
+    as the bridge does [rad/s]; tilt [rad]; distance of a target from its joint [rad] and its change [rad/s].
+    """
+
+    failure: str
+    lay_on: Lying
+    righting: float
+    sag: float
+    torque: float
+    speed: float
+    power: float
+    turning: float
+    tilt: float
+    joint_error: float
+    target_rate: float
+
+
+@dataclass(frozen=True)
+class GettingUp:
+    """Episode `number` of a kind; equal ones give equal results. Terrains and kinds of falls come in turn: on each of
+    them the first four starts head along the axes, the others anywhere. Without a model a recovery ends standing.
+    """
+
+    robot: str
+    kind: Kind
+    seed: int
+    number: int
+    model: PolicyModel | None = None
+
+    def run(self) -> Outcome:
+        """Run the episode."""
+        if self.kind == "stand_up":
+            number, ground = divmod(self.number, len(GROUNDS))
+            return self.stand_up(list(GROUNDS)[ground], number)
+        number, fall = divmod(self.number, len(FALLS))
+        return self.recover(*FALLS[fall], number)
+
+    def stand_up(self, ground: str, number: int) -> Outcome:
+        """Stand up, stand, lie down, and lie damped."""
+        rng = np.random.default_rng([self.seed, number, sorted(GROUNDS).index(ground)])
+        heading = number * math.pi / 2 if number < 4 else rng.uniform(-math.pi, math.pi)
+        x, y = (float(rng.uniform(*side)) for side in REGION)
+        live = self._live(GROUNDS[ground], rng, Place(x, y, heading))
+        return _Episode(ControlledRobot(live, None)).stand_and_lie()
+
+    def recover(self, fall: Fall, degrees: float, number: int) -> Outcome:
+        """Fall on a slope of so many degrees, come to rest damped, get up and walk."""
+        rng = np.random.default_rng([self.seed, number, fall == "toppled", round(10 * degrees)])
+        live = self._live(SideSlope(degrees) if degrees else Flat(), rng)
+        robot = ControlledRobot(live, self.model)
+        if fall == "toppled" and self.model:
+            _topple(robot, rng)
+        else:
+            drop(live, rng)
+        settle(live)
+        angle = math.radians(degrees)
+        return _Episode(robot).get_up(np.array([0.0, -math.sin(angle), math.cos(angle)]), walks=self.model is not None)
+
+    def _live(self, terrain: Terrain, rng: np.random.Generator, place: Place | None = None) -> LiveRobot:
+        """A robot on ground of drawn friction: at a place it lies, else it stands."""
+        start: StartPose = "lying" if place else "standing"
+        seed = int(rng.integers(2**31))
+        live = LiveRobot(load_robot(self.robot), terrain, timestep=TIMESTEP, start=start, place=place, seed=seed)
+        live.model.geom_friction[:, 0] = rng.uniform(*FRICTION)
+        live.reset()
+        return live
+
+
+def drop(live: LiveRobot, rng: np.random.Generator) -> None:
+    """Let a robot fall from DROP_HEIGHT, in any attitude and pose of the joints, without speed."""
+    live.reset()
+    attitude = rng.normal(size=4)
+    spot = rng.uniform(-SPOT, SPOT, 2)
+    ground = float(live.terrain.height(spot[:1], spot[1:])[0])
+    live.data.qpos[:3] = (*spot, ground + DROP_HEIGHT)
+    live.data.qpos[3:7] = attitude / np.linalg.norm(attitude)
+    live.data.qpos[7:] = rng.uniform(live.robot.lower, live.robot.upper)
+    live.data.qvel[:] = 0.0
+
+
+def _topple(robot: ControlledRobot, rng: np.random.Generator) -> None:
+    """Push a walking robot, harder and harder, until it falls."""
+    live, setpoint = robot.live, np.zeros(len(SETPOINT_FIELDS))
+    setpoint[:3] = rng.uniform((-0.3, -0.2, -0.5), (0.8, 0.2, 0.5))
+    live.place = Place(heading=rng.uniform(-np.pi, np.pi))
+    live.reset()
+    robot.start()
+    robot.begin()
+    upright, speed = robot.walk(1.0 + rng.random(), setpoint), FIRST_PUSH
+    while upright:
+        live.push(speed)
+        live.data.qvel[3:5] += speed * rng.uniform(-1, 1, 2)
+        robot.begin()
+        upright, speed = robot.walk(PUSH_TIME, setpoint), speed + HARDER
+
+
+def settle(live: LiveRobot) -> None:
+    """Damp the joints, as the controller does in fault, until the robot is at rest."""
+    live.damp()
+    for _ in range(round(LONGEST_SETTLING / CONTROL_PERIOD)):
+        live.advance(SUBSTEPS)
+        if np.abs(live.data.qvel[:6]).max() < STILL and live.data.time > 0.5:
+            break
+
+
+class _Episode:
+    """A robot that gets up, and the maxima of Outcome so far."""
+
+    def __init__(self, robot: ControlledRobot) -> None:
+        self._robot, self._live, self._facts = robot, robot.live, robot.live.robot
+        self._lay_on = lying_on(projected_gravity(self._live.ground_truth().orientation))
+        self._rate: Array = np.zeros(2)
+        self._maxima = dict.fromkeys(("torque", "speed", "power", "turning", "tilt", "joint_error", "target_rate"), 0.0)
+
+    def stand_and_lie(self) -> Outcome:
+        """Stand up, stand for HOLD, lie down, and lie damped for HOLD."""
+        self._robot.stand_up()
+        failure, sag = self._until(Mode.STANDING), math.nan
+        if not failure:
+            failure = self._cycles(HOLD)
+            sag = self._robot.posture.largest_error(self._live.data.qpos[7:])
+        if not failure:
+            self._robot.lie_down()
+            failure = self._until(Mode.PASSIVE) or self._lies_still()
+        return self._outcome(failure, sag=sag)
+
+    def get_up(self, normal: Array, walks: bool) -> Outcome:
+        """Recover on ground of this normal (3,), stand up and walk."""
+        robot, posture, elapsed, right = self._robot, self._robot.posture, 0.0, math.inf
+        robot.recover()
+        while posture.mode is Mode.RECOVERING:
+            self._cycle()
+            elapsed += CONTROL_PERIOD
+        upright = matrix_from_xyzw(self._live.ground_truth().orientation)[:, 2] @ normal > math.cos(RIGHTED)
+        if posture.mode is Mode.STANDING_UP and upright:
+            right = elapsed
+        while posture.mode is Mode.STANDING_UP:
+            robot.advance()
+        forward = np.zeros(len(SETPOINT_FIELDS))
+        forward[0] = WALK_SPEED
+        if right > IN_TIME:
+            return self._outcome(f"not upright in {IN_TIME:g} s", righting=right)
+        if posture.mode is not Mode.STANDING:
+            return self._outcome(posture.fault or "did not stand up", righting=right)
+        if walks:
+            robot.begin()
+            walks = not robot.walk(WALK_TIME, forward)
+        return self._outcome("fell while walking" if walks else "", righting=right)
+
+    def _until(self, mode: Mode) -> str:
+        return self._cycles(LONGEST, mode) or ("" if self._robot.posture.mode is mode else f"not {mode.words}")
+
+    def _cycles(self, seconds: float, mode: Mode | None = None) -> str:
+        """Run control periods until this mode; return why they ended early, or nothing."""
+        posture = self._robot.posture
+        for _ in range(round(seconds / CONTROL_PERIOD)):
+            self._cycle()
+            if posture.mode is Mode.FAULT:
+                return posture.fault
+            if self._maxima["tilt"] > self._facts.safety.max_tilt:
+                return f"tilted while {posture.mode.words}"
+            if posture.mode is mode:
+                break
+        return ""
+
+    def _lies_still(self) -> str:
+        self._live.damp()
+        lay = self._live.ground_truth().position
+        self._live.advance(round(HOLD / TIMESTEP))
+        self._look()
+        if self._maxima["tilt"] > self._facts.safety.max_tilt:
+            return "tilted in the end"
+        slide = float(np.linalg.norm(self._live.ground_truth().position - lay))
+        return f"slid by {slide:.2f} m" if slide > MAX_SLIDE else ""
+
+    def _cycle(self) -> None:
+        before = self._robot.target
+        self._robot.advance()
+        target = self._robot.target
+        if self._robot.posture.commands_joints:
+            self._see("target_rate", np.abs(target - before).max() / CONTROL_PERIOD)
+            self._see("joint_error", np.abs(target - self._live.data.qpos[7:]).max())
+        self._look()
+
+    def _look(self) -> None:
+        """Note the state at the end of a control period."""
+        facts, torque, velocity = self._facts, self._live.data.actuator_force, self._live.data.qvel[6:]
+        self._rate += CONTROL_PERIOD / facts.safety.fall_rate_time * (self._live.data.qvel[3:5] - self._rate)
+        self._see("torque", np.abs(torque / facts.torque_limit).max())
+        self._see("speed", np.abs(velocity / facts.velocity_limit).max())
+        self._see("power", np.abs(torque * velocity).sum())
+        self._see("turning", np.hypot(*self._rate))
+        self._see("tilt", float(tilt(self._live.ground_truth().orientation)))
+
+    def _see(self, name: str, value: float) -> None:
+        self._maxima[name] = max(self._maxima[name], float(value))
+
+    def _outcome(self, failure: str, righting: float = math.nan, sag: float = math.nan) -> Outcome:
+        return Outcome(failure, self._lay_on, righting, sag, **self._maxima)
