@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from concurrent.futures import Executor, as_completed
 from pathlib import Path
+from typing import Any
 
 from msgspec import structs
 from tqdm import tqdm
@@ -15,15 +15,15 @@ from tqdm import tqdm
 from fcnet_core import counted
 from fcnet_core.errors import SimulationError
 from fcnet_core.files import Seed, option
+from fcnet_core.verbs import STDOUT, add_json, check_json, write_json
 from quadruped_sim.collection import Collector, Job, Shards, jobs, load_plan
 from quadruped_sim.worker_pool import add_worker_options, worker_pool
 
 SUMMARY = "collect experience of the expert, or of a policy that the expert corrects, in simulation"
 EPILOG = """
-Every shard is written whole or not at all. Interrupted at any moment (Ctrl-C), the same command line goes on where it
-stopped; the result depends on the file and the seed alone, not on the number of processes or where they run, but for
-the rounding of another kind of processor. With --ray ADDRESS the cores of a cluster work, on machines that share the
-folders (docs/scaling.md).
+Shards are written atomically. An interrupted collection (Ctrl-C) resumes if the same command is run again. The data
+depend only on the file and the seed, not on the number of processes, except for rounding on another type of processor.
+--ray ADDRESS uses the cores of a Ray cluster whose machines share the folders (docs/scaling.md).
 
 examples:
   fcnet collect --config config/collect/aliengo.yaml --out data/aliengo
@@ -37,17 +37,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--config", required=True, type=Path, metavar="YAML", help="a file, or a name of config/collect/"
     )
-    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="the data folder to write or continue")
-    parser.add_argument("--shards", type=option(Shards), metavar="N", help="how many, instead of the file's")
-    parser.add_argument("--student", type=Path, metavar="FILE", help="let this policy drive, label with the expert")
-    parser.add_argument("--teacher", type=Path, metavar="FILE", help="the expert: of `fcnet teach` (default: the trot)")
+    parser.add_argument("-o", "--out", required=True, type=Path, metavar="DIR", help="data folder to write or continue")
+    parser.add_argument("--shards", type=option(Shards), metavar="N", help="number of shards (default: as in the file)")
+    parser.add_argument("--student", type=Path, metavar="FILE", help="let this policy drive; the expert labels (DAgger)")
+    parser.add_argument("--teacher", type=Path, metavar="FILE", help="expert made by `fcnet teach` (default: the trot)")
     parser.add_argument("--seed", type=option(Seed), default=0, metavar="N", help="seed of all randomness (default: 0)")
     add_worker_options(parser)
-    parser.add_argument("--json", action="store_true", help="print one JSON line a shard instead of a progress bar")
+    add_json(parser, "the new shards with their falls")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Collect what is missing; 0 when the folder is complete, 130 when interrupted."""
+    """Collect the missing shards; return 0 if the folder is complete, 130 if interrupted."""
+    check_json(args.json)
     plan = load_plan(args.config)
     if args.shards:
         plan = structs.replace(plan, shards=args.shards)
@@ -56,33 +57,31 @@ def run(args: argparse.Namespace) -> int:
     missing = [job for job in jobs(plan, args.seed) if not writer.has(job.index)]
     try:
         with worker_pool(args.workers) as pool:
-            falls = _collect(pool, collector, args, missing)
+            made = _collect(pool, collector, args, missing)
     except KeyboardInterrupt:
-        print("fcnet: stopped; what is written stays, the same command line goes on from there", file=sys.stderr)
+        print("fcnet: stopped; finished shards are kept, run the same command again to resume", file=sys.stderr)
         return 130
-    if not args.json:
+    write_json({"shards": made}, args.json)
+    if args.json != STDOUT:
         held = f"{counted(plan.shards, 'shard')}, {counted(plan.shards * plan.steps, 'step')}"
-        print(f"{args.out} holds {held} ({counted(falls, 'fall')} just now)")
+        print(f"{args.out} holds {held} ({counted(sum(shard['falls'] for shard in made), 'new fall')})")
     return 0
 
 
-def _collect(pool: Executor, collector: Collector, args: argparse.Namespace, missing: list[Job]) -> int:
+def _collect(pool: Executor, collector: Collector, args: argparse.Namespace, missing: list[Job]) -> list[dict[str, Any]]:
+    """Return the facts of each new shard."""
     steps, writer = collector.plan.steps, collector.writer(args.seed)
-    falls = 0
-    with tqdm(total=len(missing) * steps, unit="step", unit_scale=True, disable=args.json) as bar:
+    made: list[dict[str, Any]] = []
+    with tqdm(total=len(missing) * steps, unit="step", unit_scale=True) as bar:
         futures = {pool.submit(_make, collector, job, args.seed): job for job in missing}
         for future in as_completed(futures):
-            fell, seconds = future.result()
-            if not writer.has(futures[future].index):
+            job, (falls, seconds) = futures[future], future.result()
+            if not writer.has(job.index):
                 raise SimulationError(f"a worker's shard is not in {args.out}: machines must share that folder")
-            falls += fell
+            made.append({"shard": job.index, "part": job.name, "steps": steps, "falls": falls, "seconds": seconds})
             bar.update(steps)
-            bar.set_postfix(falls=falls)
-            if args.json:
-                job = futures[future]
-                facts = {"shard": job.index, "part": job.name, "steps": steps, "falls": fell, "seconds": seconds}
-                print(json.dumps(facts), flush=True)
-    return falls
+            bar.set_postfix(falls=sum(shard["falls"] for shard in made))
+    return made
 
 
 def _make(collector: Collector, job: Job, seed: int) -> tuple[int, float]:

@@ -1,4 +1,4 @@
-"""fcnet relabel: what the expert would have done in a recorded run."""
+"""fcnet relabel: expert labels for recorded runs."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import argparse
 
 from fcnet_replay.verbs.dataset import add_bag_arguments
 
-SUMMARY = "turn bags of failed runs into training data: the expert says what it would have done"
+SUMMARY = "turn bags of failed runs into training data labelled by the expert"
 EPILOG = """
-Every situation that a policy saw is kept, up to the very fault, and gets the target that the simulated robot's expert
-gives for it, as in a DAgger round (docs/training.md). States on which the expert has no advice, such as a robot on its
-side, are left out and counted. What is approximate, and what that costs, stands in docs/datasets.md.
+Every observation of the policy up to the fault is labelled with the target of the simulated robot's expert, as in a
+DAgger round (docs/training.md). States for which the expert has no target, such as a robot on its side, are left out
+and counted. docs/datasets.md describes the approximations and their errors.
 
 example:
   fcnet relabel bags/fall --robot aliengo -o data/fall
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Relabel; 0 when the new folder is written."""
+    """Relabel; return 0 if the new folder is written."""
     from fcnet_replay.datasets.from_bag import BagReading
     from quadruped_sim.relabel import relabel
 

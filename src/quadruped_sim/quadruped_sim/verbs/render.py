@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", type=Path, metavar="MODEL|BAG|DATASET", help=SOURCES)
     parser.add_argument(
         "-o",
-        "--output",
+        "--out",
         type=Path,
         required=True,
         metavar="FILE",
@@ -84,12 +84,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the file; 0 when it is written."""
-    camera, film, size = camera_named(args.camera), film_writer(args.output), _size(args.size)
-    check_writable(args.output)
+    camera, film, size = camera_named(args.camera), film_writer(args.out), _size(args.size)
+    check_writable(args.out)
     walk = _walk(args)
     pictures = np.arange(0.0, len(walk), max(1.0 / (args.fps * walk.period), 1.0)).astype(int)
     pictures = pictures[pictures < len(walk)]  # the last one may be rounded to beyond the end
-    if args.output.suffix.lower() == ".png":
+    if args.out.suffix.lower() == ".png":
         pictures = pictures[-1:]
     measured = averaged(walk.measured, max(round(STRIDE / walk.period), 1))
     with Renderer(walk, camera, *size) as renderer:
@@ -98,8 +98,8 @@ def run(args: argparse.Namespace) -> int:
             for row in tqdm(pictures, unit="picture")
         )
         content = film(images, min(args.fps, 1.0 / walk.period))
-    write_whole(args.output, content)
-    print(f"wrote {args.output}: {counted(len(pictures), 'picture')}, {len(content) / 1e6:.2f} MB")
+    write_whole(args.out, content)
+    print(f"wrote {args.out}: {counted(len(pictures), 'picture')}, {len(content) / 1e6:.2f} MB")
     return 0
 
 

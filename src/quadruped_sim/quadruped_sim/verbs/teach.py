@@ -15,7 +15,7 @@ from quadruped_sim.teacher.settings import TeacherConfig
 
 SUMMARY = "make a teacher, the expert of `fcnet collect`: imitate the trot, then improve by PPO in simulation"
 EPILOG = """
-The folder receives teacher.safetensors, log.jsonl and a checkpoint, from which the same command line goes on.
+The folder receives teacher.safetensors, log.jsonl and a checkpoint, from which the same command resumes.
 
 examples:
   fcnet teach --config config/collect/aliengo.yaml --out runs/aliengo-teacher --minutes 180
@@ -28,8 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--config", required=True, type=Path, metavar="YAML", help="a file, or a name of config/collect/"
     )
-    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="the folder to write or continue")
-    parser.add_argument("--init", type=Path, metavar="FILE", help="a teacher to start from, also another robot's")
+    parser.add_argument("-o", "--out", required=True, type=Path, metavar="DIR", help="folder to write or continue")
+    parser.add_argument("--init", type=Path, metavar="FILE", help="teacher to start from, possibly of another robot")
     parser.add_argument(
         "--settings", type=Path, metavar="YAML", help="settings of imitation and PPO, see TeacherConfig"
     )
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Teach; 0 when the time is over, 130 when interrupted."""
+    """Teach; return 0 if the time is over, 130 if interrupted."""
     plan = load_plan(args.config)
     config = read_settings(args.settings, TeacherConfig, "teacher's settings") if args.settings else TeacherConfig()
     from quadruped_sim.teacher.training import teach  # PyTorch takes a second to import
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         teach(plan, config, args.out, args.processes, args.minutes, facts, args.init)
     except KeyboardInterrupt:
-        print("fcnet: stopped; the same command line goes on from the last checkpoint", file=sys.stderr)
+        print("fcnet: stopped; run the same command again to resume from the last checkpoint", file=sys.stderr)
         return 130
     print(f"{args.out} holds the teacher")
     return 0

@@ -177,7 +177,7 @@ def test_errors_of_robots_that_fell_at_once_are_null_in_the_file_and_no_number_w
 
 
 def test_getting_up_is_measured_if_it_is_named(capsys):
-    arguments = ["models/a1.safetensors", "--scenarios", "recovery,stand_up", "--episodes", "4", "--json", "-"]
+    arguments = ["a1", "--scenarios", "recovery,stand_up", "--episodes", "4", "--json", "-"]
     assert main(["evaluate", *arguments]) == 0
     scores = json.loads(capsys.readouterr().out)["scenarios"]
     assert {name: (score["episodes"], score["falls"]) for name, score in scores.items()} == {
