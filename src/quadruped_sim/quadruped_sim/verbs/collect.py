@@ -31,6 +31,8 @@ examples:
                 --out data/aliengo-dagger --seed 1
 """
 
+Shard = dict[str, Any]
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
@@ -39,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-o", "--out", required=True, type=Path, metavar="DIR", help="data folder to write or continue")
     parser.add_argument("--shards", type=option(Shards), metavar="N", help="number of shards (default: as in the file)")
-    parser.add_argument("--student", type=Path, metavar="FILE", help="let this policy drive; the expert labels (DAgger)")
+    parser.add_argument("--student", type=Path, metavar="FILE", help="policy that drives; the expert labels (DAgger)")
     parser.add_argument("--teacher", type=Path, metavar="FILE", help="expert made by `fcnet teach` (default: the trot)")
     parser.add_argument("--seed", type=option(Seed), default=0, metavar="N", help="seed of all randomness (default: 0)")
     add_worker_options(parser)
@@ -68,10 +70,10 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _collect(pool: Executor, collector: Collector, args: argparse.Namespace, missing: list[Job]) -> list[dict[str, Any]]:
-    """Return the facts of each new shard."""
+def _collect(pool: Executor, collector: Collector, args: argparse.Namespace, missing: list[Job]) -> list[Shard]:
+    """Return what was made: index, part, steps, falls and seconds of each shard."""
     steps, writer = collector.plan.steps, collector.writer(args.seed)
-    made: list[dict[str, Any]] = []
+    made: list[Shard] = []
     with tqdm(total=len(missing) * steps, unit="step", unit_scale=True) as bar:
         futures = {pool.submit(_make, collector, job, args.seed): job for job in missing}
         for future in as_completed(futures):

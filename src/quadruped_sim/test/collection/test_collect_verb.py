@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import resource
 import signal
 import subprocess
@@ -65,7 +66,7 @@ def _running(process: int) -> bool:
 
 def test_interrupted_and_killed_it_continues_to_the_same_bytes(fcnet, config, tmp_path):
     whole, cut = tmp_path / "whole", tmp_path / "cut"
-    uninterrupted = fcnet("collect", "--config", config, "--out", whole, "--processes", "1", "--json")
+    uninterrupted = fcnet("collect", "--config", config, "--out", whole, "--processes", "1", "--json", "-")
 
     process = fcnet("collect", "--config", config, "--out", cut)
     _wait_for_a_shard(cut, process)
@@ -73,7 +74,7 @@ def test_interrupted_and_killed_it_continues_to_the_same_bytes(fcnet, config, tm
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 130
-    assert errors.splitlines()[-1].startswith("fcnet: stopped; what is written stays")
+    assert errors.splitlines()[-1].startswith("fcnet: stopped")
     assert "Traceback" not in errors
     _wait_until_gone(children)
     kept = _content(cut)
@@ -93,8 +94,9 @@ def test_interrupted_and_killed_it_continues_to_the_same_bytes(fcnet, config, tm
     printed, _ = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 0
     assert "10 shards, 1,000 steps" in printed
-    uninterrupted.communicate(timeout=TIMEOUT)
+    made, _ = uninterrupted.communicate(timeout=TIMEOUT)
     assert uninterrupted.returncode == 0
+    assert sorted(shard["shard"] for shard in json.loads(made)["shards"]) == list(range(10))
     finished = {name: content for name, content in _content(cut).items() if ".partial" not in name}
     assert finished == _content(whole)
     complete = {name: content for name, content in kept.items() if ".partial" not in name}
