@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable
 
 from fcnet_core.arrays import Array
-from fcnet_core.control.command import Mode
 from fcnet_core.control.limiter import JointLimiter
 from fcnet_core.legs.posture import Posture
 from fcnet_core.model_file import PolicyModel
+from fcnet_core.names import Mode
 from fcnet_core.observation import SensorReading
 from fcnet_core.policy import PolicyRunner, load_policy
 from fcnet_core.rotation import tilt

@@ -12,9 +12,9 @@ from typing import Literal
 import numpy as np
 
 from fcnet_core.arrays import Array
-from fcnet_core.control.command import Mode
 from fcnet_core.legs.recovery import Lying, lying_on
 from fcnet_core.model_file import PolicyModel
+from fcnet_core.names import Mode
 from fcnet_core.robot import SETPOINT_FIELDS, load_robot
 from fcnet_core.rotation import matrix_from_xyzw, projected_gravity, tilt
 from quadruped_sim.controlled_robot import ControlledRobot
