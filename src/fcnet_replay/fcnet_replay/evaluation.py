@@ -37,7 +37,7 @@ SHOWN = 12  # metrics in an error
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class ReplayEvaluation:
     """replays: one of each policy, the first of which the run is evaluated by; figures: see docs/replay.md."""
 
     run: Run
@@ -52,7 +52,7 @@ def evaluate_bag(
     robot_name: str | None = None,
     namespace: str | None = None,
     topics: Path | None = None,
-) -> Evaluation:
+) -> ReplayEvaluation:
     """Read a bag, replay the policies (default: the recorded one, else the robot's shipped one) and evaluate both.
 
     Raises ReplayError, FcnetError with one sentence.
@@ -71,7 +71,7 @@ def evaluate_bag(
         replay_policy(run, model, robot, label, name)
         for label, (name, model) in zip(string.ascii_uppercase, models, strict=False)
     )
-    return Evaluation(run, robot, replays, _figures(path, run, robot, replays))
+    return ReplayEvaluation(run, robot, replays, _figures(path, run, robot, replays))
 
 
 def _default_policy(notes: RecordingNotes, robot: str) -> list[tuple[str, PolicyModel]]:
@@ -95,7 +95,7 @@ def _figures(path: Path, run: Run, robot: Robot, replays: Sequence[PolicyReplay]
             "git_revision": notes.git_revision or None,
             "parameters": notes.parameters,
         },
-        "problems": list(run.problems),
+        "problems": [problem.sentence for problem in run.problems],
         "modes_s": mode_times(run),
         "timing": timing(run),
         "motion": body_motion(run, robot),

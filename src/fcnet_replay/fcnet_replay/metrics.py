@@ -105,11 +105,11 @@ def body_motion(run: Run, robot: Robot) -> dict[str, Any]:
 
 
 def tracking_error(run: Run) -> Array:
-    """Measured less commanded joint position (N, 12) [rad] of every joint state, NaN where joints were damped."""
+    """Return measured less commanded joint positions (N, 12) [rad] at the joint states; NaN while joints are damped."""
     sent = run.targets
     if not len(sent.stamp):
         return np.full_like(run.joints.position, np.nan)
-    last = np.searchsorted(sent.stamp, run.joints.stamp, side="right") - 1
+    last = newest(sent.stamp, run.joints.stamp)
     error: Array = run.joints.position - sent.position[np.maximum(last, 0)]
     error[last < 0] = np.nan
     return error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -58,6 +59,35 @@ class PolicyReplay:
         return np.where(self.comparable[:, None], self.action - self.recorded, np.nan)
 
 
+class MemoryTracker:
+    """Tracks whether a replayed policy's memory equals the memory that the recorded policy had.
+
+    The memory is cleared where the recorded policy cleared it, and at the first step and after steps that are lost or
+    missing, since it would hold something else. From there on the two differ until the recorded policy starts cold, or
+    until `memory` steps later, when the steps before the gap have left both memories.
+    """
+
+    def __init__(self, memory: int) -> None:
+        self._memory = memory
+        self._held = 0.0  # newest steps that both hold; infinite after a cold start of both
+
+    def lose(self) -> None:
+        """Note a step that cannot be replayed."""
+        self._held = 0.0
+
+    def take(self, recorded_cold: bool, missing: bool) -> tuple[bool, bool]:
+        """Return whether the next step starts cold and whether its targets are comparable with the recorded ones.
+
+        recorded_cold: the recorded policy started cold with it; missing: the recording lacks steps before it.
+        """
+        if recorded_cold:
+            self._held = math.inf
+        elif missing:
+            self._held = 0.0
+        held, self._held = self._held, self._held + 1
+        return recorded_cold or not held, held >= self._memory
+
+
 def replay_policy(run: Run, model: PolicyModel, robot: Robot, label: str = "A", name: str = "") -> PolicyReplay:
     """Replay one policy by the steps of the run, or by its states where targets did not come at the policy's rate."""
     steps = extract_steps(run, model.command_shaper())
@@ -73,15 +103,19 @@ def replay_policy(run: Run, model: PolicyModel, robot: Robot, label: str = "A", 
 def replay_steps(run: Run, steps: Steps, model: PolicyModel, robot: Robot) -> PolicyReplay:
     """Step the policy of `model` through these steps of a run, each with what was measured and sent before (open loop).
 
-    The memory starts cold where it did in the run, and also where steps are lost or missing: rather a cold start than a
-    memory of something else. From there on targets are not compared until the recorded policy starts cold, or until
-    both remember the same again.
+    MemoryTracker has the rules of cold starts and of which targets are compared.
     """
-    known = steps.usable.copy()
-    broken = ~steps.record.cold & (np.append(True, ~known[:-1])[: len(known)] | (steps.missing > 0))
-    known &= np.cumsum((steps.record.cold | broken) & known) <= MOST_STARTS
-    taken, broken = steps.chosen(known), broken[known]
-    cold = taken.record.cold | broken
+    memory = MemoryTracker(model.card.memory)
+    cold, comparable = np.zeros((2, len(steps)), dtype=np.bool_)
+    for step, (usable, recorded_cold, missing) in enumerate(
+        zip(steps.usable.tolist(), steps.record.cold.tolist(), (steps.missing > 0).tolist(), strict=True)
+    ):
+        if usable:
+            cold[step], comparable[step] = memory.take(recorded_cold, missing)
+        else:
+            memory.lose()
+    known = steps.usable & (np.cumsum(cold) <= MOST_STARTS)
+    taken, cold = steps.chosen(known), cold[known]
     last = run.targets.position[taken.previous]
     observations = taken.observations(run)
     starts = np.union1d([0], np.flatnonzero(cold))[: len(observations)]
@@ -89,9 +123,6 @@ def replay_steps(run: Run, steps: Steps, model: PolicyModel, robot: Robot) -> Po
     wanted = np.concatenate([policy.actions(part) for part in np.split(observations, starts[1:])])
     most = robot.safety.max_target_rate * (run.period or 1.0 / model.card.control_rate)
     limited = np.clip(np.clip(wanted.astype(np.float64), last - most, last + most), robot.lower, robot.upper)
-    # The memories are the same since a cold start of both, or when what came before has left the policy's memory.
-    step = np.arange(len(cold))
-    start = np.maximum.accumulate(np.where(cold, step, 0))
     return PolicyReplay(
         model,
         steps.basis,
@@ -99,7 +130,7 @@ def replay_steps(run: Run, steps: Steps, model: PolicyModel, robot: Robot) -> Po
         action=limited,
         recorded=run.targets.position[taken.target],
         cold=cold,
-        comparable=~broken[start] | (step - start >= model.card.memory),
+        comparable=comparable[known],
         lost=int((~known).sum()),
         missing=int(steps.missing.sum()),
         unknown_phase=int((~steps.phase_known).sum()),

@@ -33,6 +33,7 @@ from fcnet_core.remote import Source, load_remote_map
 from fcnet_replay.bags.bag import Bag
 from fcnet_replay.bags.contents import MessageBatch
 from fcnet_replay.diagnostics import status_values
+from fcnet_replay.problem import Problem
 from fcnet_replay.recording_notes import RecordingNotes
 from fcnet_replay.run import (
     NO_MODES,
@@ -96,7 +97,7 @@ def read_run(bag: Bag, namespace: str | None = None, topic_map: TopicMap = OWN) 
         if "stamp" in arrays and (unknown := np.isnan(arrays["stamp"])).any():
             arrays["stamp"] = np.where(unknown, arrays["received"], arrays["stamp"])
             what = f"messages of {readers[record].name} have no stamp; when they were received is used instead"
-            problems.append(f"{unknown.sum()} {what}")
+            problems.append(Problem("no_stamp", f"{unknown.sum()} {what}"))
     modes = _modes(found["mode"])
     return Run(
         JointRecord(**found[JOINT_STATES.name]),
@@ -121,7 +122,7 @@ def read_run(bag: Bag, namespace: str | None = None, topic_map: TopicMap = OWN) 
     )
 
 
-def _without(bag: Bag, topic: str, problems: list[str]) -> str:
+def _without(bag: Bag, topic: str, problems: list[Problem]) -> str:
     """Why nothing can be replayed, and what the bag has instead."""
     if problems:
         return f"{bag.path} holds no usable {topic}, without which nothing can be replayed: {problems[0]}"
@@ -137,7 +138,8 @@ def _without(bag: Bag, topic: str, problems: list[str]) -> str:
 def _modes(arrays: Mapping[str, Array]) -> ModeRecord:
     if not arrays:
         return NO_MODES
-    return ModeRecord(arrays["received"], tuple(MODES[int(number)] for number in arrays["mode"]))
+    order = np.argsort(arrays["received"], kind="stable")
+    return ModeRecord(arrays["received"][order], tuple(MODES[int(number)] for number in arrays["mode"][order]))
 
 
 def _steps(arrays: Mapping[str, Array]) -> StepRecord:

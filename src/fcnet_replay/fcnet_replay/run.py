@@ -15,6 +15,7 @@ from fcnet_core.arrays import Array, Mask, Rows
 from fcnet_core.control.command import COMMAND_SIZE
 from fcnet_core.control.timing import TIME_OF_DAY
 from fcnet_core.robot import JOINT_NAMES
+from fcnet_replay.problem import Problem
 from fcnet_replay.recording_notes import RecordingNotes
 
 STALE = 0.1  # [s] an older state is none: the controller would not have walked on it
@@ -112,7 +113,7 @@ class StepRecord:
 
 @dataclass(frozen=True)
 class ModeRecord:
-    """N changes of the controller's mode: received (N,) [s] and the modes."""
+    """N changes of the controller's mode, in the order of reception: received (N,) [s] and the modes."""
 
     received: Array
     modes: tuple[str, ...]
@@ -148,7 +149,7 @@ class Run:
     """Everything that a replay uses.
 
     period [s] of the control cycles, None where unknown; starts (E,) [s]: stamps of the joint states with which
-    episodes begin, None where the recorder did not say; notes: the recorder's; problems: sentences about what is
+    episodes begin, None where the recorder did not say; notes: the recorder's; problems: what is
     missing or left out; silent: kinds of commands, cmd_vel or cmd_pose, of which no message was recorded.
     """
 
@@ -163,7 +164,7 @@ class Run:
     period: float | None = None
     starts: Array | None = None
     notes: RecordingNotes = field(default_factory=RecordingNotes)
-    problems: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
     silent: tuple[str, ...] = ()
 
     def state(self, joints: int, imu: int) -> RobotState:

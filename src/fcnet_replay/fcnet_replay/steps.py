@@ -174,7 +174,7 @@ def missing_before(steps: StepRecord, target: Rows, previous: Rows) -> Rows:
 
 
 @dataclass(frozen=True)
-class _Walk:
+class _TargetSegment:
     """Targets from row `begin` to before `end`; begun: whether `begin` is the first that was sent."""
 
     begin: int
@@ -188,16 +188,16 @@ def _infer(run: Run, shaper: CommandShaper) -> tuple[StepRecord, Mask, Mask]:
     """
     period = shaper.clock.period
     sent = np.logical_and.reduce(np.isfinite(run.targets.position), axis=1)  # others ask for damping
-    walks = _walks_of_modes(run, sent, period) if run.mode.modes else _walks_of_targets(run, sent, period)
+    segments = _segments_by_mode(run, sent, period) if run.mode.modes else _segments_by_pauses(run, sent, period)
     held = np.append(False, (np.diff(run.targets.position, axis=0) == 0).all(axis=1)).tolist()
     none = np.empty(0, dtype=np.bool_)
     rows, begun, whole, first = [np.empty(0, dtype=np.int64)], [none], [none], [none]
-    for walk in walks:
-        usual = run.period or float(np.median(np.diff(run.targets.received[walk.begin : walk.end])))
+    for segment in segments:
+        usual = run.period or float(np.median(np.diff(run.targets.received[segment.begin : segment.end])))
         cycles = max(round(period / usual), 1) if usual > 0 else 1
-        part = _step_rows(held, walk, cycles)
+        part = _step_rows(held, segment, cycles)
         rows.append(part)
-        begun.append(np.full(len(part), walk.begun))
+        begun.append(np.full(len(part), segment.begun))
         whole.append(_whole(run, part, period, cycles))
         first.append(np.arange(len(part)) == 0)
     row, begins = np.concatenate(rows), np.concatenate(first)
@@ -213,37 +213,39 @@ def _infer(run: Run, shaper: CommandShaper) -> tuple[StepRecord, Mask, Mask]:
     return record, np.concatenate(begun), np.concatenate(whole)
 
 
-def _walks_of_modes(run: Run, sent: Mask, period: float) -> list[_Walk]:
+def _segments_by_mode(run: Run, sent: Mask, period: float) -> list[_TargetSegment]:
     """A mode is published just after its first target. If the first one is walking, it is unknown since when."""
     order = np.argsort(run.mode.received, kind="stable").tolist()
     received, changed = run.targets.received, np.append(run.mode.received[order], np.inf)
     rows = np.maximum(np.searchsorted(received, changed, side="right") - 1, 0)
     rows[-1] = len(received)
-    walks = []
+    segments = []
     for change, mode in enumerate(run.mode.modes[place] for place in order):
         begin = int(rows[change])
         # A controller that is stopped damps and changes no mode.
         end = begin + int(np.append(0, np.flatnonzero(sent[begin : rows[change + 1]]) + 1)[-1])
         if mode == Mode.WALKING and end - begin > 1:
-            walks.append(_Walk(begin, end, change > 0 and abs(changed[change] - received[begin]) <= SLIP * period))
-    return walks
+            segments.append(
+                _TargetSegment(begin, end, change > 0 and abs(changed[change] - received[begin]) <= SLIP * period)
+            )
+    return segments
 
 
-def _walks_of_targets(run: Run, sent: Mask, period: float) -> list[_Walk]:
+def _segments_by_pauses(run: Run, sent: Mask, period: float) -> list[_TargetSegment]:
     """Between pauses and damping; what the robot did meanwhile, and whether it walked, is unknown."""
     parts = np.flatnonzero((np.diff(run.targets.received) > PAUSE * period) | (np.diff(sent) != 0)) + 1
     bounds = [0, *parts.tolist(), len(sent)]
-    return [_Walk(begin, end, False) for begin, end in pairwise(bounds) if end - begin > 1 and sent[begin]]
+    return [_TargetSegment(begin, end, False) for begin, end in pairwise(bounds) if end - begin > 1 and sent[begin]]
 
 
-def _step_rows(held: list[bool], walk: _Walk, cycles: int) -> Rows:
+def _step_rows(held: list[bool], segment: _TargetSegment, cycles: int) -> Rows:
     """Between two steps the policy's targets hold: one that is found held comes after the step, because the bag lacks
     one of the targets held before it. held: whether a target is the one before it.
     """
     if cycles == 1:
-        return np.arange(walk.begin, walk.end)
-    rows, row = [], walk.begin
-    while row < walk.end:
+        return np.arange(segment.begin, segment.end)
+    rows, row = [], segment.begin
+    while row < segment.end:
         late = next((late for late in range(cycles // 2 + 1) if not held[row - late]), 0)
         rows.append(row - late)
         row += cycles - late

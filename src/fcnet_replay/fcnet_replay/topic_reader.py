@@ -11,8 +11,9 @@ import numpy.typing as npt
 from fcnet_core import counted
 from fcnet_core.arrays import Array, Rows
 from fcnet_core.errors import ReplayError
-from fcnet_replay.bags.contents import Damage, MessageBatch
+from fcnet_replay.bags.contents import MessageBatch
 from fcnet_replay.bags.message_columns import ColumnDecoder, Columns, fields_for
+from fcnet_replay.problem import Problem
 from fcnet_replay.topic_map import TopicSource
 
 ENOUGH = 256 * 2**10  # [bytes] to decode at a time: they stay in the cache
@@ -57,13 +58,13 @@ class TopicReader:
         self._decode()
         return {name: np.concatenate(parts) for name, parts in self._parts.items()}
 
-    def problems(self) -> Iterator[str]:
-        """Sentences about what was left out."""
+    def problems(self) -> Iterator[Problem]:
+        """Return what was left out."""
         for reason, count in self._left_out.items():
-            yield f"{counted(count, 'message')} of {self.name} left out: {reason}"
+            yield Problem("left_out", f"{counted(count, 'message')} of {self.name} left out: {reason}")
         if self._damaged:
             what = "with numbers that cannot be, which are damaged or left out"
-            yield Damage(f"{counted(self._damaged, 'message')} of {self.name} {what}")
+            yield Problem("damaged", f"{counted(self._damaged, 'message')} of {self.name} {what}")
 
     def _decode(self) -> None:
         batches, self._waiting = self._waiting, []

@@ -17,7 +17,7 @@ from fcnet_core.model_file import PolicyModel, load_model
 from fcnet_core.policy import SequencePolicy
 from fcnet_core.robot import load_robot
 from fcnet_replay.bags.bag import open_bag
-from fcnet_replay.datasets.from_bag import BagReading, read_walk
+from fcnet_replay.datasets.from_bag import BagReading, read_episodes
 from fcnet_replay.datasets.validation import faults
 from fcnet_replay.read_run import read_run
 
@@ -119,8 +119,8 @@ def test_commands_that_were_not_recorded_are_reported(bag, tmp_path, capsys) -> 
 
 
 def test_without_recorded_steps_the_gait_phase_is_counted_from_the_beginning_of_the_walk(bag, tmp_path) -> None:
-    exact = read_walk(bag("exact", edit=stood_before), BagReading())
-    inferred = read_walk(bag("plain", edit=stood_before, without=("controller/policy_step",)), BagReading())
+    exact = read_episodes(bag("exact", edit=stood_before), BagReading())
+    inferred = read_episodes(bag("plain", edit=stood_before, without=("controller/policy_step",)), BagReading())
     assert inferred.steps.basis == "inferred" and len(inferred.steps) == len(exact.steps) == 199
     np.testing.assert_allclose(inferred.steps.record.command, exact.steps.record.command, atol=1e-9)
     np.testing.assert_array_equal(inferred.target, exact.target)

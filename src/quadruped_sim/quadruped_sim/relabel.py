@@ -24,7 +24,7 @@ from fcnet_core.learning.dataset import DatasetWriter
 from fcnet_core.names import ODOM
 from fcnet_core.robot import Robot
 from fcnet_core.rotation import matrix_from_xyzw, projected_gravity
-from fcnet_replay.datasets.from_bag import BagReading, Labels, Report, Walk, dataset_from_bags
+from fcnet_replay.datasets.from_bag import BagEpisodes, BagReading, Labels, Log, dataset_from_bags
 from fcnet_replay.run import Run, newest
 from fcnet_replay.steps import Steps
 from quadruped_sim.leg_odometry import leg_odometry
@@ -104,10 +104,10 @@ def advise(run: Run, steps: Steps, first: Mask, robot: Robot) -> Labels:
     return Labels(target, known, first, {"velocity_from_odometry": share}, left_out)
 
 
-def expert_labels(walk: Walk) -> Labels:
+def expert_labels(episodes: BagEpisodes) -> Labels:
     """The targets that the expert would have sent in the steps of a walk."""
-    labels = advise(walk.run, walk.steps, walk.first, walk.robot)
-    error, odometry = (labels.target - walk.target)[labels.known], labels.facts["velocity_from_odometry"]
+    labels = advise(episodes.run, episodes.steps, episodes.first, episodes.robot)
+    error, odometry = (labels.target - episodes.target)[labels.known], labels.facts["velocity_from_odometry"]
     rms = round(float(np.sqrt(np.square(error).mean())), 4) if error.size else None
     share = f"{ODOM.name} ({odometry:.0%}) and the legs"
     source = ODOM.name if odometry == 1 else "the legs" if odometry == 0 else share
@@ -117,17 +117,17 @@ def expert_labels(walk: Walk) -> Labels:
     return replace(labels, facts=facts, sentence=sentence)
 
 
-def relabel(bags: Sequence[Path], folder: Path, reading: BagReading, report: Report) -> DatasetWriter:
+def relabel(bags: Sequence[Path], folder: Path, reading: BagReading, log: Log) -> DatasetWriter:
     """Write a dataset of what the policies of these bags saw and what the expert would have sent.
 
-    Raises FcnetError and what fcnet_replay.datasets.from_bag.read_walk raises.
+    Raises FcnetError and what fcnet_replay.datasets.from_bag.read_episodes raises.
     """
     if abs(reading.rate * CONTROL_PERIOD - 1.0) > 1e-6:
         raise FcnetError(
             f"the expert walks at {1 / CONTROL_PERIOD:g} Hz, so it cannot label a policy of {reading.rate:g} Hz"
         )
     description = {"source": "relabel", "labels": "the trotting expert's targets"}
-    return dataset_from_bags(bags, folder, reading, report, expert_labels, description)
+    return dataset_from_bags(bags, folder, reading, log, expert_labels, description)
 
 
 def _at(states: BodyState, step: int) -> BodyState:

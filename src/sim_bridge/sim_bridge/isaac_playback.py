@@ -122,7 +122,7 @@ class IsaacPlayback(Node):
         run = read_recording(path, self.parameters.mapping or None)
         robot_of(path, run.notes, self.parameters.robot)  # refuses that of another robot
         for problem in run.problems:
-            log.warning(problem)
+            log.warning(problem.sentence)
         if not np.isfinite(run.targets.position).any():
             log.warning("the recording holds no targets: it is played, but there is nothing to compare")
         time = run.joints.stamp

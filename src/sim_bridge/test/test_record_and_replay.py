@@ -22,10 +22,10 @@ from trajectory_msgs.msg import JointTrajectory
 from fcnet_core.model_file import load_model
 from fcnet_core.robot import load_robot
 from fcnet_replay.bags.bag import open_bag
-from fcnet_replay.findings import LATE_START
 from fcnet_replay.metrics import start_delays
 from fcnet_replay.policy_replay import replay_policy
 from fcnet_replay.read_run import read_run
+from fcnet_replay.report.findings import LATE_START
 
 AGREEMENT = 1e-5  # [rad]
 PATIENCE = 90.0  # [s], for a loaded machine

@@ -18,9 +18,10 @@ import zstandard
 from fcnet_core import counted
 from fcnet_core.errors import ReplayError
 from fcnet_core.files import parse_yaml, read_file
-from fcnet_replay.bags.contents import Contents, Damage, MessageBatch, batch_of, damage
+from fcnet_replay.bags.contents import Contents, MessageBatch, batch_of
 from fcnet_replay.bags.mcap_file import mcap_metadata, read_mcap, unpacked_zstd
 from fcnet_replay.bags.sqlite_file import read_sqlite, sqlite_metadata
+from fcnet_replay.problem import Problem, damage
 from fcnet_replay.recording_notes import read_notes
 
 READ = {".mcap": read_mcap, ".db3": read_sqlite}
@@ -60,9 +61,9 @@ class Bag:
                         yield self._unpack(batch) if self._compressed_messages else batch
                 good += 1
             except ReplayError as error:
-                self.contents.problems.append(Damage(error))
+                self.contents.problems.append(Problem("damaged", str(error)))
         if not good:
-            raise ReplayError(self.contents.problems[-1])
+            raise ReplayError(self.contents.problems[-1].sentence)
 
     def _unpack(self, batch: MessageBatch) -> MessageBatch:
         messages, received = [], []
@@ -173,7 +174,7 @@ def _check_ordinary(path: Path) -> None:
     """Raise ReplayError where there is nothing to read. A special file under /proc has no size, and may block."""
     facts = path.stat()
     if not stat.S_ISREG(facts.st_mode) or not facts.st_size:
-        raise ReplayError(damage(path, 0, "it is empty or no ordinary file"))
+        raise ReplayError(damage(path, 0, "it is empty or no ordinary file").sentence)
 
 
 def _unpacked(path: Path, folder: Path) -> Path:
@@ -191,7 +192,7 @@ def _unpacked(path: Path, folder: Path) -> Path:
                 file.write(block)
     except zstandard.ZstdError as error:
         if not size:
-            raise ReplayError(damage(path, 0, f"it cannot be decompressed ({error})")) from error
+            raise ReplayError(damage(path, 0, f"it cannot be decompressed ({error})").sentence) from error
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise

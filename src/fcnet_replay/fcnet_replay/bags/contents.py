@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 
 from fcnet_core.arrays import Bytes, Rows
+from fcnet_replay.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -35,21 +35,12 @@ def batch_of(topic: str, kind: str, received: list[int], messages: list[bytes]) 
     return MessageBatch(topic, kind, np.array(received, dtype=np.int64), size, content)
 
 
-class Damage(str):
-    """A problem of a recording that is damage: a part of what was recorded is lost or wrong."""
-
-
 @dataclass
 class Contents:
-    """Fills while the files of a bag are read. problems: sentences about what could not be read; topics: every topic
+    """Fills while the files of a bag are read. problems: what could not be read; topics: every topic
     and its type; definitions: encoding and text of the types that the bag defines.
     """
 
-    problems: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
     topics: dict[str, str] = field(default_factory=dict)
     definitions: dict[str, tuple[str, str]] = field(default_factory=dict)
-
-
-def damage(path: Path, offset: int | None, what: str) -> Damage:
-    """The sentence about a file that is damaged at `offset` [bytes], None where its storage does not say."""
-    return Damage(f"{path} is damaged{'' if offset is None else f' at byte {offset}'}: {what}")

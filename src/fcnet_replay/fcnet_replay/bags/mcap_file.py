@@ -25,7 +25,8 @@ from mcap.records import Channel, Chunk, Metadata, Schema
 
 from fcnet_core.arrays import Bytes, Rows
 from fcnet_core.errors import ReplayError
-from fcnet_replay.bags.contents import Contents, MessageBatch, damage
+from fcnet_replay.bags.contents import Contents, MessageBatch
+from fcnet_replay.problem import damage
 
 MAGIC = b"\x89MCAP0\r\n"
 LARGEST_CHUNK = 64 * 2**20  # [bytes] recorders write about a megabyte; more is a damaged length or meant to fill memory
@@ -62,7 +63,7 @@ def read_mcap(path: Path, name: Path, wanted: frozenset[str] | None, contents: C
     """
     with path.open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC:
-            raise ReplayError(damage(name, 0, "it does not begin as an mcap file does"))
+            raise ReplayError(damage(name, 0, "it does not begin as an mcap file does").sentence)
         yield from _Reader(file, path.stat().st_size, name, wanted, contents).batches()
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from fcnet_core.errors import ReplayError
-from fcnet_replay.bags.contents import Contents, MessageBatch, batch_of, damage
+from fcnet_replay.bags.contents import Contents, MessageBatch, batch_of
+from fcnet_replay.problem import damage
 
 MAGIC = b"SQLite format 3\0"
 LARGEST_MESSAGE = 16 * 2**20  # [bytes]
@@ -28,7 +29,7 @@ def read_sqlite(path: Path, name: Path, wanted: frozenset[str] | None, contents:
     """
     with path.open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC:
-            raise ReplayError(damage(name, 0, "it does not begin as an sqlite3 bag does"))
+            raise ReplayError(damage(name, 0, "it does not begin as an sqlite3 bag does").sentence)
     rows = 0
     with closing(_Database(path)) as database:
         try:

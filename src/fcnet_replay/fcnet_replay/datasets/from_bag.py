@@ -36,7 +36,7 @@ BLOCK = 2**20  # [bytes]
 
 SENT = {"source": "bags", "labels": "the targets that were sent"}
 
-Report = Callable[[str], None]  # gets a sentence on each bag
+Log = Callable[[str], None]  # is given a sentence on each bag
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class BagReading:
 
 
 @dataclass(frozen=True)
-class Walk:
+class BagEpisodes:
     """What of a bag can be learnt from. steps: sound ones, of episodes that are one motion, long enough and followed by
     no fault; first (K,): those with which episodes begin; left_out: reason -> number of steps.
     """
@@ -94,7 +94,7 @@ class Walk:
             "model_fingerprint": self.run.notes.model_fingerprint,
             "git_revision": self.run.notes.git_revision,
             "left_out": {reason: count for reason, count in self.left_out.items() if count},
-            "problems": list(self.run.problems),
+            "problems": [problem.sentence for problem in self.run.problems],
         }
 
 
@@ -112,74 +112,74 @@ class Labels:
     sentence: str = ""
 
 
-def sent_targets(walk: Walk) -> Labels:
+def sent_targets(found: BagEpisodes) -> Labels:
     """The targets that were sent, in every step."""
-    return Labels(walk.target, np.ones(len(walk.steps), dtype=np.bool_), walk.first)
+    return Labels(found.target, np.ones(len(found.steps), dtype=np.bool_), found.first)
 
 
 def dataset_from_bags(
     bags: Sequence[Path],
     folder: Path,
     reading: BagReading,
-    report: Report,
-    label: Callable[[Walk], Labels] = sent_targets,
+    log: Log,
+    label: Callable[[BagEpisodes], Labels] = sent_targets,
     description: dict[str, Any] = SENT,
 ) -> DatasetWriter:
     """Write what is learnt from all bags, one bag in memory at a time and each as one sequence.
 
-    Raises FcnetError when the bags do not belong together or hold nothing to learn from, and what read_walk raises.
+    Raises FcnetError when the bags do not belong together or hold nothing to learn from, and what read_episodes raises.
     """
     with new_folder(folder) as partial:
         data, described = None, []
-        for walk in read_walks(bags, reading):
-            data = data or DatasetWriter(partial, Manifest(walk.robot.name, reading.rate))
-            labels = label(walk)
-            walk.left_out.update(labels.left_out)
-            described.append(walk.provenance | labels.facts)
-            for line in (*account(walk), labels.sentence):
+        for found in read_bags(bags, reading):
+            data = data or DatasetWriter(partial, Manifest(found.robot.name, reading.rate))
+            labels = label(found)
+            found.left_out.update(labels.left_out)
+            described.append(found.provenance | labels.facts)
+            for line in (*account(found), labels.sentence):
                 if line:
-                    report(line)
-            _add(data, walk, labels)
+                    log(line)
+            _add(data, found, labels)
         if data is None or not data.steps:
             raise FcnetError(f"{', '.join(map(str, bags))} hold no walking to learn from; {folder} was not written")
         data.describe({**description, "bags": described})
     return data
 
 
-def _add(data: DatasetWriter, walk: Walk, labels: Labels) -> None:
+def _add(data: DatasetWriter, found: BagEpisodes, labels: Labels) -> None:
     rows = np.flatnonzero(labels.known)
     if not len(rows):
         return
-    steps, first = walk.steps.chosen(rows), (labels.first | np.append(True, ~labels.known[:-1]))[rows]
+    steps, first = found.steps.chosen(rows), (labels.first | np.append(True, ~labels.known[:-1]))[rows]
     time, bounds = steps.record.target_stamp.tolist(), [*np.flatnonzero(first).tolist(), len(rows)]
     episodes = [{"steps": end - begin, "begin": time[begin], "end": time[end - 1]} for begin, end in pairwise(bounds)]
     data.add(
-        {"bag": walk.path.name, "episodes": episodes},
-        observation=steps.observations(walk.run)[None],
+        {"bag": found.path.name, "episodes": episodes},
+        observation=steps.observations(found.run)[None],
         action=labels.target[rows][None],
         first=first[None],
     )
 
 
-def read_walks(bags: Sequence[Path], reading: BagReading) -> Iterator[Walk]:
+def read_bags(bags: Sequence[Path], reading: BagReading) -> Iterator[BagEpisodes]:
     """Read one bag after the other. Raises FcnetError for a bag of another robot than the first, or that was read
     already.
     """
     robot, seen = "", set()
-    for walk in (read_walk(path, reading) for path in bags):
-        robot = robot or walk.robot.name
-        if walk.robot.name != robot:
+    for found in (read_episodes(path, reading) for path in bags):
+        robot = robot or found.robot.name
+        if found.robot.name != robot:
             raise FcnetError(
-                f"{walk.path} is of the robot {walk.robot.name} and {bags[0]} of {robot}; "
+                f"{found.path} is of the robot {found.robot.name} and {bags[0]} of {robot}; "
                 "make one dataset of each robot"
             )
-        if walk.fingerprint in seen:
-            raise FcnetError(f"{walk.path} holds the same recording as a bag named before it; name it once")
-        seen.add(walk.fingerprint)
-        yield walk
+        if found.fingerprint in seen:
+            raise FcnetError(f"{found.path} holds the same recording as a bag named before it; name it once")
+        seen.add(found.fingerprint)
+        yield found
 
 
-def read_walk(path: Path, reading: BagReading) -> Walk:
+def read_episodes(path: Path, reading: BagReading) -> BagEpisodes:
     """Read one bag. Raises ReplayError, FcnetError with one sentence."""
     sources = load_topic_map(reading.topics) if reading.topics else OWN
     bag = open_bag(path)
@@ -188,24 +188,24 @@ def read_walk(path: Path, reading: BagReading) -> Walk:
     left_out: Counter[str] = Counter()
     steps, begins = _sound_steps(run, robot, reading.rate, path, left_out)
     kept, first = _episodes(run, steps, begins, reading, left_out)
-    return Walk(path, _fingerprint(bag), robot, run, steps.chosen(kept), first[kept], left_out)
+    return BagEpisodes(path, _fingerprint(bag), robot, run, steps.chosen(kept), first[kept], left_out)
 
 
-def account(walk: Walk) -> Iterator[str]:
+def account(found: BagEpisodes) -> Iterator[str]:
     """What a bag gives, what was left out and why."""
-    inferred = walk.steps.basis == "inferred"
+    inferred = found.steps.basis == "inferred"
     how = ", inferred from targets, commands and modes: the gait's phase is good to some 40 ms" if inferred else ""
-    episodes = counted(int(walk.first.sum()), "episode")
-    yield f"{walk.path}: {counted(len(walk.steps), 'step')} in {episodes} of {walk.robot.name}{how}"
-    if not len(walk.steps):
-        yield f"  no walking kept{'' if walk.run.mode.modes else ', and the bag has no controller/mode to find it by'}"
-    elif inferred and walk.run.silent:
-        topics = " and no ".join(walk.run.silent)
+    episodes = counted(int(found.first.sum()), "episode")
+    yield f"{found.path}: {counted(len(found.steps), 'step')} in {episodes} of {found.robot.name}{how}"
+    if not len(found.steps):
+        yield f"  no walking kept{'' if found.run.mode.modes else ', and the bag has no controller/mode to find it by'}"
+    elif inferred and found.run.silent:
+        topics = " and no ".join(found.run.silent)
         yield f"  no {topics} in the bag, taken as zero: if one was sent, these data are wrong"
-    for reason, count in walk.left_out.items():
+    for reason, count in found.left_out.items():
         if count:
             yield f"  {counted(count, 'step')} left out: {reason}"
-    for problem in walk.run.problems:
+    for problem in found.run.problems:
         yield f"  {problem}"
 
 

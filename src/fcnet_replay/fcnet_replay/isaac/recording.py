@@ -12,6 +12,7 @@ from fcnet_core.arrays import Array
 from fcnet_core.errors import ReplayError
 from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS
 from fcnet_core.rotation import GRAVITY, matrix_from_xyzw
+from fcnet_replay.problem import Problem
 from fcnet_replay.recording_notes import RecordingNotes
 from fcnet_replay.run import ImuRecord, JointRecord, OdometryRecord, Run, SetpointRecord, TargetRecord
 
@@ -69,7 +70,7 @@ class Header(Struct, frozen=True, kw_only=True):
         )
 
 
-def run_of_rows(header: Header, rows: Rows, name: str, notes: tuple[str, ...] = ()) -> Run:
+def run_of_rows(header: Header, rows: Rows, name: str, damaged: tuple[Problem, ...] = ()) -> Run:
     """The run that was recorded; `name` is what error sentences call it.
 
     Joints are matched by name. The IMU's linear acceleration is that of an accelerometer: the change of the
@@ -77,19 +78,19 @@ def run_of_rows(header: Header, rows: Rows, name: str, notes: tuple[str, ...] = 
     """
     order = [header.joint_names.index(joint) for joint in JOINT_NAMES]
     _check(rows, name)
-    problems = list(notes)
+    problems = list(damaged)
     if extra := [joint for joint in header.joint_names if joint not in JOINT_NAMES]:
-        problems.append(f"{name} has joints that the suite does not know and that are left out: {', '.join(extra)}")
+        problems.append(Problem("left_out", f"{name} has unknown joints, which are left out: {', '.join(extra)}"))
     setpoint = np.zeros((len(rows), len(SETPOINT_FIELDS)))
     for column, command in enumerate(header.commands):
         if command in SETPOINT_FIELDS:
             setpoint[:, SETPOINT_FIELDS.index(command)] = rows["command"][:, column]
         elif command:
-            problems.append(f"{name} has a command that the suite does not know and that is left out: {command}")
+            problems.append(Problem("left_out", f"{name} has an unknown command, which is left out: {command}"))
     time = rows["time"].astype(np.float64)
     gaps = np.diff(time) > max(LONGEST_GAP, 1.5 * header.period)
     if gaps.any():
-        problems.append(f"{name} has {int(gaps.sum())} gaps in time; memory starts cold after each")
+        problems.append(Problem("gap", f"{name} has {int(gaps.sum())} gaps in time; memory starts cold after each"))
     starts = (rows["flags"] & FIRST).astype(bool) | np.append(False, gaps)
     position, velocity, target = (
         rows[field].astype(np.float64)[:, order] for field in ("joint_position", "joint_velocity", "target")

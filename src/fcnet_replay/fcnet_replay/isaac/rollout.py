@@ -19,6 +19,7 @@ import numpy as np
 
 from fcnet_core.errors import ReplayError
 from fcnet_replay.isaac.recording import Header, Rows, run_of_rows
+from fcnet_replay.problem import Problem
 from fcnet_replay.run import Run
 
 HEADER, STATE = b"FCRH", b"FCRS"
@@ -54,8 +55,8 @@ def read_rollout(path: Path) -> Run:
         broken += not frame_size
         if broken > MOST_BROKEN:
             raise ReplayError(f"{name} is damaged all over; restore it from another copy or record again")
-    note = f"{lost} bytes of {path} are damaged or cut off and were left out; the rest is whole"
-    return run_of_rows(header, np.frombuffer(rows, header.row_type()), name, (note,) if lost else ())
+    damaged = Problem("damaged", f"{lost} bytes of {path} are damaged or cut off and were left out; the rest is whole")
+    return run_of_rows(header, np.frombuffer(rows, header.row_type()), name, (damaged,) if lost else ())
 
 
 def frame_at(content: bytes, place: int) -> tuple[bytes, bytes]:

@@ -12,14 +12,14 @@ from fcnet_replay.report.terms import LEVELS
 Section = tuple[str, list[str]]  # heading and elements in HTML
 
 
-class Finding(NamedTuple):
+class ReportFinding(NamedTuple):
     """A sentence of the verdict and whether it is a good one."""
 
     level: Literal["good", "note", "bad"]
     sentence: str
 
 
-def verdict(found: Iterable[Finding]) -> str:
+def verdict(found: Iterable[ReportFinding]) -> str:
     """Findings as a list."""
     return '<ul class="verdict">{}</ul>'.format(
         "".join(

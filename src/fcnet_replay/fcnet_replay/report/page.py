@@ -14,16 +14,16 @@ from fcnet_core.document import Page, table, text
 from fcnet_core.document.plots import Line, Plot, Plots
 from fcnet_core.names import JOINT_STATES
 from fcnet_core.robot import JOINT_NAMES
-from fcnet_replay.evaluation import Evaluation
-from fcnet_replay.findings import findings
+from fcnet_replay.evaluation import ReplayEvaluation
 from fcnet_replay.metrics import HIGH_FREQUENCY, spectrum
 from fcnet_replay.policy_replay import PolicyReplay
+from fcnet_replay.report.findings import findings
 from fcnet_replay.report.frame import add_sections, verdict
 from fcnet_replay.report.gait import TIME
+from fcnet_replay.report.motion import JOINTS, RADIAN, motion_sections
 from fcnet_replay.report.playback import add_scripts
 from fcnet_replay.report.signals import Signals
 from fcnet_replay.report.terms import QUANTILES, SPREAD, glossary, number, shares
-from fcnet_replay.report.walk import JOINTS, RADIAN, walk_sections
 
 GROUP = "time"
 MILLISECOND = 0.005  # [ms] that latencies are rounded to
@@ -42,14 +42,14 @@ does not fall is noise or shaking."""
 TIMING = "Gaps and latency beyond one control cycle disturb a walk."
 
 
-def page(evaluation: Evaluation) -> str:
+def page(evaluation: ReplayEvaluation) -> str:
     """The report as one HTML document."""
     figures, signals, plots = evaluation.figures, Signals(evaluation.run, evaluation.robot), Plots()
     policies = ", ".join(f"{replay.label}: {replay.name}" for replay in evaluation.replays) or "none"
     made = Page(f"Replay of {Path(figures['bag']).name}")
     lead = f"{figures['robot']}, {figures['duration_s']:.1f} s from {_start_utc(signals)}. Policies: {policies}"
     made.body += [text(made.title, "h1"), f'<p class="lead">{escape(lead)}</p>', verdict(findings(evaluation))]
-    sections = walk_sections(signals, plots, GROUP)
+    sections = motion_sections(signals, plots, GROUP)
     if evaluation.replays:
         dict(sections)[JOINTS].extend(_smoothness(evaluation, plots))
     sections.append(("Timing", list(_timing(evaluation, signals, plots))))
@@ -63,7 +63,7 @@ def page(evaluation: Evaluation) -> str:
     return made.html()
 
 
-def _timing(evaluation: Evaluation, signals: Signals, plots: Plots) -> Iterator[str]:
+def _timing(evaluation: ReplayEvaluation, signals: Signals, plots: Plots) -> Iterator[str]:
     run, figures = evaluation.run, evaluation.figures["timing"]
     rows = [
         [
@@ -98,7 +98,7 @@ def _timing(evaluation: Evaluation, signals: Signals, plots: Plots) -> Iterator[
     )
 
 
-def _difference(evaluation: Evaluation, signals: Signals, plots: Plots) -> Iterator[str]:
+def _difference(evaluation: ReplayEvaluation, signals: Signals, plots: Plots) -> Iterator[str]:
     policies = evaluation.figures["policies"]
     errors = {label: policy["action_error_rad"] for label, policy in policies.items()}
     left_out = ("uncompared_steps", "lost_steps", "missing_steps")
@@ -143,7 +143,7 @@ def _over_time(signals: Signals, replay: PolicyReplay, values: Array) -> Array:
     return signals.over_time(signals.at(replay.time), values)
 
 
-def _smoothness(evaluation: Evaluation, plots: Plots) -> Iterator[str]:
+def _smoothness(evaluation: ReplayEvaluation, plots: Plots) -> Iterator[str]:
     policies, first = evaluation.figures["policies"], evaluation.replays[0]
     measured = {"sent": policies[first.label]["recorded_smoothness"]}
     measured |= {label: figures["smoothness"] for label, figures in policies.items()}
@@ -166,7 +166,7 @@ def _smoothness(evaluation: Evaluation, plots: Plots) -> Iterator[str]:
     )
 
 
-def _recording(evaluation: Evaluation, signals: Signals) -> Iterator[str]:
+def _recording(evaluation: ReplayEvaluation, signals: Signals) -> Iterator[str]:
     notes, seconds = evaluation.run.notes, evaluation.figures["modes_s"]
     policy = notes.model_fingerprint[:16] + "…" if notes.model_fingerprint else UNNOTED
     facts = [

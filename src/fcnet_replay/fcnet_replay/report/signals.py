@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from fcnet_core.arrays import Array, Mask
+from fcnet_core.control.command import Mode
 from fcnet_core.document.plots import Grid
 from fcnet_core.legs.contacts import ContactEstimator
 from fcnet_core.legs.kinematics import LegKinematics, standing_height
@@ -132,7 +133,7 @@ class Signals:
         mode = self.run.mode
         if not mode.modes:
             return np.ones(len(self.joint_time), dtype=np.bool_)
-        row = np.searchsorted(mode.received, self.run.joints.received, side="right") - 1
+        row = newest(mode.received, self.run.joints.received)  # -1, before the first mode, is the last entry
         return np.array([*(name == Mode.WALKING for name in mode.modes), False])[row]
 
     @cached_property

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from fcnet_core.files import check_writable, write_whole
 
 if TYPE_CHECKING:
-    from fcnet_replay.evaluation import Evaluation
+    from fcnet_replay.evaluation import ReplayEvaluation
 
 SUMMARY = "evaluate a recorded bag, and what a policy would have done in it"
 EPILOG = """
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Evaluate; 0 when no threshold is broken."""
     from fcnet_replay.evaluation import broken_thresholds, evaluate_bag, parse_threshold
-    from fcnet_replay.findings import summary
+    from fcnet_replay.report.findings import summary
 
     check_writable(args.json, args.report)
     thresholds = [parse_threshold(text) for text in args.fail_above]
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     return 1 if broken else 0
 
 
-def _write(evaluation: Evaluation, args: argparse.Namespace) -> None:
+def _write(evaluation: ReplayEvaluation, args: argparse.Namespace) -> None:
     if args.json:
         write_whole(args.json, json.dumps(evaluation.figures, indent=2, allow_nan=False).encode())
         print(f"wrote {args.json}")

@@ -48,7 +48,7 @@ def test_another_order_of_joints_means_the_same(tmp_path, rollout_writer):
         recordings.append(read_recording(path))
     for recording in recordings:
         np.testing.assert_allclose(recording.joints.position[0], np.arange(12) / 10, atol=1e-6)
-    assert "tail_joint" in recordings[2].problems[0]
+    assert "tail_joint" in recordings[2].problems[0].sentence
 
 
 def test_the_angular_velocity_is_turned_into_the_body(tmp_path, rollout_writer):
@@ -87,7 +87,7 @@ def test_damage_costs_the_rows_it_hits_and_is_reported(rollout):
     rollout.write_bytes(content)
     recording = read_recording(rollout)
     assert len(recording.joints.stamp) == 59
-    assert "damaged" in recording.problems[0]
+    assert recording.problems[0].kind == "damaged"
 
 
 def test_bytes_that_were_inserted_or_lost_cost_no_more_than_their_rows(rollout):
@@ -119,7 +119,7 @@ def test_a_long_gap_starts_an_episode(tmp_path, rollout_writer):
     recording = read_recording(path)
     assert writer.skipped == 20
     np.testing.assert_array_equal(recording.starts, recording.joints.stamp[[0, 20]])
-    assert "gaps in time" in recording.problems[0]
+    assert recording.problems[0].kind == "gap"
 
 
 def test_hundreds_of_damaged_files_give_a_recording_or_a_sentence(rollout, tmp_path):

@@ -56,7 +56,7 @@ def test_a_killed_recording_without_metadata_is_read_and_reported(write_bag, tmp
     (tmp_path / "bag" / "metadata.yaml").unlink()
     bag = open_bag(tmp_path / "bag")
     assert len(everything(bag)["/joint_states"]) == 150
-    assert "metadata.yaml" in bag.contents.problems[0]
+    assert [problem.kind for problem in bag.contents.problems] == ["damaged"]
 
 
 @pytest.mark.parametrize("storage", [StoragePlugin.MCAP, StoragePlugin.SQLITE3])

@@ -21,8 +21,8 @@ from rosbags.rosbag2 import CompressionMode
 from fcnet_core.errors import ReplayError
 from fcnet_replay.bags.bag import RESERVE, open_bag
 from fcnet_replay.evaluation import evaluate_bag
-from fcnet_replay.findings import findings, summary
 from fcnet_replay.recording_notes import read_notes
+from fcnet_replay.report.findings import findings, summary
 from fcnet_replay.report.page import page
 
 MAGIC = b"\x89MCAP0\r\n"
@@ -227,7 +227,7 @@ def test_a_bag_whose_file_is_missing_is_read_as_far_as_it_is_there(write_bag, tm
     facts["rosbag2_bagfile_information"]["relative_file_paths"].append("second.mcap")
     (bag / "metadata.yaml").write_text(yaml.safe_dump(facts))
     (bag / "walk.mcap").write_bytes(next(source.glob("*.mcap")).read_bytes())
-    assert "second.mcap is missing" in open_bag(bag).contents.problems[0]
+    assert "second.mcap is missing" in open_bag(bag).contents.problems[0].sentence
     assert "Policy A reproduces" in report(bag)
 
 
@@ -242,7 +242,7 @@ def test_a_file_that_is_named_twenty_thousand_times_is_read_once(write_bag, tmp_
         (bag / "metadata.yaml").write_text(yaml.safe_dump(facts))
         began = time.monotonic()
         opened = open_bag(bag)
-        assert len(opened.files) == 1 and "more than once" in opened.contents.problems[0]
+        assert len(opened.files) == 1 and opened.contents.problems[0].kind == "damaged"
         assert "Policy A reproduces every one of the 29" in report(bag)
         assert time.monotonic() - began < PATIENCE
 

@@ -11,8 +11,8 @@ from made_bag import health, stood_before
 
 from fcnet_replay.bags.bag import open_bag
 from fcnet_replay.evaluation import evaluate_bag
-from fcnet_replay.findings import findings
 from fcnet_replay.read_run import read_run
+from fcnet_replay.report.findings import findings
 from fcnet_replay.run import NO_STEPS
 from fcnet_replay.steps import extract_steps
 

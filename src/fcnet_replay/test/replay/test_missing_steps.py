@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fcnet_replay.evaluation import evaluate_bag
-from fcnet_replay.findings import findings
+from fcnet_replay.report.findings import findings
 from fcnet_replay.run import StepRecord
 from fcnet_replay.steps import missing_before
 

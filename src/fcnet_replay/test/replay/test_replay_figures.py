@@ -12,9 +12,9 @@ from fcnet_core.model_file import PolicyModel, card_for_robot, save_model
 from fcnet_core.policies import policy_type, policy_type_names
 from fcnet_core.policy import load_policy
 from fcnet_replay.evaluation import evaluate_bag
-from fcnet_replay.findings import findings
 from fcnet_replay.metrics import body_motion, mode_times, smoothness, spectrum, timing
 from fcnet_replay.policy_replay import replay_policy
+from fcnet_replay.report.findings import findings
 from fcnet_replay.report.signals import Signals
 from fcnet_replay.steps import extract_steps
 

@@ -14,9 +14,9 @@ from fcnet_core.robot import load_robot
 from fcnet_replay.bags.bag import open_bag
 from fcnet_replay.read_run import read_run
 from fcnet_replay.report.frame import add_sections
+from fcnet_replay.report.motion import motion_sections
 from fcnet_replay.report.playback import add_scripts
 from fcnet_replay.report.signals import Signals
-from fcnet_replay.report.walk import walk_sections
 
 WALK = Path(__file__).parents[4] / "docs" / "examples" / "aliengo_walk"
 MOST = 5_000_000  # [bytes]
@@ -53,7 +53,7 @@ def ten_minutes():
 
 def test_a_page_of_ten_minutes_stays_below_5_megabytes(ten_minutes):
     page, plots = Page("Ten minutes"), Plots()
-    sections = walk_sections(ten_minutes, plots, "time")
+    sections = motion_sections(ten_minutes, plots, "time")
     add_sections(page, sections)
     add_scripts(page, plots)
     assert ten_minutes.seconds > 590

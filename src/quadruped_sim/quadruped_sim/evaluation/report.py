@@ -12,11 +12,11 @@ from fcnet_core.document import Page, table, text
 from fcnet_core.document.plots import Line, Plot, Plots
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.robot import load_robot
-from fcnet_replay.report.frame import Finding, add_sections, verdict
+from fcnet_replay.report.frame import ReportFinding, add_sections, verdict
+from fcnet_replay.report.motion import motion_sections
 from fcnet_replay.report.playback import Ground, add_scripts
 from fcnet_replay.report.signals import Signals
 from fcnet_replay.report.terms import glossary
-from fcnet_replay.report.walk import walk_sections
 from quadruped_sim.evaluation.results import (
     COLUMNS,
     GAIT_COLUMNS,
@@ -79,7 +79,7 @@ def page(
     for index, episode in enumerate(episodes):
         made.body.append(f"<section>{text(_heading(episode), 'h2')}")
         ground = ground_of(episode.terrain, episode.signals)
-        add_sections(made, walk_sections(episode.signals, plots, f"episode{index}", ground), "h3")
+        add_sections(made, motion_sections(episode.signals, plots, f"episode{index}", ground), "h3")
         made.body.append("</section>")
     add_sections(made, [("Terms", [glossary(TERMS)])])
     made.body.append("<footer>Made by fcnet evaluate.</footer>")
@@ -135,11 +135,11 @@ def _heading(episode: Episode) -> str:
     return f"{episode.scenario.name}, episode {episode.number}: {end}"
 
 
-def _findings(rows: Sequence[Sequence[str]], met: str) -> Iterator[Finding]:
+def _findings(rows: Sequence[Sequence[str]], met: str) -> Iterator[ReportFinding]:
     missed = [row for row in rows if row[-1] != MET]
-    yield Finding("bad" if missed else "good", met)
+    yield ReportFinding("bad" if missed else "good", met)
     for row in missed:
-        yield Finding("bad", f"{row[0]} {row[-1]}.")
+        yield ReportFinding("bad", f"{row[0]} {row[-1]}.")
 
 
 def _speed_plot(scores: Mapping[str, Score]) -> Plot:

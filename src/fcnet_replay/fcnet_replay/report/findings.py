@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from fcnet_core.names import Mode
-from fcnet_replay.bags.contents import Damage
-from fcnet_replay.evaluation import Evaluation
+from fcnet_replay.evaluation import ReplayEvaluation
 from fcnet_replay.metrics import AGREEMENT
 from fcnet_replay.policy_replay import PolicyReplay
-from fcnet_replay.report.frame import Finding
+from fcnet_replay.report.frame import ReportFinding
 from fcnet_replay.report.terms import LEVELS
 
 MUCH_TIME = 0.05  # share of time at a limit that deserves a word
@@ -22,107 +21,107 @@ SLOW = 0.02  # [s] from state to target, beyond which a cycle of 50 Hz acts on t
 MOST_PROBLEMS = 8  # in the verdict
 
 
-def findings(evaluation: Evaluation) -> list[Finding]:
+def findings(evaluation: ReplayEvaluation) -> list[ReportFinding]:
     """The verdict, the gravest first."""
     found = [*_bag(evaluation), *_policies(evaluation), *_robot(evaluation), *_timing(evaluation.figures["timing"])]
     return sorted(dict.fromkeys(found), key=lambda finding: list(LEVELS).index(finding.level))
 
 
-def _bag(evaluation: Evaluation) -> Iterator[Finding]:
+def _bag(evaluation: ReplayEvaluation) -> Iterator[ReportFinding]:
     problems = evaluation.run.problems
     for problem in problems[:MOST_PROBLEMS]:
-        yield Finding("bad" if isinstance(problem, Damage) else "note", f"{problem}.")
+        yield ReportFinding("bad" if problem.kind == "damaged" else "note", f"{problem}.")
     if len(problems) > MOST_PROBLEMS:
-        yield Finding("bad", f"{len(problems) - MOST_PROBLEMS} more problems of the bag are in its JSON report.")
+        yield ReportFinding("bad", f"{len(problems) - MOST_PROBLEMS} more problems of the bag are in its JSON report.")
 
 
-def _policies(evaluation: Evaluation) -> Iterator[Finding]:
+def _policies(evaluation: ReplayEvaluation) -> Iterator[ReportFinding]:
     if not evaluation.replays:
-        yield Finding("note", f"No policy was replayed: none is known for {evaluation.robot.name}; name one.")
+        yield ReportFinding("note", f"No policy was replayed: none is known for {evaluation.robot.name}; name one.")
     for replay in evaluation.replays:
         label, figures = replay.label, evaluation.figures["policies"][replay.label]
         yield _error(label, figures)
         if figures["is_the_recorded_one"] is False:
-            yield Finding("note", f"Policy {label} is not the one that the bag was recorded with.")
+            yield ReportFinding("note", f"Policy {label} is not the one that the bag was recorded with.")
         yield from _doubts(replay)
         share, limit = (figures["smoothness"][name] for name in ("high_frequency_share", "high_frequency_hz"))
         if share is not None and share > ROUGH:
             motion = f"{share:.0%} of the motion that policy {label} asks for"
-            yield Finding("note", f"{motion} is above {limit:g} Hz: the targets are rough.")
+            yield ReportFinding("note", f"{motion} is above {limit:g} Hz: the targets are rough.")
 
 
-def _error(label: str, figures: dict[str, Any]) -> Finding:
+def _error(label: str, figures: dict[str, Any]) -> ReportFinding:
     error, steps = figures["action_error_rad"], figures["action_error_rad"]["steps"]
     if figures["basis"] == "alone":
         consequence = f"there is nothing to compare policy {label} with, it was replayed by itself"
-        return Finding("note", f"The bag holds no targets at the policy's rate: {consequence}.")
+        return ReportFinding("note", f"The bag holds no targets at the policy's rate: {consequence}.")
     if not steps:
         what = "compared with what was sent" if error["uncompared_steps"] else "replayed"
-        return Finding("bad", f"Not one step of policy {label} can be {what}.")
+        return ReportFinding("bad", f"Not one step of policy {label} can be {what}.")
     if error["agrees"]:
         targets = f"{steps} {'comparable' if error['uncompared_steps'] else 'recorded'} targets"
         largest = f"the largest difference is {error['max']:.1e} rad"
-        return Finding("good", f"Policy {label} reproduces every one of the {targets}: {largest}.")
+        return ReportFinding("good", f"Policy {label} reproduces every one of the {targets}: {largest}.")
     sentence = (
         f"Policy {label} differs from the recorded targets by {error['rmse']:.3g} rad (root mean square), at most "
         f"{error['max']:.3g} rad, over {steps} steps"
     )
     if figures["is_the_recorded_one"] and figures["basis"] == "recorded":
-        return Finding("bad", f"{sentence}, although it is the recorded one: up to {AGREEMENT:g} rad would be right.")
-    return Finding("note", f"{sentence}.")
+        return ReportFinding("bad", f"{sentence}, although it is the recorded one (limit {AGREEMENT:g} rad).")
+    return ReportFinding("note", f"{sentence}.")
 
 
-def _doubts(replay: PolicyReplay) -> Iterator[Finding]:
+def _doubts(replay: PolicyReplay) -> Iterator[ReportFinding]:
     """Why differences may not be the policy's."""
     uncompared = 0 if replay.basis == "alone" else int((~replay.comparable).sum())
     if replay.basis == "inferred":
         why = "The bag does not hold the policy's steps: they were inferred by counting targets."
-        yield Finding("note", f"{why} A part of the differences is due to that.")
+        yield ReportFinding("note", f"{why} A part of the differences is due to that.")
     if replay.unknown_phase:
         where = "the bag lacks the beginning of their walk, or targets in it. Differences may say little there."
-        yield Finding("note", f"The gait's phase may be wrong in {replay.unknown_phase} of the steps: {where}")
+        yield ReportFinding("note", f"The gait's phase may be wrong in {replay.unknown_phase} of the steps: {where}")
     if replay.lost:
         why = "messages that they saw are missing or unusable"
-        yield Finding("note", f"{replay.lost} steps cannot be replayed by policy {replay.label}: {why}.")
+        yield ReportFinding("note", f"{replay.lost} steps cannot be replayed by policy {replay.label}: {why}.")
     if replay.missing:
-        yield Finding("bad", f"The bag lacks {replay.missing} steps between those that it holds.")
+        yield ReportFinding("bad", f"The bag lacks {replay.missing} steps between those that it holds.")
     if uncompared:
         where = "after missing messages, and where a bag begins in the middle of a walk, the recorded memory is unknown"
-        yield Finding("note", f"{uncompared} steps are not compared: {where}. The replay starts cold there.")
+        yield ReportFinding("note", f"{uncompared} steps are not compared: {where}. The replay starts cold there.")
 
 
-def _robot(evaluation: Evaluation) -> Iterator[Finding]:
+def _robot(evaluation: ReplayEvaluation) -> Iterator[ReportFinding]:
     motion, limit = evaluation.figures["motion"], evaluation.robot.safety.max_tilt
     largest, share = motion["tilt_rad"]["max"], motion["share_of_time_at_torque_limit"]
     if largest is not None:
         tilt = f"The trunk tilted by at most {np.degrees(largest):.0f}°, the limit is {np.degrees(limit):.0f}°."
-        yield Finding("bad" if largest > limit else "good", tilt)
+        yield ReportFinding("bad" if largest > limit else "good", tilt)
     if (in_fault := evaluation.figures["modes_s"].get(Mode.FAULT.value)) is not None:
-        yield Finding("bad", f"The controller was in fault for {in_fault:.1f} s.")
+        yield ReportFinding("bad", f"The controller was in fault for {in_fault:.1f} s.")
     if share is not None and share > MUCH_TIME:
-        yield Finding("note", f"A joint was at its torque limit {share:.0%} of the time.")
+        yield ReportFinding("note", f"A joint was at its torque limit {share:.0%} of the time.")
     if evaluation.figures["tracking"] is None:
-        yield Finding("note", "How well commands were followed is not known: the bag has no odom.")
+        yield ReportFinding("note", "How well commands were followed is not known: the bag has no odom.")
 
 
-def _timing(timing: dict[str, Any]) -> Iterator[Finding]:
+def _timing(timing: dict[str, Any]) -> Iterator[ReportFinding]:
     for topic, delay in timing["start_delay_s"].items():
         if delay is not None and delay > LATE_START:
             why = "other messages show that the robot was already running. The recorder subscribed late."
-            yield Finding("note", f"The bag lacks the first {delay:.1f} s of {topic}: {why}")
+            yield ReportFinding("note", f"The bag lacks the first {delay:.1f} s of {topic}: {why}")
     for topic, figures in timing["topics"].items():
         if figures.get("gaps"):
             gaps = f"{figures['gaps']} interval(s) of more than three times the usual one"
-            yield Finding("note", f"{topic} has {gaps}, the longest {1e3 * figures['largest_gap_s']:.0f} ms.")
+            yield ReportFinding("note", f"{topic} has {gaps}, the longest {1e3 * figures['largest_gap_s']:.0f} ms.")
         if count := figures.get("out_of_order"):
-            yield Finding("bad", f"The stamps of {topic} step back, in {count} places: messages came out of order.")
+            yield ReportFinding("bad", f"The stamps of {topic} step back in {count} places: messages out of order.")
     latency = timing["state_to_target_s"]["p99"]
     if latency is not None:
         sentence = f"99 % of the targets left within {1e3 * latency:.1f} ms of their state."
-        yield Finding("note" if latency > SLOW else "good", sentence)
+        yield ReportFinding("note" if latency > SLOW else "good", sentence)
 
 
-def summary(evaluation: Evaluation) -> str:
+def summary(evaluation: ReplayEvaluation) -> str:
     """The verdict and the most important figures, for a terminal."""
     figures = evaluation.figures
     modes = ", ".join(f"{mode} {seconds:.1f} s" for mode, seconds in figures["modes_s"].items()) or "not recorded"

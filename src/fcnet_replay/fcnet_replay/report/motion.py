@@ -36,7 +36,7 @@ NO_ODOM = "the run has no odom"
 NO_TORQUE = "the run has no torques"
 
 
-def walk_sections(signals: Signals, plots: Plots, group: str, ground: Ground | None = None) -> list[Section]:
+def motion_sections(signals: Signals, plots: Plots, group: str, ground: Ground | None = None) -> list[Section]:
     """Headings and elements: playback, gait, path, velocity, height and attitude, joints, power."""
     return [
         ("Playback", [text(_about(signals)), playback(signals, plots, group, ground)]),
