@@ -183,91 +183,98 @@ class _TargetSegment:
 
 
 def _infer(run: Run, shaper: CommandShaper) -> tuple[StepRecord, Mask, Mask]:
-    """One step for every target that was sent while walking, or, where the controller ran n times as fast as the
-    policy, for every n-th; without recorded modes, for all the time that targets were sent. With it Steps.begun, whole.
+    """Infer steps from the targets that were sent while walking; return them with Steps.begun and Steps.whole.
+
+    Every target is a step, or every n-th if the controller ran n times as fast as the policy. Without recorded modes
+    all targets count as walking.
     """
     period = shaper.clock.period
-    sent = np.logical_and.reduce(np.isfinite(run.targets.position), axis=1)  # others ask for damping
+    sent = np.isfinite(run.targets.position).all(axis=1)  # the others ask for damping
     segments = _segments_by_mode(run, sent, period) if run.mode.modes else _segments_by_pauses(run, sent, period)
-    held = np.append(False, (np.diff(run.targets.position, axis=0) == 0).all(axis=1)).tolist()
-    none = np.empty(0, dtype=np.bool_)
-    rows, begun, whole, first = [np.empty(0, dtype=np.int64)], [none], [none], [none]
+    repeats = np.append(False, (np.diff(run.targets.position, axis=0) == 0).all(axis=1)).tolist()
+    parts = [(np.empty(0, dtype=np.int64), *(np.empty(0, dtype=np.bool_),) * 3)]  # rows, begun, whole, first
     for segment in segments:
-        usual = run.period or float(np.median(np.diff(run.targets.received[segment.begin : segment.end])))
-        cycles = max(round(period / usual), 1) if usual > 0 else 1
-        part = _step_rows(held, segment, cycles)
-        rows.append(part)
-        begun.append(np.full(len(part), segment.begun))
-        whole.append(_whole(run, part, period, cycles))
-        first.append(np.arange(len(part)) == 0)
-    row, begins = np.concatenate(rows), np.concatenate(first)
+        interval = run.period or float(np.median(np.diff(run.targets.received[segment.begin : segment.end])))
+        cycles = max(round(period / interval), 1) if interval > 0 else 1
+        rows = _step_rows(repeats, segment, cycles)
+        whole = _without_missing_targets(run, rows, period, cycles)
+        parts.append((rows, np.full(len(rows), segment.begun), whole, np.arange(len(rows)) == 0))
+    row, begun, whole, first = map(np.concatenate, zip(*parts, strict=True))
     time, received, before = run.targets.stamp[row], run.targets.received[row], np.maximum(row - 1, 0)
+    paused = np.diff(received, prepend=-np.inf) > PAUSE * period
     record = StepRecord(
         target_stamp=time,
         previous_stamp=run.targets.stamp[np.where(sent[before], before, row)],
         joints_stamp=_seen(run.joints.stamp, time),
         imu_stamp=_seen(run.imu.stamp, time),
-        cold=begins | np.append(True, np.diff(received) > PAUSE * period)[: len(row)],
-        command=_commands(run.setpoints.at(received), begins, shaper),
+        cold=first | paused,
+        command=_commands(run.setpoints.at(received), first, shaper),
     )
-    return record, np.concatenate(begun), np.concatenate(whole)
+    return record, begun, whole
 
 
 def _segments_by_mode(run: Run, sent: Mask, period: float) -> list[_TargetSegment]:
-    """A mode is published just after its first target. If the first one is walking, it is unknown since when."""
-    order = np.argsort(run.mode.received, kind="stable").tolist()
-    received, changed = run.targets.received, np.append(run.mode.received[order], np.inf)
-    rows = np.maximum(np.searchsorted(received, changed, side="right") - 1, 0)
-    rows[-1] = len(received)
+    """Return the targets sent in walking mode. If the first mode is walking, its beginning is unknown."""
+    received, changed = run.targets.received, run.mode.received
+    # A mode is published just after its first target, which is therefore the last one received before the mode.
+    first = np.maximum(np.searchsorted(received, changed, side="right") - 1, 0)
+    bounds = np.append(first, len(received)).tolist()
     segments = []
-    for change, mode in enumerate(run.mode.modes[place] for place in order):
-        begin = int(rows[change])
-        # A controller that is stopped damps and changes no mode.
-        end = begin + int(np.append(0, np.flatnonzero(sent[begin : rows[change + 1]]) + 1)[-1])
+    for change, mode in enumerate(run.mode.modes):
+        begin, next_begin = bounds[change], bounds[change + 1]
+        # A controller that is stopped sends damping without a change of mode: the segment ends with the last target.
+        positions = np.flatnonzero(sent[begin:next_begin])
+        end = begin + int(positions[-1]) + 1 if len(positions) else begin
         if mode == Mode.WALKING and end - begin > 1:
-            segments.append(
-                _TargetSegment(begin, end, change > 0 and abs(changed[change] - received[begin]) <= SLIP * period)
-            )
+            begun = change > 0 and abs(changed[change] - received[begin]) <= SLIP * period
+            segments.append(_TargetSegment(begin, end, bool(begun)))
     return segments
 
 
 def _segments_by_pauses(run: Run, sent: Mask, period: float) -> list[_TargetSegment]:
-    """Between pauses and damping; what the robot did meanwhile, and whether it walked, is unknown."""
+    """Return the targets between pauses and damping. Whether the robot walked in between is unknown."""
     parts = np.flatnonzero((np.diff(run.targets.received) > PAUSE * period) | (np.diff(sent) != 0)) + 1
     bounds = [0, *parts.tolist(), len(sent)]
     return [_TargetSegment(begin, end, False) for begin, end in pairwise(bounds) if end - begin > 1 and sent[begin]]
 
 
-def _step_rows(held: list[bool], segment: _TargetSegment, cycles: int) -> Rows:
-    """Between two steps the policy's targets hold: one that is found held comes after the step, because the bag lacks
-    one of the targets held before it. held: whether a target is the one before it.
+def _step_rows(repeats: list[bool], segment: _TargetSegment, cycles: int) -> Rows:
+    """Return the rows of the targets with which steps were taken. repeats: whether a target equals the one before it.
+
+    The controller repeats a target for `cycles` cycles. A repeated target where a step is due means that the bag lacks
+    one of the repetitions before it: then the step is the nearest target before it that is no repetition.
     """
     if cycles == 1:
         return np.arange(segment.begin, segment.end)
-    rows, row = [], segment.begin
-    while row < segment.end:
-        late = next((late for late in range(cycles // 2 + 1) if not held[row - late]), 0)
-        rows.append(row - late)
-        row += cycles - late
+    rows, due = [], segment.begin
+    while due < segment.end:
+        candidates = range(due, due - cycles // 2 - 1, -1)
+        row = next((row for row in candidates if not repeats[row]), due)
+        rows.append(row)
+        due = row + cycles
     return np.array(rows)
 
 
-def _whole(run: Run, rows: Rows, period: float, cycles: int) -> Mask:
-    """Steps of a walk until which the bag lacks no targets: they came as time allows, or as many as the controller
-    counted cycles.
+def _without_missing_targets(run: Run, rows: Rows, period: float, cycles: int) -> Mask:
+    """Return the steps of a segment up to which the bag lacks no targets.
+
+    Without counts of cycles (/diagnostics) the number of steps must fit the time that has passed. With counts, the
+    number of targets must have grown as the count has; between two reports of the count, time decides.
     """
-    received, counted = run.targets.received[rows], run.cycles.received
-    slip = (received - received[0]) / period - np.arange(len(rows))
-    last = np.searchsorted(counted, received, side="right") - 1
-    if last[0] < 0:  # how many there were before the walk is unknown
-        good: Mask = np.abs(slip) <= SLIP
+    received, reported = run.targets.received[rows], run.cycles.received
+    slip = (received - received[0]) / period - np.arange(len(rows))  # steps fewer than time allows
+    last = np.searchsorted(reported, received, side="right") - 1  # the newest report at each step
+    if last[0] < 0:  # no count before the segment, so its targets cannot be counted
+        complete: Mask = np.abs(slip) <= SLIP
     else:
-        lacking = run.cycles.count - np.searchsorted(run.targets.received, counted, side="right")  # up to a constant
-        following = np.minimum(last + 1, len(counted) - 1)
-        right, still_right = (np.abs(lacking[row] - lacking[last[0]]) <= MISCOUNT * cycles for row in (last, following))
-        step_then = np.maximum(np.searchsorted(received, counted[last], side="right") - 1, 0)
-        good = (still_right & (following > last)) | (right & (np.abs(slip - slip[step_then]) <= SLIP))
-    whole: Mask = np.logical_and.accumulate(good)
+        lacking = run.cycles.count - np.searchsorted(run.targets.received, reported, side="right")  # up to a constant
+        matches = np.abs(lacking - lacking[last[0]]) <= MISCOUNT * cycles  # at each report, since the segment's start
+        following = np.minimum(last + 1, len(reported) - 1)
+        matches_later = matches[following] & (following > last)  # the next report covers the step, too
+        step_at_report = np.maximum(np.searchsorted(received, reported[last], side="right") - 1, 0)
+        in_time = np.abs(slip - slip[step_at_report]) <= SLIP
+        complete = matches_later | (matches[last] & in_time)
+    whole: Mask = np.logical_and.accumulate(complete)
     return whole
 
 

@@ -8,7 +8,6 @@ from functools import cached_property
 import numpy as np
 
 from fcnet_core.arrays import Array, Mask
-from fcnet_core.control.command import Mode
 from fcnet_core.document.plots import Grid
 from fcnet_core.legs.contacts import ContactEstimator
 from fcnet_core.legs.kinematics import LegKinematics, standing_height
