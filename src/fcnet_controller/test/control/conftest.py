@@ -43,7 +43,7 @@ class Bench:
         self.source = self.core.commands.add_source("operator")
         self.position = robot.lie_pose.copy()
         self.velocity = np.zeros(12)
-        self.orientation = UPRIGHT
+        self.orientation, self.angular_velocity = UPRIGHT, np.zeros(3)
         self.names = list(JOINT_NAMES)
         self.silent = False
         self.sent = []
@@ -54,6 +54,8 @@ class Bench:
         joints.header.stamp.sec, imu.header.stamp.sec = joints_stamp, imu_stamp
         attitude = imu.orientation
         attitude.x, attitude.y, attitude.z, attitude.w = self.orientation.tolist()
+        turning = imu.angular_velocity
+        turning.x, turning.y, turning.z = self.angular_velocity.tolist()
         state.store_joints(serialize_message(joints), self.now)
         state.store_imu(serialize_message(imu), self.now)
 
