@@ -32,7 +32,7 @@ class TopicReader:
         self.name = name
         self._source = source
         self._definitions = definitions
-        self._decoders: dict[str, ColumnDecoder] = {}
+        self._decoders: dict[tuple[str, str], ColumnDecoder] = {}  # by type and encoding
         self._waiting: list[MessageBatch] = []
         self._parts: dict[str, list[Array]] = {}  # of every quantity
         self._taken = 0
@@ -44,7 +44,7 @@ class TopicReader:
         if self._taken >= MOST_MESSAGES:
             self._leave_out(f"they come after {MOST_MESSAGES} others", len(batch.size))
             return
-        if self._waiting and batch.kind != self._waiting[0].kind:
+        if self._waiting and (batch.kind, batch.encoding) != (self._waiting[0].kind, self._waiting[0].encoding):
             self._decode()
         self._taken += len(batch.size)
         self._waiting.append(batch)
@@ -70,16 +70,17 @@ class TopicReader:
         batches, self._waiting = self._waiting, []
         if not batches:
             return
-        kind = batches[0].kind
-        if kind not in self._decoders:
-            self._decoders[kind] = ColumnDecoder(kind, fields_for(kind, *self._definitions.get(kind, ())))
+        kind, encoding = batches[0].kind, batches[0].encoding
+        if (kind, encoding) not in self._decoders:
+            types = fields_for(kind, *self._definitions.get(kind, ()))
+            self._decoders[kind, encoding] = ColumnDecoder(kind, types, encoding)
         content, size, received = (
             _joined([getattr(batch, part) for batch in batches]) for part in ("content", "size", "received")
         )
         groups: list[tuple[Rows, dict[str, Array]]] = []
-        for group in self._decoders[kind].decode(content, size):
+        for group in self._decoders[kind, encoding].decode(content, size):
             if not isinstance(group, Columns):
-                self._leave_out(group[1], 1)
+                self._leave_out(f"they are in ROS 1's encoding, and {group[1]}" if encoding == "ros1" else group[1], 1)
             elif len(group.rows):
                 try:
                     groups.append((group.rows, self._source.read(group)))

@@ -266,7 +266,7 @@ def test_one_episode_cannot_be_split(tmp_path, capsys) -> None:
 def test_statistics_are_those_of_the_data(data, capsys) -> None:
     folder = data()
     change(folder / S / "action.npy", (slice(None), slice(6), 2), float(ALIENGO.upper[2]))
-    assert main(["dataset", "stats", str(folder), "--json"]) == 0
+    assert main(["dataset", "stats", str(folder), "--json", "-"]) == 0
     figures = json.loads(capsys.readouterr().out)
     actions = np.concatenate([np.load(path).reshape(-1, 12) for path in sorted(folder.glob("*/action.npy"))])
     entry = figures["entries"]["action.FR_calf_joint"]
@@ -328,7 +328,7 @@ def test_data_of_another_task_are_joined_divided_described_and_checked(tmp_path,
     np.testing.assert_array_equal(np.sort(np.concatenate(rewards)), expected)
     assert main(["dataset", "validate", *map(str, halves)]) == 0
     capsys.readouterr()
-    assert main(["dataset", "stats", folders[0], "--against", folders[1], "--json"]) == 0
+    assert main(["dataset", "stats", folders[0], "--against", folders[1], "--json", "-"]) == 0
     figures = json.loads(capsys.readouterr().out)
     assert len(figures["entries"]) == 15 and figures["coverage"] == {} and figures["drift"]["entries"] == []
     assert figures["entries"]["velocity.3"]["mean"] == pytest.approx(arrays["observation"][..., 8].mean(), abs=1e-6)

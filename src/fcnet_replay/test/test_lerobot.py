@@ -67,7 +67,7 @@ def exported(tmp_path) -> Path:
 
 def test_a_round_trip_loses_nothing(data, tmp_path) -> None:
     there, back = tmp_path / "lerobot", tmp_path / "back"
-    assert main(["dataset", "export", str(data), "--format", "lerobot", "-o", str(there)]) == 0
+    assert main(["dataset", "export", str(data), "-o", str(there)]) == 0
     assert main(["dataset", "import", str(there), "-o", str(back)]) == 0
     assert read_manifest(back) == read_manifest(data)
     before, after = Dataset(data).shards, Dataset(back).shards

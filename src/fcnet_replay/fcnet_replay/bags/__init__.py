@@ -1,1 +1,1 @@
-"""Reads rosbag2 bags without ROS: mcap and sqlite3, damaged ones as far as they go."""
+"""Reads rosbag2 bags (mcap, sqlite3) and ROS 1 bags without ROS; damaged rosbag2 bags up to the damage."""

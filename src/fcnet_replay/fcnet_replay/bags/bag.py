@@ -1,4 +1,4 @@
-"""A rosbag2 bag: a folder with metadata.yaml and its files, a folder of a killed recording, or one file."""
+"""A bag: a folder with metadata.yaml and its files, the folder of a killed recording, or one file."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ from fcnet_core.errors import ReplayError
 from fcnet_core.files import parse_yaml, read_file
 from fcnet_replay.bags.contents import Contents, MessageBatch, batch_of
 from fcnet_replay.bags.mcap_file import mcap_metadata, read_mcap, unpacked_zstd
+from fcnet_replay.bags.ros1_file import read_ros1
 from fcnet_replay.bags.sqlite_file import read_sqlite, sqlite_metadata
 from fcnet_replay.problem import Problem, damage
 from fcnet_replay.recording_notes import read_notes
 
-READ = {".mcap": read_mcap, ".db3": read_sqlite}
+READ = {".mcap": read_mcap, ".db3": read_sqlite, ".bag": read_ros1}
 METADATA = {".mcap": mcap_metadata, ".db3": sqlite_metadata}
 LARGEST_METADATA = 512 * 2**10  # [bytes] of metadata.yaml; a bag of 12 topics has ten thousand
 LARGEST_MESSAGE = 16 * 2**20  # [bytes] of one compressed message, unpacked
@@ -50,7 +51,7 @@ class Bag:
         self._compressed_messages = metadata.compression_mode.lower() == "message"
 
     def batches(self, topics: frozenset[str] | None = None) -> Iterator[MessageBatch]:
-        """Every message of these topics (None: all), file after file. Raises ReplayError when not one file is good."""
+        """Yield every message of these topics (None: all), file by file. Raises ReplayError if no file can be read."""
         good = 0
         for path in self.files:
             try:
@@ -80,12 +81,12 @@ class Bag:
 
 
 def open_bag(path: str | Path) -> Bag:
-    """The bag at `path`. Raises ReplayError with one sentence when there is none."""
+    """Open the bag at `path`. Raises ReplayError if there is none."""
     place = Path(path)
     if place.is_file() and _is_bag_file(place):
         return Bag(place, (place,), _metadata_of_files((place,)))
     if not place.is_dir():
-        raise ReplayError(f"there is no bag at {place}; give the folder that was recorded, or an .mcap or .db3 file")
+        raise ReplayError(f"there is no bag at {place}; give its folder, or an .mcap, .db3 or .bag file")
     try:
         if not (place / "metadata.yaml").is_file():
             raise ValueError("it has no metadata.yaml")
@@ -114,7 +115,7 @@ def _undescribed(folder: Path, why: str) -> Bag:
     """A recording that was killed has its files but no description of them."""
     files = _distinct(sorted(file for file in folder.iterdir() if _is_bag_file(file) and file.is_file()))
     if not files:
-        raise ReplayError(f"{folder} holds no bag: {why}, and there is no .mcap or .db3 file in it")
+        raise ReplayError(f"{folder} holds no bag: {why}, and there is no .mcap, .db3 or .bag file in it")
     bag = Bag(folder, files, _metadata_of_files(files))
     what = f"{why}; all {len(files)} bag files of the folder are read"
     bag.contents.problems.append(damage(folder / "metadata.yaml", 0, what))

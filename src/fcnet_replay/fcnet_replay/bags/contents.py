@@ -13,7 +13,7 @@ from fcnet_replay.problem import Problem
 @dataclass(frozen=True)
 class MessageBatch:
     """N messages of one topic. kind: their ROS type, such as sensor_msgs/msg/Imu; received (N,) [ns]; size (N,)
-    [bytes]; content: their CDR bytes, one message after the other without gaps.
+    [bytes]; content: their bytes, one message after the other without gaps; encoding: "cdr" (ROS 2) or "ros1".
     """
 
     topic: str
@@ -21,6 +21,7 @@ class MessageBatch:
     received: Rows
     size: Rows
     content: Bytes
+    encoding: str = "cdr"
 
     def messages(self) -> list[bytes]:
         """Every message by itself."""
@@ -28,11 +29,11 @@ class MessageBatch:
         return [whole[end - size : end] for end, size in zip(ends.tolist(), self.size.tolist(), strict=True)]
 
 
-def batch_of(topic: str, kind: str, received: list[int], messages: list[bytes]) -> MessageBatch:
+def batch_of(topic: str, kind: str, received: list[int], messages: list[bytes], encoding: str = "cdr") -> MessageBatch:
     """A batch of messages that are given one by one."""
     size = np.array([len(message) for message in messages], dtype=np.int64)
     content = np.frombuffer(b"".join(messages), dtype=np.uint8)
-    return MessageBatch(topic, kind, np.array(received, dtype=np.int64), size, content)
+    return MessageBatch(topic, kind, np.array(received, dtype=np.int64), size, content, encoding)
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Turns many CDR messages of one type into arrays at once.
+"""Turns many messages of one type, in CDR or in ROS 1's encoding, into arrays at once.
 
 Messages of one topic nearly always share their structure (the same strings, sequences of the same length): then every
 number lies at the same place in all of them, and one look at the first message decodes all. Decoding them one by one
@@ -24,6 +24,7 @@ from fcnet_core.errors import ReplayError
 LARGEST_DEFINITION = 64 * 2**10  # [bytes] the longest of the Unitree robots' has three thousand
 ENCAPSULATION = 4  # [bytes] before the content of every message; alignment counts from there
 LITTLE_ENDIAN = b"\x00\x01"
+HEADER = "std_msgs/msg/Header"
 NUMBERS = {
     "bool": "u1", "octet": "u1", "byte": "u1", "char": "u1", "int8": "i1", "uint8": "u1",
     "int16": "<i2", "uint16": "<u2", "int32": "<i4", "uint32": "<u4", "int64": "<i8", "uint64": "<u8",
@@ -89,9 +90,10 @@ class Columns:
 class ColumnDecoder:
     """Decodes messages of type `kind`; it remembers the structures that it has met."""
 
-    def __init__(self, kind: str, types: Fields) -> None:
+    def __init__(self, kind: str, types: Fields, encoding: str = "cdr") -> None:
         self._kind = kind
         self._types = types
+        self._cdr = encoding == "cdr"
         self._layouts: dict[int, list[_Layout]] = {}  # by the length of messages
         self._structures = 0
 
@@ -132,9 +134,9 @@ class ColumnDecoder:
         self._structures += 1
         if self._structures > MOST_STRUCTURES:
             raise ReplayError(f"they have more than {MOST_STRUCTURES} different structures")
-        if message[:2] != LITTLE_ENDIAN:
+        if self._cdr and message[:2] != LITTLE_ENDIAN:
             raise ReplayError("they are not little-endian CDR")
-        return _Layout(message, self._kind, self._types)
+        return _Layout(message, self._kind, self._types, self._cdr)
 
 
 class _Layout:
@@ -145,15 +147,17 @@ class _Layout:
     where the message is not what the type says.
     """
 
-    def __init__(self, message: bytes, kind: str, types: Fields) -> None:
+    def __init__(self, message: bytes, kind: str, types: Fields, cdr: bool) -> None:
         self.places: dict[str, tuple[int, str, int]] = {}
         self.texts: dict[str, list[str]] = {}
         self._message = message
         self._types = types
         self._structure = bytearray(len(message))
         self._at = self._fields = 0
-        self._fix(len(LITTLE_ENDIAN))
-        self._at = ENCAPSULATION
+        self._cdr = cdr  # else ROS 1's encoding: the same without encapsulation and alignment, and headers count
+        if cdr:
+            self._fix(len(LITTLE_ENDIAN))
+            self._at = ENCAPSULATION
         self._walk_message("", kind)
 
     def shared_by(self, messages: Bytes) -> Mask:
@@ -190,6 +194,8 @@ class _Layout:
             raise ReplayError(f"the type {kind} is not known") from None
         if name.count(".") > DEEPEST:
             raise ReplayError("their type is nested too deeply")
+        if kind == HEADER and not self._cdr and fields[1][0][0] != "seq":
+            self._take(4)  # the sequence number, which ROS 2's type does not have
         for member, definition in fields[1]:
             self._walk(f"{name}.{member}" if name else member, definition)
 
@@ -234,7 +240,8 @@ class _Layout:
         return int(value)
 
     def _align(self, size: int) -> None:
-        self._at += -(self._at - ENCAPSULATION) % size
+        if self._cdr:
+            self._at += -(self._at - ENCAPSULATION) % size
 
     def _take(self, length: int) -> int:
         start, self._at = self._at, self._at + length

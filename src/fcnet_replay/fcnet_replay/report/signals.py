@@ -65,27 +65,36 @@ class Signals:
         return len(self.run.joints.stamp) > 1.1 * self.grid.count
 
     def over_time(self, time: Array, values: Array, hold: float = HOLD) -> Array:
-        """Values (N, K) at times (N,) [s] on the grid (count, K), peaks kept; the last one stands for `hold` [s]."""
-        grid, columns = self.grid, values[:, None] if values.ndim == 1 else values
+        """Resample values (N, K) at times (N,) [s] to the grid (count, K) without losing peaks.
+
+        The grid is divided into bins of two points, which show the smallest and the largest value of the bin, in the
+        order that matches its first and last value. The last point of a bin is held for `hold` [s] over empty bins
+        after it; beyond that points are NaN, so the line breaks.
+        """
+        columns = values[:, None] if values.ndim == 1 else values
+        width, bins = 2 * self.grid.step, self.grid.count // 2  # [s] of a bin, number of bins
         inside = np.isfinite(time) & (time >= -FINEST) & (time <= self.seconds + FINEST)
         order = np.flatnonzero(inside)[np.argsort(time[inside], kind="stable")]
-        columns, part = columns[order], (np.clip(time[order], 0.0, None) / (2 * grid.step)).astype(np.int64)
-        part = np.minimum(part, grid.count // 2 - 1)
-        points = np.full((grid.count, columns.shape[1]), np.nan)
+        points = np.full((bins, 2, columns.shape[1]), np.nan)
         if not len(order):
-            return points
-        begins = np.flatnonzero(np.append(True, np.diff(part) > 0))
-        ends = np.append(begins[1:], len(part)) - 1
-        low, high = np.fmin.reduceat(columns, begins), np.fmax.reduceat(columns, begins)
-        rising = ~(columns[begins] > columns[ends])
-        filled, places = part[begins], np.arange(grid.count // 2)
-        points[2 * filled], points[2 * filled + 1] = np.where(rising, low, high), np.where(rising, high, low)
-        points[2 * filled + 1] = np.where((begins == ends)[:, None], points[2 * filled], points[2 * filled + 1])
-        last = np.maximum.accumulate(np.where(np.isin(places, filled), places, -1))
-        held = (last >= 0) & (last < places) & ((places - last) * 2 * grid.step <= max(hold, 2 * grid.step))
-        for side in (0, 1):
-            points[2 * places[held] + side] = points[2 * last[held] + 1]
-        return points
+            return points.reshape(2 * bins, -1)
+        columns = columns[order]
+        bin_of = np.minimum((np.clip(time[order], 0.0, None) / width).astype(np.int64), bins - 1)
+        first = np.flatnonzero(np.append(True, np.diff(bin_of) > 0))  # of each filled bin
+        last = np.append(first[1:], len(bin_of)) - 1
+        low, high = np.fmin.reduceat(columns, first), np.fmax.reduceat(columns, first)
+        rising = ~(columns[first] > columns[last])
+        filled = bin_of[first]
+        points[filled, 0] = np.where(rising, low, high)
+        points[filled, 1] = np.where(rising, high, low)
+        # Hold the newest filled bin over the empty ones after it.
+        newest_filled = np.full(bins, -1)
+        newest_filled[filled] = filled
+        newest_filled = np.maximum.accumulate(newest_filled)
+        age = np.arange(bins) - newest_filled
+        held = np.flatnonzero((newest_filled >= 0) & (age > 0) & (age * width <= max(hold, width)))
+        points[held] = points[newest_filled[held], 1:]
+        return points.reshape(2 * bins, -1)
 
     @cached_property
     def joint_time(self) -> Array:

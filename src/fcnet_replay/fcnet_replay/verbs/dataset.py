@@ -1,8 +1,9 @@
-"""fcnet dataset: bags become training data; data are merged, split, described, checked, exported and imported."""
+"""fcnet dataset: make datasets from bags; merge, split, describe, check, export and import datasets."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -14,12 +15,14 @@ import msgspec
 from fcnet_core import counted
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import NotNegative, Positive, Seed, option
+from fcnet_core.verbs import STDOUT, add_json, check_json, write_json
+from fcnet_replay.verbs import add_source
 
-SUMMARY = "make training data from bags; merge, split, describe, check, export and import data"
+SUMMARY = "make datasets from bags; merge, split, describe, check, export and import datasets"
 EPILOG = """
-A dataset is a folder as `fcnet collect` writes it; all of these take and give such folders, and `fcnet train` takes
-them together: --data data/aliengo --data data/walks:2. Nothing is ever overwritten, and a new folder appears under
-its name only when it is complete. More in docs/datasets.md.
+A dataset is a folder, as `fcnet collect` writes it. `fcnet train` accepts several: --data data/aliengo --data
+data/walks:2. Existing folders are never overwritten. New folders are written to a temporary name and renamed when
+complete. See docs/datasets.md.
 
 examples:
   fcnet dataset from-bag bags/walk1 bags/walk2 --robot aliengo -o data/walks
@@ -46,45 +49,52 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             added.add_argument("data", type=Path, nargs=count, metavar="DIR", help=data)
         return added
 
-    from_bag = action("from-bag", "walking sections of bags as episodes", _from_bag)
+    from_bag = action("from-bag", "make a dataset of the walking sections of bags", _from_bag)
     add_bag_arguments(from_bag)
     from_bag.add_argument(
         "--before-fault",
         type=option(NotNegative),
         default=1.0,
         metavar="S",
-        help="leave out what led to a fault [s] (default: 1.0); `fcnet relabel` makes use of it",
+        help="leave out the time before a fault [s] (default: 1.0); `fcnet relabel` uses it",
     )
-    merge = action("merge", "several datasets as one", _merge, data="data folders of one robot and one rate")
+    merge = action("merge", "merge several datasets into one", _merge, data="datasets of one robot and one rate")
     _add_out(merge)
-    summary = "whole episodes, drawn by chance, for training and for validation"
-    split = action("split", summary, _split, None, "a data folder")
+    summary = "split a dataset into training and validation, by whole episodes drawn at random"
+    split = action("split", summary, _split, None, "dataset")
     _add_out(split)
-    split.add_argument("--validation", type=float, default=0.1, metavar="SHARE", help="of the steps (default: 0.1)")
-    split.add_argument("--seed", type=option(Seed), default=0, metavar="N", help="of the drawing (default: 0)")
-    summary = "sizes, spread of every field, commands covered, targets at limits"
-    stats = action("stats", summary, _stats, data="data folders, taken together")
-    stats.add_argument("--against", type=Path, metavar="DIR|FILE", help="other data, or a policy: show what drifted")
-    stats.add_argument("--entries", action="store_true", help="a line for each entry of the arrays")
-    stats.add_argument("--json", action="store_true", help="print all figures as JSON instead")
-    summary = "look for everything that can be broken; exit 1 if something is"
-    validate = action("validate", summary, _validate, data="data folders")
-    validate.add_argument("--robot", metavar="NAME", help="of which robot they must be (default: whichever they name)")
-    export = action("export", "the data in the layout of LeRobot (LeRobotDataset v3.0)", _export, None, "a data folder")
+    split.add_argument(
+        "--validation",
+        type=float,
+        default=0.1,
+        metavar="SHARE",
+        help="share of validation steps (default: 0.1)",
+    )
+    split.add_argument("--seed", type=option(Seed), default=0, metavar="N", help="seed of the split (default: 0)")
+    summary = "print sizes, statistics of every field, coverage of commands and targets at limits"
+    stats = action("stats", summary, _stats, data="datasets, described together")
+    stats.add_argument("--against", type=Path, metavar="DIR|FILE", help="dataset or model to show drift from")
+    stats.add_argument("--entries", action="store_true", help="print a line for each entry of the arrays")
+    add_json(stats, "all figures")
+    summary = "check datasets for faults; exit 1 if there are any"
+    validate = action("validate", summary, _validate, data="datasets")
+    validate.add_argument("--robot", metavar="NAME", help="expected robot (default: the robot in the manifest)")
+    export = action("export", "write a dataset as LeRobotDataset v3.0", _export, None, "dataset")
     _add_out(export)
-    export.add_argument("--format", choices=("lerobot",), default="lerobot", help="the only one so far")
-    restore = action("import", "what was exported, as it was before", _import, None, "a folder that `export` wrote")
+    restore = action("import", "restore an exported dataset", _import, None, "folder written by `export`")
     _add_out(restore)
 
 
 def add_bag_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare how bags are read."""
-    parser.add_argument("bags", type=Path, nargs="+", metavar="BAG", help="a bag's folder, or one .mcap or .db3 file")
+    """Declare bags, the output folder and how bags are read."""
+    parser.add_argument(
+        "bags", type=Path, nargs="+", metavar="BAG", help="folder of a bag, or one .mcap, .db3 or .bag file"
+    )
     _add_out(parser)
-    parser.add_argument("--robot", metavar="NAME", help="the robot (default: the recorded one)")
-    parser.add_argument("--namespace", metavar="NS", help="the robot's namespace (default: the recorded one)")
-    parser.add_argument("--topics", type=Path, metavar="YAML", help="where a foreign bag has what, see config/bags/")
-    parser.add_argument("--rate", type=option(Positive), default=50.0, metavar="HZ", help="of the policy (default: 50)")
+    add_source(parser)
+    parser.add_argument(
+        "--rate", type=option(Positive), default=50.0, metavar="HZ", help="rate of the policy (default: 50)"
+    )
     parser.add_argument(
         "--shortest",
         type=option(NotNegative),
@@ -95,13 +105,13 @@ def add_bag_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what was asked; 0 when it is done."""
+    """Run the action; return its exit status."""
     action: Callable[[argparse.Namespace], int] = args.action
     return action(args)
 
 
 def _add_out(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-o", "--out", type=Path, required=True, metavar="DIR", help="the new folder")
+    parser.add_argument("-o", "--out", type=Path, required=True, metavar="DIR", help="new folder")
 
 
 def _from_bag(args: argparse.Namespace) -> int:
@@ -134,10 +144,10 @@ def _stats(args: argparse.Namespace) -> int:
     from fcnet_core.learning.dataset import Dataset
     from fcnet_replay.datasets.summary import summarise, summary_lines
 
+    check_json(args.json)
     summary = summarise(Dataset(args.data), args.against)
-    if args.json:
-        print(msgspec.json.format(msgspec.json.encode(summary), indent=1).decode())
-    else:
+    write_json(json.loads(msgspec.json.encode(summary)), args.json)
+    if args.json != STDOUT:
         print("\n".join(summary_lines(summary, args.entries)))
     return 0
 

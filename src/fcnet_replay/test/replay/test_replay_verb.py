@@ -86,8 +86,8 @@ def test_a_figure_that_is_not_known_breaks_its_threshold(write_bag, capsys) -> N
     [
         (["nowhere"], "there is no bag"),
         (["BAG", "--robot", "horse"], "there is no robot file"),
-        (["BAG", "--policy", "none.safetensors"], "there is no model file"),
-        (["BAG", "--robot", "a1", "--policy", "ALIENGO"], "not a1"),
+        (["BAG", "none.safetensors"], "there is no model file"),
+        (["BAG", "ALIENGO", "--robot", "a1"], "not a1"),
         (["BAG", "--topics", "none.yaml"], "topic map none.yaml"),
     ],
 )
@@ -128,7 +128,7 @@ def test_a_bag_that_names_no_robot_asks_for_one(write_bag, capsys) -> None:
     assert main(["replay", str(write_bag())]) == USAGE_ERROR
     assert "does not say which robot it is of" in capsys.readouterr().err
     assert main(["replay", str(write_bag()), "--robot", "aliengo"]) == 0
-    assert main(["replay", str(write_bag()), "--policy", str(shipped_model("aliengo"))]) == 0
+    assert main(["replay", str(write_bag()), str(shipped_model("aliengo"))]) == 0
 
 
 @pytest.mark.parametrize("option", ["--json", "--report"])

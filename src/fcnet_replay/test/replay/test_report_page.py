@@ -128,7 +128,7 @@ def test_a_policy_that_differs_has_a_section_and_others_have_none(write_bag, mod
     changed = {**model.scales, "action_mean": model.scales["action_mean"] + 0.01}
     save_model(type(model)(card=model.card, weights=model.weights, scales=changed), tmp_path / "other.safetensors")
     assert "Policy difference" not in words_of(bag, tmp_path / "report.html")
-    assert "Policy difference" in words_of(bag, tmp_path / "report.html", "--policy", tmp_path / "other.safetensors")
+    assert "Policy difference" in words_of(bag, tmp_path / "report.html", tmp_path / "other.safetensors")
 
 
 def test_shares_sum_to_100_percent(walk) -> None:
