@@ -18,7 +18,7 @@ A4 = 595.3, 841.9  # [1/72 inch]
 
 
 def report_of(bag, path, *arguments):
-    assert main(["replay", str(bag), "--report", str(path), *map(str, arguments)]) == 0
+    assert main(["replay", str(bag), *map(str, arguments), "--report", str(path)]) == 0
     return path.read_text(encoding="utf-8")
 
 
