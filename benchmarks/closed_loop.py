@@ -15,6 +15,7 @@ import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 from trajectory_msgs.msg import JointTrajectory
 
+from fcnet_core.names import DIAGNOSTICS, JOINT_TRAJECTORY, HealthKey
 from fcnet_ros.testing import Client, Process, own_domain
 
 SETTLE = 2.5  # [s] until a second of diagnostics is about the walking robot alone
@@ -38,13 +39,13 @@ def measure(robot: str, policy: str, duration: float) -> dict[str, float]:
 
     def take_factor(message: DiagnosticArray) -> None:
         values = {pair.key: pair.value for status in message.status for pair in status.values}
-        if "real_time_factor" in values:
-            factors.append(float(values["real_time_factor"]))
+        if HealthKey.REAL_TIME_FACTOR in values:
+            factors.append(float(values[HealthKey.REAL_TIME_FACTOR]))
 
     with own_domain() as domain, Client(domain, "meter") as client, Process(command, domain, echo=sys.stdout) as launch:
-        client.subscribe(DiagnosticArray, "/diagnostics", take_factor, 10)
+        client.subscribe(DiagnosticArray, DIAGNOSTICS.name, take_factor, 10)
         client.node.create_subscription(
-            JointTrajectory, "joint_trajectory", lambda _content: arrivals.append(time.monotonic()), 10, raw=True
+            JointTrajectory, JOINT_TRAJECTORY.name, lambda _content: arrivals.append(time.monotonic()), 10, raw=True
         )
         client.until_mode("walking")
         time.sleep(SETTLE)

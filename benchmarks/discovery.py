@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from fcnet_core import names
 from fcnet_core.robot import load_robot
 from fcnet_ros.testing import Process, own_domain, wait_until
 from unitree_lowlevel.codec import GEN33
@@ -42,7 +43,7 @@ LATEST = 15.0  # [s] after which a start counts as one that has not found everyt
 LONGEST_PAUSE = 0.6  # [s] between the end of a program and its next start
 AIM, WANTED = 1.0, 0.99  # [s] within which so many of the starts find everything
 BAG = Path(__file__).parent.parent / "docs" / "examples" / "aliengo_walk"
-EVERYWHERE = ("/parameter_events", "/rosout")  # of every node, and nothing waits for them
+EVERYWHERE = ("/parameter_events", names.ROSOUT.name)  # of every node, and nothing waits for them
 OPPOSITE = {"publisher": "subscription", "subscription": "publisher", "client": "service", "service": "client"}
 
 
@@ -308,9 +309,10 @@ def desk(board: FakeBoard) -> list[Program]:
     """A robot's bridge and controller, and all that records, watches and drives it."""
     host, port = board.address
     network = {"network.target": host, "network.port": port, "network.local_port": 0}
-    names = ["/joint_states", "/imu/data", "/joint_trajectory", "/controller/mode", "/controller/policy_step"]
+    private = (names.MODE.of(names.CONTROLLER), names.POLICY_STEP.of(names.CONTROLLER))
+    topics = [f"/{topic.name}" for topic in (names.JOINT_STATES, names.IMU, names.JOINT_TRAJECTORY, *private)]
     remote = ros_arguments(robot="aliengo", bridge="aliengo_bridge")
-    recorded = ["bag", "record", *names, "--output", "{new}"]
+    recorded = ["bag", "record", *topics, "--output", "{new}"]
     return [
         Program("bridge", "unitree_bridge.hardware=aliengo", ros_arguments(auto_start=True, **network)),
         controller("controller"),
@@ -367,10 +369,10 @@ def measure(starts: int) -> dict[str, list[Found]]:
         total, done = sum(map(len, groups)), 0
         for programs in groups:
             share = round(starts * len(programs) / total) if programs is not groups[-1] else starts - done
-            names = [programs[number % len(programs)].name for number in range(share)]
-            random.shuffle(names)
+            order = [programs[number % len(programs)].name for number in range(share)]
+            random.shuffle(order)
             with running(programs) as group:
-                for name in names:
+                for name in order:
                     results.setdefault(name, []).append(group.restart(name))
                     done += 1
                     print(f"{done:>4} {name:<18} {{:6.3f}} s  {{}}".format(*results[name][-1]), flush=True)

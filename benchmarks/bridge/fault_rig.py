@@ -18,6 +18,7 @@ from geometry_msgs.msg import Twist
 from std_msgs.msg import String
 
 from fcnet_core.model_file import load_model, shipped_model
+from fcnet_core.names import CONTROLLER, DIAGNOSTICS, MODE, ROBOT_FAULT
 from fcnet_core.robot import JOINT_NAMES, Robot
 from fcnet_ros.messages import Gains
 from fcnet_ros.testing import COMMAND_PERIOD, TIMEOUT, Client, Process
@@ -135,9 +136,9 @@ class FaultRig(Generic[BoardT]):
         self._health: dict[str, str] = {}  # the bridge's newest diagnostics
         self.client = Client(domain, "fault_matrix")
         self.gains = JOINT_GAINS.publisher(self.client.node)
-        self.client.subscribe(String, "controller/mode", self._take_mode, LATCHED)
-        self.client.subscribe(String, "robot_fault", self._take_fault, LATCHED)
-        self.client.subscribe(DiagnosticArray, "/diagnostics", self._take_health, 10)
+        self.client.subscribe(String, MODE.of(CONTROLLER).name, self._take_mode, LATCHED)
+        self.client.subscribe(String, ROBOT_FAULT.name, self._take_fault, LATCHED)
+        self.client.subscribe(DiagnosticArray, DIAGNOSTICS.name, self._take_health, 10)
         self._closing = threading.Event()
         self._driver = threading.Thread(target=self._drive, daemon=True)
 

@@ -62,6 +62,9 @@ CLOCK = TopicName("/clock", "rosgraph_msgs/msg/Clock", "time of a simulation or 
 DIAGNOSTICS = TopicName("/diagnostics", "diagnostic_msgs/msg/DiagnosticArray", "health of the nodes")
 ROSOUT = TopicName("/rosout", "rcl_interfaces/msg/Log", "log of the nodes")
 
+# Frames: of odom, of the trunk and of its IMU.
+WORLD_FRAME, BASE_FRAME, IMU_FRAME = "odom", "base_link", "imu_link"
+
 TOPIC_NAMES = tuple(value for value in list(globals().values()) if isinstance(value, TopicName))
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from xml.etree import ElementTree as Xml
 from xml.sax.saxutils import quoteattr
 
+from fcnet_core.names import BASE_FRAME, IMU_FRAME
 from fcnet_core.robot import LEGS, Body, Robot, Vector
 
 COLORS = {"grey": "0.78 0.78 0.80 1", "dark": "0.2 0.2 0.23 1", "blue": "0.1 0.45 0.75 1"}
 HIP_RADIUS, THIGH_RADIUS, CALF_RADIUS = 0.045, 0.022, 0.013  # [m] as in simulation
-BASE_FRAME, TRUNK_FRAME = "base_link", "trunk"  # KDL wants a root without mass
-IMU_FRAME = "imu_link"
+TRUNK_FRAME = "trunk"  # below BASE_FRAME: KDL wants a root without mass
 CENTRE = (0.0, 0.0, 0.0)
 ALONG_Y = "1.5707963267948966 0 0"
 

@@ -20,7 +20,7 @@ def status_values(message: bytes, name: str) -> dict[str, str]:
         return {}
     try:
         return next((values for found, values in _statuses(message) if found == name), {})
-    except (struct.error, UnicodeDecodeError):
+    except (struct.error, EOFError, UnicodeDecodeError):
         return {}
 
 
@@ -48,4 +48,6 @@ def _length(message: bytes, offset: int) -> tuple[int, int]:
 def _text(message: bytes, offset: int) -> tuple[str, int]:
     """Read a string, which ends with a zero; return it and the offset after it."""
     length, offset = _length(message, offset)
+    if offset + length > len(message):
+        raise EOFError
     return message[offset : offset + length].rstrip(b"\0").decode(), offset + length

@@ -21,7 +21,7 @@ from sensor_msgs.msg import PointCloud2, PointField
 from fcnet_core.arrays import Array
 from fcnet_core.control.timing import TIME_OF_DAY
 from fcnet_core.errors import MessageError
-from fcnet_core.names import SECOND
+from fcnet_core.names import BASE_FRAME, IMU_FRAME, SECOND, WORLD_FRAME
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_ros.serialized import ImuBuffer, JointsBuffer, JointsReader, read_imu, read_text, seconds
@@ -33,7 +33,6 @@ POLL_INTERVAL = 0.0001  # [s]
 LONGEST_SLEEP = 0.001  # [s] between two polls for a state: states may come more often than they did
 EARLY = 0.9  # of the interval between states, after which the next one is polled for
 SMOOTHING = 0.1  # weight of a new interval
-IMU_FRAME, WORLD_FRAME, TRUNK_FRAME = "imu_link", "odom", "base_link"
 TF_PERIOD = SECOND // 50  # [ns] between two transforms, which RViz and Foxglove interpolate
 AXES, FLOAT = ("x", "y", "z"), np.dtype("<f4")  # of the points of `terrain`
 MAX_POINTS = 20_000  # of `terrain`
@@ -269,7 +268,7 @@ class OdomPublisher:
         self._publisher = ODOM.publisher(node)
         self._transforms = TF.publisher(node) if TF else None
         self._transformed = 0  # stamp [ns] of the last transform
-        self._odom = Odometry(child_frame_id=TRUNK_FRAME)
+        self._odom = Odometry(child_frame_id=BASE_FRAME)
         self._odom.header.frame_id = WORLD_FRAME
 
     def publish(self, trunk: TrunkPose, stamp: int) -> None:

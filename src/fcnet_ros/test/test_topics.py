@@ -16,12 +16,12 @@ from nav_msgs.msg import Odometry
 from rclpy.qos import QoSProfile
 from std_msgs.msg import String
 
-from fcnet_core.names import full_name
+from fcnet_core.names import CONTROLLER, TOPIC_NAMES
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_ros.messages import OdomPublisher, StateBuffer, StatePublisher, StateReceiver, trunk_transform
 from fcnet_ros.program import GuardedExecutor
 from fcnet_ros.testing import TIMEOUT, wait_until
-from fcnet_ros.topics import LATCHED, MODE, TOPICS, PolledSubscription, Topic
+from fcnet_ros.topics import LATCHED, TF, TOPICS, PolledSubscription, Topic
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "driving.md"
 
@@ -44,11 +44,10 @@ def test_every_name_is_in_the_table_of_driving_and_stands_once():
     assert set(names) - documented <= {"joint_gains", "controller/policy_step", "joy", "/rosout"}
 
 
-def test_a_private_name_is_that_of_its_node_and_others_are_in_the_namespace():
-    assert MODE.of("controller").name == "controller/mode"
-    assert full_name("odom", "/dog/") == "/dog/odom"
-    assert full_name("odom", "") == "/odom"
-    assert full_name("/diagnostics", "dog") == "/diagnostics"
+def test_every_name_has_a_topic_of_its_message_type():
+    types = {topic.name: f"{topic.kind.__module__.split('.')[0]}/msg/{topic.kind.__name__}" for topic in TOPICS}
+    expected = {topic.of(CONTROLLER).name: topic.type for topic in TOPIC_NAMES}
+    assert types == {name: kind for name, kind in expected.items() if name != "tf" or TF}
 
 
 @pytest.mark.parametrize("raw", [False, True])

@@ -17,10 +17,10 @@ from rclpy.task import Future
 from rclpy.timer import Timer
 from std_srvs.srv import SetBool, Trigger
 
-from fcnet_core.names import STYLE_PARAMETERS, Request
+from fcnet_core.names import BASE_FRAME, STYLE_PARAMETERS, Request
 from fcnet_core.remote import REMOTE_FILE, Source
 from fcnet_core.rotation import xyzw_from_roll_pitch
-from fcnet_ros.messages import TRUNK_FRAME, fill_quaternion
+from fcnet_ros.messages import fill_quaternion
 from fcnet_ros.parameters import parameter
 from fcnet_ros.topics import CMD_POSE, CMD_VEL
 from fcnet_teleop.remote import VELOCITY, Command
@@ -79,7 +79,7 @@ class CommandPublisher:
         if self._stamped:
             velocity = TwistStamped(twist=velocity)
             velocity.header.stamp = self._clock.now().to_msg()
-            velocity.header.frame_id = TRUNK_FRAME
+            velocity.header.frame_id = BASE_FRAME
         self._velocity.publish(velocity)
 
 

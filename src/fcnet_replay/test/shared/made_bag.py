@@ -13,7 +13,9 @@ from rosbags.interfaces import Nodetype
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
 from rosbags.typesys import Stores, get_typestore
 
+from fcnet_core import names
 from fcnet_core.model_file import PolicyModel
+from fcnet_core.names import Mode
 from fcnet_core.observation import PolicyStep, assemble_observation
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import JOINT_NAMES, Robot
@@ -21,20 +23,14 @@ from fcnet_core.robot import JOINT_NAMES, Robot
 Array = npt.NDArray[np.float64]
 TYPES = get_typestore(Stores.ROS2_JAZZY)
 NAMES = list(JOINT_NAMES)
-STEP_TYPE = "std_msgs/msg/Float64MultiArray"
+STEP_TYPE = names.POLICY_STEP.type
 EPOCH = 1_700_000_000.0  # [s] when the made-up walk begins
-KINDS = {
-    "joint_states": "sensor_msgs/msg/JointState",
-    "imu/data": "sensor_msgs/msg/Imu",
-    "joint_trajectory": "trajectory_msgs/msg/JointTrajectory",
-    "controller/policy_step": STEP_TYPE,
-    "controller/mode": "std_msgs/msg/String",
-    "cmd_vel": "geometry_msgs/msg/Twist",
-    "odom": "nav_msgs/msg/Odometry",
-    "cmd_pose": "geometry_msgs/msg/Pose",
-    "keyboard/cmd_vel": "geometry_msgs/msg/Twist",
-    "diagnostics": "diagnostic_msgs/msg/DiagnosticArray",
-}
+MODE, STEPS = (topic.of(names.CONTROLLER).name for topic in (names.MODE, names.POLICY_STEP))
+JOINTS, IMU, TARGETS, ODOM = (
+    topic.name for topic in (names.JOINT_STATES, names.IMU, names.JOINT_TRAJECTORY, names.ODOM)
+)
+KINDS = {topic.of(names.CONTROLLER).name: topic.type for topic in names.TOPIC_NAMES}
+KINDS |= {"keyboard/cmd_vel": names.CMD_VEL.type, "diagnostics": names.DIAGNOSTICS.type}
 # Ways to keep a bag: settings of a MadeBag.
 STORAGES: dict[str, dict[str, Any]] = {
     "mcap": {},
@@ -98,7 +94,7 @@ class MadeBag:
 
     def _messages(self) -> Messages:
         roll = _quaternion(self.roll)
-        found: Messages = [(0.0, "controller/mode", text("walking"))]
+        found: Messages = [(0.0, MODE, text(Mode.WALKING.value))]
         for index, time in enumerate(self.state_times().tolist()):
             position, velocity = self._joints(time)
             effort, delay = np.full(12, self.effort), 0.1 if index < self.late else 0.001
@@ -107,10 +103,10 @@ class MadeBag:
             place = {"position": {"z": 0.36}, "orientation": roll}
             speed = {"linear": {"x": 0.5 - self.slow}}
             odometry = {"child_frame_id": "trunk", "pose": {"pose": place}, "twist": {"twist": speed}}
-            found.append((time + delay, "joint_states", stamped("joint_states", time, joints)))
-            found.append((time + 0.001, "imu/data", stamped("imu/data", time, imu)))
-            found.append((time + 0.001, "odom", stamped("odom", time, odometry)))
-        found += [(time, "cmd_vel", twist(0.5)) for time in np.arange(0.0, self.seconds, 0.05).tolist()]
+            found.append((time + delay, JOINTS, stamped(JOINTS, time, joints)))
+            found.append((time + 0.001, IMU, stamped(IMU, time, imu)))
+            found.append((time + 0.001, ODOM, stamped(ODOM, time, odometry)))
+        found += [(time, names.CMD_VEL.name, twist(0.5)) for time in np.arange(0.0, self.seconds, 0.05).tolist()]
         return found + self._steps()
 
     def _steps(self) -> Messages:
@@ -132,7 +128,7 @@ class MadeBag:
             stamps = EPOCH + sent_at, EPOCH + previous, EPOCH + seen, EPOCH + seen
             values = PolicyStep(*stamps, step == 0, command).vector()
             found.append(_targets(sent_at, last))
-            found.append((sent_at + 0.001, "controller/policy_step", message(STEP_TYPE, {"data": values})))
+            found.append((sent_at + 0.001, STEPS, message(STEP_TYPE, {"data": values})))
         return found
 
     def _joints(self, time: float) -> tuple[Array, Array]:
@@ -142,8 +138,8 @@ class MadeBag:
 
 def stood_before(messages: Messages) -> Messages:
     """An edit: the mode as a controller publishes it, standing, and walking just after the policy's first target."""
-    others = [entry for entry in messages if entry[1] != "controller/mode"]
-    return [(-0.01, "controller/mode", text("standing")), (0.024, "controller/mode", text("walking")), *others]
+    others = [entry for entry in messages if entry[1] != MODE]
+    return [(-0.01, MODE, text(Mode.STANDING.value)), (0.024, MODE, text(Mode.WALKING.value)), *others]
 
 
 def message(kind: str, values: Mapping[str, Any]) -> Any:
@@ -200,4 +196,4 @@ def _quaternion(roll: float) -> dict[str, float]:
 def _targets(time: float, positions: Array) -> tuple[float, str, Any]:
     point = message("trajectory_msgs/msg/JointTrajectoryPoint", {"positions": positions})
     trajectory = {"joint_names": NAMES, "points": [point]}
-    return time + 0.001, "joint_trajectory", stamped("joint_trajectory", time, trajectory)
+    return time + 0.001, TARGETS, stamped(TARGETS, time, trajectory)

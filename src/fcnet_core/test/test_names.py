@@ -1,0 +1,110 @@
+"""The names that packages share, and that no other module of the product spells a topic's name."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fcnet_core import names
+
+ROOT = Path(__file__).resolve().parents[3]
+TESTS = re.compile(r"(^|/)tests?/|(^|/)(conftest|test_\w+)\.py$")
+TABLE = ROOT / "src" / "fcnet_core" / "fcnet_core" / "names.py"
+WORDS = {"clock", "tf", "terrain", "diagnostics"}  # mean more than a topic; "/clock" is one
+SPELT = {topic.of(names.CONTROLLER).name.lstrip("/") for topic in names.TOPIC_NAMES}
+PRIVATE = {topic.name[1:] for topic in names.TOPIC_NAMES if topic.name.startswith("~")}  # "/mode"
+
+
+def product():
+    """Modules of packages, launch files, benchmarks and tools, without tests."""
+    for folder in ("src", "launch", "benchmarks", "tools"):
+        for path in (ROOT / folder).rglob("*.py"):
+            relative = path.relative_to(ROOT).as_posix()
+            if path != TABLE and not TESTS.search(relative) and not relative.startswith("tools/ros2_standin"):
+                yield path
+
+
+def topics_spelt(path):
+    """Line and text of each string constant, or part of an f-string, that is a topic's name."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value not in WORDS:
+            text = node.value
+            if text.removeprefix("~").lstrip("/") in SPELT or text.removeprefix("~") in PRIVATE:
+                yield node.lineno, text
+
+
+def test_a_topic_name_stands_in_the_table_only():
+    found = {str(path.relative_to(ROOT)): spelt for path in product() if (spelt := list(topics_spelt(path)))}
+    assert found == {}
+
+
+@pytest.mark.parametrize("line", ['x = "joint_states"', 'x = "/imu/data"', 'x = f"{node}/mode"', 'x = "~/policy_step"'])
+def test_a_spelt_topic_name_is_found(tmp_path, line):
+    path = tmp_path / "module.py"
+    path.write_text(line)
+    assert len(list(topics_spelt(path))) == 1
+
+
+def test_topics_keep_the_names_that_users_rely_on():
+    assert {topic.name: topic.type for topic in names.TOPIC_NAMES} == {
+        "joint_states": "sensor_msgs/msg/JointState",
+        "imu/data": "sensor_msgs/msg/Imu",
+        "odom": "nav_msgs/msg/Odometry",
+        "tf": "tf2_msgs/msg/TFMessage",
+        "robot_description": "std_msgs/msg/String",
+        "terrain": "sensor_msgs/msg/PointCloud2",
+        "robot_fault": "std_msgs/msg/String",
+        "target_refusal": "std_msgs/msg/String",
+        "target_owner": "std_msgs/msg/String",
+        "robot_ownership": "std_msgs/msg/String",
+        "joy": "sensor_msgs/msg/Joy",
+        "joint_trajectory": "trajectory_msgs/msg/JointTrajectory",
+        "joint_gains": "std_msgs/msg/String",
+        "cmd_vel": "geometry_msgs/msg/Twist",
+        "cmd_pose": "geometry_msgs/msg/Pose",
+        "~/mode": "std_msgs/msg/String",
+        "~/policy_step": "std_msgs/msg/Float64MultiArray",
+        "/clock": "rosgraph_msgs/msg/Clock",
+        "/diagnostics": "diagnostic_msgs/msg/DiagnosticArray",
+        "/rosout": "rcl_interfaces/msg/Log",
+    }
+
+
+def test_modes_and_requests_keep_their_words():
+    assert {mode.value for mode in names.Mode} == {
+        "passive", "recovering", "standing_up", "standing", "walking", "lying_down", "fault",
+    }  # fmt: skip
+    assert {request.value for request in names.Request} == {
+        "stand_up", "recover", "walk", "lie_down", "reset", "emergency_stop",
+    }  # fmt: skip
+
+
+def test_a_private_name_is_that_of_its_node_and_others_are_in_the_namespace():
+    assert names.MODE.of("controller").name == "controller/mode"
+    assert names.full_name("odom", "/dog/") == "/dog/odom"
+    assert names.full_name("odom", "") == "/odom"
+    assert names.full_name("/diagnostics", "dog") == "/diagnostics"
+
+
+@pytest.mark.parametrize(
+    ("node", "task", "name"),
+    [
+        ("/controller", "control", "controller: control"),
+        ("dog/bridge", "motors", "dog/bridge: motors"),
+        ("/x", "", "x"),
+    ],
+)
+def test_a_status_has_the_name_of_its_node_and_task(node, task, name):
+    assert names.status_name(node, task) == name
+
+
+def test_the_files_of_settings_use_these_topics():
+    sources = yaml.safe_load((ROOT / "config" / "remote.yaml").read_text(encoding="utf-8"))["sources"]
+    assert (names.CMD_VEL.name, names.CMD_POSE.name) in {(one["velocity"], one["pose"]) for one in sources}
+
+
+def test_every_setpoint_of_the_style_has_a_parameter_and_a_unit():
+    assert set(names.STYLE_PARAMETERS) < set(names.SETPOINT_UNITS)
+    assert tuple(names.STYLE_PARAMETERS) == tuple(names.SETPOINT_UNITS)[6:]
