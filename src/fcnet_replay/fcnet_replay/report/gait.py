@@ -9,13 +9,13 @@ import numpy as np
 
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.document import table, text
-from fcnet_core.document.plots import Bars, Plot, Plots
+from fcnet_core.document.plots import Bars, Plot
 from fcnet_core.names import Mode
 from fcnet_core.robot import LEGS
+from fcnet_replay.report.frame import TIME, TimePlots
 from fcnet_replay.report.signals import Signals, spans_of
-from fcnet_replay.report.terms import number, shares
+from fcnet_replay.report.terms import number, numbers, shares
 
-TIME = "time [s]"
 MODE_COLOURS = {
     Mode.PASSIVE.value: 0,
     Mode.STANDING_UP.value: 5,
@@ -32,9 +32,9 @@ ESTIMATED = "Coloured: the foot is in contact, by an estimate from joints, torqu
 KNOWN = "Coloured: the foot is in contact, as the simulator knows it."
 
 
-def gait(signals: Signals, plots: Plots, group: str) -> Iterator[str]:
-    """The diagram of modes and contacts, and a table of each leg's figures while it walks."""
-    bars, rows = [], []
+def gait(view: TimePlots) -> Iterator[str]:
+    """Yield the diagram of modes and contacts, and a table of each leg's figures while it walks."""
+    signals, bars, rows = view.signals, [], []
     modes = signals.mode_spans()
     for name, spans in modes.items():
         bars.append(Bars(name.replace("_", " "), spans, MODE_COLOURS.get(name, 0)))
@@ -47,27 +47,21 @@ def gait(signals: Signals, plots: Plots, group: str) -> Iterator[str]:
             rows.append(name)
     yield text(WITHOUT if not known else ESTIMATED if signals.touch is None else KNOWN)
     ends, height = signals.grid.values[[0, -1]], 60 + 24 * len(rows)
-    yield plots.element(Plot("Modes and contacts", TIME, "", ends, bars=bars, rows=rows, group=group, height=height))
+    yield view.plots.element(
+        Plot("Modes and contacts", TIME, "", ends, bars=bars, rows=rows, group=view.group, height=height)
+    )
     if not known:
         return
     figures = gait_figures(signals)
     if figures is None:
         yield text(f"The robot walks for less than {LEAST:g} s: the gait has no figures.")
         return
-    columns = ["leg", "duty", "touchdowns per second", "stance [s]", "swing [s]"]
-    yield table(
-        columns,
-        [
-            [
-                name,
-                number(leg["duty"], ".1f", " %", 100.0),
-                number(leg["touchdowns_per_s"], ".2f"),
-                number(leg["stance_s"], ".3f"),
-                number(leg["swing_s"], ".3f"),
-            ]
-            for name, leg in figures["legs"].items()
-        ],
-    )
+    cells = [
+        [name, number(leg["duty"], ".1f", " %", 100.0), number(leg["touchdowns_per_s"], ".2f")]
+        + numbers(leg, ("stance_s", "swing_s"), ".3f")
+        for name, leg in figures["legs"].items()
+    ]
+    yield table(["leg", "duty", "touchdowns per second", "stance [s]", "swing [s]"], cells)
     yield table(["in contact at once", *COUNTS], [["share of the walking time", *shares(figures["feet"]).values()]])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -21,31 +21,33 @@ from fcnet_replay.metrics import (
     tracking_error,
     velocities,
 )
-from fcnet_replay.report.frame import Section
-from fcnet_replay.report.gait import TIME, gait
+from fcnet_replay.report.frame import Section, TimePlots, joint_title
+from fcnet_replay.report.gait import gait
 from fcnet_replay.report.playback import Ground, playback, rate
 from fcnet_replay.report.signals import Signals
-from fcnet_replay.report.terms import QUANTILES, VELOCITIES, number
+from fcnet_replay.report.terms import QUANTILES, VELOCITIES, number, numbers
 
 JOINTS = "Joints: target, measured and torque"  # a heading
 MEASURED, COMMANDED = 0, 1  # colours
 # What lines are rounded to, in their units.
 SPEED, METRE, RADIAN, DEGREE, TORQUE, WATT = 0.001, 0.0005, 0.0005, 0.02, 0.02, 0.2
 PATH_POINTS = 4000
+LIMIT = "limit of the safety layer"
 NO_ODOM = "the run has no odom"
 NO_TORQUE = "the run has no torques"
 
 
 def motion_sections(signals: Signals, plots: Plots, group: str, ground: Ground | None = None) -> list[Section]:
     """Headings and elements: playback, gait, path, velocity, height and attitude, joints, power."""
+    view = TimePlots(signals, plots, group)
     return [
-        ("Playback", [text(_about(signals)), playback(signals, plots, group, ground)]),
-        ("Gait and contacts", list(gait(signals, plots, group))),
-        ("Path", list(_path(signals, plots, group))),
-        ("Velocity, commanded and measured", list(_velocity(signals, plots, group))),
-        ("Height and attitude", list(_body(signals, plots, group))),
-        (JOINTS, list(_joints(signals, plots, group))),
-        ("Power", list(_power(signals, plots, group))),
+        ("Playback", [text(_about(signals)), playback(view, ground)]),
+        ("Gait and contacts", list(gait(view))),
+        ("Path", list(_path(view))),
+        ("Velocity, commanded and measured", list(_velocity(view))),
+        ("Height and attitude", list(_body(view))),
+        (JOINTS, list(_joints(view))),
+        ("Power", list(_power(view))),
     ]
 
 
@@ -66,12 +68,8 @@ def _about(signals: Signals) -> str:
     )
 
 
-def _line(signals: Signals, label: str, time: Array, values: Array, colour: int, step: float) -> Line:
-    return Line(label, signals.over_time(time, values)[:, 0], colour, step)
-
-
-def _path(signals: Signals, plots: Plots, group: str) -> Iterator[str]:
-    odometry = signals.run.odometry
+def _path(view: TimePlots) -> Iterator[str]:
+    signals, odometry = view.signals, view.signals.run.odometry
     good = np.isfinite(odometry.position).all(axis=1) & np.isfinite(odometry.stamp)
     if not good.any():
         yield text(f"The path is not known: {NO_ODOM}.")
@@ -84,13 +82,12 @@ def _path(signals: Signals, plots: Plots, group: str) -> Iterator[str]:
     way = float(np.hypot(*np.diff(position[:, :2], axis=0).T).sum())
     away = float(np.hypot(*(position[-1, :2] - position[0, :2])))
     yield text(f"Seen from above. It begins at the green spot; {way:.1f} m of way end {away:.1f} m from there.")
-    yield plots.element(
-        Plot("Path, y over x", "x [m]", "m", x, [Line("trunk", y, MEASURED)], scale="path", group=group, height=340)
-    )
+    path = [Line("trunk", y, MEASURED)]
+    yield view.plots.element(Plot("Path, y over x", "x [m]", "m", x, path, scale="path", group=view.group, height=340))
 
 
-def _velocity(signals: Signals, plots: Plots, group: str) -> Iterator[str]:
-    velocity = velocities(signals.run)
+def _velocity(view: TimePlots) -> Iterator[str]:
+    velocity = velocities(view.signals.run)
     tracking = command_tracking(velocity)
     if tracking is None:
         yield text(f"How well commands were followed is not known: {NO_ODOM}.")
@@ -100,75 +97,40 @@ def _velocity(signals: Signals, plots: Plots, group: str) -> Iterator[str]:
             for axis, (name, unit) in zip(AXES, VELOCITIES.items(), strict=True)
         ]
         yield table(["tracking error", "RMS", "mean"], rows)
-    time = signals.at(velocity.time)
+    time = view.signals.at(velocity.time)
     for column, (name, unit) in enumerate(VELOCITIES.items()):
-        lines = [_line(signals, "commanded", time, velocity.commanded[:, column], COMMANDED, SPEED)]
+        lines = [view.line("commanded", time, velocity.commanded[:, column], COMMANDED, SPEED)]
         if velocity.measured is not None:
-            lines.insert(0, _line(signals, "measured", time, velocity.measured[:, column], MEASURED, SPEED))
-        yield plots.element(Plot(name.capitalize(), TIME, unit, signals.grid, lines, group=group, height=150))
+            lines.insert(0, view.line("measured", time, velocity.measured[:, column], MEASURED, SPEED))
+        yield view.plot(name.capitalize(), unit, lines)
 
 
-def _body(signals: Signals, plots: Plots, group: str) -> Iterator[str]:
-    run, robot, time = signals.run, signals.robot, signals.joint_time
-    attitude = np.degrees(roll_pitch_yaw(run.imu.orientation))
+def _body(view: TimePlots) -> Iterator[str]:
+    signals, run, robot = view.signals, view.signals.run, view.signals.robot
+    imu_time, attitude, leaning = (
+        signals.at(run.imu.stamp),
+        roll_pitch_yaw(run.imu.orientation),
+        tilt(run.imu.orientation),
+    )
     commanded_time, commanded = _commanded_pose(signals)
-    largest = ("limit of the safety layer", float(np.degrees(robot.safety.max_tilt)))
-    leaning = np.degrees(spread_of(tilt(run.imu.orientation)))
-    yield table(
-        ["", *QUANTILES.values()],
-        [
-            ["tilt [°]", *(number(value, ".1f") for value in leaning)],
-            ["height [m]", *(number(value, ".3f") for value in spread_of(signals.height))],
-        ],
+    tilt_cells, height_cells = (
+        numbers(spread(values), QUANTILES, form)
+        for values, form in ((np.degrees(leaning), ".1f"), (signals.height, ".3f"))
     )
-    yield plots.element(
-        Plot(
-            "Height",
-            TIME,
-            "m",
-            signals.grid,
-            [
-                _line(signals, "measured", time, signals.height, MEASURED, METRE),
-                _line(signals, "commanded", commanded_time, robot.nominal_height + commanded[:, 0], COMMANDED, METRE),
-            ],
-            group=group,
-            height=150,
-        )
-    )
+    yield table(["", *QUANTILES.values()], [["tilt [°]", *tilt_cells], ["height [m]", *height_cells]])
+    pairs = [("Height", "m", METRE, signals.joint_time, signals.height, robot.nominal_height + commanded[:, 0])]
     for column, name in enumerate(("Roll", "Pitch")):
-        yield plots.element(
-            Plot(
-                name,
-                TIME,
-                "°",
-                signals.grid,
-                [
-                    _line(signals, "measured", signals.at(run.imu.stamp), attitude[:, column], MEASURED, DEGREE),
-                    _line(
-                        signals, "commanded", commanded_time, np.degrees(commanded[:, 1 + column]), COMMANDED, DEGREE
-                    ),
-                ],
-                group=group,
-                height=150,
-            )
-        )
-    yield plots.element(
-        Plot(
-            "Tilt",
-            TIME,
-            "°",
-            signals.grid,
-            [
-                _line(
-                    signals, "tilt", signals.at(run.imu.stamp), np.degrees(tilt(run.imu.orientation)), MEASURED, DEGREE
-                )
-            ],
-            limits=[largest],
-            zero=True,
-            group=group,
-            height=150,
-        )
-    )
+        measured, wanted = np.degrees(attitude[:, column]), np.degrees(commanded[:, 1 + column])
+        pairs.append((name, "°", DEGREE, imu_time, measured, wanted))
+    for name, unit, step, time, measured, wanted in pairs:
+        lines = [
+            view.line("measured", time, measured, MEASURED, step),
+            view.line("commanded", commanded_time, wanted, COMMANDED, step),
+        ]
+        yield view.plot(name, unit, lines)
+    lines = [view.line("tilt", imu_time, np.degrees(leaning), MEASURED, DEGREE)]
+    limit = (LIMIT, float(np.degrees(robot.safety.max_tilt)))
+    yield view.plot("Tilt", "°", lines, limits=[limit], zero=True)
 
 
 def _commanded_pose(signals: Signals) -> tuple[Array, Array]:
@@ -180,59 +142,55 @@ def _commanded_pose(signals: Signals) -> tuple[Array, Array]:
     return signals.joint_time[walking], run.setpoints.at(run.joints.received[walking])[:, 3:6]
 
 
-def _joints(signals: Signals, plots: Plots, group: str) -> Iterator[str]:
-    run, robot = signals.run, signals.robot
-    target = signals.over_time(signals.joint_time, signals.target)
-    position = signals.over_time(signals.joint_time, run.joints.position)
-    effort = signals.over_time(signals.joint_time, run.joints.effort)
-    motion, error = body_motion(run, robot), tracking_error(run)
-    torque = np.abs(run.joints.effort)
-    rows = []
-    for joint, name in enumerate(JOINT_NAMES):
-        cells = [number(root_mean_square(error[:, joint]), ".3f")]
-        if signals.has_torque:
-            cells += [number(root_mean_square(torque[:, joint]), ".1f")]
-            cells += [number(value, ".1f") for value in list(spread_of(torque[:, joint]))[2:]]
-            limit = float(robot.torque_limit[joint])
-            cells += [
-                number(limit, ".1f"),
-                number(float((torque[:, joint] >= FULL * limit).mean()), ".1f", " %", 100.0),
-            ]
-        rows.append([name.removesuffix("_joint").replace("_", " "), *cells])
+def _joints(view: TimePlots) -> Iterator[str]:
+    signals, run, robot = view.signals, view.signals.run, view.signals.robot
+    error, torque = tracking_error(run), np.abs(run.joints.effort)
     heads = ["joint", "tracking error, RMS [rad]"]
     if signals.has_torque:
         heads += ["torque, RMS [Nm]", "99 %", "largest", "limit", "time at limit"]
     else:
         yield text(f"Torque is not known: {NO_TORQUE}.")
-    yield table(heads, rows)
-    share = number(motion["share_of_targets_at_position_limit"], ".1f", " %", 100.0)
-    yield text(f"Share of the targets with a joint at its position limit: {share}.")
-    yield '<div class="columns">'
+    rows = []
     for joint, name in enumerate(JOINT_NAMES):
-        lines = [
+        cells = [joint_title(name), number(root_mean_square(error[:, joint]), ".3f")]
+        if signals.has_torque:
+            limit = float(robot.torque_limit[joint])
+            cells += [
+                number(root_mean_square(torque[:, joint]), ".1f"),
+                *numbers(spread(torque[:, joint]), ("p99", "max"), ".1f"),
+                number(limit, ".1f"),
+                number(float((torque[:, joint] >= FULL * limit).mean()), ".1f", " %", 100.0),
+            ]
+        rows.append(cells)
+    yield table(heads, rows)
+    share = number(body_motion(run, robot)["share_of_targets_at_position_limit"], ".1f", " %", 100.0)
+    yield text(f"Share of the targets with a joint at its position limit: {share}.")
+    position, target, effort = (
+        signals.over_time(signals.joint_time, values)
+        for values in (run.joints.position, signals.target, run.joints.effort)
+    )
+
+    def lines(joint: int) -> list[Line]:
+        shown = [
             Line("measured", position[:, joint], MEASURED, RADIAN),
             Line("target", target[:, joint], COMMANDED, RADIAN),
         ]
-        if signals.has_torque:
-            lines.append(Line("torque", effort[:, joint], 3, TORQUE, right=True))
-        title = name.removesuffix("_joint").replace("_", " ")
-        yield plots.element(Plot(title, TIME, "rad", signals.grid, lines, group=group, unit_right="Nm", height=180))
-    yield "</div>"
+        return [*shown, Line("torque", effort[:, joint], 3, TORQUE, right=True)] if signals.has_torque else shown
+
+    yield from view.of_joints(180, lines, unit_right="Nm")
 
 
-def _power(signals: Signals, plots: Plots, group: str) -> Iterator[str]:
+def _power(view: TimePlots) -> Iterator[str]:
+    signals, power = view.signals, view.signals.power
     if not signals.has_torque:
         yield text(f"Power is not known: {NO_TORQUE}.")
         return
-    joints, robot = signals.run.joints, signals.robot
-    power = signals.power
-    figures = [float(np.nanmean(power)), *spread_of(power)]
-    yield table(["", "mean", *QUANTILES.values()], [["power [W]", *(number(value, ".0f") for value in figures)]])
+    cells = [number(float(np.nanmean(power)), ".0f"), *numbers(spread(power), QUANTILES, ".0f")]
+    yield table(["", "mean", *QUANTILES.values()], [["power [W]", *cells]])
     if (cost := cost_of_transport(signals)) is not None:
         yield text(f"Cost of transport while walking: {cost:.2f}.")
-    limit = ("limit of the safety layer", robot.safety.max_power)
-    lines = [_line(signals, "power", signals.at(joints.stamp), power, MEASURED, WATT)]
-    yield plots.element(Plot("Power", TIME, "W", signals.grid, lines, limits=[limit], zero=True, group=group))
+    lines = [view.line("power", signals.joint_time, power, MEASURED, WATT)]
+    yield view.plot("Power", "W", lines, height=190, limits=[(LIMIT, signals.robot.safety.max_power)], zero=True)
 
 
 def cost_of_transport(signals: Signals) -> float | None:
@@ -250,8 +208,3 @@ def cost_of_transport(signals: Signals) -> float | None:
     way = float((speed * dt).sum())
     work = float(np.nansum(np.maximum(joints.effort * joints.velocity, 0.0).sum(axis=1)[order] * dt))
     return work / (GRAVITY * signals.robot.mass * way) if way > 0.5 else None
-
-
-def spread_of(values: Array) -> Sequence[float]:
-    """Median, 95 %, 99 % and largest of the finite values; NaN where there are none."""
-    return [np.nan if value is None else value for value in spread(values).values()]

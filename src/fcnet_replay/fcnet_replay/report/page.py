@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from datetime import datetime, timezone
 from html import escape
 from pathlib import Path
 
 import numpy as np
 
-from fcnet_core.arrays import Array
 from fcnet_core.document import Page, table, text
 from fcnet_core.document.plots import Line, Plot, Plots
 from fcnet_core.names import JOINT_STATES
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_replay.evaluation import ReplayEvaluation
 from fcnet_replay.metrics import HIGH_FREQUENCY, spectrum
-from fcnet_replay.policy_replay import PolicyReplay
 from fcnet_replay.report.findings import findings
-from fcnet_replay.report.frame import add_sections, verdict
-from fcnet_replay.report.gait import TIME
+from fcnet_replay.report.frame import TIME, TimePlots, add_sections, verdict
 from fcnet_replay.report.motion import JOINTS, RADIAN, motion_sections
 from fcnet_replay.report.playback import add_scripts
 from fcnet_replay.report.signals import Signals
-from fcnet_replay.report.terms import QUANTILES, SPREAD, glossary, number, shares
+from fcnet_replay.report.terms import QUANTILES, SPREAD, glossary, number, numbers, shares
 
 GROUP = "time"
 MILLISECOND = 0.005  # [ms] that latencies are rounded to
@@ -45,6 +42,7 @@ TIMING = "Gaps and latency beyond one control cycle disturb a walk."
 def page(evaluation: ReplayEvaluation) -> str:
     """The report as one HTML document."""
     figures, signals, plots = evaluation.figures, Signals(evaluation.run, evaluation.robot), Plots()
+    view = TimePlots(signals, plots, GROUP)
     policies = ", ".join(f"{replay.label}: {replay.name}" for replay in evaluation.replays) or "none"
     made = Page(f"Replay of {Path(figures['bag']).name}")
     lead = f"{figures['robot']}, {figures['duration_s']:.1f} s from {_start_utc(signals)}. Policies: {policies}"
@@ -52,9 +50,9 @@ def page(evaluation: ReplayEvaluation) -> str:
     sections = motion_sections(signals, plots, GROUP)
     if evaluation.replays:
         dict(sections)[JOINTS].extend(_smoothness(evaluation, plots))
-    sections.append(("Timing", list(_timing(evaluation, signals, plots))))
+    sections.append(("Timing", list(_timing(evaluation, view))))
     if any(not policy["action_error_rad"]["agrees"] for policy in figures["policies"].values()):
-        sections.append(("Policy difference", list(_difference(evaluation, signals, plots))))
+        sections.append(("Policy difference", list(_difference(evaluation, view))))
     sections.append(("Recording", list(_recording(evaluation, signals))))
     sections.append(("Terms", [glossary(TERMS)]))
     add_sections(made, sections)
@@ -63,84 +61,71 @@ def page(evaluation: ReplayEvaluation) -> str:
     return made.html()
 
 
-def _timing(evaluation: ReplayEvaluation, signals: Signals, plots: Plots) -> Iterator[str]:
-    run, figures = evaluation.run, evaluation.figures["timing"]
+def _timing(evaluation: ReplayEvaluation, view: TimePlots) -> Iterator[str]:
+    run, signals, figures = evaluation.run, view.signals, evaluation.figures["timing"]
     rows = [
         [
             topic,
             str(timing["messages"]),
             number(timing.get("rate_hz"), ".1f"),
-            number(timing.get("gaps"), ".0f"),
-            number(timing.get("late"), ".0f"),
-            number(timing.get("out_of_order"), ".0f"),
+            *numbers(timing, ("gaps", "late", "out_of_order"), ".0f"),
             number(timing.get("largest_gap_s"), ".1f", scale=1e3),
-            *_numbers(timing.get("delay_s", {}), ("p50", "p99"), ".2f", scale=1e3),
+            *numbers(timing.get("delay_s", {}), ("p50", "p99"), ".2f", scale=1e3),
         ]
         for topic, timing in figures["topics"].items()
     ]
     heads = ["topic", "messages", "rate [Hz]", "gaps", "late", "out of order", "longest interval [ms]"]
-    quantiles = _numbers(figures["state_to_target_s"], QUANTILES, ".2f", scale=1e3)
+    quantiles = numbers(figures["state_to_target_s"], QUANTILES, ".2f", scale=1e3)
     yield text(TIMING)
     yield table([*heads, "delay, median [ms]", "delay, 99 % [ms]"], rows)
     if len(run.steps.target_stamp):
         yield table(["", *QUANTILES.values()], [["latency [ms]", *quantiles]])
         sent = run.steps.target_stamp
-        latency = signals.over_time(signals.at(sent), 1e3 * (sent - run.steps.joints_stamp))
-        lines = [Line("state to target", latency[:, 0], 0, MILLISECOND)]
-        yield plots.element(Plot("Latency", TIME, "ms", signals.grid, lines, zero=True, group=GROUP, height=150))
+        latency = 1e3 * (sent - run.steps.joints_stamp)
+        lines = [view.line("state to target", signals.at(sent), latency, 0, MILLISECOND)]
+        yield view.plot("Latency", "ms", lines, zero=True)
     else:
         yield text("Latency is not known: the bag has no policy_step.")
     stamp = np.sort(run.joints.stamp)
-    interval = signals.over_time(signals.at(stamp[1:]), 1e3 * np.diff(stamp))
-    lines = [Line(JOINT_STATES.name, interval[:, 0], 0, MILLISECOND)]
-    yield plots.element(
-        Plot("Interval between joint states", TIME, "ms", signals.grid, lines, zero=True, group=GROUP, height=150)
-    )
+    lines = [view.line(JOINT_STATES.name, signals.at(stamp[1:]), 1e3 * np.diff(stamp), 0, MILLISECOND)]
+    yield view.plot("Interval between joint states", "ms", lines, zero=True)
 
 
-def _difference(evaluation: ReplayEvaluation, signals: Signals, plots: Plots) -> Iterator[str]:
+def _difference(evaluation: ReplayEvaluation, view: TimePlots) -> Iterator[str]:
     policies = evaluation.figures["policies"]
     errors = {label: policy["action_error_rad"] for label, policy in policies.items()}
     left_out = ("uncompared_steps", "lost_steps", "missing_steps")
     rows = [
         [f"{label}: {policies[label]['model']}", str(error["steps"]), str(sum(error[name] for name in left_out))]
-        + _numbers(error, SPREAD)
+        + numbers(error, SPREAD)
         for label, error in errors.items()
     ]
     between = [
-        [pair.replace("-", " less "), str(difference["steps"]), *_numbers(difference, SPREAD)]
+        [pair.replace("-", " less "), str(difference["steps"]), *numbers(difference, SPREAD)]
         for pair, difference in evaluation.figures["differences"].items()
     ]
     yield text(DIFFERENCE)
     yield table(["error [rad]", "steps", "left out", *SPREAD.values()], rows)
     yield table(["targets [rad]", "steps", *SPREAD.values()], between)
-    yield plots.element(
-        Plot("Largest error of any joint", TIME, "rad", signals.grid, [
-            Line(replay.label, _over_time(signals, replay, np.abs(replay.error).max(axis=1))[:, 0], index)
-            for index, replay in enumerate(evaluation.replays, start=1)
-        ], scale="logarithmic", group=GROUP)
-    )  # fmt: skip
+    largest = [
+        view.line(replay.label, view.signals.at(replay.time), np.abs(replay.error).max(axis=1), index)
+        for index, replay in enumerate(evaluation.replays, start=1)
+    ]
+    yield view.plot("Largest error of any joint", "rad", largest, height=190, scale="logarithmic")
     joints = [
-        [name, *(cell for error in errors.values() for cell in _numbers(error["joints"][name], ("rmse", "p99", "max")))]
+        [name, *(cell for error in errors.values() for cell in numbers(error["joints"][name], ("rmse", "p99", "max")))]
         for name in JOINT_NAMES
     ]
     heads = [f"{label} {SPREAD[name]}" for label in errors for name in ("rmse", "p99", "max")]
     yield table(["error of a joint [rad]", *heads], joints)
     yield text("Targets of each joint", "h3")
-    yield '<div class="columns">'
     first = evaluation.replays[0]
-    sent = [("sent", _over_time(signals, first, first.recorded), 0)]
-    for colour, replay in enumerate(evaluation.replays, start=1):
-        sent.append((replay.label, _over_time(signals, replay, replay.action), colour))
-    for joint, name in enumerate(JOINT_NAMES):
-        lines = [Line(label, values[:, joint], colour, RADIAN) for label, values, colour in sent]
-        title = name.removesuffix("_joint").replace("_", " ")
-        yield plots.element(Plot(title, TIME, "rad", signals.grid, lines, group=GROUP, height=160))
-    yield "</div>"
-
-
-def _over_time(signals: Signals, replay: PolicyReplay, values: Array) -> Array:
-    return signals.over_time(signals.at(replay.time), values)
+    targets = [("sent", first.time, first.recorded), *((r.label, r.time, r.action) for r in evaluation.replays)]
+    shown = [(label, view.signals.over_time(view.signals.at(time), values)) for label, time, values in targets]
+    yield from view.of_joints(
+        160,
+        lambda joint: [Line(label, values[:, joint], colour, RADIAN) for colour, (label, values) in enumerate(shown)],
+    )
 
 
 def _smoothness(evaluation: ReplayEvaluation, plots: Plots) -> Iterator[str]:
@@ -190,9 +175,3 @@ def _start_utc(signals: Signals) -> str:
     if not 0 <= signals.start < 4e9:
         return "an unknown time"
     return datetime.fromtimestamp(signals.start, tz=timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
-def _numbers(
-    figures: Mapping[str, float | None], names: Sequence[str] | Mapping[str, str], form: str = ".3g", scale: float = 1.0
-) -> list[str]:
-    return [number(figures.get(name), form, scale=scale) for name in names]

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from fcnet_core.arrays import Array
-from fcnet_core.document import Page
-from fcnet_core.document import scene as view
+from fcnet_core.document import Page, scene
 from fcnet_core.document.plots import Plots
 from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.robot import LEGS
 from fcnet_core.rotation import matrix_from_xyzw
+from fcnet_replay.report.frame import TimePlots
 from fcnet_replay.report.signals import HOLD, Signals
 from fcnet_replay.run import newest
 
@@ -37,9 +37,9 @@ class Ground:
     heights: Array
 
 
-def playback(signals: Signals, plots: Plots, group: str, ground: Ground | None = None) -> str:
-    """HTML of the view with its controls; it leads the plots of `group`."""
-    poses = _poses(signals)
+def playback(view: TimePlots, ground: Ground | None = None) -> str:
+    """Return the HTML of the scene with its controls, which also move the time mark of the group's plots."""
+    signals, poses = view.signals, _poses(view.signals)
     columns = np.concatenate(
         [poses["place"], poses["turn"], poses["legs"].reshape(len(poses["place"]), -1)]
         + ([poses["ghost"].reshape(len(poses["place"]), -1)] if np.isfinite(poses["ghost"]).any() else []),
@@ -47,18 +47,12 @@ def playback(signals: Signals, plots: Plots, group: str, ground: Ground | None =
     )
     steps = [POINT] * 3 + [TURN] * 9 + [POINT] * (columns.shape[1] - 12)
     facts: dict[str, Any] = {
-        "scene": view.scene_facts(signals.robot),
-        "group": group,
+        "scene": scene.scene_facts(signals.robot),
+        "group": view.group,
         "period": poses["period"],
         "hips": LegKinematics(signals.robot).hips.tolist(),
-        "columns": [plots.arrays.add(column, step) for column, step in zip(columns.T, steps, strict=True)],
-        "ground": ground
-        and {
-            "x": ground.x,
-            "y": ground.y,
-            "step": ground.step,
-            "heights": np.round(1000 * ground.heights).astype(int).tolist(),
-        },
+        "columns": [view.plots.arrays.add(column, step) for column, step in zip(columns.T, steps, strict=True)],
+        "ground": ground and {**vars(ground), "heights": np.round(1000 * ground.heights).astype(int).tolist()},
     }
     name = f"{signals.robot.name}, {signals.seconds:.1f} s"
     return (
@@ -73,8 +67,8 @@ def playback(signals: Signals, plots: Plots, group: str, ground: Ground | None =
 def add_scripts(page: Page, plots: Plots) -> None:
     """Give the page what draws its plots and plays back what they show."""
     plots.add_to(page, SCRIPT.read_text(encoding="utf-8"))
-    page.style += [view.STYLE.read_text(encoding="utf-8"), STYLE.read_text(encoding="utf-8")]
-    page.modules |= {path.name: path.read_text(encoding="utf-8") for path in view.SCRIPTS}
+    page.style += [scene.STYLE.read_text(encoding="utf-8"), STYLE.read_text(encoding="utf-8")]
+    page.modules |= {path.name: path.read_text(encoding="utf-8") for path in scene.SCRIPTS}
 
 
 def rate(signals: Signals) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from fcnet_core.document import table
 
@@ -55,6 +55,13 @@ def shares(parts: dict[str, float]) -> dict[str, str]:
     whole = {name: int(share) for name, share in exact.items()}
     rest = sorted(exact, key=lambda name: whole[name] - exact[name])[: 1000 - sum(whole.values())]
     return {name: f"{(whole[name] + (name in rest)) / 10:.1f} %" for name in parts}
+
+
+def numbers(
+    figures: Mapping[str, float | None], names: Iterable[str], form: str = ".3g", scale: float = 1.0
+) -> list[str]:
+    """Return the figures of these names as cells of a table."""
+    return [number(figures.get(name), form, scale=scale) for name in names]
 
 
 def number(value: float | None, form: str = ".3g", unit: str = "", scale: float = 1.0) -> str:
