@@ -35,7 +35,7 @@ from fcnet_ros.parameters import declare_parameters, read_parameters, refuse_fix
 from fcnet_ros.program import SUCCESS, Stop, freeze, interruptible, run_program, spin, transition
 from fcnet_ros.publisher_identity import is_own
 from fcnet_ros.recorder_gate import RecorderGate
-from fcnet_ros.targets import Key, LocalSender, TargetPublisher, socket_name
+from fcnet_ros.targets import LocalSender, TargetPublisher, socket_name
 from fcnet_ros.topics import (
     CMD_POSE,
     CMD_VEL,
@@ -233,8 +233,7 @@ class ControllerNode(LifecycleNode):
         """Create the topics of robot and operators; nothing is sent to the joints before the loop starts."""
         self._receiver = StateReceiver(self, core.state)
         local = LocalSender(socket_name(self)) if self._settings.targets_over == "local" else None
-        key = Key(self._settings.key_file) if self._settings.key_file else None
-        self._publisher = TargetPublisher(self, local=local, key=key)
+        self._publisher = TargetPublisher(self, local=local)
         self._pace = self._make_pace(core)
         self._now = self._pace.now
         core.statistics.use_clock(self._now)

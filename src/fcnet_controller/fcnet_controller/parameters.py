@@ -11,7 +11,7 @@ from fcnet_core.model_file import shipped_model
 from fcnet_core.policy import RuntimeName
 from fcnet_ros.parameters import parameter
 from fcnet_ros.recorder_gate import RecorderParameters
-from fcnet_ros.targets import KEY, WAY, WAYS
+from fcnet_ros.targets import WAY, WAYS
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,6 @@ class ControllerParameters(RecorderParameters):
         True, "false where the states are a recording: joints that do not follow their targets are no fault then"
     )
     targets_over: str = parameter("dds", WAY, choices=WAYS)
-    key_file: str = parameter("", KEY)
     realtime_priority: int = parameter(
         0, "SCHED_FIFO priority of the control thread, below the bridge's; 0 for none", (0, 98)
     )

@@ -22,7 +22,7 @@ from fcnet_core.robot import Robot
 from fcnet_ros.health import LoopStatistics
 from fcnet_ros.parameters import parameter
 from fcnet_ros.recorder_gate import RecorderParameters
-from fcnet_ros.targets import KEY, WAY, WAYS
+from fcnet_ros.targets import WAY, WAYS
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,6 @@ class HardwareParameters(RecorderParameters):
         False, "configure and activate at the start; the joints stay damped until targets come"
     )
     targets_over: str = parameter("dds", WAY, choices=WAYS)
-    key_file: str = parameter("", KEY)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from fcnet_ros.messages import Gains, OdomPublisher, StatePublisher
 from fcnet_ros.parameters import declare_parameters, read_parameters, refuse_fixed
 from fcnet_ros.program import SUCCESS, Stop, freeze, run_program, spin, transition
 from fcnet_ros.recorder_gate import CHECK_PERIOD, RecorderGate
-from fcnet_ros.targets import DdsTargets, Key, LocalTargets, TargetJudge, TargetSource, socket_name
+from fcnet_ros.targets import DdsTargets, LocalTargets, TargetSource, TargetValidator, socket_name
 from fcnet_ros.topics import (
     CLOCK,
     IMU,
@@ -128,13 +128,12 @@ class HardwareNode(LifecycleNode):
         return HardwareLoop(hardware, targets.take, self._publish, self._changed.trigger, waits)
 
     def _make_target_source(self, parameters: HardwareParameters, configured: ExitStack) -> TargetSource:
-        key = Key(parameters.key_file) if parameters.key_file else None
-        judge = TargetJudge(self._time, key)
+        validator = TargetValidator(self._time)
         if parameters.targets_over == "dds":
             if self._hardware.takes_gains:
                 JOINT_GAINS.subscribe(self, self._take_gains, raw=True)
-            return DdsTargets(self, judge)
-        self._local = LocalTargets(socket_name(self), judge, self._gains_offered.trigger)
+            return DdsTargets(self, validator)
+        self._local = LocalTargets(socket_name(self), validator, self._gains_offered.trigger)
         configured.callback(self._local.close)
         return self._local
 
@@ -150,7 +149,7 @@ class HardwareNode(LifecycleNode):
 
     def _end_loop(self, loop: HardwareLoop) -> None:
         loop.stop()
-        self._log_news()
+        self._log_events()
         self._loop = None
         self._fault.publish("")  # the next configuration begins anew
         if self._hardware.takes_gains:
@@ -209,13 +208,13 @@ class HardwareNode(LifecycleNode):
         """Log and publish what has happened; called when the loop or the hardware has seen something new."""
         if self._loop is None:
             return
-        self._log_news()
+        self._log_events()
         self._fault.publish(self._hardware.fault)
         self._target_refusal.publish(self._hardware.target_refusal)
         if (owner := self._hardware.target_owner) is not None:
             self._target_owner.publish(owner)
 
-    def _log_news(self) -> None:
+    def _log_events(self) -> None:
         """Log events, and an error that has ended the loop."""
         assert self._loop is not None
         for event in self._hardware.take_events():

@@ -123,7 +123,7 @@ def seconds(stamp: int) -> float:
 class CdrBuffer:
     """A message in little endian whose fields are added once; afterwards numbers may be written again, at their places.
 
-    The methods that add a field return where it begins.
+    The methods that add numbers return where they begin.
     """
 
     def __init__(self) -> None:
@@ -139,13 +139,11 @@ class CdrBuffer:
         self._content += struct.pack(f"<{len(values)}I", *values)
         return begin
 
-    def add_text(self, text: str) -> int:
-        """Add a string; return where its characters begin."""
+    def add_text(self, text: str) -> None:
+        """Add a string."""
         encoded = text.encode() + b"\0"
         self.add_integers(len(encoded))
-        begin = len(self._content)
         self._content += encoded
-        return begin
 
     def add_texts(self, texts: Sequence[str]) -> None:
         """Add a sequence of strings."""
@@ -165,10 +163,10 @@ class CdrBuffer:
         self.add_integers(count)
         return self.add_array(count) if count else len(self._content)
 
-    def add_header(self, frame: str) -> int:
-        """Add a std_msgs/Header; return where the frame's characters begin."""
+    def add_header(self, frame: str = "") -> None:
+        """Add a std_msgs/Header."""
         self.add_integers(0, 0)
-        return self.add_text(frame)
+        self.add_text(frame)
 
     def write_stamp(self, stamp: int) -> None:
         """Write the stamp [ns] of the header with which the message begins."""
@@ -177,10 +175,6 @@ class CdrBuffer:
     def write_array(self, begin: int, values: Array) -> None:
         """Write numbers where they were added."""
         self._content[begin : begin + 8 * len(values)] = values.astype("<f8", copy=False).tobytes()
-
-    def write_text(self, begin: int, text: bytes) -> None:
-        """Write a text of the same length where it was added."""
-        self._content[begin : begin + len(text)] = text
 
 
 class JointsMessage(NamedTuple):
@@ -206,7 +200,6 @@ class TrajectoryMessage(NamedTuple):
     """A JointTrajectory of one point. stamp [ns]; names: the same object as long as the names are the same."""
 
     stamp: int
-    frame: bytes
     names: tuple[str, ...]
     positions: Array
     velocities: Array
@@ -265,12 +258,13 @@ class TrajectoryReader:
     def read(self, content: bytes) -> TrajectoryMessage:
         """Raises MessageError."""
         reader = CdrReader(content)
-        stamp, frame = reader.stamp(), reader.text()
+        stamp = reader.stamp()
+        reader.text()
         names = self._names.read(reader)
         if (points := reader.count()) != 1:
             raise MessageError(f"a trajectory of {points} points is ignored; send exactly one")
         positions, velocities, _, efforts = (reader.doubles() for _ in range(4))
-        return TrajectoryMessage(stamp, frame, names, positions, velocities, efforts)
+        return TrajectoryMessage(stamp, names, positions, velocities, efforts)
 
 
 class JointsBuffer:
@@ -284,7 +278,7 @@ class JointsBuffer:
         """Return a message of position, velocity and effort; each may be empty."""
         if (sizes := tuple(map(len, parts))) != self._sizes:
             self._sizes, self._buffer = sizes, CdrBuffer()
-            self._buffer.add_header("")
+            self._buffer.add_header()
             self._buffer.add_texts(self._names)
             self._places = [self._buffer.add_doubles(size) for size in sizes]
         self._buffer.write_stamp(stamp)
@@ -316,32 +310,31 @@ class ImuBuffer:
 class TrajectoryBuffer:
     """Writes JointTrajectory messages of one point, of the joints called `names`: positions, or velocities of zero.
 
-    frame: a text of the length that all texts of `frame_id` will have. For one thread at a time.
+    For one thread at a time.
     """
 
-    def __init__(self, names: Sequence[str], frame: str = "") -> None:
-        self._positions, self._frame, self._place = self._make(names, frame, len(names), 0)
-        self._at_rest, _, _ = self._make(names, frame, 0, len(names))
+    def __init__(self, names: Sequence[str]) -> None:
+        self._positions, self._place = self._make(names, len(names), 0)
+        self._at_rest, _ = self._make(names, 0, len(names))
 
     @staticmethod
-    def _make(names: Sequence[str], frame: str, positions: int, velocities: int) -> tuple[CdrBuffer, int, int]:
+    def _make(names: Sequence[str], positions: int, velocities: int) -> tuple[CdrBuffer, int]:
         buffer = CdrBuffer()
-        frame_place = buffer.add_header(frame)
+        buffer.add_header()
         buffer.add_texts(names)
         buffer.add_integers(1)
         place = buffer.add_doubles(positions)
         for size in (velocities, 0, 0):
             buffer.add_doubles(size)
         buffer.add_integers(0, 0)  # time_from_start
-        return buffer, frame_place, place
+        return buffer, place
 
-    def write(self, stamp: int, target: Array | None, frame: bytes = b"") -> bytes:
+    def write(self, stamp: int, target: Array | None) -> bytes:
         """Return a message of positions, or where None of velocities of zero."""
         buffer = self._at_rest if target is None else self._positions
         if target is not None:
             buffer.write_array(self._place, target)
         buffer.write_stamp(stamp)
-        buffer.write_text(self._frame, frame)
         return bytes(buffer)
 
 

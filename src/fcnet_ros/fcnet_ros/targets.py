@@ -1,14 +1,12 @@
-"""Joint targets on their way to a robot: by DDS, or by a local socket between programs of one user; signed, or not.
+"""Joint targets on their way to a robot: by DDS, or by a local socket between programs of one user.
 
-Every message is judged before it is followed: its size and layout, its stamp against this computer's clock, that the
-stamps of a sender advance, and with a key its signature. Its age is measured here: a message that took longer than
-others of its sender has waited that much, in a queue or in a process that was stopped.
+Every message is validated before it is followed: its size and layout, its stamp against this computer's clock, and
+that the stamps of a sender advance. Its age is measured here: a message that took longer than others of its sender has
+waited that much, in a queue or in a process that was stopped.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import os
 import socket
 import struct
@@ -16,7 +14,6 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from rclpy.duration import Duration
@@ -34,28 +31,21 @@ from fcnet_ros.topics import JOINT_TRAJECTORY, POLICY_STEP, PolledSubscription, 
 
 WAYS = ("dds", "local")
 WAY = "what carries targets and gains: dds, or local, a socket of this computer for programs of this user and of root"
-KEY = "file with a key that targets are signed with, the same for controller and robot; empty for none"
 STAMP_TOLERANCE = SECOND // 2  # [ns] between a message's stamp and this computer's clock
 MAX_SOURCES = 64  # whose stamps are remembered, each for as long as an old stamp could pass
 CLOCK_DRIFT = 0.01  # [s/s] by which the shortest delay is forgotten: a clock may be set
-MIN_KEY = 16  # [bytes]
-MAX_KEY = 4096  # [bytes]
 MAX_CONNECTIONS = 8
 MAX_PACKETS = 64  # taken from a connection in a cycle
 RECONNECT_PERIOD = 0.1  # [s]
-TARGETS, GAINS, HELLO = b"T", b"G", b"H"  # first byte of a packet on the local socket
+TARGETS, GAINS, IDENTIFY = b"T", b"G", b"H"  # first byte of a packet on the local socket
 IDENTITY_SIZE = 16  # [bytes]
 CREDENTIALS = struct.Struct("3i")  # process, user, group
-NUMBER = struct.Struct(">8sQ")  # the sender's session and the number of its message
-SIGNED = struct.Struct(">q8sQ?")  # stamp [ns], session, number, whether there are positions
-SIGNATURE = 2 * (NUMBER.size + hashlib.sha256().digest_size)  # characters
 
 
 class TargetsMessage(NamedTuple):
     """Position targets (12,) [rad] in JOINT_NAMES order, or None for damping. stamp [ns]."""
 
     stamp: int
-    frame: bytes
     targets: Array | None
 
 
@@ -72,57 +62,7 @@ class TargetReader:
         except MessageError as error:
             raise RefusedCommandError(f"joint_trajectory: {error}") from error
         targets = joint_targets(message.names, message.positions, message.velocities, message.efforts)
-        return TargetsMessage(message.stamp, message.frame, targets)
-
-
-class Key:
-    """A secret that controller and bridge share, and the messages that it signs.
-
-    A signature is in header.frame_id, as hexadecimal digits: 8 random bytes of the sender's session, the number of the
-    message in it (8), and HMAC-SHA256 over stamp, session, number and positions in JOINT_NAMES order. Numbers advance
-    in every session by itself, so that a second controller with the key does not shut out the first.
-    """
-
-    def __init__(self, file: str) -> None:
-        """Raises FcnetError with a sentence where the file is no key."""
-        path = Path(file)
-        try:
-            mode, self._secret = path.stat().st_mode, path.read_bytes()[: MAX_KEY + 1].strip()
-        except OSError as error:
-            raise FcnetError(f"the key {file} cannot be read: {error.strerror}") from error
-        if mode & 0o077:
-            raise FcnetError(f"the key {file} can be read by other users; chmod 600 it")
-        if not MIN_KEY <= len(self._secret) <= MAX_KEY:
-            raise FcnetError(f"the key {file} needs {MIN_KEY} to {MAX_KEY} bytes; make one: openssl rand -hex 32")
-        self._session, self._sent = os.urandom(8), 0
-        self._seen: dict[bytes, int] = {}  # the last number of each session that was verified, the latest session last
-
-    def sign(self, stamp: int, target: Array | None) -> bytes:
-        """Return the signature of the next message."""
-        self._sent += 1
-        number = NUMBER.pack(self._session, self._sent)
-        return (number + self._digest(stamp, self._session, self._sent, target)).hex().encode()
-
-    def check(self, signature: bytes, stamp: int, target: Array | None) -> None:
-        """Raises RefusedCommandError for a signature that is wrong, or was seen before."""
-        try:
-            given = bytes.fromhex(signature.decode("ascii"))
-            session, number = NUMBER.unpack_from(given)
-        except (ValueError, struct.error):
-            raise RefusedCommandError("joint_trajectory is not signed; give its sender the same key_file") from None
-        if not hmac.compare_digest(given[NUMBER.size :], self._digest(stamp, session, number, target)):
-            raise RefusedCommandError("joint_trajectory is signed with another key, or was changed on its way")
-        if number <= self._seen.get(session, 0):
-            raise RefusedCommandError("joint_trajectory was received before: its number does not advance")
-        self._seen.pop(session, None)
-        self._seen[session] = number
-        if len(self._seen) > MAX_SOURCES:
-            del self._seen[next(iter(self._seen))]
-
-    def _digest(self, stamp: int, session: bytes, number: int, target: Array | None) -> bytes:
-        content = SIGNED.pack(stamp, session, number, target is not None)
-        positions = b"" if target is None else target.astype("<f8").tobytes()
-        return hmac.digest(self._secret, content + positions, "sha256")
+        return TargetsMessage(message.stamp, targets)
 
 
 @dataclass
@@ -131,11 +71,11 @@ class _Sender:
     delay: int = 2**62  # [ns] the shortest from a stamp to its arrival, lately
 
 
-class TargetJudge:
+class TargetValidator:
     """Makes commands of serialised joint_trajectory messages. clock: of the robot [ns], time of day or simulated."""
 
-    def __init__(self, clock: Callable[[], int], key: Key | None = None) -> None:
-        self._clock, self._key = clock, key
+    def __init__(self, clock: Callable[[], int]) -> None:
+        self._clock = clock
         self._reader = TargetReader()
         self._senders: dict[str, _Sender] = {}
         self._newest = 0
@@ -159,8 +99,6 @@ class TargetJudge:
         sender = self._sender(source, now)
         if message.stamp <= sender.stamp:
             raise RefusedCommandError("the stamp of joint_trajectory does not advance; send each message once")
-        if self._key is not None:
-            self._key.check(message.frame, message.stamp, message.targets)
         waited = max(0, time.time_ns() - arrived)
         delay = now - waited - message.stamp
         sender.delay = min(delay, sender.delay + int(CLOCK_DRIFT * (message.stamp - sender.stamp)))
@@ -190,16 +128,16 @@ class TargetSource(Protocol):
 class DdsTargets:
     """Targets from the topic, of whoever publishes them; the middleware keeps the newest one."""
 
-    def __init__(self, node: Node, judge: TargetJudge) -> None:
+    def __init__(self, node: Node, validator: TargetValidator) -> None:
         self._subscription = PolledSubscription(node, JOINT_TRAJECTORY, raw=True)
-        self._names, self._judge = PublisherNames(node, JOINT_TRAJECTORY.name), judge
+        self._names, self._validator = PublisherNames(node, JOINT_TRAJECTORY.name), validator
         self._taker = IdentifyingTaker(self._subscription.subscription)
 
     def take(self) -> JointCommand | None:
         """Return the newest command, None where none has come. Raises RefusedCommandError."""
         if (taken := self._taker.take()) is None:
             return None
-        return self._judge.command(taken.content, taken.received, self._names.text(taken.publisher))
+        return self._validator.command(taken.content, taken.received, self._names.text(taken.publisher))
 
 
 def socket_name(node: Node) -> str:
@@ -223,7 +161,7 @@ def is_trusted(user: int) -> bool:
 @dataclass
 class _Connection:
     socket: socket.socket
-    source: str  # empty before it has said hello
+    source: str  # empty before it has identified itself
 
 
 class LocalTargets:
@@ -232,10 +170,10 @@ class LocalTargets:
     gains: serialised joint_gains that have come; on_gains: called after one has been added.
     """
 
-    def __init__(self, name: str, judge: TargetJudge, on_gains: Callable[[], None]) -> None:
+    def __init__(self, name: str, validator: TargetValidator, on_gains: Callable[[], None]) -> None:
         """Raises FcnetError where another program has the name."""
         self.gains: deque[bytes] = deque(maxlen=1)
-        self._judge, self._on_gains = judge, on_gains
+        self._validator, self._on_gains = validator, on_gains
         self._connections: list[_Connection] = []
         self._refusal = ""
         self._waiting: deque[JointCommand] = deque()
@@ -260,7 +198,7 @@ class LocalTargets:
             for connection in list(self._connections):
                 if (content := self._receive(connection)) is not None:
                     try:
-                        self._waiting.append(self._judge.command(content, time.time_ns(), connection.source))
+                        self._waiting.append(self._validator.command(content, time.time_ns(), connection.source))
                     except RefusedCommandError as error:
                         self._refusal = str(error)
         if self._waiting:
@@ -303,7 +241,7 @@ class LocalTargets:
             except OSError:
                 packet = b""
             kind, content = packet[:1], packet[1:]
-            if kind == HELLO and len(content) == IDENTITY_SIZE and not connection.source:
+            if kind == IDENTIFY and len(content) == IDENTITY_SIZE and not connection.source:
                 process, _ = peer(connection.socket)
                 connection.source = f"process {process} {content.hex()}"
             elif kind == TARGETS and connection.source:
@@ -368,7 +306,7 @@ class LocalSender:
             connection.connect(self._name)
             if not is_trusted(peer(connection)[1]):
                 raise PermissionError
-            for packet in (HELLO + self.identity, *([GAINS + self._gains] if self._gains else [])):
+            for packet in (IDENTIFY + self.identity, *([GAINS + self._gains] if self._gains else [])):
                 connection.send(packet)
         except OSError:
             connection.close()
@@ -380,9 +318,9 @@ class LocalSender:
 class TargetPublisher:
     """Publishes joint_trajectory with one point: positions, or velocities of zero alone, which mean damping.
 
-    With a local sender it sends the same by that too: then the robot follows that, and the topic is for observers. With
-    a key it signs. Besides, for recordings, ~/policy_step: what went into a step of the policy
-    (fcnet_core/observation.py). A message is made once and written again, by one thread at a time.
+    With a local sender it sends the same by that too: then the robot follows that, and the topic is for observers. For
+    recordings it publishes ~/policy_step: the inputs of a step of the policy (fcnet_core/observation.py). A message is
+    made once and written again, by one thread at a time.
     """
 
     def __init__(
@@ -391,11 +329,10 @@ class TargetPublisher:
         targets: Topic = JOINT_TRAJECTORY,
         steps: Topic = POLICY_STEP,
         local: LocalSender | None = None,
-        key: Key | None = None,
     ) -> None:
         self.publishers = [targets.publisher(node), steps.publisher(node)]
-        self._clock, self._local, self._key = node.get_clock(), local, key
-        self._message = TrajectoryBuffer(JOINT_NAMES, " " * SIGNATURE if key else "")
+        self._clock, self._local = node.get_clock(), local
+        self._message = TrajectoryBuffer(JOINT_NAMES)
         self._step = NumbersBuffer(LABEL, SIZE)
         self._previous_stamp = self._stamp = 0.0
         self._sent = b""
@@ -408,7 +345,7 @@ class TargetPublisher:
     def publish(self, target: Array | None, stamp: int | None = None) -> None:
         """Send position targets (12,) [rad], or None for damping; stamp [ns]: None for now."""
         sent = int(self._clock.now().nanoseconds) if stamp is None else stamp
-        content = self._message.write(sent, target, b"" if self._key is None else self._key.sign(sent, target))
+        content = self._message.write(sent, target)
         if self._local is not None:
             self._local.send(content)
         self.publishers[0].publish(content)

@@ -114,7 +114,7 @@ def test_a_trajectory_of_any_layout_is_read_as_rclpy_reads_it(serialise, frame, 
     point = JointTrajectoryPoint(positions=positions, velocities=velocities, accelerations=accelerations, effort=effort)
     message = JointTrajectory(header=header(frame), joint_names=joints, points=[point])
     found = TrajectoryReader().read(serialise(message))
-    assert (found.stamp, found.frame.decode(), found.names) == (STAMP, frame, tuple(joints))
+    assert (found.stamp, found.names) == (STAMP, tuple(joints))
     np.testing.assert_array_equal(found.positions, positions)
     np.testing.assert_array_equal(found.velocities, velocities)
     np.testing.assert_array_equal(found.efforts, effort)
@@ -166,15 +166,14 @@ def test_an_imu_is_written_as_rclpy_writes_it():
     assert_same(content, expected)
 
 
-@pytest.mark.parametrize("frame", ["", "abc"])
-def test_targets_and_damping_are_written_as_rclpy_writes_them(frame):
-    buffer = TrajectoryBuffer(JOINT_NAMES, frame)
+def test_targets_and_damping_are_written_as_rclpy_writes_them():
+    buffer = TrajectoryBuffer(JOINT_NAMES)
     for target, point in (
         (VALUES, JointTrajectoryPoint(positions=VALUES.tolist())),
         (None, JointTrajectoryPoint(velocities=[0.0] * 12)),
     ):
-        expected = JointTrajectory(header=header(frame), joint_names=list(JOINT_NAMES), points=[point])
-        assert_same(buffer.write(STAMP, target, frame.encode()), expected)
+        expected = JointTrajectory(header=header(), joint_names=list(JOINT_NAMES), points=[point])
+        assert_same(buffer.write(STAMP, target), expected)
 
 
 def test_numbers_are_written_as_rclpy_writes_them():

@@ -1,4 +1,4 @@
-"""Which targets are followed: judged by stamp, sender and signature; taken by DDS or from a local socket."""
+"""Which targets are followed: validated by stamp and sender; taken by DDS or from a local socket."""
 
 from __future__ import annotations
 
@@ -20,13 +20,11 @@ from fcnet_ros.publisher_identity import MAX_PUBLISHERS, PublisherNames, gid_of,
 from fcnet_ros.serialized import TrajectoryBuffer
 from fcnet_ros.targets import (
     MAX_SOURCES,
-    SIGNATURE,
     DdsTargets,
-    Key,
     LocalSender,
     LocalTargets,
-    TargetJudge,
     TargetPublisher,
+    TargetValidator,
     is_trusted,
     peer,
     socket_name,
@@ -38,21 +36,13 @@ OTHER_USER = 65534
 counter = itertools.count()
 
 
-def message(stamp, target=POSE, signature=b""):
-    return TrajectoryBuffer(JOINT_NAMES, " " * len(signature)).write(stamp, target, signature)
+def message(stamp, target=POSE):
+    return TrajectoryBuffer(JOINT_NAMES).write(stamp, target)
 
 
 @pytest.fixture
-def judge():
-    return TargetJudge(time.time_ns)
-
-
-@pytest.fixture
-def key_file(tmp_path):
-    file = tmp_path / f"key{next(counter)}"
-    file.write_text("0123456789abcdef" * 4)
-    file.chmod(0o600)
-    return file
+def validator():
+    return TargetValidator(time.time_ns)
 
 
 @pytest.fixture
@@ -65,125 +55,63 @@ def node():
     rclpy.shutdown(context=context)
 
 
-def test_a_message_becomes_a_command_with_its_arrival_and_its_source(judge):
+def test_a_message_becomes_a_command_with_its_arrival_and_its_source(validator):
     now = time.time_ns()
-    command = judge.command(message(now), now - SECOND // 10, "someone 01")
+    command = validator.command(message(now), now - SECOND // 10, "someone 01")
     np.testing.assert_array_equal(command.targets, POSE)
     assert command.source == "someone 01"
     assert 0.1 <= time.monotonic() - command.received < 0.4
 
 
 @pytest.mark.parametrize("offset", [-3600.0, -0.6, 0.6, 3600.0])
-def test_a_stamp_away_from_the_clock_is_refused(judge, offset):
+def test_a_stamp_away_from_the_clock_is_refused(validator, offset):
     now = time.time_ns()
     with pytest.raises(RefusedCommandError, match="clock"):
-        judge.command(message(now + int(offset * SECOND)), now, "someone")
+        validator.command(message(now + int(offset * SECOND)), now, "someone")
 
 
-def test_a_message_without_a_stamp_is_refused(judge):
+def test_a_message_without_a_stamp_is_refused(validator):
     with pytest.raises(RefusedCommandError, match=r"header\.stamp"):
-        judge.command(message(0), time.time_ns(), "someone")
+        validator.command(message(0), time.time_ns(), "someone")
 
 
-def test_the_stamps_of_a_source_advance_and_those_of_another_are_its_own(judge):
+def test_the_stamps_of_a_source_advance_and_those_of_another_are_its_own(validator):
     now = time.time_ns()
-    judge.command(message(now), now, "someone")
+    validator.command(message(now), now, "someone")
     for stamp in (now, now - 1000):
         with pytest.raises(RefusedCommandError, match="advance"):
-            judge.command(message(stamp), now, "someone")
-    judge.command(message(now - 1000), now, "another")
-    judge.command(message(now + 1), now, "someone")
+            validator.command(message(stamp), now, "someone")
+    validator.command(message(now - 1000), now, "another")
+    validator.command(message(now + 1), now, "someone")
 
 
-def test_a_sender_whose_clock_differs_is_followed_and_what_it_sent_late_is_old(judge):
+def test_a_sender_whose_clock_differs_is_followed_and_what_it_sent_late_is_old(validator):
     offset, now = SECOND * 3 // 10, time.time_ns()
-    fresh = judge.command(message(now - offset), now, "someone")
+    fresh = validator.command(message(now - offset), now, "someone")
     assert time.monotonic() - fresh.received < 0.1
     time.sleep(0.2)
     now = time.time_ns()
-    late = judge.command(message(now - offset - SECOND * 15 // 100), now, "someone")
+    late = validator.command(message(now - offset - SECOND * 15 // 100), now, "someone")
     assert time.monotonic() - late.received >= 0.14
 
 
 def test_a_clock_that_is_set_back_does_not_lock_its_user_out():
     now = [1_000 * SECOND]
-    judge = TargetJudge(lambda: now[0])
-    judge.command(message(now[0]), time.time_ns(), "someone")
+    validator = TargetValidator(lambda: now[0])
+    validator.command(message(now[0]), time.time_ns(), "someone")
     now[0] -= 60 * SECOND
-    judge.command(message(now[0]), time.time_ns(), "someone")
+    validator.command(message(now[0]), time.time_ns(), "someone")
 
 
 def test_the_number_of_sources_is_bounded_and_old_ones_make_room():
     now = [1_000 * SECOND]
-    judge = TargetJudge(lambda: now[0])
+    validator = TargetValidator(lambda: now[0])
     for index in range(MAX_SOURCES):
-        judge.command(message(now[0]), time.time_ns(), f"publisher {index}")
+        validator.command(message(now[0]), time.time_ns(), f"publisher {index}")
     with pytest.raises(RefusedCommandError, match="publish"):
-        judge.command(message(now[0]), time.time_ns(), "one more")
+        validator.command(message(now[0]), time.time_ns(), "one more")
     now[0] += SECOND
-    judge.command(message(now[0]), time.time_ns(), "one more")
-
-
-def test_a_signed_message_is_followed_once(key_file):
-    judge, key, now = TargetJudge(time.time_ns, Key(str(key_file))), Key(str(key_file)), time.time_ns()
-    for target in (POSE, None):
-        now += 1
-        content = message(now, target, key.sign(now, target))
-        judge.command(content, now, "someone")
-        with pytest.raises(RefusedCommandError, match="received before"):
-            judge.command(content, now, "another")
-
-
-def test_a_second_controller_with_the_key_does_not_shut_out_the_first(key_file):
-    judge, now = TargetJudge(time.time_ns, Key(str(key_file))), time.time_ns()
-    first, second = Key(str(key_file)), Key(str(key_file))
-    for _ in range(3):
-        for key, source in ((first, "first"), (second, "second")):
-            now += 1
-            judge.command(message(now, POSE, key.sign(now, POSE)), now, source)
-
-
-def test_the_sessions_of_a_key_are_bounded_and_the_one_that_is_heard_is_kept(key_file):
-    bridge, heard = Key(str(key_file)), Key(str(key_file))
-    for stamp in range(2 * MAX_SOURCES):
-        signature = heard.sign(stamp, POSE)
-        bridge.check(signature, stamp, POSE)
-        bridge.check(Key(str(key_file)).sign(stamp, POSE), stamp, POSE)
-        with pytest.raises(RefusedCommandError, match="received before"):
-            bridge.check(signature, stamp, POSE)
-
-
-def test_another_key_or_another_content_is_refused(key_file, tmp_path):
-    other = tmp_path / "other"
-    other.write_text("another key of enough bytes")
-    other.chmod(0o600)
-    now, right, wrong = time.time_ns(), Key(str(key_file)), Key(str(other))
-    signature = right.sign(now, POSE)
-    changed = POSE.copy()
-    changed[3] += 1e-9
-    for content in (
-        message(now),
-        message(now, POSE, b"0" * SIGNATURE),
-        message(now, POSE, b"x" * SIGNATURE),
-        message(now, POSE, wrong.sign(now, POSE)),
-        message(now + 1, POSE, signature),
-        message(now, changed, signature),
-        message(now, None, signature),
-        message(now, POSE, b"f" + signature[1:]),
-    ):
-        judge = TargetJudge(time.time_ns, Key(str(key_file)))
-        with pytest.raises(RefusedCommandError, match="signed"):
-            judge.command(content, now, "someone")
-
-
-@pytest.mark.parametrize(("content", "mode"), [("short", 0o600), ("0123456789abcdef" * 4, 0o644), (None, 0)])
-def test_a_file_that_is_no_key_is_refused_with_a_sentence(tmp_path, content, mode):
-    file = tmp_path / "key"
-    if content is not None:
-        file.write_text(content)
-        file.chmod(mode)
-    with pytest.raises(FcnetError, match="key"):
-        Key(str(file))
+    validator.command(message(now[0]), time.time_ns(), "one more")
 
 
 def until_command(source):
@@ -192,8 +120,8 @@ def until_command(source):
     return taken[-1]
 
 
-def test_targets_by_dds_are_those_of_a_named_publisher(node, judge):
-    source, publisher = DdsTargets(node, judge), TargetPublisher(node)
+def test_targets_by_dds_are_those_of_a_named_publisher(node, validator):
+    source, publisher = DdsTargets(node, validator), TargetPublisher(node)
     wait_until(lambda: publisher.publishers[0].get_subscription_count(), "a subscriber")
     publisher.publish(POSE)
     command = until_command(source)
@@ -206,8 +134,8 @@ def test_targets_by_dds_are_those_of_a_named_publisher(node, judge):
     assert source.take() is None
 
 
-def test_targets_too_large_by_dds_are_refused_and_the_next_are_followed(node, judge):
-    source, publisher = DdsTargets(node, judge), TargetPublisher(node)
+def test_targets_too_large_by_dds_are_refused_and_the_next_are_followed(node, validator):
+    source, publisher = DdsTargets(node, validator), TargetPublisher(node)
     wait_until(lambda: publisher.publishers[0].get_subscription_count(), "a subscriber")
     publisher.publishers[0].publish(message(time.time_ns()) + bytes(1_000_000))
     with pytest.raises(RefusedCommandError, match="bytes"):
@@ -217,10 +145,10 @@ def test_targets_too_large_by_dds_are_refused_and_the_next_are_followed(node, ju
 
 
 @pytest.fixture
-def local(node, judge):
+def local(node, validator):
     """Targets from a local socket, and the times that gains were announced."""
     announced = []
-    targets = LocalTargets(socket_name(node), judge, lambda: announced.append(True))
+    targets = LocalTargets(socket_name(node), validator, lambda: announced.append(True))
     targets.announced = announced
     yield targets
     targets.close()
@@ -242,12 +170,12 @@ def test_targets_and_gains_come_by_the_local_socket(node, local):
     publisher.close()
 
 
-def test_a_sender_connects_again_and_offers_its_gains_again(node, judge):
+def test_a_sender_connects_again_and_offers_its_gains_again(node, validator):
     sender = LocalSender(socket_name(node))
     gains = serialize_message(String(data="gains"))
     sender.send_gains(gains)  # nobody is there
     for _ in range(2):
-        local = LocalTargets(socket_name(node), judge, lambda: None)
+        local = LocalTargets(socket_name(node), validator, lambda: None)
         taken = []
 
         def received(local=local, taken=taken):
@@ -261,9 +189,9 @@ def test_a_sender_connects_again_and_offers_its_gains_again(node, judge):
     sender.close()
 
 
-def test_only_one_program_has_the_socket(node, local, judge):
+def test_only_one_program_has_the_socket(node, local, validator):
     with pytest.raises(FcnetError, match="another program"):
-        LocalTargets(socket_name(node), judge, lambda: None)
+        LocalTargets(socket_name(node), validator, lambda: None)
 
 
 def test_targets_of_one_connection_take_nothing_from_another_one(node, local):

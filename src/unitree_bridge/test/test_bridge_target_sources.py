@@ -1,4 +1,4 @@
-"""Whose targets move the joints: of a local socket alone, or only of who has the key."""
+"""With a local socket, only its targets move the joints."""
 
 import time
 
@@ -8,7 +8,7 @@ from std_msgs.msg import String
 
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_ros.messages import Gains
-from fcnet_ros.targets import Key, LocalSender, TargetPublisher, socket_name
+from fcnet_ros.targets import LocalSender, TargetPublisher, socket_name
 from fcnet_ros.testing import COMMAND_PERIOD
 
 TRIES = 50
@@ -43,22 +43,3 @@ def test_with_a_local_socket_nobody_moves_the_joints_by_dds(start, client, board
     assert client.health["target_owner"] == "" or local.identity.hex() in client.health["target_owner"]
     local.close()
     assert bridge.end() == 0
-
-
-def test_with_a_key_only_signed_targets_move_the_joints(start, client, board, tmp_path, is_followed):
-    key = tmp_path / "key"
-    key.write_text("0123456789abcdef" * 4)
-    key.chmod(0o600)
-    bridge = start(auto_start=True, key_file=str(key))
-    client.until_driver_mode("damping")
-    assert not is_followed(TargetPublisher(client.node)), bridge.output
-    bridge.until_printed("not signed")
-    assert is_followed(TargetPublisher(client.node, key=Key(str(key)))), bridge.output
-    assert bridge.end() == 0
-
-
-def test_without_its_key_a_bridge_does_not_start(start):
-    bridge = start(auto_start=True, key_file="/nowhere/key")
-    assert bridge.wait() == 1
-    assert "/nowhere/key cannot be read" in bridge.output
-    assert "Traceback" not in bridge.output

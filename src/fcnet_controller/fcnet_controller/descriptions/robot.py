@@ -129,7 +129,6 @@ ARGUMENTS = (
     Argument("jitter", "", "largest random delay of a packet [s], such as 0.002", Share, BOARD, DESK),
     Argument("delay", "", "delay of every packet [s]", Share, BOARD, DESK),
     Argument("targets_over", "dds", TARGETS, Literal["dds", "local"], COMMANDED),
-    Argument("key_file", "", "key that targets are signed with (docs/deployment.md); empty for none", str, COMMANDED),
     NAMESPACE,
     Argument("params_file", "", "YAML file with the nodes' parameters, which win over the launch's", check=check_yaml),
     LOG_LEVEL,
