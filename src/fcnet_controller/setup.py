@@ -22,5 +22,9 @@ setup(
             "controller = fcnet_controller:run_controller",
             "replay = fcnet_controller:run_replay",
         ],
+        "fcnet.parameters": [
+            "controller = fcnet_controller.parameters:ControllerParameters",
+            "replay = fcnet_controller.parameters:ReplayParameters",
+        ],
     },
 )

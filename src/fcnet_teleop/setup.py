@@ -22,5 +22,8 @@ setup(
             "demo_course = fcnet_teleop:run_demo_course",
             "monitor = fcnet_teleop:run_monitor",
         ],
+        "fcnet.parameters": [
+            "monitor = fcnet_teleop.parameters:MonitorParameters",
+        ],
     },
 )

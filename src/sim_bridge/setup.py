@@ -20,5 +20,10 @@ setup(
             "isaac_playback = sim_bridge:run_isaac_playback",
             "mujoco_board = sim_bridge:run_mujoco_board",
         ],
+        "fcnet.parameters": [
+            "mujoco_bridge = sim_bridge.parameters:BridgeParameters",
+            "mujoco_board = sim_bridge.parameters:BoardParameters",
+            "isaac_playback = sim_bridge.parameters:PlaybackParameters",
+        ],
     },
 )

@@ -14,4 +14,9 @@ setup(
     ],
     install_requires=["setuptools"],
     zip_safe=False,
+    entry_points={
+        "fcnet.parameters": [
+            "bridge = unitree_bridge.parameters:BridgeParameters",
+        ],
+    },
 )

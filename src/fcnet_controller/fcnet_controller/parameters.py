@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import get_args
 
 from fcnet_core.control.command import VELOCITY_TIMEOUT
-from fcnet_core.model_file import shipped_model
+from fcnet_core.files import check_writable
+from fcnet_core.model_file import load_model, shipped_model
 from fcnet_core.policy import RuntimeName
-from fcnet_ros.parameters import parameter
+from fcnet_core.robot import load_robot
+from fcnet_ros.parameters import CONTROL_RATE, CONTROL_RATES, SPEEDS, parameter
 from fcnet_ros.recorder_gate import RecorderParameters
 from fcnet_ros.targets import WAY, WAYS
 
@@ -19,9 +21,11 @@ class ControllerParameters(RecorderParameters):
     """The ROS parameters of the controller node."""
 
     robot: str = parameter("aliengo", "robot to control: the name of a file in config/robots")
-    policy: str = parameter("", "model file of the policy; empty for the one that comes with the suite for this robot")
+    policy: str = parameter("", "model file of the policy; empty for the one shipped for this robot", check=load_model)
     runtime: str = parameter("auto", "what computes it; auto is numba if installed", choices=get_args(RuntimeName))
-    control_rate: float = parameter(50.0, "control cycles per second [Hz], a multiple of the policy's", (10.0, 500.0))
+    control_rate: float = parameter(
+        CONTROL_RATE, "control cycles per second [Hz], a multiple of the policy's", CONTROL_RATES
+    )
     cmd_vel_timeout: float = parameter(
         VELOCITY_TIMEOUT, "age [s] from which a cmd_vel is zero: the robot stands", (0.05, 5.0)
     )
@@ -34,7 +38,7 @@ class ControllerParameters(RecorderParameters):
         False, "configure and activate at the start, and stay passive even with auto_start; for a robot"
     )
     real_time_factor: float = parameter(
-        1.0, "robot's seconds per second: the rate is multiplied by it, to keep pace with a simulator", (0.05, 20.0)
+        1.0, "robot's seconds per second: the rate is multiplied by it, to keep pace with a simulator", SPEEDS
     )
     simulated_time: bool = parameter(
         False, "run a cycle for each control period of the states' stamps, as of a simulator with clock; for no robot"
@@ -59,6 +63,19 @@ class ControllerParameters(RecorderParameters):
     def style(self) -> tuple[float, float, float]:
         """Offsets of stance width, foot clearance and stride frequency."""
         return self.stance_width, self.foot_clearance, self.stride_frequency
+
+
+@dataclass(frozen=True)
+class ReplayParameters(ControllerParameters):
+    """The ROS parameters of the replay node. Those of the controller are the recorded ones, see ReplayBag.settings."""
+
+    robot: str = parameter("", "robot of the recording; empty for that in the bag", check=load_robot)
+    policy: str = parameter("", "model file; empty for the recorded one", check=load_model)
+    bag: str = parameter("", "the recorded bag: its folder, or one file")
+    rate: float = parameter(1.0, "recorded seconds per second", SPEEDS)
+    namespace: str = parameter("", "namespace of the robot in the bag; empty for the only one")
+    loop: bool = parameter(False, "begin again at the end")
+    summary: str = parameter("", "JSON file to write the result to", check=check_writable)
 
 
 def policy_path(robot: str, policy: str) -> Path:

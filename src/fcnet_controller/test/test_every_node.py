@@ -15,7 +15,8 @@ from rcl_interfaces.msg import ParameterType
 
 from fcnet_controller.controller_node import ControllerNode
 from fcnet_controller.descriptions.recording import recorded_topics
-from fcnet_controller.replay.bag import ReplayParameters, read_replay_bag
+from fcnet_controller.parameters import ReplayParameters
+from fcnet_controller.replay.bag import read_replay_bag
 from fcnet_controller.replay.node import ReplayNode
 from fcnet_core.robot import load_robot
 from fcnet_ros.hardware_node import HardwareNode

@@ -5,6 +5,7 @@ FcnetError                        input, a setting or a request that cannot be u
 ├── RefusedCommandError           a command that no robot should follow
 ├── MessageError                  a ROS message is damaged or too large
 ├── ParameterError                a ROS parameter cannot be used
+│   └── LaunchArgumentError       a launch argument cannot be used
 ├── ReplayError                   a bag, recording or mapping cannot be read
 ├── SimulationError               a simulation cannot be set up, run or resumed
 ├── StudyError                    a comparison cannot be made as requested
@@ -42,6 +43,14 @@ class MessageError(FcnetError):
 
 class ParameterError(FcnetError):
     """A ROS parameter cannot be used."""
+
+
+class LaunchArgumentError(ParameterError):
+    """A launch argument cannot be used. argument: its name."""
+
+    def __init__(self, message: str, argument: str) -> None:
+        super().__init__(message)
+        self.argument = argument
 
 
 class ReplayError(FcnetError):

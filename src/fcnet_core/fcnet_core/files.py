@@ -151,9 +151,17 @@ def option(kind: Any) -> Callable[[str], Any]:
     return number
 
 
-def check_writable(*paths: Path | None) -> None:
+def check_readable(path: str | Path) -> None:
+    """Raise FcnetError unless the file at `path` can be read."""
+    try:
+        Path(path).open("rb").close()
+    except OSError as error:
+        raise FcnetError(f"{path} cannot be read: {error.strerror}; give the path of a file") from error
+
+
+def check_writable(*paths: str | Path | None) -> None:
     """Raise FcnetError where `write_whole` could not write one of them; nothing is left behind, not even a folder."""
-    for path in filter(None, paths):
+    for path in [Path(path) for path in paths if path]:
         try:
             if path.is_dir():
                 raise IsADirectoryError(0, "it is a folder")

@@ -7,15 +7,22 @@
 
 ROS checks types and ranges, this module the choices, and the dataclass in its __post_init__, by a ValueError,
 what must fit together.
+
+Launch arguments are generated from these dataclasses. A package registers the dataclass of an executable as an entry
+point, so that a launch file can describe and check a node that may not be installed:
+
+    entry_points={"fcnet.parameters": ["mujoco_bridge = sim_bridge.parameters:BridgeParameters"]}
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import Field, field, fields
-from functools import partial
+from functools import cache, partial
+from importlib.metadata import entry_points
 from typing import Any, TypeVar
 
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor, ParameterType, SetParametersResult
@@ -25,6 +32,9 @@ from rclpy.parameter import Parameter
 
 from fcnet_core.errors import ParameterError
 
+PARAMETER_GROUP = "fcnet.parameters"  # entry points: the parameter dataclass of an executable
+CONTROL_RATE, CONTROL_RATES = 50.0, (10.0, 500.0)  # [Hz] default and range of every node that has a control rate
+SPEEDS = (0.05, 20.0)  # range of simulated or recorded seconds per second
 SIM_TIME = "use_sim_time"
 OF_EVERY_NODE = (SIM_TIME, "start_type_description_service")  # declared by rclpy and rcl themselves
 SIM_TIME_DESCRIPTION = "take the time from /clock, as a simulator or a replay publishes it, instead of this computer's"
@@ -40,12 +50,14 @@ def parameter(
     choices: Sequence[str] = (),
     name: str = "",
     changeable: bool = False,
+    check: Callable[[str], object] | None = None,
 ) -> T:
     """Return the dataclass field of one parameter, whose type is that of `default`.
 
     limits: lowest and highest number. choices: the words that it may be; they are added to the description. name: as
     in ROS, such as "network.port"; empty for the field's own. changeable: may be set while the node runs even
-    where `declare_fixed_parameters` or `refuse_fixed` fixes the others.
+    where `declare_fixed_parameters` or `refuse_fixed` fixes the others. check: called by a launch file before it starts
+    the node; raises ValueError for a text that cannot be used.
     """
     descriptor = ParameterDescriptor(
         name=name, description=f"{description}: {', '.join(choices)}" if choices else description
@@ -55,19 +67,29 @@ def parameter(
         descriptor.integer_range = [IntegerRange(from_value=lowest, to_value=highest, step=1)]
     elif limits is not None:
         descriptor.floating_point_range = [FloatingPointRange(from_value=limits[0], to_value=limits[1])]
-    facts = {"descriptor": descriptor, "limits": limits, "choices": choices, "changeable": changeable}
+    facts = {"descriptor": descriptor, "limits": limits, "choices": choices, "changeable": changeable, "check": check}
     declared: T = field(default=default, metadata=facts)
     return declared
 
 
+@cache
+def executable_parameters(executable: str) -> type[Any] | None:
+    """Return the parameter dataclass of an executable; None if it, or a library that it imports, is not installed."""
+    for entry in entry_points(group=PARAMETER_GROUP, name=executable):
+        with suppress(ModuleNotFoundError):
+            kind: type[Any] = entry.load()
+            return kind
+    return None
+
+
 def default_parameters(kind: type[Any]) -> dict[str, Any]:
     """Return the default of every parameter of dataclass `kind` by its ROS name."""
-    return {name: one.default for name, one in _parameters(kind).items()}
+    return {name: one.default for name, one in parameter_fields(kind).items()}
 
 
 def parameter_limits(kind: type[Any], name: str) -> tuple[float, float]:
     """Return the lowest and the highest value of a parameter of dataclass `kind` by its ROS name."""
-    lowest, highest = _parameters(kind)[name].metadata["limits"] or (-math.inf, math.inf)
+    lowest, highest = parameter_fields(kind)[name].metadata["limits"] or (-math.inf, math.inf)
     return lowest, highest
 
 
@@ -76,7 +98,7 @@ def declare_parameters(node: Node, kind: type[Any], *, read_only: bool = False) 
 
     Raises ParameterError for a value of the wrong type, one out of range, and a name that `kind` does not have.
     """
-    parameters = _parameters(kind)
+    parameters = parameter_fields(kind)
     _refuse_unknown(node, list(parameters))
     node.set_descriptor(
         SIM_TIME, ParameterDescriptor(type=ParameterType.PARAMETER_BOOL, description=SIM_TIME_DESCRIPTION)
@@ -99,7 +121,7 @@ def declare_parameters(node: Node, kind: type[Any], *, read_only: bool = False) 
 def read_parameters(node: Node, kind: type[T]) -> T:
     """Return the present values. Raises ParameterError for those that do not exist or do not fit together."""
     values = {}
-    for name, one in _parameters(kind).items():
+    for name, one in parameter_fields(kind).items():
         value = values[one.name] = node.get_parameter(name).value
         if problem := _no_choice(name, one, value):
             raise ParameterError(problem)
@@ -117,7 +139,7 @@ def declare_fixed_parameters(node: Node, kind: type[T]) -> T:
 
 def refuse_fixed(kind: type[Any], changes: Sequence[Parameter]) -> SetParametersResult:
     """Refuse changes of what a node of dataclass `kind` has read when it was configured: all but the changeable."""
-    known = _parameters(kind)
+    known = parameter_fields(kind)
     fixed = [one.name for one in changes if one.name in known and not known[one.name].metadata["changeable"]]
     fixed += [one.name for one in changes if one.name == SIM_TIME]  # a stamp of another clock is refused, or too old
     if not fixed:
@@ -126,8 +148,11 @@ def refuse_fixed(kind: type[Any], changes: Sequence[Parameter]) -> SetParameters
     return SetParametersResult(successful=False, reason=reason)
 
 
-def _parameters(kind: type[Any]) -> dict[str, Field[Any]]:
-    """Return the fields of dataclass `kind` by the ROS names of their parameters."""
+def parameter_fields(kind: type[Any]) -> dict[str, Field[Any]]:
+    """Return the fields of dataclass `kind` by the ROS names of their parameters.
+
+    A field's metadata are those of `parameter`: descriptor, limits, choices, changeable, check.
+    """
     return {one.metadata["descriptor"].name or one.name: one for one in fields(kind)}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from geometry_msgs.msg import Pose, Twist, TwistStamped
 from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
@@ -18,10 +17,9 @@ from rclpy.timer import Timer
 from std_srvs.srv import SetBool, Trigger
 
 from fcnet_core.names import BASE_FRAME, STYLE_PARAMETERS, Request
-from fcnet_core.remote import REMOTE_FILE, Source
+from fcnet_core.remote import Source
 from fcnet_core.rotation import xyzw_from_roll_pitch
 from fcnet_ros.messages import fill_quaternion
-from fcnet_ros.parameters import parameter
 from fcnet_ros.topics import CMD_POSE, CMD_VEL
 from fcnet_teleop.remote import VELOCITY, Command
 
@@ -30,17 +28,6 @@ STYLE_TIMEOUT = 1.0  # [s] without a response after which a request no longer co
 STOP_TIMEOUT = 5.0  # [s] for which an emergency stop is repeated
 FLUSH_TIMEOUT = 0.3  # [s]
 BRIDGE_DELAY = 0.2  # [s] in which the controller receives what has changed at the bridge
-
-
-@dataclass(frozen=True)
-class TeleopParameters:
-    """Parameters that every node of remote control has."""
-
-    robot: str = parameter("aliengo", "robot to drive: the name of a file in config/robots")
-    controller: str = parameter("controller", "name of the controller's node")
-    bridge: str = parameter("", "name of a real robot's bridge, to stop and reset it as well; empty for none")
-    use_stamped_cmd_vel: bool = parameter(False, "send TwistStamped, as the controller's parameter of that name")
-    remote_file: str = parameter(str(REMOTE_FILE), "YAML file of buttons, keys and the priority of command sources")
 
 
 def steady_timer(node: Node, period: float, callback: Callable[[], None]) -> Timer:

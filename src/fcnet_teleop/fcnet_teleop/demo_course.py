@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray
@@ -22,11 +22,12 @@ from std_srvs.srv import Trigger
 from fcnet_core.errors import DemoFailedError
 from fcnet_core.names import PUSH, HealthKey, Mode, Request
 from fcnet_core.remote import Source
-from fcnet_ros.parameters import SIM_TIME, declare_fixed_parameters, parameter
+from fcnet_ros.parameters import SIM_TIME, declare_fixed_parameters
 from fcnet_ros.program import GuardedExecutor, Stop, run_program
 from fcnet_ros.topics import CMD_POSE, CMD_VEL, DIAGNOSTICS, MODE, ODOM
 from fcnet_teleop.commands import CommandPublisher, ModeClient, StyleClient
 from fcnet_teleop.course import COURSES, STANDSTILL, CourseScore, Section, slow_simulation
+from fcnet_teleop.parameters import DemoParameters
 from fcnet_teleop.remote import Command
 from fcnet_teleop.terminal import StatusDisplay
 
@@ -40,20 +41,6 @@ PUSH_HEIGHT = 0.08  # [m] above the trunk's centre
 PUSH_TIME = 1.5  # [s] in which a robot falls
 RESPONSE_TIMEOUT = 30.0  # [s]
 GET_UP_TIMEOUT = 40.0  # [s] from the fall until it walks
-
-
-@dataclass(frozen=True)
-class DemoParameters:
-    """The node's parameters."""
-
-    controller: str = parameter("controller", "name of the controller's node")
-    status_terminal: str = parameter("", "path of the terminal for the status line; empty for that of stdout")
-    real_time_factor: float = parameter(1.0, "simulated seconds per second", (0.05, 20.0))
-    course: str = parameter(
-        "normal", "which course: normal, or hard, where a push topples the robot", choices=tuple(COURSES)
-    )
-    simulator: str = parameter("mujoco_bridge", "name of the simulated robot's node, which pushes it")
-    bridge: str = parameter("", "name of a real robot's bridge, which resets and recovers with it; empty for none")
 
 
 class DemoCourse(Node):

@@ -15,10 +15,11 @@ from sensor_msgs.msg import Joy
 
 from fcnet_core.names import Request
 from fcnet_core.robot import CommandRange, load_robot
-from fcnet_ros.parameters import declare_fixed_parameters, parameter
+from fcnet_ros.parameters import declare_fixed_parameters
 from fcnet_ros.program import Stop, run_program, spin
-from fcnet_ros.topics import JOY
-from fcnet_teleop.commands import CommandPublisher, ModeClient, TeleopParameters, steady_timer
+from fcnet_ros.topics import JOY, WARNING_PERIOD
+from fcnet_teleop.commands import CommandPublisher, ModeClient, steady_timer
+from fcnet_teleop.parameters import AUTO_LAYOUT, JoyParameters
 from fcnet_teleop.remote import (
     DEFAULT_LAYOUT,
     POSE,
@@ -32,9 +33,7 @@ from fcnet_teleop.remote import (
 )
 
 SOURCE = "joystick"
-AUTO = "auto"
 CHECK_PERIOD = 0.05  # [s] between two checks of joy_timeout
-WARNING_PERIOD = 2.0  # [s] between two warnings about the same
 NO_STAMP = Stamp()
 MAX_STEP = 0.1  # [s] between two messages, for which a held button changes the pose
 
@@ -176,18 +175,6 @@ class Joysticks:
         return command
 
 
-@dataclass(frozen=True)
-class JoyParameters(TeleopParameters):
-    """The node's parameters."""
-
-    layout: str = parameter(
-        AUTO, f"layout of joysticks whose frame_id is in none of the remote file; auto is {DEFAULT_LAYOUT}"
-    )
-    joy_timeout: float = parameter(
-        0.5, "silence, or age of a message [s], after which a joystick counts as released", (0.05, 5.0)
-    )
-
-
 class TeleopJoy(Node):
     """Turns joy messages into commands and requests. Raises ValueError for a parameter that cannot be used."""
 
@@ -195,7 +182,7 @@ class TeleopJoy(Node):
         super().__init__("teleop_joy")
         chosen = declare_fixed_parameters(self, JoyParameters)
         remote = load_remote_control(chosen.remote_file)
-        layout = DEFAULT_LAYOUT if chosen.layout == AUTO else chosen.layout
+        layout = DEFAULT_LAYOUT if chosen.layout == AUTO_LAYOUT else chosen.layout
         self._timeout = chosen.joy_timeout
         self._joysticks = Joysticks(remote, layout, load_robot(chosen.robot).commands, self._timeout)
         self._commands = CommandPublisher(self, remote.source(SOURCE), chosen.use_stamped_cmd_vel)

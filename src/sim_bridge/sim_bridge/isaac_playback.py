@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +35,21 @@ from fcnet_replay.recording_notes import robot_of
 from fcnet_replay.run import Run
 from fcnet_ros.health import OK, PERIOD, WARN, HealthPublisher
 from fcnet_ros.messages import OdomPublisher, StatePublisher, fill_quaternion
-from fcnet_ros.parameters import declare_fixed_parameters, parameter
+from fcnet_ros.parameters import declare_fixed_parameters
 from fcnet_ros.program import Stop, run_program, spin_beside
 from fcnet_ros.targets import TargetReader
-from fcnet_ros.topics import CMD_POSE, CMD_VEL, JOINT_TRAJECTORY, MODE, RELIABLE, ROBOT_DESCRIPTION, LatchedText
+from fcnet_ros.topics import (
+    CMD_POSE,
+    CMD_VEL,
+    JOINT_TRAJECTORY,
+    MODE,
+    RELIABLE,
+    ROBOT_DESCRIPTION,
+    WARNING_PERIOD,
+    LatchedText,
+)
 from sim_bridge.isaac_source import LiveSource, PlaybackComparison, still_run, summary_text
+from sim_bridge.parameters import PlaybackParameters
 
 HOLD_PERIOD = 0.02  # [s] between two states of the robot that waits
 PATIENCE = 0.1  # [s] to wait for a live state before looking for a signal to end
@@ -48,29 +58,6 @@ LONGEST_WAIT = 1.0  # [s] for a response, after which the recording goes on with
 PAUSE = 0.4
 SAME_RATE = 1e-3  # relative difference within which a recording has the controller's rate
 NO_TORQUE = np.empty(0)
-WARNING_PERIOD = 2.0  # [s] between two warnings about the same
-
-
-@dataclass(frozen=True)
-class PlaybackParameters:
-    """What is played and how."""
-
-    robot: str = parameter("aliengo", "robot that is played, a file in config/robots")
-    recording: str = parameter("", "file to play: .rollout, .npz, .pt, .h5")
-    mapping: str = parameter("", "YAML file with the names of the recording's arrays")
-    live: str = parameter("", "host:port at which a running simulation's states are received instead")
-    rate: float = parameter(1.0, "recorded seconds per second", (0.05, 20.0))
-    loop: bool = parameter(False, "begin again at the end")
-    wait_for_controller: bool = parameter(True, "play a standing robot until the controller walks, then the recording")
-    control_rate: float = parameter(
-        50.0, "the controller's [Hz]; a recording of that rate is kept in step", (0.0, 500.0)
-    )
-    publish_commands: bool = parameter(True, "send the recorded commands as cmd_vel and cmd_pose")
-    summary: str = parameter("", "JSON file to write the comparison to")
-
-    def __post_init__(self) -> None:
-        if bool(self.recording) == bool(self.live):
-            raise ValueError("give either a recording (recording:=FILE) or the address of a live one (live:=HOST:PORT)")
 
 
 class IsaacPlayback(Node):

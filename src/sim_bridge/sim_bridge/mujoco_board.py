@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from rcl_interfaces.msg import SetParametersResult
@@ -24,47 +24,16 @@ from fcnet_core.robot import load_robot
 from fcnet_ros.health import OK, SLOW, WARN, HealthPublisher
 from fcnet_ros.health import PERIOD as HEALTH_PERIOD
 from fcnet_ros.messages import OdomPublisher
-from fcnet_ros.parameters import declare_fixed_parameters, parameter
+from fcnet_ros.parameters import declare_fixed_parameters
 from fcnet_ros.program import Stop, run_program, spin_beside
-from fcnet_ros.recorder_gate import RecorderGate, RecorderParameters
+from fcnet_ros.recorder_gate import RecorderGate
 from fcnet_ros.topics import ODOM, create_request_services
 from quadruped_sim.physics.live_robot import MotorDrivenRobot
 from quadruped_sim.physics.terrain import named_terrain
-from sim_bridge.simulation import SimulationParameters, TerrainPublisher, Viewer, push
+from sim_bridge.parameters import LINE, BoardParameters
+from sim_bridge.simulation import TerrainPublisher, Viewer, push
 from unitree_lowlevel.codec import GENERATIONS, PERIOD
 from unitree_lowlevel.fake_board.board import FakeBoard
-from unitree_lowlevel.fake_board.faults import BoardFaults, fault_fields
-
-MEANINGS = {fault.name: fault.metadata["help"] for fault in fault_fields()}
-LINE = ("delay", "jitter", "loss", "duplicates", "reordering", "corruption", "silence")  # faults set by parameters
-
-
-def _line_fault(name: str) -> float:
-    return parameter(0.0, MEANINGS[name], (0.0, 1.0), changeable=True)
-
-
-@dataclass(frozen=True)
-class BoardParameters(SimulationParameters, RecorderParameters):
-    """What the board simulates, where it listens, and the faults of its line."""
-
-    address: str = parameter("127.0.0.1", "where to listen")
-    port: int = parameter(8007, "UDP port to listen at, 0 for a free one", (0, 65535))
-    generation: str = parameter("gen33", "wire format", choices=tuple(GENERATIONS))
-    free_running: bool = parameter(True, "500 states a second; else one for each command")
-    command_timeout: float = parameter(0.0, "[s] after which the motors let go, 0 for never", (0.0, 10.0))
-    odom_rate: float = parameter(50.0, "places on odom per second [Hz]", (1.0, 500.0))
-    delay: float = _line_fault("delay")
-    jitter: float = _line_fault("jitter")
-    loss: float = _line_fault("loss")
-    duplicates: float = _line_fault("duplicates")
-    reordering: float = _line_fault("reordering")
-    corruption: float = _line_fault("corruption")
-    silence: bool = parameter(False, MEANINGS["silence"], changeable=True)
-
-    @property
-    def faults(self) -> BoardFaults:
-        """The faults at the start."""
-        return BoardFaults(**{name: getattr(self, name) for name in LINE})
 
 
 class MujocoPhysics:

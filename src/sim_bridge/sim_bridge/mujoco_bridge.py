@@ -11,26 +11,24 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import cast, get_args
+from typing import cast
 
 from rclpy.node import Node
 
 from fcnet_core.control.limiter import JointCommand
 from fcnet_core.control.timing import LATEST
-from fcnet_core.errors import ParameterError
 from fcnet_core.names import PUSH, SECOND, SIMULATION, HealthKey, Request
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import load_robot
-from fcnet_ros.hardware import Event, HardwareInterface, HardwareParameters, Status
+from fcnet_ros.hardware import Event, HardwareInterface, Status
 from fcnet_ros.hardware_node import run_hardware
 from fcnet_ros.health import OK, WARN
-from fcnet_ros.parameters import parameter
 from quadruped_sim.physics.live_robot import LiveRobot
 from quadruped_sim.physics.placement import StartPose
 from quadruped_sim.physics.terrain import named_terrain
-from sim_bridge.lockstep import MODES, Lockstep
-from sim_bridge.simulation import SimulationParameters, TerrainPublisher, Viewer, push
+from sim_bridge.lockstep import Lockstep
+from sim_bridge.parameters import BridgeParameters
+from sim_bridge.simulation import TerrainPublisher, Viewer, push
 
 SLOW = 0.95  # of the wanted real-time factor, below which the simulation is called slow
 WAITING_PERIOD = 0.001  # [s] between two looks for the answer of a controller
@@ -39,54 +37,6 @@ NOT_REACHED = (
     "simulation waits for the controller's targets in every control period"
 )
 LATE = 0.5  # of the command timeout, from which on a command is late
-
-
-@dataclass(frozen=True)
-class BridgeParameters(SimulationParameters, HardwareParameters):
-    """What the bridge simulates and how fast."""
-
-    start: str = parameter("lying", "pose after start and reset", choices=get_args(StartPose))
-    real_time_factor: float = parameter(1.0, "simulated seconds per second", (0.05, 20.0))
-    timestep: float = parameter(0.004, "time step of the physics [s]", (0.0005, 0.005))
-    publish_rate: float = parameter(250.0, "states per simulated second [Hz]", (50.0, 1000.0))
-    command_timeout: float = parameter(
-        0.1, "age [s] beyond which a command is dropped and joints are damped", (0.01, 5.0)
-    )
-    patience: float = parameter(0.0, "real time [s] for which the simulation waits for a late controller", (0.0, 10.0))
-    clock: bool = parameter(False, "publish /clock, and stamp states in simulated time; the controller keeps it, too")
-    lockstep: str = parameter(
-        "never",
-        "wait for the controller's targets in every control period, or, auto, from when real time is not reached; "
-        "needs clock",
-        choices=MODES,
-    )
-    control_rate: float = parameter(50.0, "the controller's, in lockstep [Hz]", (10.0, 500.0))
-    lockstep_timeout: float = parameter(
-        120.0, "longest real time [s] to wait for the controller in lockstep; the simulation ends then", (1.0, 3600.0)
-    )
-    auto_start: bool = parameter(True, "configure and activate without being asked")
-
-    def __post_init__(self) -> None:
-        """Check that publications fall on time steps."""
-        if self.substeps < 1 or abs(self.substeps * self.timestep * self.publish_rate - 1.0) > 1e-6:
-            raise ParameterError(
-                f"publish_rate {self.publish_rate:g} Hz does not fit the timestep of {self.timestep:g} s; "
-                f"choose a rate whose period is a multiple of it, such as {0.5 / self.timestep:g} Hz"
-            )
-        if self.lockstep == "never":
-            return
-        if not self.clock:
-            raise ParameterError(f"lockstep {self.lockstep} needs simulated time; add clock:=true")
-        if abs(self.publish_rate / self.control_rate - round(self.publish_rate / self.control_rate)) > 1e-6:
-            raise ParameterError(
-                f"in lockstep publish_rate, {self.publish_rate:g} Hz, must be a multiple of control_rate, which is "
-                f"{self.control_rate:g} Hz; choose another of the two"
-            )
-
-    @property
-    def substeps(self) -> int:
-        """Time steps between two publications."""
-        return round(1.0 / (self.publish_rate * self.timestep))
 
 
 class MujocoHardware(HardwareInterface):

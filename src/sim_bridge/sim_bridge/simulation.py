@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import mujoco
@@ -17,45 +16,16 @@ from rclpy.node import Node
 from fcnet_core.names import SECOND
 from fcnet_core.observation import TrunkPose
 from fcnet_ros.messages import GroundPatch
-from fcnet_ros.parameters import parameter, read_parameters
+from fcnet_ros.parameters import read_parameters
 from fcnet_ros.topics import TERRAIN
 from quadruped_sim.physics.live_robot import LiveRobot
-from quadruped_sim.physics.placement import PLACES, Place
 from quadruped_sim.physics.terrain import Terrain
+from sim_bridge.parameters import PUSH_DIRECTIONS, SimulationParameters
 
-PUSH_DIRECTIONS = {"random": None, "forward": 0.0, "left": 1.5707963, "backward": 3.1415927, "right": -1.5707963}
 VIEWER_PERIOD = 0.02  # [s] between two pictures
 PATCH_STEP, PATCH_STEPS = 0.1, 40  # [m] between the points of `terrain`; how many to each side of the robot
 PATCH_DISTANCE = 1.0  # [m] from a patch's middle after which the next one is published
 PATCH_PERIOD = 0.5  # [s] between two looks at where the robot is
-
-
-@dataclass(frozen=True)
-class SimulationParameters:
-    """What is simulated."""
-
-    robot: str = parameter("aliengo", "robot to simulate, a file in config/robots")
-    terrain: str = parameter("flat", "ground to walk on, a name of `fcnet list terrains` or a YAML file")
-    start_x: float = parameter(0.0, "where the robot starts [m]; slopes and stairs begin at 1.5", PLACES["x"])
-    start_y: float = parameter(0.0, "where the robot starts [m]", PLACES["y"])
-    start_heading: float = parameter(0.0, "where the robot heads at the start [rad]", PLACES["heading"])
-    sensor_noise: float = parameter(1.0, "sensor noise as a multiple of that in training", (0.0, 10.0))
-    seed: int = parameter(0, "seed of everything that is random", (0, 2**31 - 1))
-    viewer: bool = parameter(False, "open MuJoCo's window; needs a display")
-    push_speed: float = parameter(0.5, "change of the trunk's velocity by ~/push [m/s]", (0.0, 3.0), changeable=True)
-    push_direction: str = parameter("random", "where ~/push pushes", choices=tuple(PUSH_DIRECTIONS), changeable=True)
-
-    push_height: float = parameter(
-        0.0,
-        "how far above the trunk's centre ~/push pushes [m]: it turns the robot",
-        (-0.2, 0.2),
-        changeable=True,
-    )
-
-    @property
-    def place(self) -> Place:
-        """Where the robot starts."""
-        return Place(self.start_x, self.start_y, self.start_heading)
 
 
 def push(node: Node, kind: type[SimulationParameters], robot: LiveRobot, lock: threading.Lock) -> str:

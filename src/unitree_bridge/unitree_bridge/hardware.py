@@ -8,8 +8,7 @@ import time
 from array import array
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
-from typing import cast, get_args
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -21,19 +20,19 @@ from fcnet_core.errors import FcnetError, ParameterError
 from fcnet_core.names import BUTTONS, HealthKey, Request
 from fcnet_core.remote import load_remote_map
 from fcnet_core.robot import JOINT_NAMES, load_robot
-from fcnet_ros.hardware import Event, HardwareInterface, HardwareParameters, Status
+from fcnet_ros.hardware import Event, HardwareInterface, Status
 from fcnet_ros.hardware_node import run_hardware
 from fcnet_ros.health import ERROR, OK, WARN, LoopStatistics
-from fcnet_ros.parameters import SIM_TIME, parameter
+from fcnet_ros.parameters import SIM_TIME
 from fcnet_ros.topics import JOY
 from unitree_bridge.ownership import PERIOD as OWNERSHIP_PERIOD
 from unitree_bridge.ownership import RobotOwnership
-from unitree_lowlevel.codec import GENERATIONS, decode_remote
+from unitree_bridge.parameters import BridgeParameters
+from unitree_lowlevel.codec import decode_remote
 from unitree_lowlevel.driver import DriverMode
 from unitree_lowlevel.io_client import IoClient
 from unitree_lowlevel.io_link import BoardReading, IoSettings, Targets
 from unitree_lowlevel.safety.monitor import RemoteLoss
-from unitree_lowlevel.transport import TRANSPORTS
 
 LEVELS = {logging.INFO: OK, logging.WARNING: WARN, logging.ERROR: ERROR}
 REMOTE_FRAME = "unitree_remote"  # selects the layout of the joystick in config/remote.yaml
@@ -42,50 +41,6 @@ OLDEST_STATE = 0.05  # [s] an older one has waited for this process, which was s
 SILENCE = 3.0  # [s] without a state before a warning
 SILENCE_PERIOD = 5.0  # [s] between two warnings about it
 SWITCH_INTERVAL = 0.0005  # [s] that the executor's thread may keep the loop from the interpreter
-
-
-@dataclass(frozen=True)
-class BridgeParameters(HardwareParameters):
-    """What the bridge connects to, and how its loop runs."""
-
-    robot_file: str = parameter("", "YAML file of the robot; empty for the one that comes with the suite")
-    transport: str = parameter("wire", "what carries the packets, sdk is the vendor's library", choices=TRANSPORTS)
-    generation: str = parameter("gen33", "format of the packets; A1 and Aliengo use gen33", choices=tuple(GENERATIONS))
-    target: str = parameter("192.168.123.10", "address of the robot's motor board", name="network.target")
-    port: int = parameter(8007, "UDP port of the motor board", (1, 65535), name="network.port")
-    local_port: int = parameter(
-        8080, "UDP port of this computer; 0 takes any that is free", (0, 65535), name="network.local_port"
-    )
-    io_rate: float = parameter(500.0, "cycles of the loop per second [Hz]; each sends one command", (100.0, 1000.0))
-    publish_rate: float = parameter(
-        500.0, "joint_states and imu/data per second [Hz]; io_rate is a whole multiple of it", (10.0, 1000.0)
-    )
-    interpolation_time: float = parameter(0.01, "longest ramp [s] from one target to the next", (0.0, 0.1))
-    remote_lost: str = parameter(
-        "hold", "when the wireless remote is lost while it drives: hold warns, stop trips", choices=get_args(RemoteLoss)
-    )
-    allow_recovery: bool = parameter(
-        False,
-        "let a robot that has fallen turn over when ~/recover requests it; docs/deployment.md says what that takes",
-    )
-    realtime_priority: int = parameter(
-        0, "SCHED_FIFO priority of the loop; 0 leaves it to the ordinary scheduler", (0, 99)
-    )
-    lock_memory: bool = parameter(False, "keep this process in memory (mlockall)")
-    cpu: int = parameter(-1, "processor to which the loop is pinned; -1 leaves it to the scheduler", (-1, 1023))
-
-    def __post_init__(self) -> None:
-        """Check that the rates fit together."""
-        if self.io_rate < self.publish_rate or self.io_rate % self.publish_rate:
-            raise ParameterError(
-                f"parameter publish_rate is {self.publish_rate:g} Hz; io_rate = {self.io_rate:g} Hz must be a whole "
-                "multiple of it"
-            )
-
-    @property
-    def address(self) -> tuple[str, int]:
-        """Host and port of the motor board."""
-        return self.target.strip(), self.port
 
 
 class UnitreeHardware(HardwareInterface):

@@ -1,4 +1,4 @@
-"""Launch arguments as a table of kinds, defaults and the nodes whose parameters they are; the nodes of a launch."""
+"""Launch arguments, most of them parameters of the nodes that are started, and the nodes of a launch."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, NoReturn, get_args, get_origin
 
 import msgspec
 from ament_index_python.packages import get_packages_with_prefixes
@@ -20,91 +19,97 @@ from msgspec import Meta
 from rclpy.exceptions import InvalidNamespaceException
 from rclpy.validate_namespace import validate_namespace
 
-from fcnet_controller.parameters import ControllerParameters
-from fcnet_core.files import check_writable
+from fcnet_core.errors import LaunchArgumentError
 from fcnet_ros.launched import launched
-from fcnet_ros.parameters import parameter_limits
+from fcnet_ros.parameters import executable_parameters, parameter_fields
 
 PATIENCE = "20"  # [s] from SIGINT to SIGTERM: for a controller that is compiling, and a recorder on a slow disk
 
-SIMULATORS = ("mujoco_bridge", "mujoco_board")
+SIMULATOR, BOARD = "mujoco_bridge", "mujoco_board"  # executables
 
 LogLevel = Literal["debug", "info", "warn", "error", "fatal"]
 
 OnExit = Callable[[ProcessExited, LaunchContext], Action | None]
 
 
-Share = Annotated[float, Meta(ge=0.0, le=1.0, description="must be a number from 0 to 1")]
-Port = Annotated[int, Meta(ge=0, le=65535, description="is no port; give a number up to 65535")]
-
-
 @dataclass(frozen=True)
 class Argument:
     """A launch argument.
 
-    kind: the type of its value: str, bool, a Literal of words, a union of the two, or one annotated by what is wrong
-    with another text.
-    nodes: executables that have a parameter of this name. backends: those of a robot's launch file that know it;
-    empty: all. check: raises ValueError with a sentence for a text that cannot be used; not called with an empty one.
+    kind: type of its value, to which msgspec converts the text. executables: their parameter `parameter` is set to it.
+    backends: the backends that know it; empty for all. check: raises ValueError for a text that cannot be used.
     """
 
     name: str
     default: str
     description: str
     kind: Any = str
-    nodes: tuple[str, ...] = ()
+    executables: tuple[str, ...] = ()
+    parameter: str = ""
     backends: tuple[str, ...] = ()
-    check: Callable[[str], object] = str
+    check: Callable[[str], object] | None = None
 
     def value(self, text: str) -> Any:
-        """Return the value of a text; "" for an empty one where that is the default, which leaves it to the node.
+        """Return the value of a text; "" for an empty one if that is the default, which leaves it to the node.
 
-        Raises ValueError with a sentence where the text cannot be its value.
+        Raises LaunchArgumentError.
         """
         if text == self.default == "":
             return ""
         try:
-            if text:
+            if text and self.check is not None:
                 self.check(text)
             return msgspec.convert(text, self.kind, strict=False)
         except msgspec.ValidationError as error:
-            if get_origin(self.kind) is Annotated:
-                problem = self.kind.__metadata__[0].description
-            else:
-                problem = f"is not known; choose {' or '.join(_words(self.kind))}"
-            raise ValueError(f"launch argument {self.name}:={text} {problem}") from error
+            raise LaunchArgumentError(
+                f"launch argument {self.name}:={text} {_expected(self.kind)}", self.name
+            ) from error
         except ValueError as error:
-            raise ValueError(f"launch argument {self.name}:={text}: {error}") from error
+            raise LaunchArgumentError(f"launch argument {self.name}:={text}: {error}", self.name) from error
+
+
+def _expected(kind: Any) -> str:
+    if get_origin(kind) is Annotated:
+        lowest, highest = kind.__metadata__[0].ge, kind.__metadata__[0].le
+        return f"must be a number from {lowest:g} to {highest:g}"
+    return f"is not known; choose {' or '.join(_words(kind))}"
 
 
 def _words(kind: Any) -> list[str]:
-    """All texts of a kind that has a few."""
+    """Return all texts of a kind that has a few."""
     if kind is bool:
         return ["true", "false"]
     return [word for part in get_args(kind) for word in ([part] if isinstance(part, str) else _words(part))]
 
 
-def within(parameter: str) -> Any:
-    """Return the kind of an argument that is this parameter of the controller, or of a node that keeps pace with it."""
-    return limited(*parameter_limits(ControllerParameters, parameter))
+def parameter_argument(
+    executable: str,
+    name: str,
+    *others: str,
+    parameter: str = "",
+    default: str | None = None,
+    backends: tuple[str, ...] = (),
+    note: str = "",
+) -> Argument:
+    """Return the argument that is a parameter of an executable, with its default, description, range and check.
 
-
-def limited(lowest: float, highest: float) -> Any:
-    """Return the kind of an argument that is a number in this range."""
-    return Annotated[float, Meta(ge=lowest, le=highest, description=f"must be a number from {lowest:g} to {highest:g}")]
-
-
-def check_file(text: str) -> None:
-    """Raise ValueError unless a text is the path of a file that can be read."""
-    try:
-        Path(text).open("rb").close()
-    except OSError as error:
-        raise ValueError(f"it cannot be read: {error.strerror}; give the path of a file") from error
-
-
-def check_output(text: str) -> None:
-    """Raise ValueError unless a file or a folder can be written there."""
-    check_writable(Path(text))
+    others: further executables that have the parameter. parameter: its name, if it is not the argument's. default: ""
+    leaves it to the node. note: added to the description. If the executable is not installed any text is accepted.
+    """
+    parameter, executables = parameter or name, (executable, *others)
+    declared = executable_parameters(executable)
+    if declared is None:
+        return Argument(name, "", f"{executable} is not installed here", str, executables, parameter, backends)
+    one = parameter_fields(declared)[parameter]
+    limits, choices = one.metadata["limits"], one.metadata["choices"]
+    kind: Any = Literal[tuple(choices)] if choices else type(one.default)
+    if limits is not None:
+        kind = Annotated[kind, Meta(ge=limits[0], le=limits[1])]
+    usual = str(one.default).lower() if kind is bool else str(one.default)
+    default = usual if default is None else default
+    empty = f"empty for {usual}" if usual and not default else ""
+    description = "; ".join(filter(None, (one.metadata["descriptor"].description, empty, note)))
+    return Argument(name, default, description, kind, executables, parameter, backends, one.metadata["check"])
 
 
 def check_namespace(text: str) -> None:
@@ -131,7 +136,7 @@ NAMESPACE = Argument("namespace", "", "namespace of all nodes", check=check_name
 LOG_LEVEL = Argument("log_level", "info", f"verbosity of the nodes: {', '.join(get_args(LogLevel))}", LogLevel)
 MONITOR = (
     Argument("monitor", "false", "true shows the robot at http://127.0.0.1:8088 (docs/monitor.md)", bool),
-    Argument("monitor_port", "", "monitor: TCP port; empty for 8088, 0 for one that is free", Port),
+    parameter_argument("monitor", "monitor_port", parameter="port", default="", note="empty for 8088"),
 )
 
 
@@ -143,14 +148,11 @@ class SuiteLaunch:
     """
 
     def __init__(self, arguments: Sequence[Argument], texts: Mapping[str, str], on_exit: OnExit) -> None:
-        """Raises ValueError with a sentence for a text that cannot be the value of its argument."""
+        """Raises LaunchArgumentError for a text that cannot be the value of its argument."""
         self.texts = texts
         self._values = {argument.name: argument.value(texts[argument.name]) for argument in arguments}
         if self["monitor_port"] != "" and not self["monitor"]:
-            raise ValueError(
-                f"launch argument monitor_port:={texts['monitor_port']} is for a monitor, and there is none; add "
-                "monitor:=true"
-            )
+            self.refuse("monitor_port", "is for a monitor, and there is none; add monitor:=true")
         self._arguments = arguments
         self._on_exit = on_exit
         self.simulated_time = False
@@ -158,9 +160,13 @@ class SuiteLaunch:
     def __getitem__(self, name: str) -> Any:
         return self._values[name]
 
+    def refuse(self, name: str, reason: str) -> NoReturn:
+        """Raise LaunchArgumentError for an argument that does not fit the others."""
+        raise LaunchArgumentError(f"launch argument {name}:={self.texts[name]} {reason}", name)
+
     def parameters(self, executable: str) -> dict[str, Any]:
         """Return the parameters of a node that are arguments; not those that are left to it."""
-        values = {one.name: self[one.name] for one in self._arguments if executable in one.nodes}
+        values = {one.parameter: self[one.name] for one in self._arguments if executable in one.executables}
         return {name: value for name, value in values.items() if value != ""}
 
     def node(
@@ -179,7 +185,7 @@ class SuiteLaunch:
         """
         file = self._values.get("params_file", "")
         known = {**self.parameters(executable), **parameters}
-        if self.simulated_time and executable not in SIMULATORS:
+        if self.simulated_time and executable not in (SIMULATOR, BOARD):
             known["use_sim_time"] = True
         return Node(
             package=package,
@@ -205,7 +211,6 @@ class SuiteLaunch:
         if not self["monitor"]:
             return []
         parameters = {"robot": robot, "bridge": bridge, "watch_only": recorded is not None}
-        parameters |= {} if self["monitor_port"] == "" else {"port": self["monitor_port"]}
         report = go_on_without("the monitor", "the others go on")
         return [
             self.node("fcnet_teleop", "monitor", parameters, namespace=namespace, remappings=recorded, on_exit=report)
@@ -232,7 +237,7 @@ def describe(
 
 
 def _texts(context: LaunchContext, arguments: Sequence[Argument], file: str) -> dict[str, str]:
-    """Return the arguments as given to this launch file. Raises ValueError with a sentence for an unknown one.
+    """Return the arguments as given to this launch file. Raises LaunchArgumentError for an unknown one.
 
     Upstream's `ros2 launch` takes any argument; a misspelt one must not pass unnoticed. Arguments of a launch file
     that includes this one are that file's business.
@@ -241,7 +246,8 @@ def _texts(context: LaunchContext, arguments: Sequence[Argument], file: str) -> 
     if any(argument.endswith(file) for argument in sys.argv):
         written = {argument.split(":=")[0] for argument in sys.argv if ":=" in argument}
         if unknown := sorted((written & set(context.launch_configurations)) - set(names)):
-            raise ValueError(f"unknown launch argument {', '.join(unknown)}; known are {', '.join(names)}")
+            text = f"unknown launch argument {', '.join(unknown)}; known are {', '.join(names)}"
+            raise LaunchArgumentError(text, unknown[0])
     return {name: LaunchConfiguration(name).perform(context) for name in names}
 
 

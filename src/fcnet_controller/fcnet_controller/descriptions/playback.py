@@ -20,50 +20,28 @@ from fcnet_controller.descriptions.arguments import (
     LOG_LEVEL,
     MONITOR,
     NAMESPACE,
-    Argument,
     SuiteLaunch,
-    check_file,
-    check_output,
     describe,
     end_after,
-    within,
+    parameter_argument,
 )
-from fcnet_controller.descriptions.robot import SIMULATION_TIMEOUT
-from fcnet_core.model_file import check_robot, load_model
+from fcnet_controller.descriptions.robot import SIMULATION_TIMEOUT, check_policy
 from fcnet_core.names import JOINT_TRAJECTORY
-from fcnet_core.robot import load_robot
-
-REPLAY, PLAYBACK = ("replay",), ("isaac_playback",)
-BOTH = ("isaac_playback", "controller")
-RATE, REPEAT = "recorded seconds per second", "true begins again at the end"
-CONTROL_RATE = "control cycles per second [Hz]; a recording of it stays in step"
 
 REPLAY_ARGUMENTS = (
-    Argument("bag", "", "the recorded bag: its folder, or one file", nodes=REPLAY),
-    Argument("rate", "1.0", RATE, within("real_time_factor"), REPLAY),
-    Argument("policy", "", "model file; empty for the recorded one", nodes=REPLAY, check=load_model),
-    Argument("robot", "", "robot of the recording; empty for that in the bag", nodes=REPLAY, check=load_robot),
-    Argument("namespace", "", "namespace of the robot in the bag; empty for the only one", nodes=REPLAY),
-    Argument("loop", "false", REPEAT, bool, REPLAY),
-    Argument("summary", "", "JSON file to write the result to", nodes=REPLAY, check=check_output),
+    *(
+        parameter_argument("replay", name)
+        for name in ("bag", "rate", "policy", "robot", "namespace", "loop", "summary")
+    ),
     *MONITOR,
     LOG_LEVEL,
 )
 PLAYBACK_ARGUMENTS = (
-    Argument(
-        "recording", "", "file to play: .rollout, .npz, .pt, .h5 (docs/isaac_gym.md)", nodes=PLAYBACK, check=check_file
-    ),
-    Argument("mapping", "", "YAML file with the names of the recording's arrays", nodes=PLAYBACK, check=check_file),
-    Argument("live", "", "host:port at which a running simulation's states are received", nodes=PLAYBACK),
-    Argument("robot", "aliengo", "robot of the recording and of the policy", nodes=BOTH, check=load_robot),
-    Argument(
-        "policy", "", "model file; empty for the one shipped for this robot", nodes=("controller",), check=load_model
-    ),
-    Argument("control_rate", "50.0", CONTROL_RATE, within("control_rate"), BOTH),
-    Argument("rate", "1.0", RATE, within("real_time_factor"), PLAYBACK),
-    Argument("loop", "false", REPEAT, bool, PLAYBACK),
-    Argument("publish_commands", "true", "false leaves cmd_vel and cmd_pose to you", bool, PLAYBACK),
-    Argument("summary", "", "JSON file to write the comparison to", nodes=PLAYBACK, check=check_output),
+    *(parameter_argument("isaac_playback", name) for name in ("recording", "mapping", "live")),
+    parameter_argument("isaac_playback", "robot", "controller"),
+    parameter_argument("controller", "policy"),
+    parameter_argument("controller", "control_rate", "isaac_playback"),
+    *(parameter_argument("isaac_playback", name) for name in ("rate", "loop", "publish_commands", "summary")),
     *MONITOR,
     NAMESPACE,
     LOG_LEVEL,
@@ -79,7 +57,7 @@ def describe_replay() -> LaunchDescription:
 def _start_replay(launch: SuiteLaunch) -> list[Node]:
     """The replay finds its namespace itself: that of the robot in the bag."""
     if not launch["bag"] or not Path(launch["bag"]).exists():
-        raise ValueError(f"launch argument bag:={launch['bag']} names no recording; give the folder of one")
+        launch.refuse("bag", "names no recording; give the folder of one")
     replay = launch.node("fcnet_controller", "replay", {"use_sim_time": True}, namespace="")
     return [replay, *_monitor_of_replay(launch)] if launch["monitor"] else [replay]
 
@@ -111,9 +89,8 @@ def describe_playback() -> LaunchDescription:
 
 def _start_playback(launch: SuiteLaunch) -> list[Node]:
     if bool(launch["recording"]) == bool(launch["live"]):
-        raise ValueError("give either a recording (recording:=FILE) or the address of a live one (live:=HOST:PORT)")
-    if launch["policy"]:
-        check_robot(load_model(launch["policy"]), load_robot(launch["robot"]))
+        launch.refuse("recording", "is needed, or else live:=HOST:PORT, the address of a running simulation")
+    check_policy(launch, launch["robot"])
     controller = {
         "real_time_factor": launch["rate"],
         "auto_start": True,

@@ -19,46 +19,36 @@ from launch import Action, LaunchDescription
 from launch_ros.actions import Node
 
 from fcnet_controller.descriptions.arguments import (
+    BOARD,
     LOG_LEVEL,
     MONITOR,
     NAMESPACE,
-    SIMULATORS,
+    SIMULATOR,
     Argument,
-    Port,
-    Share,
     SuiteLaunch,
-    check_file,
-    check_output,
     debian_packages,
     describe,
     end_after,
     go_on_without,
-    limited,
     missing_packages,
-    within,
+    parameter_argument,
 )
+from fcnet_core.errors import FcnetError
+from fcnet_core.files import check_readable, check_writable
 from fcnet_core.model_file import check_robot, load_model
 from fcnet_core.names import ROBOT_DESCRIPTION, TF
 from fcnet_core.robot import load_robot
 from fcnet_core.urdf import robot_urdf
+from fcnet_ros.parameters import default_parameters, executable_parameters
 from fcnet_ros.recorder_gate import LAUNCH_TIMEOUT
-from quadruped_sim.physics.placement import PLACES, StartPose
-from quadruped_sim.physics.terrain import TERRAINS, named_terrain
 
 Compression = Literal["none", "zstd_fast", "zstd_small"]  # storage presets of rosbag2_storage_mcap
-SIMULATED, WIRED, DESK = ("mujoco", "desk"), ("unitree", "desk"), ("desk",)
-BOARD, BRIDGE = ("mujoco_board",), ("bridge",)
-COMMANDED = ("controller", "mujoco_bridge", "bridge")
-PACED = ("controller", "mujoco_bridge", "demo_course")
-CONTROLLED = ("controller", "mujoco_bridge")
-FREE = "on a desk for one that is free"
+MUJOCO, SIMULATED, WIRED, DESK = ("mujoco",), ("mujoco", "desk"), ("unitree", "desk"), ("desk",)  # backends
 THIS_COMPUTER = "127.0.0.1"
 # [s] A busy computer that holds up a simulated robot or its controller is no fault of theirs.
 SIMULATION_TIMEOUT = 1.0
 SIMULATION_PATIENCE = 0.5
 DEMO_TIMEOUT = 5.0  # [s] of simulated time, which does not wait for the demo where that is held up
-# [Hz] of the simulator's states and of control where nothing else is chosen; lockstep needs a multiple.
-PUBLISH_RATE, CONTROL_RATE = 250.0, 50.0
 STATE_PUBLISHER = "robot_state_publisher"
 FRAME_RATE = 50.0  # [Hz] of the frames
 END = end_after("demo_course", "the demo has passed")
@@ -66,69 +56,50 @@ END = end_after("demo_course", "the demo has passed")
 
 def check_yaml(text: str) -> None:
     """Raise ValueError unless a text is the path of a YAML file."""
-    check_file(text)
+    check_readable(text)
     try:
         yaml.safe_load(Path(text).read_bytes())
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"it is no YAML: {' '.join(str(error).split())}") from error
+        raise FcnetError(f"it is no YAML: {' '.join(str(error).split())}") from error
 
 
 def check_new_folder(text: str) -> None:
     """Raise ValueError unless a folder can be made there."""
     if Path(text).exists():
-        raise ValueError("it exists already, and no recording is overwritten; name another")
-    check_output(text)
-
-
-def at(coordinate: str) -> Any:
-    """Return the kind of an argument that is a coordinate of a place on a terrain."""
-    return limited(*PLACES[coordinate])
+        raise FcnetError("it exists already, and no recording is overwritten; name another")
+    check_writable(text)
 
 
 BACKEND = (
     "what moves the joints: mujoco (a simulated robot), unitree (a robot on the network; it stays passive until it is "
     "requested to stand up), desk (a simulated robot behind a motor board and the bridge of the real one)"
 )
-GENERATION = "packets: gen33 (A1, Aliengo), gen38; empty for gen33"
-TARGETS = "what carries targets: dds, or local, a socket of this computer, which no other user can send to"
 DEMO = "true is short for command:=demo; hard for a course on which a push topples the robot, and it gets up"
-TERRAIN = f"ground: {', '.join(TERRAINS)}, or a YAML file of one; empty for flat, in a demo for its course"
-CLOCK = "true publishes simulated time on /clock, and all nodes keep it; lockstep does, too"
-LOCKSTEP = (
-    "the simulation waits for the controller's targets in every control period: always, never, or auto, from when real "
-    "time is not reached; empty for auto in a demo, else never"
-)
 DESCRIPTION = "true starts robot_state_publisher, whose frames RViz and Foxglove draw (docs/monitor.md)"
 RECORD = "true records a bag of states, commands, targets and modes (docs/replay.md)"
-
+FREE = "on a desk for one that is free"
 
 ARGUMENTS = (
     Argument("backend", "mujoco", BACKEND, Literal["mujoco", "desk", "unitree"]),
-    Argument(
-        "policy", "", "model file; empty for the one shipped for this robot", nodes=("controller",), check=load_model
-    ),
+    parameter_argument("controller", "policy"),
     Argument("command", "none", "commands: none (publish cmd_vel) or demo (a course)", Literal["none", "demo"]),
     Argument("demo", "false", DEMO, bool | Literal["hard"]),
-    Argument("terrain", "", TERRAIN, str, SIMULATORS, SIMULATED, named_terrain),
-    Argument("start", "lying", "pose: lying, standing or on_back", StartPose, ("mujoco_bridge",), ("mujoco",)),
-    Argument("start_x", "0.0", "start [m]; slopes and stairs begin at 1.5", at("x"), SIMULATORS, SIMULATED),
-    Argument("start_y", "0.0", "start [m] to the left", at("y"), SIMULATORS, SIMULATED),
-    Argument("start_heading", "0.0", "start, heading [rad]", at("heading"), SIMULATORS, SIMULATED),
-    Argument("real_time_factor", "1.0", "simulated seconds per second", within("real_time_factor"), PACED, ("mujoco",)),
-    Argument("clock", "false", CLOCK, bool, backends=("mujoco",)),
-    Argument("lockstep", "", LOCKSTEP, Literal["never", "auto", "always"], backends=("mujoco",)),
-    Argument("control_rate", "", "control cycles per second [Hz]; empty for 50", within("control_rate"), CONTROLLED),
-    Argument("network.target", "", "address of the motor board; empty for 192.168.123.10", str, BRIDGE, ("unitree",)),
-    Argument("network.port", "", f"UDP port of the motor board; empty for 8007, {FREE}", Port, BRIDGE, WIRED),
-    Argument("network.local_port", "", f"UDP port of this computer; empty for 8080, {FREE}", Port, BRIDGE, WIRED),
-    Argument(
-        "transport", "", "wire (UDP) or sdk (the vendor's); empty for wire", Literal["wire", "sdk"], BRIDGE, WIRED
-    ),
-    Argument("generation", "", GENERATION, Literal["gen33", "gen38"], BRIDGE + BOARD, WIRED),
-    Argument("loss", "", "share of the packets that are lost, such as 0.01", Share, BOARD, DESK),
-    Argument("jitter", "", "largest random delay of a packet [s], such as 0.002", Share, BOARD, DESK),
-    Argument("delay", "", "delay of every packet [s]", Share, BOARD, DESK),
-    Argument("targets_over", "dds", TARGETS, Literal["dds", "local"], COMMANDED),
+    parameter_argument(SIMULATOR, "terrain", BOARD, default="", backends=SIMULATED, note="in a demo for its course"),
+    parameter_argument(SIMULATOR, "start", backends=MUJOCO),
+    parameter_argument(SIMULATOR, "start_x", BOARD, backends=SIMULATED),
+    parameter_argument(SIMULATOR, "start_y", BOARD, backends=SIMULATED),
+    parameter_argument(SIMULATOR, "start_heading", BOARD, backends=SIMULATED),
+    parameter_argument(SIMULATOR, "real_time_factor", "controller", "demo_course", backends=MUJOCO),
+    parameter_argument(SIMULATOR, "clock", backends=MUJOCO),
+    parameter_argument(SIMULATOR, "lockstep", default="", backends=MUJOCO, note="in a demo for auto"),
+    parameter_argument("controller", "control_rate", SIMULATOR, default=""),
+    parameter_argument("bridge", "network.target", default="", backends=("unitree",)),
+    parameter_argument("bridge", "network.port", default="", backends=WIRED, note=FREE),
+    parameter_argument("bridge", "network.local_port", default="", backends=WIRED, note=FREE),
+    parameter_argument("bridge", "transport", default="", backends=WIRED),
+    parameter_argument("bridge", "generation", BOARD, default="", backends=WIRED),
+    *(parameter_argument(BOARD, fault, default="", backends=DESK) for fault in ("loss", "jitter", "delay")),
+    parameter_argument("controller", "targets_over", SIMULATOR, "bridge"),
     NAMESPACE,
     Argument("params_file", "", "YAML file with the nodes' parameters, which win over the launch's", check=check_yaml),
     LOG_LEVEL,
@@ -137,7 +108,7 @@ ARGUMENTS = (
     Argument("bag_compression", "none", "record: zstd_fast makes a bag a third as large", Compression),
     *MONITOR,
     Argument("description", "false", DESCRIPTION, bool),
-    Argument("viewer", "false", "true opens MuJoCo's window; needs a display", bool, SIMULATORS, SIMULATED),
+    parameter_argument(SIMULATOR, "viewer", BOARD, backends=SIMULATED),
 )
 
 
@@ -176,7 +147,7 @@ def _start(robot: str, launch: SuiteLaunch) -> list[Action]:
         demo = {
             "status_terminal": os.ttyname(sys.stdout.fileno()) if sys.stdout.isatty() else "",
             "course": course,
-            "simulator": "mujoco_bridge" if backend == "mujoco" else "mujoco_board",
+            "simulator": SIMULATOR if backend == "mujoco" else BOARD,
             "bridge": "" if backend == "mujoco" else f"{robot}_bridge",
         }
         actions.append(launch.node("fcnet_teleop", "demo_course", demo))
@@ -192,42 +163,54 @@ def _course(launch: SuiteLaunch) -> str:
 
 def _lockstep(launch: SuiteLaunch, course: str) -> str:
     """When the simulation waits for the controller. A demo shall pass on any computer, however slow."""
-    fits = PUBLISH_RATE % (launch["control_rate"] or CONTROL_RATE) == 0.0
-    automatic = "auto" if course and launch["backend"] == "mujoco" and fits else "never"
-    return launch["lockstep"] or automatic
+    if launch["lockstep"] or not course or launch["backend"] != "mujoco":
+        return launch["lockstep"] or "never"
+    simulator = executable_parameters(SIMULATOR)
+    usual = default_parameters(simulator) if simulator else {}
+    return "auto" if usual["publish_rate"] % (launch["control_rate"] or usual["control_rate"]) == 0.0 else "never"
 
 
 def _refuse_unsuitable(robot: str, launch: SuiteLaunch, course: str) -> None:
-    """Raise ValueError with a sentence for arguments that do not fit together."""
+    """Raise LaunchArgumentError for arguments that do not fit together."""
     backend = launch["backend"]
+    if backend != "unitree" and executable_parameters(SIMULATOR) is None:
+        launch.refuse("backend", "needs the simulator, which is not installed here; install MuJoCo and sim_bridge")
     for argument in ARGUMENTS:
         is_default = launch[argument.name] == argument.value(argument.default)
         if argument.backends and backend not in argument.backends and not is_default:
-            raise ValueError(
-                f"launch argument {argument.name}:={launch.texts[argument.name]} means nothing to backend:={backend}; "
-                f"leave it out, or choose backend:={' or '.join(argument.backends)}"
+            known = " or ".join(argument.backends)
+            launch.refuse(
+                argument.name, f"means nothing to backend:={backend}; leave it out, or choose backend:={known}"
             )
     if backend == "unitree" and course == "hard":
-        raise ValueError("demo:=hard pushes the robot over, a simulated one; choose backend:=mujoco or backend:=desk")
+        launch.refuse("demo", "pushes the robot over, a simulated one; choose backend:=mujoco or backend:=desk")
     if backend == "unitree" and course and not _is_this_computer(launch["network.target"]):
-        raise ValueError(
-            "the demo walks a course without looking where it goes and is for simulated robots; choose backend:=desk, "
-            "or a network.target on this computer, such as 127.0.0.1"
+        launch.refuse(
+            "backend",
+            "is for no demo, which walks a course without looking where it goes; choose backend:=desk, or a "
+            "network.target on this computer, such as 127.0.0.1",
         )
-    if launch["policy"]:
-        check_robot(load_model(launch["policy"]), load_robot(robot))
+    check_policy(launch, robot)
     if launch["viewer"] and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-        raise ValueError("launch argument viewer:=true needs a display, and there is none; leave it out or set DISPLAY")
+        launch.refuse("viewer", "needs a display, and there is none; leave it out or set DISPLAY")
     if launch["description"] and (missing := missing_packages(STATE_PUBLISHER)):
-        raise ValueError(
-            "launch argument description:=true starts robot_state_publisher, which comes with a ROS distribution and "
-            f"is not installed here; leave it out and use monitor:=true, or sudo apt install {debian_packages(missing)}"
+        launch.refuse(
+            "description",
+            "starts robot_state_publisher, which comes with a ROS distribution and is not installed here; leave it out "
+            f"and use monitor:=true, or sudo apt install {debian_packages(missing)}",
         )
     if not launch["record"] and (launch["bag"] or launch["bag_compression"] != "none"):
         name = "bag" if launch["bag"] else "bag_compression"
-        raise ValueError(
-            f"launch argument {name}:={launch[name]} is for a recording, but nothing is recorded; add record:=true"
-        )
+        launch.refuse(name, "is for a recording, but nothing is recorded; add record:=true")
+
+
+def check_policy(launch: SuiteLaunch, robot: str) -> None:
+    """Raise LaunchArgumentError unless the policy, if one is given, is for the robot."""
+    if launch["policy"]:
+        try:
+            check_robot(load_model(launch["policy"]), load_robot(robot))
+        except FcnetError as error:
+            launch.refuse("policy", f"does not suit the robot: {error}")
 
 
 def _is_this_computer(target: str) -> bool:
@@ -240,7 +223,7 @@ def _is_this_computer(target: str) -> bool:
 def _simulated(robot: str, launch: SuiteLaunch, parameters: dict[str, Any]) -> list[Action]:
     """Return a robot in MuJoCo that has the topics of a real one."""
     simulated = {"robot": robot, "patience": SIMULATION_PATIENCE, **_ground(launch), **parameters}
-    return [launch.node("sim_bridge", "mujoco_bridge", simulated)]
+    return [launch.node("sim_bridge", SIMULATOR, simulated)]
 
 
 def _on_desk(robot: str, launch: SuiteLaunch, waiting: dict[str, float]) -> list[Action]:
@@ -248,7 +231,7 @@ def _on_desk(robot: str, launch: SuiteLaunch, waiting: dict[str, float]) -> list
     ports = {name: launch[name] or _free_port() for name in ("network.port", "network.local_port")}
     board = {"robot": robot, "address": THIS_COMPUTER, "port": ports["network.port"], **_ground(launch), **waiting}
     bridge = {"network.target": THIS_COMPUTER, "allow_recovery": True, **ports, **waiting}
-    return [launch.node("sim_bridge", "mujoco_board", board), *_real(robot, launch, bridge)]
+    return [launch.node("sim_bridge", BOARD, board), *_real(robot, launch, bridge)]
 
 
 def _real(robot: str, launch: SuiteLaunch, parameters: dict[str, Any]) -> list[Action]:

@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from fcnet_controller.parameters import ControllerParameters, policy_path
+from fcnet_controller.parameters import ReplayParameters, policy_path
 from fcnet_core.errors import ReplayError
 from fcnet_core.model_file import load_model
 from fcnet_core.names import CONTROLLER, STYLE_PARAMETERS, full_name
@@ -18,28 +18,12 @@ from fcnet_replay.bags.bag import Bag, open_bag
 from fcnet_replay.read_run import read_run
 from fcnet_replay.recording_notes import robot_of
 from fcnet_replay.run import Run
-from fcnet_ros.parameters import parameter, parameter_limits
 from fcnet_ros.topics import IMU, JOINT_STATES, JOINT_TRAJECTORY, MODE, ODOM, POLICY_STEP
 
 MODES = MODE.of(CONTROLLER).name
 STEPS = POLICY_STEP.of(CONTROLLER).name
 UNCHANGED = (JOINT_STATES.name, IMU.name, ODOM.name, MODES)  # played under their own names: none of them moves a robot
 DISORDER = 5_000_000_000  # [ns] by which a message may be in the bag after one that was received later
-
-
-@dataclass(frozen=True)
-class ReplayParameters(ControllerParameters):
-    """ROS parameters of the replay node; those of the controller are the recorded ones, see ReplayBag.settings."""
-
-    robot: str = parameter("", "robot of the recording; empty where the bag says it")
-    policy: str = parameter("", "model file; empty for the recorded one")
-    bag: str = parameter("", "the recorded bag: its folder, or one file")
-    rate: float = parameter(
-        1.0, "recorded seconds per second", parameter_limits(ControllerParameters, "real_time_factor")
-    )
-    namespace: str = parameter("", "namespace of the robot in the bag; empty for the only one")
-    loop: bool = parameter(False, "begin again at the end")
-    summary: str = parameter("", "JSON file to write the result to")
 
 
 @dataclass(frozen=True)

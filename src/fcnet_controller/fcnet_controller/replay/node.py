@@ -21,7 +21,8 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 
 from fcnet_controller.control_core import ControlCore, load_core
 from fcnet_controller.controller_node import ControllerNode
-from fcnet_controller.replay.bag import MODES, ReplayBag, ReplayParameters, read_replay_bag
+from fcnet_controller.parameters import ReplayParameters
+from fcnet_controller.replay.bag import MODES, ReplayBag, read_replay_bag
 from fcnet_controller.replay.core import ReplayCore, ReplayedStep, StepReplay
 from fcnet_core.errors import ReplayError
 from fcnet_core.files import write_whole

@@ -6,7 +6,6 @@ import queue
 import secrets
 import sys
 import time
-from dataclasses import dataclass
 
 from rclpy.node import Node
 from sensor_msgs.msg import PointCloud2
@@ -14,31 +13,20 @@ from sensor_msgs.msg import PointCloud2
 from fcnet_core.errors import MessageError
 from fcnet_core.names import Request
 from fcnet_core.robot import load_robot
-from fcnet_ros.parameters import declare_fixed_parameters, parameter
+from fcnet_ros.parameters import declare_fixed_parameters
 from fcnet_ros.program import Stop, run_program, spin
 from fcnet_ros.topics import TERRAIN, WARNING_PERIOD
-from fcnet_teleop.commands import CommandPublisher, ModeClient, StyleClient, TeleopParameters, steady_timer
+from fcnet_teleop.commands import CommandPublisher, ModeClient, StyleClient, steady_timer
 from fcnet_teleop.monitor.driver import PageDriver, PageRequest, too_late
 from fcnet_teleop.monitor.server import Controls, MonitorServer, is_loopback, own_address
 from fcnet_teleop.monitor.view import RobotStatus, RobotView, ground_facts, page_facts
+from fcnet_teleop.parameters import MonitorParameters
 from fcnet_teleop.remote import load_remote_control
 
 SOURCE = "monitor"
 STATUS_PERIOD = 0.2  # [s]
 COMMAND_PERIOD = 1 / 30  # [s]
 TOKEN_BYTES = 16  # of randomness
-
-
-@dataclass(frozen=True)
-class MonitorParameters(TeleopParameters):
-    """The node's parameters."""
-
-    host: str = parameter(
-        "127.0.0.1", "address to listen at; beyond this computer, such as 0.0.0.0, pages need a token"
-    )
-    port: int = parameter(8088, "TCP port to listen at; 0 takes a free one", (0, 65535))
-    frame_rate: float = parameter(30.0, "snapshots per second", (1.0, 60.0))
-    watch_only: bool = parameter(False, "a page without controls, for a recording that is played")
 
 
 class Monitor(Node):
