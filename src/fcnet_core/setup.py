@@ -62,8 +62,6 @@ setup(
             "export = fcnet_core.verbs.export",
             "info = fcnet_core.verbs.info",
             "list = fcnet_core.verbs.list",
-            "pull = fcnet_core.verbs.pull",
-            "push = fcnet_core.verbs.push",
             "urdf = fcnet_core.verbs.urdf",
         ],
     },

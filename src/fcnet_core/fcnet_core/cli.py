@@ -20,8 +20,8 @@ WORKFLOW = """
 A policy comes about in three steps: `collect` lets an expert walk in simulation and records it, `train` imitates the
 recording, `evaluate` measures the policy in closed loop. `info` shows what a policy file holds, `export` turns it
 into ONNX for other programs. `replay` measures policies on the bags of a robot, `dataset` and `relabel` make training
-data of them. `compare` shows trainings side by side, `list` names what there is to choose from, `push` and `pull`
-hand policies and data on. `fcnet VERB --help` explains each.
+data of them. `compare` shows trainings side by side, `list` names what there is to choose from.
+`fcnet VERB --help` explains each.
 """
 
 

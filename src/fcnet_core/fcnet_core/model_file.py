@@ -29,6 +29,7 @@ from fcnet_core.control.command import CommandShaper
 from fcnet_core.control.envelope import Envelope
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import Number, Positive, converted, write_whole
+from fcnet_core.hub import hub_model, is_hub
 from fcnet_core.observation import OBSERVATION_SIZE
 from fcnet_core.policies import PolicyConfig, policy_type, policy_type_of
 from fcnet_core.policies.normalisation import Normalisation, scale_shapes
@@ -249,9 +250,11 @@ def shipped_names() -> list[str]:
 
 
 def find_model(source: str | Path) -> Path | None:
-    """The .safetensors file at that path, the best one of a training run's folder, or the one that comes with the suite
-    under that name; None where there is none of these.
+    """The .safetensors file at that path, the best one of a training run's folder, the one that comes with the suite
+    under that name, or the one of `hf://owner/name` (hub.py), which is downloaded; None if there is none of these.
     """
+    if is_hub(source):
+        return hub_model(source)
     path = Path(source)
     if path.is_file():
         return path if path.suffix == ".safetensors" else None
@@ -275,8 +278,8 @@ def model_path(source: str | Path) -> Path:
 
 
 def load_model(source: str | Path) -> PolicyModel:
-    """Read and check a model file, the best one of a training run's folder, or by its name, such as "aliengo", one that
-    comes with the suite.
+    """Read and check a model file: a path, a training run's folder (its best model), the name of a shipped model such
+    as "aliengo", or `hf://owner/name[@revision][/file]` on the Hugging Face hub.
 
     Raises FcnetError when it is missing, damaged, too new or inconsistent.
     """

@@ -235,7 +235,8 @@ def load_policy(
 ) -> LoadedPolicy:
     """A policy, ready to step, for one robot or for `batch` robots.
 
-    source: a model file, the name of a policy that comes with the suite (`fcnet list models`), or a loaded model.
+    source: a model file, a training run's folder, the name of a policy that comes with the suite (`fcnet list models`),
+    `hf://owner/name[@revision][/file]` on the Hugging Face hub, or a loaded model.
     runtime: for one robot; "auto" takes numba where it is installed and NumPy elsewhere, "onnx" needs onnx and
     onnxruntime. Raises FcnetError for a file or a runtime that cannot be used.
     """

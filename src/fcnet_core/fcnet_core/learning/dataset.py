@@ -34,6 +34,7 @@ from msgspec import Meta, Struct, field
 from fcnet_core.arrays import ArraySpec, Mask, Single
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import read_file, write_whole
+from fcnet_core.hub import hub_data, is_hub
 from fcnet_core.learning.spread import Spread, spread_of
 from fcnet_core.observation import ARRAYS
 from fcnet_core.robot import JOINT_NAMES
@@ -203,13 +204,15 @@ class DatasetWriter:
 
 
 class Dataset:
-    """The shards of one folder or several; all must be of one robot and one control rate.
+    """The shards of one folder or several; all must be of one robot and one control rate. A folder may be the name
+    hf://owner/name of a data set on the Hugging Face hub.
 
     Raises FcnetError if there is nothing to read, a file is truncated, or the folders do not belong together.
     """
 
     def __init__(self, folders: str | Path | Sequence[str | Path]) -> None:
-        self.folders = [Path(folders)] if isinstance(folders, str | Path) else [Path(folder) for folder in folders]
+        named = [folders] if isinstance(folders, str | Path) else folders
+        self.folders = [hub_data(folder) if is_hub(folder) else Path(folder) for folder in named]
         if not self.folders:
             raise FcnetError("no data folder was named; name at least one that `fcnet collect` has written")
         self.manifests = [read_manifest(folder) for folder in self.folders]

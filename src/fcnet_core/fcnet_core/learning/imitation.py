@@ -41,7 +41,7 @@ class Imitation:
     """
 
     def __init__(self, config: TrainConfig, init: PolicyModel | None = None, processes: Processes = ALONE) -> None:
-        folders, self.weights = _folders_and_weights(config.data)
+        folders, self.weights = folders_and_weights(config.data)
         self.config, self.init = config, init
         self.data = data = Dataset(folders)
         self.robot = _robot(data)
@@ -148,11 +148,13 @@ class _Setpoints:
             yield setpoints_of(shard.observation[..., LAYOUT["command"]]).reshape(-1, len(SETPOINT_FIELDS))
 
 
-def _folders_and_weights(data: tuple[str, ...]) -> tuple[list[str], list[float]]:
+def folders_and_weights(data: tuple[str, ...]) -> tuple[list[str], list[float]]:
     """Split `DIR` and `DIR:weight`."""
     folders, weights = [], []
     for entry in data:
         folder, colon, weight = entry.rpartition(":")
+        if weight.startswith("/"):  # of hf://owner/name
+            colon = ""
         try:
             weights.append(float(weight) if colon else 1.0)
         except ValueError as error:

@@ -1,0 +1,194 @@
+"""Policies and data sets are loaded from the Hugging Face hub by name; a local server speaks the hub's protocol."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+from huggingface_hub import constants
+
+from fcnet_core import load_model, load_policy
+from fcnet_core.cli import USAGE_ERROR, main
+from fcnet_core.errors import FcnetError
+from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest
+from fcnet_core.learning.imitation import folders_and_weights
+from fcnet_core.model_file import shipped_model
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+Repositories = dict[str, dict[str, bytes]]  # "models/OWNER/NAME" -> file -> content
+
+
+class Handler(BaseHTTPRequestHandler):
+    repositories: Repositories
+
+    def do_GET(self) -> None:
+        parts = self.path.partition("?")[0].strip("/").split("/")
+        if parts[0] == "api":  # api/models/OWNER/NAME/revision/main or .../tree/COMMIT
+            files = self.repositories.get("/".join(parts[1:4]))
+            if files is None or parts[5] not in ("main", COMMIT):
+                code = "RepoNotFound" if files is None else "RevisionNotFound"
+                self.answer(b"{}", 404, {"X-Error-Code": code})
+            elif parts[4] == "tree":
+                tree = [{"type": "file", "path": name, "size": len(c), "oid": "0" * 40} for name, c in files.items()]
+                self.answer(json.dumps(tree).encode())
+            else:
+                self.answer(json.dumps({"id": "/".join(parts[2:4]), "sha": COMMIT}).encode())
+            return
+        kind = parts.pop(0) if parts[0] == "datasets" else "models"
+        content = self.repositories["/".join((kind, *parts[:2]))]["/".join(parts[4:])]  # OWNER/NAME/resolve/COMMIT/FILE
+        digest = hashlib.sha256(content).hexdigest()
+        self.answer(content, 200, {"X-Repo-Commit": COMMIT, "ETag": f'"{digest}"'})
+
+    do_HEAD = do_GET
+
+    def do_POST(self) -> None:
+        content = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        parts = self.path.strip("/").split("/")
+        if parts[-1] == "create":
+            facts = json.loads(content)
+            repository = f"{facts.get('type', 'model')}s/{facts['organization']}/{facts['name']}"
+            self.repositories.setdefault(repository, {})
+            self.answer(json.dumps({"url": f"{constants.ENDPOINT}/{repository}"}).encode(), 200)
+        elif parts[4] == "preupload":
+            regular = {"uploadMode": "regular", "shouldIgnore": False}  # without the store of large files
+            files = [{"path": file["path"], **regular} for file in json.loads(content)["files"]]
+            self.answer(json.dumps({"files": files}).encode())
+        elif parts[4] == "commit":
+            for entry in map(json.loads, content.splitlines()):
+                if entry["key"] == "file":
+                    value = entry["value"]
+                    self.repositories["/".join(parts[1:4])][value["path"]] = base64.b64decode(value["content"])
+            url = f"{constants.ENDPOINT}/{'/'.join(parts[2:4])}"
+            self.answer(json.dumps({"commitUrl": f"{url}/commit/{COMMIT}", "commitOid": COMMIT}).encode())
+        else:
+            self.answer(b"{}")
+
+    def answer(self, content: bytes, status: int = 200, headers: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        for name, value in {"Content-Length": str(len(content)), **(headers or {})}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Repositories]:
+    """The repositories of a hub on this machine, with an empty cache for its files."""
+    repositories: Repositories = {}
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Hub", (Handler,), {"repositories": repositories}))
+    address = f"http://127.0.0.1:{server.server_port}"
+    monkeypatch.setattr(constants, "ENDPOINT", address)  # HF_ENDPOINT, read at import
+    template = f"{address}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    yield repositories
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+WALKER, OTHER = shipped_model("aliengo").read_bytes(), shipped_model("aliengo-mlp").read_bytes()
+
+
+def test_a_policy_is_loaded_by_repository_revision_and_file(hub: Repositories, capsys) -> None:
+    hub["models/lab/one"] = {"walker.safetensors": WALKER, "README.md": b"# A card", "run.py": b"import os"}
+    hub["models/lab/two"] = {"a/walker.safetensors": WALKER, "b.safetensors": OTHER}
+    expected = load_policy("aliengo").step(np.zeros(70))
+    np.testing.assert_array_equal(load_policy("hf://lab/one").step(np.zeros(70)), expected)
+    for name in ("hf://lab/one@main", f"hf://lab/one@{COMMIT}/walker.safetensors", "hf://lab/two/a/walker.safetensors"):
+        assert load_model(name).fingerprint == load_model("aliengo").fingerprint
+    assert load_model(Path("hf://lab/two/b.safetensors")).card.policy_type == "mlp"  # a verb's argument may be a Path
+    assert main(["info", "hf://lab/one"]) == 0 and "aliengo" in capsys.readouterr().out
+
+
+def test_only_weights_of_a_repository_are_fetched(hub: Repositories, tmp_path: Path) -> None:
+    hub["models/lab/one"] = {"walker.safetensors": WALKER, "run.py": b"import os"}
+    load_model("hf://lab/one")
+    assert [path.name for path in tmp_path.glob("cache/models--*/snapshots/*/*")] == ["walker.safetensors"]
+
+
+def test_what_was_fetched_once_is_there_without_a_network(hub: Repositories, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub["models/lab/one"] = {"walker.safetensors": WALKER}
+    load_model("hf://lab/one")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert load_model("hf://lab/one").fingerprint == load_model("aliengo").fingerprint
+    with pytest.raises(FcnetError):
+        load_model("hf://lab/other")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "hf://lab",
+        "hf://lab/one/../x",
+        "hf://lab/unknown",
+        "hf://lab/one@unknown",
+        "hf://lab/one/other.safetensors",
+        "hf://lab/none",
+        "hf://lab/two",
+        "hf://lab/code",
+    ],
+)
+def test_a_name_that_is_not_one_policy_is_refused_in_one_sentence(name: str, hub: Repositories, capsys) -> None:
+    hub["models/lab/one"] = {"walker.safetensors": WALKER}
+    hub["models/lab/none"] = {"README.md": b"# Nothing"}
+    hub["models/lab/two"] = {"a.safetensors": WALKER, "b.safetensors": WALKER}
+    hub["models/lab/code"] = {"a.safetensors": b"import os"}
+    assert main(["info", name]) == USAGE_ERROR
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_the_documented_commands_upload_and_download(hub: Repositories, tmp_path: Path) -> None:
+    (tmp_path / "walker.safetensors").write_bytes(WALKER)
+    environment = {**os.environ, "HF_ENDPOINT": constants.ENDPOINT, "HF_HOME": str(tmp_path / "home"), "HF_TOKEN": "x"}
+    for command in (
+        ["upload", "lab/walker", str(tmp_path / "walker.safetensors"), "--private"],
+        ["download", "lab/walker", "--local-dir", str(tmp_path / "there")],
+    ):
+        program = [sys.executable, "-m", "huggingface_hub.cli.hf", *command]
+        ended = subprocess.run(program, env=environment, check=False, capture_output=True, text=True)
+        assert ended.returncode == 0, ended.stderr
+    assert (tmp_path / "there/walker.safetensors").read_bytes() == WALKER
+    assert load_model("hf://lab/walker").fingerprint == load_model("aliengo").fingerprint
+
+
+def test_a_hub_out_of_reach_and_a_missing_library_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(FcnetError):
+        load_model("hf://lab/one")
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(FcnetError, match=r"requirements/sharing\.txt"):
+        load_model("hf://lab/one")
+
+
+def test_a_data_set_is_loaded_by_name_and_may_have_a_weight(hub: Repositories, tmp_path: Path) -> None:
+    writer = DatasetWriter(tmp_path / "data", Manifest("aliengo", 50.0, {"source": "collect"}))
+    arrays = {"observation": np.ones((2, 3, 70)), "action": np.ones((2, 3, 12)), "first": np.eye(2, 3, dtype=bool)}
+    writer.write_shard(0, {"seed": 1}, **arrays)
+    files = {path.relative_to(writer.folder).as_posix(): path for path in writer.folder.rglob("*") if path.is_file()}
+    hub["datasets/lab/walks"] = {name: path.read_bytes() for name, path in files.items()} | {"run.py": b""}
+    data = Dataset("hf://lab/walks")
+    assert data.manifest.description == {"source": "collect"} and data.steps == 6
+    np.testing.assert_array_equal(data.shards[0].action, arrays["action"])
+    assert not (data.folders[0] / "run.py").exists()
+    assert folders_and_weights(("hf://lab/walks", "hf://lab/more@main:2")) == (
+        ["hf://lab/walks", "hf://lab/more@main"],
+        [1.0, 2.0],
+    )
