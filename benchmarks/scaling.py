@@ -105,7 +105,7 @@ def by_processes(args: argparse.Namespace) -> None:
 def step_time(folder: Path, precision: str, processes: int) -> float:
     """Milliseconds of an optimiser step after the warm-up."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
-    command += ["-m", "fcnet_core.learning", f"{precision}.yaml", "--data", "data", "--json"]
+    command += ["-m", "fcnet_core.learning", f"{precision}.yaml", "--data", "data", "--json", "-"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     finished = subprocess.run(command, cwd=folder, env=environment, check=True, stdout=subprocess.PIPE)
     first, *_, last, _ = map(json.loads, finished.stdout.splitlines())
@@ -139,7 +139,7 @@ def by_memory(args: argparse.Namespace) -> None:
         made_up(large, args.gigabytes)
         made_up(small, FITS)
         base = load_train_config(args.config)
-        for number in range(args.rounds + 1):  # the first round makes the statistics
+        for number in range(args.rounds + 1):
             results = {}
             for kind, folder, limit in (("fits", small, None), ("larger", large, group)):
                 settings = with_settings(

@@ -27,7 +27,6 @@ setup(
     ],
     zip_safe=False,
     entry_points={
-        "fcnet.comparisons": ["closed_loop = quadruped_sim.evaluation.comparison:shortcomings"],
         "fcnet.lists": ["terrains = quadruped_sim.physics.terrain:listed"],
         "fcnet.verbs": [
             "collect = quadruped_sim.verbs.collect",

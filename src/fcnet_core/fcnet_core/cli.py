@@ -1,4 +1,4 @@
-"""The `fcnet` program: it finds its verbs among the installed packages, so that each package can bring its own."""
+"""The `fcnet` program. Its verbs are entry points of the installed packages, so that each package can add its own."""
 
 from __future__ import annotations
 
@@ -13,15 +13,19 @@ from types import ModuleType
 from fcnet_core import __version__
 from fcnet_core.errors import FcnetError
 
-VERB_GROUP = "fcnet.verbs"  # modules with SUMMARY, EPILOG, add_arguments(parser) and run(args)
+VERB_GROUP = "fcnet.verbs"  # entry points: modules with SUMMARY, EPILOG, add_arguments(parser) and run(args)
 USAGE_ERROR = 2
 INTERRUPTED = 130
+DESCRIPTION = "Train, evaluate and inspect walking policies, such as the Fourier Controller Network."
+GROUPS = {  # headings of --help with their verbs; verbs that are not listed come last
+    "train": ("collect", "teach", "train", "compare"),
+    "evaluate": ("evaluate", "replay", "bench", "render"),
+    "data": ("dataset", "relabel"),
+    "models and robots": ("list", "info", "export", "urdf", "completion"),
+}
 WORKFLOW = """
-A policy comes about in three steps: `collect` lets an expert walk in simulation and records it, `train` imitates the
-recording, `evaluate` measures the policy in closed loop. `info` shows what a policy file holds, `export` turns it
-into ONNX for other programs. `replay` measures policies on the bags of a robot, `dataset` and `relabel` make training
-data of them. `compare` shows trainings side by side, `list` names what there is to choose from.
-`fcnet VERB --help` explains each.
+A policy is made in three steps: `collect` records an expert that walks in simulation, `train` imitates the recording,
+and `evaluate` measures the policy in closed loop. `fcnet VERB --help` describes a verb and shows examples.
 """
 
 
@@ -50,9 +54,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def program(verb: str = "") -> argparse.ArgumentParser:
-    """The parser of `fcnet` with that verb alone, whose libraries are loaded, or with all where none is given.
+    """Return the parser of `fcnet` with that verb alone, to load only its libraries, or with all verbs.
 
-    Raises FcnetError for a verb that there is not.
+    Raises FcnetError if there is no such verb.
     """
     verbs = {entry.name: entry for entry in entry_points(group=VERB_GROUP)}
     if verb == "--version":
@@ -66,18 +70,31 @@ def program(verb: str = "") -> argparse.ArgumentParser:
     return _parser({verb: verbs[verb].load()})
 
 
+class _Program(argparse.ArgumentParser):
+    """A parser whose help shows the verbs in GROUPS."""
+
+    summaries: dict[str, str]
+
+    def format_help(self) -> str:
+        listed = {name for names in GROUPS.values() for name in names}
+        groups = GROUPS | {"other": tuple(name for name in self.summaries if name not in listed)}
+        lines = [self.format_usage(), DESCRIPTION, ""]
+        for heading, names in groups.items():
+            shown = [f"    {name:<12}{self.summaries[name]}" for name in names if name in self.summaries]
+            lines += [f"{heading}:", *shown, ""] if shown else []
+        lines += ["options:", "    -h, --help  show this help", "    --version   show the version"]
+        return "\n".join(lines) + "\n" + WORKFLOW
+
+
 def _parser(verbs: dict[str, ModuleType]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="fcnet",
-        description="Make, measure and inspect walking policies of the Fourier Controller Network.",
-        epilog=WORKFLOW,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = _Program(prog="fcnet", usage="fcnet [-h] [--version] VERB ...")
+    parser.summaries = {name: verb.SUMMARY for name, verb in verbs.items()}
     parser.add_argument("--version", action="version", version=f"fcnet {__version__}")
-    choices = parser.add_subparsers(title="verbs", metavar="VERB")
+    choices = parser.add_subparsers(metavar="VERB", parser_class=argparse.ArgumentParser)
     for name, verb in verbs.items():
         verb_parser = choices.add_parser(
             name,
+            prog=f"fcnet {name}",
             help=verb.SUMMARY,
             description=f"{verb.SUMMARY[0].upper()}{verb.SUMMARY[1:]}.",
             epilog=verb.EPILOG,

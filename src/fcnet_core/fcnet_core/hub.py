@@ -15,7 +15,7 @@ _NAME = re.compile(r"hf://?(?P<repo>[\w.-]+/[\w.-]+)(@(?P<revision>[^/]+))?(/(?P
 
 
 def is_hub(source: str | Path) -> bool:
-    """Whether `source` names something on the hub. (A Path has one slash after `hf:`.)"""
+    """Return whether `source` names something on the hub; as a Path it has one slash after `hf:`."""
     return str(source).startswith("hf:/")
 
 
@@ -23,7 +23,7 @@ def hub_model(source: str | Path) -> Path:
     """Download a policy and return its local file: `file` of the repository, or its only .safetensors file."""
     folder, file = _download(source, "model", ["*.safetensors"])
     found = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.safetensors"))
-    if file in found or len(found) == 1 and not file:
+    if file in found or (len(found) == 1 and not file):
         return folder / (file or found[0])
     choices = ", ".join(found) or "no .safetensors file"
     raise FcnetError(f"{source} does not name one policy; the repository has {choices}; give hf://owner/name/file")
@@ -42,7 +42,8 @@ def _download(source: str | Path, kind: str, patterns: list[str]) -> tuple[Path,
     try:
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import HfHubHTTPError
-        from huggingface_hub.utils import disable_progress_bars, logging
+        from huggingface_hub.utils import logging
+        from huggingface_hub.utils.tqdm import disable_progress_bars
     except ModuleNotFoundError as error:
         raise FcnetError(f"{source} needs huggingface_hub: pip install -r requirements/sharing.txt") from error
     disable_progress_bars()

@@ -91,6 +91,15 @@ OBSERVATION_SIZE = sum(PARTS.values())
 ACTION_SIZE = 12
 ARRAYS = {"observation": ArraySpec((OBSERVATION_SIZE,), parts=PARTS), "action": ArraySpec((ACTION_SIZE,))}
 LAYOUT = ARRAYS["observation"].slices()
+# Standard deviations of the sensor noise by part, in simulation and in training. The controller itself computes
+# last_action and command, without noise.
+SENSOR_NOISE: dict[str, float] = {
+    "projected_gravity": 0.02,  # a unit vector; about 0.02 rad of attitude
+    "joint_velocity": 0.3,  # [rad/s]
+    "sin_joint_position": 0.01,  # about 0.01 rad of joint position
+    "cos_joint_position": 0.01,
+    "angular_velocity": 0.1,  # [rad/s]
+}
 
 
 def assemble_observation(

@@ -20,8 +20,8 @@ from huggingface_hub import constants
 from fcnet_core import load_model, load_policy
 from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.errors import FcnetError
+from fcnet_core.learning.config import folders_and_weights
 from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest
-from fcnet_core.learning.imitation import folders_and_weights
 from fcnet_core.model_file import shipped_model
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -49,7 +49,8 @@ class Handler(BaseHTTPRequestHandler):
         digest = hashlib.sha256(content).hexdigest()
         self.answer(content, 200, {"X-Repo-Commit": COMMIT, "ETag": f'"{digest}"'})
 
-    do_HEAD = do_GET
+    def do_HEAD(self) -> None:
+        self.do_GET()
 
     def do_POST(self) -> None:
         content = self.rfile.read(int(self.headers.get("Content-Length", 0)))

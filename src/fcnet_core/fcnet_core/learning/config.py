@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -22,11 +24,14 @@ from fcnet_core.files import (
     read_settings,
 )
 from fcnet_core.model_file import WindowPolicy
+from fcnet_core.observation import SENSOR_NOISE
 from fcnet_core.policies import PolicyConfig, policy_type
 
 MOST_STEPS = 10**9  # of the optimiser
 LARGEST_BATCH = 2**22  # control periods of one optimiser step; the paper's have 2^16
 PRESETS = CONFIG / "train"
+DEFAULT_PRESET = "imitation"
+SENSORS = "sensors"  # observation_noise: sensors stands for SENSOR_NOISE
 FILE = "training configuration"
 LENGTH = {"steps", "epochs"}  # of which a file gives one
 
@@ -34,18 +39,19 @@ Precision = Literal["float32", "bfloat16"]  # of products of matrices
 
 
 class TrainConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings of a run. Its length is a number of optimiser steps (given, or as epochs), never a time, so that the
-    same data, settings and seed give the same policy on a slow machine and on a fast one.
+    """Settings of a run. Their defaults are defined here, the network's in its policy's configuration; a file gives
+    the entries that differ. The length of a run is a number of optimiser steps (`steps` or `epochs`), never a time, so
+    that the same data, settings and seed give the same policy on a slow machine and on a fast one.
 
-    policy_type: a folder of fcnet_core/policies; config: the settings of its network, such as the sizes of what it sees
-    and of the action. data: folders, each may end in `:weight`, how often its steps are drawn (default 1); crop:
-    control periods of one training sequence; batch: crops of one optimiser step, of all processes together; warmup:
-    share of the steps over which the learning rate rises linearly, before a cosine takes it to zero; gradient_clip:
-    largest norm, 0 is off; observation_noise: standard deviation added to a named part of the observation in its own
-    unit, scaled by a random factor in 0..1 per crop; episode_start_share: share of the crops that begin where an
-    episode begins; held_out_share: share of the sequences kept for the held-out error; action_scale [rad]: unit of the
-    network's output; observation_clip: in standard deviations; device: cuda is a GPU for each process; precision: of
-    matrix products, weights are always float32; threads: of each process; intervals: in optimiser steps.
+    policy_type: a folder of fcnet_core/policies; config: the settings of its network. data: folders, or hf://owner/name
+    on the hub; each may end in `:weight`, by which its steps are drawn more often (default 1); crop: control periods of
+    one training sequence; batch: crops of one optimiser step, of all processes together; warmup: share of the steps
+    over which the learning rate rises linearly, before a cosine decay to zero; gradient_clip: largest norm, 0 is off;
+    observation_noise: standard deviation by part of the observation, in its unit, scaled by a random factor in 0..1 per
+    crop (a file may say `sensors` for observation.SENSOR_NOISE); episode_start_share: share of the crops that start at
+    the start of an episode; held_out_share: share of the sequences kept for the held-out error; action_scale [rad]:
+    unit of the network's output; observation_clip: in standard deviations; device: cuda is a GPU for each process;
+    precision: of matrix products, weights are always float32; threads: of each process; intervals: in optimiser steps.
     """
 
     policy_type: str = "fcnet"
@@ -95,8 +101,13 @@ class TrainConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         """The network's configuration."""
         return policy_type(self.policy_type).config_from(self.config)
 
+    @property
+    def entries(self) -> dict[str, Any]:
+        """All settings as plain values, the network's configuration complete."""
+        return msgspec.to_builtins(self) | {"config": msgspec.to_builtins(self.policy_config)}
+
     def total_steps(self, recorded: int) -> int:
-        """Optimiser steps of the run on `recorded` control periods of training data."""
+        """Return the optimiser steps of the run on `recorded` control periods of training data."""
         if self.steps is not None:
             return self.steps
         if self.epochs is not None:
@@ -108,20 +119,22 @@ class TrainConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class _Difference(Struct, frozen=True):
-    """What a file that says only how it differs from another has beside the entries of a TrainConfig."""
+    """The additional entry of a file that gives only its differences from a preset."""
 
     base: Annotated[str, Meta(pattern="^[a-z0-9_]{1,60}$")]
 
 
 def load_train_config(path: str | Path) -> TrainConfig:
-    """Read a YAML file of a TrainConfig, or a preset of config/train/ by its name. One with `base`, a preset, says what
-    differs from that.
+    """Read a YAML file of a TrainConfig, or a preset of config/train/ by its name. A file with `base: PRESET` gives its
+    differences from that preset.
 
-    Entries of `config` differ one by one, unless policy_type is another; steps and epochs take each other's place; any
-    other entry replaces the base's. FcnetError names the file and the entry that cannot be used.
+    `config` is merged entry by entry unless policy_type differs; steps and epochs override each other; any other entry
+    replaces the base's. Raises FcnetError that names the file and the entry that cannot be used.
     """
     path = preset(path, PRESETS.name, FILE)
     entries = _entries(path)
+    if entries.get("observation_noise") == SENSORS:
+        entries["observation_noise"] = SENSOR_NOISE
     try:
         return converted(entries, TrainConfig)
     except FcnetError as error:
@@ -129,7 +142,7 @@ def load_train_config(path: str | Path) -> TrainConfig:
 
 
 def _entries(path: Path, derived: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The entries of a file, and those of its base that it does not change; derived: presets that lead to this one."""
+    """Return the entries of a file and of its base; derived: presets that are based on this one."""
     own = read_settings(path, dict[str, Any], FILE)
     if "base" not in own:
         return own
@@ -150,5 +163,24 @@ def _entries(path: Path, derived: tuple[str, ...] = ()) -> dict[str, Any]:
 
 
 def with_settings(settings: TrainConfig, /, **changes: Any) -> TrainConfig:
-    """The configuration with other settings, checked like a file's."""
+    """Return the configuration with other settings, checked like a file's."""
     return converted(msgspec.to_builtins(settings) | changes, TrainConfig)
+
+
+def folders_and_weights(data: tuple[str, ...]) -> tuple[list[str], list[float]]:
+    """Split the entries `DIR` and `DIR:weight` of a configuration's data. Raises FcnetError for a bad weight."""
+    folders, weights = [], []
+    for entry in data:
+        folder, colon, weight = entry.rpartition(":")
+        if weight.startswith("/"):  # of hf://owner/name
+            colon = ""
+        try:
+            weights.append(float(weight) if colon else 1.0)
+        except ValueError as error:
+            raise FcnetError(f"data {entry!r}: after the colon expected a weight such as 2, not {weight!r}") from error
+        folders.append(folder if colon else entry)
+        if not 1e-6 <= weights[-1] <= 1e6:
+            raise FcnetError(f"data {entry!r}: the weight is {weight}, expected a number from 1e-6 to 1e6")
+    if twice := [folder for folder, count in Counter(os.path.realpath(f) for f in folders).items() if count > 1]:
+        raise FcnetError(f"the data folder {twice[0]} is given twice; give it once, with a weight such as {twice[0]}:2")
+    return folders, weights

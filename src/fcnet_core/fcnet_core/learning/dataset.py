@@ -1,4 +1,4 @@
-"""Recorded behaviour on disk: a folder of shards that is written without risk and read in pieces of any size.
+"""Recorded behaviour on disk: a folder of shards, each written whole or not at all and read in pieces of any size.
 
     FOLDER/manifest.json                robot, joint names, control rate, the arrays of a step, a free description
     FOLDER/shard-00000/NAME.npy         (S, T, ...) one array: S sequences of T steps
@@ -9,9 +9,9 @@ The manifest names the arrays of a step (ArraySpec by name). Every dataset has `
 has `observation` (70,) of observation.py beside it, and others may have `reward`, `return`, `terminal` or images.
 Folders of format 1 are a quadruped's.
 
-Plain .npy files because every tool reads them and a piece of one is at a known place; a shard is complete as soon
-as its folder exists, because it is written under another name and renamed. Reading opens a file for as long as it
-takes, so that data may be larger than memory, and shards more than the files that a process may open.
+Plain .npy files, because every tool reads them and any part is at a known offset. A shard is complete if its folder
+exists: it is written under a temporary name and renamed. Files are opened only while they are read, so that data may be
+larger than memory, and there may be more shards than files that a process may open.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from fcnet_core.arrays import ArraySpec, Mask, Single
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import read_file, write_whole
 from fcnet_core.hub import hub_data, is_hub
-from fcnet_core.learning.spread import Spread, spread_of
+from fcnet_core.learning.statistics import ArrayStatistics, array_statistics
 from fcnet_core.observation import ARRAYS
 from fcnet_core.robot import JOINT_NAMES
 
@@ -180,7 +180,6 @@ class DatasetWriter:
         try:
             _write_folder(partial, given, job)
             partial.rename(self._shard(index))
-            _sync(self.folder)
         except OSError as error:
             shutil.rmtree(partial, ignore_errors=True)
             raise FcnetError(
@@ -240,10 +239,10 @@ class Dataset:
         return sum(shard.steps for shard in self.shards)
 
     @cached_property
-    def statistics(self) -> dict[str, Spread]:
-        """The spread of every array of float32, by name; a folder is read whole for it once, see spread.py."""
-        arrays = self.manifest.arrays.items()
-        return spread_of(self.shards, {name: spec.shape for name, spec in arrays if spec.dtype == "float32"})
+    def statistics(self) -> dict[str, ArrayStatistics]:
+        """Statistics of every array of float32, by name. Reads all data once."""
+        arrays = {name: spec.shape for name, spec in self.manifest.arrays.items() if spec.dtype == "float32"}
+        return {name: array_statistics(self.shards, name, shape) for name, shape in arrays.items()}
 
 
 def read_manifest(folder: str | Path) -> Manifest:
@@ -277,7 +276,6 @@ def _refuse_other_recipe(folder: Path, wanted: Manifest) -> None:
 def _write_manifest(folder: Path, manifest: Manifest) -> None:
     facts = {"format_version": FORMAT_VERSION, **msgspec.to_builtins(manifest)}
     write_whole(folder / "manifest.json", (json.dumps(facts, indent=1) + "\n").encode())
-    _sync(folder)
 
 
 def _write_folder(path: Path, arrays: dict[str, npt.NDArray[Any]], job: dict[str, Any]) -> None:
@@ -291,16 +289,6 @@ def _write_folder(path: Path, arrays: dict[str, npt.NDArray[Any]], job: dict[str
             file.flush()
             os.fsync(file.fileno())
     write_whole(path / "job.json", (json.dumps(job, indent=1) + "\n").encode())
-    _sync(path)
-
-
-def _sync(folder: Path) -> None:
-    """Make renames and new files in `folder` survive a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _check_shapes(

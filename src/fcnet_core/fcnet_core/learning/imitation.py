@@ -1,10 +1,8 @@
-"""One imitation run from its settings to the policy: data, robot, normalisation, network, trainer, model."""
+"""An imitation run from its settings to the policy: data, robot, normalisation, network, trainer, model."""
 
 from __future__ import annotations
 
 import json
-import os
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,11 +13,11 @@ import numpy as np
 import torch
 from torch import nn
 
-from fcnet_core.arrays import Floats, Single
+from fcnet_core.arrays import Array, Floats, Single
 from fcnet_core.control.command import setpoints_of
 from fcnet_core.control.envelope import Envelope
 from fcnet_core.errors import FcnetError
-from fcnet_core.learning.config import TrainConfig
+from fcnet_core.learning.config import TrainConfig, folders_and_weights
 from fcnet_core.learning.dataset import Dataset, Shard
 from fcnet_core.learning.processes import Processes
 from fcnet_core.learning.sampler import CropSampler
@@ -49,12 +47,12 @@ class Imitation:
         _check_arrays(config, data)
         if self.robot:
             config.policy_config.check_robot(self.robot)
-        statistics = processes.after_first(lambda: data.statistics)
+        statistics = processes.from_first(lambda: data.statistics)
         torch.manual_seed(config.seed)
         kind = policy_type(config.policy_type)
         network: nn.Module = kind.part(kind.network)(config.policy_config)
         if init is None:
-            scales = observation_scales(statistics, spec, arrays) | self._action_scales()
+            scales = observation_scales(statistics, spec, arrays) | self._action_scales(statistics["action"].mean)
             normalisation = Normalisation(scales, config.observation_clip)
         else:
             self._check_init(init)
@@ -65,7 +63,7 @@ class Imitation:
         self.trainer = Trainer(network, config, crops, normalisation, arrays, processes)
 
     def policy(self, command_line: str) -> PolicyModel:
-        """The policy as it is now, with a card that says how it came about."""
+        """Return the policy as it is now, with a card that describes its training."""
         normalisation = self.trainer.normalisation
         facts: dict[str, Any] = {
             "window_policy": self.config.window_policy,
@@ -108,9 +106,9 @@ class Imitation:
             "settings": {name: value for name, value in msgspec.to_builtins(self.config).items() if name != "data"},
         }
 
-    def _action_scales(self) -> dict[str, Single]:
-        """Actions are in units of action_scale around the robot's stand pose, or around the data's mean."""
-        mean = self.data.statistics["action"].mean if self.robot is None else self.robot.stand_pose
+    def _action_scales(self, mean: Array) -> dict[str, Single]:
+        """Return the units of actions: action_scale around the robot's stand pose, or around the data's mean."""
+        mean = mean if self.robot is None else self.robot.stand_pose
         scale = np.full(len(mean), self.config.action_scale, np.float32)
         return {"action_mean": mean.astype(np.float32), "action_scale": scale}
 
@@ -146,25 +144,6 @@ class _Setpoints:
     def __iter__(self) -> Iterator[Floats]:
         for shard in self.shards:
             yield setpoints_of(shard.observation[..., LAYOUT["command"]]).reshape(-1, len(SETPOINT_FIELDS))
-
-
-def folders_and_weights(data: tuple[str, ...]) -> tuple[list[str], list[float]]:
-    """Split `DIR` and `DIR:weight`."""
-    folders, weights = [], []
-    for entry in data:
-        folder, colon, weight = entry.rpartition(":")
-        if weight.startswith("/"):  # of hf://owner/name
-            colon = ""
-        try:
-            weights.append(float(weight) if colon else 1.0)
-        except ValueError as error:
-            raise FcnetError(f"data {entry!r}: after the colon expected a weight such as 2, not {weight!r}") from error
-        folders.append(folder if colon else entry)
-        if not 1e-6 <= weights[-1] <= 1e6:
-            raise FcnetError(f"data {entry!r}: the weight is {weight}, expected a number from 1e-6 to 1e6")
-    if twice := [folder for folder, count in Counter(os.path.realpath(f) for f in folders).items() if count > 1]:
-        raise FcnetError(f"the data folder {twice[0]} is given twice; give it once, with a weight such as {twice[0]}:2")
-    return folders, weights
 
 
 def _robot(data: Dataset) -> Robot | None:

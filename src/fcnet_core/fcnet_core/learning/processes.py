@@ -1,4 +1,4 @@
-"""The processes of one training run: one alone, or those that torchrun started, on one machine or on several."""
+"""The processes of a training run: one, or those that torchrun started on one machine or several."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Processes:
-    """rank: this one's number among `count`; local_rank: its number on its machine. Methods that say `all` are called
-    by every process, in the same order.
+    """rank: number of this process among `count`; local_rank: its number on its machine. All processes call sum, gather
+    and from_first, in the same order.
     """
 
     rank: int = 0
@@ -31,11 +31,11 @@ class Processes:
 
     @property
     def share(self) -> slice:
-        """Which of the crops of a batch are this one's."""
+        """The crops of a batch that this process computes."""
         return slice(self.rank, None, self.count)
 
     def sum(self, *values: float) -> list[float]:
-        """Sums of the values of all processes."""
+        """Return the sums of the values over all processes."""
         if self.count == 1:
             return list(values)
         sums = torch.tensor(values, dtype=torch.float64)
@@ -43,30 +43,21 @@ class Processes:
         return sums.tolist()
 
     def gather(self, value: T) -> list[T]:
-        """The values of all processes, by rank."""
+        """Return the values of all processes, by rank."""
         values: list[Any] = [value] * self.count
         if self.count > 1:
             dist.all_gather_object(values, value)
         return values
 
     def from_first(self, make: Callable[[], T]) -> T:
-        """What `make` returns in the process of rank 0, in all of them."""
+        """Call `make` in the process of rank 0 and return its result in all of them."""
         made: list[Any] = [make() if self.rank == 0 else None]
         if self.count > 1:
             dist.broadcast_object_list(made)
         return made[0]
 
-    def after_first(self, make: Callable[[], T]) -> T:
-        """What `make` returns; on each machine one of all processes is first, and the others find what it cached."""
-        if self.local_rank:
-            self.sum()
-        made = make()
-        if not self.local_rank:
-            self.sum()
-        return made
-
     def device(self, kind: str) -> torch.device:
-        """The processor, or the GPU of this process. Raises FcnetError where there is none."""
+        """Return the processor ("cpu") or the GPU of this process ("cuda"). Raises FcnetError if there is none."""
         if kind == "cpu":
             return torch.device("cpu")
         if not (found := torch.cuda.device_count()):
@@ -77,7 +68,7 @@ class Processes:
         return torch.device("cuda", self.local_rank)
 
     def parallel(self, network: nn.Module) -> nn.Module:
-        """The network in the form whose gradients are the means of those of all processes. Weights are rank 0's."""
+        """Return the network with gradients averaged over all processes, and the weights of rank 0."""
         if self.count == 1:
             return network
         return DistributedDataParallel(network, gradient_as_bucket_view=True)
@@ -85,9 +76,9 @@ class Processes:
 
 @contextmanager
 def joined() -> Iterator[Processes]:
-    """Join the other processes, as torchrun's environment says; without one this process is alone.
+    """Join the other processes by the environment variables of torchrun; without them this process is alone.
 
-    When one fails, all do. The first to notice raises why; the others, which have but lost it, end without a word.
+    If one fails, all do. The first to fail raises its error; the others, which only lost the connection, exit silently.
     """
     if "WORLD_SIZE" not in os.environ:
         yield Processes()
@@ -102,7 +93,7 @@ def joined() -> Iterator[Processes]:
         raise FcnetError(f"the processes of this training did not find each other: {reason}") from error
     try:
         yield Processes(rank, count, int(os.environ.get("LOCAL_RANK", rank)))
-    except Exception as error:  # of any kind: a process that ends without the others' knowledge lets them wait for it
+    except Exception as error:  # of any kind: the others wait for a process that ends without notice
         if not _is_first_to_end(store):
             raise SystemExit(1) from error
         if isinstance(error, dist.DistError) or "gloo" in str(error) or "NCCL" in str(error):

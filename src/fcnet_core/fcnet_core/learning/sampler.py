@@ -19,12 +19,12 @@ ALL = slice(None)
 
 @dataclass(frozen=True)
 class Batch:
-    """Crops of recorded behaviour: arrays (B, T, ...) by name, and counts (B, T) float32, which is 0 from the step on
-    at which the recording jumps to another episode, because the crop's past is not its past.
+    """Crops of recorded behaviour: arrays (B, T, ...) by name, and valid (B, T) float32, which is 0 from the step on
+    at which the recording jumps to another episode: the steps before are not its past.
     """
 
     arrays: dict[str, npt.NDArray[Any]]
-    counts: Single
+    valid: Single
 
 
 class CropSampler:
@@ -32,8 +32,8 @@ class CropSampler:
 
     weights: one per data folder; a step of a folder with weight 2 is drawn twice as often as one with weight 1.
     Which sequences of a folder are held out depends on `seed` alone: a resumed run holds out the same ones, and a run
-    that goes on from its policy with further folders (DAgger) is not judged by what that policy was trained on. Several
-    processes draw the same crops of a batch, and each reads its `share` of them.
+    that continues from its policy with further folders (DAgger) is not validated on that policy's training data.
+    Several processes draw the same crops of a batch, and each reads its `share` of them.
     """
 
     def __init__(

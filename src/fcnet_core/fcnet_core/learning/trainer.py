@@ -1,13 +1,12 @@
-"""The training loop: crops in, optimiser steps out, exactly repeatable and exactly resumable, in one process or many.
+"""The training loop, exactly repeatable and exactly resumable, in one process or many.
 
-What an optimiser step sees is a function of the seed and of the step's number: which crops, and the noise of each. So
-crops can be read ahead, a resumed run sees what it would have seen, and N processes that share a batch see together
-what one alone does. Dropout, where a network has it, draws from torch's generator, of which each process has its own.
+The crops of an optimiser step and their noise are a function of the seed and the step's number. So crops can be read
+ahead, a resumed run continues with the same crops, and N processes that share a batch see the crops of one process.
+Dropout, if a network has it, draws from torch's generator, of which each process has its own.
 """
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import math
@@ -19,7 +18,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-import msgspec
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -32,7 +30,12 @@ from fcnet_core.learning.processes import Processes
 from fcnet_core.learning.sampler import Batch, CropSampler
 from fcnet_core.policies.normalisation import Normalisation
 
-HEAD = b"fcnet checkpoint 4\n"  # then a digest of the rest: torch does not notice damage within a tensor
+HELD_OUT_CROPS = 256
+HELD_OUT_BATCH = 32
+AHEAD = 2  # batches that are read while the network computes
+CROPS, NOISE = 2, 3  # streams of random numbers; 0 and 1 are the sampler's
+ALONE = Processes()
+Tensors = tuple[Any, Tensor, Tensor]
 
 
 def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
@@ -40,7 +43,7 @@ def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
     buffer = io.BytesIO()
     torch.save(content, buffer)
     try:
-        write_whole(path, HEAD + _digest(buffer.getbuffer()) + buffer.getbuffer())
+        write_whole(path, buffer.getvalue())
     except OSError as error:
         raise FcnetError(
             f"checkpoint {path} could not be written ({error}); make room, then continue with --resume"
@@ -48,29 +51,15 @@ def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
-    """Read a checkpoint without running any code it may hold; FcnetError if there is none or it is damaged."""
+    """Read a checkpoint; code in it is refused. Raises FcnetError if there is none or it cannot be read."""
     if not path.is_file():
         raise FcnetError(f"there is no checkpoint {path} to resume; leave out --resume to start from the beginning")
     try:
-        written = memoryview(path.read_bytes())
-        begin = len(HEAD) + hashlib.sha256().digest_size
-        if written[:begin] != HEAD + _digest(written[begin:]):
-            raise FcnetError(f"checkpoint {path} is damaged, or of another release; delete it and start again")
-        return dict(torch.load(io.BytesIO(written[begin:]), map_location="cpu", weights_only=True))
-    except (OSError, RuntimeError, pickle.UnpicklingError) as error:  # what another version of torch may have written
-        raise FcnetError(f"checkpoint {path} cannot be read ({error}); delete it and start again") from error
-
-
-def _digest(content: memoryview) -> bytes:
-    return hashlib.sha256(content).digest()
-
-
-HELD_OUT_CROPS = 256
-HELD_OUT_BATCH = 32
-AHEAD = 2  # batches that are read while the network computes
-CROPS, NOISE = 2, 3  # streams of random numbers; 0 and 1 are the sampler's
-ALONE = Processes()
-Tensors = tuple[Any, Tensor, Tensor]
+        content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, EOFError, RuntimeError, pickle.UnpicklingError) as error:
+        reason = str(error).partition("\n")[0]
+        raise FcnetError(f"checkpoint {path} is damaged or of another release ({reason}); start again") from error
+    return content
 
 
 @dataclass
@@ -134,9 +123,10 @@ class Trainer:
         torch.manual_seed(config.seed * processes.count + processes.rank)
 
     def run(self, report: Callable[[Progress], None], stop: Callable[[], bool], checkpoint: Path | None = None) -> bool:
-        """Train to the end, or until `stop` says so after a step; then the checkpoint is written. Whether it ended.
+        """Train to the end, or until `stop` returns True after a step; then the checkpoint is written. Return whether
+        the end was reached.
 
-        report: called at every log_interval, and at every held-out error before training goes on from its weights.
+        report: called at every log_interval, and at every held-out error, before the weights change again.
         """
         config, progress = self.config, self.progress
         stopped = False
@@ -162,13 +152,13 @@ class Trainer:
 
     def optimise(self) -> float:
         """One optimiser step on the crops of its number; returns this process's part of its loss."""
-        observation, wanted, counts = self._batch(self.progress.step)
-        (counted,) = self._processes.sum(counts.sum().item())
+        observation, target, valid = self._batch(self.progress.step)
+        (steps,) = self._processes.sum(valid.sum().item())
         with self._autocast():
             output = self._parallel(observation)
-        loss = summed_error(output, wanted, counts, self.config.loss) / counted
+        loss = summed_error(output, target, valid, self.config.loss) / steps
         self._optimiser.zero_grad()
-        (loss * self._processes.count).backward()  # of which the processes take the mean
+        (loss * self._processes.count).backward()  # the processes average their gradients
         if self.config.gradient_clip:
             nn.utils.clip_grad_norm_(self.network.parameters(), self.config.gradient_clip)
         self.progress.learning_rate = self.learning_rate(self.progress.step)
@@ -179,7 +169,7 @@ class Trainer:
         return loss.item()
 
     def learning_rate(self, step: int) -> float:
-        """Linear warm-up, then half a cosine to zero, as get_cosine_schedule_with_warmup."""
+        """Return the learning rate: linear warm-up, then half a cosine to zero (get_cosine_schedule_with_warmup)."""
         steps, highest = self.progress.steps, self.config.learning_rate
         warm = self.config.warmup * steps
         if step < warm:
@@ -187,18 +177,18 @@ class Trainer:
         return highest * 0.5 * (1 + math.cos(math.pi * (step - warm) / (steps - warm)))
 
     def validate(self) -> float | None:
-        """Root mean square error [rad] on held-out crops without noise; None when nothing is held out."""
+        """Return the root mean square error [rad] on held-out crops without noise; None if nothing is held out."""
         scale = torch.from_numpy(self.normalisation.scales["action_scale"]).to(self._device)
         error, count, share = 0.0, 0.0, self._processes.share
         self.network.eval()
         with torch.no_grad():
             for batch in self.crops.held_out(HELD_OUT_CROPS, HELD_OUT_BATCH, self.config.seed, share):
-                observation, wanted, counts = self._placed(self._tensors(batch))
+                observation, target, valid = self._placed(self._tensors(batch))
                 with self._autocast():
                     output = self.network(observation)
-                square = ((output - wanted) * scale).square().mean(-1)
-                error += (square * counts).sum().item()
-                count += counts.sum().item()
+                square = ((output - target) * scale).square().mean(-1)
+                error += (square * valid).sum().item()
+                count += valid.sum().item()
         self.network.train()
         error, count = self._processes.sum(error, count)
         return math.sqrt(error / count) if count else None
@@ -262,27 +252,27 @@ class Trainer:
         return self._tensors(batch)
 
     def _tensors(self, batch: Batch) -> Tensors:
-        """What the network sees (a tensor, or tensors by name), the wanted outputs, and the counts."""
+        """Return the network's input (a tensor, or tensors by name), the target outputs, and the valid steps."""
         inputs = {name: torch.from_numpy(self.normalisation.input(batch.arrays[name], name)) for name in self._seen}
-        wanted = torch.from_numpy(self.normalisation.output(batch.arrays["action"]))
+        target = torch.from_numpy(self.normalisation.output(batch.arrays["action"]))
         seen = next(iter(inputs.values())) if len(inputs) == 1 else inputs
-        return seen, wanted, torch.from_numpy(batch.counts)
+        return seen, target, torch.from_numpy(batch.valid)
 
     def _placed(self, tensors: Tensors) -> Tensors:
-        """The tensors in the memory of the device that computes."""
-        seen, wanted, counts = tensors
+        """Move the tensors to the device."""
+        seen, target, valid = tensors
         if isinstance(seen, dict):
             placed: Any = {name: tensor.to(self._device) for name, tensor in seen.items()}
         else:
             placed = seen.to(self._device)
-        return placed, wanted.to(self._device), counts.to(self._device)
+        return placed, target.to(self._device), valid.to(self._device)
 
     def _autocast(self) -> torch.autocast:
-        """Matrix products in the precision of the configuration; weights, optimiser and loss stay in float32."""
+        """Compute matrix products in the configured precision; weights, optimiser and loss stay in float32."""
         return torch.autocast(self._device.type, torch.bfloat16, enabled=self.config.precision == "bfloat16")
 
     def _refuse_divergence(self, checkpoint: Path | None) -> NoReturn:
-        """Raise FcnetError. The checkpoint goes: it would lead to the same end again, bit for bit."""
+        """Raise FcnetError. Remove the checkpoint, since a resumed run would diverge again, bit for bit."""
         if checkpoint and self._processes.rank == 0:
             checkpoint.unlink(missing_ok=True)
         raise FcnetError(
@@ -291,8 +281,8 @@ class Trainer:
         )
 
     def _run(self) -> str:
-        """What must be equal for a checkpoint to continue this run, as JSON."""
-        settings = msgspec.structs.asdict(self.config)
+        """Return the facts that a checkpoint must share with this run, as JSON."""
+        settings = self.config.entries
         for name in ("data", "log_interval", "checkpoint_interval"):
             del settings[name]  # folders may have moved; the others do not change the result
         normalisation = {name: scale.tolist() for name, scale in self.normalisation.scales.items()}
@@ -305,17 +295,17 @@ class Trainer:
         return json.dumps(settings | facts)
 
 
-def summed_error(output: Tensor, wanted: Tensor, counts: Tensor, kind: str) -> Tensor:
-    """Sum over the steps that count of the mean over the actions, of output and wanted (B, T, 12), counts (B, T)."""
+def summed_error(output: Tensor, target: Tensor, valid: Tensor, kind: str) -> Tensor:
+    """Return the loss of output and target (B, T, A), the mean over the actions and the sum over valid (B, T) steps."""
     if kind == "huber":
-        error = nn.functional.huber_loss(output.float(), wanted, reduction="none")
+        error = nn.functional.huber_loss(output.float(), target, reduction="none")
     else:
-        error = (output - wanted).square()
-    return (error.mean(-1) * counts).sum()
+        error = (output - target).square()
+    return (error.mean(-1) * valid).sum()
 
 
 def noise_by_entry(noise: dict[str, float], arrays: Spec) -> dict[str, Single]:
-    """Standard deviations of the entries of each array that has any, from those of its named parts."""
+    """Return the standard deviations of the entries of each array with noise, from those of its named parts."""
     deviations: dict[str, Single] = {}
     for part, value in noise.items():
         having = [name for name, spec in arrays.items() if part in spec.parts]
@@ -329,7 +319,7 @@ def noise_by_entry(noise: dict[str, float], arrays: Spec) -> dict[str, Single]:
 
 
 def check_bfloat16(device: torch.device) -> None:
-    """Raise FcnetError where products in bfloat16 are not computed by instructions of their own, and would be slow."""
+    """Raise FcnetError if the device has no instructions for products in bfloat16, which would be slow."""
     if device.type == "cuda":
         has = torch.cuda.is_bf16_supported(including_emulation=False)
     else:

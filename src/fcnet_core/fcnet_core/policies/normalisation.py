@@ -15,7 +15,7 @@ import numpy as np
 from fcnet_core.arrays import Floats, Observation, Single, Spec
 
 if TYPE_CHECKING:
-    from fcnet_core.learning.spread import Spread
+    from fcnet_core.learning.statistics import ArrayStatistics
 
 STD_FLOOR = 1e-2  # added to a standard deviation, so that an entry which hardly moves is not blown up
 COMMAND_STD_FLOOR = 0.05  # a command that the data hardly use would otherwise saturate when it is used
@@ -77,7 +77,7 @@ def scale_shapes(spec: Spec, action: int) -> dict[str, tuple[int, ...]]:
     return shapes | {"action_mean": (action,), "action_scale": (action,)}
 
 
-def observation_scales(statistics: Mapping[str, Spread], spec: Spec, arrays: Spec) -> dict[str, Single]:
+def observation_scales(statistics: Mapping[str, ArrayStatistics], spec: Spec, arrays: Spec) -> dict[str, Single]:
     """NAME_mean and NAME_std of every normalised array of `spec`, by the statistics of a dataset of `arrays`."""
     scales: dict[str, Single] = {}
     for name, array in spec.items():

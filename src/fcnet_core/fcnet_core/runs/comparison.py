@@ -1,11 +1,9 @@
-"""Training runs side by side: tables whose rows are facts and whose columns are the runs."""
+"""Tables that compare training runs: a column a run, a row a fact."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
-
-import msgspec
 
 from fcnet_core.runs.folder import Falls, Report, TrainingRun
 
@@ -13,8 +11,8 @@ MISSING = "–"
 
 
 def sections(runs: Sequence[TrainingRun]) -> dict[str, list[list[str]]]:
-    """Tables by heading, without those that have no rows: results, settings that differ, evaluations."""
-    results = [[name, *(tell(run) for run in runs)] for name, tell in RESULTS.items()]
+    """Return the tables that have rows, by heading: results, settings that differ, evaluations."""
+    results = [[name, *map(result, runs)] for name, result in RESULTS.items()]
     return {
         heading: rows
         for heading, rows in {
@@ -27,7 +25,7 @@ def sections(runs: Sequence[TrainingRun]) -> dict[str, list[list[str]]]:
 
 
 def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """The table for a terminal: names to the left, values to the right."""
+    """Format a table as text: names left-aligned, values right-aligned."""
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
     return "\n".join(
         "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in [heads, *rows]
@@ -35,7 +33,7 @@ def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Such as 4.2 s, 3 min 20 s or 1 h 05 min."""
+    """Format a duration, such as 4.2 s, 3 min 20 s or 1 h 05 min."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     if seconds < 3600:
@@ -43,8 +41,7 @@ def duration(seconds: float) -> str:
     return "{} h {:02d} min".format(*divmod(int(seconds / 60), 60))
 
 
-def standing(run: TrainingRun) -> str:
-    """How the run stands."""
+def _state(run: TrainingRun) -> str:
     facts = run.facts
     return f"{facts.state}: {facts.reason}" if facts.reason else facts.state
 
@@ -53,15 +50,15 @@ def _held_out(report: Report | None) -> str:
     return MISSING if report is None else f"{report.held_out_error:.4f} rad"
 
 
-def _last(run: TrainingRun, tell: Callable[[Report], str]) -> str:
-    return tell(run.reports[-1]) if run.reports else MISSING
+def _last(run: TrainingRun, shown: Callable[[Report], str]) -> str:
+    return shown(run.reports[-1]) if run.reports else MISSING
 
 
 RESULTS: dict[str, Callable[[TrainingRun], str]] = {
     "robot or task": lambda run: run.facts.robot,
     "policy": lambda run: run.facts.policy_type,
     "parameters": lambda run: f"{run.facts.parameters:,}",
-    "state": standing,
+    "state": _state,
     "steps": lambda run: f"{run.reports[-1].step if run.reports else 0:,} of {run.facts.steps:,}",
     "time in training": lambda run: _last(run, lambda report: duration(report.seconds)),
     "last loss": lambda run: _last(run, lambda report: f"{report.loss:.4g}"),
@@ -72,11 +69,10 @@ RESULTS: dict[str, Callable[[TrainingRun], str]] = {
 
 
 def _settings(run: TrainingRun) -> dict[str, Any]:
-    """By name, those of the network's configuration as config.NAME; the policy type stands among the results."""
-    entries: dict[str, Any] = msgspec.to_builtins(run.settings)
-    del entries["policy_type"], entries["config"]
-    config = msgspec.to_builtins(run.settings.policy_config)
-    return entries | {f"config.{name}": value for name, value in config.items()}
+    """Return the settings by name, those of the network as config.NAME, without the policy type (see RESULTS)."""
+    entries = run.settings.entries
+    del entries["policy_type"]
+    return entries | {f"config.{name}": value for name, value in entries.pop("config").items()}
 
 
 def _differences(settings: Sequence[dict[str, Any]]) -> list[list[str]]:
@@ -92,7 +88,7 @@ def _brief(value: Any) -> str:
 
 
 def _evaluations(runs: Sequence[TrainingRun]) -> list[list[str]]:
-    """Falls of episodes in every scenario that any of the runs was evaluated in."""
+    """Return a row for every scenario in which any of the runs was evaluated."""
     names = dict.fromkeys(name for run in runs for name in run.evaluation)
     return [[name, *(_falls(run.evaluation.get(name)) for run in runs)] for name in names]
 

@@ -1,11 +1,10 @@
-"""The folder of a training run: how it is named, what lies in it, and what it tells.
+"""The folder of a training run: its name, its files, and how they are read and written.
 
 RUN/settings.yaml          the settings as used: `fcnet train --config` of it, with its --init, repeats the run
-RUN/run.json               what else holds for the run, and how it stands: RunFacts
+RUN/run.json               robot, policy type, command line and state: RunFacts
 RUN/metrics.csv            a row for every report: Report
-RUN/curves.html            the same as curves, live while it trains
 RUN/events.out.tfevents.*  the same for TensorBoard
-RUN/checkpoint.ckpt        where to continue from, until the run has finished
+RUN/checkpoint.ckpt        state for --resume, until the run has finished
 RUN/best.safetensors       the policy with the lowest held-out error
 RUN/last.safetensors       the policy at the end
 RUN/evaluation.json, .md   of `fcnet evaluate RUN`
@@ -37,12 +36,11 @@ LARGEST_RESULTS = 2**28  # [bytes] of metrics or an evaluation
 State = Literal["training", "finished", "interrupted", "failed"]
 
 
-class RunFacts(Struct, frozen=True, forbid_unknown_fields=True):
-    """identity: the same when a run is continued, and of no other; steps: of the optimiser, in all; started_from: the
-    fingerprint of the policy that it began with; reason: why it failed, as a sentence.
+class RunFacts(Struct, frozen=True):
+    """Facts of a run. steps: optimiser steps of the whole run; started_from: fingerprint of the policy of --init;
+    reason: why the run failed, as a sentence.
     """
 
-    identity: str
     robot: str
     policy_type: str
     parameters: int
@@ -54,7 +52,7 @@ class RunFacts(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Report(NamedTuple):
-    """A row of metrics.csv, as trainer.Progress; held_out_error [rad] is empty where it was not measured."""
+    """A row of metrics.csv, see trainer.Progress; held_out_error [rad] is empty if it was not measured."""
 
     step: int
     loss: float
@@ -64,7 +62,7 @@ class Report(NamedTuple):
 
 
 class Falls(Struct, frozen=True):
-    """What runs are compared by, of a scenario's score (quadruped_sim/evaluation)."""
+    """The part of a scenario's score (quadruped_sim/evaluation) by which runs are compared."""
 
     episodes: int
     falls: int
@@ -76,7 +74,7 @@ class _Evaluation(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class RunFolder:
-    """The places in a run's folder, which may not exist yet."""
+    """The paths in a run's folder, which may not exist yet."""
 
     path: Path
 
@@ -91,10 +89,6 @@ class RunFolder:
     @property
     def metrics(self) -> Path:
         return self.path / "metrics.csv"
-
-    @property
-    def page(self) -> Path:
-        return self.path / "curves.html"
 
     @property
     def checkpoint(self) -> Path:
@@ -115,7 +109,7 @@ class RunFolder:
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """What a run's folder tells. evaluation: by scenario, empty where there was none."""
+    """The contents of a run's folder. evaluation: falls by scenario, empty if the run was not evaluated."""
 
     name: str
     facts: RunFacts
@@ -130,15 +124,12 @@ class TrainingRun:
 
     @property
     def best(self) -> Report | None:
-        """The report of the lowest held-out error, the first of equal ones."""
+        """The report with the lowest held-out error; the first one if several are equal."""
         return min(self.held_out, key=lambda report: report.held_out_error or 0.0, default=None)
 
 
 def check_place(path: Path | None, resume: bool) -> None:
-    """Raise FcnetError where no run can be made, or continued, in the folder `path`, or in RUNS where it is None.
-
-    Nothing is left behind.
-    """
+    """Raise FcnetError if no run can be made, or continued, in the folder `path` (None: in RUNS); write nothing."""
     if path and path.suffix == ".safetensors":
         folder = RunFolder(path.with_suffix(""))
         raise FcnetError(
@@ -150,7 +141,7 @@ def check_place(path: Path | None, resume: bool) -> None:
 
 
 def new_run(robot: str, policy_type: str) -> Path:
-    """Make a folder with a number that no other run of this robot and policy type has, and return it."""
+    """Make a folder with the next free number for this robot and policy type, and return it."""
     number = max(_numbered(robot, policy_type), default=0)
     while True:
         number += 1
@@ -163,7 +154,7 @@ def new_run(robot: str, policy_type: str) -> Path:
 
 
 def unfinished_run(robot: str, policy_type: str) -> Path:
-    """The newest numbered run that has a checkpoint. Raises FcnetError where there is none."""
+    """Return the newest numbered run that has a checkpoint. Raises FcnetError if there is none."""
     numbered = _numbered(robot, policy_type)
     unfinished = [number for number, path in numbered.items() if RunFolder(path).checkpoint.exists()]
     if not unfinished:
@@ -173,18 +164,13 @@ def unfinished_run(robot: str, policy_type: str) -> Path:
 
 
 def read_run(path: Path) -> TrainingRun:
-    """What the folder tells. Raises FcnetError when it is not of a run, or a file in it is damaged."""
+    """Read a run's folder. Raises FcnetError if it is not one, or if a file in it is damaged."""
     folder = RunFolder(path)
     if not folder.facts.is_file():
         raise FcnetError(f"{path} is not the folder of a training run; give one that `fcnet train` wrote")
     evaluation = _decoded(folder.evaluation, _Evaluation).scenarios if folder.evaluation.is_file() else {}
     settings = load_train_config(folder.settings)
-    return TrainingRun(str(path), read_facts(folder), settings, read_reports(folder), evaluation)
-
-
-def read_facts(folder: RunFolder) -> RunFacts:
-    """Read run.json. Raises FcnetError where it is missing or damaged."""
-    return _decoded(folder.facts, RunFacts)
+    return TrainingRun(str(path), _decoded(folder.facts, RunFacts), settings, read_reports(folder), evaluation)
 
 
 def write_facts(folder: RunFolder, facts: RunFacts) -> None:
@@ -193,13 +179,13 @@ def write_facts(folder: RunFolder, facts: RunFacts) -> None:
 
 
 def write_settings(folder: RunFolder, settings: TrainConfig) -> None:
-    """Write settings.yaml, of which what is not set is left out."""
-    entries = {name: value for name, value in msgspec.to_builtins(settings).items() if value is not None}
+    """Write settings.yaml, complete except for unset entries."""
+    entries = {name: value for name, value in settings.entries.items() if value is not None}
     write_whole(folder.settings, yaml.safe_dump(entries, sort_keys=False).encode())
 
 
 def read_reports(folder: RunFolder) -> list[Report]:
-    """The rows of metrics.csv, without one that was cut off. Raises FcnetError where the file is damaged."""
+    """Read the rows of metrics.csv, without an incomplete last one. Raises FcnetError if the file is damaged."""
     text = read_file(folder.metrics, "metrics", LARGEST_RESULTS).decode(errors="replace")
     heads, *rows = [*csv.reader(io.StringIO(text[: text.rfind("\n") + 1]))] or [[]]
     try:
@@ -211,7 +197,7 @@ def read_reports(folder: RunFolder) -> list[Report]:
 
 
 def write_reports(folder: RunFolder, reports: list[Report]) -> None:
-    """Write metrics.csv anew, whole or not at all."""
+    """Replace metrics.csv, whole or not at all."""
     write_whole(folder.metrics, _rows([Report._fields, *reports]).encode())
 
 
@@ -228,7 +214,7 @@ def _rows(rows: Iterable[Iterable[object]]) -> str:
 
 
 def _stem(robot: str, policy_type: str) -> str:
-    """Of names of folders; a task's name, such as fcnet/Aliengo-v0, may have signs that a folder's must not."""
+    """Return the folder's name without its number. A task's name, such as fcnet/Aliengo-v0, may contain a slash."""
     return re.sub(r"[^\w.-]+", "-", f"{robot}-{policy_type}").lstrip(".-")
 
 

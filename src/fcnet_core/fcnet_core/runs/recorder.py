@@ -1,18 +1,22 @@
-"""What a training writes into its run's folder, and to the trackers, while it goes on and when it ends."""
+"""Writes the folder of a training run while it trains, and passes its reports on to TensorBoard and a tracker.
+
+A tracker is a function of the user's own, named by `fcnet train --track MODULE:FUNCTION`: called with the run's folder
+and its settings, it returns a context manager that yields a function of the optimiser step and the values by name.
+"""
 
 from __future__ import annotations
 
-import dataclasses
-import time
-import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
+from msgspec import structs
 
 from fcnet_core.errors import FcnetError
-from fcnet_core.files import write_whole
 from fcnet_core.model_file import PolicyModel, save_model
 from fcnet_core.runs.folder import (
     Report,
@@ -21,88 +25,72 @@ from fcnet_core.runs.folder import (
     State,
     TrainingRun,
     append_report,
-    read_facts,
     read_reports,
     write_facts,
     write_reports,
     write_settings,
 )
-from fcnet_core.runs.page import RELOAD, page
-from fcnet_core.runs.trackers import Tracker, trackers
 
 if TYPE_CHECKING:
     from fcnet_core.learning.imitation import Imitation
     from fcnet_core.learning.trainer import Progress
 
+Log = Callable[[int, dict[str, float]], None]
+Tracker = Callable[[Path, dict[str, Any]], AbstractContextManager[Log]]
+
 
 class Recorder:
-    """Keeps the run's folder up to date; `record` is called at every report of the trainer.
+    """Keeps the run's folder up to date; call `record` at every report of the trainer.
 
-    policy: the policy as it is now. `run` holds what was reported, also before an interruption.
+    policy: returns the policy as it is now. `run` holds all reports, also those before an interruption. logs: receive
+    every report.
     """
 
-    def __init__(self, folder: RunFolder, run: TrainingRun, policy: Callable[[], PolicyModel]) -> None:
+    def __init__(self, folder: RunFolder, run: TrainingRun, policy: Callable[[], PolicyModel], logs: list[Log]) -> None:
         self.run = run
-        self._folder, self._policy = folder, policy
-        self._trackers: Sequence[Tracker] = ()
-        self._best: PolicyModel | None = None  # where that is the policy of the last report
-        self._drawn = 0.0
-
-    def begin(self, track: Sequence[str]) -> None:
-        """Write settings, facts, and the reports so far; begin the trackers of these names."""
-        write_settings(self._folder, self.run.settings)
-        write_reports(self._folder, self.run.reports)
-        write_facts(self._folder, self.run.facts)  # last: a folder that has them has all
-        self._trackers = trackers(track, self.run, self._folder)
-        self._draw()
+        self._folder, self._policy, self._logs = folder, policy, logs
+        self._best: PolicyModel | None = None  # if the last report's policy is the best
+        write_settings(folder, run.settings)
+        write_reports(folder, run.reports)
+        write_facts(folder, run.facts)  # last: a folder with run.json is complete
 
     def record(self, progress: Progress) -> None:
-        """Add a report, and keep the policy if its held-out error is the lowest so far."""
+        """Add a report, and save the policy if its held-out error is the lowest so far."""
         measured = progress.held_out_error if progress.held_out_step == progress.step else None
         report = Report(progress.step, progress.loss, progress.learning_rate, measured, round(progress.seconds, 3))
         self.run.reports.append(report)
         append_report(self._folder, report)
-        for tracker in self._trackers:
-            tracker.log(report)
+        values = {"loss": report.loss, "held_out_error": measured, "learning_rate": report.learning_rate}
+        for log in self._logs:
+            log(report.step, {name: value for name, value in values.items() if value is not None})
         self._best = None
         if measured is not None and self.run.best is report:
             self._best = self._policy()
             save_model(self._best, self._folder.best)
-        if time.monotonic() - self._drawn > RELOAD:
-            self._draw()
 
     def finish(self) -> PolicyModel:
-        """Write the last policy, and return it; the checkpoint is not needed any more."""
+        """Save the last policy, remove the checkpoint, and return the policy."""
         last = self._best or self._policy()
         save_model(last, self._folder.last)
         self._folder.checkpoint.unlink(missing_ok=True)
         return last
 
     def end(self, state: State, reason: str = "") -> None:
-        """Write how the run stands, and close the trackers."""
-        for tracker in self._trackers:
-            tracker.close(state == "finished")
-        self.run = dataclasses.replace(self.run, facts=replace(self.run.facts, state=state, reason=reason))
+        """Write the state of the run."""
+        self.run = replace(self.run, facts=structs.replace(self.run.facts, state=state, reason=reason))
         write_facts(self._folder, self.run.facts)
-        self._draw()
-
-    def _draw(self) -> None:
-        write_whole(self._folder.page, page([self.run], live=self.run.facts.state == "training").encode())
-        self._drawn = time.monotonic()
 
 
 @contextmanager
 def recording(
-    folder: RunFolder, imitation: Imitation, command_line: str, track: Sequence[str] = ()
+    folder: RunFolder, imitation: Imitation, command_line: str, tracker: Tracker | None = None
 ) -> Iterator[Recorder]:
-    """Yield the recorder of a run, new or continued, whose folder says afterwards how it ended.
+    """Yield the recorder of a run, new or continued; afterwards run.json says how the run ended.
 
-    Raises FcnetError when the disk refuses, or a tracker.
+    Raises FcnetError if the folder cannot be written.
     """
     config, progress, init = imitation.config, imitation.trainer.progress, imitation.init
-    continued = folder.facts.is_file()
     facts = RunFacts(
-        identity=read_facts(folder).identity if continued else uuid.uuid4().hex,
         robot=imitation.data.manifest.robot,
         policy_type=config.policy_type,
         parameters=config.policy_config.parameters,
@@ -110,19 +98,54 @@ def recording(
         command_line=command_line,
         started_from=init.fingerprint if init else None,
     )
+    continued = folder.facts.is_file()
     reports = [report for report in read_reports(folder) if report.step <= progress.step] if continued else []
     run = TrainingRun(str(folder.path), facts, config, reports)
-    recorder = Recorder(folder, run, lambda: imitation.policy(command_line))
+    recorder: Recorder | None = None
     try:
-        recorder.begin(track)
-        yield recorder
+        with ExitStack() as stack:
+            logs = [stack.enter_context(_tensorboard(folder.path, reports[-1].step + 1 if reports else None))]
+            if tracker:
+                logs.append(stack.enter_context(tracker(folder.path, config.entries)))
+            recorder = Recorder(folder, run, lambda: imitation.policy(command_line), logs)
+            yield recorder
         recorder.end("finished" if progress.step == progress.steps else "interrupted")
-    except BaseException as error:  # also a signal or an exit: the folder says how its run has ended, and it goes on
-        with suppress(OSError):
-            recorder.end("failed", str(error) if isinstance(error, FcnetError) else type(error).__name__)
+    except BaseException as error:  # also a signal or an exit
+        if recorder:
+            with suppress(OSError):
+                recorder.end("failed", str(error) if isinstance(error, FcnetError) else type(error).__name__)
         if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
             raise FcnetError(
                 f"run {folder.path} could not be written ({error.strerror or error}); make room, then continue with"
                 " --resume"
             ) from error
         raise
+
+
+def load_tracker(name: str) -> Tracker:
+    """Import the function MODULE:FUNCTION, also from the working directory. Raises FcnetError if there is none."""
+    module, _, function = name.partition(":")
+    sys.path.append(str(Path.cwd()))
+    try:
+        tracker: Tracker = getattr(import_module(module), function)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise FcnetError(
+            f"--track {name} cannot be used ({error}); expected MODULE:FUNCTION, see docs/training.md"
+        ) from error
+    finally:
+        sys.path.pop()
+    return tracker
+
+
+@contextmanager
+def _tensorboard(folder: Path, purge_step: int | None) -> Iterator[Log]:
+    """Event files in the folder; `purge_step` hides the reports of an interrupted run after its checkpoint."""
+    from torch.utils.tensorboard import SummaryWriter
+
+    def log(step: int, values: dict[str, float]) -> None:
+        for name, value in values.items():
+            writer.add_scalar(name, value, step)
+        writer.flush()
+
+    with SummaryWriter(str(folder), purge_step=purge_step) as writer:
+        yield log

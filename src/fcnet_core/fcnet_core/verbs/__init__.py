@@ -16,6 +16,15 @@ from fcnet_core.files import check_writable, write_whole
 STDOUT = "-"
 
 
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """Add the positional MODEL to a verb's parser."""
+    parser.add_argument(
+        "model",
+        metavar="MODEL",
+        help="a policy file (.safetensors), a training run's folder, a name of `fcnet list models`, or hf://owner/name",
+    )
+
+
 def add_json(parser: argparse.ArgumentParser, content: str = "the results") -> None:
     """Add `--json FILE` to a verb's parser; `content` completes its help text."""
     parser.add_argument("--json", metavar="FILE", help=f"write {content} as JSON to FILE; - prints to standard output")

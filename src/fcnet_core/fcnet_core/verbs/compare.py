@@ -4,34 +4,47 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
-from fcnet_core.files import check_writable, write_whole
+from msgspec import to_builtins
+
 from fcnet_core.runs.comparison import sections, text_table
-from fcnet_core.runs.folder import read_run
-from fcnet_core.runs.page import page
+from fcnet_core.runs.folder import TrainingRun, read_run
+from fcnet_core.verbs import STDOUT, add_json, check_json, write_json
 
 SUMMARY = "compare training runs: errors, time, settings that differ, evaluations"
 EPILOG = """
-A run is a folder that `fcnet train` wrote; `fcnet evaluate RUN` adds the falls of its best policy.
+RUN is a folder that `fcnet train` wrote. Falls are shown after `fcnet evaluate RUN`. TensorBoard shows the
+curves: tensorboard --logdir runs
 
-examples:
+example:
   fcnet compare runs/aliengo-fcnet-1 runs/aliengo-mlp-1
-  fcnet compare runs/aliengo-* -o compare.html
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="the folder of a training run")
-    parser.add_argument("-o", "--out", type=Path, metavar="HTML", help="write curves and tables as one page, too")
+    add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the tables; 0 when every folder could be read."""
-    check_writable(args.out)
+    """Print the tables; 0 if every folder could be read."""
+    check_json(args.json)
     runs = [read_run(path) for path in args.runs]
-    if args.out:
-        write_whole(args.out, page(runs).encode())
-    names = [run.name for run in runs]
-    print("\n\n".join(text_table([heading, *names], rows) for heading, rows in sections(runs).items()))
+    write_json([_facts(run) for run in runs], args.json)
+    if args.json != STDOUT:
+        names = [run.name for run in runs]
+        print("\n\n".join(text_table([heading, *names], rows) for heading, rows in sections(runs).items()))
     return 0
+
+
+def _facts(run: TrainingRun) -> dict[str, Any]:
+    return {
+        "run": run.name,
+        **to_builtins(run.facts),
+        "settings": run.settings.entries,
+        "last": run.reports[-1]._asdict() if run.reports else None,
+        "best": run.best._asdict() if run.best else None,
+        "evaluation": to_builtins(run.evaluation),
+    }

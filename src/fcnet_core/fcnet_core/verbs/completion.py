@@ -1,4 +1,4 @@
-"""fcnet completion: a script by which a shell completes verbs, options and file names."""
+"""fcnet completion: the script with which a shell completes verbs, options and file names."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import shtab
 
 from fcnet_core.cli import program
 
-SUMMARY = "print the script by which a shell completes fcnet's verbs and options"
+SUMMARY = "print a script for shell completion of verbs and options"
 EPILOG = """
-The script is complete in itself: with a new version of fcnet, or with another package that brings verbs, make it again.
+Repeat this after an update of fcnet.
 
 examples:
   fcnet completion bash >~/.local/share/bash-completion/completions/fcnet
@@ -21,7 +21,7 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
-    parser.add_argument("shell", choices=shtab.SUPPORTED_SHELLS, help="whose script")
+    parser.add_argument("shell", choices=shtab.SUPPORTED_SHELLS, help="the shell")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _complete_files(parser: argparse.ArgumentParser) -> None:
-    """Let every argument that is a path be completed as one."""
+    """Complete every argument that is a path as a file name."""
     for action in parser._actions:  # argparse has no other way to them
         if isinstance(action, argparse._SubParsersAction):
             for inner in action.choices.values():

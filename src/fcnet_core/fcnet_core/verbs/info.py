@@ -1,4 +1,4 @@
-"""fcnet info: what a policy file holds."""
+"""fcnet info: the contents of a policy file."""
 
 from __future__ import annotations
 
@@ -12,41 +12,43 @@ import msgspec
 
 from fcnet_core.model_file import PolicyModel, brief, card_to_json, load_model, model_path
 from fcnet_core.robot import SETPOINT_FIELDS
+from fcnet_core.verbs import STDOUT, add_json, add_model, check_json, write_json
 
-SUMMARY = "show what a policy file holds: robot, network, gains, command ranges, training"
+SUMMARY = "show the contents of a policy file: robot, network, gains, command ranges, training"
 EPILOG = """
 example:
   fcnet info models/aliengo.safetensors
 """
-LONGEST = 10  # entries of a list that are shown one by one
+LONGEST = 10  # longest list that is shown entry by entry
 WINDOW_POLICIES = {
-    "sliding": "sliding (the window moves on for ever)",
+    "sliding": "sliding (the window moves with every step)",
     "reset_every_n": "reset_every_n (all memory is cleared after each window)",
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
-    parser.add_argument("model", metavar="MODEL", help="a policy file (.safetensors), or a name of `fcnet list models`")
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    add_model(parser)
+    add_json(parser, "everything")
 
 
 def run(args: argparse.Namespace) -> int:
     """Show the file; 0 when it is a valid model."""
+    check_json(args.json)
     model, path = load_model(args.model), model_path(args.model)
     size = path.stat().st_size
     if args.json:
         facts: dict[str, Any] = {"path": str(path), "size_bytes": size}
         facts["parameters"] = model.card.config.parameters
         facts |= {"fingerprint": model.fingerprint, "card": json.loads(card_to_json(model.card))}
-        print(json.dumps(facts, indent=2))
-    else:
+        write_json(facts, args.json)
+    if args.json != STDOUT:
         print("\n".join(_lines(path, size, model)))
     return 0
 
 
 def _shown(value: object) -> str:
-    """A setting of the network; of a long list, how many entries it has."""
+    """Format a setting of the network; a long list as its length."""
     return f"of {len(value)}" if isinstance(value, tuple) and len(value) > LONGEST else str(value)
 
 
@@ -59,7 +61,7 @@ def _lines(path: Path, size: int, model: PolicyModel) -> list[str]:
         "parameters": f"{card.config.parameters:,}",
         "window policy": WINDOW_POLICIES[card.window_policy],
         "control rate": f"{card.control_rate:g} Hz",
-        "memory": "without end" if math.isinf(memory) else f"{memory} steps ({memory / card.control_rate:.2f} s)",
+        "memory": "unlimited" if math.isinf(memory) else f"{memory} steps ({memory / card.control_rate:.2f} s)",
         "observation": f"{card.config.observation} values, clipped at {card.observation_clip:g} standard deviations",
         "created": card.created,
         "file": f"{size / 1e6:.2f} MB, format {card.format_version}",
@@ -83,7 +85,7 @@ def _lines(path: Path, size: int, model: PolicyModel) -> list[str]:
 
 
 def _tree(facts: dict[str, Any], indent: str) -> list[str]:
-    """Nested facts, one a line."""
+    """Format nested facts, one a line."""
     lines: list[str] = []
     for name, value in facts.items():
         if name == "data":
@@ -96,5 +98,5 @@ def _tree(facts: dict[str, Any], indent: str) -> list[str]:
 
 
 def _folder(facts: dict[str, Any]) -> str:
-    """A data folder in a line; --json shows the whole recipe."""
+    """Format a data folder in one line; --json shows its whole description."""
     return f"{facts['folder']}: {facts['steps']:,} steps, weight {facts['weight']:g}"

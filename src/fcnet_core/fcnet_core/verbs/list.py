@@ -1,4 +1,4 @@
-"""fcnet list: the names that can be given to the other verbs and to the launch files."""
+"""fcnet list: the names that other verbs and launch files accept."""
 
 from __future__ import annotations
 
@@ -9,37 +9,41 @@ from importlib.metadata import entry_points
 from fcnet_core.model_file import load_model, shipped_names
 from fcnet_core.policies import policy_type, policy_type_names
 from fcnet_core.robot import ROBOT_FOLDER, load_robot
+from fcnet_core.verbs import STDOUT, add_json, check_json, write_json
 
-SUMMARY = "list what there is to choose from: models, robots, terrains, policy types"
+SUMMARY = "list the models, robots, terrains and policy types that can be chosen by name"
 EPILOG = """
-A name is the first word of a line. A model's name stands for its file in every verb, in load_policy and in policy:=.
+The name is the first word of a line. Every verb, load_policy and policy:= accept a model's name in place of its file.
 
 examples:
   fcnet list
   fcnet list models
 """
-LIST_GROUP = "fcnet.lists"  # entry points: () -> what it is, by name
+LIST_GROUP = "fcnet.lists"  # entry points: functions that return a description by name
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
     names = sorted(entry.name for entry in entry_points(group=LIST_GROUP))
-    parser.add_argument("what", nargs="?", choices=names, help="what to list (default: everything)")
+    parser.add_argument("what", nargs="?", choices=names, help="the kind of names (default: all)")
+    add_json(parser, "the names")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the names, each with what it is; 0."""
-    for entry in sorted(entry_points(group=LIST_GROUP), key=lambda entry: entry.name):
-        if args.what in (None, entry.name):
-            found: dict[str, str] = entry.load()()
-            width = max(map(len, found))
-            lines = [f"{name:<{width}}  {text}" for name, text in found.items()]
-            print("\n".join(lines if args.what else [f"{entry.name}:", *(f"  {line}" for line in lines), ""]))
+    """Print the names with their descriptions; 0."""
+    check_json(args.json)
+    entries = sorted(entry_points(group=LIST_GROUP), key=lambda entry: entry.name)
+    found: dict[str, dict[str, str]] = {e.name: e.load()() for e in entries if args.what in (None, e.name)}
+    write_json(found, args.json)
+    for group, texts in found.items() if args.json != STDOUT else ():
+        width = max(map(len, texts))
+        lines = [f"{name:<{width}}  {text}" for name, text in texts.items()]
+        print("\n".join(lines if args.what else [f"{group}:", *(f"  {line}" for line in lines), ""]))
     return 0
 
 
 def models() -> dict[str, str]:
-    """The policies that come with the suite."""
+    """Describe the policies that come with the suite."""
     cards = {name: load_model(name).card for name in shipped_names()}
     return {
         name: f"{card.robot}, {card.policy_type}, {card.config.parameters:,} parameters, {card.control_rate:g} Hz"
@@ -48,12 +52,12 @@ def models() -> dict[str, str]:
 
 
 def robots() -> dict[str, str]:
-    """The robots in config/robots."""
+    """Describe the robots in config/robots."""
     known = {path.stem: load_robot(path) for path in sorted(ROBOT_FOLDER.glob("*.yaml"))}
     return {name: f"{robot.mass:.1f} kg, {robot.nominal_height:.2f} m high" for name, robot in known.items()}
 
 
 def policies() -> dict[str, str]:
-    """The types of policies, each with the first paragraph of its package."""
+    """Describe the types of policies by the first paragraph of their package."""
     packages = {name: import_module(policy_type(name).package) for name in policy_type_names()}
     return {name: " ".join((found.__doc__ or "").split("\n\n")[0].split()) for name, found in packages.items()}

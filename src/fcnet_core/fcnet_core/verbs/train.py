@@ -4,55 +4,62 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
 from fcnet_core.errors import FcnetError
+from fcnet_core.hub import is_hub
+from fcnet_core.learning.config import (
+    DEFAULT_PRESET,
+    TrainConfig,
+    folders_and_weights,
+    load_train_config,
+    with_settings,
+)
+from fcnet_core.learning.dataset import read_manifest
 from fcnet_core.model_file import load_model
 from fcnet_core.runs.folder import RunFolder, check_place, new_run, unfinished_run
-from fcnet_core.runs.trackers import TRACKERS, check_trackers
+from fcnet_core.runs.recorder import load_tracker, recording
+from fcnet_core.verbs import STDOUT, add_json, check_json
 
 if TYPE_CHECKING:
-    from fcnet_core.learning.config import TrainConfig
     from fcnet_core.learning.imitation import Imitation
     from fcnet_core.learning.processes import Processes
     from fcnet_core.learning.trainer import Progress
 
-PACKAGES = ("torch", "tensorboard")  # beyond those that a robot needs
-OUT_OF_MEMORY = ("allocate memory", "out of memory")  # of the processor's, of a GPU's
+PACKAGES = ("torch", "tensorboard")  # which a robot does not need
+OUT_OF_MEMORY = ("allocate memory", "out of memory")  # in the messages of torch for processor and GPU
 INTERRUPTED = 130
 SUMMARY = "train a policy to imitate recorded behaviour"
 EPILOG = """
-A run is defined by its configuration, its data and its seed: whoever repeats it gets the same policy, on a slow
-machine or a fast one. It is a folder, runs/<robot>-<policy>-<number> unless --out names another, with
-  best.safetensors, last.safetensors   the policy with the lowest held-out error, and that at the end
-  curves.html, metrics.csv             loss, held-out error and learning rate; the page is live while it trains
-  events.out.tfevents.*                the same for `tensorboard --logdir runs`
-  settings.yaml, run.json              what it was made with
-A checkpoint is written now and then and when it is interrupted (Ctrl-C); the same command line with --resume continues
-the run as if nothing had happened. `fcnet compare RUN RUN` shows runs side by side.
+A run is defined by its configuration, its data and its seed: repeated, it gives the same policy. It writes a folder,
+runs/<robot>-<policy>-<number> or --out, with
+  best.safetensors, last.safetensors   the policy with the lowest held-out error, and the policy at the end
+  metrics.csv, events.out.tfevents.*   loss, held-out error and learning rate (`tensorboard --logdir runs`)
+  settings.yaml, run.json              settings, command line and state of the run
+A checkpoint is written regularly and on Ctrl-C; the same command with --resume continues the run exactly.
 
-On many processes, which share every batch (docs/scaling.md):
+Several processes that share every batch (docs/scaling.md):
   torchrun --nproc-per-node=2 -m fcnet_core.learning CONFIG --data DIR
 
-The policy accepts the commands that its data hold, its envelope: `fcnet info` shows it.
-
-example:
+examples:
   fcnet collect --config config/collect/aliengo.yaml --out data/aliengo
-  fcnet train --config config/train/imitation.yaml --data data/aliengo
+  fcnet train --data data/aliengo
   fcnet evaluate runs/aliengo-fcnet-1
+  fcnet train --config mlp --data hf://owner/name --steps 5000
 
-another round, in which newer data count three times as much:
-  fcnet train --config config/train/dagger.yaml --data data/aliengo --data data/aliengo-dagger:2 \\
+a further round, with three times the weight on newer data:
+  fcnet train --config dagger --data data/aliengo --data data/aliengo-dagger:3 \\
               --init runs/aliengo-fcnet-1/last.safetensors
 """
 
@@ -60,56 +67,71 @@ another round, in which newer data count three times as much:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
     parser.add_argument(
-        "--config", required=True, type=Path, metavar="YAML", help="settings: a file, or a name of config/train/"
+        "--config",
+        default=DEFAULT_PRESET,
+        type=Path,
+        metavar="YAML",
+        help=f"settings: a file, or the name of a preset in config/train/ (default: {DEFAULT_PRESET})",
     )
     parser.add_argument(
         "--data",
         action="append",
         metavar="DIR[:WEIGHT]",
-        help="a folder that `fcnet collect` wrote; repeat for several; a step of a folder with weight 2 is drawn twice"
-        " as often as one with weight 1 (default: the configuration's)",
+        help="a data folder of `fcnet collect` or `fcnet dataset`, or hf://owner/name; may be given several times; a"
+        " step of a folder with weight 2 is drawn twice as often (default: the configuration's data)",
     )
     parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="the run's folder (default: runs/<robot>-<policy>-<number>, a new one)"
+        "-o", "--out", type=Path, metavar="DIR", help="the run's folder (default: runs/<robot>-<policy>-<number>)"
     )
-    parser.add_argument("--init", type=Path, metavar="FILE", help="start from this policy instead of random weights")
+    parser.add_argument("--init", metavar="MODEL", help="start from this policy instead of random weights")
     length = parser.add_mutually_exclusive_group()
-    length.add_argument("--steps", type=int, metavar="N", help="optimiser steps, instead of the configuration's length")
-    length.add_argument(
-        "--epochs", type=float, metavar="N", help="passes over the data, instead of the configuration's"
-    )
-    parser.add_argument("--seed", type=int, metavar="N", help="seed, instead of the configuration's")
-    parser.add_argument("--threads", type=int, metavar="N", help="processor cores, instead of the configuration's")
-    parser.add_argument("--checkpoint", type=_no_checkpoint, help=argparse.SUPPRESS)
+    length.add_argument("--steps", type=int, metavar="N", help="optimiser steps (default: the configuration's length)")
+    length.add_argument("--epochs", type=float, metavar="N", help="passes over the data, instead of --steps")
+    parser.add_argument("--seed", type=int, metavar="N", help="random seed (default: the configuration's)")
+    parser.add_argument("--threads", type=int, metavar="N", help="processor cores (default: the configuration's)")
     parser.add_argument(
         "--resume",
         action="store_true",
         help="continue the interrupted run in --out, or the newest one of this robot and policy",
     )
     parser.add_argument(
-        "--track", action="append", default=[], choices=tuple(TRACKERS), help="report to this service, too"
+        "--track",
+        metavar="MODULE:FUNCTION",
+        help="pass the metrics on to a function of your own, such as for Weights & Biases (docs/training.md)",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON lines instead of a progress bar")
+    add_json(parser, "progress, a line a report,")
 
 
 def run(args: argparse.Namespace) -> int:
     """Train; 0 when the policy is written, 130 when interrupted with a checkpoint to resume from."""
-    if missing := [name for name in PACKAGES if find_spec(name) is None]:
-        raise FcnetError(f"training needs the Python package {missing[0]}; install requirements/train.txt")
+    if os.environ.get("RANK", "0") == "0":  # of the processes of torchrun, one reports wrong use
+        _check(args)
     from fcnet_core.learning.processes import joined
 
     with joined() as processes:
         return _train(args, processes)
 
 
+def _check(args: argparse.Namespace) -> None:
+    """Raise FcnetError for wrong use, before torch is imported, which takes seconds."""
+    config = _config(args)
+    if not config.data:
+        raise FcnetError("there are no data to train on; give --data DIR, a folder of `fcnet collect`")
+    for folder in folders_and_weights(config.data)[0]:
+        if not is_hub(folder):
+            read_manifest(folder)
+    check_place(args.out, args.resume)
+    check_json(args.json)
+    if args.track:
+        load_tracker(args.track)
+    if missing := [name for name in PACKAGES if find_spec(name) is None]:
+        raise FcnetError(f"training needs the Python package {missing[0]}; install requirements/train.txt")
+
+
 def _train(args: argparse.Namespace, processes: Processes) -> int:
-    from fcnet_core.learning.config import load_train_config
     from fcnet_core.learning.imitation import Imitation
 
-    config = _overridden(load_train_config(args.config), args)
-    if processes.rank == 0:
-        check_place(args.out, args.resume)
-        check_trackers(args.track)
+    config = _config(args)
     try:
         imitation = Imitation(config, load_model(args.init) if args.init else None, processes)
         folder = RunFolder(processes.from_first(lambda: _place(args, imitation)))
@@ -135,7 +157,7 @@ def _train(args: argparse.Namespace, processes: Processes) -> int:
 
 
 def _place(args: argparse.Namespace, imitation: Imitation) -> Path:
-    """The run's folder; a new one is made."""
+    """Return the run's folder; make a new one."""
     names = imitation.data.manifest.robot, imitation.config.policy_type
     if args.out is None:
         return unfinished_run(*names) if args.resume else new_run(*names)
@@ -146,20 +168,21 @@ def _place(args: argparse.Namespace, imitation: Imitation) -> Path:
 
 
 def _recorded(args: argparse.Namespace, imitation: Imitation, folder: RunFolder) -> int:
-    """Train, in the first process: it shows the progress and writes the folder."""
-    from fcnet_core.runs.recorder import recording
-
+    """Train, in the first process, which shows the progress and writes the folder."""
     trainer, command_line = imitation.trainer, shlex.join(["fcnet", *sys.argv[1:]])
-    if not args.json:
-        print(f"training into {folder.path}, watch {folder.page}", flush=True)
+    quiet, tracker = args.json == STDOUT, load_tracker(args.track) if args.track else None
+    if not quiet:
+        print(f"training into {folder.path}; `tensorboard --logdir {folder.path.parent}` shows the curves", flush=True)
     with (
-        _stop_on_signal() as stop,  # outermost: torchrun terminates who is left, which has yet to write why
-        recording(folder, imitation, command_line, args.track) as recorder,
-        _progress_bar(trainer.progress, args.json) as show,
+        _stop_on_signal() as stop,  # outermost, because torchrun terminates this process before it has said why
+        _json_lines(args.json) as write,
+        recording(folder, imitation, command_line, tracker) as recorder,
+        _progress_bar(trainer.progress, quiet) as show,
     ):
 
         def report(progress: Progress) -> None:
             recorder.record(progress)
+            write(asdict(progress))
             show(progress)
 
         if not trainer.run(report, stop, folder.checkpoint):
@@ -167,25 +190,18 @@ def _recorded(args: argparse.Namespace, imitation: Imitation, folder: RunFolder)
             print(f"fcnet: stopped after step {step}; add --out {folder.path} --resume to continue", file=sys.stderr)
             return INTERRUPTED
         model = recorder.finish()
-    best, held_out = recorder.run.best, trainer.progress.held_out_error
-    if args.json:
         facts = {"run": str(folder.path), "model": str(folder.last), "fingerprint": model.fingerprint}
-        print(json.dumps(facts | {"held_out_error": held_out}))
-    else:
+        write(facts | {"held_out_error": trainer.progress.held_out_error})
+    if not quiet:
+        best, held_out = recorder.run.best, trainer.progress.held_out_error
         print(f"wrote {folder.last}" + ("" if held_out is None else f", held-out error {held_out:.4f} rad"))
         if best:
             print(f"wrote {folder.best}, of step {best.step:,}, held-out error {best.held_out_error:.4f} rad")
     return 0
 
 
-def _no_checkpoint(path: str) -> NoReturn:
-    raise argparse.ArgumentTypeError("it lies in the run's folder, see --out; leave this option out")
-
-
-def _overridden(config: TrainConfig, args: argparse.Namespace) -> TrainConfig:
-    """The file's settings with those of the command line in their place."""
-    from fcnet_core.learning.config import with_settings
-
+def _config(args: argparse.Namespace) -> TrainConfig:
+    """Return the file's settings, replaced by those of the command line."""
     changes: dict[str, Any] = {
         name: getattr(args, name) for name in ("seed", "threads") if getattr(args, name) is not None
     }
@@ -193,19 +209,27 @@ def _overridden(config: TrainConfig, args: argparse.Namespace) -> TrainConfig:
         changes["data"] = args.data
     if args.steps is not None or args.epochs is not None:
         changes |= {"steps": args.steps, "epochs": args.epochs}
-    return with_settings(config, **changes)
+    return with_settings(load_train_config(args.config), **changes)
 
 
 @contextmanager
-def _progress_bar(begin: Progress, as_json: bool) -> Iterator[Callable[[Progress], None]]:
-    """Yield a function that shows progress: as lines of JSON, or as a bar with loss and held-out error."""
+def _json_lines(file: str | None) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """Yield a function that writes a line of JSON to the file of --json, if it is given."""
+    if file is None:
+        yield lambda _content: None
+        return
+    with nullcontext(sys.stdout) if file == STDOUT else Path(file).open("w") as out:
+        yield lambda content: print(json.dumps(content), file=out, flush=True)
+
+
+@contextmanager
+def _progress_bar(start: Progress, disable: bool) -> Iterator[Callable[[Progress], None]]:
+    """Yield a function that shows progress as a bar with loss and held-out error."""
     with tqdm(
-        initial=begin.step, total=begin.steps, unit="step", desc="training", dynamic_ncols=True, disable=as_json
+        initial=start.step, total=start.steps, unit="step", desc="training", dynamic_ncols=True, disable=disable
     ) as bar:
 
         def show(progress: Progress) -> None:
-            if as_json:
-                print(json.dumps(asdict(progress)), flush=True)
             held_out = "" if progress.held_out_error is None else f", held-out error {progress.held_out_error:.4f} rad"
             bar.set_postfix_str(f"loss {progress.loss:.4f}{held_out}", refresh=False)
             bar.update(progress.step - bar.n)
@@ -215,7 +239,7 @@ def _progress_bar(begin: Progress, as_json: bool) -> Iterator[Callable[[Progress
 
 @contextmanager
 def _stop_on_signal() -> Iterator[Callable[[], bool]]:
-    """Yield a function that says whether Ctrl-C or a request to terminate has come since."""
+    """Yield a function that returns whether Ctrl-C or SIGTERM has been received."""
     received: list[int] = []
     numbers = (signal.SIGINT, signal.SIGTERM)
     previous = [signal.signal(number, lambda number, frame: received.append(number)) for number in numbers]

@@ -45,7 +45,7 @@ def torchrun(folder: Path, out: str, *arguments: str, processes: int = 2) -> sub
     return subprocess.Popen(
         [
             *(sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"),
-            *("-m", "fcnet_core.learning", "config.yaml", "--data", "data", "--out", out, "--json", *arguments),
+            *("-m", "fcnet_core.learning", "config.yaml", "--data", "data", "--out", out, "--json", "-", *arguments),
         ],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
@@ -71,7 +71,7 @@ def test_two_processes_have_the_losses_and_errors_of_one_at_the_same_global_batc
     folder: Path, whole: list[dict[str, Any]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
-    arguments = ["--config", "config.yaml", "--data", "data", "--out", "one", "--json"]
+    arguments = ["--config", "config.yaml", "--data", "data", "--out", "one", "--json", "-"]
     assert main(["train", *arguments]) == 0
     *alone, _ = map(json.loads, capsys.readouterr().out.splitlines())
     assert [report["step"] for report in whole[:-1]] == [report["step"] for report in alone]

@@ -53,11 +53,11 @@ def test_a_policy_is_trained_described_and_exported(
     assert main(["train", "--config", config, "--out", "run"]) == 0
     assert main(["info", "run/last.safetensors"]) == 0
     output = capsys.readouterr().out
-    assert "retnet: observation 70" in output and "without end" in output and window_policy in output
-    assert main(["info", "run/last.safetensors", "--json"]) == 0
+    assert "retnet: observation 70" in output and "unlimited" in output and window_policy in output
+    assert main(["info", "run/last.safetensors", "--json", "-"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["card"]["policy_type"] == "retnet" and facts["card"]["shape"]["heads"] == 2
-    assert main(["export", "run/last.safetensors", "--onnx", "policy.onnx", "--json"]) == 0
+    assert main(["export", "run/last.safetensors", "--onnx", "policy.onnx", "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["largest_difference"] < 2e-6
     session = onnxruntime.InferenceSession("policy.onnx")
     assert [entry.name for entry in session.get_inputs()] == ["observation", "steps", "state"]

@@ -22,7 +22,7 @@ import fcnet_core
 from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.errors import FcnetError
 from fcnet_core.learning import trainer
-from fcnet_core.learning.config import TrainConfig
+from fcnet_core.learning.config import DEFAULT_PRESET, TrainConfig
 from fcnet_core.model_file import PolicyModel, load_model
 from fcnet_core.runs import recorder
 from fcnet_core.runs.folder import Report, RunFolder, read_run
@@ -74,35 +74,43 @@ def policy(run: str = "runs/aliengo-fcnet-1") -> PolicyModel:
 def test_it_names_its_folder_and_writes_all_of_the_run_there(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert train("--data", "data", "--seed", "5") == 0
     printed = capsys.readouterr().out
-    assert "runs/aliengo-fcnet-1/curves.html" in printed
+    assert "training into runs/aliengo-fcnet-1" in printed
     assert "wrote runs/aliengo-fcnet-1/last.safetensors, held-out error" in printed
     card = policy().card
     assert card.robot == "aliengo" and card.training["settings"]["seed"] == 5 and card.training["steps"] == 40
     files = sorted(path.name for path in Path("runs/aliengo-fcnet-1").iterdir())
-    events = files.pop(files.index("curves.html") + 1)
-    assert events.startswith("events.out.tfevents.")
-    assert files == [
-        *("best.safetensors", "curves.html", "last.safetensors", "metrics.csv", "run.json", "settings.yaml")
-    ]
+    assert files.pop(1).startswith("events.out.tfevents.")
+    assert files == ["best.safetensors", "last.safetensors", "metrics.csv", "run.json", "settings.yaml"]
     assert train("--config", "runs/aliengo-fcnet-1/settings.yaml") == 0  # the settings as used repeat the run
     for name, tensor in policy().tensors.items():
         np.testing.assert_array_equal(tensor, policy("runs/aliengo-fcnet-2").tensors[name], err_msg=name)
 
 
-def test_machines_get_json_lines(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert train("--data", "data", "--json", "--steps", "20") == 0
+@pytest.mark.parametrize("place", ["-", "progress.jsonl"])
+def test_progress_is_written_as_json_lines(place: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert train("--data", "data", "--json", place, "--steps", "20") == 0
     output, errors = capsys.readouterr()
-    *reports, result = map(json.loads, output.splitlines())
-    assert errors == "" and [report["step"] for report in reports] == [10, 20]
+    *reports, result = map(json.loads, (output if place == "-" else Path(place).read_text()).splitlines())
+    assert (errors == "") == (place == "-") and [report["step"] for report in reports] == [10, 20]
     assert all(np.isfinite(report["loss"]) for report in reports)
     assert result["fingerprint"] == policy().fingerprint
+
+
+def test_the_default_preset_is_imitation_and_missing_data_are_named_without_torch(folder: Path) -> None:
+    code = "import sys; sys.modules['torch'] = None; from fcnet_core.cli import main; sys.exit(main(sys.argv[1:]))"
+    for arguments, named in (([], "--data"), (["--data", "nowhere"], "nowhere is not a data folder")):
+        ended = subprocess.run(
+            [sys.executable, "-c", code, "train", *arguments], check=False, capture_output=True, text=True
+        )
+        assert ended.returncode == USAGE_ERROR and named in ended.stderr and ended.stderr.count("\n") == 1
+    assert verb.load_train_config(DEFAULT_PRESET).policy_config.parameters == 787_852
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_and_resumed_it_gives_the_very_policy_of_an_uninterrupted_run(
     folder: Path, number: signal.Signals
 ) -> None:
-    arguments = ("--data", "data", "--steps", "400", "--json")
+    arguments = ("--data", "data", "--steps", "400", "--json", "-")
     process = start(folder, *arguments)
     assert process.stdout is not None
     process.stdout.readline()  # training has begun
@@ -145,7 +153,7 @@ def test_a_transformer_is_trained_shown_and_exported(folder: Path, capsys: pytes
     settings = yaml.safe_load((folder / "config.yaml").read_text())
     sizes = {"hidden": 16, "layers": 2, "heads": 2, "window": 8}
     (folder / "config.yaml").write_text(yaml.safe_dump({**settings, "policy_type": "transformer", "config": sizes}))
-    assert train("--data", "data", "--json") == 0
+    assert train("--data", "data", "--json", "-") == 0
     losses = [json.loads(line)["loss"] for line in capsys.readouterr().out.splitlines()[:-1]]
     assert losses[-1] < 0.8 * losses[0]
     assert main(["info", "runs/aliengo-transformer-1/last.safetensors"]) == 0
@@ -163,7 +171,7 @@ def test_every_connection_of_a_starformer_is_trained_and_shown(
     settings = yaml.safe_load((folder / "config.yaml").read_text()) | {"policy_type": "starformer", "crop": 8}
     settings["config"] = {"connection": connection, "layers": 2, "hidden": 32, "window": 8}
     (folder / "config.yaml").write_text(yaml.safe_dump(settings))
-    assert train("--data", "data", "--json", "--steps", "100") == 0
+    assert train("--data", "data", "--json", "-", "--steps", "100") == 0
     losses = [json.loads(line)["loss"] for line in capsys.readouterr().out.splitlines()[:-1]]
     assert losses[-1] < 0.8 * losses[0]
     assert main(["info", "runs/aliengo-starformer-1/last.safetensors"]) == 0
@@ -186,9 +194,11 @@ def test_a_further_round_starts_from_the_policy_before(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "no data folder was named"),
+        ([], "no data"),
         (["--data", "nowhere"], "nowhere is not a data folder"),
         (["--data", "data", "--init", "none.safetensors"], "there is no model file none.safetensors"),
+        (["--data", "data", "--track", "nowhere:begin"], "MODULE:FUNCTION"),
+        (["--data", "data", "--track", "json:nothing"], "MODULE:FUNCTION"),
         (["--data", "data", "--out", "none", "--resume"], "no checkpoint none/checkpoint.ckpt to resume"),
         (["--data", "data", "--steps", "0"], "steps"),
         (["--data", "data:lots"], "expected a weight such as 2"),
@@ -269,7 +279,7 @@ def test_a_run_that_diverges_ends_at_once_and_leaves_its_curve(
     settings = yaml.safe_load((folder / "config.yaml").read_text())
     settings |= {"learning_rate": 1e6, "gradient_clip": 0.0, "steps": 400, "log_interval": 1, "checkpoint_interval": 1}
     (folder / "config.yaml").write_text(yaml.safe_dump(settings))
-    assert main(["train", "--config", "config.yaml", "--data", "data", "--json"]) == USAGE_ERROR
+    assert main(["train", "--config", "config.yaml", "--data", "data", "--json", "-"]) == USAGE_ERROR
     sentence = capsys.readouterr().err
     assert "training diverged" in sentence and "learning_rate (1e+06)" in sentence and sentence.count("\n") == 1
     run = read_run(Path("runs/aliengo-fcnet-1"))
@@ -311,9 +321,9 @@ def refused(folder: Path, content: bytes | None, capsys: pytest.CaptureFixture[s
     if content is not None:
         (folder / "config.yaml").write_bytes(content)
     before = sorted(folder.rglob("*"))
-    assert main(["train", "--config", "config.yaml", "--data", "data", "--json", *arguments]) == USAGE_ERROR
+    assert main(["train", "--config", "config.yaml", "--data", "data", "--json", "-", *arguments]) == USAGE_ERROR
     sentence = capsys.readouterr().err
     assert sentence.startswith("fcnet: ") and sentence.count("\n") == 1
-    assert [path for path in sorted(folder.rglob("*")) if path.name != "statistics.json"] == before
+    assert sorted(folder.rglob("*")) == before
     assert content is None or "config.yaml" in sentence or "data" in sentence
     return sentence

@@ -37,8 +37,8 @@ def test_steps_after_an_episode_reset_inside_a_crop_do_not_count(tmp_path: Path)
     for row in range(200):
         resets = [index for index in np.flatnonzero(first[row]) if index > 0]
         end = resets[0] if resets else 15
-        np.testing.assert_array_equal(batch.counts[row], np.arange(15) < end)
-    assert 0 < batch.counts.mean() < 1
+        np.testing.assert_array_equal(batch.valid[row], np.arange(15) < end)
+    assert 0 < batch.valid.mean() < 1
 
 
 def test_held_out_sequences_are_never_trained_on(tmp_path: Path) -> None:

@@ -14,23 +14,20 @@ from fcnet_core.errors import FcnetError
 from fcnet_core.learning.config import TrainConfig, with_settings
 from fcnet_core.learning.imitation import Imitation
 from fcnet_core.model_file import load_model
-from fcnet_core.runs import trackers
-from fcnet_core.runs.folder import Report, RunFacts, RunFolder, TrainingRun, new_run, read_run
-from fcnet_core.runs.page import page
-from fcnet_core.runs.recorder import recording
+from fcnet_core.runs.folder import RunFolder, new_run, read_run
+from fcnet_core.runs.recorder import Tracker, load_tracker, recording
 from fcnet_core.verbs import compare
 
-LARGEST_PAGE = 300_000  # [bytes]
 METRICS = "step,loss,learning_rate,held_out_error,seconds\n10,0.5,0.01,,1.0\n20,0.2,0.005,0.03,2.0\n"
 
 
-def trained(config: TrainConfig, path: Path, *track: str, stop_at: int | None = None) -> RunFolder:
-    """A run into the folder `path`, continued where it has a checkpoint."""
+def trained(config: TrainConfig, path: Path, tracker: Tracker | None = None, stop_at: int | None = None) -> RunFolder:
+    """Train into the folder `path`; continue if it has a checkpoint."""
     folder, run = RunFolder(path), Imitation(config)
     path.mkdir(exist_ok=True)
     if folder.checkpoint.exists():
         run.trainer.restore(folder.checkpoint)
-    with recording(folder, run, "fcnet train", track) as recorder:
+    with recording(folder, run, "fcnet train", tracker) as recorder:
         if run.trainer.run(recorder.record, lambda: run.trainer.progress.step == stop_at, folder.checkpoint):
             recorder.finish()
     return folder
@@ -39,7 +36,7 @@ def trained(config: TrainConfig, path: Path, *track: str, stop_at: int | None = 
 def written(path: Path, **facts: object) -> Path:
     """A run's folder as a training leaves it, without the policies."""
     path.mkdir()
-    known = {"identity": "x", "robot": "aliengo", "policy_type": "fcnet", "parameters": 5, "steps": 20} | facts
+    known = {"robot": "aliengo", "policy_type": "fcnet", "parameters": 5, "steps": 20} | facts
     (path / "run.json").write_text(json.dumps({**known, "command_line": "", "state": "finished"}))
     (path / "settings.yaml").write_text("{data: [data], steps: 20}")
     (path / "metrics.csv").write_text(METRICS)
@@ -77,39 +74,31 @@ def test_tensorboard_shows_what_the_table_of_metrics_has_also_after_an_interrupt
         assert {event.step: event.value for event in events.Scalars(name)} == pytest.approx(expected)
 
 
-def test_mlflow_gets_settings_and_metrics_and_a_continued_run_stays_one(
+TRACKER = """
+from contextlib import contextmanager
+import json
+
+@contextmanager
+def track(folder, settings):
+    with (folder / "tracked.jsonl").open("a") as file:
+        file.write(json.dumps(settings["config"]) + "\\n")
+        yield lambda step, values: print(json.dumps([step, values]), file=file)
+        file.write('"closed"')
+"""
+
+
+def test_a_tracker_of_the_users_own_gets_settings_and_metrics_and_is_closed(
     tiny_config: TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mlflow = pytest.importorskip("mlflow")
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"file:{tmp_path}/mlruns")
-    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
-    trained(tiny_config, tmp_path / "run", "mlflow", stop_at=20)
-    folder = trained(tiny_config, tmp_path / "run", "mlflow")
-    (run,) = mlflow.search_runs(experiment_names=["fcnet"], output_format="list")
-    assert run.info.status == "FINISHED" and run.data.params["config.modes"] == "4"
-    history = mlflow.MlflowClient().get_metric_history(run.info.run_id, "held_out_error")
-    assert [(one.step, one.value) for one in history] == [
-        (report.step, report.held_out_error) for report in read_run(folder.path).held_out
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_tracking.py").write_text(TRACKER)
+    folder = trained(tiny_config, tmp_path / "run", tracker=load_tracker("my_tracking:track"))
+    settings, *reports, end = map(json.loads, (folder.path / "tracked.jsonl").read_text().splitlines())
+    assert settings["modes"] == 4 and settings["observation"] == 70 and end == "closed"
+    assert [step for step, _ in reports] == [10, 20, 30, 40]
+    assert [values["held_out_error"] for _, values in reports if "held_out_error" in values] == [
+        report.held_out_error for report in read_run(folder.path).held_out
     ]
-
-
-def test_weights_and_biases_keeps_a_run_without_a_network(
-    tiny_config: TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("wandb")
-    monkeypatch.setenv("WANDB_MODE", "offline")
-    folder = trained(tiny_config, tmp_path / "run", "wandb")
-    (kept,) = (folder.path / "wandb").glob("offline-run-*/run-*.wandb")
-    assert b"held_out_error" in kept.read_bytes()
-
-
-@pytest.mark.parametrize("name", trackers.TRACKERS)
-def test_a_tracker_that_is_not_installed_is_refused_with_the_line_for_pip(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(trackers, "find_spec", lambda module: None)
-    with pytest.raises(FcnetError, match=f"--track {name} needs a Python package: pip install {name}"):
-        trackers.check_trackers([name])
 
 
 def test_a_new_run_never_gets_the_name_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +114,7 @@ def test_runs_stand_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[s
     (two / "settings.yaml").write_text("{policy_type: mlp, data: [data], steps: 20, seed: 3}")
     (two / "metrics.csv").write_text(METRICS + "30,0.3,0.0,0.04,4000.0\n")
     (two / "evaluation.json").write_text('{"scenarios": {"flat": {"falls": 3, "episodes": 300, "velocity": []}}}')
-    assert compared(one, two, "-o", tmp_path / "new" / "compare.html") == 0
+    assert compared(one, two) == 0
     printed = capsys.readouterr().out
     assert re.search(rf"Results +{one} +{two}\n", printed)
     for row in (
@@ -140,19 +129,10 @@ def test_runs_stand_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[s
     ):
         assert re.search(row, printed), row
     assert "learning_rate" not in printed  # the settings are equal in it
-    drawn = (tmp_path / "new" / "compare.html").read_text()
-    assert "3 of 300" in drawn and f'"label": "{two}"' in drawn and "const live = false" in drawn
-
-
-def test_the_page_loads_nothing_and_stays_small_after_a_long_training(tmp_path: Path) -> None:
-    settings = with_settings(TrainConfig(), data=["data"], steps=10**6)
-    facts = RunFacts("x", "aliengo", "fcnet", 5, 10**6, "")
-    reports = [Report(step, 1 / step, 0.01, 1 / step, 1.0) for step in range(1, 10**5, 2)]
-    drawn = page([TrainingRun("</script><b>", facts, settings, reports)], live=True)
-    assert len(drawn.encode()) < LARGEST_PAGE
-    assert "default-src 'none'" in drawn and "const live = true" in drawn
-    assert "loss from 1e-05 to" in drawn  # the last report
-    assert "</script><b>" not in drawn
+    assert compared(one, two, "--json", tmp_path / "runs.json") == 0
+    facts = json.loads((tmp_path / "runs.json").read_text())
+    assert [run["policy_type"] for run in facts] == ["fcnet", "mlp"] and facts[1]["best"]["step"] == 20
+    assert facts[1]["evaluation"] == {"flat": {"episodes": 300, "falls": 3}}
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,11 @@ import numpy.typing as npt
 
 from fcnet_core.arrays import Array
 from fcnet_core.legs.stand_motion import STANDING, StandPath
-from fcnet_core.observation import SensorReading, TrunkPose
+from fcnet_core.observation import SENSOR_NOISE, SensorReading, TrunkPose
 from fcnet_core.robot import LEGS, Robot
 from fcnet_core.rotation import matrix_from_xyzw, xyzw_from_wxyz
 from quadruped_sim.physics.mjcf import DAMPING, STIFFNESS, build_model, folded_height, stand_height
 from quadruped_sim.physics.placement import Place, StartPose, trunk_above
-from quadruped_sim.physics.sensors import SENSOR_NOISE
 from quadruped_sim.physics.terrain import Terrain
 
 ACCELEROMETER_NOISE = 0.3  # [m/s^2] standard deviation at noise 1

@@ -37,7 +37,7 @@ class Randomization(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     armature; strength, a factor of the motors' gains and torque, which does not raise the peak; joint_zero [rad], what
     each encoder adds to the angle; delay [s] of the commands.
     Of a moment: jitter [s], the most that a command is later than the delay; dropout [s], how long no state arrives, on
-    average every dropout_interval [s]. `noise` scales sensors.SENSOR_NOISE.
+    average every dropout_interval [s]. `noise` scales observation.SENSOR_NOISE.
     """
 
     friction: Range = (0.7, 1.2)

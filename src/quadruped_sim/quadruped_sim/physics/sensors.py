@@ -8,18 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fcnet_core.arrays import Array, Mask
-from fcnet_core.observation import LAYOUT, OBSERVATION_SIZE
+from fcnet_core.observation import LAYOUT, OBSERVATION_SIZE, SENSOR_NOISE
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, BodyState, Simulation
 
-# Standard deviations of the sensor noise: attitude as gravity's direction, joint velocity [rad/s], sine and cosine of
-# joint position [rad], angular velocity [rad/s]. What the controller itself computes has none.
-SENSOR_NOISE: dict[str, float] = {
-    "projected_gravity": 0.02,
-    "joint_velocity": 0.3,
-    "sin_joint_position": 0.01,
-    "cos_joint_position": 0.01,
-    "angular_velocity": 0.1,
-}
 NOISE_LEVELS = np.zeros(OBSERVATION_SIZE, dtype=np.float32)
 for _part, _deviation in SENSOR_NOISE.items():
     NOISE_LEVELS[LAYOUT[_part]] = _deviation

@@ -62,7 +62,7 @@ def test_expert_and_policy_stand_side_by_side(policy, tmp_path, capsys):
     expert, folder = tmp_path / "expert.json", RunFolder(tmp_path / "run")
     folder.path.mkdir()
     policy.rename(folder.best)
-    write_facts(folder, RunFacts("x", "aliengo", "fcnet", 5, 20, "fcnet train"))
+    write_facts(folder, RunFacts("aliengo", "fcnet", 5, 20, "fcnet train"))
     write_settings(folder, TrainConfig(data=("data",), steps=20))
     write_reports(folder, [])
     assert main(["evaluate", "--expert", *FEW, "--json", str(expert)]) == 0

@@ -8,10 +8,10 @@ import pytest
 from msgspec import convert
 from msgspec.structs import replace
 
-from fcnet_core.observation import LAYOUT
+from fcnet_core.observation import LAYOUT, SENSOR_NOISE
 from quadruped_sim.physics.mjcf import DAMPING, STIFFNESS
 from quadruped_sim.physics.randomization import KIND, NOMINAL, RANGES, TYPICAL, Draw, Randomization
-from quadruped_sim.physics.sensors import NOISE_LEVELS, SENSOR_NOISE, Sensors, noisy
+from quadruped_sim.physics.sensors import NOISE_LEVELS, Sensors, noisy
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, Simulation
 from quadruped_sim.physics.terrain import Flat, Patch
 
