@@ -32,7 +32,7 @@ from fcnet_core.remote import Source, load_remote_map
 from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher
 from fcnet_ros.messages import Gains, StateReceiver
 from fcnet_ros.parameters import declare_parameters, read_parameters, refuse_fixed
-from fcnet_ros.program import SUCCESS, Stop, freeze, interruptible, run_program, spin, transition
+from fcnet_ros.program import SUCCESS, SWITCH_INTERVAL, Stop, freeze, interruptible, run_program, spin, transition
 from fcnet_ros.publisher_identity import is_own
 from fcnet_ros.recorder_gate import RecorderGate
 from fcnet_ros.targets import LocalSender, TargetPublisher, socket_name
@@ -46,14 +46,13 @@ from fcnet_ros.topics import (
     ROBOT_FAULT,
     TARGET_OWNER,
     TARGET_REFUSAL,
+    WARNING_PERIOD,
     LatchedText,
     create_request_services,
     temporary_entities,
 )
 
 AUTO_START_PERIOD = 0.1  # [s]
-WARNING_PERIOD = 2.0  # [s] between two warnings about the same
-SWITCH_INTERVAL = 0.0005  # [s] that the executor's thread may keep the control thread from the interpreter
 UNCOMPILED = 3.0  # [s] within which a policy is loaded from numba's cache
 COMPILING = (
     "the policy is not ready yet: at the first start on a computer it is compiled, once, which takes some 5 to 10 s, "

@@ -11,7 +11,7 @@ from fcnet_controller.controller_node import CommandReceiver
 from fcnet_core.control.command import CommandArbiter
 from fcnet_core.remote import Source
 from fcnet_teleop.commands import CommandPublisher
-from fcnet_teleop.remote import Command
+from fcnet_teleop.controls import Command
 
 PERIOD = 0.05  # [s]
 TOPICS = {"joystick": "joystick/cmd_vel", "keyboard": "keyboard/cmd_vel", "cmd_vel": "cmd_vel"}

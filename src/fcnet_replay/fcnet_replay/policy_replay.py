@@ -67,9 +67,14 @@ class MemoryTracker:
     until `memory` steps later, when the steps before the gap have left both memories.
     """
 
-    def __init__(self, memory: int) -> None:
+    def __init__(self, memory: float) -> None:
         self._memory = memory
         self._held = 0.0  # newest steps that both hold; infinite after a cold start of both
+
+    @property
+    def holds(self) -> bool:
+        """Whether both hold a step; otherwise the next one starts cold."""
+        return self._held > 0.0
 
     def lose(self) -> None:
         """Note a step that cannot be replayed."""

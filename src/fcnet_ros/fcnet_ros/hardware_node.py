@@ -38,13 +38,13 @@ from fcnet_ros.topics import (
     ROBOT_FAULT,
     TARGET_OWNER,
     TARGET_REFUSAL,
+    WARNING_PERIOD,
     LatchedText,
     create_request_services,
     temporary_entities,
 )
 
 CLOCK_PERIOD = SECOND // 50  # [ns] between two messages on /clock
-REFUSAL_PERIOD = 2.0  # [s] between two warnings about commands that are not followed
 UNCONFIGURED = "the bridge is not configured and moves nothing; configure it, or start it with auto_start"
 
 
@@ -243,7 +243,7 @@ class HardwareNode(LifecycleNode):
             text.repeat()
         if loop.refused != self._refused:
             self._refused = loop.refused
-            self.get_logger().warning(loop.refusal, throttle_duration_sec=REFUSAL_PERIOD)
+            self.get_logger().warning(loop.refusal, throttle_duration_sec=WARNING_PERIOD)
         (rate, missed), wanted = statistics.measure(), 1.0 / self._hardware.period
         values = {
             "io_rate_hz": f"{rate:.2f}",

@@ -39,6 +39,7 @@ from rclpy.signals import SignalHandlerOptions
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # the last when a terminal closes, as with its ssh connection
 REFUSED = 2  # exit code
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
+SWITCH_INTERVAL = 0.0005  # [s] for which the executor's thread may keep a real-time thread from the interpreter
 STOP_INTERVAL = 0.02  # [s] between two looks at a stop
 SPIN_TIMEOUT = 0.1  # [s] after which a stop is noticed
 ERROR_PERIOD = 2.0  # [s] between two reports of errors at the same place

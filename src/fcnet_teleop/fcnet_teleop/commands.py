@@ -21,7 +21,7 @@ from fcnet_core.remote import Source
 from fcnet_core.rotation import xyzw_from_roll_pitch
 from fcnet_ros.messages import fill_quaternion
 from fcnet_ros.topics import CMD_POSE, CMD_VEL
-from fcnet_teleop.remote import VELOCITY, Command
+from fcnet_teleop.controls import VELOCITY, Command
 
 REPEAT_PERIOD = 0.2  # [s] between two emergency stops while one is not confirmed
 STYLE_TIMEOUT = 1.0  # [s] without a response after which a request no longer counts

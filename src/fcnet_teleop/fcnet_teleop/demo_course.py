@@ -26,9 +26,9 @@ from fcnet_ros.parameters import SIM_TIME, declare_fixed_parameters
 from fcnet_ros.program import GuardedExecutor, Stop, run_program
 from fcnet_ros.topics import CMD_POSE, CMD_VEL, DIAGNOSTICS, MODE, ODOM
 from fcnet_teleop.commands import CommandPublisher, ModeClient, StyleClient
+from fcnet_teleop.controls import Command
 from fcnet_teleop.course import COURSES, STANDSTILL, CourseScore, Section, slow_simulation
 from fcnet_teleop.parameters import DemoParameters
-from fcnet_teleop.remote import Command
 from fcnet_teleop.terminal import StatusDisplay
 
 START_TIMEOUT = 120.0  # [s] until the robot must walk; a first start compiles

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from fcnet_core.remote import REMOTE_FILE
 from fcnet_ros.parameters import SPEEDS, parameter
+from fcnet_teleop.controls import DEFAULT_LAYOUT
 from fcnet_teleop.course import COURSES
-from fcnet_teleop.remote import DEFAULT_LAYOUT
 
 AUTO_LAYOUT = "auto"
 

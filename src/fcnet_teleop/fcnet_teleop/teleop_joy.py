@@ -19,8 +19,7 @@ from fcnet_ros.parameters import declare_fixed_parameters
 from fcnet_ros.program import Stop, run_program, spin
 from fcnet_ros.topics import JOY, WARNING_PERIOD
 from fcnet_teleop.commands import CommandPublisher, ModeClient, steady_timer
-from fcnet_teleop.parameters import AUTO_LAYOUT, JoyParameters
-from fcnet_teleop.remote import (
+from fcnet_teleop.controls import (
     DEFAULT_LAYOUT,
     POSE,
     VELOCITY,
@@ -31,6 +30,7 @@ from fcnet_teleop.remote import (
     RemoteControl,
     load_remote_control,
 )
+from fcnet_teleop.parameters import AUTO_LAYOUT, JoyParameters
 
 SOURCE = "joystick"
 CHECK_PERIOD = 0.05  # [s] between two checks of joy_timeout

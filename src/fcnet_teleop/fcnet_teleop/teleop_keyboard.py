@@ -15,8 +15,8 @@ from fcnet_ros.parameters import declare_fixed_parameters
 from fcnet_ros.program import GuardedExecutor, Stop, refused, run_program
 from fcnet_ros.topics import MODE
 from fcnet_teleop.commands import CommandPublisher, ModeClient
+from fcnet_teleop.controls import POSE, REQUESTS, VELOCITY, Command, Keyboard, load_remote_control
 from fcnet_teleop.parameters import TeleopParameters
-from fcnet_teleop.remote import POSE, REQUESTS, VELOCITY, Command, Keyboard, load_remote_control
 from fcnet_teleop.terminal import StatusDisplay, open_keyboard
 
 NAME = "teleop_keyboard"

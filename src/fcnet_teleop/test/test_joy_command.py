@@ -3,7 +3,7 @@ import math
 import pytest
 
 from fcnet_core.names import BUTTONS, Request
-from fcnet_teleop.remote import load_remote_control
+from fcnet_teleop.controls import load_remote_control
 from fcnet_teleop.teleop_joy import JoyReader
 
 STANDSTILL = {"vx": 0.0, "vy": 0.0, "yaw_rate": 0.0}

@@ -1,7 +1,7 @@
 import pytest
 
 from fcnet_core.names import BUTTONS, Request
-from fcnet_teleop.remote import load_remote_control
+from fcnet_teleop.controls import load_remote_control
 from fcnet_teleop.teleop_joy import Joysticks
 
 UNITREE, PAD = "unitree_remote", "joy"

@@ -1,7 +1,7 @@
 import pytest
 
 from fcnet_core.names import Request
-from fcnet_teleop.remote import load_remote_control
+from fcnet_teleop.controls import load_remote_control
 from fcnet_teleop.teleop_keyboard import KeyboardCommand, describe
 
 KEYS = load_remote_control().keyboard

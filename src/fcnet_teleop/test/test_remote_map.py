@@ -13,7 +13,7 @@ from damage import read_damaged
 from fcnet_core.errors import FcnetError
 from fcnet_core.names import BUTTONS
 from fcnet_core.remote import REMOTE_FILE, load_remote_map
-from fcnet_teleop.remote import load_remote_control
+from fcnet_teleop.controls import load_remote_control
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from fcnet_ros.hardware import Event, HardwareInterface, Status
 from fcnet_ros.hardware_node import run_hardware
 from fcnet_ros.health import ERROR, OK, WARN, LoopStatistics
 from fcnet_ros.parameters import SIM_TIME
+from fcnet_ros.program import SWITCH_INTERVAL
 from fcnet_ros.topics import JOY
 from unitree_bridge.ownership import PERIOD as OWNERSHIP_PERIOD
 from unitree_bridge.ownership import RobotOwnership
@@ -40,7 +41,6 @@ REMOTE_PERIOD = 0.02  # [s]
 OLDEST_STATE = 0.05  # [s] an older one has waited for this process, which was stopped, and is of no use
 SILENCE = 3.0  # [s] without a state before a warning
 SILENCE_PERIOD = 5.0  # [s] between two warnings about it
-SWITCH_INTERVAL = 0.0005  # [s] that the executor's thread may keep the loop from the interpreter
 
 
 class UnitreeHardware(HardwareInterface):

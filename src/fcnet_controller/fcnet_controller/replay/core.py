@@ -16,6 +16,7 @@ from fcnet_core.arrays import Array, Rows
 from fcnet_core.errors import FcnetError
 from fcnet_core.names import Mode
 from fcnet_replay.metrics import AGREEMENT
+from fcnet_replay.policy_replay import MemoryTracker
 from fcnet_replay.run import ImuRecord, JointRecord, Run, TargetRecord
 from fcnet_replay.steps import extract_steps, steps_over_states
 from fcnet_ros.serialized import seconds, stamp_of
@@ -38,21 +39,10 @@ class ReplayCore(ControlCore):
     It walks without having stood up. A fault of its watchdogs lasts for one cycle, an emergency stop until ~/reset.
     """
 
-    def stand_up(self, now: float) -> str:
-        """Refuse to."""
+    def _refuse(self, now: float = 0.0) -> str:
         raise FcnetError(REFUSED)
 
-    def recover(self, now: float) -> str:
-        """Refuse to."""
-        raise FcnetError(REFUSED)
-
-    def walk(self) -> str:
-        """Refuse to."""
-        raise FcnetError(REFUSED)
-
-    def lie_down(self) -> str:
-        """Refuse to."""
-        raise FcnetError(REFUSED)
+    stand_up = recover = walk = lie_down = _refuse
 
     def take_step(self, joints: bytes, imu: bytes, command: Array, last: Array | None, cold: bool) -> Array:
         """Targets (12,) [rad] of a cycle with serialised joint_states and imu/data, as if received just now, in which
@@ -163,7 +153,7 @@ class StepReplay:
         self._on_cold_start = on_cold_start
         self._next = 0
         self._time = -math.inf  # stamp of the newest step, lost ones included
-        self._known = 0.0  # steps before the next one that the memory holds; infinite since a recorded cold start
+        self._memory = MemoryTracker(core.model.card.memory)
         recorded = len(run.steps.target_stamp) > 0
         self._steps = (extract_steps if recorded else steps_over_states)(run, core.model.command_shaper())
         # What a step needs, by topic; the last one has the stamp of its targets.
@@ -221,18 +211,15 @@ class StepReplay:
             if not np.isfinite([*sent, *last, *command]).all():
                 why = "had a command or a target that is not finite, or asked for damping"
                 raise LostStep(f"the step at {stamp:.3f} s {why}")
-        if steps.record.cold[row]:
-            self._known = math.inf
-        elif before == -math.inf:
-            self._start_cold("the recording begins in the middle of a walk")
-        elif self._known and steps.missing[row]:
-            self._start_cold(f"steps between {before:.3f} s and {stamp:.3f} s are missing")
-        cold = bool(steps.record.cold[row]) or not self._known
+        if not steps.record.cold[row]:
+            if before == -math.inf:
+                self._start_cold("the recording begins in the middle of a walk")
+            elif steps.missing[row] and self._memory.holds:
+                self._start_cold(f"steps between {before:.3f} s and {stamp:.3f} s are missing")
+        cold, comparable = self._memory.take(bool(steps.record.cold[row]), missing=False)
         targets = self._core.take_step(messages[JOINT_STATES.name], messages[IMU.name], command, last, cold)
-        comparable = sent is not None and self._known >= self._core.model.card.memory
         difference = math.nan if sent is None else float(np.abs(targets - sent).max())
-        self._known += 1
-        return ReplayedStep(stamp_of(list(messages.values())[-1]), targets, difference, comparable)
+        return ReplayedStep(stamp_of(list(messages.values())[-1]), targets, difference, comparable and sent is not None)
 
     def _message(self, topic: str, row: int) -> bytes:
         """What a step saw or sent of a topic. Raises LostStep where that is not in the recording."""
@@ -246,6 +233,6 @@ class StepReplay:
         return LostStep(f"the step at {self._time:.3f} s saw a {topic} that is not in the recording")
 
     def _start_cold(self, reason: str) -> None:
-        self._known = 0.0
+        self._memory.lose()
         self.result.restarts += 1
         self._on_cold_start(reason)

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from fcnet_core.robot import CommandRange
-from fcnet_teleop.remote import POSE, VELOCITY, Command
+from fcnet_teleop.controls import POSE, VELOCITY, Command
 
 COMMAND_TIMEOUT = 0.5  # [s] without a command after which a page no longer drives
 SNAPSHOT_TIMEOUT = 0.5  # [s] age of the snapshot that a person sees, up to which a page may drive

@@ -17,11 +17,11 @@ from fcnet_ros.parameters import declare_fixed_parameters
 from fcnet_ros.program import Stop, run_program, spin
 from fcnet_ros.topics import TERRAIN, WARNING_PERIOD
 from fcnet_teleop.commands import CommandPublisher, ModeClient, StyleClient, steady_timer
+from fcnet_teleop.controls import load_remote_control
 from fcnet_teleop.monitor.driver import PageDriver, PageRequest, too_late
 from fcnet_teleop.monitor.server import Controls, MonitorServer, is_loopback, own_address
 from fcnet_teleop.monitor.view import RobotStatus, RobotView, ground_facts, page_facts
 from fcnet_teleop.parameters import MonitorParameters
-from fcnet_teleop.remote import load_remote_control
 
 SOURCE = "monitor"
 STATUS_PERIOD = 0.2  # [s]

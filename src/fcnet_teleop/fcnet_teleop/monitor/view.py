@@ -40,7 +40,7 @@ from fcnet_ros.topics import (
     POLICY_STEP,
     ROBOT_FAULT,
 )
-from fcnet_teleop.remote import POSE, STYLE, VELOCITY, RemoteControl
+from fcnet_teleop.controls import POSE, STYLE, VELOCITY, RemoteControl
 
 TIMEOUT = 0.5  # [s] for which commands, targets and odometry count
 SETPOINT_SIZE = len(VELOCITY) + len(POSE)
