@@ -15,7 +15,6 @@ ALLOWED = {
     for names, may_import in ROW.findall((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
     for package in re.findall(r"src/(\w+)", names)
 }
-BREACHES = {"fcnet_controller": "descriptions/robot.py imports the simulator"}  # the launch of a real robot needs it
 
 
 def listed_imports(package):
@@ -39,13 +38,7 @@ def test_every_package_has_one_row():
     assert sorted(ALLOWED) == PACKAGES
 
 
-@pytest.mark.parametrize(
-    "package",
-    [
-        pytest.param(name, marks=pytest.mark.xfail(strict=True, reason=BREACHES[name])) if name in BREACHES else name
-        for name in PACKAGES
-    ],
-)
+@pytest.mark.parametrize("package", PACKAGES)
 def test_a_package_imports_only_what_its_row_lists(package):
     found = listed_imports(package)
     assert {kind: places for kind, places in found.items() if kind not in ALLOWED[package]} == {}
