@@ -166,7 +166,7 @@ class Panel {
     const axis = { stroke: () => colour("soft"), grid: { stroke: () => colour("rule"), width: 1 }, ticks: { stroke: () => colour("rule"), width: 1, size: 4 }, font: "11px system-ui, sans-serif" };
     const series = spec.lines.map((line) => ({
       label: line.label, scale: line.right ? "right" : "y", stroke: () => colour(`c${line.colour}`), width: 1.3,
-      points: { show: this.values.every((values) => values.length < FEW) }, spanGaps: spec.joined, ...(path ? { facets: [{ scale: "x", auto: true }, { scale: "y", auto: true }], paths: wayPath } : {}),
+      points: { show: this.values.every((values) => values.length < FEW) }, ...(path ? { facets: [{ scale: "x", auto: true }, { scale: "y", auto: true }], paths: wayPath } : {}),
     }));
     const limits = spec.limits.map(({ value }) => value);
     const scales = {

@@ -69,8 +69,8 @@ class Bars:
 class Plot:
     """Lines, or bars in rows that are named by `rows`, over x: a Grid, or (N,) places in order of size.
 
-    limits: dashed lines with these labels; zero: y from zero on; joined: lines go on where values are NaN; group: of
-    plots that share their x axis; unit_right: of the axis at the right.
+    limits: dashed lines with these labels; zero: y from zero on; group: of plots that share their
+    x axis; unit_right: of the axis at the right.
     """
 
     title: str
@@ -83,7 +83,6 @@ class Plot:
     limits: Sequence[tuple[str, float]] = ()
     scale: Scale = "linear"
     zero: bool = False
-    joined: bool = False
     group: str = ""
     unit_right: str = ""
     height: int = 190
@@ -130,7 +129,6 @@ class Plots:
                 "limits": [{"label": label, "value": value} for label, value in plot.limits],
                 "scale": plot.scale,
                 "zero": plot.zero,
-                "joined": plot.joined,
                 "group": plot.group,
                 "height": plot.height,
             }

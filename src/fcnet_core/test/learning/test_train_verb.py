@@ -149,35 +149,47 @@ def test_resume_without_a_name_continues_the_newest_unfinished_run_of_the_robot_
     assert states == {1: "interrupted", 2: "finished", 3: "finished"}
 
 
-def test_a_transformer_is_trained_shown_and_exported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    settings = yaml.safe_load((folder / "config.yaml").read_text())
-    sizes = {"hidden": 16, "layers": 2, "heads": 2, "window": 8}
-    (folder / "config.yaml").write_text(yaml.safe_dump({**settings, "policy_type": "transformer", "config": sizes}))
+SMALL = {  # policy type, its sizes, further settings, and its memory as `fcnet info` shows it
+    "transformer": ("transformer", {"hidden": 16, "layers": 2, "heads": 2, "window": 8}, {}, "14 steps (0.28 s)"),
+    "retnet": (
+        "retnet",
+        {"layers": 2, "hidden": 16, "value_width": 32, "heads": 2, "ffn_width": 24, "window": 24},
+        {"window_policy": "reset_every_n"},
+        "unlimited",
+    ),
+    **{
+        connection: (
+            "starformer",
+            {"connection": connection, "layers": 2, "hidden": 32, "window": 8},
+            {"crop": 8, "steps": 100},
+            "7 steps (0.14 s)",
+        )
+        for connection in ("layer_wise", "fusion", "stack")
+    },
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_every_policy_type_is_trained_shown_and_exported(
+    name: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kind, sizes, changes, memory = SMALL[name]
+    settings = yaml.safe_load((folder / "config.yaml").read_text()) | {"policy_type": kind, "config": sizes} | changes
+    (folder / "config.yaml").write_text(yaml.safe_dump(settings))
     assert train("--data", "data", "--json", "-") == 0
     losses = [json.loads(line)["loss"] for line in capsys.readouterr().out.splitlines()[:-1]]
     assert losses[-1] < 0.8 * losses[0]
-    assert main(["info", "runs/aliengo-transformer-1/last.safetensors"]) == 0
+    run = f"runs/aliengo-{kind}-1"
+    assert main(["info", run]) == 0
     printed = capsys.readouterr().out
-    assert "transformer: observation 70, action 12, window 8, hidden 16, layers 2, heads 2" in printed
-    assert "14 steps (0.28 s)" in printed
-    assert main(["export", "runs/aliengo-transformer-1/last.safetensors", "--onnx", "policy.onnx"]) == 0
+    assert f"{kind}: observation 70, action 12" in printed and memory in printed
+    assert settings.get("window_policy", "sliding") in printed
+    assert main(["info", run, "--json", "-"]) == 0
+    shape = json.loads(capsys.readouterr().out)["card"]["shape"]
+    assert shape.items() >= sizes.items()
+    assert main(["export", run, "--onnx", "policy.onnx", "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["largest_difference"] < 1e-5
     assert Path("policy.onnx").is_file()
-
-
-@pytest.mark.parametrize("connection", ["layer_wise", "fusion", "stack"])
-def test_every_connection_of_a_starformer_is_trained_and_shown(
-    connection: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    settings = yaml.safe_load((folder / "config.yaml").read_text()) | {"policy_type": "starformer", "crop": 8}
-    settings["config"] = {"connection": connection, "layers": 2, "hidden": 32, "window": 8}
-    (folder / "config.yaml").write_text(yaml.safe_dump(settings))
-    assert train("--data", "data", "--json", "-", "--steps", "100") == 0
-    losses = [json.loads(line)["loss"] for line in capsys.readouterr().out.splitlines()[:-1]]
-    assert losses[-1] < 0.8 * losses[0]
-    assert main(["info", "runs/aliengo-starformer-1/last.safetensors"]) == 0
-    printed = capsys.readouterr().out
-    assert "starformer: observation 70, action 12, window 8, groups of 13, tokens groups, last_action of 12" in printed
-    assert "7 steps (0.14 s)" in printed
 
 
 def test_a_further_round_starts_from_the_policy_before(folder: Path) -> None:
@@ -223,6 +235,7 @@ HOSTILE = {
     "seed": ("seed", 10**23, "seed is 100000000000000000000000"),
     "seed as a float": ("seed", 1e23, "seed is 1e+23"),
     "hidden": ("config.hidden", 10**8, "hidden is 100000000"),
+    "sizes that do not fit": ("config.modes", 60, "60 modes do not fit"),
     "layers": ("config.layers", 10**7, "layers is 10000000"),
     "epochs": ("epochs", 1e308, "epochs is 1e+308"),
     "epochs as a truth": ("epochs", True, "epochs is True"),

@@ -54,14 +54,22 @@ def assert_equal(one: dict[str, torch.Tensor], two: dict[str, torch.Tensor]) -> 
         assert torch.equal(tensor, two[name]), name
 
 
-def test_a_learnable_behaviour_is_learnt(tiny_config: TrainConfig) -> None:
+RETNET = {"layers": 2, "hidden": 16, "value_width": 32, "heads": 2, "ffn_width": 24, "window": 24}
+
+
+@pytest.mark.parametrize(("changes", "share"), [({}, 0.15), ({"policy_type": "retnet", "config": RETNET}, 0.35)])
+def test_a_behaviour_that_depends_on_the_past_is_learnt(
+    tiny_config: TrainConfig, changes: dict[str, Any], share: float
+) -> None:
+    """Half of the actions' variance is of an observation two steps before: without a memory that half remains."""
     reports: list[Progress] = []
-    run = Imitation(with_settings(tiny_config, steps=300, observation_noise={}, validation_interval=300))
+    settings = {"steps": 300, "observation_noise": {}, "validation_interval": 300}
+    run = Imitation(with_settings(tiny_config, **settings, **changes))
     assert run.trainer.run(reports.append, never)
     assert reports[-1].step == reports[-1].steps == 300
-    assert reports[-1].loss < 0.15 * reports[0].loss
+    assert reports[-1].loss < share * reports[0].loss
     assert reports[-1].held_out_error is not None
-    assert reports[-1].held_out_error < 0.5 * Dataset(run.data.folders).statistics["action"].std.mean()
+    assert reports[-1].held_out_error < (0.5 + share) * Dataset(run.data.folders).statistics["action"].std.mean()
 
 
 def test_huber_loss_learns_too(tiny_config: TrainConfig) -> None:
