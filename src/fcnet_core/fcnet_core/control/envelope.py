@@ -1,4 +1,4 @@
-"""The command envelope: which setpoints a policy was trained for, jointly, as a table over the forward velocity."""
+"""The command envelope: the setpoints for which a policy was trained, jointly, as a table over forward velocity."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ FIELDS = SETPOINT_FIELDS[1:]  # with a range at every vx
 VELOCITIES = 2  # of FIELDS: vy, yaw_rate; pose and style follow
 MOST_KNOTS = 100
 SPACING = 0.3  # [m/s] largest distance between two knots of a derived envelope
-WINDOW = 0.075  # [m/s] about a knot: the setpoints in it count there
-HELD = 5.0  # [s] of all robots together; what was commanded for a shorter time does not count as trained
-PARTLY = 0.5  # share of a standing robot's reach below which walking had another one
-ALIKE = 0.85  # share of the reach at vx = 0 above which a smaller one is chance: random values seldom come near an end
+WINDOW = 0.075  # [m/s] around a knot: setpoints within it belong to the knot
+HELD = 5.0  # [s] of all robots together; setpoints commanded for a shorter time do not count as trained
+PARTLY = 0.5  # share of the reach at rest below which a field hardly occurs in walking
+ALIKE = 0.85  # share of the reach at rest above which a smaller one is taken as equal
 DECIMALS = 3
 EXACT = 1e-9  # rounding of a sum
 SLOWEST = 1e-9  # [m/s] a smaller vx is zero
@@ -60,45 +60,23 @@ class Envelope(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     def from_setpoints(
         cls, setpoints: Iterable[Floats], control_rate: float, ranges: Mapping[str, CommandRange]
     ) -> Envelope | None:
-        """The envelope that holds what was commanded for HELD seconds or more, within `ranges`.
+        """Derive the envelope of setpoints that were commanded for at least HELD seconds, within `ranges`.
 
-        setpoints: arrays (N, 9) in SETPOINT_FIELDS order, at control_rate [Hz], of all data in parts; they are gone
-        through twice, and one part at a time is in memory. At a knot a field reaches as far as HELD seconds of the
-        setpoints near it did, and not farther than at the knots on the way to vx = 0. There pose and style reach no
-        farther than at the knots beside it, unless they hardly occur in walking, and a reach nearly as far as there
-        counts as that far: else a standing robot's largest pose would keep it from walking. Knots with too few data are
-        left out. None where there are too few at every one.
+        setpoints: arrays (N, 9) in SETPOINT_FIELDS order, at control_rate [Hz], of all data in parts. They are read
+        twice, one part at a time. Returns None if no knot has enough data; knots with too few data are left out.
         """
-        count = math.ceil(HELD * control_rate)
+        needed = math.ceil(HELD * control_rate)  # setpoints
         lowest, highest = np.array([[ranges[field].lowest, ranges[field].highest] for field in SETPOINT_FIELDS]).T
-        forward = _Reach(2 * count, 1)
-        for part in setpoints:
-            forward.add(np.clip(part[:, :1], lowest[0], highest[0]))
-        if forward.seen < 4 * count:
+        measured = _measured_reach(setpoints, needed, lowest, highest)
+        if not measured:
             return None
-        knots = np.clip(_knots(*forward.ends[0]), lowest[0], highest[0])
-        reaches = {knot: _Reach(count, len(FIELDS)) for knot in knots.tolist()}
-        for part in setpoints:
-            clipped = np.clip(part, lowest, highest)
-            for knot, reach in reaches.items():
-                reach.add(clipped[np.abs(clipped[:, 0] - knot) <= WINDOW, 1:])
-        table: dict[float, Array] = {knot: reach.ends for knot, reach in reaches.items() if reach.seen >= 2 * count}
-        if not table:
-            return None
-        slowest = min(table, key=abs)
-        rows = np.array([row for _, row in sorted((table | {0.0: table.get(0.0, table[slowest])}).items())])
-        vx = sorted({*table, 0.0})
-        rest = vx.index(0.0)
-        standing = rows[rest, VELOCITIES:]
-        beside = np.abs(rows[max(rest - 1, 0) : rest + 2, VELOCITIES:]).min(axis=0)
-        beside = np.where(beside < PARTLY * np.abs(standing), np.inf, beside)
-        rows[rest, VELOCITIES:] = np.minimum(np.maximum(standing, -beside), beside)
-        rows = np.where(np.abs(rows) >= ALIKE * np.abs(rows[rest]), rows[rest], rows)
-        for side in (rows[rest:], rows[rest::-1]):  # views
-            np.maximum.accumulate(side[..., 0], out=side[..., 0])
-            np.minimum.accumulate(side[..., 1], out=side[..., 1])
-        rows = np.clip(np.round(rows, DECIMALS) + 0.0, lowest[1:, None], highest[1:, None])
-        return cls(tuple(vx), {field: tuple(map(tuple, rows[:, index].tolist())) for index, field in enumerate(FIELDS)})
+        slowest = min(measured, key=abs)
+        measured.setdefault(0.0, measured[slowest])
+        vx = sorted(measured)
+        reach = _monotone_reach(np.array([measured[knot] for knot in vx]), rest=vx.index(0.0))
+        reach = np.clip(np.round(reach, DECIMALS) + 0.0, lowest[1:, None], highest[1:, None])
+        by_field = {field: tuple(map(tuple, reach[:, index].tolist())) for index, field in enumerate(FIELDS)}
+        return cls(tuple(vx), by_field)
 
     @cached_property
     def table(self) -> Array:
@@ -244,8 +222,45 @@ def _share(speed: float, value: float, is_velocity: bool, speeds: list[float], r
     return 1.0
 
 
+def _measured_reach(setpoints: Iterable[Floats], needed: int, lowest: Floats, highest: Floats) -> dict[float, Array]:
+    """Return lowest and highest value (8, 2) of FIELDS by knot of vx, of knots with at least 2 x `needed` setpoints.
+
+    A field reaches as far as `needed` of the setpoints within WINDOW of the knot did. lowest, highest: (9,).
+    """
+    forward = _Reach(2 * needed, 1)
+    for part in setpoints:
+        forward.add(np.clip(part[:, :1], lowest[0], highest[0]))
+    if forward.seen < 4 * needed:
+        return {}
+    knots = np.clip(_knots(*forward.ends[0]), lowest[0], highest[0])
+    reaches = {knot: _Reach(needed, len(FIELDS)) for knot in knots.tolist()}
+    for part in setpoints:
+        clipped = np.clip(part, lowest, highest)
+        for knot, reach in reaches.items():
+            reach.add(clipped[np.abs(clipped[:, 0] - knot) <= WINDOW, 1:])
+    return {knot: reach.ends for knot, reach in reaches.items() if reach.seen >= 2 * needed}
+
+
+def _monotone_reach(reach: Array, rest: int) -> Array:
+    """Return the reach (K, 8, 2) of FIELDS at every knot so that it never grows with the distance from knot `rest`.
+
+    A standing robot often holds poses that it never walks with, which would keep it from walking; so its reach in pose
+    and style is cut to that of the knots next to rest, except for fields that hardly occur in walking. A reach
+    nearly as large as at rest is taken as equal, since random values seldom come near an end.
+    """
+    at_rest = reach[rest, VELOCITIES:]
+    walking = np.abs(reach[max(rest - 1, 0) : rest + 2, VELOCITIES:]).min(axis=0)  # rest itself included
+    walking = np.where(walking < PARTLY * np.abs(at_rest), np.inf, walking)
+    reach[rest, VELOCITIES:] = np.minimum(np.maximum(at_rest, -walking), walking)
+    reach = np.where(np.abs(reach) >= ALIKE * np.abs(reach[rest]), reach[rest], reach)
+    for side in (reach[rest:], reach[rest::-1]):  # views: from rest forward, from rest backward
+        np.maximum.accumulate(side[..., 0], out=side[..., 0])
+        np.minimum.accumulate(side[..., 1], out=side[..., 1])
+    return reach
+
+
 class _Reach:
-    """Which lowest and highest value `count` of the values reach that were added, for each field. seen: how many."""
+    """The range that at least `count` added values reach at both ends, by field. seen: number of added values."""
 
     def __init__(self, count: int, fields: int) -> None:
         self.seen = 0
@@ -261,7 +276,7 @@ class _Reach:
 
     @property
     def ends(self) -> Array:
-        """Lowest and highest value (F, 2), and 0; of `count` values or more."""
+        """Lowest and highest value (F, 2) that `count` values reach; 0 is always within. Needs `count` values."""
         return np.stack([np.minimum(self._low.max(0), 0.0), np.maximum(self._high.min(0), 0.0)], axis=1)
 
     def _least(self, values: Floats) -> Floats:
