@@ -20,7 +20,7 @@ from quadruped_sim.physics.randomization import TYPICAL, Randomization
 from quadruped_sim.physics.sensors import noisy
 from quadruped_sim.physics.simulation import CONTROL_PERIOD
 from quadruped_sim.physics.terrain import Terrain, terrain_from_facts
-from quadruped_sim.rollout import Rollout, SetpointRanges, check_walks_here
+from quadruped_sim.rollout import ActionNoise, Rollout, SetpointRanges, check_walks_here
 
 FILE = "collection file"
 SHARDS = 100_000  # of one plan: as many seeds lie between those of one collection and the next
@@ -99,8 +99,6 @@ def jobs(plan: CollectionPlan, seed: int) -> list[Job]:
 
 
 PUSH_PROBABILITY = CONTROL_PERIOD / 4.0
-NOISE_MEMORY = 0.7  # of the action noise, from one step to the next
-STUDENT_NOISE = 0.3  # the share of the action noise that a student's own actions get
 
 
 @dataclass(frozen=True)
@@ -140,7 +138,7 @@ class Collector:
         simulation, rng = rollout.simulation, np.random.default_rng([job.seed, 2])
         student = _student(self.student, robot, batch)
         driven = rng.random(batch) < (self.student_share if student else 0.0)
-        noise, noise_scale = np.zeros((batch, 12)), rng.random((batch, 1)) * part.action_noise
+        noise = ActionNoise(batch, part.action_noise, rng)
         fallen, falls = np.ones(batch, dtype=bool), 0
         recorded: dict[str, list[npt.NDArray[Any]]] = {"observation": [], "action": [], "first": []}
         for _ in range(round(self.plan.seconds / CONTROL_PERIOD)):
@@ -149,19 +147,19 @@ class Collector:
             recorded["observation"].append(seen.observation)
             recorded["action"].append(np.clip(advice, robot.lower, robot.upper).astype(np.float32))
             recorded["first"].append(fallen)
-            fresh = rng.standard_normal(noise.shape) * noise_scale
-            noise = NOISE_MEMORY * noise + np.sqrt(1 - NOISE_MEMORY**2) * fresh
-            targets = advice + noise
+            disturbance = noise.step()
+            targets = advice + disturbance
             if student is not None:
                 sensed = noisy(seen.observation, part.randomization.noise, rng)
-                targets = np.where(driven[:, None], student.step(sensed) + STUDENT_NOISE * noise, targets)
+                own = student.step(sensed) + ActionNoise.STUDENT_SHARE * disturbance
+                targets = np.where(driven[:, None], own, targets)
             rollout.send(targets)
             simulation.push(rng.random(batch) < PUSH_PROBABILITY, part.push)
             fallen = simulation.fallen(simulation.state())
             if fallen.any():
                 falls += int(fallen.sum())
                 rollout.restart(fallen)
-                noise[fallen] = 0.0
+                noise.reset(fallen)
                 if student is not None:
                     student.reset(fallen)
         made = {"part": job.name, "terrain": job.terrain, "seed": job.seed, "falls": falls}

@@ -13,7 +13,7 @@ from fcnet_core.arrays import Array, Mask
 from fcnet_core.control.command import CommandShaper
 from fcnet_core.errors import SimulationError
 from fcnet_core.model_file import PolicyModel, check_robot
-from fcnet_core.observation import assemble_observation
+from fcnet_core.observation import ACTION_SIZE, assemble_observation
 from fcnet_core.robot import SETPOINT_FIELDS, Robot
 from quadruped_sim.physics.randomization import Randomization, Range, pair
 from quadruped_sim.physics.sensors import Sensors
@@ -119,6 +119,29 @@ def reward(velocity: Array, wanted: Array, torque: Array, change: Array) -> Arra
     effort = TORQUE_WEIGHT * np.square(torque).sum(1)
     jerking = ACTION_WEIGHT * np.square(change / ACTION_UNIT).sum(1)
     return np.maximum(tracking - effort - jerking, 0.0)
+
+
+class ActionNoise:
+    """Noise (B, 12) on the actions of robots, correlated over a few control periods; each robot draws its standard
+    deviation, at most `largest`.
+    """
+
+    MEMORY = 0.7  # of the noise, from one control period to the next
+    STUDENT_SHARE = 0.3  # of the noise that a student gets on its own actions
+
+    def __init__(self, batch: int, largest: float, rng: np.random.Generator) -> None:
+        self._rng, self._scale = rng, rng.random((batch, 1)) * largest
+        self._noise: Array = np.zeros((batch, ACTION_SIZE))
+
+    def step(self) -> Array:
+        """Return the noise (B, 12) of the next control period."""
+        fresh = self._rng.standard_normal(self._noise.shape) * self._scale
+        self._noise = self.MEMORY * self._noise + np.sqrt(1 - self.MEMORY**2) * fresh
+        return self._noise
+
+    def reset(self, mask: Mask) -> None:
+        """Start at zero for the robots in `mask` (B,)."""
+        self._noise[mask] = 0.0
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from quadruped_sim.a1_walk.walk import (
     DEFAULT_POSE,
     OBSERVATION,
     RANDOMIZATION,
-    Walk,
-    Walkers,
+    A1WalkBatch,
+    A1WalkEpisodes,
     walking_robot,
 )
 from quadruped_sim.environments import EPISODE
@@ -58,8 +58,8 @@ def tilted(roll: float = 0.0, pitch: float = 0.0) -> list[float]:
 
 
 @pytest.fixture
-def walk() -> Walk:
-    return Walk(1, 0)
+def walk() -> A1WalkBatch:
+    return A1WalkBatch(1, 0)
 
 
 def test_an_observation_is_the_authors_with_their_scales(walk) -> None:
@@ -180,7 +180,7 @@ def test_robots_draw_the_authors_randomisation(walk) -> None:
 
 
 def test_robots_begin_anew_when_they_fall_or_grow_old_and_say_what_they_saw_last() -> None:
-    robots, ends = Walkers(4, 1), []
+    robots, ends = A1WalkEpisodes(4, 1), []
     robots._age[:2] = EPISODE - 3
     robots._age[2:] = 0
     for period in range(1, 60):

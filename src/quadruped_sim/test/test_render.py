@@ -1,4 +1,4 @@
-"""`fcnet render`: pictures of policies, bags and collected data, and what is said where there can be none."""
+"""`fcnet render`: pictures of policies and bags, and the errors if there can be none."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from PIL import Image
 
 from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.errors import SimulationError
-from fcnet_core.learning.dataset import DatasetWriter, Manifest
 from fcnet_core.model_file import load_model, save_model, shipped_model
-from fcnet_core.observation import assemble_observation
 from quadruped_sim.physics.mjcf import build_model
 from quadruped_sim.physics.terrain import Flat, named_terrain
+from quadruped_sim.render import recorded
 from quadruped_sim.render.appearance import display_model
-from quadruped_sim.render.recorded import walk_of_bag, walk_of_data
+from quadruped_sim.render.recorded import trajectory_of_bag
 from quadruped_sim.render.renderer import offscreen_context
-from quadruped_sim.render.walk import Walk, parse_phase, walk_of_policy
+from quadruped_sim.render.trajectory import parse_phase, trajectory_of_policy
 
 BAG = Path(__file__).resolve().parents[3] / "docs" / "examples" / "aliengo_walk"
 SMALL = ["--size", "64x48", "--fps", "10"]
@@ -42,32 +41,14 @@ def policy(standing_policy, tmp_path):
     return tmp_path / "policy.safetensors"
 
 
-@pytest.fixture(scope="module")
-def walk(aliengo):
+def test_a_policy_walks_as_commanded_until_the_phases_end(aliengo):
     model = load_model(shipped_model("aliengo"))
-    return walk_of_policy(aliengo, model, Flat(), [parse_phase("1:vx=0.6"), parse_phase("1:vx=0.6,yaw_rate=0.5")])
-
-
-@pytest.fixture
-def data(walk: Walk, tmp_path) -> Path:
-    """The walk as one sequence of collected data, after another one."""
-    velocity = np.gradient(walk.joints, walk.period, axis=0)
-    command = np.zeros((len(walk), 16))
-    command[:, :3] = walk.commanded
-    seen = assemble_observation(
-        walk.orientation,
-        np.c_[np.zeros((len(walk), 2)), walk.measured[:, 2]],
-        walk.joints,
-        velocity,
-        walk.joints,
-        command,
+    shown = trajectory_of_policy(
+        aliengo, model, Flat(), [parse_phase("1:vx=0.6"), parse_phase("1:vx=0.6,yaw_rate=0.5")]
     )
-    first = np.arange(len(walk)) == 0
-    writer = DatasetWriter(tmp_path / "data", Manifest("aliengo", 50.0))
-    arrays = {"observation": seen, "action": walk.joints, "first": first}
-    writer.add({}, **{name: np.stack([array[:30], array[:30]]) for name, array in arrays.items()})
-    writer.add({}, **{name: array[None] for name, array in arrays.items()})
-    return tmp_path / "data"
+    assert len(shown) == 100
+    assert shown.commanded[-1] == pytest.approx([0.6, 0.0, 0.5], abs=0.05)
+    assert shown.position[-1, 0] > 0.5
 
 
 @pytest.mark.usefixtures("opengl")
@@ -87,31 +68,30 @@ def test_a_policy_becomes_a_gif_a_film_or_a_picture(policy, tmp_path, capsys):
 
 
 @pytest.mark.usefixtures("opengl")
-@pytest.mark.parametrize("kind", ["bag", "data"])
-def test_a_recording_becomes_a_gif(kind, data, tmp_path):
-    source, output = BAG if kind == "bag" else data, tmp_path / "new" / "recorded.gif"
+def test_a_bag_becomes_a_gif(tmp_path):
+    output = tmp_path / "new" / "recorded.gif"
     arguments = ["--from", "0.2", "--seconds", "0.2", "--camera", "top"]
-    assert main(["render", str(source), "-o", str(output), *arguments, *SMALL]) == 0
+    assert main(["render", str(BAG), "-o", str(output), *arguments, *SMALL]) == 0
     with Image.open(output) as gif:
         assert gif.n_frames == 2
 
 
 def test_a_bag_is_shown_where_its_odometry_says():
-    walk = walk_of_bag(BAG, None, None, 3.0, 4.0)
+    walk = trajectory_of_bag(BAG, None, None, 3.0, 4.0)
     assert len(walk) == 200
     assert np.linalg.norm(np.diff(walk.position[:, :2], axis=0), axis=1).sum() > 0.5
     assert 0.4 < walk.contact.mean() < 1.0
     assert np.abs(walk.commanded).max() > 0.1
 
 
-def test_data_are_shown_as_the_robot_walked(walk, data):
-    shown = walk_of_data(data, None, 2, 0.0, 20.0)
-    assert len(shown) == len(walk)
-    np.testing.assert_allclose(shown.joints, walk.joints, atol=1e-6)
-    np.testing.assert_allclose(shown.commanded, walk.commanded, atol=1e-6)
-    assert np.abs(shown.position[:, 2] - walk.position[:, 2]).max() < 0.02
-    way = walk.position[-1] - walk.position[0]
-    assert np.linalg.norm((shown.position[-1] - shown.position[0] - way)[:2]) < 0.2 * np.linalg.norm(way)
+def test_without_odometry_the_legs_give_nearly_the_same_path(monkeypatch):
+    by_odometry = trajectory_of_bag(BAG, None, None, 3.0, 4.0)
+    monkeypatch.setattr(recorded, "_odometry", lambda *_: None)
+    by_legs = trajectory_of_bag(BAG, None, None, 3.0, 4.0)
+    np.testing.assert_array_equal(by_legs.joints, by_odometry.joints)
+    lengths = [np.linalg.norm(np.diff(each.position[:, :2], axis=0), axis=1).sum() for each in (by_legs, by_odometry)]
+    assert lengths[0] == pytest.approx(lengths[1], rel=0.2)
+    assert np.percentile(np.abs(by_legs.position[:, 2] - by_odometry.position[:, 2]), 95) < 0.02
 
 
 def test_what_is_seen_has_the_joints_of_the_physics_and_touches_nothing(robot):
@@ -147,16 +127,13 @@ def test_what_is_seen_has_the_joints_of_the_physics_and_touches_nothing(robot):
         (["MODEL", "-o", "a.gif", "--commands", "2:vx=nan"], "no finite number"),
         (["MODEL", "-o", "a.gif", "--commands", "vx=1"], "SECONDS:FIELD=VALUE"),
         (["MODEL", "-o", "a.gif", "--commands", "0.2:", "--from", "5"], "choose an earlier --from"),
-        (["MODEL", "-o", "a.gif", "--sequence", "1"], "--sequence is for collected data"),
         (["BAG", "-o", "a.gif", "--commands", "1:vx=1"], "--commands is for a policy"),
         (["BAG", "-o", "a.gif", "--from", "500"], "choose an earlier --from"),
-        (["DATA", "-o", "a.gif", "--sequence", "3"], "sequences 0 to 2"),
-        (["DATA", "-o", "a.gif", "--from", "9"], "choose an earlier --from"),
     ],
 )
-def test_what_cannot_be_shown_is_said_in_a_sentence(arguments, words, policy, data, tmp_path, monkeypatch, capsys):
+def test_what_cannot_be_shown_is_said_in_a_sentence(arguments, words, policy, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    places = {"MODEL": str(policy), "BAG": str(BAG), "DATA": str(data)}
+    places = {"MODEL": str(policy), "BAG": str(BAG)}
     assert main(["render", *(places.get(argument, argument) for argument in arguments)]) == USAGE_ERROR
     assert words in capsys.readouterr().err
     assert not list(tmp_path.glob("a.*"))

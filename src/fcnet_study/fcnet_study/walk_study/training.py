@@ -19,7 +19,7 @@ from fcnet_core.files import write_whole
 from fcnet_study.folder import read_json
 from fcnet_study.walk_study.network import WalkPolicy, WalkPPO
 from fcnet_study.walk_study.settings import Architecture, WalkTraining
-from quadruped_sim.a1_walk.walk import CLIP, OBSERVATION, Walk, Walkers
+from quadruped_sim.a1_walk.walk import CLIP, OBSERVATION, A1WalkBatch, A1WalkEpisodes
 from quadruped_sim.reinforcement import WorkerEnvironment, load_checkpoint, save_checkpoint
 from quadruped_sim.worker_pool import worker_pool
 
@@ -72,7 +72,7 @@ class WalkJob:
             workers = [stack.enter_context(worker_pool(1)) for _ in range(processes)]
             robots = training.robots // processes
             seed = self.seed + (curve[-1].steps if continues else 0)  # a job that goes on meets other robots
-            env = WorkerEnvironment(workers, partial(Walkers, robots), robots, seed, OBSERVATION.shape[0], CLIP)
+            env = WorkerEnvironment(workers, partial(A1WalkEpisodes, robots), robots, seed, OBSERVATION.shape[0], CLIP)
             if continues:
                 learner = load_checkpoint(WalkPPO, checkpoint, env, "auto")
             else:
@@ -118,7 +118,7 @@ class WalkJob:
 def evaluate(learner: WalkPPO, training: WalkTraining, seconds: float) -> Point:
     """Let robots walk until they fall or the time is over: one half without exploration, the other half with it."""
     count, rng = training.evaluation_robots, np.random.default_rng(EVALUATION_SEED)
-    walk = Walk(2 * count, EVALUATION_SEED)
+    walk = A1WalkBatch(2 * count, EVALUATION_SEED)
     simulation = walk.simulation
     deviation = learner.policy.log_std.detach().exp().cpu().numpy()
     explores = np.arange(simulation.batch)[:, None] >= count

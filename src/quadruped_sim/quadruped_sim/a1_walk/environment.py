@@ -8,7 +8,7 @@ import gymnasium
 import numpy as np
 
 from fcnet_core.arrays import Single
-from quadruped_sim.a1_walk.walk import CLIP, OBSERVATION, Walk
+from quadruped_sim.a1_walk.walk import CLIP, OBSERVATION, A1WalkBatch
 
 
 class A1Walk(gymnasium.Env[Single, Single]):
@@ -20,13 +20,13 @@ class A1Walk(gymnasium.Env[Single, Single]):
     action_space = gymnasium.spaces.Box(-CLIP, CLIP, (12,), np.float32)
 
     def __init__(self) -> None:
-        self._walk: Walk | None = None
+        self._walk: A1WalkBatch | None = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Single, dict[str, Any]]:
         """The first observation (48,)."""
         super().reset(seed=seed)
         if self._walk is None or seed is not None:
-            self._walk = Walk(1, int(self.np_random.integers(2**31)))
+            self._walk = A1WalkBatch(1, int(self.np_random.integers(2**31)))
         else:
             self._walk.restart(np.ones(1, dtype=bool))
         return self._walk.observation[0], {}

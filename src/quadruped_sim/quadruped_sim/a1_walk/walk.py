@@ -59,7 +59,7 @@ def walking_robot() -> Robot:
     return replace(robot, gains=replace(robot.gains, kp=STIFFNESS, kd=DAMPING))
 
 
-class Walk:
+class A1WalkBatch:
     """`batch` robots on a track, one control period after another. `observation` (B, 48) is what they see."""
 
     def __init__(self, batch: int, seed: int) -> None:
@@ -126,13 +126,13 @@ class Walk:
         return np.clip(seen, -CLIP, CLIP)
 
 
-class Walkers:
+class A1WalkEpisodes:
     """Robots that begin anew, as others, when they fall or their episode is over: see reinforcement.Robots. The first
     episodes have any length, so that robots do not grow old together.
     """
 
     def __init__(self, batch: int, seed: int) -> None:
-        self._walk = Walk(batch, seed)
+        self._walk = A1WalkBatch(batch, seed)
         self._age = np.random.default_rng([seed, 2]).integers(0, EPISODE, batch)
 
     def observe(self) -> Single:

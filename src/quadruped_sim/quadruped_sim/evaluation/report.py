@@ -9,7 +9,7 @@ from html import escape
 import numpy as np
 
 from fcnet_core.document import Page, table, text
-from fcnet_core.document.plots import Line, Plot, Plots
+from fcnet_core.document.plots import Plots
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.robot import load_robot
 from fcnet_replay.report.frame import ReportFinding, add_sections, verdict
@@ -74,7 +74,7 @@ def page(
         ("Gait", [table(GAIT_COLUMNS, gait_rows(scores)), text(GAIT_LEGEND)]),
     ]
     if speeds:
-        sections.append(("Speed", [table(heads, speeds), plots.element(_speed_plot(scores))]))
+        sections.append(("Speed", [table(heads, speeds)]))
     add_sections(made, [*sections, ("Episodes", [text(ABOUT)])])
     for index, episode in enumerate(episodes):
         made.body.append(f"<section>{text(_heading(episode), 'h2')}")
@@ -140,13 +140,3 @@ def _findings(rows: Sequence[Sequence[str]], met: str) -> Iterator[ReportFinding
     yield ReportFinding("bad" if missed else "good", met)
     for row in missed:
         yield ReportFinding("bad", f"{row[0]} {row[-1]}.")
-
-
-def _speed_plot(scores: Mapping[str, Score]) -> Plot:
-    """Speeds reached over those asked for."""
-    asked = np.array(sorted({speed for score in scores.values() for speed, _ in score.speeds}))
-    lines = [Line("as asked", asked, 1)]
-    for colour, (name, score) in enumerate(((name, score) for name, score in scores.items() if score.speeds), start=2):
-        reached = dict(score.speeds)
-        lines.append(Line(name, np.array([reached.get(speed, np.nan) for speed in asked.tolist()]), colour))
-    return Plot("Speed reached", "asked [m/s]", "m/s", asked, lines, zero=True)

@@ -1,4 +1,4 @@
-"""Draws a walk with MuJoCo's renderer, off the screen, from a camera that follows the robot."""
+"""Draws a trajectory with MuJoCo's renderer, off the screen, from a camera that follows the robot."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fcnet_core.errors import SimulationError
 from fcnet_core.rotation import roll_pitch_yaw
 from quadruped_sim.physics.terrain import Terrain
 from quadruped_sim.render.appearance import SUN, display_model, half_length
-from quadruped_sim.render.walk import Walk, averaged
+from quadruped_sim.render.trajectory import Trajectory, averaged
 
 Image = npt.NDArray[np.uint8]
 Color = tuple[float, float, float, float]  # red, green, blue, opacity
@@ -66,24 +66,24 @@ def camera_named(name: str) -> Camera:
 
 
 class Renderer:
-    """Draws a walk in pictures of width x height pixels; a context manager.
+    """Draws a trajectory in pictures of width x height pixels; a context manager.
 
     Raises SimulationError where a picture cannot be that large, or the computer lacks OpenGL.
     """
 
-    def __init__(self, walk: Walk, camera: Camera, width: int, height: int) -> None:
+    def __init__(self, shown: Trajectory, camera: Camera, width: int, height: int) -> None:
         if width not in SIZES or height not in SIZES:
             raise SimulationError(f"a picture of {width} x {height} pixels; choose {SIZES[0]} to {SIZES[-1]} each")
         fine = (width * OVERSAMPLING, height * OVERSAMPLING)
-        self._walk, self._camera, self._rectangle = walk, camera, mujoco.MjrRect(0, 0, *fine)
-        self._model = display_model(walk.robot, walk.terrain, *fine)
+        self._trajectory, self._camera, self._rectangle = shown, camera, mujoco.MjrRect(0, 0, *fine)
+        self._model = display_model(shown.robot, shown.terrain, *fine)
         self._data = mujoco.MjData(self._model)
         self._scene = mujoco.MjvScene(self._model, MOST_SHAPES)
         self._scene.flags[mujoco.mjtRndFlag.mjRND_FOG] = True
-        window = max(round(SMOOTHING / walk.period), 1)
-        self._followed = averaged(walk.position, window)
-        self._heading = averaged(np.unwrap(roll_pitch_yaw(walk.orientation)[:, 2])[:, None], window)[:, 0]
-        self._touchdowns = np.diff(walk.contact, axis=0, prepend=False) & walk.contact
+        window = max(round(SMOOTHING / shown.period), 1)
+        self._followed = averaged(shown.position, window)
+        self._heading = averaged(np.unwrap(roll_pitch_yaw(shown.orientation)[:, 2])[:, None], window)[:, 0]
+        self._touchdowns = np.diff(shown.contact, axis=0, prepend=False) & shown.contact
         self._gl, self._context = offscreen_context(self._model, *fine)
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._context)
 
@@ -97,22 +97,22 @@ class Renderer:
         self._gl.free()
 
     def draw(self, row: int) -> Image:
-        """The picture (height, width, 3) of one row of the walk."""
-        walk, data, look = self._walk, self._data, self._followed[row]
+        """The picture (height, width, 3) of one row of the trajectory."""
+        shown, data, look = self._trajectory, self._data, self._followed[row]
         data.qpos[:3], data.qpos[3:7], data.qpos[7:] = (
-            walk.position[row],
-            walk.orientation[row, [3, 0, 1, 2]],
-            walk.joints[row],
+            shown.position[row],
+            shown.orientation[row, [3, 0, 1, 2]],
+            shown.joints[row],
         )
         mujoco.mj_kinematics(self._model, data)
         mujoco.mj_comPos(self._model, data)
         mujoco.mj_camlight(self._model, data)
         data.light_xpos[0] = look - 4.0 * SUN
         camera = mujoco.MjvCamera()
-        camera.lookat[:] = look - [0.0, 0.0, 0.25 * walk.robot.nominal_height]
+        camera.lookat[:] = look - [0.0, 0.0, 0.25 * shown.robot.nominal_height]
         heading = self._heading[row if self._camera.turning else 0]
         camera.azimuth, camera.elevation = np.degrees(heading) + self._camera.azimuth, self._camera.elevation
-        camera.distance = self._camera.distance * 2 * half_length(walk.robot)
+        camera.distance = self._camera.distance * 2 * half_length(shown.robot)
         everything = mujoco.mjtCatBit.mjCAT_ALL
         mujoco.mjv_updateScene(self._model, data, mujoco.MjvOption(), None, camera, everything, self._scene)
         for geom in self._scene.geoms[: self._scene.ngeom]:
@@ -128,26 +128,26 @@ class Renderer:
 
     def _mark_feet(self, row: int) -> None:
         """Discs where feet came down, fading, and where they stand."""
-        walk, radius = self._walk, self._walk.robot.geometry.foot_radius
-        first = max(row - round(MARK_TIME / walk.period), 0)
+        shown, radius = self._trajectory, self._trajectory.robot.geometry.foot_radius
+        first = max(row - round(MARK_TIME / shown.period), 0)
         for back, leg in np.argwhere(self._touchdowns[first : row + 1][::-1]):
-            fading = 1.0 - back * walk.period / MARK_TIME
-            self._disc(walk.feet[row - back, leg], 0.9 * radius, (*MARK_COLOR, 0.7 * fading))
-        for leg in np.flatnonzero(walk.contact[row]):
-            self._disc(walk.feet[row, leg], 1.7 * radius, (*STANCE_COLOR, 0.55))
+            fading = 1.0 - back * shown.period / MARK_TIME
+            self._disc(shown.feet[row - back, leg], 0.9 * radius, (*MARK_COLOR, 0.7 * fading))
+        for leg in np.flatnonzero(shown.contact[row]):
+            self._disc(shown.feet[row, leg], 1.7 * radius, (*STANCE_COLOR, 0.55))
 
     def _disc(self, place: Array, radius: float, color: Color) -> None:
-        ground, normal = _ground(self._walk.terrain, place)
+        ground, normal = _ground(self._trajectory.terrain, place)
         ends = ground + 0.001 * normal, ground + 0.004 * normal
         self._add(mujoco.mjtGeom.mjGEOM_CYLINDER, radius, *ends, color)
 
     def _mark_path(self, row: int) -> None:
         """The trunk's path, fading."""
-        walk, step = self._walk, max(round(TRAIL_STEP / self._walk.period), 1)
-        rows = np.arange(row, max(row - round(TRAIL_TIME / walk.period), -1), -step)
+        shown, step = self._trajectory, max(round(TRAIL_STEP / self._trajectory.period), 1)
+        rows = np.arange(row, max(row - round(TRAIL_TIME / shown.period), -1), -step)
         for number, (near, far) in enumerate(pairwise(rows)):
             color = (*TRAIL_COLOR, 0.6 * (1.0 - number / len(rows)))
-            self._add(mujoco.mjtGeom.mjGEOM_CAPSULE, 0.006, walk.position[near], walk.position[far], color)
+            self._add(mujoco.mjtGeom.mjGEOM_CAPSULE, 0.006, shown.position[near], shown.position[far], color)
 
     def _add(self, kind: mujoco.mjtGeom, radius: float, begin: Array, end: Array, color: Color) -> None:
         """A shape of this radius [m] from one place to another."""

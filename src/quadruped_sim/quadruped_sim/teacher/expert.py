@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from fcnet_core.arrays import Array
@@ -14,11 +12,8 @@ from fcnet_core.policies.mlp import MLPConfig
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import Robot
 from quadruped_sim.physics.simulation import BodyState
-from quadruped_sim.teacher.privileged import TEACHER_SIZE, PrivilegedState
+from quadruped_sim.teacher.privileged import TEACHER_SIZE, CommandedRobots, PrivilegedState
 from quadruped_sim.teacher.symmetry import ACTION, OBSERVATION, mirrored
-
-if TYPE_CHECKING:
-    from quadruped_sim.rollout import Rollout
 
 
 def teacher_config(model: PolicyModel) -> MLPConfig:
@@ -44,7 +39,7 @@ class TeacherExpert:
         self._policy = load_policy(model, batch=2 * batch)
         self._kinematics = LegKinematics(robot)
 
-    def act(self, state: BodyState, rollout: Rollout) -> Array:
+    def act(self, state: BodyState, rollout: CommandedRobots) -> Array:
         """Position targets (B, 12) [rad], as the encoders count, for the robots of a rollout in their true state."""
         seen = PrivilegedState(rollout.simulation, self._kinematics, state).teacher_observation(rollout)
         targets = self._policy.step(np.concatenate([seen, mirrored(seen, OBSERVATION)])).astype(np.float64)

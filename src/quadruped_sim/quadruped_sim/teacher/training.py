@@ -23,6 +23,7 @@ from fcnet_core.model_file import PolicyModel, load_model, save_model
 from fcnet_core.robot import load_robot
 from quadruped_sim.collection import CollectionPlan
 from quadruped_sim.reinforcement import load_checkpoint, save_checkpoint
+from quadruped_sim.rollout import ActionNoise
 from quadruped_sim.teacher.environment import TeacherEnvironment
 from quadruped_sim.teacher.expert import teacher_config
 from quadruped_sim.teacher.groups import Progress
@@ -31,10 +32,8 @@ from quadruped_sim.teacher.settings import TeacherConfig
 from quadruped_sim.worker_pool import worker_pool
 
 LEAST_DEVIATION = 0.02  # of an entry that hardly moves
-NOISE_MEMORY = 0.7  # of the noise on the actions while the trot is watched, from one step to the next
-LARGEST_NOISE = 0.3  # its largest standard deviation, in units of the action
+LARGEST_NOISE = 0.3  # on the actions while the trot is watched, in units of the action
 STUDENT_SHARE = 0.7  # of the robots that the perceptron drives while it is corrected
-STUDENT_NOISE = 0.3  # the share of the noise that it gets
 BATCH = 1024  # of the imitation
 IMITATION_RATE = 1e-3
 LOG_INTERVAL = 10  # rounds
@@ -56,18 +55,17 @@ def demonstrate(
 ) -> Demonstration:
     """Let the trot walk, disturbed, or correct what `drive` does (DAgger), for so many control periods."""
     seen, taught = [], []
-    noise, scale = np.zeros((env.num_envs, 12)), rng.random((env.num_envs, 1)) * LARGEST_NOISE
+    noise = ActionNoise(env.num_envs, LARGEST_NOISE, rng)
     driven = rng.random((env.num_envs, 1)) < STUDENT_SHARE
     observation = env.reset()
     for _ in range(steps):
         advice = env.advise()
         seen.append(observation)
         taught.append(advice.astype(np.float32))
-        fresh = rng.standard_normal(noise.shape) * scale
-        noise = NOISE_MEMORY * noise + np.sqrt(1 - NOISE_MEMORY**2) * fresh
-        action = advice + noise
+        disturbance = noise.step()
+        action = advice + disturbance
         if drive is not None:
-            action = np.where(driven, drive(observation) + STUDENT_NOISE * noise, action)
+            action = np.where(driven, drive(observation) + ActionNoise.STUDENT_SHARE * disturbance, action)
         env.step_async(action)
         observation = env.step_wait()[0]
     return Demonstration(np.concatenate(seen), np.concatenate(taught))

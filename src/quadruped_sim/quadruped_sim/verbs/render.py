@@ -1,4 +1,4 @@
-"""fcnet render: a picture that moves, of a policy in the simulator, of a bag or of collected data."""
+"""fcnet render: a GIF, film or picture of a policy in the simulator or of a bag."""
 
 from __future__ import annotations
 
@@ -20,26 +20,25 @@ from fcnet_core.robot import load_robot
 from quadruped_sim.physics.placement import StartPose
 from quadruped_sim.physics.terrain import Flat, named_terrain
 from quadruped_sim.render.movie import captioned, film_writer
-from quadruped_sim.render.recorded import walk_of_bag, walk_of_data
+from quadruped_sim.render.recorded import trajectory_of_bag
 from quadruped_sim.render.renderer import Renderer, camera_named
-from quadruped_sim.render.walk import LONGEST, Walk, averaged, parse_phase, walk_of_policy
+from quadruped_sim.render.trajectory import LONGEST, Trajectory, averaged, parse_phase, trajectory_of_policy
 from quadruped_sim.rollout import check_walks_here
 
-SUMMARY = "show a policy, a bag or collected data as a GIF, film or picture"
+SUMMARY = "render a policy in the simulator, or a bag, as a GIF, film or picture"
 EPILOG = """
-A policy walks in the simulator, as it is commanded. A bag shows what was recorded; where it has no odom, and in
-collected data, the robot's way is estimated from its legs. No display is needed, but OpenGL, which Mesa has in software
-(Debian, Ubuntu: apt install libegl1 libgl1). MUJOCO_GL=osmesa or glfw chooses another way to it.
+A policy walks in the simulator and follows --commands. A bag shows the recorded robot; if it has no odom, its path is
+estimated from the legs. No display is needed, but OpenGL, which Mesa has in software (Debian, Ubuntu: apt install
+libegl1 libgl1). MUJOCO_GL=osmesa or glfw selects another backend.
 
 examples:
   fcnet render models/aliengo.safetensors -o walk.gif --terrain stairs_up
   fcnet render models/aliengo.safetensors -o run.mp4 --commands 2:vx=0.5 5:vx=2.0 2: --camera side
   fcnet render models/a1.safetensors -o recovery.gif --start on_back
   fcnet render docs/examples/aliengo_walk -o bag.gif --from 2 --seconds 6
-  fcnet render DATA -o data.gif --sequence 3
 """
-ONLY_FOR = {"commands": "a policy", "start": "a policy", "robot": "a bag", "sequence": "collected data"}
-SOURCES = "a policy (a file, a run, or a name of `fcnet list models`), a bag or a data folder"
+ONLY_FOR = {"commands": "a policy", "start": "a policy", "robot": "a bag"}
+SOURCES = "a policy (a file, a run, or a name of `fcnet list models`) or a bag"
 DEFAULT_COMMANDS = ["8:vx=0.6"]
 Length = Annotated[float, Meta(ge=0.02, le=LONGEST)]  # [s]
 Rate = Annotated[float, Meta(ge=1, le=100)]  # [Hz]
@@ -48,7 +47,7 @@ STRIDE = 0.4  # [s] over which measured velocities are averaged
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
-    parser.add_argument("source", type=Path, metavar="MODEL|BAG|DATASET", help=SOURCES)
+    parser.add_argument("source", type=Path, metavar="MODEL|BAG", help=SOURCES)
     parser.add_argument(
         "-o",
         "--out",
@@ -57,9 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="a .gif, .mp4 or .png, which is the last moment",
     )
-    parser.add_argument(
-        "--terrain", metavar="NAME|FILE", help="the ground (default: flat, or what data were collected on)"
-    )
+    parser.add_argument("--terrain", metavar="NAME|FILE", help="the ground (default: flat)")
     parser.add_argument(
         "--commands",
         nargs="+",
@@ -67,8 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"of a policy, one after the other (default: {' '.join(DEFAULT_COMMANDS)})",
     )
     parser.add_argument("--start", metavar="POSE", help="of a policy: standing (default), lying or on_back")
-    parser.add_argument("--robot", metavar="NAME", help="whose bag it is, where it does not say so")
-    parser.add_argument("--sequence", type=int, metavar="N", help="which one of collected data (default: 0)")
+    parser.add_argument("--robot", metavar="NAME", help="robot of a bag that does not name it")
     parser.add_argument(
         "--from", dest="begin", type=option(NotNegative), default=0.0, metavar="S", help="begin there (default: 0)"
     )
@@ -83,42 +79,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the file; 0 when it is written."""
+    """Write the file; return 0."""
     camera, film, size = camera_named(args.camera), film_writer(args.out), _size(args.size)
     check_writable(args.out)
-    walk = _walk(args)
-    pictures = np.arange(0.0, len(walk), max(1.0 / (args.fps * walk.period), 1.0)).astype(int)
-    pictures = pictures[pictures < len(walk)]  # the last one may be rounded to beyond the end
+    shown = _trajectory(args)
+    pictures = np.arange(0.0, len(shown), max(1.0 / (args.fps * shown.period), 1.0)).astype(int)
+    pictures = pictures[pictures < len(shown)]  # the last one may be rounded to beyond the end
     if args.out.suffix.lower() == ".png":
         pictures = pictures[-1:]
-    measured = averaged(walk.measured, max(round(STRIDE / walk.period), 1))
-    with Renderer(walk, camera, *size) as renderer:
+    measured = averaged(shown.measured, max(round(STRIDE / shown.period), 1))
+    with Renderer(shown, camera, *size) as renderer:
         images = (
-            captioned(Image.fromarray(renderer.draw(row)), walk.commanded[row], measured[row])
+            captioned(Image.fromarray(renderer.draw(row)), shown.commanded[row], measured[row])
             for row in tqdm(pictures, unit="picture")
         )
-        content = film(images, min(args.fps, 1.0 / walk.period))
+        content = film(images, min(args.fps, 1.0 / shown.period))
     write_whole(args.out, content)
     print(f"wrote {args.out}: {counted(len(pictures), 'picture')}, {len(content) / 1e6:.2f} MB")
     return 0
 
 
-def _walk(args: argparse.Namespace) -> Walk:
-    """What is to be seen, of whichever kind the source is."""
+def _trajectory(args: argparse.Namespace) -> Trajectory:
+    """Return the trajectory of the policy or bag."""
     source, terrain = args.source, named_terrain(args.terrain) if args.terrain else None
     if find_model(source):
         kind = "a policy"
     elif source.exists():
-        kind = "collected data" if (source / "manifest.json").exists() else "a bag"
+        kind = "a bag"
     else:
         raise SimulationError(f"there is no {source}; give {SOURCES}")
     for name, whose in ONLY_FOR.items():
         if getattr(args, name) is not None and whose != kind:
             raise SimulationError(f"--{name} is for {whose}, and {source} is {kind}; leave it out")
-    if kind == "collected data":
-        return walk_of_data(source, terrain, args.sequence or 0, args.begin, args.seconds)
     if kind == "a bag":
-        return walk_of_bag(source, terrain, args.robot, args.begin, args.seconds)
+        return trajectory_of_bag(source, terrain, args.robot, args.begin, args.seconds)
     starts: dict[str, StartPose] = {pose: pose for pose in get_args(StartPose)}
     if (start := args.start or "standing") not in starts:
         raise SimulationError(f"there is no start {start!r}; choose one of {', '.join(starts)}")
@@ -126,8 +120,8 @@ def _walk(args: argparse.Namespace) -> Walk:
     robot = load_robot(model.card.robot)
     check_walks_here(model, robot)
     phases = [parse_phase(text) for text in args.commands or DEFAULT_COMMANDS]
-    walk = walk_of_policy(robot, model, terrain or Flat(), phases, starts[start])
-    return walk.part(args.begin, args.seconds)
+    trajectory = trajectory_of_policy(robot, model, terrain or Flat(), phases, starts[start])
+    return trajectory.part(args.begin, args.seconds)
 
 
 def _size(text: str) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""A walk to be shown, and the walk of a policy in the simulator."""
+"""Trajectories to render, and the trajectory of a policy in the simulator."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NEAR = 0.01  # [m] a foot that is as near to the ground touches it
 
 
 @dataclass(frozen=True)
-class Walk:
+class Trajectory:
     """A robot at N times, `period` [s] apart: position (N, 3) [m] and orientation (N, 4) x, y, z, w of the trunk in the
     world, joints (N, 12) [rad]; commanded and measured velocity (N, 3): forward, sideways [m/s] and yaw rate [rad/s],
     NaN where unknown.
@@ -44,11 +44,11 @@ class Walk:
     def __len__(self) -> int:
         return len(self.position)
 
-    def part(self, begin: float, seconds: float) -> Walk:
+    def part(self, begin: float, seconds: float) -> Trajectory:
         """From `begin` [s] on, so many seconds at most. Raises SimulationError where there is nothing."""
         first = round(begin / self.period)
         if first >= len(self):
-            raise SimulationError(f"the walk lasts {len(self) * self.period:g} s; choose an earlier --from")
+            raise SimulationError(f"the trajectory lasts {len(self) * self.period:g} s; choose an earlier --from")
         rows = slice(first, first + max(round(seconds / self.period), 1))
         chosen = {
             name: getattr(self, name)[rows] for name in ("position", "orientation", "joints", "commanded", "measured")
@@ -115,14 +115,14 @@ def _number(text: str, what: str, example: str) -> float:
     return value
 
 
-def walk_of_policy(
+def trajectory_of_policy(
     robot: Robot, model: PolicyModel, terrain: Terrain, phases: Sequence[Phase], start: StartPose = "standing"
-) -> Walk:
-    """Let a policy walk in the simulator, on what noisy sensors measure. A robot that lies stands up first, one on its
-    back rights itself before that. The walk ends early where the robot falls.
+) -> Trajectory:
+    """Let a policy walk in the simulator with noisy measurements. A lying robot stands up first; a robot on its back
+    rights itself before that. The trajectory ends early if the robot falls.
     """
     live = LiveRobot(robot, terrain, timestep=TIMESTEP, start=start)
-    recorder = _Recorder(live)
+    recorder = _TrajectoryRecorder(live)
     controlled = ControlledRobot(live, model, after=lambda: recorder.record(controlled.command))
     if start == "standing":
         controlled.start()
@@ -135,10 +135,10 @@ def walk_of_policy(
     controlled.begin()
     if controlled.posture.mode is not Mode.FAULT:
         all(controlled.walk(phase.seconds, phase.setpoint) for phase in phases)
-    return recorder.walk(terrain)
+    return recorder.trajectory(terrain)
 
 
-class _Recorder:
+class _TrajectoryRecorder:
     def __init__(self, live: LiveRobot) -> None:
         self._live = live
         self._rows: list[tuple[Array, ...]] = []
@@ -150,6 +150,6 @@ class _Recorder:
         row = (truth.position, truth.orientation, live.data.qpos[7:].copy(), command[:3].copy(), measured)
         self._rows.append(row)
 
-    def walk(self, terrain: Terrain) -> Walk:
+    def trajectory(self, terrain: Terrain) -> Trajectory:
         position, orientation, joints, commanded, measured = map(np.stack, zip(*self._rows, strict=True))
-        return Walk(self._live.robot, terrain, CONTROL_PERIOD, position, orientation, joints, commanded, measured)
+        return Trajectory(self._live.robot, terrain, CONTROL_PERIOD, position, orientation, joints, commanded, measured)
