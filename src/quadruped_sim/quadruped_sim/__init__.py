@@ -7,7 +7,7 @@ import os
 def _import_mujoco(backend: str) -> None:
     """Import MuJoCo even where MUJOCO_GL, which is `backend`, names what is unknown or not installed.
 
-    Only pictures need OpenGL, and render/renderer.py says what is wrong with it in a sentence.
+    Only pictures need OpenGL; render/renderer.py reports what is missing.
     """
     try:
         importlib.import_module("mujoco")

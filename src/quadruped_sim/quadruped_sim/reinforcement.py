@@ -24,14 +24,14 @@ LearnerT = TypeVar("LearnerT", bound=PPO)
 
 
 class Robots(Protocol):
-    """Robots (B,) that begin anew by themselves, simulated in one process."""
+    """Robots (B,) that are reset automatically, simulated in one process."""
 
     def observe(self) -> Single:
         """The observations (B, size) now."""
 
     def step(self, actions: Array) -> tuple[npt.NDArray[Any], ...]:
-        """Take actions (B, 12); return observations, rewards, which robots fell, which became too old, and what those
-        that begin anew saw last.
+        """Take actions (B, 12); return observations, rewards, which robots fell, which reached the time limit, and the
+        last observations of robots whose episode is over.
         """
 
 
@@ -56,7 +56,7 @@ class WorkerEnvironment(VecEnv):
         self._actions: Array = np.zeros((self.num_envs, 12))
 
     def reset(self) -> Single:
-        """The observations now; robots begin anew by themselves."""
+        """Return the observations; robots are reset automatically."""
         return np.concatenate(self.ask("observe"))
 
     def step_async(self, actions: Array) -> None:
@@ -64,7 +64,7 @@ class WorkerEnvironment(VecEnv):
         self._actions = actions
 
     def step_wait(self) -> tuple[Single, Single, Mask, list[dict[str, Any]]]:
-        """Observations, rewards, which robots begin anew, and for these what they saw last."""
+        """Return observations, rewards, which episodes are over, and the last observation of each of these."""
         results = self.ask("step", np.split(self._actions, len(self._workers)))
         observation, reward, fell, old, last = (np.concatenate(arrays) for arrays in zip(*results, strict=True))
         facts: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]

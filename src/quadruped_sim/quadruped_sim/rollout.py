@@ -38,7 +38,7 @@ def check_walks_here(model: PolicyModel, robot: Robot) -> None:
 class SetpointRanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Ranges by setpoint field (fields left out are zero), how long a setpoint holds [s], which share of the draws
     stands still, which share of them has the fields of `sometimes` as well, and which share is a corner: every field at
-    an end of its range, where uniform draws seldom come near and a robot is most likely to fall. With `levels` of 2 or
+    an end of its range, where uniform draws are rare and a robot is most likely to fall. With `levels` of 2 or
     more, only so many evenly spaced values of a range are drawn, its ends among them.
     """
 
@@ -110,11 +110,11 @@ ACTION_WEIGHT = 0.01
 ACTION_UNIT = 0.25  # [rad]
 
 
-def reward(velocity: Array, wanted: Array, torque: Array, change: Array) -> Array:
-    """Reward (B,) per second, at most 1.5 and never negative. velocity and wanted (B, 3): vx, vy [m/s] in the heading
-    frame and yaw rate [rad/s]; torque (B, 12) [Nm]; change (B, 12) of the position targets since the last step [rad].
+def reward(velocity: Array, commanded: Array, torque: Array, change: Array) -> Array:
+    """Return the reward (B,) per second, 0 to 1.5. velocity and commanded (B, 3): vx, vy [m/s] in the heading frame and
+    yaw rate [rad/s]; torque (B, 12) [Nm]; change (B, 12) of the position targets since the last step [rad].
     """
-    error = np.square(velocity - wanted)
+    error = np.square(velocity - commanded)
     tracking = np.exp(-error[:, :2].sum(1) / TRACKING_WIDTH) + YAW_WEIGHT * np.exp(-error[:, 2] / TRACKING_WIDTH)
     effort = TORQUE_WEIGHT * np.square(torque).sum(1)
     jerking = ACTION_WEIGHT * np.square(change / ACTION_UNIT).sum(1)

@@ -21,7 +21,7 @@ from quadruped_sim.physics.simulation import CONTROL_PERIOD, BodyState
 @dataclass(frozen=True)
 class TrotParameters:
     """Constants found by trial in simulation. Lengths are shares of the stretched leg; gains
-    of forces are accelerations per error, those of moments too, for an inertia of mass x hip_x^2.
+    of forces are accelerations per error; so are gains of torques, for an inertia of mass x hip_x^2.
     """
 
     duty: float = 0.6  # share of the stride on the ground, at walking speed
@@ -46,7 +46,7 @@ class TrotParameters:
 PARAMETERS = {"aliengo": TrotParameters(), "a1": TrotParameters(friction=0.6, placement_gain=0.06)}
 
 
-# What matters most when the feet cannot do everything: fx, fy, fz, roll, pitch, yaw moments.
+# What matters most when the feet cannot do everything: fx, fy, fz, roll, pitch, yaw torques.
 WEIGHTS = np.array([1.0, 1.0, 2.0, 6.0, 6.0, 3.0])
 REGULARISATION = 0.02
 
@@ -270,7 +270,7 @@ def _attitude(roll: Array, pitch: Array) -> Array:
     return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
 
 
-def _rotation_error(wanted: Array, actual: Array) -> Array:
-    """Small rotation (B, 2) about x and y [rad] that brings `actual` to `wanted`, in H."""
-    error = wanted @ actual.transpose(0, 2, 1)
+def _rotation_error(target: Array, actual: Array) -> Array:
+    """Small rotation (B, 2) about x and y [rad] that brings `actual` to `target`, in H."""
+    error = target @ actual.transpose(0, 2, 1)
     return 0.5 * np.stack([error[:, 2, 1] - error[:, 1, 2], error[:, 0, 2] - error[:, 2, 0]], axis=-1)

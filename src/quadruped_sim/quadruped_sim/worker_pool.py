@@ -38,9 +38,8 @@ def add_worker_options(parser: argparse.ArgumentParser) -> None:
 
 @contextmanager
 def worker_pool(workers: Place) -> Iterator[Executor]:
-    """A pool of single-threaded workers. Whatever they do ends at once when the block is left with an error or by
-    Ctrl-C, or when this process dies; work that may be cut off at any moment belongs here. What a job returns does not
-    depend on where it is done.
+    """A pool of single-threaded workers. Workers stop immediately if the block is left with an error or by Ctrl-C, or
+    if this process dies, so their work must tolerate that. Results do not depend on where a job runs.
     """
     with cluster_pool(workers, SETTINGS) if isinstance(workers, str) else _processes(workers) as pool:
         yield pool

@@ -1,9 +1,9 @@
-"""What A1s see, do and are stopped for on the A1-Walk task, many at a time.
+"""Observations, actions and terminations of A1s on the A1-Walk task, many at a time.
 
 Observation, control, command and terminations are those of the authors' code, an adaptation of legged_gym (Rudin et
 al., 2022) for Isaac Gym. Ours are: MuJoCo with the suite's A1 (its motors are limited in torque and power), time steps
 of 4 ms, five to a period, in place of four of 5 ms; height over the ground below the trunk, not over the start; a start
-in the suite's stand pose at rest; and what is said beside ROUGHNESS and RANDOMIZATION.
+in the suite's stand pose at rest; and the differences listed at ROUGHNESS and RANDOMIZATION.
 """
 
 from __future__ import annotations
@@ -127,8 +127,8 @@ class A1WalkBatch:
 
 
 class A1WalkEpisodes:
-    """Robots that begin anew, as others, when they fall or their episode is over: see reinforcement.Robots. The first
-    episodes have any length, so that robots do not grow old together.
+    """Robots that are replaced by new draws after a fall or at the time limit: see reinforcement.Robots. The first
+    episodes have random lengths, so that they do not all end together.
     """
 
     def __init__(self, batch: int, seed: int) -> None:
@@ -140,8 +140,8 @@ class A1WalkEpisodes:
         return self._walk.observation
 
     def step(self, actions: Array) -> tuple[Single, Array, Mask, Mask, Single]:
-        """Take actions (B, 12); return observations, rewards, which robots fell, which became too old, and what those
-        that begin anew saw last.
+        """Take actions (B, 12); return observations, rewards, which robots fell, which reached the time limit, and the
+        last observations of robots whose episode is over.
         """
         reward, fell = self._walk.step(actions)
         last = self._walk.observation

@@ -91,24 +91,24 @@ class WalkingRobots:
         self._rng = np.random.default_rng([seed, 2])
         self._look()
 
-    def step(self, actions: Array, anew: Mask) -> tuple[Array, Mask]:
-        """Take actions (B, 12) for one control period, in which the robots in `anew` (B,) begin anew as others instead;
-        return rewards (B,) and which robots have fallen.
+    def step(self, actions: Array, renewed: Mask) -> tuple[Array, Mask]:
+        """Take actions (B, 12) for one control period; robots in `renewed` (B,) are reset to new draws instead. Return
+        rewards (B,) and which robots have fallen.
         """
         rollout, simulation = self._rollout, self._rollout.simulation
-        if actions.shape != rollout.last_action.shape or not np.isfinite(actions[~anew]).all():
+        if actions.shape != rollout.last_action.shape or not np.isfinite(actions[~renewed]).all():
             raise SimulationError(f"actions must be finite joint position targets [rad] {rollout.last_action.shape}")
         wanted, before = rollout.shaper.setpoint[:, :3].copy(), [data.time for data in simulation.data]
-        simulation.active = ~anew
-        rollout.send(np.where(anew[:, None], rollout.last_action, actions))
+        simulation.active = ~renewed
+        rollout.send(np.where(renewed[:, None], rollout.last_action, actions))
         state = simulation.state()
         velocity = heading_velocity(state, roll_pitch_yaw(state.orientation)[:, 2])
         torque = np.stack([data.sensordata[SENSORS["torque"]] for data in simulation.data])
         earned = CONTROL_PERIOD * reward(velocity, wanted, torque, rollout.last_action - rollout.previous_action)
-        diverged = [data.time < time for data, time in zip(simulation.data, before, strict=True)]  # MuJoCo began anew
-        fell = (simulation.fallen(state) | np.array(diverged)) & ~anew
-        self.restart(anew)
-        return np.where(anew, 0.0, earned), fell
+        diverged = [data.time < time for data, time in zip(simulation.data, before, strict=True)]  # MuJoCo reset it
+        fell = (simulation.fallen(state) | np.array(diverged)) & ~renewed
+        self.restart(renewed)
+        return np.where(renewed, 0.0, earned), fell
 
     def restart(self, mask: Mask) -> None:
         """Put other robots in the place of those in `mask` (B,), and see what all of them do."""
@@ -151,8 +151,8 @@ class Walking(gymnasium.Env[Single, Single]):
 
 
 class VectorWalking(VectorEnv[Single, Single, Any]):
-    """`num_envs` robots on one ground. A robot that fell or whose time is over begins anew, as another, in the next
-    step, which ignores its action and pays nothing. One seed is for all of them.
+    """`num_envs` robots on one ground. A robot that fell or whose time is over is replaced by another in the next
+    step, which ignores its action and has reward 0. One seed is for all of them.
     """
 
     metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP, "render_modes": []}

@@ -25,8 +25,8 @@ ON_SLOPE = START + 6.0  # [m] along x: far enough from the slope's ends for an e
 
 def stand_up(rollout: Rollout, lying: Mask, rng: np.random.Generator) -> Mask:
     """Lay down the robots in `lying` (B,), on slopes on the incline itself, where the terrain allows at any heading,
-    and let them stand up; the others wait. Returns those that did not get up (B,): not within LONGEST, or tilted
-    beyond the controller's limit.
+    and let them stand up; the others wait. Returns the robots that failed (B,): not standing within LONGEST, or
+    tilted beyond the controller's limit.
     """
     simulation, robot = rollout.simulation, rollout.simulation.robot
     chosen = [int(index) for index in np.flatnonzero(lying)]

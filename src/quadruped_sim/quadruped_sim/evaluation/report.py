@@ -1,4 +1,4 @@
-"""The report of an evaluation as one HTML page that loads nothing: scenarios, gait, and episodes to play back."""
+"""The report of an evaluation as one HTML page that loads nothing: scenarios, and episodes to play back."""
 
 from __future__ import annotations
 
@@ -17,16 +17,7 @@ from fcnet_replay.report.motion import motion_sections
 from fcnet_replay.report.playback import Ground, add_scripts
 from fcnet_replay.report.signals import Signals
 from fcnet_replay.report.terms import glossary
-from quadruped_sim.evaluation.results import (
-    COLUMNS,
-    GAIT_COLUMNS,
-    GAIT_LEGEND,
-    LEGEND,
-    MET,
-    Subject,
-    gait_rows,
-    speed_rows,
-)
+from quadruped_sim.evaluation.results import COLUMNS, LEGEND, MET, Subject
 from quadruped_sim.evaluation.scenarios import Scenario
 from quadruped_sim.evaluation.score import Score
 from quadruped_sim.evaluation.trace import BatchTrace
@@ -38,8 +29,8 @@ MOST_FALLS = 3  # scenarios of which a fall is shown
 MOST_TRIALS = 3  # batches of a scenario that are run again to find one
 AROUND, CELL, MOST_CELLS = 2.8, 0.1, 160  # [m] of ground beyond the path, its cells [m], and how many in a row
 TERMS = (
-    "attitude", "clearance", "contact", "cost of transport", "duty", "height", "power", "return", "RMS", "slip",
-    "stance, swing", "target", "tilt", "torque", "touchdowns", "tracking error", "velocity",
+    "attitude", "contact", "cost of transport", "duty", "height", "power", "return", "RMS", "stance, swing",
+    "target", "tilt", "torque", "touchdowns", "tracking error", "velocity",
 )  # fmt: skip
 ABOUT = f"""Episodes are run again for this page: the first one of the first scenario that does not end in a fall, and a
 fall of each of up to {MOST_FALLS} scenarios, those with the largest share of falls."""
@@ -60,7 +51,6 @@ def page(
     name: str,
     subject: Subject,
     rows: Sequence[Sequence[str]],
-    scores: Mapping[str, Score],
     met: str,
     episodes: Sequence[Episode],
 ) -> str:
@@ -68,14 +58,8 @@ def page(
     plots, made = Plots(), Page(f"Evaluation of {name}")
     lead = f"{subject.robot}, {len(rows)} scenarios, up to {subject.episodes} episodes of each, seed {subject.seed}"
     made.body += [text(made.title, "h1"), f'<p class="lead">{escape(lead)}</p>', verdict(_findings(rows, met))]
-    heads, speeds = speed_rows(scores)
-    sections = [
-        ("Scenarios", [table(list(COLUMNS), [[*row[:-1], row[-1].partition(":")[0]] for row in rows]), text(LEGEND)]),
-        ("Gait", [table(GAIT_COLUMNS, gait_rows(scores)), text(GAIT_LEGEND)]),
-    ]
-    if speeds:
-        sections.append(("Speed", [table(heads, speeds)]))
-    add_sections(made, [*sections, ("Episodes", [text(ABOUT)])])
+    scenarios = table(list(COLUMNS), [[*row[:-1], row[-1].partition(":")[0]] for row in rows])
+    add_sections(made, [("Scenarios", [scenarios, text(LEGEND)]), ("Episodes", [text(ABOUT)])])
     for index, episode in enumerate(episodes):
         made.body.append(f"<section>{text(_heading(episode), 'h2')}")
         ground = ground_of(episode.terrain, episode.signals)

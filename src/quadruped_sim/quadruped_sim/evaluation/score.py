@@ -16,7 +16,7 @@ from quadruped_sim.evaluation.scenarios import Limits, Scenario
 @dataclass(frozen=True)
 class Episodes:
     """Sums over the episodes of B robots; columns of the errors: vx, vy [m/s], yaw rate [rad/s], height [m], roll and
-    pitch [rad]. Figures are of averages over a stride, compared with the command averaged likewise.
+    pitch [rad]. Figures are of averages over a stride, compared with the average of the command.
     """
 
     fell: Mask  # (B,)
@@ -30,7 +30,7 @@ class Episodes:
 
     @staticmethod
     def without_strides(fell: Mask) -> Episodes:
-        """Return episodes of getting up: the robots all begin lying, `fell` (B,) are those that failed."""
+        """Return episodes of getting up: all robots begin lying, and `fell` (B,) marks failures."""
         size = len(fell)
         none, errors = np.zeros(size), np.zeros((size, 6))
         return Episodes(fell, np.ones(size, dtype=bool), none, errors, errors, none, none, np.zeros(size, dtype=SUMS))
@@ -102,7 +102,7 @@ def score_of(scenario: Scenario, episodes: Episodes) -> Score:
 
 
 def _speeds(episodes: Episodes) -> tuple[tuple[float, float], ...]:
-    """Every forward speed asked for, and the mean of what its robots reached, without those that fell."""
+    """Return each commanded forward speed with the mean speed of its robots, without robots that fell."""
     walked = (episodes.strides > 0) & ~episodes.fell
     asked = np.round(episodes.asked[walked], 3)
     reached = asked + episodes.signed[walked, 0] / episodes.strides[walked]

@@ -170,7 +170,7 @@ class Trial:
             strides = clock.frequency(rollout.shaper.setpoint)
             gait.record(samples, seen.state, strides, clock.walking, upright & recorder.settled)
         elapsed = np.array([data.time for data in simulation.data]) - begun
-        diverged = simulation.active & (elapsed < self.periods * CONTROL_PERIOD - TIMESTEP)  # MuJoCo started it anew
+        diverged = simulation.active & (elapsed < self.periods * CONTROL_PERIOD - TIMESTEP)  # MuJoCo reset it
         fell = ~upright | simulation.fallen(simulation.state()) | diverged
         return recorder.episodes(fell, lying, gait.sums)
 

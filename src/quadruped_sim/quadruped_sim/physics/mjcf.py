@@ -10,7 +10,7 @@ from fcnet_core.robot import JOINT_NAMES, LEG_JOINTS, LEGS, Body, Robot
 from quadruped_sim.physics.terrain import Terrain
 
 # Every part touches the ground, which has contype 1. Calves and feet, contype 2, also touch each other, the trunk and
-# the thighs of other legs (MuJoCo leaves out a body's parent). More pairs would cost time and hardly ever meet.
+# the thighs of other legs (MuJoCo leaves out a body's parent). More pairs would cost time and rarely meet.
 LINK = 'contype="0" conaffinity="1"'
 STRUCK = 'contype="0" conaffinity="3"'
 STRIKING = 'contype="2" conaffinity="3"'
@@ -18,7 +18,7 @@ UNTOUCHABLE = 'contype="0" conaffinity="0"'
 
 
 class Effects(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What of a real robot is simulated beside rigid bodies: the torque-speed curve of the motors, legs that touch each
+    """Effects of a real robot in addition to rigid bodies: the torque-speed curve of the motors, legs that touch each
     other and the trunk, elliptic friction cones with the robot's impratio, the feet's torsional and rolling friction.
     The last is off: models of the field differ in it (MuJoCo Menagerie's have it, MuJoCo Playground's do not).
     """

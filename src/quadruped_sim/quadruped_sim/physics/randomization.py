@@ -36,8 +36,8 @@ class Randomization(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     trunk's centre of mass along x, y and z; factors of each joint's gain, and of joint_friction, joint_damping and
     armature; strength, a factor of the motors' gains and torque, which does not raise the peak; joint_zero [rad], what
     each encoder adds to the angle; delay [s] of the commands.
-    Of a moment: jitter [s], the most that a command is later than the delay; dropout [s], how long no state arrives, on
-    average every dropout_interval [s]. `noise` scales observation.SENSOR_NOISE.
+    Changing with time: jitter [s], the most that a command is later than the delay; dropout [s], how long no state
+    arrives, on average every dropout_interval [s]. `noise` scales observation.SENSOR_NOISE.
     """
 
     friction: Range = (0.7, 1.2)
@@ -45,7 +45,7 @@ class Randomization(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     com: Range = (-0.05, 0.05)  # MuJoCo Playground, Go1
     gain: Range = (0.95, 1.05)
     joint_friction: Range = (0.5, 1.5)  # Playground 0.9 to 1.1; wider, because the robot files' values are estimates
-    joint_damping: Range = (0.5, 1.5)  # likewise
+    joint_damping: Range = (0.5, 1.5)  # as above
     armature: Range = (0.9, 1.1)  # Playground 1.0 to 1.05
     strength: Range = (0.9, 1.1)  # walk-these-ways
     joint_zero: Range = (-0.02, 0.02)  # walk-these-ways; Playground 0.05

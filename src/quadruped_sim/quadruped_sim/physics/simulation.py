@@ -20,8 +20,9 @@ from quadruped_sim.physics.terrain import Terrain
 TIMESTEP = 0.004  # [s]
 CONTROL_PERIOD = 0.02  # [s]
 SUBSTEPS = round(CONTROL_PERIOD / TIMESTEP)
-SENSORS = {  # what mjcf.robot_xml measures beside the IMU, of the feet in LEGS order [N, m, m/s, rad/s, in the world
-    # frame] and of the joints in JOINT_NAMES order [Nm, rad/s]
+# What mjcf.robot_xml measures in addition to the IMU: of the feet in LEGS order [N, m, m/s, rad/s, in the world frame],
+# and of the joints in JOINT_NAMES order [Nm, rad/s].
+SENSORS = {
     "touch": slice(6, 10),
     "foot_position": slice(10, 22),
     "foot_velocity": slice(22, 34),
@@ -76,7 +77,7 @@ class Simulation:
         self.reset()
 
     def redraw(self, mask: Mask) -> None:
-        """Draw the robots in `mask` (B,) anew; reset them next."""
+        """Draw the robots in `mask` (B,) again; reset them next."""
         fresh = draw(self.randomization, self.batch, self.rng)
         for name in Draw.__dataclass_fields__:
             getattr(self.drawn, name)[mask] = getattr(fresh, name)[mask]

@@ -23,7 +23,7 @@ ACTION_UNIT = 0.3  # [rad] of a position target from the stand pose, for one uni
 
 
 class Group:
-    """Robots of one part of the plan on one of its terrains; a robot that falls or is old begins anew as another."""
+    """Robots of one part of the plan on one of its terrains; robots whose episode is over are replaced."""
 
     def __init__(self, robot_name: str, seconds: float, job: Job, size: int) -> None:
         robot = load_robot(robot_name)
@@ -45,8 +45,8 @@ class Group:
         return (self._rollout.advise(self._seen) - self._robot.stand_pose) / ACTION_UNIT
 
     def step(self, action: Array) -> tuple[Single, Array, Mask, Mask, Single]:
-        """Take actions (size, 12); return observations, rewards, which robots fell, which became too old, and what
-        those that begin anew saw last.
+        """Take actions (size, 12); return observations, rewards, which robots fell, which reached the time
+        limit, and the last observations of robots whose episode is over.
         """
         rollout, shaper = self._rollout, self._rollout.shaper
         setpoint = shaper.setpoint.copy()
@@ -103,7 +103,7 @@ class Progress:
 
 class Groups:
     """The groups of one process, taken from the plan in turn: every `renewal` control periods the oldest makes place
-    for the plan's next, and its robots begin anew as those that have grown old do.
+    for the plan's next, and the episodes of its robots are cut off.
     """
 
     def __init__(self, plan: CollectionPlan, robots: int, groups: int, renewal: int, seed: int) -> None:

@@ -26,8 +26,8 @@ TEACHER_SPEC = ArraySpec((sum(TEACHER_PARTS.values()),), parts=TEACHER_PARTS)
 TEACHER_SIZE = TEACHER_SPEC.shape[0]
 SCAN = np.array([(x, y) for x in (-0.12, 0.0, 0.12) for y in (-0.06, 0.06)])  # places around each foot [m]
 CRITIC_SIZE = TEACHER_SIZE + 4 * (len(SCAN) + 2) + 3
-FARTHEST = 0.4  # [m] of the ground from a foot that the critic still tells apart
-SIDE = 0.15  # [m] from the trunk's middle to the places beside it where the slope is measured
+FARTHEST = 0.4  # [m] beyond which heights of the ground at a foot are clipped for the critic
+SIDE = 0.15  # [m] from the trunk's middle to the places left and right of it where the slope is measured
 
 
 class CommandedRobots(Protocol):
@@ -92,8 +92,8 @@ class PrivilegedState:
         return np.concatenate([observation, *known, *facts], axis=1).astype(np.float32)
 
     def critic_observation(self, teacher: Single) -> Single:
-        """What the critic judges by (B, CRITIC_SIZE): the teacher's, then the ground around the feet, their heights and
-        speeds, and slope.
+        """Return the input of the critic (B, CRITIC_SIZE): the teacher's, then the ground around the feet, heights
+        and speeds of the feet, and slope.
         """
         ground = np.concatenate([self._scan, self.foot_height[..., None]], axis=-1).reshape(len(teacher), -1)
         speed = np.linalg.norm(self.foot_velocity, axis=-1)

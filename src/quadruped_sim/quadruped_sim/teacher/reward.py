@@ -1,7 +1,7 @@
 """What PPO pays the teacher for: commands followed, on the clock's feet, gently.
 
 In the manner of legged_gym (Rudin et al., 2022) and walk-these-ways (Margolis and Agrawal, 2022). Tracking is paid
-twice: at each moment with a broad kernel, and averaged over about a stride with a narrow one, because a trot's speed
+twice: at each period with a broad kernel, and averaged over about a stride with a narrow one, because a trot's speed
 swings within the stride and commands are about its mean.
 """
 

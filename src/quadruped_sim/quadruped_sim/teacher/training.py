@@ -31,7 +31,7 @@ from quadruped_sim.teacher.network import Normalised, TeacherPolicy, TeacherPPO,
 from quadruped_sim.teacher.settings import TeacherConfig
 from quadruped_sim.worker_pool import worker_pool
 
-LEAST_DEVIATION = 0.02  # of an entry that hardly moves
+LEAST_DEVIATION = 0.02  # of an entry that is nearly constant
 LARGEST_NOISE = 0.3  # on the actions while the trot is watched, in units of the action
 STUDENT_SHARE = 0.7  # of the robots that the perceptron drives while it is corrected
 BATCH = 1024  # of the imitation

@@ -151,7 +151,7 @@ def run(args: argparse.Namespace) -> int:
 
         name = args.model.stem if model else f"the teacher {args.teacher.stem}" if teacher else "the trot"
         shown = shown_episodes(subject, chosen, scores, model, teacher)
-        write_whole(args.report, page(name, subject, rows, scores, met, shown).encode())
+        write_whole(args.report, page(name, subject, rows, met, shown).encode())
         print(f"wrote {args.report}; open it in a browser", file=table)
     missed = [f"{line[0]} {line[-1]}" for line in rows if line[-1] != MET]
     for line in missed:

@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         required=True,
         metavar="FILE",
-        help="a .gif, .mp4 or .png, which is the last moment",
+        help="a .gif, .mp4 or .png, which shows the last period",
     )
     parser.add_argument("--terrain", metavar="NAME|FILE", help="the ground (default: flat)")
     parser.add_argument(

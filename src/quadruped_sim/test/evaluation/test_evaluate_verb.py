@@ -101,7 +101,7 @@ def test_the_report_shows_tables_and_a_typical_episode_and_a_fall(policy, tmp_pa
     assert main(["evaluate", *arguments, "--json", str(tmp_path / "scores.json"), "--report", str(page)]) == 0
     read, scores = PageReader(page.read_text()), read_evaluation(tmp_path / "scores.json").scenarios
     words = " ".join(read.words)
-    for heading in ("Scenarios", "Gait", "Episodes", "Terms"):
+    for heading in ("Scenarios", "Episodes", "Terms"):
         assert heading in read.words
     assert re.search(r"pushes, episode \d: does not fall", words)  # it comes first in the list of scenarios
     assert f"{scores['pushes'].falls} of 4" in words
