@@ -141,7 +141,7 @@ def test_what_cannot_be_shown_is_said_in_a_sentence(arguments, words, policy, tm
 
 @pytest.mark.parametrize("rate", ["7", "14"])
 def test_no_rate_of_pictures_leads_beyond_the_end(rate, opengl, policy, tmp_path):
-    few = ["--commands", "8:", "--size", "16x16", "--fps", rate]  # 400 periods, not a multiple of a picture's
+    few = ["--commands", "1:", "--size", "16x16", "--fps", rate]  # 50 periods, not a multiple of a picture's
     assert main(["render", str(policy), "-o", str(tmp_path / "a.gif"), *few]) == 0
 
 
