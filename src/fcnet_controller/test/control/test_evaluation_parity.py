@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from msgspec.structs import replace as changed
 
-from fcnet_core.control.command import Mode
 from fcnet_core.model_file import load_model, shipped_model
+from fcnet_core.names import Mode
 from quadruped_sim.evaluation.scenarios import Limits, Scenario
 from quadruped_sim.evaluation.trial import Trial
 from quadruped_sim.physics.randomization import TYPICAL
