@@ -25,6 +25,7 @@ from .graph import (
 )
 from .interfaces import as_plain, fill_message, load_interface
 
+WINDOW = 10000  # messages over which a rate is measured
 TRANSITIONS = ("configure", "activate", "deactivate", "cleanup", "shutdown")
 
 
@@ -84,7 +85,7 @@ def _info(arguments: argparse.Namespace) -> int:
 
 def _hz(arguments: argparse.Namespace) -> int:
     """Print the rate of what arrives every second, until Ctrl-C; while nobody publishes, say so."""
-    intervals: deque[float] = deque(maxlen=arguments.window)
+    intervals: deque[float] = deque(maxlen=WINDOW)
     received: list[float] = []  # when the newest message was
 
     def take(_content: bytes) -> None:
@@ -174,7 +175,6 @@ def add_commands(commands: Any) -> None:
     values_help = 'the fields in YAML, for example "{linear: {x: 0.5}}"'
     verb = add_verb(topic, "hz", _hz, "Print at which rate messages of a topic arrive.")
     verb.add_argument("topic_name", help="the topic")
-    verb.add_argument("-w", "--window", type=count, default=10000, help="messages over which it is measured (10000)")
 
     verb = add_verb(topic, "pub", _publish, "Publish a message again and again.")
     verb.add_argument("topic_name", help="the topic")
@@ -190,13 +190,6 @@ def add_commands(commands: Any) -> None:
     verb = add_verb(add_command(commands, "lifecycle"), "set", _transition, "Let a managed node change its state.")
     verb.add_argument("node_name", help="the managed node")
     verb.add_argument("transition", choices=TRANSITIONS, help="the transition")
-
-
-def count(text: str) -> int:
-    """Return the whole number above zero that an argument of the command line is."""
-    if not (text.isdecimal() and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"{text} is not a positive whole number")
-    return int(text)
 
 
 def positive(text: str) -> float:

@@ -34,22 +34,20 @@ def _list(arguments: argparse.Namespace) -> int:
     with graph_node() as node:
         if arguments.node_name:
             name = _found(node, arguments.node_name)
-            _print_names(_names(node, name), arguments.param_type and _descriptors(node, name, _names(node, name)))
+            _print_names(_names(node, name))
             return 0
         wait_for_discovery(node)
         services = dict(node.get_service_names_and_types())
         for name in sorted(service.removesuffix("/list_parameters") for service in services):
             if f"{name}/list_parameters" in services:
-                names = _names(node, name)
                 print(f"{name}:")
-                _print_names(names, arguments.param_type and _descriptors(node, name, names))
+                _print_names(_names(node, name))
     return 0
 
 
-def _print_names(names: list[str], descriptors: Any) -> None:
-    types = {one.name: f" (type: {TYPES[one.type][0]})" for one in descriptors or ()}
+def _print_names(names: list[str]) -> None:
     for name in names:
-        print(f"  {name}{types.get(name, '')}")
+        print(f"  {name}")
 
 
 def _get(arguments: argparse.Namespace) -> int:
@@ -59,7 +57,7 @@ def _get(arguments: argparse.Namespace) -> int:
         request = GetParameters.Request(names=[arguments.parameter_name])
         (value,) = call_service(node, GetParameters, f"{name}/get_parameters", request).values or [ParameterValue()]
     shown = () if value.type == ParameterType.PARAMETER_NOT_SET else (parameter_value_to_python(value),)
-    print(*(shown if arguments.hide_type else (TYPES[value.type][1], *shown)))
+    print(TYPES[value.type][1], *shown)
     return 0
 
 
@@ -129,12 +127,10 @@ def add_commands(commands: Any) -> None:
     param = add_command(commands, "param")
     verb = add_verb(param, "list", _list, "List the parameters of a node, or of all.")
     verb.add_argument("node_name", nargs="?", help="the node")
-    verb.add_argument("--param-type", action="store_true", help="show the types too")
 
     verb = add_verb(param, "get", _get, "Print the value of a parameter.")
     verb.add_argument("node_name", help="the node")
     verb.add_argument("parameter_name", help="the parameter")
-    verb.add_argument("--hide-type", action="store_true", help="print the value alone")
 
     verb = add_verb(param, "set", _set, "Change a parameter of a node that runs.")
     verb.add_argument("node_name", help="the node")
