@@ -206,7 +206,7 @@ def test_a_teacher_is_made_continued_and_used_as_the_expert(tmp_path: Path, caps
     plan.write_text(json.dumps(PLAN))
 
     def succeeds(*arguments: str | Path) -> str:
-        code, printed = main([*map(str, arguments), "--processes", "1"]), capsys.readouterr()
+        code, printed = main([*map(str, arguments)]), capsys.readouterr()
         assert code == 0, printed.err
         return printed.out
 
