@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from golden import read_arrays
 from hypothesis import settings
 from msgspec import structs
 
@@ -36,8 +37,7 @@ class Golden:
 
 
 def read_golden(name: str) -> Golden:
-    with np.load(DATA / f"{name}.npz") as file:
-        arrays = {key: file[key] for key in file.files}
+    arrays = read_arrays(DATA / f"{name}.xz")
     config = FCNetConfig(**dict(zip(SIZES, arrays["cfg"].tolist(), strict=False)))
     weights = {key[2:]: array for key, array in arrays.items() if key.startswith("w/")}
     prefix = "rec/x_ft_after_"

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from golden import read_arrays, sampled
 from msgspec import structs, to_builtins
-from policy_forms import FORMS, every_form, loaded, model_of, noise, parallel, read_arrays, untrained
+from policy_forms import FORMS, every_form, loaded, model_of, noise, parallel, untrained
 from torch.nn.functional import scaled_dot_product_attention
 
 from fcnet_core.arrays import ArraySpec
@@ -95,7 +96,7 @@ def random_model(**sizes: object) -> PolicyModel:
     )
 
 
-PUBLISHED = [path for path in sorted(DATA.glob("bot_*_a.npz")) if "a1code" not in path.stem]
+PUBLISHED = [path for path in sorted(DATA.glob("bot_*_a.xz")) if "a1code" not in path.stem]
 POLICIES = [path for path in PUBLISHED if "mlp" not in path.stem]  # the perceptron is a comparison in training alone
 every_published = pytest.mark.parametrize("path", PUBLISHED, ids=lambda path: path.stem)
 every_policy = pytest.mark.parametrize("path", POLICIES, ids=lambda path: path.stem)
@@ -118,8 +119,8 @@ def test_outputs_and_gradients_match_the_published_network(path) -> None:
     expected = named(arrays, "grad/")
     assert expected.keys() == dict(network.named_parameters()).keys()
     for name, parameter in network.named_parameters():
-        largest = np.abs(expected[name]).max()
-        np.testing.assert_allclose(parameter.grad, expected[name], atol=GRADIENT * largest, rtol=0, err_msg=name)
+        limit, found = GRADIENT * np.abs(expected[name]).max(), sampled(parameter.grad.numpy(), expected[name])
+        np.testing.assert_allclose(found, expected[name], atol=limit, rtol=0, err_msg=name)
 
 
 @every_published
@@ -139,17 +140,13 @@ def test_every_form_steps_the_published_network(path, form) -> None:
     np.testing.assert_allclose(form(model, arrays["x"]), arrays["out"], atol=SINGLE, rtol=0)
 
 
-@pytest.mark.parametrize("mask", ["hard", "mix"])
-def test_actor_and_critic_are_those_of_the_published_walk(mask) -> None:
-    arrays = read_arrays(DATA / f"bot_a1code_{mask}_a.npz")
-    actor = BodyTransformerConfig(mask=mask, window=1)
+def test_the_critic_is_that_of_the_published_walk() -> None:
+    arrays = read_arrays(DATA / "bot_a1code_mix_a.xz")
+    actor = BodyTransformerConfig(mask="mix", window=1)
     critic = critic_of(actor)
-    seen = torch.from_numpy(arrays["x"])[:, None]
     with torch.no_grad():
-        action = torch.tanh(loaded(BodyTransformer(actor), named(arrays, "actor/"))(seen))[:, 0]
-        value = loaded(BodyTransformer(critic), named(arrays, "critic/"))(seen).mean(-1)
-    np.testing.assert_allclose(action, arrays["actor_out"], atol=SINGLE, rtol=0)
-    np.testing.assert_allclose(value, arrays["critic_out"], atol=SINGLE, rtol=0)
+        value = loaded(BodyTransformer(critic), named(arrays, "critic/"))(torch.from_numpy(arrays["x"])[:, None])
+    np.testing.assert_allclose(value.mean(-1), arrays["critic_out"], atol=SINGLE, rtol=0)
     assert (actor.parameters, critic.parameters) == (274_700, 274_765)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from golden import read_arrays
 
 from fcnet_core.policies.fcnet import FCNetConfig, spectral
 from fcnet_core.policies.fcnet import network as network_module
@@ -17,14 +18,13 @@ from fcnet_core.policies.fcnet.network import (
     fast_transform_length,
 )
 
-GOLDEN = Path(__file__).parents[1] / "data" / "small_a.npz"
+GOLDEN = Path(__file__).parents[1] / "data" / "small_a.xz"
 SIZES = ("observation", "action", "layers", "modes", "hidden", "decoder_hidden", "window")
 
 
 @pytest.fixture(scope="module")
 def golden() -> dict[str, torch.Tensor]:
-    with np.load(GOLDEN) as file:
-        return {name: torch.from_numpy(file[name]) for name in file.files}
+    return {name: torch.from_numpy(array) for name, array in read_arrays(GOLDEN).items()}
 
 
 @pytest.fixture(params=["direct", "spectral"])

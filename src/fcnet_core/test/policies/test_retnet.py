@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from policy_forms import model_of, noise, read_arrays
+from golden import read_arrays, sampled
+from policy_forms import model_of, noise
 
 from fcnet_core.errors import FcnetError
 from fcnet_core.model_file import PolicyModel
@@ -20,7 +21,7 @@ from fcnet_core.policies.retnet.retention import ChunkedState, RecurrentState, a
 from fcnet_core.policies.retnet.step import silu
 from fcnet_core.policy import LoadedPolicy, load_policy
 
-GOLDEN = Path(__file__).parents[1] / "data" / "retnet_a.npz"
+GOLDEN = Path(__file__).parents[1] / "data" / "retnet_a.xz"
 PUBLISHED = 2e-5  # by which the published forms differ among themselves: each scales in a way of its own
 SINGLE = 3e-5  # in float32, actions of 1.5 rms of these weights are up to 1e-5 off, by torch as by every runtime
 every_runtime = pytest.mark.parametrize("runtime", policy_type("retnet").runtimes)
@@ -114,6 +115,7 @@ def test_gradients_are_the_published_ones_and_the_same_in_all_forms(
     for name, gradient in gradients[0].items():
         published = golden[f"grad/{name}"]
         np.testing.assert_allclose(gradient, gradients[1][name], atol=1e-12, rtol=0, err_msg=name)
+        gradient = sampled(gradient, published)
         np.testing.assert_allclose(gradient, published, atol=1e-4 * np.abs(published).max(), rtol=0, err_msg=name)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from golden import read_arrays
 
 from fcnet_core.policies import policy_type
 from fcnet_core.policies.fcnet import FCNetConfig, spectral
@@ -16,8 +17,8 @@ SIZES = [(64, 10), (20, 5), (7, 4), (8, 4), (1, 1), (2, 1)]
 
 @pytest.mark.parametrize("name", ["small_a", "legged_a"])
 def test_the_tables_are_the_published_ones(name) -> None:
-    with np.load(DATA / f"{name}.npz") as file:
-        table, row = file["const/dft_W"][0, :, 0], file["const/idft_exps"]
+    arrays = read_arrays(DATA / f"{name}.xz")
+    table, row = arrays["const/dft_W"][0, :, 0], arrays["const/idft_exps"]
     modes, window = table.shape[0], table.shape[1] - 1
     ours = spectral.phase_table(window, modes)
     np.testing.assert_allclose(np.stack([ours.real, ours.imag], -1), table[:, :window], atol=5e-6)

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from golden import read_arrays
 from msgspec import structs
-from policy_forms import check_foreign_caller, every_form, model_of, network_of, noise, parallel, read_arrays, untrained
+from policy_forms import check_foreign_caller, every_form, model_of, network_of, noise, parallel, untrained
 
 from fcnet_core.errors import FcnetError
 from fcnet_core.learning import config as training
@@ -80,7 +81,7 @@ def random_model(layers: int = 3, window: int = 5) -> PolicyModel:
 
 @pytest.fixture(scope="module")
 def published() -> Published:
-    return Published(read_arrays(DATA / "transformer_a.npz"))
+    return Published(read_arrays(DATA / "transformer_a.xz"))
 
 
 def test_the_preset_has_the_published_number_of_parameters() -> None:
@@ -182,7 +183,7 @@ def test_a_crop_longer_than_the_window_is_refused_where_the_memory_is_emptied(tm
 
 
 def test_the_decision_transformer_with_three_tokens_a_step_is_the_published_one() -> None:
-    arrays = read_arrays(DATA / "decision_transformer_a.npz")
+    arrays = read_arrays(DATA / "decision_transformer_a.xz")
     state, action, d, layers, heads, _, longest = arrays["cfg"].tolist()
     network = DecisionTransformer(state, action, d, layers, heads, longest).double()
     weights = {name: torch.from_numpy(array).double() for name, array in named(arrays, "w/", THREE_TOKENS).items()}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import onnxruntime
 import pytest
@@ -14,11 +12,6 @@ from fcnet_core.policies import PolicyConfig, policy_type, policy_type_of
 from fcnet_core.policies.onnx_graph import onnx_graph
 from fcnet_core.policy import SequencePolicy, load_policy
 from fcnet_core.robot import load_robot
-
-
-def read_arrays(path: Path) -> dict[str, np.ndarray]:
-    with np.load(path) as file:
-        return {key: file[key] for key in file.files}
 
 
 def model_of(config: PolicyConfig, weights: dict[str, np.ndarray]) -> PolicyModel:
