@@ -2,8 +2,8 @@
 
 ENTER = . ./env.sh
 .DEFAULT_GOAL = help
-.PHONY: help setup demo tasks test lint docs bench bench-ros bench-wire bench-replay bench-monitor bench-discovery \
-	fault-matrix attack reaction soak model wheels clean
+.PHONY: help setup demo tasks test lint docs bench bench-ros bench-wire bench-replay fault-matrix \
+	 attack reaction soak model wheels clean
 
 help:
 	@awk -F ': *## *' '/^## / { printf "\n%s\n", substr($$0, 4) } \
@@ -55,14 +55,6 @@ bench-wire: ## the wire's codec, then a bridge at 500 Hz: idle, and beside 8 bus
 bench-replay: ## offline replay against real time, and what the whole command costs
 	@sh tools/setup.sh
 	@$(ENTER) && python benchmarks/replay_speed.py
-
-bench-monitor: ## the monitor's share of a core, and the snapshots that a browser draws; needs chromium and its driver
-	@sh tools/setup.sh test
-	@$(ENTER) && python benchmarks/monitor_load.py
-
-bench-discovery: ## how soon the suite's programs find each other, in 100 starts; 8 minutes
-	@sh tools/setup.sh
-	@$(ENTER) && python benchmarks/discovery.py
 
 fault-matrix: ## every fault in every mode against real processes, into docs/, or of one ROBOT; half an hour each
 	@sh tools/setup.sh

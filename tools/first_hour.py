@@ -29,6 +29,13 @@ WRITTEN = ROOT / "runs" / "first_hour"
 LIMIT = 600.0  # [s] for a command, and for a robot to do what it is waited for
 WALKS = 8.0  # [s] for which a robot that nobody drives is watched
 LAST_LINES = 30  # of what a command printed that failed
+SLIDE = """
+const slider = document.getElementById("vx");
+window.sliding = setInterval(() => {
+  slider.value = 0.2 + 0.1 * Math.sin(performance.now() / 500);
+  slider.dispatchEvent(new Event("input"));
+}, 50);
+"""  # moves the slider "forward" to and fro, as a user does
 DRIVEN = r"{} (takes over|is in control)"  # what the controller logs of a source of commands
 
 
@@ -94,15 +101,18 @@ def in_browser(commands: list[str], domain: int) -> None:
     """The page's slider "forward" drives the robot."""
     if not all(map(shutil.which, ("chromium", "chromedriver"))):
         raise Failure("there is no chromium with its chromedriver (Debian: apt install chromium chromium-driver)")
-    sys.path.append(str(ROOT / "benchmarks"))
-    from monitor_load import SLIDE, Browser
+    sys.path.append(str(ROOT / "src/fcnet_core/test/shared"))
+    from browser import Browser, chromedriver
 
     (launched,) = commands
     with robot(f"{launched} monitor_port:=0", domain) as launch, tempfile.TemporaryDirectory() as folder:
         address = launch.until_printed(r"open (http://\S+) in a browser", LIMIT)[1]
-        with Browser(Path(folder), address) as browser:
+        with chromedriver() as driver:
+            browser = Browser(driver, folder, phone=False)
+            browser.open(address)
             browser.run(SLIDE)
             launch.until_printed(DRIVEN.format("monitor"), LIMIT)
+            browser.close()
 
 
 def why_it_stopped(commands: list[str], domain: int) -> None:

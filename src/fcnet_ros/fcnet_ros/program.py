@@ -2,13 +2,13 @@
 
 Discovery. A Fast DDS participant can miss the answer to its first announcement, because it announces itself before it
 receives (RTPSParticipantImpl::enable of Fast DDS 2.14 and 3.1). The next chance is the periodic announcement of the
-participant that was there first: every 3 s by default, every 0.2 s with the profiles of this package. Measured with
-`make bench-discovery`, 100 starts of whole programs: 99 found everything within 1 s, half of them within 0.1 s; with
+participant that was there first: every 3 s by default, every 0.2 s with the profiles of this package. Measured over
+100 starts of whole programs: 99 found everything within 1 s, half of them within 0.1 s; with
 announcements every 0.5 s 93 did, half of them within 0.43 s.
 
 Transport. A Fast DDS publisher in shared memory takes locks that it shares with its subscribers: a subscriber that is
-stopped at the wrong time holds up the publisher, by up to a second (benchmarks/bridge/frozen_subscriber.py). A program
-with a hard deadline, such as the bridge of a real robot, uses UDP alone.
+stopped at the wrong time holds up the publisher, by up to a second. A program with a
+hard deadline, such as the bridge of a real robot, uses only UDP.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from fcnet_ros.targets import TargetPublisher
 from fcnet_ros.topics import CLOCK, IMU, JOINT_STATES, JOINT_TRAJECTORY, LATCHED, POLICY_STEP
 
 NAME = "replay"
-DISCOVERY_TIME = 1.0  # [s] in which other nodes are discovered (benchmarks/discovery.py); later ones end the replay
+DISCOVERY_TIME = 1.0  # [s] in which other nodes are discovered; later ones end the replay
 MATCHING_TIMEOUT = 1.0  # [s] for all known subscriptions to be matched with what is going to be played
 COMPANY_PERIOD = 0.5  # [s] between two looks for a robot that is running
 TICK = 0.005  # [s] between two looks at what is due
