@@ -3,7 +3,7 @@
 ENTER = . ./env.sh
 .DEFAULT_GOAL = help
 .PHONY: help setup demo tasks test lint docs bench bench-ros bench-wire bench-replay fault-matrix \
-	 attack reaction soak model wheels clean
+	attack reaction soak model wheels clean
 
 help:
 	@awk -F ': *## *' '/^## / { printf "\n%s\n", substr($$0, 4) } \
@@ -46,9 +46,9 @@ bench-ros: ## the control loop through ROS, for a minute
 	@sh tools/setup.sh
 	@$(ENTER) && python benchmarks/closed_loop.py
 
-bench-wire: ## the wire's codec, then a bridge at 500 Hz: idle, and beside 8 busy processes; 25 minutes
+bench-wire: ## a bridge at 500 Hz: idle, and with 8 busy processes; 25 minutes
 	@sh tools/setup.sh
-	@$(ENTER) && python benchmarks/bridge/wire_codec.py && python benchmarks/bridge/wire_loop.py && \
+	@$(ENTER) && python benchmarks/bridge/wire_loop.py && \
 		python benchmarks/bridge/wire_loop.py --busy 8 --params-file config/bridges/real_time.yaml && \
 		python benchmarks/bridge/wire_loop.py --busy 8
 

@@ -172,7 +172,7 @@ class Attacker:
             outcome.violations.append(f"the attack failed: {traceback.format_exc(limit=2)}")
         time.sleep(SETTLE)
         for name in ("bridge", "controller"):
-            if not self.rig.alive(name) and name != attack.ends:
+            if not self.rig.alive(name):
                 outcome.violations.append(f"the {name} ended")
         if not attack.soft and self.rig.alive("bridge") and self.rig.process_id("io") != ids["io"]:
             outcome.violations.append("the I/O process was replaced")
@@ -273,9 +273,10 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--attacks", default="", help="only attacks whose class or name contains this")
     parser.add_argument("--physics", default="mujoco", choices=("mujoco", "joints"), help="the robot behind the board")
+    parser.add_argument("--busy", action="store_true", help="the computer is busy: walking too late is no violation")
     parser.add_argument("--json", type=Path, help="file to write")
     options = parser.parse_args()
-    result = run(options.robot, options.duration, options.seed, options.attacks, options.physics)
+    result = run(options.robot, options.duration, options.seed, options.attacks, options.physics, not options.busy)
     if options.json:
         options.json.write_text(json.dumps(result, indent=1))
     print(json.dumps({name: value for name, value in result.items() if name != "outcomes"}))

@@ -1,11 +1,7 @@
-"""What an attacker can do to a robot's bridge and controller from outside: every attack is a row of ATTACKS.
-
-Nothing here uses more than topics, services, parameters, signals and datagrams.
-"""
+"""What an attacker can do to a robot's bridge and controller by topics, services and datagrams: the rows of ATTACKS."""
 
 from __future__ import annotations
 
-import signal
 import socket
 import time
 from array import array
@@ -18,15 +14,6 @@ import numpy as np
 from geometry_msgs.msg import Pose, Twist
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
-from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
-from rcl_interfaces.srv import (
-    DescribeParameters,
-    GetParameters,
-    GetParameterTypes,
-    ListParameters,
-    SetParameters,
-    SetParametersAtomically,
-)
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import Imu, JointState, Joy
 from std_msgs.msg import String
@@ -55,7 +42,7 @@ from fcnet_ros.topics import (
 if TYPE_CHECKING:
     from attacker import Access
 
-Class = Literal["topic", "service", "parameter", "signal", "kill", "wire"]
+Class = Literal["topic", "service", "wire"]
 CDR = b"\x00\x01\x00\x00"  # little endian
 NAN, INFINITY, HUGE = float("nan"), float("inf"), 1e308
 MANY = 200_000
@@ -66,7 +53,7 @@ Run = Callable[["Access"], Any]  # makes an attack
 
 @dataclass(frozen=True)
 class Attack:
-    """An attack: what it uses, what it does, which program it ends itself ("bridge", "controller").
+    """An attack: what it uses and what it does; killed and stopped processes are faults of the fault matrix.
 
     soft: no joint may be stiff from its beginning until the robot was brought back to walking.
     """
@@ -74,7 +61,6 @@ class Attack:
     name: str
     kind: Class
     run: Run
-    ends: str = ""
     soft: bool = False
 
 
@@ -214,91 +200,6 @@ def transitions(node: str, *numbers: int) -> Run:
     return run
 
 
-def _parameters() -> list[Parameter]:
-    kinds = ParameterType
-    values = [
-        ParameterValue(type=kinds.PARAMETER_NOT_SET),
-        ParameterValue(type=kinds.PARAMETER_INTEGER, integer_value=-(2**63)),
-        ParameterValue(type=kinds.PARAMETER_DOUBLE, double_value=NAN),
-        ParameterValue(type=kinds.PARAMETER_STRING, string_value="x" * 100_000),
-        ParameterValue(type=kinds.PARAMETER_BYTE_ARRAY, byte_array_value=[b"\x00"] * 1000),
-        ParameterValue(type=kinds.PARAMETER_DOUBLE_ARRAY, double_array_value=[NAN] * 1000),
-        ParameterValue(type=200),
-    ]
-    names = ("io_rate", "network.target", "robot", "use_sim_time", "control_rate", "", "no such", "é" * 100, "qos_overrides./x")  # fmt: skip  # noqa: E501
-    return [Parameter(name=name, value=value) for name in names for value in values]
-
-
-def set_parameters(node: str) -> Run:
-    """Set parameters to values of odd types, one at a time and all at once."""
-
-    def run(access: Access) -> None:
-        name, odd = access.node_name(node), _parameters()
-        requests = [SetParameters.Request(parameters=[one]) for one in odd] + [SetParameters.Request(parameters=odd)]
-        access.call(f"{name}/set_parameters", SetParameters, requests)
-        access.call(
-            f"{name}/set_parameters_atomically",
-            SetParametersAtomically,
-            [SetParametersAtomically.Request(parameters=odd)],
-        )
-
-    return run
-
-
-def read_parameters(node: str) -> Run:
-    """Describe, list and get parameters by odd names."""
-    names = ["", "x" * 10_000, "\u0000", "é", "network", *map(str, range(5000))]
-
-    def run(access: Access) -> None:
-        for service, kind in (
-            ("describe_parameters", DescribeParameters),
-            ("get_parameters", GetParameters),
-            ("get_parameter_types", GetParameterTypes),
-        ):
-            access.call(f"{access.node_name(node)}/{service}", kind, [kind.Request(names=names)] * 3)
-        request = ListParameters.Request(prefixes=names, depth=2**64 - 1)
-        access.call(f"{access.node_name(node)}/list_parameters", ListParameters, [request] * 3)
-
-    return run
-
-
-def stop(process: str, duration: float) -> Attack:
-    """Stop a process for so long [s]."""
-
-    def run(access: Access) -> None:
-        access.rig.send(process, signal.SIGSTOP)
-        began = time.monotonic()
-        if duration > 0.3:
-            access.oracle.forbid(began)
-        time.sleep(duration)
-        access.oracle.allow(time.monotonic())
-        access.rig.send(process, signal.SIGCONT)
-        time.sleep(1.0)
-
-    return Attack(f"{process} stopped for {duration:g} s", "signal", run)
-
-
-def kill(process: str, ends: str) -> Attack:
-    """SIGKILL of one process."""
-
-    def run(access: Access) -> None:
-        access.rig.send(process, signal.SIGKILL)
-        time.sleep(0.7)
-
-    return Attack(f"{process} killed (-9)", "kill", run, ends=ends, soft=True)
-
-
-def signals(process: str, *numbers: signal.Signals) -> Run:
-    """Send signals that do not ask for an end."""
-
-    def run(access: Access) -> None:
-        for number in numbers:
-            access.rig.send(process, number)
-            time.sleep(0.1)
-
-    return run
-
-
 def inject(kind: str, count: int = 100) -> Attack:
     """Datagrams from the board's own port among its states."""
 
@@ -390,9 +291,6 @@ ATTACKS = (
     Attack("200,000 joint names", "topic", publish(
         JOINT_TRAJECTORY, lambda access: access.once("names", lambda: trajectory(
             ZEROS, [f"joint_{number}" for number in range(MANY)])(access)), duration=0.0)),
-    Attack("200,000 positions", "topic", publish(
-        JOINT_TRAJECTORY, lambda access: access.once("positions", lambda: trajectory([0.0] * MANY)(access)),
-        duration=0.0)),
     Attack("targets 0.7 rad beside, alternating with the controller", "topic", publish(
         JOINT_TRAJECTORY, beside(0.7), duration=1.5)),
     Attack("targets 1.8 rad beside, every 55 ms", "topic", publish(
@@ -442,7 +340,7 @@ ATTACKS = (
         JOINT_STATES, lambda access: access.once("states", lambda: _states(access, ["x"] * MANY)), duration=0.0)),
     Attack("states of another robot", "topic", publish(JOINT_STATES, lambda access: _states(access, error=0.8))),
     Attack("odd orientations", "topic", publish(IMU, _imu(NAN, NAN), _imu(0.0, 0.0), _imu(1.0, 0.0, HUGE))),
-    # Services and parameters.
+    # Services.
     *(Attack(f"odd transitions of the {node}", "service", calls(
         node, "change_state", ChangeState, *ODD_IDS, *ODD_LABELS)) for node in ("bridge", "controller")),
     *(Attack(f"{node} left and entered again", "service", transitions(node, *BRIDGE_TRANSITIONS, *RETURN), soft=True)
@@ -456,15 +354,6 @@ ATTACKS = (
     *(Attack(f"emergency stop of the {node}", "service", calls(
         node, "emergency_stop", SetBool, SetBool.Request(data=True), SetBool.Request(data=False), repeat=5))
       for node in ("bridge", "controller")),
-    *(Attack(f"odd parameters of the {node}", "parameter", set_parameters(node)) for node in ("bridge", "controller")),
-    *(Attack(f"odd questions to the {node}", "parameter", read_parameters(node)) for node in ("bridge", "controller")),
-    # Signals.
-    *(stop(process, duration) for process in ("bridge", "io", "controller") for duration in (0.05, 0.2, 0.5, 3.0)),
-    *(Attack(f"harmless signals to the {process}", "signal", signals(
-        process, signal.SIGCONT, signal.SIGWINCH, signal.SIGURG)) for process in ("bridge", "controller")),
-    kill("bridge", ends="bridge"),
-    kill("io", ends="bridge"),
-    kill("controller", ends="controller"),
     # The wire.
     *(inject(kind) for kind in ("old", "corrupted", "not_finite", "short", "long", "random")),
     inject("future", 3),

@@ -14,13 +14,14 @@ import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from common import table
 from fault_cases import CASES, CONTROLLER_FAULT, DAMPED, MODES, SOFT_MODES, TOLERATED, FaultCase
-from fault_rig import BESIDE, Events, FaultRig, LocalBoard
+from fault_rig import Events, FaultRig, LocalBoard
 
 from fcnet_core.robot import Robot, load_robot
 from fcnet_ros.testing import own_domain
@@ -41,6 +42,11 @@ Rig = FaultRig[LocalBoard]
 NOT_TRIED = "not tried"
 MOST_NOT_TRIED = 3  # cells in a row: the programs do not start any more
 PAGE = Path(__file__).with_name("fault_page.md")
+GROUPS = {  # columns of the page: modes with a like outcome
+    "standing up to lying down": ("standing_up", "standing", "walking", "lying_down"),
+    "recovering": ("recovering",),
+    "passive, fault": SOFT_MODES,
+}
 
 
 @dataclass(frozen=True)
@@ -69,7 +75,7 @@ class Cell:
 
     @property
     def short(self) -> str:
-        """The cell in the overview."""
+        """The cell in one line."""
         time_taken = f" {1e3 * self.detected:.0f} ms" if self.detected is not None else ""
         text = f"{self.outcome.replace('trip ', '')}{time_taken}"
         return f"**{text}: {'; '.join(self.problems)}**" if self.problems else text
@@ -101,7 +107,7 @@ def _measured(rig: Rig, case: FaultCase, mode: str) -> Cell:
     rig.board.commands.reset()
     time.sleep(0.02)
     began = time.monotonic()
-    rig.board.faults, rig.intruder = case.faults, case.intruder
+    rig.board.faults = case.faults
     case.begin(rig)
     cell = _observe(rig, case, mode, began)
     if mode == "passive" and case.must_damp("standing") and cell.outcome.startswith("warning"):
@@ -209,9 +215,6 @@ def _violations(rig: Rig, case: FaultCase, cell: Cell) -> list[str]:
     undamped = [command for _arrival, command in log.recent if _stiffness(command) > 0.0 and not command.damping.all()]
     if undamped:
         found.append(f"STIFF WITHOUT DAMPING, {len(undamped)} commands")
-    hips = log.highest_position[::3] - rig.robot.stand_pose[::3]  # all to one side, while lying down spreads them
-    if case.intruder == "beside" and cell.mode != "recovering" and hips.min() > BESIDE - 0.2:
-        found.append("INTRUDER FOLLOWED")
     if cell.mode in SOFT_MODES and cell.stiffness > 0.0:
         found.append(f"STIFF in {cell.mode}")
     if cell.recovered is None:
@@ -231,46 +234,32 @@ def _differences(case: FaultCase, cell: Cell) -> list[str]:
     return []
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown."""
-    head, *lines = (f"| {' | '.join(row)} |" for row in (columns, *rows))
-    return "\n".join([head, "|---" * len(columns) + "|", *lines])
-
-
-def overview(cells: list[Cell]) -> str:
-    """A table, one line a fault, one column a mode."""
-    found = {(cell.fault, cell.mode): cell.short for cell in cells}
-    modes = [mode for mode in MODES if any(cell.mode == mode for cell in cells)]
-    faults = dict.fromkeys(cell.fault for cell in cells)
-    return table(["fault", *modes], ([fault, *(found.get((fault, mode), "") for mode in modes)] for fault in faults))
-
-
-def details(cells: list[Cell]) -> str:
-    """A table, one line a cell."""
-    columns = (
-        "fault", "mode", "action", "after [ms]", "stiffness before, after [Nm/rad]", "outside limits [rad]",
-        "slew [rad/s]", "recovered by reset",
-    )  # fmt: skip
-    return table(columns, map(_details, cells))
-
-
-def _details(cell: Cell) -> list[str]:
-    after = "" if cell.detected is None else f"{1e3 * cell.detected:.0f}"
-    reset = "NO" if cell.recovered is None else "not needed" if cell.goes_on else f"yes, {cell.recovered:.1f} s"
-    stiffness = f"{cell.stiffness:.1f}, {cell.stiffness_after:.1f}"
-    return [cell.fault, cell.mode, cell.outcome, after, stiffness, f"{cell.beyond:.4f}", f"{cell.slew:.1f}", reset]
-
-
 def report(robots: dict[str, list[Cell]]) -> str:
-    """The page docs/fault_matrix.md."""
-    overviews = (
-        f"## {name}: {len(cells)} cells, {sum(bool(cell.problems) for cell in cells)} not as designed\n\n"
-        f"{sum(cell.attempts > 1 for cell in cells)} of them were tried again, since the computer was busy.\n\n"
-        f"{overview(cells)}"
+    """Return the page docs/fault_matrix.md."""
+    counts = (
+        f"{name}: {len(cells)} cells, {sum(bool(cell.problems) for cell in cells)} not as designed, "
+        f"{sum(cell.attempts > 1 for cell in cells)} tried again."
         for name, cells in robots.items()
     )
-    tables = (f"## Every cell: {name}\n\n{details(cells)}" for name, cells in robots.items())
-    return PAGE.read_text().format(overviews="\n\n".join(overviews), details="\n\n".join(tables))
+    cells = [cell for cells in robots.values() for cell in cells]
+    columns = ["fault", *GROUPS, *(f"{name} [ms]" for name in robots)]
+    rows = ([fault, *_row(fault, robots)] for fault in dict.fromkeys(cell.fault for cell in cells))
+    wrong = [f"\n- {cell.fault}, {cell.mode}: {cell.short}" for cell in cells if cell.problems]
+    return PAGE.read_text().format(counts="\n".join(counts), table=table(columns, rows), wrong="".join(wrong))
+
+
+def _row(fault: str, robots: dict[str, list[Cell]]) -> Iterator[str]:
+    """Outcomes of a fault by group of modes, of all robots together; then each robot's longest time to damping [ms]."""
+    for modes in GROUPS.values():
+        found = [cell for cells in robots.values() for cell in cells if cell.fault == fault and cell.mode in modes]
+        yield ", ".join(sorted({cell.outcome.replace("trip ", "") for cell in found}))
+    for cells in robots.values():
+        times = [
+            cell.detected
+            for cell in cells
+            if cell.fault == fault and cell.mode not in SOFT_MODES and not cell.goes_on and cell.detected is not None
+        ]
+        yield f"{1e3 * max(times):.0f}" if times else ""
 
 
 def main() -> int:

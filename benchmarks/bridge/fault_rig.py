@@ -10,9 +10,10 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TextIO, TypeVar
+from typing import Generic, TextIO, TypeVar
 
 import numpy as np
+from board_process import BoardProcess
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import Twist
 from std_msgs.msg import String
@@ -30,10 +31,8 @@ from sim_bridge.mujoco_board import MujocoPhysics
 from unitree_lowlevel.codec import GEN33, PERIOD
 from unitree_lowlevel.fake_board.board import FakeBoard
 from unitree_lowlevel.fake_board.faults import BoardFaults
-from unitree_lowlevel.network import Address
 
 IO_PROCESS = "unitree_lowlevel.io_process"  # in the command line of the bridge's child that drives the motors
-BESIDE = 0.7  # [rad]
 WALKING_SPEED = 0.3  # [m/s]
 LOSS_PERIOD = 1.0  # [s] after which the bridge's packet loss is about the present alone
 ATTEMPTS = 5
@@ -63,26 +62,6 @@ class Events:
     warnings: dict[str, float] = field(default_factory=dict)  # the bridge's
 
 
-class RigBoard(Protocol):
-    """A board in front of which bridge and controller are put."""
-
-    faults: BoardFaults
-
-    @property
-    def address(self) -> Address:
-        """Where it listens."""
-        ...
-
-    def start(self) -> None:
-        """Begin."""
-
-    def stop(self) -> None:
-        """End."""
-
-    def reset_body(self, start: StartPose) -> None:
-        """Put the robot where it started, "lying" or "on_back"."""
-
-
 class LocalBoard(FakeBoard):
     """A board in a thread of this program, with the MuJoCo robot behind it."""
 
@@ -98,15 +77,14 @@ class LocalBoard(FakeBoard):
             self._body.reset()
 
 
-BoardT = TypeVar("BoardT", bound=RigBoard)
+BoardT = TypeVar("BoardT", LocalBoard, BoardProcess)
 
 
 class FaultRig(Generic[BoardT]):
     """Bridge and controller in front of a board, which can be brought into any mode; `client` sees and commands them.
 
-    events: since they were last replaced. intruder: publishes joint_trajectory beside the controller: "nan", "jump"
-    (a far pose), "beside" (hips 0.7 rad beside the standing pose) or nothing. gains: publishes joint_gains. log: takes
-    what bridge and controller print.
+    events: since they were last replaced. gains: publishes joint_gains. log: takes the output of bridge and
+    controller.
     """
 
     def __init__(self, robot: Robot, board: BoardT, domain: int, log: TextIO) -> None:
@@ -117,7 +95,6 @@ class FaultRig(Generic[BoardT]):
         self._policy_gains = Gains.of_joints(JOINT_NAMES, kp, kd).text()
         self.board = board
         self.events = Events()
-        self.intruder = ""
         host, port = board.address
         network = ["-p", f"network.target:={host}", "-p", f"network.port:={port}", "-p", "network.local_port:=0"]
         options = {
@@ -157,8 +134,8 @@ class FaultRig(Generic[BoardT]):
         self.board.stop()
 
     def bring_up(self) -> None:
-        """End every fault of board, line and intruder, start what is not running, and wait until it is ready."""
-        self.board.faults, self.intruder = BoardFaults(), ""
+        """End every fault of board and line, start what is not running, and wait until it is ready."""
+        self.board.faults = BoardFaults()
         for name in self._commands:
             if not self.alive(name):
                 self._start(name)
@@ -276,17 +253,9 @@ class FaultRig(Generic[BoardT]):
                     self.events.warnings.setdefault(name, time.monotonic())
 
     def _drive(self) -> None:
-        """Publish cmd_vel while walking, and the intruder's targets."""
+        """Publish cmd_vel while walking."""
         forward = Twist()
         forward.linear.x = WALKING_SPEED
-        joint, stand = np.arange(12) % 3, self.robot.stand_pose
-        targets = {
-            "nan": np.full(12, np.nan),
-            "jump": np.where(joint == 1, self.robot.upper, stand),  # thighs all the way back
-            "beside": np.where(joint == 0, stand + BESIDE, stand),
-        }
         while not self._closing.wait(COMMAND_PERIOD):
             if self.client.mode == "walking":
                 self.client.velocity.publish(forward)
-            if self.intruder:
-                self.client.send_targets(targets[self.intruder].tolist())

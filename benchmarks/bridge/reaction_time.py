@@ -14,22 +14,20 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 from board_process import BoardProcess, WireLog
-from fault_matrix import table
+from common import table, walking
 from fault_rig import FaultRig
 
 from fcnet_core.robot import Robot, load_robot
-from fcnet_ros.testing import Client, Process, own_domain
+from fcnet_ros.testing import Client, own_domain
 
 LONGEST = 0.1  # [s]
 OBSERVED = 0.7  # [s] after the process was killed or stopped
 STOPPED = 0.5  # [s]
-START_TIMEOUT = 90.0  # [s]
 PROCESSES = ("bridge", "io", "controller")
 CASES = (*(f"{process} {what}" for process in PROCESSES for what in ("killed", "stopped")), "launch killed")
 
@@ -59,27 +57,11 @@ def measure(rig: FaultRig[BoardProcess], process: str, number: signal.Signals) -
     return reaction(rig.board.take(), began)
 
 
-@contextmanager
-def launched(robot: str, board: BoardProcess, domain: int, client: Client) -> Iterator[Process]:
-    """Bridge and controller, started by `ros2 launch`, with the controller walking."""
-    command = [
-        "ros2", "launch", "fcnet_controller", f"{robot}.launch.py", "backend:=unitree",
-        "network.target:=127.0.0.1", f"network.port:={board.address[1]}", "network.local_port:=0",
-    ]  # fmt: skip
-    with Process(command, domain) as launch:
-        client.mode = ""
-        client.until_mode("passive", START_TIMEOUT)
-        for request, mode in (("stand_up", "standing"), ("walk", "walking")):
-            client.until(lambda name=request: client.call(f"controller/{name}").success, request, START_TIMEOUT)  # type: ignore[misc]
-            client.until_mode(mode)
-        client.drive(1.0, vx=0.3)
-        yield launch
-
-
 def measure_launch(robot: str, board: BoardProcess, domain: int, client: Client) -> tuple[float, bool]:
     """One trial: the launch alone is killed; its programs must end as well, and the joints be damped."""
     board.reset_body()
-    with launched(robot, board, domain, client) as launch:
+    with walking(robot, board, domain, client) as launch:
+        client.drive(1.0, vx=0.3)
         board.take()
         began = time.monotonic()
         os.kill(launch.process.pid, signal.SIGKILL)

@@ -22,12 +22,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from board_process import BoardProcess
+from common import walk, walking
 from wire_oracle import WireOracle
 
 from fcnet_core.robot import Robot, load_robot
-from fcnet_ros.testing import Client, Process, own_domain
+from fcnet_ros.testing import Client, own_domain
 
-START_TIMEOUT = 90.0  # [s] until the robot walks; a first start compiles
 SETTLE = 2.0  # [s] for the policy's window to fill with a robot at rest
 FIRST_CHANGE = 2e-3  # [rad] between two commands, many times what a robot at rest shows
 RESPONSE_TIMEOUT = 0.5  # [s]
@@ -64,25 +64,15 @@ def busy(count: int) -> Iterator[None]:
 
 
 @contextmanager
-def walking(board: BoardProcess, robot: str, control_rate: float, params_file: str) -> Iterator[Client]:
-    """Bridge and controller in front of a board, with the controller walking."""
-    command = [
-        "ros2", "launch", "fcnet_controller", f"{robot}.launch.py", "backend:=unitree",
-        "network.target:=127.0.0.1", f"network.port:={board.address[1]}", "network.local_port:=0",
-        f"control_rate:={control_rate}",
-        *([f"params_file:={params_file}"] if params_file else []),
-    ]  # fmt: skip
-    with own_domain() as domain, Client(domain, "wire_loop") as client, Process(command, domain, echo=sys.stderr):
-        client.until_mode("passive", START_TIMEOUT)
-        walk(client)
+def launched(robot: str, board: BoardProcess, control_rate: float, params_file: str) -> Iterator[Client]:
+    """Yield a client of a robot that walks in front of the board."""
+    arguments = [f"control_rate:={control_rate}", *([f"params_file:={params_file}"] if params_file else [])]
+    with (
+        own_domain() as domain,
+        Client(domain, "wire_loop") as client,
+        walking(robot, board, domain, client, *arguments),
+    ):
         yield client
-
-
-def walk(client: Client, timeout: float = START_TIMEOUT) -> None:
-    """Let a passive robot walk."""
-    for request, mode in (("stand_up", "standing"), ("walk", "walking")):
-        client.until(lambda name=request: client.call(f"controller/{name}").success, request, timeout)  # type: ignore[misc]
-        client.until_mode(mode, timeout)
 
 
 def bring_back(board: BoardProcess, client: Client, robot: str) -> None:
@@ -101,7 +91,7 @@ def measure_rate(robot: Robot, duration: float, params_file: str, load: int) -> 
     oracle = WireOracle(robot, slack=SLACK if load else 0.0)
     arrivals: list[float] = []
     silences, violations, soft, damped = 0, 0, 0, 0
-    with BoardProcess(robot.name) as board, walking(board, robot.name, 50.0, params_file) as client:
+    with BoardProcess(robot.name) as board, launched(robot.name, board, 50.0, params_file) as client:
         client.drive(SETTLE, vx=0.4)
         board.take()
         lost = board.time_lost()
@@ -139,10 +129,7 @@ def measure_latency(robot: Robot, control_rate: float, nudges: int, params_file:
     """Tilt the trunk at random times, the robot at rest; take the time to the first response."""
     rng = np.random.default_rng(0)
     latencies, not_followed = [], 0
-    with (
-        BoardProcess(robot.name, "joints") as board,
-        walking(board, robot.name, control_rate, params_file) as client,
-    ):
+    with BoardProcess(robot.name, "joints") as board, launched(robot.name, board, control_rate, params_file) as client:
         for _ in range(nudges):
             time.sleep(SETTLE + rng.uniform(0.0, 0.1))
             if client.mode != "walking" or not board.take().stiff[-1].any():
