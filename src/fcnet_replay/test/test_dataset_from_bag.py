@@ -177,7 +177,7 @@ def test_several_bags_train_together_with_collected_data(bag, tmp_path, capsys) 
     shape = {"observation": 70, "action": 12, "layers": 1, "modes": 4, "hidden": 16, "decoder_hidden": 16, "window": 8}
     config.write_text(yaml.safe_dump({"config": shape, "crop": 24, "batch": 4, "steps": 6, "held_out_share": 0.2}))
     folders = [part for name in ("data", "collected") for part in ("--data", str(tmp_path / name))]
-    assert main(["train", "--config", str(config), *folders, "--out", str(tmp_path / "run"), "--json"]) == 0
+    assert main(["train", "--config", str(config), *folders, "--out", str(tmp_path / "run"), "--json", "-"]) == 0
     trained_on = load_model(tmp_path / "run" / "last.safetensors").card.training["data"]
     assert trained_on[0]["steps"] == 398
     assert [entry["bag"] for entry in trained_on[0]["description"]["bags"]] == ["one", "two"]

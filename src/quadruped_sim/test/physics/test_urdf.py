@@ -113,7 +113,7 @@ def test_a_standing_robot_is_as_high_as_its_legs(robot):
 def test_the_program_writes_it(robot, tmp_path):
     path = tmp_path / "robot.urdf"
     program = "import sys; from fcnet_core.cli import main; sys.exit(main(sys.argv[1:]))"
-    subprocess.run([sys.executable, "-c", program, "urdf", robot.name, "--output", str(path)], check=True)
+    subprocess.run([sys.executable, "-c", program, "urdf", robot.name, "--out", str(path)], check=True)
     assert path.read_text() == robot_urdf(robot)
     shown = subprocess.run([sys.executable, "-c", program, "urdf", robot.name], capture_output=True, text=True)
     assert shown.stdout == robot_urdf(robot)
