@@ -225,14 +225,14 @@ def test_the_kinds_of_policies_that_the_suite_compares_are_of_equal_size() -> No
 
 def test_every_ablation_changes_one_size() -> None:
     train = load_plan(STUDIES / "ablations.yaml").train
-    base = train.pop("base").config
+    base = train.pop("base").entries["config"]
     for name, settings in train.items():
-        changed = {size for size, value in settings.config.items() if value != base[size]}
+        changed = {size for size, value in settings.entries["config"].items() if value != base[size]}
         assert changed - {"modes"} == ({name.split("-")[0]} - {"modes"}), name
 
 
 def test_the_study_of_policies_has_every_kind_that_the_suite_offers() -> None:
     plan = load_plan(STUDIES / "policies.yaml")
     assert {settings.policy_type for settings in plan.train.values()} == set(policy_type_names())
-    masks = {settings.config.get("mask") for settings in plan.train.values()}
+    masks = {settings.entries["config"].get("mask") for settings in plan.train.values()}
     assert masks == {None, "mix", "hard", "dense", "soft"}
