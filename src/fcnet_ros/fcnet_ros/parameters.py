@@ -16,7 +16,6 @@ point, so that a launch file can describe and check a node that may not be insta
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
@@ -87,12 +86,6 @@ def default_parameters(kind: type[Any]) -> dict[str, Any]:
     return {name: one.default for name, one in parameter_fields(kind).items()}
 
 
-def parameter_limits(kind: type[Any], name: str) -> tuple[float, float]:
-    """Return the lowest and the highest value of a parameter of dataclass `kind` by its ROS name."""
-    lowest, highest = parameter_fields(kind)[name].metadata["limits"] or (-math.inf, math.inf)
-    return lowest, highest
-
-
 def declare_parameters(node: Node, kind: type[Any], *, read_only: bool = False) -> None:
     """Declare every parameter of dataclass `kind`.
 
@@ -113,7 +106,7 @@ def declare_parameters(node: Node, kind: type[Any], *, read_only: bool = False) 
                 f"parameter {name} must be of the type of {one.default!r}; write it like that ({error})"
             ) from error
         except InvalidParameterValueException as error:
-            lowest, highest = parameter_limits(kind, name)
+            lowest, highest = one.metadata["limits"]
             raise ParameterError(f"parameter {name} must lie between {lowest:g} and {highest:g} ({error})") from error
     node.add_on_set_parameters_callback(partial(_refuse_no_choice, parameters))
 
