@@ -157,13 +157,11 @@ def command_tracking(velocity: Velocities) -> dict[str, Any] | None:
 
 
 def _measured(run: Run, time: Array) -> Array | None:
-    odometry = run.odometry
-    moving = np.column_stack([odometry.velocity[:, :2], odometry.angular_velocity[:, 2]])
-    good = np.isfinite(moving).all(axis=1) & np.isfinite(odometry.stamp)
-    if not good.any():
+    odometry = run.odometry.known("velocity", "angular_velocity")
+    stamp = odometry.stamp
+    if not len(stamp):
         return None
-    order = np.argsort(odometry.stamp[good], kind="stable")
-    stamp, moving = odometry.stamp[good][order], moving[good][order]
+    moving = np.column_stack([odometry.velocity[:, :2], odometry.angular_velocity[:, 2]])
     total = np.vstack([np.zeros(3), np.cumsum(moving, axis=0)])
     first, end = np.searchsorted(stamp, time - STRIDE / 2), np.searchsorted(stamp, time + STRIDE / 2)
     count = (end - first)[:, None]

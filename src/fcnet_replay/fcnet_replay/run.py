@@ -98,6 +98,13 @@ class OdometryRecord:
     velocity: Array
     angular_velocity: Array
 
+    def known(self, *names: str) -> OdometryRecord:
+        """Return the messages in which the stamp and these quantities are finite, in the order of their stamps."""
+        finite = np.logical_and.reduce([np.isfinite(getattr(self, name)).all(axis=1) for name in names])
+        rows = np.flatnonzero(finite & np.isfinite(self.stamp))
+        rows = rows[np.argsort(self.stamp[rows], kind="stable")]
+        return OdometryRecord(*(values[rows] for values in vars(self).values()))
+
 
 @dataclass(frozen=True)
 class StepRecord:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from made_bag import MadeBag, stood_before, text
+from made_bag import stood_before, text
 
 from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.learning.dataset import Dataset
-from fcnet_core.model_file import PolicyModel, load_model
+from fcnet_core.model_file import load_model
 from fcnet_core.policy import SequencePolicy
 from fcnet_core.robot import load_robot
 from fcnet_replay.bags.bag import open_bag
@@ -21,7 +22,6 @@ from fcnet_replay.datasets.from_bag import BagReading, read_episodes
 from fcnet_replay.datasets.validation import faults
 from fcnet_replay.read_run import read_run
 
-ROOT = Path(__file__).parents[3]
 Edit = Callable[[list[Any]], list[Any]]
 
 
@@ -37,17 +37,8 @@ def without(topic: str, begin: float, end: float) -> Edit:
 
 
 @pytest.fixture(scope="session")
-def model() -> PolicyModel:
-    return load_model(ROOT / "models" / "aliengo.safetensors")
-
-
-@pytest.fixture
-def bag(model: PolicyModel, tmp_path: Path) -> Callable[..., Path]:
-    def write(name: str = "walk", **settings: Any) -> Path:
-        made = MadeBag(model, load_robot("aliengo"), **{"custom": AS_ALIENGO, "rate": 100.0, **settings})
-        return made.write(tmp_path / name)
-
-    return write
+def bag(write_bag) -> Callable[..., Path]:
+    return lambda *name, **settings: write_bag(*name, **{"custom": AS_ALIENGO, "rate": 100.0, **settings})
 
 
 def converted(tmp_path: Path, *arguments: Path | str) -> Dataset:
@@ -80,7 +71,9 @@ def test_the_manifest_holds_bag_fingerprint_and_times(bag, tmp_path) -> None:
     assert described["bag"] == "walk" and len(described["fingerprint"]) == 64
     assert described["end"] - described["begin"] == pytest.approx(4.0, abs=0.1)
     assert (described["steps"], described["episodes"], described["alignment"]) == (199, 1, "recorded")
-    assert data.shards[0].job["episodes"][0]["steps"] == 199
+    job = json.loads((data.shards[0].path / "job.json").read_text())
+    assert job["bag"] == "walk" and set(job["episodes"][0]) == {"steps", "begin", "end"}
+    assert job["episodes"][0]["steps"] == 199
 
 
 def test_episodes_end_where_states_are_missing(bag, tmp_path) -> None:
@@ -148,7 +141,7 @@ def test_a_bag_of_another_robot_is_refused(bag, tmp_path, capsys) -> None:
     assert "does not say which robot it is of; name it, such as --robot" in capsys.readouterr().err
     assert main(["dataset", "from-bag", str(bag("slow")), "--rate", "100", *out]) == USAGE_ERROR
     assert "took 50 steps a second, not 100" in capsys.readouterr().err
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["silent", "slow", "strange", "walk"]
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_recording_counts_once_and_nothing_is_overwritten(bag, tmp_path, capsys) -> None:
@@ -183,18 +176,11 @@ def test_several_bags_train_together_with_collected_data(bag, tmp_path, capsys) 
     assert [entry["bag"] for entry in trained_on[0]["description"]["bags"]] == ["one", "two"]
 
 
-def test_a_damaged_bag_gives_what_it_holds_and_the_damage_is_reported(bag, tmp_path, capsys) -> None:
-    path = bag(rate=250.0)  # two chunks
+def test_a_damaged_bag_gives_what_it_holds_and_the_damage_is_reported(bag, tmp_path) -> None:
+    path = shutil.copytree(bag(rate=250.0), tmp_path / "bag")  # two chunks
     (file,) = path.glob("*.mcap")
     file.write_bytes(file.read_bytes()[: file.stat().st_size * 3 // 4])
     data = converted(tmp_path, path)
     assert 0 < data.steps < 199
-    assert "is damaged" in capsys.readouterr().out
-    assert any("damaged" in problem for problem in data.manifest.description["bags"][0]["problems"])
-    assert read_run(open_bag(path)).problems
-
-
-def test_the_job_of_a_shard_is_readable_by_itself(bag, tmp_path) -> None:
-    data = converted(tmp_path, bag())
-    job = json.loads((data.shards[0].path / "job.json").read_text())
-    assert job["bag"] == "walk" and set(job["episodes"][0]) == {"steps", "begin", "end"}
+    assert data.manifest.description["bags"][0]["problems"]
+    assert "damaged" in [problem.kind for problem in read_run(open_bag(path)).problems]

@@ -18,6 +18,7 @@ import pytest
 from fcnet_core.arrays import ArraySpec
 from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest
+from fcnet_core.model_file import save_model
 from fcnet_core.robot import load_robot
 from fcnet_core.rotation import projected_gravity
 from fcnet_replay.datasets.validation import faults
@@ -284,9 +285,7 @@ def test_statistics_are_those_of_the_data(data, capsys) -> None:
     )
 
 
-def test_drift_is_found_against_other_data_and_against_a_policy(data, tmp_path, walker, capsys) -> None:
-    from fcnet_core.model_file import save_model
-
+def test_drift_is_found_against_other_data_and_against_a_policy(data, tmp_path, model, capsys) -> None:
     one, other = data("one"), data("other")
     assert main(["dataset", "stats", str(one), "--against", str(other)]) == 0
     assert f"no drift against {other}" in capsys.readouterr().out
@@ -294,7 +293,7 @@ def test_drift_is_found_against_other_data_and_against_a_policy(data, tmp_path, 
         replace(path, lambda array: array + np.eye(70, dtype=np.float32)[41] * 3)
     assert main(["dataset", "stats", str(one), "--against", str(other)]) == 0
     assert "drift" in (text := capsys.readouterr().out) and "1 of 82 entries" in text and "angular_velocity.z" in text
-    save_model(walker, tmp_path / "policy.safetensors")
+    save_model(model, tmp_path / "policy.safetensors")
     assert main(["dataset", "stats", str(one), "--against", str(tmp_path / "policy.safetensors")]) == 0
     assert "of 70 entries" in capsys.readouterr().out
     assert main(["dataset", "stats", str(one), "--against", str(data("a1", robot="a1"))]) == USAGE_ERROR

@@ -30,45 +30,53 @@ def findings(evaluation: ReplayEvaluation) -> list[ReportFinding]:
 def _bag(evaluation: ReplayEvaluation) -> Iterator[ReportFinding]:
     problems = evaluation.run.problems
     for problem in problems[:MOST_PROBLEMS]:
-        yield ReportFinding("bad" if problem.kind == "damaged" else "note", f"{problem}.")
+        yield ReportFinding("bad" if problem.kind == "damaged" else "note", f"{problem}.", problem.kind)
     if len(problems) > MOST_PROBLEMS:
-        yield ReportFinding("bad", f"{len(problems) - MOST_PROBLEMS} more problems of the bag are in its JSON report.")
+        yield ReportFinding(
+            "bad", f"{len(problems) - MOST_PROBLEMS} more problems of the bag are in its JSON report.", "more_problems"
+        )
 
 
 def _policies(evaluation: ReplayEvaluation) -> Iterator[ReportFinding]:
     if not evaluation.replays:
-        yield ReportFinding("note", f"No policy was replayed: none is known for {evaluation.robot.name}; name one.")
+        yield ReportFinding(
+            "note", f"No policy was replayed: none is known for {evaluation.robot.name}; name one.", "no_policy"
+        )
     for replay in evaluation.replays:
         label, figures = replay.label, evaluation.figures["policies"][replay.label]
         yield _error(label, figures)
         if figures["is_the_recorded_one"] is False:
-            yield ReportFinding("note", f"Policy {label} is not the one that the bag was recorded with.")
+            yield ReportFinding(
+                "note", f"Policy {label} is not the one that the bag was recorded with.", "other_policy"
+            )
         yield from _doubts(replay)
         share, limit = (figures["smoothness"][name] for name in ("high_frequency_share", "high_frequency_hz"))
         if share is not None and share > ROUGH:
             motion = f"{share:.0%} of the motion that policy {label} asks for"
-            yield ReportFinding("note", f"{motion} is above {limit:g} Hz: the targets are rough.")
+            yield ReportFinding("note", f"{motion} is above {limit:g} Hz: the targets are rough.", "rough")
 
 
 def _error(label: str, figures: dict[str, Any]) -> ReportFinding:
     error, steps = figures["action_error_rad"], figures["action_error_rad"]["steps"]
     if figures["basis"] == "alone":
         consequence = f"there is nothing to compare policy {label} with, it was replayed by itself"
-        return ReportFinding("note", f"The bag holds no targets at the policy's rate: {consequence}.")
+        return ReportFinding("note", f"The bag holds no targets at the policy's rate: {consequence}.", "alone")
     if not steps:
         what = "compared with what was sent" if error["uncompared_steps"] else "replayed"
-        return ReportFinding("bad", f"Not one step of policy {label} can be {what}.")
+        return ReportFinding("bad", f"Not one step of policy {label} can be {what}.", "nothing_compared")
     if error["agrees"]:
         targets = f"{steps} {'comparable' if error['uncompared_steps'] else 'recorded'} targets"
         largest = f"the largest difference is {error['max']:.1e} rad"
-        return ReportFinding("good", f"Policy {label} reproduces every one of the {targets}: {largest}.")
+        return ReportFinding("good", f"Policy {label} reproduces every one of the {targets}: {largest}.", "reproduced")
     sentence = (
         f"Policy {label} differs from the recorded targets by {error['rmse']:.3g} rad (root mean square), at most "
         f"{error['max']:.3g} rad, over {steps} steps"
     )
     if figures["is_the_recorded_one"] and figures["basis"] == "recorded":
-        return ReportFinding("bad", f"{sentence}, although it is the recorded one (limit {AGREEMENT:g} rad).")
-    return ReportFinding("note", f"{sentence}.")
+        return ReportFinding(
+            "bad", f"{sentence}, although it is the recorded one (limit {AGREEMENT:g} rad).", "not_reproduced"
+        )
+    return ReportFinding("note", f"{sentence}.", "differs")
 
 
 def _doubts(replay: PolicyReplay) -> Iterator[ReportFinding]:
@@ -76,18 +84,26 @@ def _doubts(replay: PolicyReplay) -> Iterator[ReportFinding]:
     uncompared = 0 if replay.basis == "alone" else int((~replay.comparable).sum())
     if replay.basis == "inferred":
         why = "The bag does not hold the policy's steps: they were inferred by counting targets."
-        yield ReportFinding("note", f"{why} A part of the differences is due to that.")
+        yield ReportFinding("note", f"{why} A part of the differences is due to that.", "inferred")
     if replay.unknown_phase:
         where = "the bag lacks the beginning of their walk, or targets in it. Differences may say little there."
-        yield ReportFinding("note", f"The gait's phase may be wrong in {replay.unknown_phase} of the steps: {where}")
+        yield ReportFinding(
+            "note", f"The gait's phase may be wrong in {replay.unknown_phase} of the steps: {where}", "unknown_phase"
+        )
     if replay.lost:
         why = "messages that they saw are missing or unusable"
-        yield ReportFinding("note", f"{replay.lost} steps cannot be replayed by policy {replay.label}: {why}.")
+        yield ReportFinding(
+            "note", f"{replay.lost} steps cannot be replayed by policy {replay.label}: {why}.", "lost_steps"
+        )
     if replay.missing:
-        yield ReportFinding("bad", f"The bag lacks {replay.missing} steps between those that it holds.")
+        yield ReportFinding(
+            "bad", f"The bag lacks {replay.missing} steps between those that it holds.", "missing_steps"
+        )
     if uncompared:
         where = "after missing messages, and where a bag begins in the middle of a walk, the recorded memory is unknown"
-        yield ReportFinding("note", f"{uncompared} steps are not compared: {where}. The replay starts cold there.")
+        yield ReportFinding(
+            "note", f"{uncompared} steps are not compared: {where}. The replay starts cold there.", "uncompared_steps"
+        )
 
 
 def _robot(evaluation: ReplayEvaluation) -> Iterator[ReportFinding]:
@@ -95,30 +111,34 @@ def _robot(evaluation: ReplayEvaluation) -> Iterator[ReportFinding]:
     largest, share = motion["tilt_rad"]["max"], motion["share_of_time_at_torque_limit"]
     if largest is not None:
         tilt = f"The trunk tilted by at most {np.degrees(largest):.0f}°, the limit is {np.degrees(limit):.0f}°."
-        yield ReportFinding("bad" if largest > limit else "good", tilt)
+        yield ReportFinding("bad" if largest > limit else "good", tilt, "tilt")
     if (in_fault := evaluation.figures["modes_s"].get(Mode.FAULT.value)) is not None:
-        yield ReportFinding("bad", f"The controller was in fault for {in_fault:.1f} s.")
+        yield ReportFinding("bad", f"The controller was in fault for {in_fault:.1f} s.", "fault")
     if share is not None and share > MUCH_TIME:
-        yield ReportFinding("note", f"A joint was at its torque limit {share:.0%} of the time.")
+        yield ReportFinding("note", f"A joint was at its torque limit {share:.0%} of the time.", "torque_limit")
     if evaluation.figures["tracking"] is None:
-        yield ReportFinding("note", "How well commands were followed is not known: the bag has no odom.")
+        yield ReportFinding("note", "How well commands were followed is not known: the bag has no odom.", "no_odom")
 
 
 def _timing(timing: dict[str, Any]) -> Iterator[ReportFinding]:
     for topic, delay in timing["start_delay_s"].items():
         if delay is not None and delay > LATE_START:
             why = "other messages show that the robot was already running. The recorder subscribed late."
-            yield ReportFinding("note", f"The bag lacks the first {delay:.1f} s of {topic}: {why}")
+            yield ReportFinding("note", f"The bag lacks the first {delay:.1f} s of {topic}: {why}", "late_start")
     for topic, figures in timing["topics"].items():
         if figures.get("gaps"):
             gaps = f"{figures['gaps']} interval(s) of more than three times the usual one"
-            yield ReportFinding("note", f"{topic} has {gaps}, the longest {1e3 * figures['largest_gap_s']:.0f} ms.")
+            yield ReportFinding(
+                "note", f"{topic} has {gaps}, the longest {1e3 * figures['largest_gap_s']:.0f} ms.", "gaps"
+            )
         if count := figures.get("out_of_order"):
-            yield ReportFinding("bad", f"The stamps of {topic} step back in {count} places: messages out of order.")
+            yield ReportFinding(
+                "bad", f"The stamps of {topic} step back in {count} places: messages out of order.", "out_of_order"
+            )
     latency = timing["state_to_target_s"]["p99"]
     if latency is not None:
         sentence = f"99 % of the targets left within {1e3 * latency:.1f} ms of their state."
-        yield ReportFinding("note" if latency > SLOW else "good", sentence)
+        yield ReportFinding("note" if latency > SLOW else "good", sentence, "latency")
 
 
 def summary(evaluation: ReplayEvaluation) -> str:

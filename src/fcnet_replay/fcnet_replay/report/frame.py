@@ -19,10 +19,11 @@ Section = tuple[str, list[str]]  # heading and elements in HTML
 
 
 class ReportFinding(NamedTuple):
-    """A sentence of the verdict and whether it is a good one."""
+    """A sentence of the verdict, its severity, and a code that programs compare."""
 
     level: Literal["good", "note", "bad"]
     sentence: str
+    code: str = ""
 
 
 @dataclass(frozen=True)

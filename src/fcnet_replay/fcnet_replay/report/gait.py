@@ -69,9 +69,7 @@ def gait_figures(signals: Signals) -> dict[str, Any] | None:
     """Of each leg duty, touchdowns per second, mean stance and swing [s], and how long [s] how many feet are in contact
     at once; None where the robot hardly walks.
     """
-    order = np.argsort(signals.joint_time, kind="stable")
-    time, walking = signals.joint_time[order], signals.walking[order]
-    dt = np.clip(np.diff(time, append=time[-1]), 0.0, 0.1) * walking
+    time, walking, dt = signals.joint_time[signals.order], signals.walking[signals.order], signals.walking_time
     total = float(dt.sum())
     if total < LEAST:
         return None

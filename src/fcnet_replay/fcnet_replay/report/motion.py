@@ -60,7 +60,7 @@ def _about(signals: Signals) -> str:
         if signals.decimated
         else f"The plots show every one of {len(signals.run.joints.stamp):,} states."
     )
-    known = np.isfinite(signals.run.odometry.position).all(axis=1).any()
+    known = len(signals.run.odometry.known("position").stamp)
     place = "" if known else f" The robot walks on the spot, because {NO_ODOM}."
     return (
         "Drag over a part of a plot to see it larger in all of them, double-click to see all again; a click takes the "
@@ -69,14 +69,11 @@ def _about(signals: Signals) -> str:
 
 
 def _path(view: TimePlots) -> Iterator[str]:
-    signals, odometry = view.signals, view.signals.run.odometry
-    good = np.isfinite(odometry.position).all(axis=1) & np.isfinite(odometry.stamp)
-    if not good.any():
+    signals, odometry = view.signals, view.signals.run.odometry.known("position")
+    if not len(odometry.stamp):
         yield text(f"The path is not known: {NO_ODOM}.")
         return
-    time, position = signals.at(odometry.stamp[good]), odometry.position[good]
-    order = np.argsort(time, kind="stable")
-    time, position = time[order], position[order]
+    time, position = signals.at(odometry.stamp), odometry.position
     places = np.linspace(0.0, signals.seconds, PATH_POINTS)
     x, y = (np.interp(places, time, position[:, axis], left=np.nan, right=np.nan) for axis in (0, 1))
     way = float(np.hypot(*np.diff(position[:, :2], axis=0).T).sum())
@@ -195,16 +192,11 @@ def _power(view: TimePlots) -> Iterator[str]:
 
 def cost_of_transport(signals: Signals) -> float | None:
     """Positive mechanical work of the joints per weight and distance, while walking; None without odom or way."""
-    joints, odometry = signals.run.joints, signals.run.odometry
-    good = np.isfinite(odometry.velocity).all(axis=1) & np.isfinite(odometry.stamp)
-    if good.sum() < 2:
+    joints, odometry = signals.run.joints, signals.run.odometry.known("velocity")
+    if len(odometry.stamp) < 2:
         return None
-    order = np.argsort(signals.joint_time, kind="stable")
-    time, walking = signals.joint_time[order], signals.walking[order]
-    dt = np.clip(np.diff(time, append=time[-1]), 0.0, 0.1) * walking
-    stamp = signals.at(odometry.stamp[good])
-    by_stamp = np.argsort(stamp, kind="stable")
-    speed = np.interp(time, stamp[by_stamp], np.hypot(*odometry.velocity[good][by_stamp, :2].T))
+    order, time, dt = signals.order, signals.joint_time[signals.order], signals.walking_time
+    speed = np.interp(time, signals.at(odometry.stamp), np.hypot(*odometry.velocity[:, :2].T))
     way = float((speed * dt).sum())
     work = float(np.nansum(np.maximum(joints.effort * joints.velocity, 0.0).sum(axis=1)[order] * dt))
     return work / (GRAVITY * signals.robot.mass * way) if way > 0.5 else None

@@ -86,14 +86,14 @@ def _poses(signals: Signals) -> dict[str, Any]:
     row = np.maximum(newest(signals.joint_time, time), 0)
     place = np.column_stack([np.zeros(len(row)), np.zeros(len(row)), signals.height[row]])
     turn = signals.rotation[row]
-    odometry = signals.run.odometry
-    known = np.isfinite(odometry.position).all(axis=1) & np.isfinite(odometry.orientation).all(axis=1)
-    if known.any():
-        stamp = np.where(known, odometry.stamp, np.inf)
-        found = newest(signals.at(stamp), time)
-        fresh = (found >= 0) & (time - signals.at(stamp)[np.maximum(found, 0)] <= 5 * HOLD)
-        place = np.where(fresh[:, None], odometry.position[np.maximum(found, 0)], np.nan)
-        turn = np.where(fresh[:, None, None], matrix_from_xyzw(odometry.orientation[np.maximum(found, 0)]), turn)
+    odometry = signals.run.odometry.known("position", "orientation")
+    if len(odometry.stamp):
+        stamp = signals.at(odometry.stamp)
+        found = newest(stamp, time)
+        found, known = np.maximum(found, 0), found >= 0
+        fresh = known & (time - stamp[found] <= 5 * HOLD)
+        place = np.where(fresh[:, None], odometry.position[found], np.nan)
+        turn = np.where(fresh[:, None, None], matrix_from_xyzw(odometry.orientation[found]), turn)
     target = signals.target[row].reshape(-1, len(LEGS), 3)
     return {
         "period": period,

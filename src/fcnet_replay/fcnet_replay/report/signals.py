@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from fcnet_core.arrays import Array, Mask
+from fcnet_core.arrays import Array, Mask, Rows
 from fcnet_core.document.plots import Grid
 from fcnet_core.legs.contacts import ContactEstimator
 from fcnet_core.legs.kinematics import LegKinematics, standing_height
@@ -19,6 +19,7 @@ from fcnet_replay.run import Run, newest
 MOST_POINTS = 15_000  # of a line: in 10 minutes, the smallest and largest value of every 80 ms
 FINEST = 0.004  # [s] between points, at least
 HOLD = 0.1  # [s] for which the last sample stands where there is no newer one; then the line breaks
+LONGEST_INTERVAL = 0.1  # [s] between two states that counts as walking; a longer one is a gap in the recording
 SHORTEST = 0.04  # [s] of a contact or a swing; what is shorter is noise of the estimate
 
 
@@ -145,6 +146,18 @@ class Signals:
         return np.array([*(name == Mode.WALKING for name in mode.modes), False])[row]
 
     @cached_property
+    def order(self) -> Rows:
+        """The rows (N,) of the joint states in the order of their stamps."""
+        return np.argsort(self.joint_time, kind="stable")
+
+    @cached_property
+    def walking_time(self) -> Array:
+        """Seconds (N,) of walking from each joint state to the next, in the order of their stamps."""
+        time = self.joint_time[self.order]
+        lasted: Array = np.clip(np.diff(time, append=time[-1]), 0.0, LONGEST_INTERVAL) * self.walking[self.order]
+        return lasted
+
+    @cached_property
     def contact(self) -> Mask:
         """Which feet (N, 4) are in contact, in the order of the states' stamps: known, or else estimated."""
         if self.touch is not None:
@@ -153,8 +166,8 @@ class Signals:
         raw = ContactEstimator(self.robot).feet(
             joints.position, joints.velocity, joints.effort, imu.angular_velocity[self.imu_row], self.rotation[:, 2]
         )
-        order = np.argsort(self.joint_time, kind="stable")
-        return np.column_stack([_without_short(self.joint_time[order], raw[order, leg]) for leg in range(len(LEGS))])
+        time, raw = self.joint_time[self.order], raw[self.order]
+        return np.column_stack([_without_short(time, raw[:, leg]) for leg in range(len(LEGS))])
 
     @cached_property
     def target(self) -> Array:
