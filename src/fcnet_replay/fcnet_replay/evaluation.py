@@ -55,7 +55,7 @@ def evaluate_bag(
 ) -> ReplayEvaluation:
     """Read a bag, replay the policies (default: the recorded one, else the robot's shipped one) and evaluate both.
 
-    Raises ReplayError, FcnetError with one sentence.
+    Raises FcnetError.
     """
     if len(policies) > len(string.ascii_uppercase):
         raise ReplayError(f"{len(policies)} policies are too many for one report; compare at most 26")

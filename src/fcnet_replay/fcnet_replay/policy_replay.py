@@ -28,8 +28,8 @@ class PolicyReplay:
     """K steps of a policy in a run.
 
     time (K,) [s]: stamps of the recorded targets, or of the states where there are none; action (K, 12) [rad]: targets
-    that the policy would have sent, limited as the controller limits them; recorded (K, 12) [rad]: those that were
-    sent, NaN where unknown; cold (K,): steps before which the memory was cleared; comparable (K,): whether the memory
+    that the policy would have sent, limited as the controller limits them; recorded (K, 12) [rad]: the targets that
+    were sent, NaN if unknown; cold (K,): steps before which the memory was cleared; comparable (K,): whether the memory
     held what the recorded policy's did. lost: steps of the run that cannot be replayed because a message that they saw
     is not in it; missing: steps that the run lacks; unknown_phase: steps of which the gait's phase is unknown. label:
     A, B, ...; name: the policy's file.

@@ -203,14 +203,14 @@ class Run:
 
 
 def newest(stamps: Array, time: Array) -> Rows:
-    """Which of `stamps` is the newest at each time; -1 before the first. Out of order, the newest is the largest."""
+    """Return the row of the newest of `stamps` at each time, -1 before the first. Stamps may be out of order."""
     order = np.argsort(stamps, kind="stable")
     place = np.searchsorted(stamps[order], time, side="right") - 1
     return np.where(place >= 0, order[place], -1)
 
 
 def same(stamps: Array, wanted: Array) -> Rows:
-    """Where in `stamps` each wanted stamp is; -1 where it is not."""
+    """Return where in `stamps` each requested stamp is; -1 if it is missing."""
     if not len(stamps):
         return np.full(len(wanted), -1)
     order = np.argsort(stamps, kind="stable")

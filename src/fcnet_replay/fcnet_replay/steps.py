@@ -39,7 +39,7 @@ class Steps:
     run's records of what each step saw, of the target that it sent and of the one sent before, -1 where the run lacks
     the message; missing (K,): how many steps the run lacks before each.
 
-    known (K,): all four messages are there; usable (K,): and hold numbers that can be. begun (K,): the run holds the
+    known (K,): all four messages are there; usable (K,): and hold numbers that can be. started (K,): the run holds the
     beginning of their walk; whole (K,): it lacks no targets of that walk so far. The gait's phase of inferred steps is
     the recorded one where both are so; elsewhere it is counted from the first target that there is.
     """
@@ -53,7 +53,7 @@ class Steps:
     missing: Rows
     known: Mask
     usable: Mask
-    begun: Mask
+    started: Mask
     whole: Mask
 
     def __len__(self) -> int:
@@ -62,7 +62,7 @@ class Steps:
     @property
     def phase_known(self) -> Mask:
         """Steps (K,) of which the gait's phase is the recorded one."""
-        return self.begun & self.whole
+        return self.started & self.whole
 
     def chosen(self, mask: Mask | Rows) -> Steps:
         """Some of them, by a mask or by their numbers."""
@@ -88,7 +88,7 @@ def extract_steps(run: Run, shaper: CommandShaper) -> Steps:
     """
     recorded = len(run.steps.target_stamp) > 0
     certain = np.ones(len(run.steps.target_stamp), dtype=np.bool_)
-    record, begun, whole = (run.steps, certain, certain) if recorded else _infer(run, shaper)
+    record, started, whole = (run.steps, certain, certain) if recorded else _infer(run, shaper)
     joints, imu = same(run.joints.stamp, record.joints_stamp), same(run.imu.stamp, record.imu_stamp)
     target, previous = same(run.targets.stamp, record.target_stamp), same(run.targets.stamp, record.previous_stamp)
     known = (joints >= 0) & (imu >= 0) & (target >= 0) & (previous >= 0)
@@ -112,7 +112,7 @@ def extract_steps(run: Run, shaper: CommandShaper) -> Steps:
         missing_before(record, target, previous) if recorded else np.zeros(len(known), dtype=np.int64),
         known,
         usable,
-        begun,
+        started,
         whole,
     )
 
@@ -175,15 +175,15 @@ def missing_before(steps: StepRecord, target: Rows, previous: Rows) -> Rows:
 
 @dataclass(frozen=True)
 class _TargetSegment:
-    """Targets from row `begin` to before `end`; begun: whether `begin` is the first that was sent."""
+    """Targets from row `begin` to before `end`; started: whether `begin` is the first that was sent."""
 
     begin: int
     end: int
-    begun: bool
+    started: bool
 
 
 def _infer(run: Run, shaper: CommandShaper) -> tuple[StepRecord, Mask, Mask]:
-    """Infer steps from the targets that were sent while walking; return them with Steps.begun and Steps.whole.
+    """Infer steps from the targets that were sent while walking; return them with Steps.started and Steps.whole.
 
     Every target is a step, or every n-th if the controller ran n times as fast as the policy. Without recorded modes
     all targets count as walking.
@@ -192,14 +192,14 @@ def _infer(run: Run, shaper: CommandShaper) -> tuple[StepRecord, Mask, Mask]:
     sent = np.isfinite(run.targets.position).all(axis=1)  # the others ask for damping
     segments = _segments_by_mode(run, sent, period) if run.mode.modes else _segments_by_pauses(run, sent, period)
     repeats = np.append(False, (np.diff(run.targets.position, axis=0) == 0).all(axis=1)).tolist()
-    parts = [(np.empty(0, dtype=np.int64), *(np.empty(0, dtype=np.bool_),) * 3)]  # rows, begun, whole, first
+    parts = [(np.empty(0, dtype=np.int64), *(np.empty(0, dtype=np.bool_),) * 3)]  # rows, started, whole, first
     for segment in segments:
         interval = run.period or float(np.median(np.diff(run.targets.received[segment.begin : segment.end])))
         cycles = max(round(period / interval), 1) if interval > 0 else 1
         rows = _step_rows(repeats, segment, cycles)
         whole = _without_missing_targets(run, rows, period, cycles)
-        parts.append((rows, np.full(len(rows), segment.begun), whole, np.arange(len(rows)) == 0))
-    row, begun, whole, first = map(np.concatenate, zip(*parts, strict=True))
+        parts.append((rows, np.full(len(rows), segment.started), whole, np.arange(len(rows)) == 0))
+    row, started, whole, first = map(np.concatenate, zip(*parts, strict=True))
     time, received, before = run.targets.stamp[row], run.targets.received[row], np.maximum(row - 1, 0)
     paused = np.diff(received, prepend=-np.inf) > PAUSE * period
     record = StepRecord(
@@ -210,7 +210,7 @@ def _infer(run: Run, shaper: CommandShaper) -> tuple[StepRecord, Mask, Mask]:
         cold=first | paused,
         command=_commands(run.setpoints.at(received), first, shaper),
     )
-    return record, begun, whole
+    return record, started, whole
 
 
 def _segments_by_mode(run: Run, sent: Mask, period: float) -> list[_TargetSegment]:
@@ -226,8 +226,8 @@ def _segments_by_mode(run: Run, sent: Mask, period: float) -> list[_TargetSegmen
         positions = np.flatnonzero(sent[begin:next_begin])
         end = begin + int(positions[-1]) + 1 if len(positions) else begin
         if mode == Mode.WALKING and end - begin > 1:
-            begun = change > 0 and abs(changed[change] - received[begin]) <= SLIP * period
-            segments.append(_TargetSegment(begin, end, bool(begun)))
+            started = change > 0 and abs(changed[change] - received[begin]) <= SLIP * period
+            segments.append(_TargetSegment(begin, end, bool(started)))
     return segments
 
 

@@ -163,7 +163,7 @@ def _is_bag_file(path: Path) -> bool:
 
 
 def _distinct(files: Iterable[Path]) -> tuple[Path, ...]:
-    """The files without those that another path or link has named before."""
+    """Return the files, each once, however many paths and links name it."""
     by_identity: dict[tuple[int, int], Path] = {}
     for file in files:
         facts = file.stat()

@@ -39,7 +39,7 @@ Numbers = npt.NDArray[Any]
 
 
 class _Defined(dict[str, Any]):
-    """Types that a bag defines. Those that it lacks are ROS's, which take as long to load as a minute's bag."""
+    """Types that a bag defines, or else ROS's own. Loading ROS's types takes as long as reading a minute of a bag."""
 
     def __missing__(self, kind: str) -> Any:
         return _known()[kind]
@@ -52,7 +52,7 @@ def _known() -> Fields:
 
 @lru_cache(maxsize=64)
 def fields_for(kind: str, encoding: str = "", text: str = "") -> Fields:
-    """The fields of types, looked up by []: those that the definition of `kind` in the bag holds, else ROS's own.
+    """Return the fields of types by name: from the bag's definition of `kind`, or else from ROS's own types.
 
     They are not registered with rosbags, which would run code that it generates from the bag's text.
     """

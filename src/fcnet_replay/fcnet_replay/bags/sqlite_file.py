@@ -28,7 +28,7 @@ UNREADABLE = (sqlite3.Error, UnicodeDecodeError, OverflowError)
 
 
 def read_sqlite(path: Path, name: Path, wanted: frozenset[str] | None, contents: Contents) -> Iterator[MessageBatch]:
-    """Yield every message of the wanted topics (None: all) in the order of recording. name: of the file in sentences.
+    """Yield all messages of the topics in `wanted` (None: all) in the order of recording. name: of the file in sentences.
 
     Raises ReplayError if it is no sqlite3 file. Messages before damage are read.
     """
@@ -89,7 +89,7 @@ class _Database:
 
 
 def _topics(database: _Database, wanted: frozenset[str] | None, contents: Contents) -> dict[int, tuple[str, str]]:
-    """Name and type of the wanted topics by their number."""
+    """Return name and type of the requested topics by their number."""
     found = database.execute("SELECT id, name, type FROM topics WHERE serialization_format = 'cdr'").fetchall()
     contents.topics.update({str(name): str(kind) for _, name, kind in found})
     if database.has_table("message_definitions"):

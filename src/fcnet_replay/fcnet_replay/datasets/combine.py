@@ -106,8 +106,8 @@ def _draw(lengths: Rows, share: float, seed: int) -> Mask:
 
 
 def _copy(half: DatasetWriter, shard: Shard, first: Mask, chosen: Mask) -> None:
-    """Copy the chosen steps (S, T), which are whole episodes. Those that fill a sequence stay side by side; shorter
-    ones follow each other in one.
+    """Copy the chosen steps (S, T), which are whole episodes. Episodes that fill a sequence stay sequences; shorter
+    episodes are joined into one sequence.
     """
     arrays = {**shard.arrays, "first": first}
     whole = chosen.all(axis=1) & (first.sum(axis=1) == 1)

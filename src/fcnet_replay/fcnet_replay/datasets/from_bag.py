@@ -28,7 +28,7 @@ from fcnet_replay.steps import Steps, extract_steps
 from fcnet_replay.topic_map import OWN, load_topic_map
 
 GAP = 2.5  # periods between two states: longer, and what the policy would see is not one motion
-OTHER_RATE = 0.2  # share by which the pace of steps may differ from the wanted one
+OTHER_RATE = 0.2  # share by which the pace of steps may differ from the requested rate
 LIMIT_SLACK = 1e-3  # [rad] beyond a limit; targets are sent as doubles and limits are exact
 OTHER_ROBOT = 0.1  # share of targets beyond the limits from which on the robot is the wrong one
 UNIT = 0.05  # by which the length of an orientation may differ from 1
@@ -180,7 +180,7 @@ def read_bags(bags: Sequence[Path], reading: BagReading) -> Iterator[BagEpisodes
 
 
 def read_episodes(path: Path, reading: BagReading) -> BagEpisodes:
-    """Read one bag. Raises ReplayError, FcnetError with one sentence."""
+    """Read one bag. Raises FcnetError."""
     sources = load_topic_map(reading.topics) if reading.topics else OWN
     bag = open_bag(path)
     robot = robot_of(path, bag.notes, reading.robot)
@@ -210,14 +210,15 @@ def account(found: BagEpisodes) -> Iterator[str]:
 
 
 def _sound_steps(run: Run, robot: Robot, rate: float, path: Path, left_out: Counter[str]) -> tuple[Steps, Mask]:
-    """The steps (K,) of a policy of `rate` [Hz] that saw and sent what can be, and those that do not continue the one
-    before. Raises FcnetError when the run is of another robot or another rate.
+    """Return the sound steps (K,) of a policy of `rate` [Hz], and which of them do not continue the step before.
+
+    Raises FcnetError if the run is of another robot or another rate.
     """
     steps = extract_steps(run, CommandShaper(robot.commands, robot.gait, 1.0 / rate))
     unknown = "the bag does not hold the beginning of that walk, so the gait's phase is unknown"
-    left_out[unknown] += int((~steps.begun).sum())
+    left_out[unknown] += int((~steps.started).sum())
     left_out["targets are missing, so the gait's phase is unknown until the next walk"] += int(
-        (steps.begun & ~steps.whole).sum()
+        (steps.started & ~steps.whole).sum()
     )
     steps = steps.chosen(steps.phase_known)
     period = float(np.median(np.diff(steps.record.target_stamp))) if len(steps) > 2 else 1.0 / rate
@@ -248,8 +249,8 @@ def _sound_steps(run: Run, robot: Robot, rate: float, path: Path, left_out: Coun
 
 
 def _episodes(run: Run, steps: Steps, begins: Mask, reading: BagReading, left_out: Counter[str]) -> tuple[Mask, Mask]:
-    """Which steps to keep (K,), without those that led to a fault and those of too short an episode; and which of all
-    (K,) begin an episode.
+    """Return which steps (K,) to keep and which of all (K,) begin an episode. Left out are steps shortly before a
+    fault and episodes that are too short.
     """
     keep, received = np.ones(len(steps), dtype=np.bool_), run.targets.received[steps.target]
     for mode, time in zip(run.mode.modes, run.mode.received, strict=True):

@@ -288,10 +288,12 @@ def _read_arrays(path: Path, manifest: Manifest, sequences: tuple[int, int]) -> 
     for name, spec in specs.items():
         feature = _feature(name)
         column = table[feature].combine_chunks() if feature in table.column_names else None
-        wanted = (sequences[0] * sequences[1], _arrow_type(spec.dtype, spec.shape), 0)
-        if column is None or (len(column), column.type, column.null_count) != wanted:
+        expected = (sequences[0] * sequences[1], _arrow_type(spec.dtype, spec.shape), 0)
+        if column is None or (len(column), column.type, column.null_count) != expected:
             found = "none" if column is None else f"{len(column)} of {column.type}, {column.null_count} of them empty"
-            raise FcnetError(f"{path} was changed: {feature} must be {wanted[0]} rows of {wanted[1]}, found {found}")
+            raise FcnetError(
+                f"{path} was changed: {feature} must be {expected[0]} rows of {expected[1]}, found {found}"
+            )
         while pa.types.is_fixed_size_list(column.type):
             column = column.flatten()
         arrays[name] = column.to_numpy(zero_copy_only=False).reshape(*sequences, *spec.shape)

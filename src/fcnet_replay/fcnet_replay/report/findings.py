@@ -97,7 +97,7 @@ def _doubts(replay: PolicyReplay) -> Iterator[ReportFinding]:
         )
     if replay.missing:
         yield ReportFinding(
-            "bad", f"The bag lacks {replay.missing} steps between those that it holds.", "missing_steps"
+            "bad", f"The bag lacks {replay.missing} steps between the first and the last.", "missing_steps"
         )
     if uncompared:
         where = "after missing messages, and where a bag begins in the middle of a walk, the recorded memory is unknown"

@@ -67,7 +67,7 @@ def gait(view: TimePlots) -> Iterator[str]:
 
 def gait_figures(signals: Signals) -> dict[str, Any] | None:
     """Of each leg duty, touchdowns per second, mean stance and swing [s], and how long [s] how many feet are in contact
-    at once; None where the robot hardly walks.
+    at once; None if the robot walks for less than LEAST.
     """
     time, walking, dt = signals.joint_time[signals.order], signals.walking[signals.order], signals.walking_time
     total = float(dt.sum())
