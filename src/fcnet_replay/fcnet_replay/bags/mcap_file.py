@@ -59,7 +59,7 @@ UNREADABLE = (McapError, ReplayError, struct.error, UnicodeDecodeError)
 
 
 def read_mcap(path: Path, name: Path, wanted: frozenset[str] | None, contents: Contents) -> Iterator[MessageBatch]:
-    """Yield all messages of the topics in `wanted` (None: all), for each topic in the order of the file. name: of the file
+    """Yield the messages of these topics (None: all), for each topic in the order of the file. name: of the file
     in sentences.
 
     Raises ReplayError if it is no mcap file. A damaged chunk is left out; damage outside of chunks ends the reading.

@@ -25,7 +25,7 @@ DECOMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
 
 
 def read_ros1(path: Path, name: Path, wanted: frozenset[str] | None, contents: Contents) -> Iterator[MessageBatch]:
-    """Yield all messages of the topics in `wanted` (None: all) in the order of recording. name: of the file in sentences.
+    """Yield the messages of these topics (None: all) in the order of recording. name: of the file in sentences.
 
     Raises ReplayError for a file that is no finished ROS 1 bag. Messages before damage are read.
     """

@@ -28,7 +28,7 @@ UNREADABLE = (sqlite3.Error, UnicodeDecodeError, OverflowError)
 
 
 def read_sqlite(path: Path, name: Path, wanted: frozenset[str] | None, contents: Contents) -> Iterator[MessageBatch]:
-    """Yield all messages of the topics in `wanted` (None: all) in the order of recording. name: of the file in sentences.
+    """Yield the messages of these topics (None: all) in the order of recording. name: of the file in sentences.
 
     Raises ReplayError if it is no sqlite3 file. Messages before damage are read.
     """
