@@ -1,6 +1,6 @@
 """The figures of a replay, as numbers and names fit for JSON: errors, tracking, smoothness, motion and timing.
 
-Every set of numbers is described by `spread` and `root_mean_square` of its finite values.
+Every set of numbers is described by `quantiles` and `root_mean_square` of its finite values.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ GAP = 3.0  # usual intervals; longer is a gap
 LATE = 0.02  # [s] between a message's stamp and its reception
 
 
-def spread(values: Array) -> dict[str, float | None]:
+def quantiles(values: Array) -> dict[str, float | None]:
     """Median, 95th and 99th percentile and largest of the finite values; None where there are none."""
     known = values[np.isfinite(values)]
     if not known.size:
@@ -73,10 +73,10 @@ def action_error(replay: PolicyReplay) -> dict[str, Any]:
         "lost_steps": replay.lost,
         "missing_steps": replay.missing,
         "rmse": root_mean_square(error),
-        **spread(size),
+        **quantiles(size),
         "agrees": bool(len(error) and size.max() <= AGREEMENT),
         "joints": {
-            joint: {"rmse": root_mean_square(error[:, index]), **spread(size[:, index])}
+            joint: {"rmse": root_mean_square(error[:, index]), **quantiles(size[:, index])}
             for index, joint in enumerate(JOINT_NAMES)
         },
     }
@@ -86,7 +86,7 @@ def policy_difference(one: PolicyReplay, other: PolicyReplay) -> dict[str, Any]:
     """Figures [rad] of the targets of two policies in the same steps, over all joints."""
     _, first, second = np.intersect1d(one.time, other.time, return_indices=True)
     difference = other.action[second] - one.action[first]
-    return {"steps": len(first), "rmse": root_mean_square(difference), **spread(np.abs(difference))}
+    return {"steps": len(first), "rmse": root_mean_square(difference), **quantiles(np.abs(difference))}
 
 
 def body_motion(run: Run, robot: Robot) -> dict[str, Any]:
@@ -96,8 +96,8 @@ def body_motion(run: Run, robot: Robot) -> dict[str, Any]:
     sent = run.targets.position[np.isfinite(run.targets.position).all(axis=1)]
     at_limit = (sent <= robot.lower + NEAR) | (sent >= robot.upper - NEAR)
     return {
-        "tilt_rad": spread(tilt(run.imu.orientation)),
-        "torque_of_limit": {joint: spread(effort[:, index]) for index, joint in enumerate(JOINT_NAMES)},
+        "tilt_rad": quantiles(tilt(run.imu.orientation)),
+        "torque_of_limit": {joint: quantiles(effort[:, index]) for index, joint in enumerate(JOINT_NAMES)},
         "share_of_time_at_torque_limit": _share(measured >= FULL),
         "share_of_targets_at_position_limit": _share(at_limit),
         "joint_tracking_error_rad": root_mean_square(tracking_error(run)),
@@ -237,7 +237,7 @@ def timing(run: Run) -> dict[str, Any]:
             JOINT_TRAJECTORY.name: _topic(run.targets.stamp, run.targets.received, run.simulated_time),
         },
         "start_delay_s": start_delays(run),
-        "state_to_target_s": spread(run.steps.target_stamp - run.steps.joints_stamp),
+        "state_to_target_s": quantiles(run.steps.target_stamp - run.steps.joints_stamp),
     }
 
 
@@ -252,6 +252,6 @@ def _topic(stamp: Array, received: Array, simulated_time: bool) -> dict[str, Any
         "gaps": int((interval > GAP * float(np.median(interval))).sum()),
         "largest_gap_s": float(interval.max()),
         "out_of_order": int((np.diff(stamp) < 0).sum()),
-        "delay_s": spread(delay),
+        "delay_s": quantiles(delay),
         "late": None if simulated_time else int((delay > LATE).sum()),
     }

@@ -16,7 +16,7 @@ from fcnet_core.arrays import Array
 from fcnet_core.errors import ReplayError
 from fcnet_core.robot import JOINT_NAMES, Robot
 from fcnet_core.rotation import projected_gravity
-from fcnet_replay.isaac.recording import Header, Rows, run_of_rows
+from fcnet_replay.isaac.recording import Header, RolloutRows, run_of_rows
 from fcnet_replay.isaac.rollout import HEADER, STATE, frame_at, parse_header, parse_state
 from fcnet_replay.run import Run
 from quadruped_sim.physics.mjcf import stand_height
@@ -74,7 +74,7 @@ class LiveSource:
         self._sender: tuple[str, int] | None = None
         self._received = float("-inf")
         self._header: Header | None = None
-        self._previous: Rows | None = None
+        self._previous: RolloutRows | None = None
         host, _, port = address.rpartition(":")
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
@@ -134,7 +134,7 @@ class LiveSource:
             return self._follow(parse_state(payload, self._header, name), self._header, name)
         return None
 
-    def _follow(self, state: Rows, header: Header, name: str) -> Run:
+    def _follow(self, state: RolloutRows, header: Header, name: str) -> Run:
         before = self._previous
         follows = before is not None and before["time"][0] < state["time"][0]
         run = run_of_rows(header, np.concatenate([before, state]) if follows else state, name)

@@ -191,8 +191,8 @@ class _Reader:
                 mine = channels == channel
                 start = first[mine] + HEAD.size + MESSAGE_HEAD
                 size = end[mine] - start
-                content = _gather(block, start, size)
-                yield MessageBatch(topic, kind, heads["received"][mine], size, content, encoding)
+                messages = _gather(block, start, size)
+                yield MessageBatch(topic, kind, heads["received"][mine], size, messages, encoding)
         return int(ends[-1]) if len(ends) else 0
 
     def _define(self, record: Schema | Channel) -> None:

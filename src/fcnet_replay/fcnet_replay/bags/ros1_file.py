@@ -46,8 +46,8 @@ def read_ros1(path: Path, name: Path, wanted: frozenset[str] | None, contents: C
         chosen = [connection for connection in reader.connections if wanted is None or connection.topic in wanted]
         messages = reader.messages(chosen) if chosen else iter(())
         while some := list(islice(messages, MESSAGES)):
-            for connection in dict.fromkeys(connection.id for connection, _, _ in some):
-                mine = [entry for entry in some if entry[0].id == connection]
+            for number in dict.fromkeys(connection.id for connection, _, _ in some):
+                mine = [entry for entry in some if entry[0].id == number]
                 topic, kind = mine[0][0].topic, mine[0][0].msgtype
                 received, data = [time for _, time, _ in mine], [bytes(content) for _, _, content in mine]
                 yield batch_of(topic, kind, received, data, "ros1")

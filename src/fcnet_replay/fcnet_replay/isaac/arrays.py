@@ -20,7 +20,7 @@ import numpy.typing as npt
 from fcnet_core.errors import ReplayError
 from fcnet_core.files import Number, Positive, read_settings
 from fcnet_core.rotation import matrix_from_xyzw, xyzw_from_wxyz
-from fcnet_replay.isaac.recording import FIRST, Header, Rows, run_of_rows
+from fcnet_replay.isaac.recording import FIRST, Header, RolloutRows, run_of_rows
 from fcnet_replay.run import Run
 
 LARGEST = 1 << 30  # [B] of all arrays in the file together, and of the rows made of them
@@ -215,7 +215,7 @@ def _header(source: _Source) -> Header:
         raise ReplayError(f"{source.name} cannot be used: {error}; correct that in a mapping") from error
 
 
-def _rows(source: _Source, header: Header) -> Rows:
+def _rows(source: _Source, header: Header) -> RolloutRows:
     """The arrays in the columns that they have in a .rollout file; an episode begins after each row that is done."""
     steps, joints = len(np.atleast_1d(source.take("joint_position"))), len(header.joint_names)
     _refuse_large(source.name, steps * header.row_type("<f8").itemsize)

@@ -22,7 +22,7 @@ LONGEST_GAP = 0.2  # [s] or one and a half periods; after a longer one the past 
 FIRST = 1  # bit of the flags: an episode begins
 
 Names = Annotated[tuple[Annotated[str, Meta(max_length=100)], ...], Meta(max_length=64)]
-Rows = npt.NDArray[Any]  # (T,) of Header.row_type
+RolloutRows = npt.NDArray[Any]  # (T,) of Header.row_type
 
 
 class Header(Struct, frozen=True, kw_only=True):
@@ -70,7 +70,7 @@ class Header(Struct, frozen=True, kw_only=True):
         )
 
 
-def run_of_rows(header: Header, rows: Rows, name: str, damaged: tuple[Problem, ...] = ()) -> Run:
+def run_of_rows(header: Header, rows: RolloutRows, name: str, damaged: tuple[Problem, ...] = ()) -> Run:
     """The run that was recorded; `name` is what error sentences call it.
 
     Joints are matched by name. The IMU's linear acceleration is that of an accelerometer: the change of the
@@ -127,7 +127,7 @@ def specific_force(orientation: Array, acceleration: Array) -> Array:
     return into_body(orientation, acceleration + np.array([0.0, 0.0, GRAVITY]))
 
 
-def _check(rows: Rows, name: str) -> None:
+def _check(rows: RolloutRows, name: str) -> None:
     if not len(rows):
         raise ReplayError(f"{name} holds no complete step; record again")
     for field in ("time", "joint_position", "joint_velocity", "root_state", "command"):

@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from fcnet_core.errors import ReplayError
-from fcnet_replay.isaac.recording import Header, Rows, run_of_rows
+from fcnet_replay.isaac.recording import Header, RolloutRows, run_of_rows
 from fcnet_replay.problem import Problem
 from fcnet_replay.run import Run
 
@@ -80,7 +80,7 @@ def parse_header(payload: bytes, name: str) -> Header:
         raise ReplayError(f"{name} has a header that cannot be used ({error!s:.120}); record again") from error
 
 
-def parse_state(payload: bytes, header: Header, name: str) -> Rows:
+def parse_state(payload: bytes, header: Header, name: str) -> RolloutRows:
     """The one row (1,) of a payload. Raises ReplayError when its length is not the one that the header implies."""
     if len(payload) != header.row_type().itemsize:
         raise ReplayError(f"{name} has {len(payload)} bytes, its header implies {header.row_type().itemsize}")

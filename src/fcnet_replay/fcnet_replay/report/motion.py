@@ -16,8 +16,8 @@ from fcnet_replay.metrics import (
     FULL,
     body_motion,
     command_tracking,
+    quantiles,
     root_mean_square,
-    spread,
     tracking_error,
     velocities,
 )
@@ -111,7 +111,7 @@ def _body(view: TimePlots) -> Iterator[str]:
     )
     commanded_time, commanded = _commanded_pose(signals)
     tilt_cells, height_cells = (
-        numbers(spread(values), QUANTILES, form)
+        numbers(quantiles(values), QUANTILES, form)
         for values, form in ((np.degrees(leaning), ".1f"), (signals.height, ".3f"))
     )
     yield table(["", *QUANTILES.values()], [["tilt [°]", *tilt_cells], ["height [m]", *height_cells]])
@@ -154,7 +154,7 @@ def _joints(view: TimePlots) -> Iterator[str]:
             limit = float(robot.torque_limit[joint])
             cells += [
                 number(root_mean_square(torque[:, joint]), ".1f"),
-                *numbers(spread(torque[:, joint]), ("p99", "max"), ".1f"),
+                *numbers(quantiles(torque[:, joint]), ("p99", "max"), ".1f"),
                 number(limit, ".1f"),
                 number(float((torque[:, joint] >= FULL * limit).mean()), ".1f", " %", 100.0),
             ]
@@ -182,7 +182,7 @@ def _power(view: TimePlots) -> Iterator[str]:
     if not signals.has_torque:
         yield text(f"Power is not known: {NO_TORQUE}.")
         return
-    cells = [number(float(np.nanmean(power)), ".0f"), *numbers(spread(power), QUANTILES, ".0f")]
+    cells = [number(float(np.nanmean(power)), ".0f"), *numbers(quantiles(power), QUANTILES, ".0f")]
     yield table(["", "mean", *QUANTILES.values()], [["power [W]", *cells]])
     if (cost := cost_of_transport(signals)) is not None:
         yield text(f"Cost of transport while walking: {cost:.2f}.")
