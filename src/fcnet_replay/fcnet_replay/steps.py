@@ -189,7 +189,7 @@ def _infer(run: Run, shaper: CommandShaper) -> tuple[StepRecord, Mask, Mask]:
     all targets count as walking.
     """
     period = shaper.clock.period
-    sent: Mask = np.isfinite(run.targets.position).all(axis=1)  # the others ask for damping
+    sent = np.logical_and.reduce(np.isfinite(run.targets.position), axis=1)  # the others ask for damping
     segments = _segments_by_mode(run, sent, period) if run.mode.modes else _segments_by_pauses(run, sent, period)
     repeats = np.append(False, (np.diff(run.targets.position, axis=0) == 0).all(axis=1)).tolist()
     parts = [(np.empty(0, dtype=np.int64), *(np.empty(0, dtype=np.bool_),) * 3)]  # rows, started, whole, first
