@@ -16,7 +16,9 @@ from diagnostic_msgs.msg import DiagnosticArray
 from trajectory_msgs.msg import JointTrajectory
 
 from fcnet_core.names import DIAGNOSTICS, JOINT_TRAJECTORY, HealthKey
-from fcnet_ros.testing import Client, Process, own_domain
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "src/fcnet_ros/test/shared"))
+from ros_harness import Client, Process, own_domain
 
 SETTLE = 2.5  # [s] until a second of diagnostics is about the walking robot alone
 CURVE = 5.0  # [s] between two changes of direction

@@ -21,7 +21,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fcnet_ros.testing import Process, own_domain
+sys.path.append(str(Path(__file__).resolve().parents[1] / "src/fcnet_ros/test/shared"))
+from ros_harness import Process, own_domain
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "first_hour.md"

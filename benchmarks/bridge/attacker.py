@@ -29,8 +29,10 @@ from rclpy.publisher import Publisher
 from wire_oracle import Violation, WireOracle
 
 from fcnet_core.robot import Robot, load_robot
-from fcnet_ros.testing import Client, own_domain
 from fcnet_ros.topics import Topic
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "src/fcnet_ros/test/shared"))
+from ros_harness import Client, own_domain
 
 MOST_GROWTH = 20.0  # [MB]
 SLACK, SLACK_OF_A_BUSY_COMPUTER = 0.1, 0.4  # [s] beyond a deadline

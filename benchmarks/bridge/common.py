@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from board_process import BoardProcess
 
-from fcnet_ros.testing import Client, Process
+sys.path.append(str(Path(__file__).resolve().parents[2] / "src/fcnet_ros/test/shared"))
+from ros_harness import Client, Process
 
 START_TIMEOUT = 90.0  # [s] until a robot walks; a first start compiles
 

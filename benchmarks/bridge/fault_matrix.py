@@ -24,8 +24,10 @@ from fault_cases import CASES, CONTROLLER_FAULT, DAMPED, MODES, SOFT_MODES, TOLE
 from fault_rig import Events, FaultRig, LocalBoard
 
 from fcnet_core.robot import Robot, load_robot
-from fcnet_ros.testing import own_domain
 from unitree_lowlevel.codec import PERIOD, POSITION_STOP, LowCommand
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "src/fcnet_ros/test/shared"))
+from ros_harness import own_domain
 
 FLOAT_TOLERANCE = 1e-5  # [rad], single precision on the wire
 SLACK = 0.15  # [s] that this computer may add to a deadline when both its cores are taken

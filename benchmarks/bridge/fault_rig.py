@@ -6,10 +6,12 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Generic, TextIO, TypeVar
 
 import numpy as np
@@ -22,7 +24,6 @@ from fcnet_core.model_file import load_model, shipped_model
 from fcnet_core.names import CONTROLLER, DIAGNOSTICS, MODE, ROBOT_FAULT
 from fcnet_core.robot import JOINT_NAMES, Robot
 from fcnet_ros.messages import Gains
-from fcnet_ros.testing import COMMAND_PERIOD, TIMEOUT, Client, Process
 from fcnet_ros.topics import JOINT_GAINS, LATCHED
 from quadruped_sim.physics.live_robot import MotorDrivenRobot
 from quadruped_sim.physics.placement import StartPose
@@ -31,6 +32,9 @@ from sim_bridge.mujoco_board import MujocoPhysics
 from unitree_lowlevel.codec import GEN33, PERIOD
 from unitree_lowlevel.fake_board.board import FakeBoard
 from unitree_lowlevel.fake_board.faults import BoardFaults
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "src/fcnet_ros/test/shared"))
+from ros_harness import COMMAND_PERIOD, TIMEOUT, Client, Process
 
 IO_PROCESS = "unitree_lowlevel.io_process"  # in the command line of the bridge's child that drives the motors
 WALKING_SPEED = 0.3  # [m/s]

@@ -23,7 +23,9 @@ from common import table, walking
 from fault_rig import FaultRig
 
 from fcnet_core.robot import Robot, load_robot
-from fcnet_ros.testing import Client, own_domain
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "src/fcnet_ros/test/shared"))
+from ros_harness import Client, own_domain
 
 LONGEST = 0.1  # [s]
 OBSERVED = 0.7  # [s] after the process was killed or stopped

@@ -27,8 +27,10 @@ from nav_msgs.msg import Odometry
 from std_msgs.msg import String
 
 from fcnet_core.names import CONTROLLER
-from fcnet_ros.testing import Client, Process, own_domain
 from fcnet_ros.topics import DIAGNOSTICS, MODE, ODOM
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "src/fcnet_ros/test/shared"))
+from ros_harness import Client, Process, own_domain
 
 WARM_UP = 300.0  # [s] of walking, at most a quarter of the duration; buffers reach their sizes
 CURVE = 5.0  # [s] between two changes of direction

@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from board_process import BoardProcess
@@ -26,7 +27,9 @@ from common import walk, walking
 from wire_oracle import WireOracle
 
 from fcnet_core.robot import Robot, load_robot
-from fcnet_ros.testing import Client, own_domain
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "src/fcnet_ros/test/shared"))
+from ros_harness import Client, own_domain
 
 SETTLE = 2.0  # [s] for the policy's window to fill with a robot at rest
 FIRST_CHANGE = 2e-3  # [rad] between two commands, many times what a robot at rest shows

@@ -6,6 +6,8 @@ import threading
 import numpy as np
 import pytest
 from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
+from ros_fixtures import domain as domain
+from ros_harness import Client, processes, ros_arguments
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import String
 from trajectory_msgs.msg import JointTrajectory
@@ -13,7 +15,6 @@ from trajectory_msgs.msg import JointTrajectory
 from fcnet_core.model_file import PolicyModel, card_for_robot, save_model
 from fcnet_core.policies.fcnet import FCNetConfig
 from fcnet_core.robot import JOINT_NAMES, load_robot
-from fcnet_ros.testing import Client, Process, own_domain
 
 SHAPE = FCNetConfig(layers=2, modes=3, hidden=16, decoder_hidden=8, window=16)
 STATE_PERIOD = 0.005  # [s]
@@ -61,30 +62,19 @@ def a1_model_path(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def domain():
-    with own_domain() as domain:
-        yield domain
-
-
-@pytest.fixture(scope="module")
 def start(domain):
     """Start programs of the package; whatever a test leaves running is killed.
 
     The controller accepts states as old as its parameters allow: a busy machine delays the bench, which publishes them.
     """
-    programs = []
+    with processes(domain) as run:
 
-    def start(module="controller_node", **parameters):
-        if module == "controller_node":
-            parameters = {"state_timeout": LONGEST_STATE_TIMEOUT} | parameters
-        arguments = [text for name, value in parameters.items() for text in ("-p", f"{name}:={value}")]
-        command = [sys.executable, "-m", f"fcnet_controller.{module}", "--ros-args", *arguments]
-        programs.append(Process(command, domain))
-        return programs[-1]
+        def start(module="controller_node", **parameters):
+            if module == "controller_node":
+                parameters = {"state_timeout": LONGEST_STATE_TIMEOUT} | parameters
+            return run([sys.executable, "-m", f"fcnet_controller.{module}", *ros_arguments(**parameters)])
 
-    yield start
-    for program in programs:
-        program.clean_up()
+        yield start
 
 
 class Bench(Client):

@@ -12,10 +12,10 @@ from lifecycle_msgs.srv import ChangeState, GetState
 from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
 from rcl_interfaces.srv import SetParameters
 from rclpy.qos import DurabilityPolicy, QoSProfile
+from ros_harness import wait_until
 from std_msgs.msg import String
 
 from fcnet_core.robot import JOINT_NAMES
-from fcnet_ros.testing import wait_until
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import pytest
 import rclpy
 from rcl_interfaces.msg import ParameterType
+from ros_harness import TIMEOUT, own_domain
 
 from fcnet_controller.controller_node import ControllerNode
 from fcnet_controller.descriptions.recording import recorded_topics
@@ -21,7 +22,6 @@ from fcnet_controller.replay.node import ReplayNode
 from fcnet_core.robot import load_robot
 from fcnet_ros.hardware_node import HardwareNode
 from fcnet_ros.program import SUCCESS, participant_profile
-from fcnet_ros.testing import TIMEOUT, own_domain
 from fcnet_teleop.demo_course import DemoCourse
 from fcnet_teleop.monitor.node import Monitor
 from fcnet_teleop.teleop_joy import TeleopJoy

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from launch import LaunchContext
 from launch.actions import DeclareLaunchArgument
+from ros_harness import own_domain
 
 from fcnet_controller.descriptions.playback import describe_playback, describe_replay
 from fcnet_controller.descriptions.robot import describe_robot
 from fcnet_core.errors import LaunchArgumentError
 from fcnet_core.model_file import shipped_model
-from fcnet_ros.testing import own_domain
 
 ALIENGO, PLAYBACK, REPLAY = describe_robot("aliengo"), describe_playback(), describe_replay()
 # A robot's computer has no simulator. Importing it fails there, and so must every use of it.

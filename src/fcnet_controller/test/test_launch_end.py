@@ -6,8 +6,7 @@ import os
 import signal
 
 import pytest
-
-from fcnet_ros.testing import Process, own_domain, wait_until
+from ros_harness import Process, own_domain, wait_until
 
 LAUNCH = "ros2 launch fcnet_controller aliengo.launch.py backend:=desk monitor:=true monitor_port:=0 record:=true"
 

@@ -6,12 +6,12 @@ import time
 
 import numpy as np
 import pytest
+from ros_harness import Client
 from trajectory_msgs.msg import JointTrajectory
 
 from fcnet_core.names import SECOND
 from fcnet_core.observation import SensorReading
 from fcnet_ros.messages import StatePublisher
-from fcnet_ros.testing import Client
 from fcnet_ros.topics import JOINT_TRAJECTORY, RELIABLE
 
 MILLISECOND = SECOND // 1000

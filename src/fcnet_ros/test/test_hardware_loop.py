@@ -7,12 +7,12 @@ import time
 from dataclasses import dataclass
 
 import pytest
+from ros_harness import wait_until
 
 from fcnet_core.control.limiter import JointCommand
 from fcnet_core.errors import RefusedCommandError
 from fcnet_ros.hardware import HardwareInterface, HardwareLoop, Status
 from fcnet_ros.health import OK
-from fcnet_ros.testing import wait_until
 
 DAMP = JointCommand(None, 0.0, "")
 

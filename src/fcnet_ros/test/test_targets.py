@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import rclpy
 from rclpy.serialization import serialize_message
+from ros_harness import wait_until
 from std_msgs.msg import String
 
 from fcnet_core.errors import FcnetError, RefusedCommandError
@@ -29,7 +30,6 @@ from fcnet_ros.targets import (
     peer,
     socket_name,
 )
-from fcnet_ros.testing import wait_until
 
 POSE = np.linspace(-0.5, 0.5, 12)
 OTHER_USER = 65534

@@ -14,13 +14,13 @@ import pytest
 import rclpy
 from nav_msgs.msg import Odometry
 from rclpy.qos import QoSProfile
+from ros_harness import TIMEOUT, wait_until
 from std_msgs.msg import String
 
 from fcnet_core.names import CONTROLLER, TOPIC_NAMES
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_ros.messages import OdomPublisher, StateBuffer, StatePublisher, StateReceiver, trunk_transform
 from fcnet_ros.program import GuardedExecutor
-from fcnet_ros.testing import TIMEOUT, wait_until
 from fcnet_ros.topics import LATCHED, TF, TOPICS, PolledSubscription, Topic
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "driving.md"

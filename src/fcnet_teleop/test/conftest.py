@@ -6,12 +6,14 @@ import threading
 import pytest
 from geometry_msgs.msg import Twist
 from rclpy.qos import qos_profile_sensor_data
+from ros_fixtures import client as client
+from ros_fixtures import domain as domain
+from ros_harness import processes, ros_arguments
 from sensor_msgs.msg import Imu, JointState
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from fcnet_core.robot import JOINT_NAMES, load_robot
-from fcnet_ros.testing import Client, Process, own_domain
 
 STATE_PERIOD = 0.005  # [s]
 
@@ -22,24 +24,10 @@ def robot():
 
 
 @pytest.fixture(scope="module")
-def domain():
-    with own_domain() as domain:
-        yield domain
-
-
-@pytest.fixture(scope="module")
 def start(domain):
     """Start a module as a program with parameters; whatever a test leaves running is killed."""
-    programs = []
-
-    def start(module, **parameters):
-        arguments = [text for name, value in parameters.items() for text in ("-p", f"{name}:={value}")]
-        programs.append(Process([sys.executable, "-m", module, "--ros-args", *arguments], domain))
-        return programs[-1]
-
-    yield start
-    for program in programs:
-        program.clean_up()
+    with processes(domain) as run:
+        yield lambda module, **parameters: run([sys.executable, "-m", module, *ros_arguments(**parameters)])
 
 
 class IdealRobot:
@@ -80,13 +68,6 @@ class IdealRobot:
     def close(self):
         self._closed.set()
         self._thread.join()
-
-
-@pytest.fixture(scope="module")
-def client(domain):
-    client = Client(domain)
-    yield client
-    client.close()
 
 
 @pytest.fixture(scope="module")

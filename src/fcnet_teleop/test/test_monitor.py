@@ -14,12 +14,12 @@ import pytest
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import Pose
+from ros_harness import TIMEOUT, wait_until
 from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import String
 
 from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_ros.messages import GroundPatch
-from fcnet_ros.testing import TIMEOUT, wait_until
 from fcnet_ros.topics import LATCHED
 
 MONITOR = "fcnet_teleop.monitor.node"

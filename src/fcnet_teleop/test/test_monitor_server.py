@@ -7,9 +7,9 @@ import time
 from contextlib import suppress
 
 import pytest
+from ros_harness import wait_until
 
 from fcnet_core.names import Request
-from fcnet_ros.testing import wait_until
 from fcnet_teleop.monitor.server import Controls, MonitorServer
 
 COMMAND = {"page": "one", "number": 1, "seen": 0.0, "velocity": [0, 0, 0], "pose": None}

@@ -7,11 +7,11 @@ import time
 import pytest
 from geometry_msgs.msg import Pose, Twist
 from rclpy.duration import Duration
+from ros_harness import wait_until
 from sensor_msgs.msg import Joy
 
 from fcnet_core.names import BUTTONS
 from fcnet_core.remote import REMOTE_FILE
-from fcnet_ros.testing import wait_until
 
 PERIOD = 0.02  # [s]
 TELEOP = "fcnet_teleop.teleop_joy"

@@ -11,9 +11,9 @@ import time
 
 import pytest
 from geometry_msgs.msg import Pose, Twist
+from ros_harness import TIMEOUT, wait_until
 from std_msgs.msg import String
 
-from fcnet_ros.testing import TIMEOUT, wait_until
 from fcnet_ros.topics import MODE
 
 COMMAND = [sys.executable, "-m", "fcnet_teleop.teleop_keyboard"]

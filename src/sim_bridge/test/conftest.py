@@ -16,6 +16,7 @@ from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import PathJoinSubstitution
 from launch_ros.substitutions import FindPackageShare
 from nav_msgs.msg import Odometry
+from ros_harness import Client, environment_of, marked_processes, own_domain, processes
 from sensor_msgs.msg import Imu, JointState
 from trajectory_msgs.msg import JointTrajectory
 
@@ -23,7 +24,6 @@ from fcnet_core.model_file import PolicyModel, card_for_robot, save_model
 from fcnet_core.policies.fcnet import FCNetConfig
 from fcnet_core.robot import load_robot
 from fcnet_core.rotation import projected_gravity, roll_pitch_yaw
-from fcnet_ros.testing import Client, Process, environment_of, marked_processes, own_domain
 from fcnet_ros.topics import IMU, JOINT_STATES, JOINT_TRAJECTORY, ODOM
 
 
@@ -175,9 +175,8 @@ def launches(domain, monkeypatch):
 
 @pytest.fixture
 def client(domain):
-    client = RobotClient(domain)
-    yield client
-    client.close()
+    with RobotClient(domain) as client:
+        yield client
 
 
 @pytest.fixture
@@ -186,15 +185,8 @@ def start(domain):
     assert shutil.which("ros2"), (
         "there is no `ros2` on PATH; run the tests with `make test`, or in a shell after `. env.sh`"
     )
-    programs: list[Process] = []
-
-    def start(*arguments: str) -> Process:
-        programs.append(Process(["ros2", *arguments], domain))
-        return programs[-1]
-
-    yield start
-    for program in programs:
-        program.clean_up()
+    with processes(domain) as run:
+        yield lambda *arguments: run(["ros2", *arguments])
 
 
 @pytest.fixture

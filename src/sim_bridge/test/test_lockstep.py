@@ -6,11 +6,11 @@ import time
 
 import numpy as np
 import pytest
+from ros_harness import wait_until
 from rosgraph_msgs.msg import Clock
 
 from fcnet_core.names import SECOND
 from fcnet_core.robot import load_robot
-from fcnet_ros.testing import wait_until
 from fcnet_ros.topics import CLOCK
 from sim_bridge.lockstep import Lockstep
 

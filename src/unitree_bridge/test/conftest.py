@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 import yaml
+from ros_fixtures import domain as domain
+from ros_harness import COMMAND_PERIOD, TIMEOUT, Client, Process, ros_arguments
 from sensor_msgs.msg import Imu, JointState, Joy
 from std_msgs.msg import String
 
 from fcnet_core.robot import JOINT_NAMES, ROBOT_FOLDER, load_robot
 from fcnet_ros.messages import Gains
-from fcnet_ros.testing import COMMAND_PERIOD, TIMEOUT, Client, Process, own_domain
 from fcnet_ros.topics import IMU, JOINT_GAINS, JOINT_STATES, ROBOT_OWNERSHIP
 from unitree_bridge.ownership import PERIOD as CLAIM_PERIOD
 from unitree_lowlevel.codec import GEN33
@@ -105,12 +106,6 @@ def robot():
 
 
 @pytest.fixture(scope="module")
-def domain():
-    with own_domain() as domain:
-        yield domain
-
-
-@pytest.fixture(scope="module")
 def board(robot):
     """The motor board of an Aliengo that hangs in its lying pose."""
     with FakeBoard(GEN33, JointPhysics(robot)) as board:
@@ -145,11 +140,11 @@ def bridge_process(domain, board, params_file=None, broken="", modules=None, pre
     host, port = board.address
     usual = {"network.target": host, "network.port": port, "network.local_port": 0, "robot_file": patient_robot_file()}
     parameters = usual | parameters
-    arguments = ["--params-file", str(params_file)] if params_file else []
-    arguments += [text for name, value in parameters.items() for text in ("-p", f"{name}:={value}")]
+    arguments = ["--ros-args", "--params-file", str(params_file)] if params_file else []
+    arguments += ros_arguments(**parameters)
     program = f"{broken}\nimport sys; from unitree_bridge.hardware import main; sys.exit(main('aliengo'))"
     path = {} if modules is None else {"PYTHONPATH": f"{modules}:{os.environ.get('PYTHONPATH', '')}"}
-    return Process([sys.executable, "-c", program, "--ros-args", *arguments], domain, path, prepare=prepare)
+    return Process([sys.executable, "-c", program, *arguments], domain, path, prepare=prepare)
 
 
 @pytest.fixture
@@ -163,9 +158,8 @@ def start(domain, board):
 
 @pytest.fixture(scope="module")
 def client(domain):
-    client = BridgeClient(domain)
-    yield client
-    client.close()
+    with BridgeClient(domain) as client:
+        yield client
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,7 @@ from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from rcl_interfaces.msg import Parameter, ParameterValue
 from rcl_interfaces.srv import DescribeParameters, GetParameters, SetParameters, SetParametersAtomically
-
-from fcnet_ros.testing import Process
+from ros_harness import Process
 
 NAME = "aliengo_bridge"
 INTRUDER = """

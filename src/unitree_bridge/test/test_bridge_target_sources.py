@@ -4,12 +4,12 @@ import time
 
 import pytest
 from rclpy.serialization import serialize_message
+from ros_harness import COMMAND_PERIOD
 from std_msgs.msg import String
 
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_ros.messages import Gains
 from fcnet_ros.targets import LocalSender, TargetPublisher, socket_name
-from fcnet_ros.testing import COMMAND_PERIOD
 
 TRIES = 50
 

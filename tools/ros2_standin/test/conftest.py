@@ -22,7 +22,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(SOURCES), os.environ.get("PYTHONPATH", "")]),
         "PYTHONUNBUFFERED": "1",
-        "ROS_DOMAIN_ID": str(215 + os.getpid() % 18),  # fcnet_ros.testing.own_domain takes 1 to 100
+        "ROS_DOMAIN_ID": str(215 + os.getpid() % 18),  # ros_harness.own_domain takes 1 to 100
         "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
         "TMPDIR": str(tmp_path),
     }

@@ -1,4 +1,7 @@
-"""The harness of tests and benchmarks with real processes and real DDS: domains, processes, a client, waiting."""
+"""The harness of tests and benchmarks with real processes and real DDS: domains, processes, a client, waiting.
+
+Fixtures of tests are in ros_fixtures.py.
+"""
 
 from __future__ import annotations
 
@@ -192,6 +195,27 @@ class Process:
             self.lines.append(line)
             if self._echo is not None:
                 print(line, end="", flush=True, file=self._echo)
+
+
+def ros_arguments(**parameters: object) -> list[str]:
+    """Return the arguments that set a node's parameters."""
+    return ["--ros-args", *(text for name, value in parameters.items() for text in ("-p", f"{name}:={value}"))]
+
+
+@contextmanager
+def processes(domain: int) -> Iterator[Callable[[Sequence[str]], Process]]:
+    """A function that starts commands in a domain; what is left of them is killed at the end."""
+    started: list[Process] = []
+
+    def start(command: Sequence[str]) -> Process:
+        started.append(Process(command, domain))
+        return started[-1]
+
+    try:
+        yield start
+    finally:
+        for process in started:
+            process.clean_up()
 
 
 class Client:
