@@ -150,7 +150,7 @@ def main() -> int:
     parser.add_argument("count", type=int)
     parser.add_argument("results", type=Path)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--checkout", type=Path, default=Path(__file__).resolve().parents[4])
+    parser.add_argument("--checkout", type=Path, default=Path())
     args = parser.parse_args()
     root = args.checkout.resolve()
     if subprocess.run(["git", "diff", "--quiet", "--", "src"], cwd=root, check=False).returncode:
