@@ -32,7 +32,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
         shapes = {name: shape for name, own, shape in index if own == kind}
         sizes = [int(np.prod(shape)) for shape in shapes.values()]
         own, content = np.split(np.frombuffer(content, np.uint8), [sum(sizes) * np.dtype(kind).itemsize])
-        numbers = np.ascontiguousarray(own.reshape(-1, sum(sizes)).T).view(kind).ravel()
+        numbers = own.reshape(-1, sum(sizes)).T.copy().view(kind).ravel()
         parts = np.split(numbers, np.cumsum(sizes)[:-1])
         arrays |= {name: part.reshape(shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)}
     return {name: arrays[name] for name, _, _ in index}
