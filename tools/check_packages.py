@@ -20,7 +20,12 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = sorted(path.parent.name for path in ROOT.glob("src/*/package.xml"))
 # Modules beside the packages that tests import: pytest's `pythonpath` in pyproject.toml.
-FOLDERS_BESIDE = ("tools/isaac_gym_writer", "src/fcnet_core/test/shared", "src/fcnet_replay/test/shared")
+FOLDERS_BESIDE = (
+    "tools/isaac_gym_writer",
+    "src/fcnet_core/test/shared",
+    "src/fcnet_replay/test/shared",
+    "src/fcnet_ros/test/shared",
+)
 BESIDE = {path.stem for folder in FOLDERS_BESIDE for path in (ROOT / folder).glob("*.py")}
 # Imported as: called by rosdep. What ROS provides is called as it is imported.
 KEYS = {
