@@ -38,7 +38,7 @@ lint: ## ruff and mypy
 
 ## Measure
 
-bench: ## one step of the policy in every form, beside eager PyTorch
+bench: ## duration of one policy step in every runtime
 	@sh tools/setup.sh test
 	@$(ENTER) && fcnet bench step
 

@@ -17,7 +17,8 @@ project = "fcnet"
 author = copyright = "The fcnet developers, Apache-2.0"
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 root_doc = "docs/index"
-include_patterns = ["docs/*.md", "docs/api/*.md", "models/*.md", "CONTRIBUTING.md", "CHANGELOG.md"]
+include_patterns = ["docs/*.md", "docs/api/*.md", "models/*.md", "papers/README.md", "papers/*/README.md"]
+include_patterns += ["CONTRIBUTING.md", "CHANGELOG.md"]
 exclude_patterns = [".*", "build", "dist", "install", "log", "src", "tools", "data", "runs", "requirements", "config"]
 html_theme = "furo"
 html_title = "fcnet"

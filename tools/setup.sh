@@ -118,6 +118,10 @@ built=$(cat src/*/package.xml src/*/setup.py src/*/setup.cfg && ls launch)
 if [ "$built" != "$(cat install/fcnet-built 2>/dev/null)" ]; then
     echo "fcnet: building the $(ls -d src/*/ | wc -l | tr -d ' ') packages"
     began=$(date +%s)
+    for package in install/*/; do # of packages that are no longer in src/: their entry points would fail
+        name=$(basename "$package")
+        [ -d "src/$name" ] || rm -rf "install/$name" "build/$name"
+    done
     distribution || export AMENT_PREFIX_PATH="$root/.venv"
     # colcon writes the Python that runs it into the nodes: the one that has the libraries.
     PATH="$root/.venv/bin:$PATH"

@@ -56,6 +56,7 @@ setup(
             "robots = fcnet_core.verbs.list:robots",
         ],
         "fcnet.verbs": [
+            "bench = fcnet_core.verbs.bench",
             "completion = fcnet_core.verbs.completion",
             "train = fcnet_core.verbs.train",
             "compare = fcnet_core.verbs.compare",

@@ -20,13 +20,14 @@ from fcnet_core.cli import program
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
-PAGES += [*sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("models/*.md"))]
+PAGES += [path for folder in ("docs", "models", "papers", "papers/*") for path in sorted(ROOT.glob(f"{folder}/*.md"))]
 LAUNCH_FILES = {"isaac_playback": describe_playback, "replay": describe_replay}
 EXTERNAL = {"robot_state_publisher", "joy", "foxglove_bridge"}  # packages of a ROS distribution
 MADE_UP = "mule"  # the robot that docs/adding_a_robot.md makes
-FOLDERS = "config|docker|src|docs|models|benchmarks|launch|tools|requirements"
+FOLDERS = "config|docker|src|docs|models|benchmarks|launch|papers|tools|requirements"
+WORKER_OPTIONS = "src/quadruped_sim/quadruped_sim/worker_pool.py"
 PACKAGES = [path.parent.name for path in ROOT.glob("src/*/package.xml")]
-every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT).with_suffix("")))
 
 
 def commands(page: Path) -> Iterator[list[str]]:
@@ -109,8 +110,14 @@ def test_targets_of_make_exist(page):
 def test_scripts_have_the_options_that_are_shown(page):
     for words in [*named(page, "python"), *named(page, "sh"), *named(page, "torchrun")]:
         for place, word in enumerate(words):
-            if re.fullmatch(rf"(?:{FOLDERS})/[\w/]+\.(?:py|sh)", word):
-                text = (ROOT / word).read_text()
+            if word.startswith("papers."):  # python -m papers.PAPER.SCRIPT
+                texts = [word.replace(".", "/") + ".py", "papers/shared.py", WORKER_OPTIONS]
+            elif re.fullmatch(rf"(?:{FOLDERS})/[\w/]+\.(?:py|sh)", word):
+                texts = [word]
+            else:
+                texts = []
+            if texts:
+                text = "".join((ROOT / path).read_text() for path in texts)
                 for option in (given for given in words[place:] if given.startswith("--")):
                     assert f'"{option.split("=")[0]}"' in text, f"{word} has no {option}"
 

@@ -8,7 +8,6 @@ FcnetError                        input, a setting or a request that cannot be u
 │   └── LaunchArgumentError       a launch argument cannot be used
 ├── ReplayError                   a bag, recording or mapping cannot be read
 ├── SimulationError               a simulation cannot be set up, run or resumed
-├── StudyError                    a comparison cannot be made as requested
 ├── DemoFailedError               the robot did not finish the demo course
 ├── WireError                     a datagram does not match the vendor's format
 ├── TransportError (OSError)      a robot cannot be reached, or a port cannot be opened
@@ -59,10 +58,6 @@ class ReplayError(FcnetError):
 
 class SimulationError(FcnetError):
     """A simulation cannot be set up, run, resumed or compared."""
-
-
-class StudyError(FcnetError):
-    """A comparison of policies cannot be made as requested."""
 
 
 class DemoFailedError(FcnetError):

@@ -1,0 +1,98 @@
+"""Control steps of the Transformer and of RetNet in eager PyTorch, float32, one robot: FCNet's peers in Figure 6.
+
+Like the fastest eager form of FCNet they use vectors, and write their memory in place.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn.functional import gelu, layer_norm, rms_norm, scaled_dot_product_attention, silu
+
+from fcnet_core.arrays import Single
+from fcnet_core.bench.eager import Units
+from fcnet_core.model_file import PolicyModel
+from fcnet_core.policies.retnet import step as retnet
+from fcnet_core.policies.retnet.retention import EPSILON, query_scale
+from fcnet_core.policies.transformer import step as transformer
+
+
+class TransformerStep:
+    """The Transformer token by token, with a cache of keys and values."""
+
+    def __init__(self, model: PolicyModel) -> None:
+        config, folded = model.card.config, transformer.fold(model)
+        self._w: Any = transformer.Weights(*map(torch.from_numpy, folded))  # type: ignore[arg-type]
+        self._units, self._heads, self._window = Units(model), config.heads, config.window
+        ring = (config.layers, config.heads, config.window, config.hidden // config.heads)
+        self._keys, self._values = torch.zeros(ring), torch.zeros(ring)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget every past observation."""
+        self._count = 0
+
+    @torch.inference_mode()
+    def step(self, observation: Single) -> Single:
+        """Return the action (action,) for an observation (observation,)."""
+        w, size = self._w, self._w.embed_bias.shape
+        x = layer_norm(torch.addmv(w.embed_bias, w.embed_weight, self._units.input(observation)), size, *w.embed_norm)
+        slot, filled = self._count % self._window, min(self._count + 1, self._window)
+        for layer, norm in enumerate(w.norm):
+            normed = layer_norm(x, size, norm[0], norm[1])
+            q, k, v = torch.addmv(w.qkv_bias[layer], w.qkv_weight[layer], normed).view(3, self._heads, 1, -1)
+            keys, values = self._keys[layer], self._values[layer]
+            keys[:, slot : slot + 1], values[:, slot : slot + 1] = k, v
+            mixed = scaled_dot_product_attention(q, keys[:, :filled], values[:, :filled])
+            x = torch.addmv(w.project_bias[layer], w.project_weight[layer], mixed.view(-1)).add_(x)
+            normed = layer_norm(x, size, norm[2], norm[3])
+            inner = gelu(torch.addmv(w.expand_bias[layer], w.expand_weight[layer], normed), approximate="tanh")
+            x = torch.addmv(w.contract_bias[layer], w.contract_weight[layer], inner).add_(x)
+        self._count += 1
+        return self._units.action(torch.addmv(w.head_bias, w.head_weight, layer_norm(x, size, *w.final_norm)))
+
+
+class RetNetStep:
+    """The retentive network in its recurrent form."""
+
+    def __init__(self, model: PolicyModel) -> None:
+        config, folded = model.card.config, retnet.fold(model)
+        self._decays, self._angles = folded.decay, folded.angle
+        self._w: Any = retnet.Weights(*map(torch.from_numpy, folded))  # type: ignore[arg-type]
+        self._units, self._shape = Units(model), config.state_shape
+        self._decay = torch.tensor(folded.decay, dtype=torch.float32)[:, None, None]
+        self._state = torch.zeros(config.layers, *config.state_shape)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget every past observation."""
+        self._state.zero_()
+        self._count = 0
+
+    @torch.inference_mode()
+    def step(self, observation: Single) -> Single:
+        """Return the action (action,) for an observation (observation,)."""
+        w, size = self._w, self._w.final_norm.shape
+        heads, key_width, value_width = self._shape
+        sizes = (2 * heads * key_width, heads * value_width, heads * value_width)
+        turned = self._count * self._angles
+        turn = torch.from_numpy(np.exp(1j * turned).astype(np.complex64))
+        scale = torch.from_numpy(query_scale(np.array([self._count]), self._decays, key_width).T.astype(np.float32))
+        x = torch.addmv(w.encoder_bias, w.encoder_weight, self._units.input(observation))
+        for layer, norm in enumerate(w.norm):
+            qk, v, gates = torch.mv(w.projection[layer], rms_norm(x, size, norm[0], EPSILON)).split(sizes)
+            first, second = qk.view(2, heads, 2, -1).unbind(2)
+            turned_pairs = torch.view_as_real(torch.complex(first, second) * turn).transpose(2, 3)
+            q, k = turned_pairs.reshape(2, heads, key_width)
+            state = self._state[layer].mul_(self._decay)
+            state.baddbmm_(k[:, :, None], v.view(heads, 1, -1))
+            retained = torch.bmm((q * scale)[:, None], state)
+            normed = rms_norm(retained, retained.shape[-1:], eps=EPSILON).view(-1)
+            x = torch.addmv(x, w.output[layer], silu(gates).mul_(normed))
+            inner, gate = torch.mv(w.ffn_in[layer], rms_norm(x, size, norm[1], EPSILON)).chunk(2)
+            x = torch.addmv(x, w.ffn_out[layer], gelu(inner).mul_(gate))
+        self._count += 1
+        x = rms_norm(x, size, w.final_norm, EPSILON)
+        return self._units.action(torch.addmv(w.decoder_bias, w.decoder_weight, x))

@@ -1,0 +1,101 @@
+"""Duration of a training step (forward, backward, optimiser) of whole networks of equal size, on one core.
+
+The published form is that of published.py, with the same optimiser as the others. bf16: matrix products in bfloat16 by
+autocast, as in `fcnet train`; the published form, whose convolution is complex, stays in float32.
+
+    python -m papers.fcnet.train_steps --bf16 --rounds 3
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import nn
+
+from fcnet_core.bench.table import ResultTable
+from fcnet_core.bench.timing import Call, Pace, Timing, interleave
+from fcnet_core.policies.fcnet import FCNetConfig
+from fcnet_core.policies.fcnet.network import FourierControllerNetwork
+from fcnet_core.policies.retnet import RetNetConfig
+from fcnet_core.policies.retnet.network import RetNet
+from fcnet_core.policies.transformer import TransformerConfig
+from fcnet_core.policies.transformer.network import CausalTransformer
+from papers.fcnet.published import published_network
+from papers.shared import pace_of, parser, run, write
+
+PERIODS = 4096  # control periods of a step at n = 64; a quarter of them at larger windows
+PUBLISHED, PEERS = "published", ("Transformer", "RetNet")
+FULL, HALF = "float32", "bf16"
+
+
+def networks(window: int) -> dict[str, nn.Module]:
+    """Return the networks by name, with 0.8 million parameters each."""
+    size = FCNetConfig(window=window, modes=min(10, (window + 1) // 2))
+    return {
+        PUBLISHED: published_network(size),
+        "FCNet": FourierControllerNetwork(size),
+        "Transformer": CausalTransformer(TransformerConfig(window=window)),
+        "RetNet": RetNet(RetNetConfig(window=window)),
+    }
+
+
+def batch_of(window: int) -> int:
+    """Return the number of sequences of a step."""
+    return max(1, PERIODS // window if window <= 64 else PERIODS // 4 // window)
+
+
+def training(network: nn.Module, window: int, half: bool) -> Call:
+    """Return a training step on the same random sequences (batch, window, entries)."""
+    optimiser = torch.optim.Adam(network.parameters(), lr=1e-4, betas=(0.9, 0.98), fused=True)
+    generator = torch.Generator().manual_seed(0)
+    seen = torch.randn(batch_of(window), window, FCNetConfig().observation, generator=generator)
+    labels = torch.randn(batch_of(window), window, FCNetConfig().action, generator=generator)
+
+    def step(_index: int) -> None:
+        with torch.autocast("cpu", torch.bfloat16, enabled=half):
+            loss = (network(seen) - labels).square().mean()
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+
+    return step
+
+
+def time_window(window: int, pace: Pace, half: bool) -> Timing:
+    """Time all networks, called "NETWORK, PRECISION", in turn; half: also in bfloat16."""
+    calls: dict[str, Call] = {}
+    for precision in (FULL, HALF) if half else (FULL,):
+        for name, network in networks(window).items():
+            if name != PUBLISHED or precision == FULL:
+                calls[f"{name}, {precision}"] = training(network, window, precision == HALF)
+    return interleave(calls, pace)
+
+
+def table(timings: Mapping[int, Timing], pace: Pace) -> ResultTable:
+    """Return a row for each window and network; peers are compared in the same precision."""
+    rows = {}
+    for window, timing in timings.items():
+        for name in timing.wall:
+            precision = name.partition(", ")[2]
+            references = [f"{PUBLISHED}, {FULL}", *(f"{peer}, {precision}" for peer in PEERS)]
+            times = (1e3 * timing.quantile(name, 0.5), 1e3 * timing.mean_processor(name))
+            ratios = (timing.ratio_text(name, reference) for reference in references)
+            rows[f"n {window} x {batch_of(window)}, {name}"] = (*(f"{time:.1f}" for time in times), *ratios)
+    columns = ("p50 [ms]", "CPU [ms]", *(f"faster than {name}" for name in (PUBLISHED, *PEERS)))
+    return ResultTable("One step of training", columns, rows, how=str(pace))
+
+
+def main() -> None:
+    """Measure and print."""
+    options = parser(__doc__, rounds=5, steps=1, figure=False)
+    options.add_argument("--bf16", action="store_true", help="also with matrix products in bfloat16")
+    options.add_argument("--windows", type=int, nargs="+", default=[64, 256, 1024], metavar="N", help="windows n")
+    args = options.parse_args()
+    pace = pace_of(args)
+    timings = {window: time_window(window, pace, args.bf16) for window in args.windows}
+    write(table(timings, pace), args.json)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,256 @@
+"""Every script of papers/ gives finite figures on small input; studies continue; committed results give their table."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest
+from fcnet_core.model_file import load_model
+from fcnet_core.policies.fcnet import FCNetConfig
+from fcnet_core.policies.fcnet.network import FourierControllerNetwork
+from fcnet_core.policies.retnet import RetNetConfig
+from fcnet_core.policies.transformer import TransformerConfig
+from fcnet_core.policy import load_policy
+from papers.body_transformer import sparse_attention, walk_study
+from papers.body_transformer.walk_network import Networks, walk_graph
+from papers.fcnet import train_steps
+from papers.fcnet.peers_eager import RetNetStep, TransformerStep
+from papers.fcnet.published import published_network
+from papers.fcnet.study import best_rate
+from papers.fcnet.study_jobs import Trained, write_parts
+from papers.shared import untrained
+
+PAPERS = Path(__file__).resolve().parents[1]
+ROOT = PAPERS.parent
+BAG = ROOT / "docs" / "examples" / "aliengo_walk"
+BODY_TRANSFORMER = ROOT / "models" / "aliengo-bot-mix.safetensors"
+PACE = ("--rounds", "1", "--steps", "2")
+TRAIN = ROOT / "config" / "train"
+STUDY = f"""
+variants:
+  small:
+    train: {TRAIN}/imitation.yaml
+    config: {{hidden: 8, layers: 1, modes: 2, window: 8, decoder_hidden: 8}}
+    learning_rates: [1.0e+5, 1.0e-2]
+  perceptron: {{train: {TRAIN}/mlp.yaml, config: {{hidden: [8], window: 2}}, learning_rates: [1.0e-3]}}
+shares: [0.5, 1.0]
+seeds: [3]
+further: {{leading: 1, seeds: [4]}}
+steps: 3
+episodes: 2
+scenarios: [stand]
+"""
+WALK = """
+architectures: [mlp, hard]
+seeds: [5]
+steps: 32
+training:
+  {robots: 4, n_steps: 4, minibatches: 2, n_epochs: 2, evaluation_interval: 16, evaluation_robots: 2,
+   evaluation_periods: 12}
+"""
+
+
+@pytest.fixture(autouse=True)
+def threads():
+    """Scripts change the number of PyTorch's threads."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def script(monkeypatch):
+    """Return a function that runs a script with arguments, as `python -m papers.NAME` does."""
+
+    def run(name: str, *arguments: object) -> None:
+        monkeypatch.setattr(sys, "argv", [name, *map(str, arguments)])
+        import_module(f"papers.{name}").main()
+
+    return run
+
+
+def is_picture(path: Path) -> bool:
+    return path.read_bytes().startswith(b"\x89PNG")
+
+
+def figures(path: Path) -> list[float]:
+    """Return the numbers in the cells of a table."""
+    cells = [cell for row in json.loads(path.read_text())["rows"].values() for cell in row]
+    found = [float(number.replace(",", "")) for cell in cells for number in re.findall(r"-?[\d,.]*\d|nan|inf", cell)]
+    assert found
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("fcnet.spectrum", (BAG,)),
+        ("fcnet.step_sweeps", ("context", "--values", 8, *PACE)),
+        ("fcnet.train_steps", ("--windows", 64, "--bf16", "--rounds", 1)),
+        ("body_transformer.attention", (BODY_TRANSFORMER, BAG, "--steps", 200)),
+        ("body_transformer.sparse_attention", PACE),
+    ],
+)
+def test_a_script_gives_finite_figures_and_a_picture(script, monkeypatch, tmp_path, name, arguments) -> None:
+    monkeypatch.setattr(train_steps, "PERIODS", 128)
+    monkeypatch.setattr(sparse_attention, "SIZES", (4, 8))
+    monkeypatch.setattr(sparse_attention, "SIZES_OF_SPARSITIES", (5,))
+    outputs = ["--json", tmp_path / "table.json"]
+    if name != "fcnet.train_steps":
+        outputs += ["--figure", tmp_path / "figure.png"]
+    script(name, *arguments, *outputs)
+    assert all(math.isfinite(figure) for figure in figures(tmp_path / "table.json"))
+    assert name == "fcnet.train_steps" or is_picture(tmp_path / "figure.png")
+
+
+@pytest.mark.parametrize(("form", "config"), [(TransformerStep, TransformerConfig()), (RetNetStep, RetNetConfig())])
+def test_an_eager_form_steps_as_the_policy_does(form, config) -> None:
+    model = untrained(config)
+    eager, policy = form(model), load_policy(model, "numpy")
+    seen = np.random.default_rng(1).standard_normal((100, config.observation)).astype(np.float32)
+    for _ in range(2):
+        actions = [eager.step(row) for row in seen]
+        np.testing.assert_allclose(actions, [policy.step(row) for row in seen], atol=2e-6, rtol=0)
+        eager.reset()
+        policy.reset()
+
+
+def test_the_published_form_has_the_outputs_and_gradients_of_the_network() -> None:
+    config = FCNetConfig(hidden=16, layers=2, modes=4, window=12, decoder_hidden=8)
+    network, published = FourierControllerNetwork(config), published_network(config)
+    published.load_state_dict(network.state_dict())
+    seen = torch.randn(3, config.window, config.observation)
+    outputs = [one(seen) for one in (network, published)]
+    torch.testing.assert_close(*outputs, atol=1e-5, rtol=0)
+    for output in outputs:
+        output.square().sum().backward()
+    for ours, theirs in zip(network.parameters(), published.parameters(), strict=True):
+        torch.testing.assert_close(ours.grad, theirs.grad, atol=1e-4, rtol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> Path:
+    """Two shards of sequences whose labels are a part of the observations."""
+    folder: Path = tmp_path_factory.mktemp("data") / "walks"
+    writer, rng = DatasetWriter(folder, Manifest("aliengo", 50.0)), np.random.default_rng(0)
+    for sequences in (5, 3):
+        seen = rng.standard_normal((sequences, 130, 70)).astype(np.float32)
+        first = np.zeros((sequences, 130), dtype=bool)
+        first[:, [0, 60]] = True
+        writer.add({"sequences": sequences}, observation=seen, action=0.1 * seen[..., 3:15], first=first)
+    return folder
+
+
+def test_parts_hold_smaller_ones_and_no_validation_data(data, tmp_path) -> None:
+    write_parts(Dataset(data), tmp_path, (0.5, 1.0))
+    parts = {
+        name: {row.tobytes() for shard in Dataset(tmp_path / name).shards for row in shard.observation}
+        for name in ("validation", "50", "100")
+    }
+    assert {name: len(rows) for name, rows in parts.items()} == {"validation": 2, "50": 3, "100": 6}
+    assert parts["50"] < parts["100"]
+    assert not parts["100"] & parts["validation"]
+
+
+def test_the_learning_rate_with_the_smallest_error_is_chosen() -> None:
+    facts = {"variant": "mlp", "share": 0.05, "seed": 0, "parameters": 1, "steps": 1, "seconds": 1.0}
+    errors = {1e-3: 0.028, 2e-3: 0.026, 4e-3: 0.027, 8e-3: None}
+    tried = [Trained(learning_rate=rate, validation_error=error, **facts) for rate, error in errors.items()]
+    assert best_rate(tried) == 2e-3
+
+
+def test_a_study_trains_walks_and_continues_also_without_the_policies_of_finished_jobs(script, data, tmp_path) -> None:
+    settings, out = tmp_path / "settings.yaml", tmp_path / "out"
+    settings.write_text(STUDY)
+    arguments = (settings, "--data", data, "--processes", 1)
+    script("fcnet.study", *arguments, "--out", out)
+    rows = json.loads((out / "results.json").read_text())["rows"]
+    assert list(rows) == ["small, 50 %", "perceptron, 50 %", "small, 100 %", "perceptron, 100 %"]
+    assert [cells[1] for cells in rows.values()] == ["0.01", "0.001"] * 2  # with 1e5 training diverges
+    assert sorted(cells[2] for cells in rows.values()) == ["1", "1", "1", "2"]  # the leading one has a further seed
+    assert all(math.isfinite(figure) for figure in figures(out / "results.json")) and is_picture(out / "results.png")
+    name = "perceptron-100-seed3-lr0.001"
+    walked = json.loads((out / "walk" / f"{name}.json").read_text())
+    assert walked["subject"]["policy"] == load_model(out / "models" / f"{name}.safetensors").fingerprint
+
+    moved = tmp_path / "moved"
+    shutil.copytree(out, moved, ignore=shutil.ignore_patterns("models", "data", "results.*"))
+    (moved / "walk" / f"{name}.json").unlink()
+    script("fcnet.study", *arguments, "--out", moved)
+    assert [path.stem for path in (moved / "models").iterdir()] == [name]  # the only job that was repeated
+    again = json.loads((moved / "results.json").read_text())["rows"]
+    assert [cells[:6] for cells in again.values()] == [cells[:6] for cells in rows.values()]
+
+
+@pytest.mark.parametrize("name", ["data", "ablations", "policies"])
+def test_the_table_of_a_committed_study_is_made_without_its_data(script, tmp_path, name) -> None:
+    shutil.copytree(PAPERS / "fcnet" / "results" / name, tmp_path / name)
+    (tmp_path / name / "results.json").unlink()
+    script("fcnet.study", name, "--out", tmp_path / name)
+    made, committed = (json.loads((folder / name / "results.json").read_text())["rows"]
+                       for folder in (tmp_path, PAPERS / "fcnet" / "results"))  # fmt: skip
+    assert made == committed
+    assert not (tmp_path / name / "models").exists()
+
+
+def test_a_walk_study_learns_and_continues(script, monkeypatch, tmp_path) -> None:
+    evaluate, calls = walk_study.evaluate, []
+
+    def interrupted(*arguments):
+        calls.append(arguments)
+        if len(calls) == 6:  # three evaluations of the perceptron; the checkpoint of the third one's job is written
+            raise KeyboardInterrupt
+        return evaluate(*arguments)
+
+    settings, out = tmp_path / "settings.yaml", tmp_path / "out"
+    settings.write_text(WALK)
+    arguments = ("--config", settings, "--out", out, "--processes", 1)
+    monkeypatch.setattr(walk_study, "evaluate", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        script("body_transformer.walk_study", *arguments)
+    finished, partial = (out / "jobs" / name / "curve.json" for name in ("mlp-seed5", "hard-seed5"))
+    before, done = json.loads(partial.read_text()), finished.stat().st_mtime_ns
+    assert [point["steps"] for point in before] == [0, 16]
+    monkeypatch.setattr(walk_study, "evaluate", evaluate)
+    script("body_transformer.walk_study", *arguments)
+    assert finished.stat().st_mtime_ns == done
+    assert json.loads(partial.read_text())[:2] == before
+    results = json.loads((out / "results.json").read_text())
+    assert list(results["rows"]) == ["mlp", "hard"] and is_picture(out / "results.png")
+    for architecture in ("mlp", "hard"):
+        curve = results["curves"][architecture]["5"]
+        assert [point["steps"] for point in curve] == [0, 16, 32]
+        assert all(0 < point["explored_return"] < point["mean_return"] < 12 * 0.081 for point in curve)  # they stand
+
+
+def test_the_table_of_the_committed_walk_study_is_made(script, tmp_path) -> None:
+    committed = PAPERS / "body_transformer" / "results" / "walk"
+    shutil.copytree(committed, tmp_path / "walk")
+    script("body_transformer.walk_study", "--out", tmp_path / "walk")
+    made, kept = (
+        json.loads((folder / "results.json").read_text())["rows"] for folder in (tmp_path / "walk", committed)
+    )
+    assert made == kept
+
+
+def test_the_networks_of_the_walk_study_are_the_authors() -> None:
+    for architecture in ("mix", "hard", "dense"):
+        networks = Networks(architecture)
+        sizes = [sum(weight.numel() for weight in part.parameters()) for part in (networks.actor, networks.critic)]
+        assert sizes == [273_292, 273_357]
+    graph = walk_graph()
+    assert [node.name for node in graph.nodes][:5] == ["root", "FL_hip", "FL_thigh", "FL_calf", "FR_hip"]
+    assert all(
+        (node.observation, node.action) == ((12 + j, 24 + j, 36 + j), (j,)) for j, node in enumerate(graph.nodes[1:])
+    )
+    assert (graph.mask.sum(), graph.paths.max()) == (37, 6)

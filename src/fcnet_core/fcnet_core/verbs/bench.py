@@ -1,0 +1,60 @@
+"""fcnet bench: the duration of a control step in every runtime."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from importlib.util import find_spec
+
+from fcnet_core.errors import FcnetError
+from fcnet_core.files import Count, Positive, option
+from fcnet_core.model_file import load_model
+from fcnet_core.verbs import add_json, check_json, write_json
+
+SUMMARY = "measure the duration of a policy's control step in every runtime"
+EPILOG = """
+All forms run in turn on one core, so that other load on the machine affects all of them. Ratios are of processor time,
+with their 10 to 90 % range over the rounds. Measure on an idle machine: load favours compiled forms. FCNet is compared
+with two forms in eager PyTorch: the published recurrent step, and the fastest one that we found.
+
+examples:
+  fcnet bench step                                         # the shipped policy of the Aliengo
+  fcnet bench step models/aliengo-mlp.safetensors --paced 50
+  fcnet bench step aliengo aliengo-transformer --json step.json
+"""
+LIBRARIES = ("torch", "onnxruntime")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the verb's arguments."""
+    parser.add_argument("what", choices=("step",), help="step: one control step")
+    parser.add_argument(
+        "models", nargs="*", metavar="MODEL", help="policy files, or names of `fcnet list models` (default: aliengo)"
+    )
+    parser.add_argument("--rounds", type=option(Count), default=40, metavar="N", help="rounds (default: 40)")
+    parser.add_argument("--steps", type=option(Count), default=50, metavar="N", help="steps a round (default: 50)")
+    parser.add_argument("--paced", type=option(Positive), metavar="HZ", help="step at this rate, with cold caches")
+    add_json(parser, "one table a model")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure and print one table a model; return 0."""
+    check_json(args.json)
+    for library in LIBRARIES:
+        if find_spec(library) is None:
+            raise FcnetError(f"fcnet bench needs the Python package {library}; `sh tools/setup.sh test` installs it")
+    models = {name: load_model(name) for name in args.models or ["aliengo"]}
+    import torch
+
+    from fcnet_core.bench.steps import time_forms
+    from fcnet_core.bench.timing import Pace
+
+    torch.set_num_threads(1)
+    pace = Pace(args.rounds, args.steps, 1 / args.paced if args.paced else 0.0)
+    tables = {}
+    for name, model in models.items():
+        tables[name] = time_forms(model, pace)
+        if args.json != "-":
+            print(tables[name].text())
+    write_json({name: asdict(table) for name, table in tables.items()}, args.json)
+    return 0

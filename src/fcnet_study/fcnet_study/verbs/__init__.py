@@ -1,1 +1,0 @@
-"""What fcnet_study adds to the `fcnet` program."""
