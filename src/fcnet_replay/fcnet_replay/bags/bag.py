@@ -20,12 +20,19 @@ from fcnet_core.errors import ReplayError
 from fcnet_core.files import parse_yaml, read_file
 from fcnet_replay.bags.contents import Contents, MessageBatch, batch_of
 from fcnet_replay.bags.mcap_file import mcap_metadata, read_mcap, unpacked_zstd
-from fcnet_replay.bags.ros1_file import read_ros1
 from fcnet_replay.bags.sqlite_file import read_sqlite, sqlite_metadata
 from fcnet_replay.problem import Problem, damage
 from fcnet_replay.recording_notes import read_notes
 
-READ = {".mcap": read_mcap, ".db3": read_sqlite, ".bag": read_ros1}
+
+def _read_ros1(path: Path, name: Path, wanted: frozenset[str] | None, contents: Contents) -> Iterator[MessageBatch]:
+    """Import the reader of ROS 1 bags when there is one: it would add a fifth to every other replay."""
+    from fcnet_replay.bags.ros1_file import read_ros1
+
+    return read_ros1(path, name, wanted, contents)
+
+
+READ = {".mcap": read_mcap, ".db3": read_sqlite, ".bag": _read_ros1}
 METADATA = {".mcap": mcap_metadata, ".db3": sqlite_metadata}
 LARGEST_METADATA = 512 * 2**10  # [bytes] of metadata.yaml; a bag of 12 topics has ten thousand
 LARGEST_MESSAGE = 16 * 2**20  # [bytes] of one compressed message, unpacked
