@@ -1,4 +1,4 @@
-"""Compares what ROS tools and pip read of the packages with the code: package.xml, setup.py, colcon.meta, and what
+"""Compares what ROS tools and pip read of the packages with the code: package.xml, setup.cfg, colcon.meta, and what
 colcon makes of them.
 
 python tools/check_packages.py              # exit code 1 and a sentence for everything that is wrong
@@ -109,7 +109,10 @@ def write_dependencies(package: str) -> None:
 
 
 # Where a file of a package says which version of the suite it is.
-VERSIONS = {"package.xml": r"(?<=<version>)[^<]*", "setup.py": r'(?:(?<=version=")|(?<=VERSION = "))[^"]*'}
+VERSIONS = {
+    "package.xml": r"(?<=<version>)[^<]*",
+    "setup.cfg": r"(?:(?<=\nversion = )|(?<=fcnet_core==)|(?<=fcnet_replay==)|(?<=quadruped_sim==)).*",
+}
 
 
 def suite_version() -> str:
@@ -122,14 +125,14 @@ def wrong_versions() -> Iterator[str]:
     """Yield where another version than fcnet_core.__version__ stands."""
     version = suite_version()
     for path, pattern in versioned_files():
-        if re.findall(pattern, path.read_text(encoding="utf-8")) != [version]:
+        if set(re.findall(pattern, path.read_text(encoding="utf-8"))) != {version}:
             yield f"{path.relative_to(ROOT)} is not version {version}: --write makes it"
     if f"\n## [{version}]" not in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"):
         yield f"CHANGELOG.md does not say what version {version} changes"
 
 
 def write_version() -> None:
-    """Write fcnet_core.__version__ into every package.xml and setup.py."""
+    """Write fcnet_core.__version__ into every package.xml and setup.cfg."""
     for path, pattern in versioned_files():
         path.write_text(re.sub(pattern, suite_version(), path.read_text(encoding="utf-8")), encoding="utf-8")
 

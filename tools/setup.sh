@@ -114,7 +114,7 @@ if ! distribution && ! cmp -s tools/ros2_standin/pyproject.toml .venv/fcnet-ros2
 fi
 
 # 2. The packages, again whenever what is installed by name changes; Python and YAML files are linked, not copied.
-built=$(cat src/*/package.xml src/*/setup.py src/*/setup.cfg && ls launch)
+built=$(cat src/*/package.xml src/*/setup.cfg && ls launch)
 if [ "$built" != "$(cat install/fcnet-built 2>/dev/null)" ]; then
     echo "fcnet: building the $(ls -d src/*/ | wc -l | tr -d ' ') packages"
     began=$(date +%s)

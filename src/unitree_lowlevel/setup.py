@@ -1,17 +1,3 @@
-"""Builds unitree_lowlevel."""
+from setuptools import setup
 
-from setuptools import find_packages, setup
-
-NAME = "unitree_lowlevel"
-
-setup(
-    name=NAME,
-    version="0.2.0",
-    packages=find_packages(exclude=["test"]),
-    data_files=[
-        ("share/ament_index/resource_index/packages", [f"resource/{NAME}"]),
-        (f"share/{NAME}", ["package.xml"]),
-    ],
-    install_requires=["setuptools"],
-    zip_safe=False,
-)
+setup()  # the package is described in setup.cfg

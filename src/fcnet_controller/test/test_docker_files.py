@@ -113,7 +113,7 @@ def test_what_an_image_runs_exists(name):
         assert (WORKSPACE / "launch" / what).is_file()
     else:
         assert verb == "run"
-        assert f'"{what} = {package}' in (WORKSPACE / "src" / package / "setup.py").read_text()
+        assert f"\n    {what} = {package}:" in (WORKSPACE / "src" / package / "setup.cfg").read_text()
 
 
 @pytest.mark.parametrize("name", commands())

@@ -94,8 +94,8 @@ def launch_arguments(stem):
 def test_programs_that_are_run_are_installed_by_a_package(page):
     for words in named(page, "ros2"):
         if words[0] == "run" and words[1] not in EXTERNAL:
-            setup = (ROOT / "src" / words[1] / "setup.py").read_text()
-            assert f'"{words[2]} = {words[1]}' in setup, words
+            setup = (ROOT / "src" / words[1] / "setup.cfg").read_text()
+            assert f"\n    {words[2]} = {words[1]}:" in setup, words
 
 
 @every_page

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fcnet_core.errors import FcnetError as FcnetError
 
-# Of every package of the suite: `python tools/check_packages.py --write` takes it into package.xml and setup.py.
+# Of every package of the suite: `python tools/check_packages.py --write` takes it into package.xml and setup.cfg.
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
