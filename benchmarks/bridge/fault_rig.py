@@ -81,7 +81,7 @@ class LocalBoard(FakeBoard):
             self._body.reset()
 
 
-BoardT = TypeVar("BoardT", LocalBoard, BoardProcess)
+BoardT = TypeVar("BoardT", bound=LocalBoard | BoardProcess)
 
 
 class FaultRig(Generic[BoardT]):
