@@ -203,7 +203,7 @@ def create_request_services(
     A request returns a sentence, or raises ValueError with one, which is the response of a refusal.
     """
 
-    def respond(request: Callable[[], str], response: Any) -> Any:
+    def respond(request: Callable[[], str], _message: Any, response: Any) -> Any:
         try:
             response.message, response.success = request(), True
         except ValueError as refusal:
@@ -211,14 +211,14 @@ def create_request_services(
         node.get_logger().info(response.message)
         return response
 
+    def respond_to_stop(message: Any, response: Any) -> Any:
+        assert emergency_stop is not None
+        return respond(partial(_stop, emergency_stop, message.data), message, response)
+
     for name, request in requests.items():
-        node.create_service(Trigger, f"~/{name}", lambda _, response, request=request: respond(request, response))
+        node.create_service(Trigger, f"~/{name}", partial(respond, request))
     if emergency_stop is not None:
-        node.create_service(
-            SetBool,
-            f"~/{Request.EMERGENCY_STOP.value}",
-            lambda request, response: respond(partial(_stop, emergency_stop, request.data), response),
-        )
+        node.create_service(SetBool, f"~/{Request.EMERGENCY_STOP.value}", respond_to_stop)
 
 
 def _stop(emergency_stop: Callable[[], None], wanted: bool) -> str:

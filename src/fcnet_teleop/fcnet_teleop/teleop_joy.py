@@ -7,8 +7,10 @@ import sys
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 from builtin_interfaces.msg import Time as Stamp
+from rclpy.clock import ROSClock
 from rclpy.node import Node
 from rclpy.time import Time
 from sensor_msgs.msg import Joy
@@ -219,7 +221,7 @@ class TeleopJoy(Node):
 
         In simulated time it is not known by which clock a joystick's driver stamps.
         """
-        clock = self.get_clock()
+        clock = cast(ROSClock, self.get_clock())
         if clock.ros_time_is_active:
             return ""
         age = (clock.now() - Time.from_msg(message.header.stamp, clock_type=clock.clock_type)).nanoseconds / 1e9

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 from collections.abc import Callable, Iterator
@@ -56,7 +57,7 @@ def cluster_pool(address: str, settings: dict[str, str]) -> Iterator[ClusterPool
         ) from None
     try:
         _connect(os.environ.get("RAY_ADDRESS", address) if address == "auto" else address)
-        ray.init(address, log_to_driver=False, logging_level="ERROR", runtime_env={"env_vars": settings})
+        ray.init(address, log_to_driver=False, logging_level=logging.ERROR, runtime_env={"env_vars": settings})
     except (OSError, ValueError, RuntimeError) as error:
         reason = str(error).strip().splitlines()[0]
         sentence = f"no Ray cluster answers at {address!r}; begin one with `ray start` ({reason})"
