@@ -24,7 +24,7 @@ from fcnet_core.errors import MessageError
 from fcnet_core.names import BASE_FRAME, IMU_FRAME, SECOND, WORLD_FRAME
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import JOINT_NAMES
-from fcnet_ros.serialized import ImuBuffer, JointsBuffer, JointsReader, read_imu, read_text, seconds
+from fcnet_ros.serialized import JointMessageReader, JointsBuffer, imu_buffer, read_imu, read_text, seconds
 from fcnet_ros.topics import IMU, JOINT_STATES, NEWEST, ODOM, TF, PolledSubscription, Topic
 
 NEVER = float("-inf")
@@ -67,7 +67,7 @@ class StateBuffer:
         self.joints_received = self.imu_received = NEVER
         self.joints_stamp = self.imu_stamp = 0.0
         self._timeout = timeout
-        self._joints_reader = JointsReader()
+        self._joints_reader = JointMessageReader()
         self._read_names(())
         self._wrong_joints = self._wrong_imu = ""
 
@@ -83,7 +83,7 @@ class StateBuffer:
         """
         self.joints_received = received
         try:
-            joints = self._joints_reader.read(content)
+            joints = self._joints_reader.read_joints(content)
         except MessageError as error:
             self._wrong_joints = f"joint_states: {error}"
             return
@@ -248,7 +248,7 @@ class StatePublisher:
 
     def __init__(self, node: Node) -> None:
         self._joints_publisher, self._imu_publisher = JOINT_STATES.publisher(node), IMU.publisher(node)
-        self._joints, self._imu = JointsBuffer(JOINT_NAMES), ImuBuffer(IMU_FRAME)
+        self._joints, self._imu = JointsBuffer(JOINT_NAMES), imu_buffer(IMU_FRAME)
 
     def publish(self, reading: SensorReading, stamp: int) -> None:
         """Publish a state that was measured at `stamp` [ns]."""

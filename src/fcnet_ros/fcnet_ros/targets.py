@@ -26,7 +26,7 @@ from fcnet_core.names import SECOND
 from fcnet_core.observation import LABEL, SIZE, PolicyStep
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_ros.publisher_identity import IdentifyingTaker, PublisherNames, gid_of
-from fcnet_ros.serialized import MAX_SIZE, NumbersBuffer, TrajectoryBuffer, TrajectoryReader, seconds
+from fcnet_ros.serialized import MAX_SIZE, JointMessageReader, TrajectoryBuffer, numbers_buffer, seconds
 from fcnet_ros.topics import JOINT_TRAJECTORY, POLICY_STEP, PolledSubscription, Topic
 
 WAYS = ("dds", "local")
@@ -53,12 +53,12 @@ class TargetReader:
     """Reads serialised joint_trajectory messages."""
 
     def __init__(self) -> None:
-        self._reader = TrajectoryReader()
+        self._reader = JointMessageReader()
 
     def read(self, content: bytes) -> TargetsMessage:
         """Read the message's one point. Raises RefusedCommandError for one that no robot should follow."""
         try:
-            message = self._reader.read(content)
+            message = self._reader.read_trajectory(content)
         except MessageError as error:
             raise RefusedCommandError(f"joint_trajectory: {error}") from error
         targets = joint_targets(message.names, message.positions, message.velocities, message.efforts)
@@ -333,7 +333,7 @@ class TargetPublisher:
         self.publishers = [targets.publisher(node), steps.publisher(node)]
         self._clock, self._local = node.get_clock(), local
         self._message = TrajectoryBuffer(JOINT_NAMES)
-        self._step = NumbersBuffer(LABEL, SIZE)
+        self._step = numbers_buffer(LABEL, SIZE)
         self._previous_stamp = self._stamp = 0.0
         self._sent = b""
 
@@ -371,4 +371,4 @@ class TargetPublisher:
         """Publish what led to the targets just sent."""
         values = step.vector()
         values[:2] = self._stamp, self._previous_stamp
-        self.publishers[1].publish(self._step.write(values))
+        self.publishers[1].publish(self._step.write(None, values))

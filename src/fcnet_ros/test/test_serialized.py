@@ -21,12 +21,11 @@ from fcnet_core.robot import JOINT_NAMES
 from fcnet_ros.serialized import (
     MAX_NAMES,
     MAX_SIZE,
-    ImuBuffer,
+    JointMessageReader,
     JointsBuffer,
-    JointsReader,
-    NumbersBuffer,
     TrajectoryBuffer,
-    TrajectoryReader,
+    imu_buffer,
+    numbers_buffer,
     read_imu,
     seconds,
 )
@@ -93,9 +92,9 @@ def big_endian(message):
 def test_a_joint_state_of_any_layout_is_read_as_rclpy_reads_it(serialise, frame, joints, parts):
     position, velocity, effort = parts
     message = JointState(header=header(frame), name=joints, position=position, velocity=velocity, effort=effort)
-    reader, content = JointsReader(), serialise(message)
+    reader, content = JointMessageReader(), serialise(message)
     for _ in range(2):  # the second time with names that are known
-        found = reader.read(content)
+        found = reader.read_joints(content)
         assert (found.stamp, found.names) == (STAMP, tuple(joints))
         np.testing.assert_array_equal(found.position, position)
         np.testing.assert_array_equal(found.velocity, velocity)
@@ -113,7 +112,7 @@ def test_a_trajectory_of_any_layout_is_read_as_rclpy_reads_it(serialise, frame, 
     positions, velocities, accelerations, effort = parts
     point = JointTrajectoryPoint(positions=positions, velocities=velocities, accelerations=accelerations, effort=effort)
     message = JointTrajectory(header=header(frame), joint_names=joints, points=[point])
-    found = TrajectoryReader().read(serialise(message))
+    found = JointMessageReader().read_trajectory(serialise(message))
     assert (found.stamp, found.names) == (STAMP, tuple(joints))
     np.testing.assert_array_equal(found.positions, positions)
     np.testing.assert_array_equal(found.velocities, velocities)
@@ -137,12 +136,10 @@ def test_an_imu_is_read_as_rclpy_reads_it(serialise, frame):
 
 
 def assert_same(content, message):
-    """That the content is the message as rclpy serialises it, apart from padding, which rclpy leaves undefined."""
+    """That rclpy reads the content as this message, and would write as many bytes."""
     assert deserialize_message(content, type(message)) == message
     reference = serialize_message(message)
-    assert len(content) <= len(reference)
-    differing = [index for index, pair in enumerate(zip(content, reference, strict=False)) if pair[0] != pair[1]]
-    assert all(content[index] == 0 for index in differing)
+    assert len(content) == len(reference)
 
 
 @pytest.mark.parametrize("sizes", [(12, 12, 12), (12, 0, 0), (0, 12, 12), (0, 0, 0)])
@@ -156,7 +153,7 @@ def test_a_joint_state_is_written_as_rclpy_writes_it(sizes):
 
 
 def test_an_imu_is_written_as_rclpy_writes_it():
-    content = ImuBuffer("imu_link").write(STAMP, VALUES[:4], VALUES[4:7], VALUES[7:10])
+    content = imu_buffer("imu_link").write(STAMP, VALUES[:4], VALUES[4:7], VALUES[7:10])
     expected = Imu(
         header=header("imu_link"),
         orientation=Quaternion(**dict(zip("xyzw", VALUES[:4].tolist(), strict=True))),
@@ -179,7 +176,7 @@ def test_targets_and_damping_are_written_as_rclpy_writes_them():
 def test_numbers_are_written_as_rclpy_writes_them():
     layout = MultiArrayLayout(dim=[MultiArrayDimension(label=LABEL, size=SIZE, stride=SIZE)])
     values = np.linspace(0.0, 1.0, SIZE)
-    assert_same(NumbersBuffer(LABEL, SIZE).write(values), Float64MultiArray(layout=layout, data=values.tolist()))
+    assert_same(numbers_buffer(LABEL, SIZE).write(None, values), Float64MultiArray(layout=layout, data=values.tolist()))
 
 
 def targets_message(**fields):
@@ -217,7 +214,7 @@ def test_damaged_messages_are_refused_or_read_and_raise_nothing_else(data):
     for _ in range(data.draw(st.integers(1, 4))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     content = bytes(content[: data.draw(st.integers(0, len(content)))])
-    readers = (TargetReader().read, TrajectoryReader().read, JointsReader().read, read_imu)
+    readers = (TargetReader().read, JointMessageReader().read_trajectory, JointMessageReader().read_joints, read_imu)
     for read in readers:
         try:
             read(content)
