@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from fcnet_controller.control_core import ControlCore
-from fcnet_core.control.timing import TIME_OF_DAY
+from fcnet_core.control.timing import NEVER, TIME_OF_DAY
 from fcnet_core.names import SECOND, Mode
-from fcnet_ros.messages import NEVER, StateReceiver
+from fcnet_ros.messages import StateReceiver
 from fcnet_ros.targets import TargetPublisher
 
 FRESH = 0.0003  # [s] a state younger than this at the deadline is used at once

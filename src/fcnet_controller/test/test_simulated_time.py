@@ -84,6 +84,6 @@ def test_states_with_the_time_of_day_are_not_answered_and_nobody_stands_up_on_th
         time.sleep(0.01)
     response = simulator.call("controller/stand_up")
     assert not response.success
-    assert "time of day" in response.message
+    assert "wall-clock time" in response.message
     assert not simulator.answers
     program.end()

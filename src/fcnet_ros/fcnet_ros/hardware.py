@@ -1,5 +1,5 @@
-"""Robots behind one hardware interface, real or simulated: what a robot is to its node (hardware_node.py), and the loop
-that exchanges data with it. As in ros2_control a robot is configured, activated, written to, read from and closed.
+"""The hardware interface of real and simulated robots, and the loop that exchanges data with them; hardware_node.py is
+their node. As in ros2_control a robot is configured, activated, written to, read from and closed.
 """
 
 from __future__ import annotations
@@ -27,17 +27,15 @@ from fcnet_ros.targets import WAY, WAYS
 
 @dataclass(frozen=True)
 class HardwareParameters(RecorderParameters):
-    """Of every hardware."""
+    """Parameters of all hardware."""
 
-    auto_start: bool = parameter(
-        False, "configure and activate at the start; the joints stay damped until targets come"
-    )
+    auto_start: bool = parameter(False, "configure and activate at start; the joints stay damped until targets arrive")
     targets_over: str = parameter("dds", WAY, choices=WAYS)
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something to be logged at a level."""
+    """A log message with its level."""
 
     level: bytes
     sentence: str
@@ -45,7 +43,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Status:
-    """How the hardware is: level, sentence, and values by key."""
+    """State of the hardware for the diagnostics: level, summary, and values by key."""
 
     level: bytes
     sentence: str
@@ -53,17 +51,17 @@ class Status:
 
 
 class HardwareInterface(ABC):
-    """One robot. `configure` to `close` may be repeated.
+    """One robot. After `close` it may be configured again.
 
-    `write`, `read`, `on_published` and `damp_at_end` are called by the loop's thread, everything else by the node's
+    `write`, `read`, `on_published` and `damp_at_end` are called by the loop's thread, all other methods by the node's
     executor. `error` and `closed_by_user` may be read at any time.
 
-    parameters: the dataclass of its parameters. part: its name in the diagnostics. robot: its facts, once configured.
-    period: seconds between two reads. catch_up: seconds by which the loop may be late before it leaves periods out.
-    cycles_per_state: reads for each published state.
-    statistics: of the loop that drives the robot, where that is another than the node's.
-    can_wait: time stands still between two reads, so that nothing need happen before a recorder is ready.
-    has_clock: `time` is the robot's own, simulated, and is published on /clock.
+    parameters: the dataclass of its parameters. part: its name in the diagnostics. robot: set by `configure`.
+    period [s]: time between two reads. catch_up [s]: lateness up to which the loop skips no periods.
+    cycles_per_state: number of reads per published state.
+    statistics: those of the loop that drives the robot, if it is not the node's loop.
+    can_wait: time stops between two reads, so the loop can wait for a recorder.
+    has_clock: `time` is simulated and published on /clock.
     """
 
     parameters: type[HardwareParameters]
@@ -78,27 +76,27 @@ class HardwareInterface(ABC):
     catch_up = 0.0
     cycles_per_state = 1
     period: float
-    error = ""  # why the hardware cannot be used any longer
+    error = ""  # why the hardware can no longer be used
     closed_by_user = False
 
     @property
     def fault(self) -> str:
-        """Why the robot has stopped; empty while it has not."""
+        """Why the robot has tripped; empty without a fault."""
         return ""
 
     @property
     def target_refusal(self) -> str:
-        """Why targets would be refused now; empty while they would not."""
+        """Why targets would be refused now; empty if they would be accepted."""
         return ""
 
     @property
     def target_owner(self) -> str | None:
-        """Whose targets are followed, empty where nobody's are; None where everybody's are."""
+        """Whose targets are followed; empty: no one's; None: everyone's."""
         return None
 
     @abstractmethod
     def configure(self, node: Any, parameters: Any) -> None:
-        """Connect to the robot, damped. Raises ValueError or OSError with one sentence; `close` is called then, too."""
+        """Connect to the robot and damp it. Raises ValueError or OSError; the node then calls `close`."""
 
     @abstractmethod
     def activate(self) -> None:
@@ -106,31 +104,26 @@ class HardwareInterface(ABC):
 
     @abstractmethod
     def deactivate(self) -> None:
-        """Damp the joints, and follow no targets until `activate`."""
+        """Damp the joints and follow no targets until `activate`."""
 
     @abstractmethod
     def write(self, command: JointCommand) -> str | None:
-        """Take a command for the next `read`; return why it is not followed."""
+        """Store a command for the next `read`; return why it is not followed, or None."""
 
     @abstractmethod
     def read(self) -> SensorReading | None:
-        """Exchange data with the robot: send what the newest command makes of it, return a new state, if there is one.
-
-        Called every period, with or without commands.
-        """
+        """Send the newest command to the robot and return a new state, None if there is none; called every period."""
 
     @abstractmethod
     def close(self) -> None:
-        """Leave the robot; the loop has ended."""
+        """Disconnect from the robot, after the loop has ended."""
 
     @abstractmethod
     def status(self) -> Status:
-        """Return how it is; called once a second."""
+        """Return the state for the diagnostics; called once a second."""
 
     def wait_until(self, deadline: float) -> float:
-        """Return at the next cycle's deadline [s, time.monotonic]; its value, or the newest one where periods are left
-        out.
-        """
+        """Wait for the next deadline [s, time.monotonic]; return it, or the newest one if periods are skipped."""
         late = time.monotonic() - deadline
         if late < 0:
             time.sleep(-late)
@@ -140,48 +133,48 @@ class HardwareInterface(ABC):
 
     @abstractmethod
     def damp_at_end(self) -> None:
-        """Leave the motors damped, at the end of the loop and after an error in it."""
+        """Leave the motors damped, at the end of the loop or after an error in it."""
 
     @abstractmethod
     def on_published(self, reading: Any) -> None:
-        """Use a state that was just published, in what is left of the period."""
+        """Do work on a state just published, in the rest of the period."""
 
     def time(self) -> int:
-        """Return the time [ns] of the last `read`, where `has_clock`; never zero, and never less than before."""
+        """Return the time [ns] of the last `read` if `has_clock`; it is positive and never decreases."""
         raise NotImplementedError
 
     def trunk_pose(self) -> TrunkPose | None:
-        """Return the pose at the last `read`, where `has_trunk_pose`."""
+        """Return the pose at the last `read` if `has_trunk_pose`."""
         return None
 
     def take_events(self) -> Iterable[Event]:
-        """Return what happened since the last call."""
+        """Return the events since the last call."""
         return ()
 
     def condition(self) -> object:
-        """Return a value whose change is worth a report at once; called every period."""
+        """Return a value whose change is reported at once; called every period."""
         return self.error
 
     def requests(self) -> Mapping[str, Callable[[], str]]:
-        """Return the requests by service: each returns a sentence, or raises ValueError with one."""
+        """Return the requests by service: each returns the text of its response, or raises ValueError."""
         return {}
 
     def emergency_stop(self, reason: str) -> None:
-        """Damp until reset, where `has_emergency_stop`."""
+        """Damp until reset, if `has_emergency_stop`."""
         raise NotImplementedError
 
     def set_gains(self, kp: npt.ArrayLike, kd: npt.ArrayLike) -> str | None:
-        """Use stiffness and damping, where `takes_gains`; return why not."""
+        """Use stiffness and damping if `takes_gains`; return why they are refused, or None."""
         raise NotImplementedError
 
 
 class HardwareLoop:
-    """Runs cycles in its own thread, at absolute deadlines: command in, exchange with the robot, and then publishing.
+    """Runs cycles in its own thread at absolute deadlines: take a command, exchange data with the robot, publish.
 
-    take: returns the newest command, None without one, and raises RefusedCommandError. publish: of each state to be
-    published. on_change: called when the hardware's condition has changed. waits: whether to leave the hardware alone.
-    states: how many were read. refused: how many commands were not followed; refusal: why the latest of them was not.
-    error: the traceback of what has ended the loop.
+    take: returns the newest command or None; raises RefusedCommandError. publish: called with each state to publish.
+    on_change: called when the hardware's condition has changed. waits: whether to skip the cycle.
+    states: number of states read. refused: number of commands not followed; refusal: why the latest was not.
+    error: traceback of the error that ended the loop.
     """
 
     def __init__(
@@ -192,7 +185,7 @@ class HardwareLoop:
         on_change: Callable[[], None],
         waits: Callable[[], bool],
     ) -> None:
-        self.statistics = LoopStatistics("io_period", "io_work")  # read to read; from awakening to the cycle's end
+        self.statistics = LoopStatistics("io_period", "io_work")  # between two reads; from wake-up to the end
         self.states = 0
         self.error = ""
         self.refused, self.refusal = 0, ""
@@ -205,7 +198,7 @@ class HardwareLoop:
         self._thread = threading.Thread(target=self._run, name="hardware", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -255,7 +248,7 @@ class HardwareLoop:
         if reading is not None:
             self.states += 1
             self._unpublished = reading
-        # Only what is new: a state that is repeated would look fresh.
+        # Only new states: a repeated one would look fresh.
         if self._unpublished is not None and statistics.cycles % self._hardware.cycles_per_state == 0:
             self._publish(self._unpublished)
             self._hardware.on_published(self._unpublished)

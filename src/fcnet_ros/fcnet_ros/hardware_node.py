@@ -17,6 +17,7 @@ from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackRet
 from rclpy.parameter import Parameter
 from rosgraph_msgs.msg import Clock
 
+from fcnet_core.control.limiter import JointCommand
 from fcnet_core.errors import FcnetError
 from fcnet_core.names import SECOND
 from fcnet_core.observation import SensorReading
@@ -27,7 +28,7 @@ from fcnet_ros.messages import Gains, OdomPublisher, StatePublisher
 from fcnet_ros.parameters import declare_parameters, read_parameters, refuse_fixed
 from fcnet_ros.program import SUCCESS, Stop, freeze, run_program, spin, transition
 from fcnet_ros.recorder_gate import CHECK_PERIOD, RecorderGate
-from fcnet_ros.targets import DdsTargets, LocalTargets, TargetSource, TargetValidator, socket_name
+from fcnet_ros.targets import DdsTargets, LocalTargets, TargetValidator, socket_name
 from fcnet_ros.topics import (
     CLOCK,
     IMU,
@@ -58,7 +59,7 @@ class HardwareNode(LifecycleNode):
         self._hardware = hardware
         self._loop: HardwareLoop | None = None
         self._gate: RecorderGate | None = None
-        self._configured = ExitStack()  # what is undone, the latest first, when the robot is left
+        self._configured = ExitStack()  # undone in reverse order by leave_robot
         self._gains = "of the robot file"
         self._refused = 0
         self._health = HealthPublisher(self, hardware.part)
@@ -72,11 +73,11 @@ class HardwareNode(LifecycleNode):
 
     @property
     def ended(self) -> bool:
-        """Whether there is nothing left to do."""
+        """Whether the node has failed or the user has closed the robot's window."""
         return self.failed or self._hardware.closed_by_user
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Connect to the robot; FAILURE, with a sentence in the log, when that cannot be."""
+        """Connect to the robot; log an error and return FAILURE if that is impossible."""
         return transition(self, self._configure, ValueError, OSError)
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -84,19 +85,19 @@ class HardwareNode(LifecycleNode):
         return transition(self, self._hardware.activate)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Damp the joints; states go on."""
+        """Damp the joints; states are still published."""
         return transition(self, self._hardware.deactivate)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Leave the robot, damped."""
+        """Damp the robot and disconnect."""
         return transition(self, self.leave_robot)
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Leave the robot for good, damped."""
+        """Damp the robot and disconnect."""
         return transition(self, self.leave_robot)
 
     def leave_robot(self) -> None:
-        """Damp the robot, end the loop and close the connection, if there is one."""
+        """Damp the robot, end the loop and close the connection, if configured."""
         self._configured.close()
 
     def _configure(self) -> None:
@@ -113,7 +114,7 @@ class HardwareNode(LifecycleNode):
             self._configured = configured.pop_all()
 
     def _make_loop(self, parameters: HardwareParameters, configured: ExitStack) -> HardwareLoop:
-        hardware, targets = self._hardware, self._make_target_source(parameters, configured)
+        hardware, take = self._hardware, self._subscribe_targets(parameters, configured)
         self._states = StatePublisher(self)
         LatchedText(self, ROBOT_DESCRIPTION).publish(robot_urdf(hardware.robot))
         self._odom = OdomPublisher(self) if hardware.has_trunk_pose else None
@@ -125,20 +126,22 @@ class HardwareNode(LifecycleNode):
         self.create_timer(PERIOD, self._report_health)
         self._gate_timer = self.create_timer(CHECK_PERIOD, self._check_gate)
         waits = (lambda: not gate.is_open) if hardware.can_wait else lambda: False
-        return HardwareLoop(hardware, targets.take, self._publish, self._changed.trigger, waits)
+        return HardwareLoop(hardware, take, self._publish, self._changed.trigger, waits)
 
-    def _make_target_source(self, parameters: HardwareParameters, configured: ExitStack) -> TargetSource:
+    def _subscribe_targets(
+        self, parameters: HardwareParameters, configured: ExitStack
+    ) -> Callable[[], JointCommand | None]:
         validator = TargetValidator(self._time)
         if parameters.targets_over == "dds":
             if self._hardware.takes_gains:
                 JOINT_GAINS.subscribe(self, self._take_gains, raw=True)
-            return DdsTargets(self, validator)
+            return DdsTargets(self, validator).take
         self._local = LocalTargets(socket_name(self), validator, self._gains_offered.trigger)
         configured.callback(self._local.close)
-        return self._local
+        return self._local.take
 
     def _check_change(self, changes: list[Parameter]) -> SetParametersResult:
-        """What was read when the robot was connected stays as it was read."""
+        """Refuse changes of parameters that were read when the robot was connected."""
         if self._loop is None:
             return SetParametersResult(successful=True)
         return refuse_fixed(self._hardware.parameters, changes)
@@ -151,14 +154,14 @@ class HardwareNode(LifecycleNode):
         loop.stop()
         self._log_events()
         self._loop = None
-        self._fault.publish("")  # the next configuration begins anew
+        self._fault.publish("")  # the next configuration starts without a fault
         if self._hardware.takes_gains:
             self._target_refusal.publish(UNCONFIGURED)
         if self._hardware.target_owner is not None:
             self._target_owner.publish("")
 
     def _publish(self, reading: SensorReading) -> None:
-        """Publish a state; none while a recorder is awaited: a robot without states is not moved."""
+        """Publish a state, except while waiting for a recorder: without states no controller moves the robot."""
         if self._gate is None or not self._gate.is_open:
             return
         stamp = self._time()
@@ -171,7 +174,7 @@ class HardwareNode(LifecycleNode):
         self._states.publish(reading, stamp)
 
     def _time(self) -> int:
-        """Time of the robot [ns]: its own, where it is simulated with a clock, or the time of day."""
+        """Return the robot's time [ns]: simulated if it has a clock, wall-clock time otherwise."""
         return self._hardware.time() if self._hardware.has_clock else int(self.get_clock().now().nanoseconds)
 
     def _take_local_gains(self) -> None:
@@ -184,10 +187,10 @@ class HardwareNode(LifecycleNode):
             kp, kd = Gains.read(content).arrays()
         except ValueError as error:
             malformed = str(error)
-            kp = kd = np.array(np.nan)  # refused: no targets without the gains meant for them
+            kp = kd = np.array(np.nan)  # refused, so that no targets are followed without their gains
         try:
             refusal = self._hardware.set_gains(kp, kd)
-        except FcnetError as error:  # it cannot take them now, and may keep them for later
+        except FcnetError as error:  # it cannot use them now, and may use them later
             refusal = str(error)
         problem = malformed or refusal
         self._gains = f"refused: {problem}" if problem else "as offered on joint_gains"
@@ -205,7 +208,7 @@ class HardwareNode(LifecycleNode):
         self._hardware.emergency_stop("requested by ~/emergency_stop")
 
     def _report(self) -> None:
-        """Log and publish what has happened; called when the loop or the hardware has seen something new."""
+        """Log events and publish fault, refusal and owner; called after a change in the loop or the hardware."""
         if self._loop is None:
             return
         self._log_events()
@@ -215,17 +218,17 @@ class HardwareNode(LifecycleNode):
             self._target_owner.publish(owner)
 
     def _log_events(self) -> None:
-        """Log events, and an error that has ended the loop."""
+        """Log events, and the error that ended the loop."""
         assert self._loop is not None
         for event in self._hardware.take_events():
             self._log(event)
-        error = self._loop.error and f"the loop to the robot has ended by an error; it is damped\n{self._loop.error}"
+        error = self._loop.error and f"an error ended the loop to the robot; the robot is damped\n{self._loop.error}"
         if (error := error or self._hardware.error) and not self.failed:
             self.failed = True
             self.get_logger().fatal(error)
 
     def _log(self, event: Event) -> None:
-        """Log an event; rclpy refuses another level at the same line."""
+        """Log an event; rclpy allows one level per line of code."""
         if event.level == ERROR:
             self.get_logger().error(event.sentence)
         elif event.level == WARN:
@@ -244,10 +247,10 @@ class HardwareNode(LifecycleNode):
         if loop.refused != self._refused:
             self._refused = loop.refused
             self.get_logger().warning(loop.refusal, throttle_duration_sec=WARNING_PERIOD)
-        (rate, missed), wanted = statistics.measure(), 1.0 / self._hardware.period
+        (rate, missed), nominal = statistics.measure(), 1.0 / self._hardware.period
         values = {
             "io_rate_hz": f"{rate:.2f}",
-            "io_wanted_rate_hz": f"{wanted:g}",
+            "io_wanted_rate_hz": f"{nominal:g}",
             "io_cycles": str(statistics.cycles),
             "io_misses": str(statistics.misses),
             **statistics.milliseconds(),
@@ -257,13 +260,13 @@ class HardwareNode(LifecycleNode):
             **status.values,
         }
         level, sentence = status.level, status.sentence
-        if level == OK and rate < SLOW * wanted:
-            level, sentence = WARN, f"slow: {rate:.0f} Hz of {wanted:g} Hz, {missed} cycles missed"
+        if level == OK and rate < SLOW * nominal:
+            level, sentence = WARN, f"slow: {rate:.0f} Hz of {nominal:g} Hz, {missed} cycles missed"
         self._health.publish(level, sentence, values)
 
 
 def run_hardware(name: str, hardware: HardwareInterface, *, udp_only: bool = False) -> int:
-    """Run a robot's node until a signal or an error ends it; 0 after a signal. udp_only: see run_program."""
+    """Run a robot's node until a signal or an error ends it; return 0 after a signal. udp_only: see run_program."""
     return run_program(name, lambda: HardwareNode(name, hardware), _run, udp_only=udp_only)
 
 

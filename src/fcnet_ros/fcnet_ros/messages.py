@@ -19,19 +19,26 @@ from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import PointCloud2, PointField
 
 from fcnet_core.arrays import Array
-from fcnet_core.control.timing import TIME_OF_DAY
+from fcnet_core.control.timing import NEVER, TIME_OF_DAY
 from fcnet_core.errors import MessageError
 from fcnet_core.names import BASE_FRAME, IMU_FRAME, SECOND, WORLD_FRAME
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import JOINT_NAMES
-from fcnet_ros.serialized import JointMessageReader, JointsBuffer, imu_buffer, read_imu, read_text, seconds
+from fcnet_ros.serialized import (
+    JointMessageReader,
+    JointsBuffer,
+    JointsMessage,
+    imu_buffer,
+    read_imu,
+    read_text,
+    seconds,
+)
 from fcnet_ros.topics import IMU, JOINT_STATES, NEWEST, ODOM, TF, PolledSubscription, Topic
 
-NEVER = float("-inf")
-UNIT_TOLERANCE = 0.1  # a quaternion whose length is further from 1 is no orientation
+UNIT_TOLERANCE = 0.1  # by which the length of an orientation may differ from 1
 POLL_INTERVAL = 0.0001  # [s]
-LONGEST_SLEEP = 0.001  # [s] between two polls for a state: states may come more often than they did
-EARLY = 0.9  # of the interval between states, after which the next one is polled for
+LONGEST_SLEEP = 0.001  # [s] between two polls for a state, as states may come more often than before
+EARLY = 0.9  # polling for the next state starts after this fraction of the interval between states
 SMOOTHING = 0.1  # weight of a new interval
 TF_PERIOD = SECOND // 50  # [ns] between two transforms, which RViz and Foxglove interpolate
 AXES, FLOAT = ("x", "y", "z"), np.dtype("<f4")  # of the points of `terrain`
@@ -49,12 +56,12 @@ def _fill_vector(vector: Vector3, values: Array) -> None:
 
 
 class StateBuffer:
-    """Joint state and IMU as last stored. Times are seconds of one monotonic clock, or simulated time: then a message
-    counts as received at its stamp, and one with the time of day is a problem.
+    """The newest joint state and IMU. Times are seconds of one monotonic clock, or simulated time: a message then
+    counts as received at its stamp, and a stamp in wall-clock time is a problem.
 
-    joint_position (12,) [rad], joint_velocity (12,) [rad/s], orientation (4,) x, y, z, w, angular_velocity (3,)
-    [rad/s] in the body frame. They are meaningful only while `problem` returns None. The stamps are the senders' own
-    time [s]. joint_effort (12,) [Nm] is NaN where the sender measures none.
+    joint_position (12,) [rad], joint_velocity (12,) [rad/s], orientation (4,) x, y, z, w, angular_velocity (3,) [rad/s]
+    in the body frame; valid only if `problem` returns None. joint_effort (12,) [Nm], NaN if it is not measured. Stamps
+    [s] are in the sender's time.
     """
 
     def __init__(self, timeout: float, simulated_time: bool = False) -> None:
@@ -77,9 +84,9 @@ class StateBuffer:
         return min(self.joints_received, self.imu_received)
 
     def store_joints(self, content: bytes, received: float) -> None:
-        """Take a serialised JointState whose joints are named in any order; further joints are ignored.
+        """Store a serialised JointState with joints in any order; other joints are ignored.
 
-        One that does not fit is remembered as a problem and changes no value.
+        An invalid message changes no value and becomes a problem.
         """
         self.joints_received = received
         try:
@@ -89,7 +96,7 @@ class StateBuffer:
             return
         if joints.names is not self._names:
             self._read_names(joints.names)
-        self._wrong_joints = self._misfit(positions=len(joints.position), velocities=len(joints.velocity))
+        self._wrong_joints = self._misnamed or _misfit(joints)
         if not self._wrong_joints:
             self.joint_position[:] = joints.position[self._order]
             self.joint_velocity[:] = joints.velocity[self._order]
@@ -99,7 +106,7 @@ class StateBuffer:
                 self.joints_received, self._wrong_joints = self.joints_stamp, _time_of_day(JOINT_STATES, joints.stamp)
 
     def store_imu(self, content: bytes, received: float) -> None:
-        """Take a serialised Imu. One that is damaged is remembered as a problem and changes no value."""
+        """Store a serialised Imu. An invalid message changes no value and becomes a problem."""
         self.imu_received = received
         try:
             imu = read_imu(content)
@@ -114,7 +121,7 @@ class StateBuffer:
         self.angular_velocity[:] = imu.angular_velocity
 
     def problem(self, now: float) -> str | None:
-        """Why this state must not be used at time `now`, in words; None when it may."""
+        """Return why this state must not be used at time `now`; None if it may."""
         for topic, received in ((JOINT_STATES.name, self.joints_received), (IMU.name, self.imu_received)):
             if received == NEVER:
                 return f"no message on {topic} yet; start the robot's bridge or the simulator"
@@ -124,22 +131,14 @@ class StateBuffer:
 
     def _read_names(self, names: tuple[str, ...]) -> None:
         self._names = names
-        self._order: slice | list[int] = slice(None)  # no copy where they are in the suite's order
+        self._order: slice | list[int] = slice(None)  # no copy if they are in JOINT_NAMES order
         if names != JOINT_NAMES:
             self._order = [names.index(name) for name in JOINT_NAMES if name in names]
         missing = [name for name in JOINT_NAMES if name not in names]
         self._misnamed = f"joint_states lacks {', '.join(missing)}; it names {', '.join(names)}" if missing else ""
 
-    def _misfit(self, **counts: int) -> str:
-        if self._misnamed:
-            return self._misnamed
-        for what, count in counts.items():
-            if count != len(self._names):
-                return f"joint_states carries {count} {what} for {len(self._names)} names; publish one for each joint"
-        return ""
-
     def _not_finite(self) -> str | None:
-        if math.isfinite(self._values.dot(self._values)):  # one call, where isfinite and all cost ten times as much
+        if math.isfinite(self._values.dot(self._values)):  # ten times as fast as isfinite and all
             return None
         for what, values in (("position", self.joint_position), ("velocity", self.joint_velocity)):
             finite = np.isfinite(values)
@@ -157,21 +156,29 @@ class StateBuffer:
         return None
 
 
+def _misfit(joints: JointsMessage) -> str:
+    """Return the error if there is not one position and one velocity for each name; empty otherwise."""
+    for what, values in (("positions", joints.position), ("velocities", joints.velocity)):
+        if len(values) != len(joints.names):
+            return f"joint_states has {len(values)} {what} for {len(joints.names)} names; publish one for each joint"
+    return ""
+
+
 def _time_of_day(topic: Topic, stamp: int) -> str:
-    """Return what is wrong with a stamp [ns] that is not in simulated time; nothing where it is."""
+    """Return the error if a stamp [ns] is not in simulated time; empty otherwise."""
     if seconds(stamp) < TIME_OF_DAY:
         return ""
     return (
-        f"{topic.name} has the time of day, and this controller keeps simulated time; start the simulator with clock, "
-        "or the controller of a robot without simulated_time"
+        f"{topic.name} is stamped in wall-clock time, but this controller runs in simulated time; start the simulator "
+        "with clock, or the controller of a real robot without simulated_time"
     )
 
 
 class NewestMessage:
-    """The newest message of one topic, kept serialised until it is stored by `store(content, received)`.
+    """The newest message of one topic, kept serialised until `store(content, received)` is called with it.
 
-    content: the message, or where `raw` its serialised bytes. Messages larger than any of use are left out. received:
-    when the newest one was [s, time.monotonic].
+    content: the message, or its serialised bytes if `raw`. Messages over the topic's limit are dropped. received: time
+    of the newest message [s, time.monotonic].
     """
 
     def __init__(self, node: Node, topic: Topic, store: Callable[[Any, float], None], raw: bool = False) -> None:
@@ -182,7 +189,7 @@ class NewestMessage:
         self._content: bytes | None = None
 
     def store(self, since: float) -> bool:
-        """Decode and store what has come, if it was received after `since`; return whether the newest message was."""
+        """Decode and store the newest message if it was received after `since`; return whether it was."""
         if (taken := self._subscription.take()) is not None and len(taken[0]) <= self._limit:
             self._content, self.received = taken
         if self.received < since:
@@ -194,23 +201,23 @@ class NewestMessage:
 
 
 class StateReceiver:
-    """Subscriptions to one robot's state, which fill `buffer`; used by one thread.
+    """Subscriptions to one robot's state, which fill `buffer`. For one thread.
 
-    States come at regular intervals, so most of the time until the next one is slept through, not polled: each poll
-    costs as much as decoding a message.
+    States arrive at regular intervals, so the receiver sleeps most of the interval instead of polling: a poll costs as
+    much as decoding a message.
     """
 
     def __init__(self, node: Node, buffer: StateBuffer) -> None:
-        self._interval = 0.0  # [s] from one state to the next, as received lately
+        self._interval = 0.0  # [s] between states, smoothed
         self._parts = (
             NewestMessage(node, IMU, buffer.store_imu, raw=True),
             NewestMessage(node, JOINT_STATES, buffer.store_joints, raw=True),
         )
 
     def receive(self, since: float, until: float) -> None:
-        """Store the newest state, waiting for one received after `since`, but not beyond `until` (monotonic seconds).
+        """Wait for a state received after `since`, at most until `until` [s, time.monotonic], and store the newest.
 
-        The part that comes first is decoded while the other is on its way.
+        The part that arrives first is decoded while the other is in transit.
         """
         known = NEVER
         while not all(part.store(since) for part in self._parts):
@@ -224,7 +231,7 @@ class StateReceiver:
         self._measure(known)
 
     def poll(self) -> bool:
-        """Store what has come, and return whether anything has."""
+        """Store new messages; return whether there were any."""
         before = [part.received for part in self._parts]
         for part in self._parts:
             part.store(NEVER)
@@ -236,7 +243,7 @@ class StateReceiver:
         return min(part.received for part in self._parts)
 
     def _measure(self, before: float) -> float:
-        """Return when the newest message was received; where there is another one than `before`, learn the interval."""
+        """Return when the newest IMU message was received; update the interval if it is not the one of `before`."""
         received = self._parts[0].received
         if NEVER < before < received:
             self._interval += SMOOTHING * (received - before - self._interval)
@@ -244,14 +251,14 @@ class StateReceiver:
 
 
 class StatePublisher:
-    """joint_states and imu/data of one robot. The messages are made once and written again, by one thread at a time."""
+    """Publishes joint_states and imu/data of one robot. For one thread at a time."""
 
     def __init__(self, node: Node) -> None:
         self._joints_publisher, self._imu_publisher = JOINT_STATES.publisher(node), IMU.publisher(node)
         self._joints, self._imu = JointsBuffer(JOINT_NAMES), imu_buffer(IMU_FRAME)
 
     def publish(self, reading: SensorReading, stamp: int) -> None:
-        """Publish a state that was measured at `stamp` [ns]."""
+        """Publish a state measured at `stamp` [ns]."""
         self._imu_publisher.publish(
             self._imu.write(stamp, reading.orientation, reading.angular_velocity, reading.linear_acceleration)
         )
@@ -259,10 +266,7 @@ class StatePublisher:
 
 
 class OdomPublisher:
-    """odom of one simulated robot, and its transform on tf where ROS has the message: on a distribution.
-
-    The message of odom is made once and filled again.
-    """
+    """Publishes odom of a simulated robot, and its transform on tf if ROS has the message type (a distribution)."""
 
     def __init__(self, node: Node) -> None:
         self._publisher = ODOM.publisher(node)
@@ -272,7 +276,7 @@ class OdomPublisher:
         self._odom.header.frame_id = WORLD_FRAME
 
     def publish(self, trunk: TrunkPose, stamp: int) -> None:
-        """Publish where the trunk was at `stamp` [ns]."""
+        """Publish the pose and velocity of the trunk at `stamp` [ns]."""
         second, nanosecond = divmod(stamp, SECOND)
         self._odom.header.stamp = Time(sec=second, nanosec=nanosecond)
         pose, motion = self._odom.pose.pose, self._odom.twist.twist
@@ -287,7 +291,7 @@ class OdomPublisher:
 
 
 def trunk_transform(odom: Odometry) -> TransformStamped:
-    """Return the transform from the world to the trunk that a message of odom says."""
+    """Return the pose in an odom message as the transform from the world to the trunk."""
     transform = TransformStamped(header=odom.header, child_frame_id=odom.child_frame_id)
     place, moved = odom.pose.pose, transform.transform
     moved.translation.x, moved.translation.y, moved.translation.z = place.position.x, place.position.y, place.position.z
@@ -299,7 +303,7 @@ def trunk_transform(odom: Odometry) -> TransformStamped:
 class GroundPatch:
     """Heights (rows, columns) [m] of the ground at every `step` [m]: rows along y from `y`, columns along x from `x`.
 
-    A message on `terrain` is this as an organised cloud of points in the world's frame, which RViz and Foxglove show.
+    A message on `terrain` has them as an organised point cloud in the world frame, which RViz and Foxglove show.
     """
 
     x: float
@@ -308,7 +312,7 @@ class GroundPatch:
     heights: Array
 
     def message(self, stamp: Time) -> PointCloud2:
-        """Return the cloud, a row of points for every row."""
+        """Return the point cloud."""
         rows, columns = self.heights.shape
         points = np.empty((rows, columns, len(AXES)), FLOAT)
         points[..., 0] = self.x + self.step * np.arange(columns)
@@ -326,14 +330,16 @@ class GroundPatch:
 
     @classmethod
     def read(cls, cloud: PointCloud2) -> GroundPatch:
-        """Read a message. Raises MessageError for a cloud that is no such grid."""
+        """Read a message. Raises MessageError unless the points are such a grid."""
         rows, columns, size = cloud.height, cloud.width, FLOAT.itemsize * len(AXES)
         layout = [(one.name, one.offset, one.datatype) for one in cloud.fields]
         wanted = [(name, FLOAT.itemsize * k, PointField.FLOAT32) for k, name in enumerate(AXES)]
         if layout != wanted or cloud.is_bigendian or (cloud.point_step, cloud.row_step) != (size, size * columns):
-            raise MessageError("terrain is ignored: its points must be x, y, z as float32 in little endian")
+            raise MessageError("terrain is ignored: its points must be x, y, z as little-endian float32")
         if min(rows, columns) < 2 or rows * columns > MAX_POINTS or len(cloud.data) != size * rows * columns:
-            raise MessageError(f"terrain is ignored: it must have rows and columns of up to {MAX_POINTS} points")
+            raise MessageError(
+                f"terrain is ignored: it must have at least 2 rows and columns and at most {MAX_POINTS} points"
+            )
         points = np.frombuffer(cloud.data, FLOAT).reshape(rows, columns, len(AXES)).astype(np.float64)
         (x, y, _), step = points[0, 0], points[0, 1, 0] - points[0, 0, 0]
         grid = np.meshgrid(x + step * np.arange(columns), y + step * np.arange(rows))
@@ -347,7 +353,7 @@ GainsByJoint = Annotated[dict[str, Annotated[float, Meta(ge=0.0, le=1e4)]], Meta
 
 
 class Gains(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Stiffness kp [Nm/rad] and damping kd [Nms/rad] by joint: a message on joint_gains is this as JSON."""
+    """Stiffness kp [Nm/rad] and damping kd [Nms/rad] by joint; a message on joint_gains has them as JSON."""
 
     kp: GainsByJoint
     kd: GainsByJoint
@@ -359,7 +365,7 @@ class Gains(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def read(cls, content: bytes) -> Gains:
-        """Read a serialised message. Raises ValueError; whether a robot may have them is checked by its driver."""
+        """Read a serialised message. Raises ValueError. The robot's driver checks whether they are allowed."""
         text = read_text(content, MAX_GAINS_TEXT)
         try:
             return msgspec.json.decode(text, type=cls)

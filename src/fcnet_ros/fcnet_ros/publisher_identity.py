@@ -1,8 +1,8 @@
 """Who published a message: the GID of its publisher, which rclpy does not report, and the name of its node.
 
-rcl reports it with every message (rmw_message_info_t), so messages are taken by a call of rcl itself. The structures
-below are those of Humble to Kilted. They are trusted where the pointer beside the GID is that to the name of the
-middleware, else no publisher is known. A GID of Fast DDS is the same in every process.
+rcl reports it with every message (rmw_message_info_t), so messages are taken by calling rcl directly. The structures
+below are valid from Humble to Kilted. As a check, the pointer next to the GID must be that of the middleware's name;
+otherwise the publisher is unknown. A GID of Fast DDS is the same in every process.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.subscription import Subscription
 
+from fcnet_core.control.timing import NEVER
 from fcnet_ros.serialized import MAX_SIZE
 
 GID_SIZE = 16  # [bytes] in use of a GID; Humble stores 24
-OK = 0  # of rcl
-CAPACITY = 1024  # [bytes] of the buffer that messages are copied into; it grows
+OK = 0  # return code of rcl
+CAPACITY = 1024  # [bytes] initial size of the buffer that messages are copied into
 LOOKUP_PERIOD = 0.1  # [s] at least between two queries of the graph
 MAX_PUBLISHERS = 64  # whose names are remembered
 MAX_NAME = 80  # characters of a name
@@ -69,8 +70,8 @@ class _Array(ctypes.Structure):
 
 @cache
 def _rcl() -> Any:
-    """Return the library that rclpy uses, whose symbols include those of rmw and rcutils. Raises OSError."""
-    library = ctypes.PyDLL("librcl.so")  # keeps the interpreter, as rclpy does: its release costs more than the call
+    """Return the library of rclpy, which includes the symbols of rmw and rcutils. Raises OSError or AttributeError."""
+    library = ctypes.PyDLL("librcl.so")  # keeps the GIL, as rclpy does: releasing it costs more than the call
     pointer = ctypes.c_void_p
     for name, arguments, result in (
         ("rcl_take_serialized_message", [pointer] * 4, ctypes.c_int),
@@ -89,8 +90,8 @@ def _rcl() -> Any:
 
 
 class Taken(NamedTuple):
-    """A serialised message, up to one byte more than the largest of use; when it was received [ns, time of day]; and
-    the GID of its publisher, empty where that is not known.
+    """A serialised message, cut to MAX_SIZE + 1 bytes. received [ns, wall-clock time]; publisher: its GID, empty if
+    unknown.
     """
 
     content: bytes
@@ -112,7 +113,7 @@ class IdentifyingTaker:
         self._implementation = self._rcl.rmw_get_implementation_identifier()
         allocator = self._rcl.rcutils_get_default_allocator()
         if self._rcl.rcutils_uint8_array_init(ctypes.byref(self._array), CAPACITY, ctypes.byref(allocator)) != OK:
-            raise OSError("rcutils gives no memory")
+            raise OSError("rcutils could not allocate a message buffer")
         self._take = self._rcl.rcl_take_serialized_message
         self._arguments = ctypes.byref(self._array), ctypes.byref(self._info), None
 
@@ -140,7 +141,7 @@ class IdentifyingTaker:
 
 
 def gid_of(publisher: Publisher) -> bytes:
-    """Return the GID of one of this process's publishers; empty where it is not known."""
+    """Return the GID of a publisher of this process; empty if unknown."""
     gid = _Gid()
     try:
         rcl = _rcl()
@@ -154,12 +155,12 @@ def gid_of(publisher: Publisher) -> bytes:
 
 
 class PublisherNames:
-    """Describes publishers of a topic by the name of their node and their GID, each always by the same text."""
+    """Describes each publisher of a topic by a constant text: the name of its node and its GID."""
 
     def __init__(self, node: Node, topic: str) -> None:
         self._node, self._topic = node, topic
         self._texts: OrderedDict[bytes, str] = OrderedDict()
-        self._queried = float("-inf")
+        self._queried = NEVER
 
     def text(self, gid: bytes) -> str:
         """Return the text of a publisher."""
@@ -167,7 +168,7 @@ class PublisherNames:
             if len(self._texts) >= MAX_PUBLISHERS:
                 self._texts.popitem(last=False)
             text = self._texts[gid] = f"{self._name(gid)} {gid.hex()}".strip()
-        self._texts.move_to_end(gid)  # forgotten is who has been silent for longest
+        self._texts.move_to_end(gid)  # the publisher that has been silent for longest is dropped
         return text
 
     def _name(self, gid: bytes) -> str:
@@ -183,9 +184,9 @@ class PublisherNames:
 
 
 def is_own(text: str, identity: bytes) -> bool:
-    """Whether a text that ends with an identity, as those of PublisherNames do, is that of the sender with this one.
+    """Whether a text of PublisherNames, which ends with an identity, describes the sender with `identity`.
 
-    Where either identity is not known, it may be.
+    True if either identity is unknown.
     """
     known = text.rpartition(" ")[2]
     return not identity or len(known) != 2 * len(identity) or known == identity.hex()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +34,8 @@ PLACEHOLDER = 1.2345e300  # multiples of it are found again in a serialised mess
 _STAMP = struct.Struct("=iI")
 
 
-class _Formats(NamedTuple):
+@dataclass(frozen=True)
+class _Formats:
     stamp: struct.Struct
     count: struct.Struct
     double: np.dtype[np.float64]

@@ -1,8 +1,8 @@
-"""Joint targets on their way to a robot: by DDS, or by a local socket between programs of one user.
+"""Transport of joint targets to a robot: by DDS, or by a local socket between programs of one user.
 
-Every message is validated before it is followed: its size and layout, its stamp against this computer's clock, and
-that the stamps of a sender advance. Its age is measured here: a message that took longer than others of its sender has
-waited that much, in a queue or in a process that was stopped.
+Every message is validated first: its size and layout, its stamp against this computer's clock, and that the stamps of
+a sender advance. The age of a message is measured here: if it took longer than others of its sender, it waited for that
+long in a queue or in a stopped process.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from rclpy.duration import Duration
 from rclpy.node import Node
 
 from fcnet_core.arrays import Array
 from fcnet_core.control.limiter import JointCommand, joint_targets
+from fcnet_core.control.timing import NEVER
 from fcnet_core.errors import FcnetError, MessageError, RefusedCommandError
 from fcnet_core.names import SECOND
 from fcnet_core.observation import LABEL, SIZE, PolicyStep
@@ -30,12 +31,12 @@ from fcnet_ros.serialized import MAX_SIZE, JointMessageReader, TrajectoryBuffer,
 from fcnet_ros.topics import JOINT_TRAJECTORY, POLICY_STEP, PolledSubscription, Topic
 
 WAYS = ("dds", "local")
-WAY = "what carries targets and gains: dds, or local, a socket of this computer for programs of this user and of root"
+WAY = "transport of targets and gains: dds, or local, a socket of this computer for programs of this user and of root"
 STAMP_TOLERANCE = SECOND // 2  # [ns] between a message's stamp and this computer's clock
-MAX_SOURCES = 64  # whose stamps are remembered, each for as long as an old stamp could pass
-CLOCK_DRIFT = 0.01  # [s/s] by which the shortest delay is forgotten: a clock may be set
+MAX_SOURCES = 64  # senders whose stamps are stored, each for as long as an old stamp would be accepted
+CLOCK_DRIFT = 0.01  # [s/s] rate at which the shortest delay grows, as a clock may be adjusted
 MAX_CONNECTIONS = 8
-MAX_PACKETS = 64  # taken from a connection in a cycle
+MAX_PACKETS = 64  # read from a connection in one cycle
 RECONNECT_PERIOD = 0.1  # [s]
 TARGETS, GAINS, IDENTIFY = b"T", b"G", b"H"  # first byte of a packet on the local socket
 IDENTITY_SIZE = 16  # [bytes]
@@ -43,7 +44,7 @@ CREDENTIALS = struct.Struct("3i")  # process, user, group
 
 
 class TargetsMessage(NamedTuple):
-    """Position targets (12,) [rad] in JOINT_NAMES order, or None for damping. stamp [ns]."""
+    """Position targets (12,) [rad] in JOINT_NAMES order, None for damping. stamp [ns]."""
 
     stamp: int
     targets: Array | None
@@ -56,7 +57,7 @@ class TargetReader:
         self._reader = JointMessageReader()
 
     def read(self, content: bytes) -> TargetsMessage:
-        """Read the message's one point. Raises RefusedCommandError for one that no robot should follow."""
+        """Read the message's one point. Raises RefusedCommandError if no robot should follow it."""
         try:
             message = self._reader.read_trajectory(content)
         except MessageError as error:
@@ -68,11 +69,11 @@ class TargetReader:
 @dataclass
 class _Sender:
     stamp: int = 0  # [ns] of its newest message
-    delay: int = 2**62  # [ns] the shortest from a stamp to its arrival, lately
+    delay: int = 2**62  # [ns] the shortest recent time from stamp to arrival
 
 
 class TargetValidator:
-    """Makes commands of serialised joint_trajectory messages. clock: of the robot [ns], time of day or simulated."""
+    """Turns serialised joint_trajectory messages into commands. clock: the robot's, wall-clock or simulated [ns]."""
 
     def __init__(self, clock: Callable[[], int]) -> None:
         self._clock = clock
@@ -81,20 +82,20 @@ class TargetValidator:
         self._newest = 0
 
     def command(self, content: bytes, arrived: int, source: str) -> JointCommand:
-        """Return the command of a message of `source` that arrived at a time of day [ns].
+        """Return the command in a message of `source`; arrived [ns, wall-clock time].
 
-        Raises RefusedCommandError for one that must not be followed.
+        Raises RefusedCommandError if it must not be followed.
         """
         message, now = self._reader.read(content), self._clock()
         if now < self._newest:
-            self._senders.clear()  # the clock was set back, and with it their stamps
+            self._senders.clear()  # the clock was set back, and so are the next stamps
         self._newest = now
         if not message.stamp:
             raise RefusedCommandError("joint_trajectory has no stamp; set header.stamp to the time of sending")
         if abs(now - message.stamp) > STAMP_TOLERANCE:
             raise RefusedCommandError(
                 f"the stamp of joint_trajectory is {(message.stamp - now) / SECOND:+.1f} s from this computer's clock, "
-                f"the limit is {STAMP_TOLERANCE / SECOND:g} s; synchronise the clocks; a recording moves no robot"
+                f"the limit is {STAMP_TOLERANCE / SECOND:g} s; synchronise the clocks; recorded targets are refused"
             )
         sender = self._sender(source, now)
         if message.stamp <= sender.stamp:
@@ -118,35 +119,27 @@ class TargetValidator:
         return _Sender()
 
 
-class TargetSource(Protocol):
-    """Where targets come from."""
-
-    def take(self) -> JointCommand | None:
-        """Return the newest command, None where none has come. Raises RefusedCommandError."""
-
-
 class DdsTargets:
-    """Targets from the topic, of whoever publishes them; the middleware keeps the newest one."""
+    """Targets from the topic, of any publisher; the middleware keeps the newest message."""
 
     def __init__(self, node: Node, validator: TargetValidator) -> None:
-        self._subscription = PolledSubscription(node, JOINT_TRAJECTORY, raw=True)
         self._names, self._validator = PublisherNames(node, JOINT_TRAJECTORY.name), validator
-        self._taker = IdentifyingTaker(self._subscription.subscription)
+        self._taker = IdentifyingTaker(PolledSubscription(node, JOINT_TRAJECTORY).subscription)
 
     def take(self) -> JointCommand | None:
-        """Return the newest command, None where none has come. Raises RefusedCommandError."""
+        """Return the newest command, None if there is none. Raises RefusedCommandError."""
         if (taken := self._taker.take()) is None:
             return None
         return self._validator.command(taken.content, taken.received, self._names.text(taken.publisher))
 
 
 def socket_name(node: Node) -> str:
-    """Return the abstract name of the socket of the robot in the node's domain and namespace."""
+    """Return the abstract socket name of the robot in the node's domain and namespace."""
     return f"\0fcnet/{node.context.get_domain_id()}{node.get_namespace().rstrip('/')}/targets"
 
 
 def peer(connection: socket.socket) -> tuple[int, int]:
-    """Return the process and the user at the other end of a local socket."""
+    """Return process id and user id of the other end of a local socket."""
     process, user, _ = CREDENTIALS.unpack(
         connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
     )
@@ -154,24 +147,24 @@ def peer(connection: socket.socket) -> tuple[int, int]:
 
 
 def is_trusted(user: int) -> bool:
-    """Whether a user may command this process's robot: its own, and root."""
+    """Whether a user may command this process's robot: the process's own user and root."""
     return user in (0, os.geteuid())
 
 
 @dataclass
 class _Connection:
     socket: socket.socket
-    source: str  # empty before it has identified itself
+    source: str = ""  # empty until it has identified itself
 
 
 class LocalTargets:
     """Targets from a local socket, of programs of this process's user and of root.
 
-    gains: serialised joint_gains that have come; on_gains: called after one has been added.
+    gains: the newest serialised joint_gains; on_gains: called when `gains` has changed.
     """
 
     def __init__(self, name: str, validator: TargetValidator, on_gains: Callable[[], None]) -> None:
-        """Raises FcnetError where another program has the name."""
+        """Bind the socket. Raises FcnetError if another program has bound it."""
         self.gains: deque[bytes] = deque(maxlen=1)
         self._validator, self._on_gains = validator, on_gains
         self._connections: list[_Connection] = []
@@ -189,9 +182,9 @@ class LocalTargets:
         self._server.setblocking(False)
 
     def take(self) -> JointCommand | None:
-        """Return the newest command of the next connection that has sent one, None where none has.
+        """Return the newest command of the next connection that has sent one, None if none has.
 
-        Raises RefusedCommandError; a connection that is refused takes nothing from another one.
+        Raises RefusedCommandError, but not before the commands of all other connections were returned.
         """
         if not self._waiting:
             self._accept()
@@ -223,15 +216,15 @@ class LocalTargets:
             self._refusal = (
                 f"process {process} of user {user} may not command this robot; run it as user {os.geteuid()}"
                 if not is_trusted(user)
-                else f"more than {MAX_CONNECTIONS} programs want to command this robot"
+                else f"more than {MAX_CONNECTIONS} programs are connected to command this robot"
             )
             accepted.close()
             return
         accepted.setblocking(False)
-        self._connections.append(_Connection(accepted, ""))
+        self._connections.append(_Connection(accepted))
 
     def _receive(self, connection: _Connection) -> bytes | None:
-        """Return the newest targets of a connection; the older ones are of no use."""
+        """Return the newest targets of a connection and drop older ones."""
         newest = None
         for _ in range(MAX_PACKETS):
             try:
@@ -249,7 +242,7 @@ class LocalTargets:
             elif kind == GAINS and connection.source:
                 self.gains.append(content)
                 self._on_gains()
-            else:  # it has ended, or does not keep to the protocol
+            else:  # closed, or a protocol violation
                 connection.socket.close()
                 self._connections.remove(connection)
                 break
@@ -257,9 +250,10 @@ class LocalTargets:
 
 
 class LocalSender:
-    """Sends targets and gains to a bridge's local socket, connecting again where that has gone. identity: this one's.
+    """Sends targets and gains to a bridge's local socket, and reconnects if the bridge was restarted.
 
-    Nothing waits: what cannot be sent now is left out. Gains are sent again with every connection.
+    Never blocks: a message that cannot be sent now is dropped. Gains are sent again with every connection. identity:
+    random bytes by which the bridge names this sender.
     """
 
     def __init__(self, name: str) -> None:
@@ -267,7 +261,7 @@ class LocalSender:
         self._name = name
         self._gains: bytes | None = None
         self._socket: socket.socket | None = None
-        self._tried = float("-inf")
+        self._tried = NEVER
 
     def send(self, content: bytes) -> None:
         """Send a serialised joint_trajectory."""
@@ -291,7 +285,7 @@ class LocalSender:
         try:
             self._socket.send(packet)
         except BlockingIOError:
-            return  # the bridge takes nothing now
+            return  # the bridge's queue is full
         except OSError:
             self.close()
 
@@ -318,9 +312,9 @@ class LocalSender:
 class TargetPublisher:
     """Publishes joint_trajectory with one point: positions, or velocities of zero alone, which mean damping.
 
-    With a local sender it sends the same by that too: then the robot follows that, and the topic is for observers. For
-    recordings it publishes ~/policy_step: the inputs of a step of the policy (fcnet_core/observation.py). A message is
-    made once and written again, by one thread at a time.
+    With a local sender it sends the same message there too: the robot follows that one, and the topic is for observers.
+    For recordings it publishes ~/policy_step: the inputs of a step of the policy (fcnet_core/observation.py). For one
+    thread at a time.
     """
 
     def __init__(
@@ -339,11 +333,11 @@ class TargetPublisher:
 
     @property
     def identity(self) -> bytes:
-        """How the robot knows this sender, see is_own; empty where that cannot be known."""
+        """The identity by which the robot names this sender (see `is_own`); empty if unknown."""
         return gid_of(self.publishers[0]) if self._local is None else self._local.identity
 
     def publish(self, target: Array | None, stamp: int | None = None) -> None:
-        """Send position targets (12,) [rad], or None for damping; stamp [ns]: None for now."""
+        """Send position targets (12,) [rad], None for damping; stamp [ns]: None for now."""
         sent = int(self._clock.now().nanoseconds) if stamp is None else stamp
         content = self._message.write(sent, target)
         if self._local is not None:
@@ -353,22 +347,22 @@ class TargetPublisher:
         self._previous_stamp, self._stamp = self._stamp, seconds(sent)
 
     def repeat(self) -> None:
-        """Send the last message again, to a simulator that has not got it."""
+        """Send the last message again, for a simulator that did not receive it."""
         if self._local is not None:
             self._local.send(self._sent)
         self.publishers[0].publish(self._sent)
 
     def close(self) -> None:
-        """End the connection to the local socket, if there is one."""
+        """Close the connection to the local socket, if there is one."""
         if self._local is not None:
             self._local.close()
 
     def wait_until_received(self, timeout: float) -> None:
-        """Return when every reliable subscriber has the targets that were sent, or after `timeout` [s]."""
+        """Return when every reliable subscriber has received the targets, or after `timeout` [s]."""
         self.publishers[0].wait_for_all_acked(Duration(seconds=timeout))
 
     def publish_step(self, step: PolicyStep) -> None:
-        """Publish what led to the targets just sent."""
+        """Publish the inputs of the policy for the targets just sent."""
         values = step.vector()
         values[:2] = self._stamp, self._previous_stamp
         self.publishers[1].publish(self._step.write(None, values))

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from fcnet_core.arrays import Array, Floats, Mask
 from fcnet_core.control.envelope import Envelope
+from fcnet_core.control.timing import NEVER
 from fcnet_core.robot import SETPOINT_FIELDS, CommandRange, Gait
 from fcnet_core.rotation import roll_pitch_yaw
 
@@ -148,7 +149,6 @@ def gait_phase(commands: Floats) -> Floats:
 
 
 SHORTEST_QUATERNION = 0.5
-NEVER = float("-inf")
 STILL = (0.0, 0.0, 0.0)
 
 

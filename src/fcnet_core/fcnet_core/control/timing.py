@@ -18,7 +18,8 @@ LATEST = 0.02
 # Of mlockall: what is mapped now, each page from its first use on. With MCL_FUTURE a limit that is reached later would
 # end the process; without MCL_ONFAULT every thread's whole stack would be taken.
 MCL_CURRENT, MCL_ONFAULT = 1, 4
-TIME_OF_DAY = 1e9  # [s] from which on a stamp is no simulated time: those of the years since 2001
+TIME_OF_DAY = 1e9  # [s] stamps from here on are wall-clock time (since 2001), not simulated time
+NEVER = float("-inf")  # [s] the time of an event that has not happened
 
 
 class Pacer:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from fcnet_core.control.timing import NEVER
 from fcnet_core.robot import CommandRange
 from fcnet_teleop.controls import POSE, VELOCITY, Command
 
@@ -17,7 +18,6 @@ LINGER = 1.0  # [s] for which a velocity of zero, or a pose, is still published
 MAX_AGE = 100.0  # [s] of a snapshot, as far as it is told
 MAX_NUMBER = 1e9  # of a command
 MAX_PAGES = 32  # that are remembered
-NEVER = float("-inf")
 ZERO = (0.0, 0.0, 0.0)
 STANDSTILL = dict.fromkeys(VELOCITY, 0.0)
 

@@ -20,6 +20,7 @@ from std_msgs.msg import Float64MultiArray, String
 
 from fcnet_core.arrays import Array
 from fcnet_core.control.command import CommandArbiter, CommandSource
+from fcnet_core.control.timing import NEVER
 from fcnet_core.document.scene import scene_facts
 from fcnet_core.errors import RefusedCommandError
 from fcnet_core.legs.contacts import ContactEstimator
@@ -28,7 +29,7 @@ from fcnet_core.names import Mode
 from fcnet_core.observation import SCALARS, SIZE
 from fcnet_core.robot import JOINT_NAMES, LEGS, Robot
 from fcnet_core.rotation import matrix_from_xyzw, roll_pitch_yaw
-from fcnet_ros.messages import NEVER, GroundPatch, NewestMessage, StateBuffer, StateReceiver
+from fcnet_ros.messages import GroundPatch, NewestMessage, StateBuffer, StateReceiver
 from fcnet_ros.targets import TargetReader
 from fcnet_ros.topics import (
     CMD_POSE,
