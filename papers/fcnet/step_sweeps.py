@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from fcnet_core.bench.eager import FCNET_FORMS
+from fcnet_core.bench.eager import PublishedStep
 from fcnet_core.bench.steps import observations, stepping
 from fcnet_core.bench.table import ResultTable
 from fcnet_core.bench.timing import Pace, Timing, interleave
@@ -23,14 +23,14 @@ from fcnet_core.policies.fcnet import FCNetConfig
 from fcnet_core.policies.retnet import RetNetConfig
 from fcnet_core.policies.transformer import TransformerConfig
 from fcnet_core.policy import Policy, load_policy
-from papers.fcnet.peers_eager import RetNetStep, TransformerStep
+from papers.fcnet.eager import FilterStep, RetNetStep, TransformerStep
 from papers.shared import draw_lines, pace_of, parser, run, untrained, write
 
 SUBJECT = "FCNet"
 RUNTIMES = ("eager", "numba")
 TRIAL = Pace(5, 10)  # to choose the faster of two eager forms
 EAGER: dict[str, list[Callable[[PolicyModel], Policy]]] = {
-    "fcnet": [*FCNET_FORMS.values()],
+    "fcnet": [PublishedStep, FilterStep],
     "transformer": [TransformerStep],
     "retnet": [RetNetStep],
 }

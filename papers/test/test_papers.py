@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 
+from fcnet_core.bench.timing import Pace
 from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest
 from fcnet_core.model_file import load_model
 from fcnet_core.policies.fcnet import FCNetConfig
@@ -23,8 +24,8 @@ from fcnet_core.policies.transformer import TransformerConfig
 from fcnet_core.policy import load_policy
 from papers.body_transformer import sparse_attention, walk_study
 from papers.body_transformer.walk_network import Networks, walk_graph
-from papers.fcnet import train_steps
-from papers.fcnet.peers_eager import RetNetStep, TransformerStep
+from papers.fcnet import step_sweeps, train_steps
+from papers.fcnet.eager import FilterStep, RetNetStep, TransformerStep
 from papers.fcnet.published import published_network
 from papers.fcnet.study import best_rate
 from papers.fcnet.study_jobs import Trained, write_parts
@@ -96,13 +97,14 @@ def figures(path: Path) -> list[float]:
     [
         ("fcnet.spectrum", (BAG,)),
         ("fcnet.step_sweeps", ("context", "--values", 8, *PACE)),
-        ("fcnet.train_steps", ("--windows", 64, "--bf16", "--rounds", 1)),
+        ("fcnet.train_steps", ("--windows", 8, "--bf16", "--rounds", 1)),
         ("body_transformer.attention", (BODY_TRANSFORMER, BAG, "--steps", 200)),
         ("body_transformer.sparse_attention", PACE),
     ],
 )
 def test_a_script_gives_finite_figures_and_a_picture(script, monkeypatch, tmp_path, name, arguments) -> None:
-    monkeypatch.setattr(train_steps, "PERIODS", 128)
+    monkeypatch.setattr(train_steps, "PERIODS", 16)
+    monkeypatch.setattr(step_sweeps, "TRIAL", Pace(1, 1))
     monkeypatch.setattr(sparse_attention, "SIZES", (4, 8))
     monkeypatch.setattr(sparse_attention, "SIZES_OF_SPARSITIES", (5,))
     outputs = ["--json", tmp_path / "table.json"]
@@ -113,7 +115,10 @@ def test_a_script_gives_finite_figures_and_a_picture(script, monkeypatch, tmp_pa
     assert name == "fcnet.train_steps" or is_picture(tmp_path / "figure.png")
 
 
-@pytest.mark.parametrize(("form", "config"), [(TransformerStep, TransformerConfig()), (RetNetStep, RetNetConfig())])
+@pytest.mark.parametrize(
+    ("form", "config"),
+    [(FilterStep, FCNetConfig()), (TransformerStep, TransformerConfig()), (RetNetStep, RetNetConfig())],
+)
 def test_an_eager_form_steps_as_the_policy_does(form, config) -> None:
     model = untrained(config)
     eager, policy = form(model), load_policy(model, "numpy")

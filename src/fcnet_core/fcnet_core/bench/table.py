@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -13,20 +15,23 @@ LIBRARIES = ("numpy", "numba", "onnxruntime", "torch")
 
 
 def machine() -> dict[str, str]:
-    """Return the processor and the versions of Python and of LIBRARIES."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
+    """Return the processor and the versions of Python and of the LIBRARIES that are installed."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    facts = {"processor": f"{names[0] if names else platform.processor()}, {len(names)} cores"}
+    facts = {"processor": f"{names[0] if names else platform.machine()}, {os.cpu_count()} cores"}
     facts["Python"] = platform.python_version()
     for library in LIBRARIES:
-        try:
+        with suppress(PackageNotFoundError):
             facts[library] = version(library)
-        except PackageNotFoundError:
-            continue
     return facts
+
+
+def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Format a table as text: names left-aligned, values right-aligned."""
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    return "\n".join(
+        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in [heads, *rows]
+    )
 
 
 @dataclass(frozen=True)
@@ -42,10 +47,5 @@ class ResultTable:
 
     def text(self) -> str:
         """Return the table for a terminal."""
-        table = [("", *self.columns), *((label, *cells) for label, cells in self.rows.items())]
-        first, *others = (max(map(len, column)) for column in zip(*table, strict=True))
-        lines = [
-            "  ".join([label.ljust(first), *(cell.rjust(width) for cell, width in zip(cells, others, strict=True))])
-            for label, *cells in table
-        ]
-        return "\n".join([self.title, *lines, self.how])
+        rows = [[label, *cells] for label, cells in self.rows.items()]
+        return "\n".join([self.title, text_table(["", *self.columns], rows), self.how])

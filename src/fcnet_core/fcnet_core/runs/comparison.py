@@ -24,14 +24,6 @@ def sections(runs: Sequence[TrainingRun]) -> dict[str, list[list[str]]]:
     }
 
 
-def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Format a table as text: names left-aligned, values right-aligned."""
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    return "\n".join(
-        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in [heads, *rows]
-    )
-
-
 def duration(seconds: float) -> str:
     """Format a duration, such as 4.2 s, 3 min 20 s or 1 h 05 min."""
     if seconds < 60:

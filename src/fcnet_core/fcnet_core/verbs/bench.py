@@ -14,8 +14,8 @@ from fcnet_core.verbs import add_json, check_json, write_json
 SUMMARY = "measure the duration of a policy's control step in every runtime"
 EPILOG = """
 All forms run in turn on one core, so that other load on the machine affects all of them. Ratios are of processor time,
-with their 10 to 90 % range over the rounds. Measure on an idle machine: load favours compiled forms. FCNet is compared
-with two forms in eager PyTorch: the published recurrent step, and the fastest one that we found.
+with their 10 to 90 % range over the rounds. Measure on an idle machine: load favours compiled forms. The reference is
+FCNet's published recurrent step in eager PyTorch, and the NumPy form for other policies.
 
 examples:
   fcnet bench step                                         # the shipped policy of the Aliengo

@@ -8,7 +8,8 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from fcnet_core.runs.comparison import sections, text_table
+from fcnet_core.bench.table import text_table
+from fcnet_core.runs.comparison import sections
 from fcnet_core.runs.folder import TrainingRun, read_run
 from fcnet_core.verbs import STDOUT, add_json, check_json, write_json
 

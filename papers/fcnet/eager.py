@@ -1,6 +1,6 @@
-"""Control steps of the Transformer and of RetNet in eager PyTorch, float32, one robot: FCNet's peers in Figure 6.
+"""Control steps in eager PyTorch, float32, one robot, in the fastest forms that we found: FCNet and peers, Figure 6.
 
-Like the fastest eager form of FCNet they use vectors, and write their memory in place.
+They use vectors, and write their memory in place. Normalisation is in NumPy.
 """
 
 from __future__ import annotations
@@ -12,11 +12,57 @@ import torch
 from torch.nn.functional import gelu, layer_norm, rms_norm, scaled_dot_product_attention, silu
 
 from fcnet_core.arrays import Single
-from fcnet_core.bench.eager import Units
 from fcnet_core.model_file import PolicyModel
+from fcnet_core.policies.fcnet import step as fcnet
+from fcnet_core.policies.fcnet.spectral import kernel
 from fcnet_core.policies.retnet import step as retnet
 from fcnet_core.policies.retnet.retention import EPSILON, query_scale
 from fcnet_core.policies.transformer import step as transformer
+
+
+class FilterStep:
+    """FCNet by the causal filter h, two operations a layer, instead of the published spectrum, which takes six."""
+
+    def __init__(self, model: PolicyModel) -> None:
+        config, weights = model.card.config, fcnet.fold(model)
+        self._window, self._normalisation = config.window, model.normalisation
+        biases = (weights.encoder_bias, weights.decoder_bias, weights.output_bias)
+        matrices = (weights.encoder_weight, weights.decoder_weight, weights.output_weight)
+        self._encoder, self._decoder, self._output = zip(
+            map(torch.from_numpy, biases), map(torch.from_numpy, matrices), strict=True
+        )
+        filters = kernel(weights.complex_weight, config.window).astype(np.float32)[:, ::-1]  # the oldest input first
+        self._layers = [
+            tuple(torch.from_numpy(np.ascontiguousarray(part)) for part in (*norm, *ffn_weight, *ffn_bias, filters[i]))
+            for i, (norm, ffn_weight, ffn_bias) in enumerate(
+                zip(weights.norm, weights.ffn_weight, weights.ffn_bias, strict=True)
+            )
+        ]
+        # Two copies of the ring, one after the other: the last n inputs are always contiguous.
+        self._inputs = torch.zeros(config.layers, 2 * config.window, config.hidden)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget every past observation."""
+        self._inputs.zero_()
+        self._slot = 0
+
+    @torch.inference_mode()
+    def step(self, observation: Single) -> Single:
+        """Return the action (action,) for an observation (observation,)."""
+        n, slot, size = self._window, self._slot, self._inputs.shape[2:]
+        x = torch.addmv(*self._encoder, torch.from_numpy(self._normalisation.input(observation)))
+        for inputs, (scale1, shift1, scale2, shift2, expand, contract, bias1, bias2, h) in zip(
+            self._inputs, self._layers, strict=True
+        ):
+            normed = layer_norm(x, size, scale1, shift1)
+            inputs[slot], inputs[slot + n] = normed, normed
+            x = gelu((inputs[slot + 1 : slot + 1 + n] * h).sum(0)).add_(x)
+            inner = torch.addmv(bias1, expand, layer_norm(x, size, scale2, shift2))
+            x = torch.addmv(bias2, contract, gelu(inner)).add_(x)
+        self._slot = (slot + 1) % n
+        output = torch.addmv(*self._output, gelu(torch.addmv(*self._decoder, x)))
+        return self._normalisation.action(output.numpy())
 
 
 class TransformerStep:
@@ -25,7 +71,7 @@ class TransformerStep:
     def __init__(self, model: PolicyModel) -> None:
         config, folded = model.card.config, transformer.fold(model)
         self._w: Any = transformer.Weights(*map(torch.from_numpy, folded))  # type: ignore[arg-type]
-        self._units, self._heads, self._window = Units(model), config.heads, config.window
+        self._heads, self._window, self._normalisation = config.heads, config.window, model.normalisation
         ring = (config.layers, config.heads, config.window, config.hidden // config.heads)
         self._keys, self._values = torch.zeros(ring), torch.zeros(ring)
         self.reset()
@@ -38,7 +84,8 @@ class TransformerStep:
     def step(self, observation: Single) -> Single:
         """Return the action (action,) for an observation (observation,)."""
         w, size = self._w, self._w.embed_bias.shape
-        x = layer_norm(torch.addmv(w.embed_bias, w.embed_weight, self._units.input(observation)), size, *w.embed_norm)
+        seen = torch.from_numpy(self._normalisation.input(observation))
+        x = layer_norm(torch.addmv(w.embed_bias, w.embed_weight, seen), size, *w.embed_norm)
         slot, filled = self._count % self._window, min(self._count + 1, self._window)
         for layer, norm in enumerate(w.norm):
             normed = layer_norm(x, size, norm[0], norm[1])
@@ -51,7 +98,8 @@ class TransformerStep:
             inner = gelu(torch.addmv(w.expand_bias[layer], w.expand_weight[layer], normed), approximate="tanh")
             x = torch.addmv(w.contract_bias[layer], w.contract_weight[layer], inner).add_(x)
         self._count += 1
-        return self._units.action(torch.addmv(w.head_bias, w.head_weight, layer_norm(x, size, *w.final_norm)))
+        output = torch.addmv(w.head_bias, w.head_weight, layer_norm(x, size, *w.final_norm))
+        return self._normalisation.action(output.numpy())
 
 
 class RetNetStep:
@@ -61,7 +109,7 @@ class RetNetStep:
         config, folded = model.card.config, retnet.fold(model)
         self._decays, self._angles = folded.decay, folded.angle
         self._w: Any = retnet.Weights(*map(torch.from_numpy, folded))  # type: ignore[arg-type]
-        self._units, self._shape = Units(model), config.state_shape
+        self._normalisation, self._shape = model.normalisation, config.state_shape
         self._decay = torch.tensor(folded.decay, dtype=torch.float32)[:, None, None]
         self._state = torch.zeros(config.layers, *config.state_shape)
         self.reset()
@@ -80,7 +128,7 @@ class RetNetStep:
         turned = self._count * self._angles
         turn = torch.from_numpy(np.exp(1j * turned).astype(np.complex64))
         scale = torch.from_numpy(query_scale(np.array([self._count]), self._decays, key_width).T.astype(np.float32))
-        x = torch.addmv(w.encoder_bias, w.encoder_weight, self._units.input(observation))
+        x = torch.addmv(w.encoder_bias, w.encoder_weight, torch.from_numpy(self._normalisation.input(observation)))
         for layer, norm in enumerate(w.norm):
             qk, v, gates = torch.mv(w.projection[layer], rms_norm(x, size, norm[0], EPSILON)).split(sizes)
             first, second = qk.view(2, heads, 2, -1).unbind(2)
@@ -95,4 +143,4 @@ class RetNetStep:
             x = torch.addmv(x, w.ffn_out[layer], gelu(inner).mul_(gate))
         self._count += 1
         x = rms_norm(x, size, w.final_norm, EPSILON)
-        return self._units.action(torch.addmv(w.decoder_bias, w.decoder_weight, x))
+        return self._normalisation.action(torch.addmv(w.decoder_bias, w.decoder_weight, x).numpy())
