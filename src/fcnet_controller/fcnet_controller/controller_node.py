@@ -32,9 +32,18 @@ from fcnet_core.remote import Source, load_remote_map
 from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher
 from fcnet_ros.messages import Gains, StateReceiver
 from fcnet_ros.parameters import declare_parameters, read_parameters, refuse_fixed
-from fcnet_ros.program import SUCCESS, SWITCH_INTERVAL, Stop, freeze, interruptible, run_program, spin, transition
+from fcnet_ros.program import (
+    SUCCESS,
+    SWITCH_INTERVAL,
+    RecorderGate,
+    Stop,
+    freeze,
+    interruptible,
+    run_program,
+    spin,
+    transition,
+)
 from fcnet_ros.publisher_identity import is_own
-from fcnet_ros.recorder_gate import RecorderGate
 from fcnet_ros.targets import LocalSender, TargetPublisher, socket_name
 from fcnet_ros.topics import (
     CMD_POSE,

@@ -11,8 +11,7 @@ from fcnet_core.files import check_writable
 from fcnet_core.model_file import load_model, shipped_model
 from fcnet_core.policy import RuntimeName
 from fcnet_core.robot import load_robot
-from fcnet_ros.parameters import CONTROL_RATE, CONTROL_RATES, SPEEDS, parameter
-from fcnet_ros.recorder_gate import RecorderParameters
+from fcnet_ros.parameters import CONTROL_RATE, CONTROL_RATES, SPEEDS, RecorderParameters, parameter
 from fcnet_ros.targets import WAY, WAYS
 
 

@@ -20,8 +20,7 @@ from fcnet_core.names import MOTORS
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import Robot
 from fcnet_ros.health import LoopStatistics
-from fcnet_ros.parameters import parameter
-from fcnet_ros.recorder_gate import RecorderParameters
+from fcnet_ros.parameters import RecorderParameters, parameter
 from fcnet_ros.targets import WAY, WAYS
 
 

@@ -26,8 +26,7 @@ from fcnet_ros.hardware import Event, HardwareInterface, HardwareLoop, HardwareP
 from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher, Rate
 from fcnet_ros.messages import Gains, OdomPublisher, StatePublisher
 from fcnet_ros.parameters import declare_parameters, read_parameters, refuse_fixed
-from fcnet_ros.program import SUCCESS, Stop, freeze, run_program, spin, transition
-from fcnet_ros.recorder_gate import CHECK_PERIOD, RecorderGate
+from fcnet_ros.program import GATE_PERIOD, SUCCESS, RecorderGate, Stop, freeze, run_program, spin, transition
 from fcnet_ros.targets import DdsTargets, LocalTargets, TargetValidator, socket_name
 from fcnet_ros.topics import (
     CLOCK,
@@ -124,7 +123,7 @@ class HardwareNode(LifecycleNode):
         self._gate = gate = self._gate or RecorderGate(self, recorded, parameters.recorder_timeout)
         self._state_rate = Rate()
         self.create_timer(PERIOD, self._report_health)
-        self._gate_timer = self.create_timer(CHECK_PERIOD, self._check_gate)
+        self._gate_timer = self.create_timer(GATE_PERIOD, self._check_gate)
         waits = (lambda: not gate.is_open) if hardware.can_wait else lambda: False
         return HardwareLoop(hardware, take, self._publish, self._changed.trigger, waits)
 

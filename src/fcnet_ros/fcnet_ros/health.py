@@ -1,4 +1,4 @@
-"""The health of a node as a status of /diagnostics, and the figures of its loop."""
+"""Health of a node: its status on /diagnostics, and statistics of its loop."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fcnet_ros.topics import DIAGNOSTICS
 
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
 PERIOD = 1.0  # [s] between two statuses
-SLOW = 0.95  # of the wanted rate, below which a loop is called slow
+SLOW = 0.95  # fraction of the nominal rate below which a loop is reported as slow
 
 
 class HealthPublisher:
@@ -26,7 +26,7 @@ class HealthPublisher:
         self._name = status_name(node.get_fully_qualified_name(), task)
 
     def publish(self, level: bytes, message: str, values: Mapping[str, str]) -> None:
-        """Publish a level with a sentence, and values by key."""
+        """Publish a level, a summary, and values by key."""
         pairs = [KeyValue(key=key, value=value) for key, value in values.items()]
         status = DiagnosticStatus(name=self._name, level=level, message=message, values=pairs)
         array = DiagnosticArray(status=[status])
@@ -35,7 +35,7 @@ class HealthPublisher:
 
 
 class Rate:
-    """Counts per second since the last call, of a count that only grows. clock: whose seconds count."""
+    """Rate of an increasing count, in seconds of `clock`."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -50,23 +50,23 @@ class Rate:
 
 
 class LoopStatistics:
-    """Figures of a periodic loop, which it writes and another thread reads.
+    """Statistics of a periodic loop, written by its thread and read by another.
 
-    cycles: cycles run. misses: cycles left out because an earlier one came a whole period late.
+    cycles: number run. misses: number skipped because an earlier cycle was a whole period late.
     """
 
     def __init__(self, *durations: str) -> None:
-        """durations: names of what is measured in a cycle."""
+        """durations: names of the durations measured in each cycle."""
         self.cycles = self.misses = 0
         self._durations = {name: LatencyRing() for name in durations}
         self._rate, self._reported = Rate(), 0
 
     def use_clock(self, clock: Callable[[], float]) -> None:
-        """Let cycles be counted per second of another clock."""
+        """Measure the rate of cycles in seconds of another clock."""
         self._rate = Rate(clock)
 
     def add(self, name: str, duration: float) -> None:
-        """Take one more duration [s]."""
+        """Add a duration [s]."""
         self._durations[name].add(duration)
 
     def measure(self) -> tuple[float, int]:
@@ -75,7 +75,7 @@ class LoopStatistics:
         return self._rate.measure(self.cycles), missed
 
     def milliseconds(self) -> dict[str, str]:
-        """Return the quantiles of all durations by key."""
+        """Return quantiles of all durations [ms] by key."""
         values = {}
         for name, ring in self._durations.items():
             quantiles = ring.quantiles()

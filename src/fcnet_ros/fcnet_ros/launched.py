@@ -1,10 +1,10 @@
-"""Ends a process with the launch that has started it, even where that is killed and can end nothing itself.
+"""Ends a process together with the launch that started it, even if the launch was killed.
 
-The process asks for it, because neither upstream's launch nor the stand-in's lets a launch file prepare a child before
-it runs: the launch file gives its process id in the environment (`launched`), and Linux sends the process a signal when
-its parent ends (PR_SET_PDEATHSIG), which is the thread that runs the launch, and again when another thread of a killed
-launch inherits it and ends. A program of the suite asks in its entry point; any other is started through this module,
-since the request outlasts exec: `python3 -m fcnet_ros.launched COMMAND ARGUMENT...`.
+The process requests this itself, because neither upstream's launch nor the stand-in's lets a launch file prepare a
+child before it runs. The launch file passes its process id in the environment (`launched`). Linux then sends the
+process a signal when its parent ends (PR_SET_PDEATHSIG): the thread that runs the launch, and any other thread of a
+killed launch that inherits the child. Programs of the suite make the request in their entry point. Other programs are
+started through this module, as the request survives exec: `python3 -m fcnet_ros.launched COMMAND ARGUMENT...`.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from pathlib import Path
 
 LAUNCH = "FCNET_LAUNCH"  # environment variable: process id of the launch
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
-SIGNAL = signal.SIGTERM  # unlike SIGINT nothing ignores it, in the background of a shell or while a program is imported
+SIGNAL = signal.SIGTERM  # unlike SIGINT it is not ignored in the background of a shell or during imports
 
 
 def launched() -> dict[str, str]:
-    """Return the environment variables with which this process starts those that end with it."""
+    """Return the environment variables for processes that are to end with this one."""
     return {LAUNCH: str(os.getpid())}
 
 
 def end_with_launch() -> None:
-    """Let this process get SIGNAL at the end of the launch that is named in its environment, if there is one.
+    """Request SIGNAL for this process at the end of the launch named in its environment, if there is one.
 
-    Children do not inherit the name. Where another program is in between (`ros2 launch --launch-prefix`), the signal
-    comes at the end of that.
+    Children do not inherit the name. If another program is in between (`ros2 launch --launch-prefix`), the signal is
+    sent at its end.
     """
     launch = os.environ.pop(LAUNCH, "")
     if not launch:
         return
-    import ctypes  # only here: a program that was not launched starts without it
+    import ctypes  # slow, and only needed if launched
 
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, SIGNAL)
-    if int(launch) not in _ancestors():  # it had ended before the request
+    if int(launch) not in _ancestors():  # the launch ended before the request
         os.kill(os.getpid(), SIGNAL)
 
 

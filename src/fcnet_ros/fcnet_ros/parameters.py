@@ -5,8 +5,8 @@
         robot: str = parameter("aliengo", "robot to simulate, a file in config/robots")
         rate: float = parameter(50.0, "cycles per second [Hz]", (10.0, 500.0))
 
-ROS checks types and ranges, this module the choices, and the dataclass in its __post_init__, by a ValueError,
-what must fit together.
+ROS checks types and ranges, this module checks choices, and the dataclass checks combinations in its __post_init__,
+which raises ValueError.
 
 Launch arguments are generated from these dataclasses. A package registers the dataclass of an executable as an entry
 point, so that a launch file can describe and check a node that may not be installed:
@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import Field, field, fields
+from dataclasses import Field, dataclass, field, fields
 from functools import cache, partial
 from importlib.metadata import entry_points
 from typing import Any, TypeVar
@@ -32,11 +32,12 @@ from rclpy.parameter import Parameter
 from fcnet_core.errors import ParameterError
 
 PARAMETER_GROUP = "fcnet.parameters"  # entry points: the parameter dataclass of an executable
+RECORDER_TIMEOUT = 10.0  # [s] recorder_timeout of launches that record
 CONTROL_RATE, CONTROL_RATES = 50.0, (10.0, 500.0)  # [Hz] default and range of every node that has a control rate
 SPEEDS = (0.05, 20.0)  # range of simulated or recorded seconds per second
 SIM_TIME = "use_sim_time"
-OF_EVERY_NODE = (SIM_TIME, "start_type_description_service")  # declared by rclpy and rcl themselves
-SIM_TIME_DESCRIPTION = "take the time from /clock, as a simulator or a replay publishes it, instead of this computer's"
+OF_EVERY_NODE = (SIM_TIME, "start_type_description_service")  # declared by rclpy and rcl
+SIM_TIME_DESCRIPTION = "use the time on /clock, published by a simulator or a replay, instead of this computer's"
 
 T = TypeVar("T")
 
@@ -51,12 +52,12 @@ def parameter(
     changeable: bool = False,
     check: Callable[[str], object] | None = None,
 ) -> T:
-    """Return the dataclass field of one parameter, whose type is that of `default`.
+    """Return the dataclass field of one parameter, of the type of `default`.
 
-    limits: lowest and highest number. choices: the words that it may be; they are added to the description. name: as
-    in ROS, such as "network.port"; empty for the field's own. changeable: may be set while the node runs even
-    where `declare_fixed_parameters` or `refuse_fixed` fixes the others. check: called by a launch file before it starts
-    the node; raises ValueError for a text that cannot be used.
+    limits: lowest and highest number. choices: allowed words, added to the description. name: in ROS, such as
+    "network.port"; empty for the field's name. changeable: may be set while the node runs, even if
+    `declare_fixed_parameters` or `refuse_fixed` fixes the others. check: called by a launch file before it starts the
+    node; raises ValueError for an invalid text.
     """
     descriptor = ParameterDescriptor(
         name=name, description=f"{description}: {', '.join(choices)}" if choices else description
@@ -69,6 +70,15 @@ def parameter(
     facts = {"descriptor": descriptor, "limits": limits, "choices": choices, "changeable": changeable, "check": check}
     declared: T = field(default=default, metadata=facts)
     return declared
+
+
+@dataclass(frozen=True)
+class RecorderParameters:
+    """Parameters of nodes that wait for a recorder."""
+
+    recorder_timeout: float = parameter(
+        0.0, "longest time [s] for which an automatic start waits until `ros2 bag record` subscribes", (0.0, 60.0)
+    )
 
 
 @cache
@@ -89,7 +99,7 @@ def default_parameters(kind: type[Any]) -> dict[str, Any]:
 def declare_parameters(node: Node, kind: type[Any], *, read_only: bool = False) -> None:
     """Declare every parameter of dataclass `kind`.
 
-    Raises ParameterError for a value of the wrong type, one out of range, and a name that `kind` does not have.
+    Raises ParameterError for a value of the wrong type or out of range, and for an unknown name.
     """
     parameters = parameter_fields(kind)
     _refuse_unknown(node, list(parameters))
@@ -112,7 +122,7 @@ def declare_parameters(node: Node, kind: type[Any], *, read_only: bool = False) 
 
 
 def read_parameters(node: Node, kind: type[T]) -> T:
-    """Return the present values. Raises ParameterError for those that do not exist or do not fit together."""
+    """Return the current values. Raises ParameterError for an invalid choice or combination."""
     values = {}
     for name, one in parameter_fields(kind).items():
         value = values[one.name] = node.get_parameter(name).value
@@ -122,19 +132,19 @@ def read_parameters(node: Node, kind: type[T]) -> T:
 
 
 def declare_fixed_parameters(node: Node, kind: type[T]) -> T:
-    """Declare the parameters of dataclass `kind`, fix all but the changeable ones, and return their values.
+    """Declare the parameters of dataclass `kind`, make all but the changeable ones read-only, return their values.
 
-    For nodes that read their parameters once, at their start. Raises ParameterError.
+    For nodes that read their parameters once, at start. Raises ParameterError.
     """
     declare_parameters(node, kind, read_only=True)
     return read_parameters(node, kind)
 
 
 def refuse_fixed(kind: type[Any], changes: Sequence[Parameter]) -> SetParametersResult:
-    """Refuse changes of what a node of dataclass `kind` has read when it was configured: all but the changeable."""
+    """Refuse changes of parameters that a configured node of dataclass `kind` has read: all but the changeable ones."""
     known = parameter_fields(kind)
     fixed = [one.name for one in changes if one.name in known and not known[one.name].metadata["changeable"]]
-    fixed += [one.name for one in changes if one.name == SIM_TIME]  # a stamp of another clock is refused, or too old
+    fixed += [one.name for one in changes if one.name == SIM_TIME]  # stamps of another clock are refused or too old
     if not fixed:
         return SetParametersResult(successful=True)
     reason = f"{', '.join(fixed)} is read when the node is configured; deactivate and clean up the node first"
@@ -150,19 +160,19 @@ def parameter_fields(kind: type[Any]) -> dict[str, Field[Any]]:
 
 
 def _no_choice(name: str, one: Field[Any], value: object) -> str:
-    """Return what is wrong with a value that has to be one of a few words; empty where nothing is."""
+    """Return the error if `value` is not one of the choices; empty otherwise."""
     choices = one.metadata["choices"]
     return "" if not choices or value in choices else f"parameter {name} is {value!r}; choose {' or '.join(choices)}"
 
 
 def _refuse_no_choice(known: Mapping[str, Field[Any]], changes: Sequence[Parameter]) -> SetParametersResult:
-    """Refuse a change to another word than the choices; ROS itself checks types and ranges."""
+    """Refuse values that are not among the choices; ROS checks types and ranges."""
     problems = [_no_choice(one.name, known[one.name], one.value) for one in changes if one.name in known]
     return SetParametersResult(successful=not any(problems), reason="; ".join(filter(None, problems)))
 
 
 def _refuse_unknown(node: Node, known: Sequence[str]) -> None:
-    """A misspelt parameter must not pass unnoticed; rclpy has no public name for what it was given."""
+    """Refuse misspelt parameters. rclpy has no public name for the given ones."""
     given = {name for name in node._parameter_overrides if not name.startswith("qos_overrides.")}
     if unknown := sorted(given - set(known) - set(OF_EVERY_NODE)):
         raise ParameterError(

@@ -1,14 +1,14 @@
-"""How every program of the suite begins and ends: discovery settings, rclpy's context, signals, exit code, shutdown.
+"""Start and end of every program: discovery settings, rclpy's context, signals, exit code, recorder, shutdown.
 
 Discovery. A Fast DDS participant can miss the answer to its first announcement, because it announces itself before it
-receives (RTPSParticipantImpl::enable of Fast DDS 2.14 and 3.1). The next chance is the periodic announcement of the
-participant that was there first: every 3 s by default, every 0.2 s with the profiles of this package. Measured over
-100 starts of whole programs: 99 found everything within 1 s, half of them within 0.1 s; with
-announcements every 0.5 s 93 did, half of them within 0.43 s.
+receives (RTPSParticipantImpl::enable of Fast DDS 2.14 and 3.1). It is then discovered by the next periodic announcement
+of the older participant: every 3 s by default, every 0.2 s with the profiles of this package. Measured over 100 starts
+of whole programs: 99 found everything within 1 s (median 0.1 s); with announcements every 0.5 s, 93 did (median
+0.43 s).
 
-Transport. A Fast DDS publisher in shared memory takes locks that it shares with its subscribers: a subscriber that is
-stopped at the wrong time holds up the publisher, by up to a second. A program with a
-hard deadline, such as the bridge of a real robot, uses only UDP.
+Transport. A Fast DDS publisher in shared memory shares locks with its subscribers: a subscriber that is stopped at the
+wrong time blocks the publisher for up to a second. A program with a hard deadline, such as the bridge of a real robot,
+uses UDP only.
 """
 
 from __future__ import annotations
@@ -36,13 +36,15 @@ from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # the last when a terminal closes, as with its ssh connection
-REFUSED = 2  # exit code
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # SIGHUP: a terminal or its ssh connection was closed
+REFUSED = 2  # exit code of a program that cannot run as requested
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
-SWITCH_INTERVAL = 0.0005  # [s] for which the executor's thread may keep a real-time thread from the interpreter
-STOP_INTERVAL = 0.02  # [s] between two looks at a stop
-SPIN_TIMEOUT = 0.1  # [s] after which a stop is noticed
-ERROR_PERIOD = 2.0  # [s] between two reports of errors at the same place
+SWITCH_INTERVAL = 0.0005  # [s] longest time that the executor's thread holds the GIL while a real-time thread waits
+STOP_INTERVAL = 0.02  # [s] between two checks of a stop
+SPIN_TIMEOUT = 0.1  # [s] within which `spin` notices a stop
+ERROR_PERIOD = 2.0  # [s] between two reports of errors at the same line
+RECORDER = "rosbag2_recorder"  # the node of `ros2 bag record`
+GATE_PERIOD = 0.05  # [s] between two checks of a recorder's subscriptions
 FOLDER = Path(__file__).parent
 DISCOVERY_RANGE, LOCALHOST_ONLY = "ROS_AUTOMATIC_DISCOVERY_RANGE", "ROS_LOCALHOST_ONLY"
 PROFILES = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE")
@@ -52,32 +54,32 @@ NodeT = TypeVar("NodeT", bound=Node)
 
 
 class Stop:
-    """Whether the program shall end; signals request it.
+    """Whether the program shall end; set by signals.
 
-    It has no lock, as a threading.Event has: a signal's handler runs in the main thread, wherever that is, and one that
-    came while the handler before it held the lock would wait for ever. The end of a launch comes as several signals.
+    Unlike threading.Event it has no lock: a signal handler interrupts the main thread anywhere, and would wait for ever
+    for a lock that an interrupted handler holds. A launch ends its programs with several signals.
     """
 
     def __init__(self) -> None:
         self._requested = False
 
     def set(self) -> None:
-        """Request it."""
+        """Request the end."""
         self._requested = True
 
     def is_set(self) -> bool:
-        """Whether it was requested."""
+        """Whether the end was requested."""
         return self._requested
 
     def wait(self, duration: float = math.inf) -> None:
-        """Return when it is requested, at the latest after `duration` [s]."""
+        """Return when the end is requested, at the latest after `duration` [s]."""
         deadline = time.monotonic() + duration
         while not self._requested and (left := deadline - time.monotonic()) > 0.0:
             time.sleep(min(left, STOP_INTERVAL))
 
 
 class Interrupted(BaseException):
-    """A signal has ended what is `interruptible`."""
+    """A signal has ended work in `interruptible`."""
 
 
 def run_program(
@@ -85,26 +87,24 @@ def run_program(
     make: Callable[[], NodeT],
     run: Callable[[NodeT, Stop], int],
     *,
-    signals: Sequence[signal.Signals] = SIGNALS,
     udp_only: bool = False,
 ) -> int:
-    """Run the node that `make` returns and return the exit code that `run` returns; a signal sets `run`'s stop.
+    """Run the node that `make` returns; return the exit code that `run` returns. A signal sets the Stop of `run`.
 
-    A signal during `make`, or in what is `interruptible`, ends the program at once with 0. A ValueError, OSError or
-    ParameterException of `make` is a refusal, see `refused`; others keep their traceback. The node is destroyed at the
-    end. udp_only: see participant_profile.
+    A signal during `make` or in `interruptible` ends the program at once with 0. A ValueError, OSError or
+    ParameterException of `make` is reported by `refused`; other errors keep their traceback. The node is destroyed at
+    the end. udp_only: see participant_profile.
     """
     stop = Stop()
-    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # by nohup: the program is to outlive its terminal
-        signals = [number for number in signals if number is not signal.SIGHUP]
 
     def stop_on_signal(_number: int, _frame: FrameType | None) -> None:
         stop.set()
 
-    for number in signals:
-        signal.signal(number, stop_on_signal)
+    for number in SIGNALS:
+        if not (number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN):  # as with nohup
+            signal.signal(number, stop_on_signal)
     try:
-        with interruptible(signals), participant_profile(udp_only):
+        with interruptible(), participant_profile(udp_only):
             rclpy.init(args=sys.argv, signal_handler_options=SignalHandlerOptions.NO)
             try:
                 node = make()
@@ -121,23 +121,21 @@ def run_program(
 
 
 @contextlib.contextmanager
-def interruptible(signals: Sequence[signal.Signals] = SIGNALS) -> Iterator[None]:
-    """Let a signal, besides what it does anyway, raise Interrupted in this context: for the main thread and what takes
-    long before anything is commanded, such as compiling a policy. In other threads nothing changes.
+def interruptible() -> Iterator[None]:
+    """In this context a handled signal also raises Interrupted: for long work before anything is commanded, such as
+    compiling a policy. Has no effect outside the main thread.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    handlers = {number: signal.getsignal(number) for number in signals}
+    handlers = {number: handler for number in SIGNALS if callable(handler := signal.getsignal(number))}
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        handler = handlers[signal.Signals(number)]
-        if callable(handler):
-            handler(number, frame)
+        handlers[signal.Signals(number)](number, frame)
         raise Interrupted
 
     try:
-        for number in signals:
+        for number in handlers:
             signal.signal(number, interrupt)
         yield
     finally:
@@ -146,39 +144,38 @@ def interruptible(signals: Sequence[signal.Signals] = SIGNALS) -> Iterator[None]
 
 
 def refused(name: str, error: Exception) -> int:
-    """Print why the program called `name` cannot run, in one sentence; return its exit code, 2."""
+    """Print the error that keeps the program called `name` from running; return its exit code, 2."""
     print(f"{name}: {error}", file=sys.stderr)
     return REFUSED
 
 
 class GuardedExecutor(SingleThreadedExecutor):
-    """Executes the callbacks of one node. An error in one, or in taking a message, is logged and the node goes on.
+    """Executes the callbacks of one node. An error in a callback or in taking a message is logged; the node goes on.
 
-    Nothing that arrives by DDS may end a node. A service of the node that fails responds with the default values of its
-    response, which mean "not done".
+    No message may end a node. A service that fails responds with the default values of its response: not successful.
     """
 
     def __init__(self, node: Node) -> None:
         super().__init__(context=node.context)
         self._logger = node.get_logger()
-        self._reported: dict[str, float] = {}  # when [s], by the place of an error
+        self._reported: dict[str, float] = {}  # time [s] by the place of an error
         for service in node.services:
             service.callback = partial(self._respond, service.callback)
         self.add_node(node)
 
     def spin_once(self, timeout_sec: float | None = None) -> None:
-        """Execute one callback that is ready within this time [s]."""
+        """Execute one callback that becomes ready within `timeout_sec` [s]."""
         try:
             super().spin_once(timeout_sec)
         except ExternalShutdownException:
             raise
-        except Exception as error:  # noqa: BLE001 whatever it is, the node goes on
+        except Exception as error:  # noqa: BLE001 the node goes on after every error
             self._report(error)
 
     def _respond(self, callback: Callable[[Any, Any], Any], request: Any, response: Any) -> Any:
         try:
             return callback(request, response)
-        except Exception as error:  # noqa: BLE001 whatever it is, the node goes on
+        except Exception as error:  # noqa: BLE001 the node goes on after every error
             self._report(error)
             return type(response)()
 
@@ -204,9 +201,9 @@ def spin(node: Node, stop: Stop, ended: Callable[[], bool] = lambda: False) -> N
 
 
 def spin_beside(node: Node, stop: Stop, work: Callable[[Stop, Future[None]], None]) -> None:
-    """Execute the node's callbacks in a second thread during `work(stop, spinning)` in this one.
+    """Execute the node's callbacks in a second thread while this thread runs `work(stop, spinning)`.
 
-    `spinning` is done when the second thread has ended by an error, which is raised here afterwards.
+    `spinning` is done if an error has ended the second thread; it is raised here after `work`.
     """
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="spin") as threads:
         spinning = threads.submit(spin, node, stop)
@@ -219,34 +216,75 @@ def spin_beside(node: Node, stop: Stop, work: Callable[[Stop, Future[None]], Non
 
 
 def freeze() -> None:
-    """Exempt all present objects from later garbage collections, which then stay short."""
+    """Exempt all existing objects from later garbage collections, to keep those short."""
     gc.collect()
     gc.freeze()
 
 
 def transition(node: Node, work: Callable[[], None], *refusals: type[Exception]) -> TransitionCallbackReturn:
-    """Return whether a transition's `work` succeeds. An exception is logged: of `refusals` as one sentence, any other
-    with its traceback; rclpy would drop it.
+    """Do the `work` of a transition and return its result. An exception is logged, as rclpy would drop it: those of
+    `refusals` as one line, others with their traceback.
     """
     try:
         work()
     except refusals as refusal:
         node.get_logger().error(" ".join(str(refusal).split()))  # YAML's errors have several lines
         return FAILURE
-    except Exception:  # noqa: BLE001 whatever it is, it is logged
-        node.get_logger().fatal(f"a transition has failed by an error\n{traceback.format_exc()}")
+    except Exception:  # noqa: BLE001 every error is logged
+        node.get_logger().fatal(f"a transition has failed with an error\n{traceback.format_exc()}")
         return FAILURE
     return SUCCESS
 
 
+class RecorderGate:
+    """Holds back an automatic start until RECORDER subscribes to all `topics`, or for `timeout` [s]; 0: it is open.
+
+    A recorder subscribes to a topic after it has discovered its publisher, and misses all earlier messages. The node
+    that publishes must check this: once it has discovered the subscription, its messages reach the recorder. topics: as
+    named by the node's publishers, which exist already. Any thread may read `is_open`.
+    """
+
+    def __init__(self, node: Node, topics: Sequence[str], timeout: float) -> None:
+        self._node = node
+        self._timeout = timeout
+        self._deadline = time.monotonic() + timeout
+        self._missing = [node.resolve_topic_name(topic) for topic in topics]
+        self.is_open = timeout <= 0.0
+
+    def check(self) -> bool:
+        """Look for missing subscriptions and return `is_open`; log how the waiting ended."""
+        if self.is_open:
+            return True
+        self._missing = [topic for topic in self._missing if not self._is_recorded(topic)]
+        if not self._missing:
+            self._node.get_logger().info("the recorder has subscribed; starting")
+        elif time.monotonic() > self._deadline:
+            self._node.get_logger().warning(
+                f"no recorder has subscribed to {', '.join(self._missing)} within {self._timeout:g} s; starting: "
+                "a recording lacks the beginning"
+            )
+        else:
+            return False
+        self.is_open = True
+        return True
+
+    def wait(self, stop: Stop) -> None:
+        """Check until it is open or `stop` is set."""
+        while not self.check() and not stop.is_set():
+            time.sleep(GATE_PERIOD)
+
+    def _is_recorded(self, topic: str) -> bool:
+        return any(info.node_name == RECORDER for info in self._node.get_subscriptions_info_by_topic(topic))
+
+
 @contextlib.contextmanager
 def participant_profile(udp_only: bool = False) -> Iterator[None]:
-    """Within this context rclpy's contexts and their first nodes are created with the suite's Fast DDS profile.
+    """Set the suite's Fast DDS profile for contexts of rclpy whose first node is created in this context.
 
-    They announce themselves every 0.2 s. udp_only: they use UDP without shared memory, and the loopback interface alone
-    where ROS is limited to this computer. A user's own profile, choice of transports or other middleware is left as it
-    is. Fast DDS reads the profile once per process, with the first node. The environment is restored afterwards, so
-    that child processes do not take these settings for the user's.
+    They announce themselves every 0.2 s. udp_only: they use UDP without shared memory, and only the loopback interface
+    if ROS is limited to this computer. A user's own profile or transports, or another middleware, are not changed. Fast
+    DDS reads the profile once per process, with the first node. The environment is restored afterwards, so that child
+    processes do not inherit these settings as the user's.
     """
     changes = _profile_variables(udp_only)
     before = {name: os.environ.get(name) for name in changes}
@@ -258,7 +296,7 @@ def participant_profile(udp_only: bool = False) -> Iterator[None]:
 
 
 def _profile_variables(udp_only: bool) -> dict[str, str | None]:
-    """Environment variables to set, and with None to remove."""
+    """Return the environment variables to set, with None those to remove."""
     middleware = os.environ.get("RMW_IMPLEMENTATION", "fastrtps")
     if "fastrtps" not in middleware or any(name in os.environ for name in (*PROFILES, TRANSPORTS)):
         return {}
@@ -266,7 +304,7 @@ def _profile_variables(udp_only: bool) -> dict[str, str | None]:
         return {PROFILES[0]: str(FOLDER / "fastdds_announcement.xml")}
     if os.environ.get(DISCOVERY_RANGE) != "LOCALHOST" and os.environ.get(LOCALHOST_ONLY) != "1":
         return {PROFILES[0]: str(FOLDER / "fastdds_udp.xml")}
-    # Where ROS limits itself to this computer it adds shared memory: the profile limits it to the loopback instead.
+    # If limited to this computer, ROS adds shared memory; the profile limits it to the loopback interface instead.
     return {
         LOCALHOST_ONLY: None,
         DISCOVERY_RANGE: "SUBNET",

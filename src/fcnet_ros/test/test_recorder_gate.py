@@ -11,8 +11,7 @@ import rclpy
 from rclpy.qos import qos_profile_sensor_data
 from std_msgs.msg import String
 
-from fcnet_ros.program import participant_profile
-from fcnet_ros.recorder_gate import RECORDER, RecorderGate
+from fcnet_ros.program import RECORDER, RecorderGate, participant_profile
 
 PATIENCE = 30.0  # [s], for a loaded machine
 TOPICS = ("states", "~/mode")

@@ -25,8 +25,7 @@ from fcnet_ros.health import OK, SLOW, WARN, HealthPublisher
 from fcnet_ros.health import PERIOD as HEALTH_PERIOD
 from fcnet_ros.messages import OdomPublisher
 from fcnet_ros.parameters import declare_fixed_parameters
-from fcnet_ros.program import Stop, run_program, spin_beside
-from fcnet_ros.recorder_gate import RecorderGate
+from fcnet_ros.program import RecorderGate, Stop, run_program, spin_beside
 from fcnet_ros.topics import ODOM, create_request_services
 from quadruped_sim.physics.live_robot import MotorDrivenRobot
 from quadruped_sim.physics.terrain import named_terrain

@@ -9,8 +9,7 @@ from fcnet_core.errors import ParameterError
 from fcnet_core.files import check_readable, check_writable
 from fcnet_core.robot import load_robot
 from fcnet_ros.hardware import HardwareParameters
-from fcnet_ros.parameters import CONTROL_RATE, CONTROL_RATES, SPEEDS, parameter
-from fcnet_ros.recorder_gate import RecorderParameters
+from fcnet_ros.parameters import CONTROL_RATE, CONTROL_RATES, SPEEDS, RecorderParameters, parameter
 from quadruped_sim.physics.placement import PLACES, Place, StartPose
 from quadruped_sim.physics.terrain import TERRAINS, named_terrain
 from sim_bridge.lockstep import MODES

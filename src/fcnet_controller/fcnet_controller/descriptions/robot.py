@@ -39,8 +39,7 @@ from fcnet_core.model_file import check_robot, load_model
 from fcnet_core.names import ROBOT_DESCRIPTION, TF
 from fcnet_core.robot import load_robot
 from fcnet_core.urdf import robot_urdf
-from fcnet_ros.parameters import default_parameters, executable_parameters
-from fcnet_ros.recorder_gate import LAUNCH_TIMEOUT
+from fcnet_ros.parameters import RECORDER_TIMEOUT, default_parameters, executable_parameters
 
 Compression = Literal["none", "zstd_fast", "zstd_small"]  # storage presets of rosbag2_storage_mcap
 MUJOCO, SIMULATED, WIRED, DESK = ("mujoco",), ("mujoco", "desk"), ("unitree", "desk"), ("desk",)  # backends
@@ -121,7 +120,7 @@ def _start(robot: str, launch: SuiteLaunch) -> list[Action]:
     backend, course = launch["backend"], _course(launch)
     _refuse_unsuitable(robot, launch, course)
     # A robot's programs wait for the recorder, where there is one: the bag then has the whole run.
-    waiting: dict[str, Any] = {"recorder_timeout": LAUNCH_TIMEOUT} if launch["record"] else {}
+    waiting: dict[str, Any] = {"recorder_timeout": RECORDER_TIMEOUT} if launch["record"] else {}
     # A simulated robot walks at once; a real one is passive until it is requested to stand up.
     start = {"auto_activate" if backend == "unitree" else "auto_start": True}
     controller = {**launch.parameters("controller"), "robot": robot, **start, **waiting}
