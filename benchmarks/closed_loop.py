@@ -17,18 +17,17 @@ from trajectory_msgs.msg import JointTrajectory
 
 from fcnet_core.names import DIAGNOSTICS, JOINT_TRAJECTORY, HealthKey
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "src/fcnet_ros/test/shared"))
+sys.path.append(str(Path(__file__).parent / "bridge"))
+from common import drive_curves
 from ros_harness import Client, Process, own_domain
 
-SETTLE = 2.5  # [s] until a second of diagnostics is about the walking robot alone
-CURVE = 5.0  # [s] between two changes of direction
-# Aims on an otherwise idle machine with two cores.
-TARGETS = {"deadline_misses": 0.0, "response_p50_ms": 1.5, "response_p99_ms": 4.0}
+SETTLE = 2.5  # [s] until a second of diagnostics is only about the walking robot
+TARGETS = {"deadline_misses": 0.0, "response_p50_ms": 1.5, "response_p99_ms": 4.0}  # idle, two cores
 QUANTILES = [f"{what}_{quantile}_ms" for what in ("wake", "step", "response") for quantile in ("p50", "p99", "max")]
 
 
 def thread_seconds(process: int) -> dict[int, float]:
-    """Processor time [s] that each thread of a process has used, by the thread's id."""
+    """Return the CPU time [s] of each thread of a process by the thread's id."""
     threads = Path(f"/proc/{process}/task").iterdir()
     return {int(thread.name): 1e-9 * int((thread / "schedstat").read_text().split()[0]) for thread in threads}
 
@@ -56,11 +55,7 @@ def measure(robot: str, policy: str, duration: float) -> dict[str, float]:
         missed_before = float(client.health["deadline_misses"])
         factors.clear()
         arrivals.clear()
-        end = time.monotonic() + duration
-        side = 1
-        while time.monotonic() < end:
-            client.drive(min(CURVE, end - time.monotonic()), vx=0.5, yaw_rate=0.5 * side)
-            side = -side
+        drive_curves(client, duration, yaw_rate=0.5)
         times = np.array(arrivals)
         time.sleep(1.1)  # for the diagnostics of the last second
         health = dict(client.health)

@@ -1,9 +1,9 @@
-"""How many times faster than real time bags are evaluated on one core, and where the time goes.
+"""Measures how many times faster than real time bags are evaluated on one core, and where the time goes.
 
     python benchmarks/replay_speed.py [--seconds 60] [--rounds 5]
 
-Made-up bags of the suite's topics with states at 250 and 500 Hz (odom too), uncompressed and with compressed chunks,
-evaluated in turn; times are of the processor, so that other work on the machine disturbs less. Then the whole command
+The bags are generated: states and odom at 250 and 500 Hz, uncompressed and with compressed chunks. They are evaluated
+in turn; times are CPU time, which other work on the machine changes less. Then follows the whole command
 `fcnet replay BAG --report FILE` for each bag, and `fcnet replay --help`: with the start of Python and its libraries.
 """
 
@@ -82,7 +82,7 @@ def _bags(folder: Path, seconds: float) -> dict[str, Path]:
 
 
 def _times(bag: Path) -> tuple[float, float, float]:
-    """Seconds of processor for reading, for evaluation (reading, replay, figures, JSON), and for that with a page."""
+    """Return the CPU seconds for reading, for evaluation (reading, replay, figures, JSON), and for both with a page."""
     begun = time.process_time()
     read_run(open_bag(bag))
     read = time.process_time() - begun
@@ -95,7 +95,7 @@ def _times(bag: Path) -> tuple[float, float, float]:
 
 
 def _command(arguments: list[str]) -> tuple[float, float]:
-    """Seconds of processor and seconds passed of one `fcnet`."""
+    """Return the CPU seconds and the elapsed seconds of one `fcnet` command."""
     before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run([sys.executable, "-m", "fcnet_core.cli", *arguments], stdout=subprocess.DEVNULL, check=True)
     passed, after = time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)

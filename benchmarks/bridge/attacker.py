@@ -1,4 +1,4 @@
-"""Attacks a walking robot's bridge and controller from outside, seeded, and judges what reaches the motor board.
+"""Attacks a walking robot's bridge and controller from outside, seeded, and checks the commands at the motor board.
 
 Real processes and DDS; the board is a process of its own. Run it in a shell after `. env.sh`:
     python benchmarks/bridge/attacker.py [--duration 600] [--seed 0] [--attacks gains]
@@ -15,38 +15,32 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import Any, TextIO
 
 import numpy as np
 from attacks import ATTACKS, Attack
-from board_process import BoardProcess
 from builtin_interfaces.msg import Time
 from fault_rig import FaultRig
 from rclpy.publisher import Publisher
+from ros_harness import Client, own_domain
 from wire_oracle import Violation, WireOracle
 
 from fcnet_core.robot import Robot, load_robot
 from fcnet_ros.topics import Topic
-
-sys.path.append(str(Path(__file__).resolve().parents[2] / "src/fcnet_ros/test/shared"))
-from ros_harness import Client, own_domain
 
 MOST_GROWTH = 20.0  # [MB]
 SLACK, SLACK_OF_A_BUSY_COMPUTER = 0.1, 0.4  # [s] beyond a deadline
 MEASURE_PERIOD = 0.25  # [s] between two looks at the wire
 SETTLE = 0.3  # [s] after an attack until the robot is looked at
 RECOVERY_TIME = 15.0  # [s] until a damped robot is passive by resets
-RESPONSE_TIME = 3.0  # [s] for responses to odd requests
 PAGE = 4096
-Anything = TypeVar("Anything")
 
 
 @dataclass
 class Outcome:
-    """What an attack came to: outcome and, where it took some, seconds of recovery; violations must not be."""
+    """Result of an attack: outcome, seconds of recovery if any, and violations."""
 
     attack: str
     kind: str
@@ -61,48 +55,40 @@ class Outcome:
 
 
 class Access:
-    """What an attacker has: a node in the robot's domain, the processes by their ids, the motor board's network."""
+    """Access of an attacker: a node in the robot's domain, the process ids, the motor board's network."""
 
-    def __init__(self, rig: FaultRig[BoardProcess], domain: int, oracle: WireOracle, rng: np.random.Generator) -> None:
-        self.rig: FaultRig[BoardProcess] = rig
-        self.oracle: WireOracle = oracle
+    def __init__(self, rig: FaultRig, domain: int, rng: np.random.Generator) -> None:
+        self.rig: FaultRig = rig
         self.rng: np.random.Generator = rng
         self._client = Client(domain, "attacker")
         self.node = self._client.node
         self._publishers: dict[str, Publisher] = {}
-        self._made: dict[str, Any] = {}
 
     def close(self) -> None:
         """Leave the domain."""
         self._client.close()
 
     def publisher(self, topic: Topic) -> Publisher:
-        """A publisher, the same one each time."""
+        """Return the publisher of a topic, the same one each time."""
         if topic.name not in self._publishers:
             self._publishers[topic.name] = topic.publisher(self.node)
         return self._publishers[topic.name]
 
     def forget(self, topic: Topic) -> None:
-        """Destroy the publisher, with what it has latched."""
+        """Destroy the publisher, with its latched message."""
         if publisher := self._publishers.pop(topic.name, None):
             self.node.destroy_publisher(publisher)
 
-    def once(self, name: str, make: Callable[[], Anything]) -> Anything:
-        """What `make` returned the first time."""
-        if name not in self._made:
-            self._made[name] = make()
-        return self._made[name]  # type: ignore[no-any-return]
-
     def stamp(self, age: float) -> Time:
-        """The time of day `age` [s] ago."""
+        """Return the time of day `age` [s] ago."""
         return Time(**dict(zip(("sec", "nanosec"), divmod(time.time_ns() - int(age * 1e9), 10**9), strict=True)))
 
     def node_name(self, node: str) -> str:
-        """The name of the node of the "bridge" or "controller"."""
+        """Return the name of the node of the "bridge" or "controller"."""
         return f"{self.rig.robot.name}_bridge" if node == "bridge" else node
 
-    def call(self, name: str, kind: type, requests: list[Any], timeout: float = RESPONSE_TIME) -> None:
-        """Send all requests; wait a while for the responses, which may fail to come."""
+    def call(self, name: str, kind: type, requests: list[Any], timeout: float = 3.0) -> None:
+        """Send all requests; wait up to `timeout` [s] for the responses, some of which may never arrive."""
         service = self.node.create_client(kind, name)
         if service.wait_for_service(timeout):
             futures = []
@@ -118,7 +104,7 @@ class Access:
 class Attacker:
     """Attacks one after the other and keeps their outcomes.
 
-    strict: the computer is otherwise idle, so that deadlines and walking again count; see `run`.
+    strict: the computer is otherwise idle, so that deadlines count, and so does a robot that cannot walk again.
     """
 
     def __init__(self, robot: Robot, domain: int, log: TextIO, seed: int, physics: str, strict: bool) -> None:
@@ -132,12 +118,12 @@ class Attacker:
         self._stiff = False  # the last command
         self._closing = threading.Event()
         self._measured = threading.Thread(target=self._measure, daemon=True)
-        self.rig = FaultRig(robot, BoardProcess(robot.name, physics), domain, log)
+        self.rig = FaultRig(robot, domain, log, physics)
         self._domain = domain
 
     def __enter__(self) -> Attacker:
         self.rig.__enter__()
-        self.access = Access(self.rig, self._domain, self.oracle, self._rng)
+        self.access = Access(self.rig, self._domain, self._rng)
         self.rig.prepare("walking")
         self._measured.start()
         return self
@@ -149,18 +135,12 @@ class Attacker:
         self.rig.__exit__()
 
     def run(self, attacks: list[Attack], duration: float) -> None:
-        """Attack for so long [s], every attack once before the first comes again."""
-        end = time.monotonic() + duration
-        for attack in self._endless(attacks):
-            if time.monotonic() > end:
-                return
-            self.outcomes.append(self._run(attack))
+        """Attack for `duration` [s]; every attack runs once before one is repeated."""
+        end, waiting = time.monotonic() + duration, list[Attack]()
+        while time.monotonic() < end:
+            waiting = waiting or [attacks[number] for number in self._rng.permutation(len(attacks))]
+            self.outcomes.append(self._run(waiting.pop(0)))
             print(self.outcomes[-1], flush=True)
-
-    def _endless(self, attacks: list[Attack]) -> Iterator[Attack]:
-        while True:
-            for number in self._rng.permutation(len(attacks)):
-                yield attacks[number]
 
     def _run(self, attack: Attack) -> Outcome:
         outcome = Outcome(attack.name, attack.kind)
@@ -192,7 +172,7 @@ class Attacker:
         return outcome
 
     def _recover(self) -> tuple[str, list[str]]:
-        """Bring the robot back to walking; where its services do not, by new programs, which is a violation."""
+        """Bring the robot back to walking; if its services fail, by new programs, which is a violation."""
         try:
             self.rig.prepare("walking", RECOVERY_TIME)
             return "recovered", []
@@ -209,19 +189,19 @@ class Attacker:
         return "RESTARTED", [problem]
 
     def _walks(self) -> bool:
-        """Whether the controller walks and the bridge follows it."""
+        """Return whether the controller walks and the bridge follows it."""
         alive = self.rig.alive("bridge") and self.rig.alive("controller")
         return alive and self.rig.client.mode == "walking" and self._stiff
 
     def _measure(self) -> None:
-        """Look at the wire again and again."""
+        """Check the wire periodically until the end."""
         while not self._closing.wait(MEASURE_PERIOD):
             log = self.rig.board.take()
             self._stiff = bool(len(log.arrival)) and bool(log.stiff[-1].any())
             self._violations += self.oracle.check(log)
 
     def _measure_memory(self) -> list[str]:
-        """By how much the memory of each process has grown since it first walked."""
+        """Return the processes whose memory has grown too much since the robot first walked."""
         found = []
         for name in ("bridge", "io", "controller"):
             process = self.rig.process_id(name)
@@ -237,38 +217,8 @@ class Attacker:
         return found
 
 
-def report(attacker: Attacker, seed: int, duration: float) -> dict[str, Any]:
-    """All figures, as JSON takes them."""
-    outcomes = attacker.outcomes
-    return {
-        "seed": seed,
-        "duration": duration,
-        "attacks": len(outcomes),
-        "commands": attacker.oracle.commands,
-        "longest_gap": round(attacker.oracle.longest_gap, 4),
-        "violations": sum(bool(outcome.violations) for outcome in outcomes),
-        "memory_growth": {name: round(value, 1) for name, value in attacker.growth.items()},
-        "outcomes": [asdict(outcome) for outcome in outcomes],
-    }
-
-
-def run(
-    robot: str, duration: float, seed: int, chosen: str = "", physics: str = "mujoco", strict: bool = True
-) -> dict[str, Any]:
-    """Attack, and return the report. Where not `strict`, a computer that is too busy for walking is no violation."""
-    attacks = [attack for attack in ATTACKS if chosen.lower() in f"{attack.kind} {attack.name}".lower()]
-    path = Path(tempfile.gettempdir()) / f"attacker_{robot}.log"
-    with (
-        path.open("w") as log,
-        own_domain() as domain,
-        Attacker(load_robot(robot), domain, log, seed, physics, strict) as attacker,
-    ):
-        attacker.run(attacks, duration)
-        return report(attacker, seed, duration)
-
-
 def main() -> int:
-    """Attack; print and write what came of it."""
+    """Attack; print and write the report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--robot", default="aliengo", help="aliengo or a1")
     parser.add_argument("--duration", type=float, default=600.0, help="seconds")
@@ -278,11 +228,30 @@ def main() -> int:
     parser.add_argument("--busy", action="store_true", help="the computer is busy: walking too late is no violation")
     parser.add_argument("--json", type=Path, help="file to write")
     options = parser.parse_args()
-    result = run(options.robot, options.duration, options.seed, options.attacks, options.physics, not options.busy)
+    part = options.attacks.lower()
+    attacks = [attack for attack in ATTACKS if part in f"{attack.kind} {attack.name}".lower()]
+    path, robot = Path(tempfile.gettempdir()) / f"attacker_{options.robot}.log", load_robot(options.robot)
+    with (
+        path.open("w") as log,
+        own_domain() as domain,
+        Attacker(robot, domain, log, options.seed, options.physics, not options.busy) as attacker,
+    ):
+        attacker.run(attacks, options.duration)
+    violations = sum(bool(outcome.violations) for outcome in attacker.outcomes)
+    figures = {
+        "seed": options.seed,
+        "duration": options.duration,
+        "attacks": len(attacker.outcomes),
+        "commands": attacker.oracle.commands,
+        "longest_gap": round(attacker.oracle.longest_gap, 4),
+        "violations": violations,
+        "memory_growth": {name: round(value, 1) for name, value in attacker.growth.items()},
+    }
     if options.json:
-        options.json.write_text(json.dumps(result, indent=1))
-    print(json.dumps({name: value for name, value in result.items() if name != "outcomes"}))
-    return int(result["violations"] > 0)
+        outcomes = [asdict(outcome) for outcome in attacker.outcomes]
+        options.json.write_text(json.dumps(figures | {"outcomes": outcomes}, indent=1))
+    print(json.dumps(figures))
+    return int(violations > 0)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What an attacker can do to a robot's bridge and controller by topics, services and datagrams: the rows of ATTACKS."""
+"""Attacks on a robot's bridge and controller by topics, services and datagrams: the rows of ATTACKS."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from array import array
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from itertools import product
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
 
 import numpy as np
 from geometry_msgs.msg import Pose, Twist
@@ -42,74 +43,76 @@ from fcnet_ros.topics import (
 if TYPE_CHECKING:
     from attacker import Access
 
-Class = Literal["topic", "service", "wire"]
 CDR = b"\x00\x01\x00\x00"  # little endian
 NAN, INFINITY, HUGE = float("nan"), float("inf"), 1e308
 MANY = 200_000
 CYCLE = 0.02  # [s] between two messages, as the controller sends them
 FLOOD = 0.0002  # [s]
 Run = Callable[["Access"], Any]  # makes an attack
+Options = ParamSpec("Options")
+Result = TypeVar("Result")
+
+
+def chosen(
+    function: Callable[Concatenate[Access, Options], Result],
+) -> Callable[Options, Callable[[Access], Result]]:
+    """Bind the options of a function first: the decorated function takes them and returns a function of the access."""
+
+    def choose(*values: Options.args, **options: Options.kwargs) -> Callable[[Access], Result]:
+        return lambda access: function(access, *values, **options)
+
+    return choose
 
 
 @dataclass(frozen=True)
 class Attack:
-    """An attack: what it uses and what it does; killed and stopped processes are faults of the fault matrix.
+    """An attack; killed and stopped processes are faults of the fault matrix.
 
-    soft: no joint may be stiff from its beginning until the robot was brought back to walking.
+    soft: no joint may be stiff from the start of the attack until the robot is brought back to walking.
     """
 
     name: str
-    kind: Class
+    kind: Literal["topic", "service", "wire"]
     run: Run
     soft: bool = False
 
 
+@chosen
 def trajectory(
+    access: Access,
+    /,
     positions: Sequence[float],
     names: Sequence[str] = JOINT_NAMES,
     age: float = 0.0,
     points: int = 1,
     **values: Sequence[float],
-) -> Callable[[Access], JointTrajectory]:
-    """A joint_trajectory, stamped `age` [s] before now."""
-
-    def make(access: Access) -> JointTrajectory:
-        point = JointTrajectoryPoint(positions=array("d", positions), **values)
-        message = JointTrajectory(joint_names=list(names), points=[point] * points)
-        message.header.stamp = access.stamp(age)
-        return message
-
-    return make
+) -> JointTrajectory:
+    """Make a joint_trajectory, stamped `age` [s] before now."""
+    point = JointTrajectoryPoint(positions=array("d", positions), **values)
+    message = JointTrajectory(joint_names=list(names), points=[point] * points)
+    message.header.stamp = access.stamp(age)
+    return message
 
 
-def beside(offset: float, age: float = 0.0) -> Callable[[Access], JointTrajectory]:
-    """Acceptable targets `offset` [rad] beside the standing pose, to either side in turn."""
-
-    def make(access: Access) -> JointTrajectory:
-        side = offset * (1 if access.rng.random() < 0.5 else -1)
-        robot = access.rig.robot
-        return trajectory(np.clip(robot.stand_pose + side, robot.lower, robot.upper).tolist(), age=age)(access)
-
-    return make
+@chosen
+def off_pose(access: Access, offset: float, age: float = 0.0) -> JointTrajectory:
+    """Make acceptable targets, `offset` [rad] from the standing pose to a random side."""
+    side = offset * (1 if access.rng.random() < 0.5 else -1)
+    robot = access.rig.robot
+    return trajectory(np.clip(robot.stand_pose + side, robot.lower, robot.upper).tolist(), age=age)(access)
 
 
-def publish(topic: Topic, *messages: Any, duration: float = 0.3, period: float = CYCLE, raw: bool = False) -> Run:
-    """Publish the messages in turn for `duration` [s]; a function makes its message when it is sent.
-
-    raw: each message is a function of the rng that returns its bytes.
-    """
-
-    def run(access: Access) -> None:
-        publisher, number, end = access.publisher(topic), 0, time.monotonic() + duration
-        time.sleep(0.1)  # for discovery
-        while number < len(messages) or time.monotonic() < end:
-            message = messages[number % len(messages)]
-            publisher.publish(message(access) if callable(message) else message)
-            number += 1
-            time.sleep(period)
-        time.sleep(0.2)
-
-    return run
+@chosen
+def publish(access: Access, topic: Topic, *messages: Any, duration: float = 0.3, period: float = CYCLE) -> None:
+    """Publish the messages in turn for `duration` [s], each at least once; functions make theirs when it is sent."""
+    publisher, number, end = access.publisher(topic), 0, time.monotonic() + duration
+    time.sleep(0.1)  # for discovery
+    while number < len(messages) or time.monotonic() < end:
+        message = messages[number % len(messages)]
+        publisher.publish(message(access) if callable(message) else message)
+        number += 1
+        time.sleep(period)
+    time.sleep(0.2)
 
 
 def damaged(topic: Topic, message: Any, within: Callable[[Run], Run] = lambda run: run) -> Attack:
@@ -137,21 +140,18 @@ def texts(topic: Topic, *contents: str) -> Run:
 
 
 def uniform_gains(kp: float, kd: float) -> str:
-    """The text of the same gains for all joints."""
+    """Return the message with the same gains for all joints."""
     return Gains(dict.fromkeys(JOINT_NAMES, kp), dict.fromkeys(JOINT_NAMES, kd)).text()
 
 
-def offered(offer: Run) -> Run:
-    """Offer gains, then withdraw them and offer the controller's again: after gains that cannot be used nobody's
-    targets begin to be followed until others come.
+@chosen
+def offered(access: Access, offer: Run) -> None:
+    """Offer gains, then withdraw them and offer the controller's again: after unusable gains the bridge follows no
+    targets until it gets others.
     """
-
-    def run(access: Access) -> None:
-        offer(access)
-        access.forget(JOINT_GAINS)
-        access.rig.offer_gains()
-
-    return run
+    offer(access)
+    access.forget(JOINT_GAINS)
+    access.rig.offer_gains()
 
 
 def _states(access: Access, names: Sequence[str] = JOINT_NAMES, error: float = 0.0) -> JointState:
@@ -180,28 +180,22 @@ def _pose(z: float, x: float, w: float) -> Pose:
     return message
 
 
-def calls(node: str, service: str, kind: type, *requests: Any, repeat: int = 1) -> Run:
+@chosen
+def calls(access: Access, node: str, service: str, kind: type, *requests: Any, repeat: int = 1) -> None:
     """Call a service of "bridge" or "controller" with each request, without waiting for one response after another."""
-
-    def run(access: Access) -> None:
-        access.call(f"{access.node_name(node)}/{service}", kind, list(requests) * repeat)
-
-    return run
+    access.call(f"{access.node_name(node)}/{service}", kind, list(requests) * repeat)
 
 
-def transitions(node: str, *numbers: int) -> Run:
+@chosen
+def transitions(access: Access, node: str, *numbers: int) -> None:
     """Request lifecycle transitions by their ids, one after the other."""
-
-    def run(access: Access) -> None:
-        for number in numbers:
-            request = ChangeState.Request(transition=Transition(id=number))
-            access.call(f"{access.node_name(node)}/change_state", ChangeState, [request], timeout=8.0)
-
-    return run
+    for number in numbers:
+        request = ChangeState.Request(transition=Transition(id=number))
+        access.call(f"{access.node_name(node)}/change_state", ChangeState, [request], timeout=8.0)
 
 
 def inject(kind: str, count: int = 100) -> Attack:
-    """Datagrams from the board's own port among its states."""
+    """Send datagrams from the board's own port among its states."""
 
     def run(access: Access) -> None:
         for _ in range(5):
@@ -212,58 +206,46 @@ def inject(kind: str, count: int = 100) -> Attack:
     return Attack(f"{kind} states from the board's port", "wire", run)
 
 
-def foreign(rate: float, duration: float, size: int | None = None) -> Run:
-    """Datagrams of another sender at the bridge's port, `rate` a second for `duration` [s]."""
-
-    def run(access: Access) -> None:
-        client = access.rig.board.client
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-            began, sent = time.monotonic(), 0
-            while client and (elapsed := time.monotonic() - began) < duration:
-                while sent < elapsed * rate:
-                    with suppress(OSError):
-                        sender.sendto(access.rng.bytes(size or int(access.rng.integers(1, 60_000))), client)
-                    sent += 1
-                time.sleep(0.001)
-
-    return run
+@chosen
+def foreign(access: Access, rate: float, duration: float, size: int | None = None) -> None:
+    """Send `rate` datagrams a second from another port to the bridge's for `duration` [s]."""
+    client = access.rig.board.client()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        began, sent = time.monotonic(), 0
+        while client and (elapsed := time.monotonic() - began) < duration:
+            while sent < elapsed * rate:
+                with suppress(OSError):
+                    sender.sendto(access.rng.bytes(size or int(access.rng.integers(1, 60_000))), client)
+                sent += 1
+            time.sleep(0.001)
 
 
-def close_port(duration: float) -> Run:
+@chosen
+def close_port(access: Access, duration: float) -> None:
     """Close the board's port: ICMP "port unreachable" for the bridge."""
-
-    def run(access: Access) -> None:
-        access.rig.board.close_port(duration)
-        time.sleep(duration + 0.3)
-
-    return run
+    access.rig.board.close_port(duration)
+    time.sleep(duration + 0.3)
 
 
-def replay(duration: float = 2.0) -> Run:
-    """Record the controller's targets, then publish them again, as a bag that is played into a living robot."""
-
-    def run(access: Access) -> None:
-        recorded: list[Any] = []
-        subscription = access.node.create_subscription(
-            JOINT_TRAJECTORY.kind, JOINT_TRAJECTORY.name, recorded.append, 10, raw=True
-        )
-        time.sleep(duration)
-        access.node.destroy_subscription(subscription)
-        if recorded:
-            publish(JOINT_TRAJECTORY, *(bytes(one) for one in recorded), duration=duration)(access)
-
-    return run
+@chosen
+def replay(access: Access, duration: float = 2.0) -> None:
+    """Record the controller's targets, then publish them again, as a bag that is played back on a live robot."""
+    recorded: list[Any] = []
+    subscription = access.node.create_subscription(
+        JOINT_TRAJECTORY.kind, JOINT_TRAJECTORY.name, recorded.append, 10, raw=True
+    )
+    time.sleep(duration)
+    access.node.destroy_subscription(subscription)
+    if recorded:
+        publish(JOINT_TRAJECTORY, *(bytes(one) for one in recorded), duration=duration)(access)
 
 
-BRIDGE_TRANSITIONS = (Transition.TRANSITION_DEACTIVATE, Transition.TRANSITION_CLEANUP)
-RETURN = (Transition.TRANSITION_CONFIGURE, Transition.TRANSITION_ACTIVATE)
+DOWN_AND_UP = [getattr(Transition, f"TRANSITION_{way}") for way in ("DEACTIVATE", "CLEANUP", "CONFIGURE", "ACTIVATE")]
 ODD_TEXTS = ("", "x" * 1_000_000, "\x00\x01", "{}", "é" * 1000, "0" * 10_000)
-ODD_IDS = tuple(ChangeState.Request(transition=Transition(id=number)) for number in (0, 9, 60, 99, 255))
-ODD_LABELS = tuple(
+ODD_TRANSITIONS = [
     ChangeState.Request(transition=Transition(id=number, label=label))
-    for number in (0, 255)
-    for label in ("activate", "x" * 10_000, "")
-)
+    for number, label in [*product((0, 255), ("activate", "x" * 10_000)), *product((0, 9, 60, 99, 255), ("",))]
+]
 ZEROS = [0.0] * 12
 BAD_GAINS = (
     '{"kp": ["FR_hip_joint"], "kd": ["FR_hip_joint"]}',
@@ -275,12 +257,11 @@ BAD_GAINS = (
     uniform_gains(60.0, 2.0).replace("60.0", '"60"'),
     uniform_gains(60.0, 2.0).replace("60.0", "-60"),
     uniform_gains(60.0, 2.0).replace("60.0", "NaN"),
-    "\ud800".encode("utf-8", "replace").decode(),
     *ODD_TEXTS,
 )
 
 ATTACKS = (
-    # joint_trajectory: beside the controller, which goes on.
+    # joint_trajectory: a second sender while the controller keeps sending.
     damaged(JOINT_TRAJECTORY, JointTrajectory(joint_names=list(JOINT_NAMES), points=[JointTrajectoryPoint()])),
     Attack("targets that are not finite", "topic", publish(
         JOINT_TRAJECTORY, trajectory([NAN] * 12), trajectory([INFINITY] * 12), trajectory([HUGE] * 12))),
@@ -289,16 +270,16 @@ ATTACKS = (
         trajectory(ZEROS, points=2), trajectory(ZEROS, points=1000), trajectory(ZEROS, ["a"] * 12),
         trajectory(ZEROS, JOINT_NAMES[:1] * 12), trajectory(ZEROS, velocities=[1.0] * 12, effort=[HUGE] * 12))),
     Attack("200,000 joint names", "topic", publish(
-        JOINT_TRAJECTORY, lambda access: access.once("names", lambda: trajectory(
-            ZEROS, [f"joint_{number}" for number in range(MANY)])(access)), duration=0.0)),
-    Attack("targets 0.7 rad beside, alternating with the controller", "topic", publish(
-        JOINT_TRAJECTORY, beside(0.7), duration=1.5)),
-    Attack("targets 1.8 rad beside, every 55 ms", "topic", publish(
-        JOINT_TRAJECTORY, beside(1.8), duration=1.0, period=0.055)),
-    Attack("targets of 10 s ago", "topic", publish(JOINT_TRAJECTORY, beside(0.2, age=10.0), duration=0.5)),
-    Attack("targets of 10 s ahead", "topic", publish(JOINT_TRAJECTORY, beside(0.2, age=-10.0), duration=0.5)),
+        JOINT_TRAJECTORY, lambda access: trajectory(ZEROS, [f"joint_{number}" for number in range(MANY)])(access),
+        duration=0.0)),
+    Attack("targets 0.7 rad off, alternating with the controller", "topic", publish(
+        JOINT_TRAJECTORY, off_pose(0.7), duration=1.5)),
+    Attack("targets 1.8 rad off, every 55 ms", "topic", publish(
+        JOINT_TRAJECTORY, off_pose(1.8), duration=1.0, period=0.055)),
+    Attack("targets of 10 s ago", "topic", publish(JOINT_TRAJECTORY, off_pose(0.2, age=10.0), duration=0.5)),
+    Attack("targets of 10 s ahead", "topic", publish(JOINT_TRAJECTORY, off_pose(0.2, age=-10.0), duration=0.5)),
     Attack("targets replayed", "topic", replay()),
-    Attack("flood of targets", "topic", publish(JOINT_TRAJECTORY, beside(0.5), duration=1.5, period=FLOOD)),
+    Attack("flood of targets", "topic", publish(JOINT_TRAJECTORY, off_pose(0.5), duration=1.5, period=FLOOD)),
     # Gains, ownership, modes and faults: latched texts.
     damaged(JOINT_GAINS, String(data=uniform_gains(60.0, 2.0)), offered),
     *(Attack(f"malformed gains {number}", "topic", offered(texts(JOINT_GAINS, content)))
@@ -337,13 +318,13 @@ ATTACKS = (
     Attack("states of other joints", "topic", publish(
         JOINT_STATES, lambda access: _states(access, ["x"] * 12), lambda access: _states(access, []))),
     Attack("states of 200,000 joints", "topic", publish(
-        JOINT_STATES, lambda access: access.once("states", lambda: _states(access, ["x"] * MANY)), duration=0.0)),
+        JOINT_STATES, lambda access: _states(access, ["x"] * MANY), duration=0.0)),
     Attack("states of another robot", "topic", publish(JOINT_STATES, lambda access: _states(access, error=0.8))),
     Attack("odd orientations", "topic", publish(IMU, _imu(NAN, NAN), _imu(0.0, 0.0), _imu(1.0, 0.0, HUGE))),
     # Services.
     *(Attack(f"odd transitions of the {node}", "service", calls(
-        node, "change_state", ChangeState, *ODD_IDS, *ODD_LABELS)) for node in ("bridge", "controller")),
-    *(Attack(f"{node} left and entered again", "service", transitions(node, *BRIDGE_TRANSITIONS, *RETURN), soft=True)
+        node, "change_state", ChangeState, *ODD_TRANSITIONS)) for node in ("bridge", "controller")),
+    *(Attack(f"{node} left and entered again", "service", transitions(node, *DOWN_AND_UP), soft=True)
       for node in ("bridge", "controller")),
     *(Attack(f"flood of {name} requests to the {node}", "service", calls(
         node, name, Trigger, Trigger.Request(), repeat=200))

@@ -1,5 +1,5 @@
-"""A motor board with a robot behind it, in a process of its own: neither the threads of the program that measures nor,
-where SCHED_FIFO is permitted, a busy computer hold it up. It keeps every command with the kernel's time of arrival.
+"""A motor board with a robot behind it, in a process of its own. The measuring program's threads do not delay it; if
+SCHED_FIFO is permitted, neither does a busy computer. It keeps every command with the kernel's time of arrival.
 """
 
 from __future__ import annotations
@@ -17,38 +17,37 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from fcnet_core.arrays import Array, Mask
 from fcnet_core.robot import Robot, load_robot
 from quadruped_sim.physics.live_robot import MotorDrivenRobot
 from quadruped_sim.physics.placement import StartPose
 from quadruped_sim.physics.terrain import named_terrain
+from sim_bridge.mujoco_board import MujocoPhysics
 from unitree_lowlevel.codec import GEN33, PERIOD, POSITION_STOP, SERVO, LowState, encode_state
-from unitree_lowlevel.fake_board.board import FakeBoard
+from unitree_lowlevel.fake_board.board import MILLISECONDS, FakeBoard
 from unitree_lowlevel.fake_board.command_log import CommandLog
 from unitree_lowlevel.fake_board.faults import BoardFaults
 from unitree_lowlevel.fake_board.physics import BoardPhysics, JointPhysics
 from unitree_lowlevel.network import Address
 
-Array = npt.NDArray[np.float64]
 PRIORITY = 60  # SCHED_FIFO, above the bridge's 40
 KEPT = 60_000  # commands and states that are kept until they are taken, two minutes
 TILTED = (0.0, 0.1736, 0.0, 0.9848)  # 20 degrees of pitch, to which a policy must respond
 NOISE = 0.1  # of the sensors: sensors that never change are a fault
-MILLISECONDS = 1000.0
 
 
 @dataclass(frozen=True)
 class WireLog:
-    """What has reached the board's socket since the last call, oldest first, and the states that have left.
+    """Commands that reached the board's socket, oldest first, and the states that left it.
 
     arrival (n,) [s, time.monotonic, the kernel's]; stiff (n, 12): which joints hold a position; position [rad],
-    stiffness [Nm/rad], damping [Nms/rad], torque [Nm], each (n, 12). bad: refused datagrams by kind. sensed (m,) [s]:
-    when a state was made of sensed_position and sensed_velocity, each (m, 12).
+    stiffness [Nm/rad], damping [Nms/rad], torque [Nm], each (n, 12). bad: rejected datagrams by kind. sensed (m,) [s]:
+    times of the states of sensed_position and sensed_velocity, each (m, 12).
     """
 
     arrival: Array
-    stiff: npt.NDArray[np.bool_]
+    stiff: Mask
     position: Array
     stiffness: Array
     damping: Array
@@ -60,25 +59,24 @@ class WireLog:
 
     @property
     def largest_stiffness(self) -> Array:
-        """(n,) of the joints that hold a position [Nm/rad]."""
+        """Maximum (n,) over the joints that hold a position [Nm/rad]."""
         return np.where(self.stiff, self.stiffness, 0.0).max(axis=1, initial=0.0)
 
 
 class BoardProcess:
-    """The board of a robot called `robot`, with "mujoco" or "joints" (without weight) behind it.
+    """The board of a robot called `robot`, with "mujoco" or "joints" (without weight) behind it; it starts immediately.
 
-    faults, restart, close_port: see FakeBoard. client: where its states go.
+    restart, close_port: see FakeBoard.
     """
 
-    def __init__(self, robot: str, physics: str = "mujoco", priority: int = PRIORITY) -> None:
+    def __init__(self, robot: str, physics: str = "mujoco") -> None:
         context = multiprocessing.get_context("spawn")
         self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, robot, physics, priority), daemon=True)
+        self._process = context.Process(target=_serve, args=(theirs, robot, physics), daemon=True)
         self._lock = threading.Lock()
-        self._faults = BoardFaults()
         self._process.start()
         theirs.close()
-        self._address: Address = self._connection.recv()
+        self.address: Address = self._connection.recv()
 
     def __enter__(self) -> BoardProcess:
         return self
@@ -86,49 +84,32 @@ class BoardProcess:
     def __exit__(self, *_error: object) -> None:
         self.stop()
 
-    @property
-    def address(self) -> Address:
-        """Where it listens."""
-        return self._address
-
-    def start(self) -> None:
-        """Nothing: it runs from the beginning."""
-
     def stop(self) -> None:
         """End the process."""
         self._connection.close()
         self._process.join(5.0)
         self._process.kill()
 
-    @property
-    def faults(self) -> BoardFaults:
-        """The faults of board and line."""
-        return self._faults
-
-    @faults.setter
-    def faults(self, faults: BoardFaults) -> None:
-        self._faults = faults
+    def set_faults(self, faults: BoardFaults) -> None:
+        """Set the faults of board and line."""
         self._call("set_faults", faults)
 
-    @property
     def client(self) -> Address | None:
-        """Where its states go."""
-        return self._call("client")  # type: ignore[no-any-return]
+        """Return the address to which states are sent."""
+        return self._call("get", "client")  # type: ignore[no-any-return]
 
     def take(self) -> WireLog:
-        """What has come since the last call."""
+        """Return all commands and states since the last call."""
         return self._call("take")  # type: ignore[no-any-return]
 
     def time_lost(self) -> float:
-        """Seconds in which the board stood still because this machine was busy elsewhere."""
-        return self._call("time_lost")  # type: ignore[no-any-return]
+        """Return the seconds in which the board stood still because this machine was busy elsewhere."""
+        return self._call("get", "time_lost")  # type: ignore[no-any-return]
 
     def restart(self) -> None:
-        """See FakeBoard."""
         self._call("restart")
 
     def close_port(self, duration: float) -> None:
-        """See FakeBoard."""
         self._call("close_port", duration)
 
     def reset_body(self, start: StartPose = "lying") -> None:
@@ -136,9 +117,7 @@ class BoardProcess:
         self._call("reset_body", start)
 
     def tilt(self, tilted: bool) -> float | None:
-        """Let the trunk of weightless joints seem tilted, or not; returns when the first such state left [s], if it
-        has, of the time before this call.
-        """
+        """Start or stop reporting a tilted trunk; return when the first tilted state before this call left [s]."""
         return self._call("tilt", tilted)  # type: ignore[no-any-return]
 
     def inject(self, kind: str, count: int, seed: int) -> None:
@@ -157,20 +136,15 @@ class BoardProcess:
 
 
 class _ObservedPhysics:
-    """Keeps what the sensors said, and tilts them."""
+    """Keeps the measured states, and tilts them on request."""
 
     def __init__(self, physics: BoardPhysics) -> None:
         self.robot = physics.robot
         self.sensed: deque[tuple[float, Array, Array]] = deque(maxlen=KEPT)
-        self.cycles = 0
         self.tilted = False
         self.tilted_at: float | None = None
-        self.drive, self.block = physics.drive, physics.block
+        self.drive, self.block, self.advance = physics.drive, physics.block, physics.advance
         self._physics = physics
-
-    def advance(self, duration: float) -> None:
-        self.cycles += 1
-        self._physics.advance(duration)
 
     def sense(self) -> dict[str, Array]:
         sensed, now = self._physics.sense(), time.monotonic()
@@ -181,70 +155,46 @@ class _ObservedPhysics:
         return sensed
 
 
-class _UnlockedMujoco:
-    """The simulated robot as BoardPhysics, used by one thread."""
-
-    def __init__(self, robot: Robot) -> None:
-        self.robot = robot
-        self.body = MotorDrivenRobot(robot, named_terrain("flat"), timestep=PERIOD)
-        self.drive, self.block = self.body.drive, self.body.block
-
-    def advance(self, duration: float) -> None:
-        self.body.advance(round(duration / PERIOD))
-
-    def sense(self) -> dict[str, Array]:
-        return {**vars(self.body.read_sensors()), "foot_force": self.body.foot_force()}
-
-
-class _Server:
-    """What BoardProcess may call, in the board's process."""
+class _Board(FakeBoard):
+    """The board in its process, with the methods that BoardProcess calls."""
 
     def __init__(self, robot: Robot, physics: str) -> None:
-        self._robot = robot
-        self._mujoco = _UnlockedMujoco(robot) if physics == "mujoco" else None
-        self._physics = _ObservedPhysics(self._mujoco or JointPhysics(robot, noise=NOISE))
-        self.board = FakeBoard(GEN33, self._physics)
-        self.board.commands = CommandLog(keep=KEPT)
+        self._body: MotorDrivenRobot | None = None
+        behind: BoardPhysics = JointPhysics(robot, noise=NOISE)
+        if physics == "mujoco":
+            self._body = MotorDrivenRobot(robot, named_terrain("flat"), timestep=PERIOD)
+            behind = MujocoPhysics(self._body)
+        self._observed = _ObservedPhysics(behind)
+        super().__init__(GEN33, self._observed)
+        self.commands = CommandLog(keep=KEPT)
+
+    def get(self, name: str) -> Any:
+        return getattr(self, name)
 
     def set_faults(self, faults: BoardFaults) -> None:
-        self.board.faults = faults
-
-    def client(self) -> Address | None:
-        return self.board.client
-
-    def time_lost(self) -> float:
-        return self.board.time_lost
-
-    def restart(self) -> None:
-        self._physics.cycles = 0
-        self.board.restart()
-
-    def close_port(self, duration: float) -> None:
-        self.board.close_port(duration)
+        self.faults = faults
 
     def reset_body(self, start: StartPose) -> None:
-        if self._mujoco is not None:
-            self._mujoco.body.start = start
-            self._mujoco.body.reset()
+        if self._body is not None:
+            self._body.start = start
+            self._body.reset()
 
     def tilt(self, tilted: bool) -> float | None:
-        before, self._physics.tilted, self._physics.tilted_at = self._physics.tilted_at, tilted, None
+        before, self._observed.tilted, self._observed.tilted_at = self._observed.tilted_at, tilted, None
         return before
 
     def take(self) -> WireLog:
-        log, sensed = self.board.commands, list(self._physics.sensed)
-        commands, bad = log.recent, dict(log.bad)
-        log.reset()
-        self._physics.sensed.clear()
+        sensed, commands, bad = list(self._observed.sensed), self.commands.recent, dict(self.commands.bad)
+        self.commands.reset()
+        self._observed.sensed.clear()
 
         def column(name: str) -> Array:
             return np.array([getattr(command, name) for _arrival, command in commands]).reshape(-1, 12)
 
         position, stiffness = column("position"), column("stiffness")
-        stiff = (column("mode") == SERVO) & (stiffness > 0.0) & (np.abs(position) < POSITION_STOP)
         return WireLog(
             arrival=np.array([arrival for arrival, _command in commands]),
-            stiff=stiff,
+            stiff=(column("mode") == SERVO) & (stiffness > 0.0) & (np.abs(position) < POSITION_STOP),
             position=position,
             stiffness=stiffness,
             damping=column("damping"),
@@ -256,18 +206,16 @@ class _Server:
         )
 
     def inject(self, kind: str, count: int, seed: int) -> None:
-        client = self.board.client
-        if client is None:
-            return
         rng = np.random.default_rng(seed)
-        for number in range(count):
-            self.board.send_raw(self._datagram(kind, number, rng), client)
+        for number in range(count if self.client else 0):
+            assert self.client is not None
+            self.send_raw(self._datagram(kind, number, rng), self.client)
 
     def _datagram(self, kind: str, number: int, rng: np.random.Generator) -> bytes:
         if kind == "random":
             return rng.bytes(int(rng.integers(1, 1500)))
-        sensors = self._physics.sense()
-        tick = int(self._physics.cycles * PERIOD * MILLISECONDS)
+        sensors = self._observed.sense()
+        tick = int(self._cycles * PERIOD * MILLISECONDS)
         if kind == "old":
             tick -= 2000 - number
             sensors["position"] = sensors["position"] + rng.uniform(-0.3, 0.3, 12)
@@ -286,23 +234,22 @@ class _Server:
         return bytes(datagram[:100] if kind == "short" else datagram + bytes(1000) if kind == "long" else datagram)
 
 
-def _serve(connection: Connection, robot: str, physics: str, priority: int) -> None:
-    """Be the board until the other end of the connection is closed."""
+def _serve(connection: Connection, robot: str, physics: str) -> None:
+    """Run the board until the other end of the connection is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    server = _Server(load_robot(robot), physics)
-    connection.send(server.board.address)
-    if priority:
-        with suppress(PermissionError):
-            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
+    board = _Board(load_robot(robot), physics)
+    connection.send(board.address)
+    with suppress(PermissionError):
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
     gc.collect()
     gc.freeze()  # a collection of all that is here now would be a pause of the board
     with suppress(EOFError, ConnectionError):
         while True:
-            server.board.cycle()
+            board.cycle()
             while connection.poll():
                 name, arguments = connection.recv()
                 try:
-                    result = getattr(server, name)(*arguments)
+                    result = getattr(board, name)(*arguments)
                 except Exception as error:  # noqa: BLE001 raised where it was called
                     result = error
                 connection.send(result)

@@ -1,6 +1,6 @@
-"""Every fault of the fault matrix, and what the design says must follow from it in each mode.
+"""The faults of the fault matrix, with the outcome that the design requires in each mode.
 
-The expectations are the design's, not what happens to come out: a cell that does otherwise is an error of one of both.
+A cell with another outcome is an error of the design or of the code.
 """
 
 from __future__ import annotations
@@ -14,12 +14,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from unitree_lowlevel.codec import RemoteState
-from unitree_lowlevel.fake_board.faults import BoardFaults
+from unitree_lowlevel.fake_board.faults import NONE, BoardFaults
 
 if TYPE_CHECKING:
-    from fault_rig import FaultRig, LocalBoard
-
-    Rig = FaultRig[LocalBoard]
+    from fault_rig import FaultRig as Rig
 
 SOFT_MODES = ("passive", "fault")  # in which no joint is stiff
 MODES = ("passive", "standing_up", "standing", "walking", "lying_down", "recovering", "fault")
@@ -28,11 +26,6 @@ MODES = ("passive", "standing_up", "standing", "walking", "lying_down", "recover
 TOLERATED = "tolerated"  # nothing at all
 DAMPED = "damped"  # damping that nothing has latched
 CONTROLLER_FAULT = "controller's fault"  # damped and latched by the controller, which saw it first
-NO_FAULTS = BoardFaults()
-
-
-def nothing(_rig: Rig) -> None:
-    """Do nothing."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +43,9 @@ class FaultCase:
     following: str
     soft: str
     deadline: float = 0.3
-    faults: BoardFaults = NO_FAULTS
-    begin: Callable[[Rig], Any] = nothing
-    end: Callable[[Rig], Any] = nothing
+    faults: BoardFaults = NONE
+    begin: Callable[[Rig], Any] = lambda _rig: None
+    end: Callable[[Rig], Any] = lambda _rig: None
     ends: str = ""
     controller_fault: bool = False
     recovering: str = ""
@@ -73,65 +66,53 @@ def _board(name: str, following: str, soft: str, deadline: float = 0.3, **faults
     return FaultCase(name, following, soft, deadline, BoardFaults(**faults))
 
 
+def _process_fault(name: str, process: str, begin: Callable[[Rig], Any], lasting: float, ends: str = "") -> FaultCase:
+    """A fault of a process, for `lasting` [s]: the joints are damped, and stay so; programs that exited are started by
+    the recovery.
+    """
+    by_io = " | trip io_process" if process == "io" else ""
+    following, soft = f"{DAMPED} | {CONTROLLER_FAULT}{by_io}", f"{TOLERATED}{by_io}"
+    return FaultCase(name, following, soft, 0.1, begin=begin, end=lambda _rig: time.sleep(lasting), ends=ends)
+
+
 def _stopped(process: str, duration: float) -> FaultCase:
-    """A process that is stopped for `duration` [s]: the joints are damped, and stay so when it goes on."""
+    """A process that is stopped for `duration` [s]."""
 
     def begin(rig: Rig) -> None:
         rig.send(process, signal.SIGSTOP)
         number = rig.process_id(process)
         threading.Timer(duration, os.kill, (number, signal.SIGCONT)).start()
 
-    return FaultCase(
-        f"{process} stopped for {duration:g} s",
-        f"{DAMPED} | {CONTROLLER_FAULT}" + (_IO_PROCESS if process == "io" else ""),
-        TOLERATED + (_IO_PROCESS if process == "io" else ""),
-        deadline=0.1,
-        begin=begin,
-        end=lambda _rig: time.sleep(duration + 1.0),
-    )
+    return _process_fault(f"{process} stopped for {duration:g} s", process, begin, duration + 1.0)
 
 
 def _killed(process: str, ends: str) -> FaultCase:
-    """A process that is killed; what has ended is started again by the recovery."""
-    return FaultCase(
-        f"{process} killed (-9)",
-        f"{DAMPED} | {CONTROLLER_FAULT}" + (_IO_PROCESS if process == "io" else ""),
-        TOLERATED + (_IO_PROCESS if process == "io" else ""),
-        deadline=0.1,
-        begin=lambda rig: rig.send(process, signal.SIGKILL),
-        end=lambda _rig: time.sleep(0.5),
-        ends=ends,
-    )
+    """A process that is killed, with the program that exits."""
+    return _process_fault(f"{process} killed (-9)", process, lambda rig: rig.send(process, signal.SIGKILL), 0.5, ends)
 
 
-class _HeldUp:
-    """A process that runs only in pieces: `pause` [s] out of each `period` [s] it is stopped."""
+def _held_up(process: str, pause: float, period: float) -> FaultCase:
+    """A process that is stopped for `pause` [s] out of each `period` [s]."""
+    ended = threading.Event()
 
-    def __init__(self, process: str, pause: float, period: float) -> None:
-        self._process, self._pause, self._period = process, pause, period
-        self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
+    def run(number: int) -> None:
+        while not ended.is_set():
+            os.kill(number, signal.SIGSTOP)
+            time.sleep(pause)
+            os.kill(number, signal.SIGCONT)
+            time.sleep(period - pause)
 
-    def begin(self, rig: Rig) -> None:
-        self._ended.clear()
-        self._thread = threading.Thread(target=self._run, args=(rig.process_id(self._process),), daemon=True)
-        self._thread.start()
+    def begin(rig: Rig) -> None:
+        ended.clear()
+        threading.Thread(target=run, args=(rig.process_id(process),), daemon=True).start()
 
-    def end(self, _rig: Rig) -> None:
-        self._ended.set()
-        if self._thread is not None:
-            self._thread.join()
+    def end(_rig: Rig) -> None:
+        ended.set()
+        time.sleep(period)
 
-    def _run(self, process: int) -> None:
-        while not self._ended.is_set():
-            os.kill(process, signal.SIGSTOP)
-            time.sleep(self._pause)
-            os.kill(process, signal.SIGCONT)
-            time.sleep(self._period - self._pause)
+    return FaultCase("I/O process gets 2 ms in 20", "trip loop_late", TOLERATED, 2.0, begin=begin, end=end)
 
 
-_LATE = _HeldUp("io", 0.018, 0.02)
-_IO_PROCESS = " | trip io_process"
 _POSITION = "trip joint_position | trip joint_error | trip joint_velocity | trip velocity_mismatch"
 _FROZEN = f"trip frozen_state | trip velocity_mismatch | {CONTROLLER_FAULT}"
 _FAST = "trip joint_velocity | trip motor_power | trip velocity_mismatch"
@@ -190,7 +171,7 @@ CASES = (
         remote=RemoteState(ly=0.5),
         remote_frozen=True,
     ),
-    # Whole programs and ROS. What has ended is started again by the recovery.
+    # Whole programs and ROS. Programs that exited are started again by the recovery.
     FaultCase("board restarts", TOLERATED, TOLERATED, begin=lambda rig: rig.board.restart()),
     FaultCase(
         "bridge's emergency_stop",
@@ -204,7 +185,7 @@ CASES = (
     _killed("io", ends="bridge"),
     _stopped("controller", 0.5),
     *(_stopped(process, duration) for process in ("bridge", "io") for duration in (0.5, 3.0)),
-    FaultCase("I/O process gets 2 ms in 20", "trip loop_late", TOLERATED, 2.0, begin=_LATE.begin, end=_LATE.end),
+    _held_up("io", 0.018, 0.02),
     replace(
         _stopped("controller", 0.15),
         name="controller late by 0.15 s",

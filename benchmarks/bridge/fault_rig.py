@@ -1,4 +1,4 @@
-"""A fake board with the MuJoCo robot behind it, and the real bridge and controller as processes in front of it."""
+"""A motor board with a simulated robot behind it, and the real bridge and controller as processes in front of it."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Generic, TextIO, TypeVar
+from typing import TextIO
 
 import numpy as np
 from board_process import BoardProcess
+from common import START_TIMEOUT
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import Twist
+from ros_harness import COMMAND_PERIOD, TIMEOUT, Client, Process, ros_arguments
 from std_msgs.msg import String
 
 from fcnet_core.model_file import load_model, shipped_model
@@ -25,20 +25,11 @@ from fcnet_core.names import CONTROLLER, DIAGNOSTICS, MODE, ROBOT_FAULT
 from fcnet_core.robot import JOINT_NAMES, Robot
 from fcnet_ros.messages import Gains
 from fcnet_ros.topics import JOINT_GAINS, LATCHED
-from quadruped_sim.physics.live_robot import MotorDrivenRobot
-from quadruped_sim.physics.placement import StartPose
-from quadruped_sim.physics.terrain import named_terrain
-from sim_bridge.mujoco_board import MujocoPhysics
-from unitree_lowlevel.codec import GEN33, PERIOD
-from unitree_lowlevel.fake_board.board import FakeBoard
 from unitree_lowlevel.fake_board.faults import BoardFaults
-
-sys.path.append(str(Path(__file__).resolve().parents[2] / "src/fcnet_ros/test/shared"))
-from ros_harness import COMMAND_PERIOD, TIMEOUT, Client, Process
 
 IO_PROCESS = "unitree_lowlevel.io_process"  # in the command line of the bridge's child that drives the motors
 WALKING_SPEED = 0.3  # [m/s]
-LOSS_PERIOD = 1.0  # [s] after which the bridge's packet loss is about the present alone
+LOSS_PERIOD = 1.0  # [s] over which the bridge counts lost packets
 ATTEMPTS = 5
 _STAND = ("stand_up", "standing", 0.3)
 # The way to a mode from passive: service, the mode that it leads to, seconds to stay in it.
@@ -66,52 +57,29 @@ class Events:
     warnings: dict[str, float] = field(default_factory=dict)  # the bridge's
 
 
-class LocalBoard(FakeBoard):
-    """A board in a thread of this program, with the MuJoCo robot behind it."""
+class FaultRig:
+    """Bridge and controller in front of a `board`, which can be brought into any mode; `client` sees and commands them.
 
-    def __init__(self, robot: Robot) -> None:
-        self._body = MotorDrivenRobot(robot, named_terrain("flat"), timestep=PERIOD)
-        self._mujoco = MujocoPhysics(self._body)
-        super().__init__(GEN33, self._mujoco)
-
-    def reset_body(self, start: StartPose) -> None:
-        """Put the robot where it started, "lying" or "on_back"."""
-        with self._mujoco.lock:
-            self._body.start = start
-            self._body.reset()
-
-
-BoardT = TypeVar("BoardT", bound=LocalBoard | BoardProcess)
-
-
-class FaultRig(Generic[BoardT]):
-    """Bridge and controller in front of a board, which can be brought into any mode; `client` sees and commands them.
-
-    events: since they were last replaced. gains: publishes joint_gains. log: takes the output of bridge and
-    controller.
+    physics: see BoardProcess. log: receives the output of bridge and controller. events: since they were last replaced.
+    gains: publishes joint_gains.
     """
 
-    def __init__(self, robot: Robot, board: BoardT, domain: int, log: TextIO) -> None:
+    def __init__(self, robot: Robot, domain: int, log: TextIO, physics: str = "mujoco") -> None:
         self.robot = robot
         card = load_model(shipped_model(robot.name)).card
         kp, kd = (np.broadcast_to(gains, 12).tolist() for gains in (card.kp, card.kd))
         self.allowed_stiffness = min(max(kp), robot.safety.max_kp)  # [Nm/rad] that any joint may get
         self._policy_gains = Gains.of_joints(JOINT_NAMES, kp, kd).text()
-        self.board = board
+        self.board = BoardProcess(robot.name, physics)
         self.events = Events()
-        host, port = board.address
-        network = ["-p", f"network.target:={host}", "-p", f"network.port:={port}", "-p", "network.local_port:=0"]
-        options = {
-            "bridge": [
-                f"{robot.name}_bridge", "bridge", "--ros-args", *network, "-p", "auto_start:=true",
-                "-p", "allow_recovery:=true",
-            ],
-            "controller": [
-                "fcnet_controller", "controller", "--ros-args", "-p", f"robot:={robot.name}",
-                "-p", "auto_activate:=true",
-            ],
-        }  # fmt: skip
-        self._commands = {name: ["ros2", "run", *command] for name, command in options.items()}
+        host, port = self.board.address
+        network = {"network.target": host, "network.port": port, "network.local_port": 0}
+        of_bridge = ros_arguments(**network, auto_start=True, allow_recovery=True)
+        of_controller = ros_arguments(robot=robot.name, auto_activate=True)
+        self._commands = {
+            "bridge": ["ros2", "run", f"{robot.name}_bridge", "bridge", *of_bridge],
+            "controller": ["ros2", "run", "fcnet_controller", "controller", *of_controller],
+        }
         self._processes: dict[str, Process] = {}
         self._domain, self._log = domain, log
         self._health: dict[str, str] = {}  # the bridge's newest diagnostics
@@ -123,10 +91,13 @@ class FaultRig(Generic[BoardT]):
         self._closing = threading.Event()
         self._driver = threading.Thread(target=self._drive, daemon=True)
 
-    def __enter__(self) -> FaultRig[BoardT]:
-        self.board.start()
+    def __enter__(self) -> FaultRig:
         self._driver.start()
-        self.bring_up()
+        try:
+            self.bring_up()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -138,14 +109,15 @@ class FaultRig(Generic[BoardT]):
         self.board.stop()
 
     def bring_up(self) -> None:
-        """End every fault of board and line, start what is not running, and wait until it is ready."""
-        self.board.faults = BoardFaults()
+        """End all faults of board and line, start programs that are not running, and wait until they are ready."""
+        self.board.set_faults(BoardFaults())
         for name in self._commands:
             if not self.alive(name):
                 self._start(name)
         self.client.until(
             lambda: self._health.get("driver_mode", "waiting") != "waiting" and self.client.mode,
             "a ready bridge and controller",
+            START_TIMEOUT,
         )
 
     def send(self, name: str, number: signal.Signals) -> None:
@@ -156,18 +128,18 @@ class FaultRig(Generic[BoardT]):
         os.kill(self.process_id(name), number)
 
     def process_id(self, name: str) -> int:
-        """The process called "bridge", "io" or "controller"."""
+        """Return the id of the process called "bridge", "io" or "controller"."""
         if name != "io":
             return self._processes[name].process.pid
         bridge = self._processes["bridge"]
         return next((number for number, line in bridge.survivors().items() if IO_PROCESS in line), bridge.process.pid)
 
     def alive(self, name: str) -> bool:
-        """Whether "bridge" or "controller" runs."""
+        """Return whether "bridge" or "controller" runs."""
         return name in self._processes and self._processes[name].alive
 
     def end(self, name: str) -> None:
-        """End a program, whatever state it is in."""
+        """End a program, also one that is stopped."""
         if self.alive(name):
             for process in self._processes[name].survivors():
                 with suppress(ProcessLookupError):
@@ -203,9 +175,9 @@ class FaultRig(Generic[BoardT]):
                 return self._enter(mode)
         raise TimeoutError(f"{mode} was not reached in {ATTEMPTS} attempts; is this computer too busy?")
 
-    def recover(self, timeout: float = TIMEOUT) -> float:
-        """Leave trip and fault as an operator would; returns how long it took until the robot was passive [s]."""
-        began, client = time.monotonic(), self.client
+    def recover(self, timeout: float = TIMEOUT) -> None:
+        """Leave trip and fault as an operator would. Raises TimeoutError if the robot is not passive in time."""
+        end, client = time.monotonic() + timeout, self.client
         self.bring_up()
         while client.fault or client.mode != "passive":
             if client.fault:
@@ -215,9 +187,8 @@ class FaultRig(Generic[BoardT]):
             elif client.mode:
                 client.emergency_stop("controller")
             time.sleep(0.05)
-            if time.monotonic() > began + timeout:
+            if time.monotonic() > end:
                 raise TimeoutError(f"no recovery: mode {client.mode!r}, bridge {client.fault!r}")
-        return time.monotonic() - began
 
     def _enter(self, mode: str) -> None:
         client = self.client
@@ -227,18 +198,16 @@ class FaultRig(Generic[BoardT]):
         for service, reached, stay in ROUTES[mode]:
             if service == "emergency_stop":
                 client.emergency_stop("controller")
-            elif not (self._permit(service) and client.call(f"controller/{service}").success):
-                raise ModeNotReachedError
+            else:  # recovery needs the bridge's permission
+                nodes = [f"{self.robot.name}_bridge", "controller"] if service == "recover" else ["controller"]
+                if not all(client.call(f"{node}/{service}").success for node in nodes):
+                    raise ModeNotReachedError
             # A fault on the way, as on a busy computer, ends the attempt.
-            client.until(lambda wanted=(reached, "fault"): client.mode in wanted, f"mode {reached}")  # type: ignore[misc]
+            client.until(lambda modes=(reached, "fault"): client.mode in modes, f"mode {reached}")  # type: ignore[misc]
             if client.mode == reached:
                 time.sleep(stay)
         if client.mode != mode:
             raise ModeNotReachedError
-
-    def _permit(self, service: str) -> bool:
-        """Get the bridge's permission, where the service needs one."""
-        return service != "recover" or bool(self.client.call(f"{self.robot.name}_bridge/recover").success)
 
     def _take_mode(self, message: String) -> None:
         if message.data == "fault" and self.events.controller_fault is None:

@@ -3,7 +3,7 @@
 A robot that walks in MuJoCo; the board is a process of its own and takes the kernel's times of arrival. Run it in a
 shell after `. env.sh`, on an otherwise idle machine; 50 trials of all cases take half an hour:
     python benchmarks/bridge/reaction_time.py --trials 50 [--robot aliengo] [--cases "io killed,controller stopped"]
-Exit code 1: a trial took longer than LONGEST, or a joint was stiff again before the robot was told to stand up.
+Exit code 1: a trial took longer than LONGEST, or a joint was stiff again before a request to stand up.
 """
 
 from __future__ import annotations
@@ -21,11 +21,9 @@ import numpy as np
 from board_process import BoardProcess, WireLog
 from common import table, walking
 from fault_rig import FaultRig
+from ros_harness import Client, own_domain
 
 from fcnet_core.robot import Robot, load_robot
-
-sys.path.append(str(Path(__file__).resolve().parents[2] / "src/fcnet_ros/test/shared"))
-from ros_harness import Client, own_domain
 
 LONGEST = 0.1  # [s]
 OBSERVED = 0.7  # [s] after the process was killed or stopped
@@ -35,7 +33,7 @@ CASES = (*(f"{process} {what}" for process in PROCESSES for what in ("killed", "
 
 
 def reaction(log: WireLog, began: float) -> tuple[float, bool]:
-    """Seconds from `began` to the end of stiffness, and whether it came back; infinity where nothing came at all."""
+    """Return the seconds from `began` to the end of stiffness, infinite without a command, and whether it came back."""
     later = log.arrival > began
     times, stiff = log.arrival[later], log.largest_stiffness[later] > 0.0
     soft = np.flatnonzero(~stiff)
@@ -44,8 +42,8 @@ def reaction(log: WireLog, began: float) -> tuple[float, bool]:
     return float(times[soft[0]] - began), bool(stiff[soft[0] :].any())
 
 
-def measure(rig: FaultRig[BoardProcess], process: str, number: signal.Signals) -> tuple[float, bool]:
-    """One trial: see `reaction`."""
+def measure(rig: FaultRig, process: str, number: signal.Signals) -> tuple[float, bool]:
+    """Run one trial; return its `reaction`."""
     rig.prepare("walking")
     time.sleep(0.2 * np.random.default_rng().random())
     victim = rig.process_id(process)
@@ -60,7 +58,7 @@ def measure(rig: FaultRig[BoardProcess], process: str, number: signal.Signals) -
 
 
 def measure_launch(robot: str, board: BoardProcess, domain: int, client: Client) -> tuple[float, bool]:
-    """One trial: the launch alone is killed; its programs must end as well, and the joints be damped."""
+    """Run one trial: only the launch is killed; its programs must end as well, and the joints be damped."""
     board.reset_body()
     with walking(robot, board, domain, client) as launch:
         client.drive(1.0, vx=0.3)
@@ -75,7 +73,7 @@ def measure_launch(robot: str, board: BoardProcess, domain: int, client: Client)
 
 
 def run(robot: Robot, cases: list[str], trials: int) -> dict[str, list[tuple[float, bool]]]:
-    """All trials of the cases."""
+    """Run all trials of the cases."""
     found: dict[str, list[tuple[float, bool]]] = {case: [] for case in cases}
     path = Path(tempfile.gettempdir()) / f"reaction_time_{robot.name}.log"
     others = [case for case in cases if not case.startswith("launch")]
@@ -83,7 +81,7 @@ def run(robot: Robot, cases: list[str], trials: int) -> dict[str, list[tuple[flo
         with (
             path.open("w") as log,
             own_domain() as domain,
-            FaultRig(robot, BoardProcess(robot.name), domain, log) as rig,
+            FaultRig(robot, domain, log) as rig,
         ):
             for trial in range(trials):
                 for case in others:
@@ -99,7 +97,7 @@ def run(robot: Robot, cases: list[str], trials: int) -> dict[str, list[tuple[flo
 
 
 def main() -> int:
-    """Measure and print; 1 where a trial is not as it must be."""
+    """Measure and print; return 1 if a trial is too slow or stiff again."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--robot", default="aliengo", help="aliengo or a1")
     parser.add_argument("--trials", type=int, default=50)

@@ -1,10 +1,10 @@
-"""Walks a simulated robot for an hour behind its bridge, with recording and monitor, and counts what must not happen.
+"""Walks a simulated robot for an hour behind its bridge, with recording and monitor, and counts falls and faults.
 
 `ros2 launch ... backend:=desk record:=true monitor:=true`, driven by cmd_vel in wide curves: falls, faults, cycles that
 were missed by a whole period, and how much each process's memory grows after a warm-up. Where SCHED_FIFO is permitted,
 the board that is simulated on the same computer gets it: a real one shares no processor with the bridge. After a fault
 the robot is reset as an operator would, and walks on. Run it in a shell after `. env.sh`, on an otherwise idle machine;
-the bag takes about 4 GB an hour and is removed at the end:
+the bag takes about 4 GB an hour in TMPDIR and is removed at the end:
     python benchmarks/bridge/soak.py [--duration 3600] [--robot aliengo] [--params-file config/bridges/real_time.yaml]
 Exit code 1: a fall, a fault, a process that exited or that grew by MOST_GROWTH.
 """
@@ -17,23 +17,19 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from common import START_TIMEOUT, table, walk
+from common import START_TIMEOUT, drive_curves, resume, table
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
+from ros_harness import Client, Process, own_domain
 from std_msgs.msg import String
 
 from fcnet_core.names import CONTROLLER
 from fcnet_ros.topics import DIAGNOSTICS, MODE, ODOM
 
-sys.path.append(str(Path(__file__).resolve().parents[2] / "src/fcnet_ros/test/shared"))
-from ros_harness import Client, Process, own_domain
-
 WARM_UP = 300.0  # [s] of walking, at most a quarter of the duration; buffers reach their sizes
-CURVE = 5.0  # [s] between two changes of direction
 FALLEN = 0.5  # cosine of the trunk's tilt
 MISSES = ("deadline_misses", "io_misses")  # counters of controller and bridge
 BRING_BACK = 60.0  # [s]
@@ -70,7 +66,7 @@ class Observer:
         MODE.of(CONTROLLER).subscribe(client.node, self._take_mode)
 
     def begin(self) -> None:
-        """Forget what was before."""
+        """Reset the counts."""
         self.falls = self.faults = 0
         self.misses = dict.fromkeys(MISSES, 0)
         self.least_rate = np.inf
@@ -98,7 +94,7 @@ class Observer:
 
 
 def memory(launch: Process) -> dict[str, float]:
-    """Proportional set size [MB] of each process of the launch by name, or resident size where that is not readable."""
+    """Return the proportional set size [MB] of each process of the launch by name, if the kernel reports it."""
     found: dict[str, float] = {}
     count: Counter[str] = Counter()
     for process, line in launch.survivors().items():
@@ -114,7 +110,7 @@ def memory(launch: Process) -> dict[str, float]:
 
 
 def give_priority(launch: Process, part: str) -> bool:
-    """Give the process with `part` in its command line SCHED_FIFO; false where that is not permitted."""
+    """Give the process with `part` in its command line SCHED_FIFO; return False if that is not permitted."""
     for process, line in launch.survivors().items():
         if part in line:
             try:
@@ -124,38 +120,8 @@ def give_priority(launch: Process, part: str) -> bool:
     return True
 
 
-@dataclass(frozen=True)
-class SoakResult:
-    """What was seen after the warm-up."""
-
-    duration: float  # [s]
-    warm_up: float  # [s]
-    falls: int
-    faults: int
-    missed: dict[str, int]  # cycles by counter
-    least_rate: float  # [Hz] at the wire, of a second
-    preferred: bool  # the board had SCHED_FIFO
-    recorded: float  # [MB]
-    memory: list[dict[str, float]]  # [MB] by process: first after the warm-up, last at the end
-
-    @property
-    def ended(self) -> set[str]:
-        """Processes that are gone."""
-        return self.memory[0].keys() - self.memory[-1].keys()
-
-    @property
-    def growth(self) -> dict[str, float]:
-        """Of each process's memory [MB]."""
-        return {name: size - self.memory[0].get(name, 0.0) for name, size in self.memory[-1].items()}
-
-    @property
-    def well(self) -> bool:
-        """Whether nothing happened that must not."""
-        return not (self.falls or self.faults or self.ended) and max(self.growth.values()) < MOST_GROWTH
-
-
-def soak(robot: str, duration: float, folder: Path, params_file: Path | None) -> SoakResult:
-    """Walk for so long [s] after a warm-up."""
+def soak(robot: str, duration: float, folder: Path, params_file: Path | None) -> tuple[str, bool]:
+    """Walk for `duration` [s] after a warm-up; return the page, and whether no fall, fault, exit or growth was seen."""
     command = [
         "ros2", "launch", "fcnet_controller", f"{robot}.launch.py", "backend:=desk", "record:=true",
         f"bag:={folder / 'bag'}", "monitor:=true", "monitor_port:=0",
@@ -168,98 +134,64 @@ def soak(robot: str, duration: float, folder: Path, params_file: Path | None) ->
         Client(domain, "soak") as client,
         Process(command, domain, echo=log) as launch,
     ):
-        observer = Observer(client)
+        seen = Observer(client)
         client.until_mode("walking", START_TIMEOUT)
         preferred = give_priority(launch, "mujoco_board")
-        drive(client, warm_up)
-        observer.begin()
+        drive_curves(client, warm_up)
+        seen.begin()
         sizes = [memory(launch)]
         began = time.monotonic()
         while (left := began + duration - time.monotonic()) > 0.0 and launch.alive:
-            drive(client, min(left, 30.0))
+            drive_curves(client, min(left, 30.0))
             if client.mode == "fault":
-                walk_again(client, robot)
+                resume(client, robot, BRING_BACK)
             sizes.append(memory(launch))
-        if not observer.odometry:
+        if not seen.odometry:
             raise RuntimeError("no odometry arrived: falls could not be seen")
-        return SoakResult(
-            duration=time.monotonic() - began,
-            warm_up=warm_up,
-            falls=observer.falls,
-            faults=observer.faults,
-            missed=observer.misses,
-            least_rate=observer.least_rate,
-            preferred=preferred,
-            recorded=sum(part.stat().st_size for part in (folder / "bag").glob("*")) * 1e-6,
-            memory=sizes,
-        )
-
-
-def page_of(seen: SoakResult, robot: str, params_file: Path | None) -> str:
-    """Markdown with all that was seen."""
+    first, last = sizes[0], sizes[-1]
+    exited, growth = first.keys() - last.keys(), {name: size - first.get(name, 0.0) for name, size in last.items()}
     rows = [
         ["falls", str(seen.falls)],
         ["faults", str(seen.faults)],
-        *(
-            [f"cycles missed by a whole period, {program}", str(seen.missed[name])]
-            for program, name in zip(("controller", "bridge"), MISSES, strict=True)
-        ),
+        ["cycles missed by a whole period, controller", str(seen.misses[MISSES[0]])],
+        ["cycles missed by a whole period, bridge", str(seen.misses[MISSES[1]])],
         ["minimum rate over any 1 s at the wire [Hz]", f"{seen.least_rate:.1f}"],
-        ["processes that ended", ", ".join(sorted(seen.ended)) or "0"],
+        ["processes that ended", ", ".join(sorted(exited)) or "0"],
     ]
     processes = [
-        [name, f"{size:.1f}", f"{max(sizes.get(name, 0.0) for sizes in seen.memory):.1f}", f"{seen.growth[name]:.1f}"]
-        for name, size in sorted(seen.memory[-1].items())
+        [name, f"{size:.1f}", f"{max(each.get(name, 0.0) for each in sizes):.1f}", f"{growth[name]:.1f}"]
+        for name, size in sorted(last.items())
     ]
     columns = ["memory (proportional set size) [MB] of", "at the end", "max", "growth after the warm-up"]
-    parameters = f"those of {params_file}" if params_file else "the defaults"
-    return PAGE.format(
+    page = PAGE.format(
         robot=robot,
-        walked=seen.duration,
-        warm_up=seen.warm_up,
-        recorded=seen.recorded,
-        board="had" if seen.preferred else "was refused",
-        parameters=parameters,
+        walked=time.monotonic() - began,
+        warm_up=warm_up,
+        recorded=sum(part.stat().st_size for part in (folder / "bag").glob("*")) * 1e-6,
+        board="had" if preferred else "was refused",
+        parameters=f"those of {params_file}" if params_file else "the defaults",
         load=os.getloadavg()[2],
         processors=os.cpu_count(),
         seen=table(["", "measured"], rows),
         grown=table(columns, processes),
     )
-
-
-def walk_again(client: Client, robot: str) -> None:
-    """Leave a fault as an operator would."""
-    if client.fault:
-        client.call(f"{robot}_bridge/reset")
-    client.until(lambda: client.call("controller/reset").success, "a reset", BRING_BACK)
-    client.until_mode("passive", BRING_BACK)
-    walk(client, BRING_BACK)
-
-
-def drive(client: Client, duration: float) -> None:
-    """Drive curves to either side in turn for so long [s]."""
-    end, side = time.monotonic() + duration, 1
-    while (left := end - time.monotonic()) > 0.0:
-        client.drive(min(CURVE, left), vx=0.5, yaw_rate=0.4 * side)
-        side = -side
+    return page, not (seen.falls or seen.faults or exited) and max(growth.values()) < MOST_GROWTH
 
 
 def main() -> int:
-    """Soak one robot; 1 where something was not well."""
+    """Soak one robot; return 1 for a fall, a fault, an exit or growth."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--robot", default="aliengo", help="aliengo or a1")
     parser.add_argument("--duration", type=float, default=3600.0, help="seconds after the warm-up")
-    parser.add_argument("--folder", type=Path, help="where the bag is written (default: a temporary folder)")
     parser.add_argument("--params-file", type=Path, help="parameters of the bridge, such as its priority")
     parser.add_argument("--markdown", type=Path, help="file to write")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        seen = soak(options.robot, options.duration, Path(folder), options.params_file)
-    page = page_of(seen, options.robot, options.params_file)
+    with tempfile.TemporaryDirectory() as folder:
+        page, good = soak(options.robot, options.duration, Path(folder), options.params_file)
     print(page)
     if options.markdown:
         options.markdown.write_text(page)
-    return 0 if seen.well else 1
+    return 0 if good else 1
 
 
 if __name__ == "__main__":

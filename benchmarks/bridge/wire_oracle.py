@@ -1,4 +1,4 @@
-"""Judges every command that reaches a motor board: what may never be on the wire, whatever happens to the bridge."""
+"""Checks every command that reaches a motor board against the rules that hold whatever happens to the bridge."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 from board_process import WireLog
 
+from fcnet_core.arrays import Array, Mask
 from fcnet_core.robot import Robot
 from unitree_lowlevel.codec import PERIOD
 
-Array = npt.NDArray[np.float64]
 FLOAT_TOLERANCE = 1e-5  # [rad], single precision on the wire
 STEP = 1.0 / 16.0  # [Nms/rad], the coarsest of the wire's gains
 LONGEST_GAP = 0.055  # [s] after which stiffness must begin softly
@@ -24,7 +23,7 @@ SILENCE = 0.1  # [s] after the targets, or a process, have ended, and then no st
 
 @dataclass(frozen=True)
 class Violation:
-    """A command that must never be: when [s, time.monotonic], what in one word, and by how much."""
+    """A command that breaks a rule: its time [s, time.monotonic], the rule, and by how much."""
 
     time: float
     name: str
@@ -36,18 +35,20 @@ class Violation:
 
 @dataclass
 class WireOracle:
-    """Judges the log of a robot's board, piece by piece.
+    """Checks the log of a robot's board, piece by piece.
 
-    slack [s]: what a busy computer may add to a deadline. soft: times [s] between which no command may be stiff;
-    the last may be open (infinity).
+    slack [s]: what a busy computer may add to a deadline. true_states: the bridge gets the board's states unchanged, so
+    that the torques it asks for can be checked. soft: times [s] between which no command may be stiff; the last may be
+    open (infinity).
     """
 
     robot: Robot
     slack: float = 0.1
+    true_states: bool = True
     soft: list[tuple[float, float]] = field(default_factory=list)
     longest_gap: float = 0.0
     commands: int = 0
-    _last: tuple[float, Array, npt.NDArray[np.bool_]] | None = None
+    _last: tuple[float, Array, Mask] | None = None
     _began: float = -np.inf  # when the joints became stiff
 
     def forbid(self, began: float) -> None:
@@ -59,7 +60,7 @@ class WireOracle:
         self.soft = [(first, min(last, time)) for first, last in self.soft]
 
     def check(self, log: WireLog) -> list[Violation]:
-        """What is wrong with the commands of one piece; the first command of each kind."""
+        """Return the violations in one piece of the log, the worst command of each rule."""
         found = [Violation(0.0, "undecodable", f"{kind}, {count} times") for kind, count in log.bad.items() if count]
         if not len(log.arrival):
             return found
@@ -98,8 +99,8 @@ class WireOracle:
         self._last, self._began = (float(arrival[-1]), log.position[-1], log.stiff[-1]), float(began[-1])
 
     def _torques(self, log: WireLog) -> Iterator[Violation]:
-        """The torque asked for, with the damping, of the state that makes it least among those that may be known."""
-        if not len(log.sensed):
+        """Requested torque, damping included, for the most favourable of the states that the bridge may know."""
+        if not len(log.sensed) or not self.true_states:
             return
         until = np.searchsorted(log.sensed, log.arrival)
         least = np.full(log.position.shape, np.inf)
@@ -120,7 +121,7 @@ class WireOracle:
 
 
 def _worst(log: WireLog, name: str, unit: str, excess: Array) -> Iterator[Violation]:
-    """The command with the largest excess (n, joints or 1), if any is above 0."""
+    """Yield the command with the maximum excess (n, joints or 1), if any is above 0."""
     rows = excess.max(axis=1)
     wrong = np.flatnonzero(rows > 1e-9)
     if len(wrong):
