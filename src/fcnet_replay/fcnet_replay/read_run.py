@@ -1,4 +1,4 @@
-"""Reads a run from a bag."""
+"""Reads a run from a bag: decodes the messages of each topic into arrays, and assembles them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from fcnet_core.arrays import Array
+from fcnet_core import counted
+from fcnet_core.arrays import Array, Rows
 from fcnet_core.control.command import COMMAND_SIZE, CommandArbiter
 from fcnet_core.errors import ReplayError
 from fcnet_core.names import (
@@ -31,9 +34,8 @@ from fcnet_core.names import (
 from fcnet_core.observation import SCALARS
 from fcnet_core.remote import Source, load_remote_map
 from fcnet_replay.bags.bag import Bag
-from fcnet_replay.bags.contents import MessageBatch
-from fcnet_replay.diagnostics import status_values
-from fcnet_replay.problem import Problem
+from fcnet_replay.bags.contents import MessageBatch, Problem
+from fcnet_replay.bags.message_columns import ColumnDecoder, Columns, Layout, fields_for
 from fcnet_replay.recording_notes import RecordingNotes
 from fcnet_replay.run import (
     NO_MODES,
@@ -51,22 +53,25 @@ from fcnet_replay.run import (
     TargetRecord,
 )
 from fcnet_replay.topic_map import MODES, OWN, PoseSource, TopicMap, TopicSource, VelocitySource
-from fcnet_replay.topic_reader import TopicReader
 
-MANY = 12  # topics in an error
-AFTER = 1e-6  # [s] beyond its timeout a command is stale
-COUNT = re.compile(r"[0-9]{1,18}")  # of cycles, in text
+ENOUGH = 256 * 2**10  # [bytes] decoded at a time: they stay in the cache
+LARGEST = 1e12  # of any number; larger ones are damage
+MOST_MESSAGES = 2_000_000  # of one topic: more than an hour at 500 Hz
+MOST_REASONS = 20  # for which messages of one topic are left out
 MOST_CYCLES = 100_000  # messages that count cycles: a day at one a second
+COUNT = re.compile(r"[0-9]{1,18}")  # of cycles, in text
+AFTER = 1e-6  # [s] after its timeout a command is stale
+MANY = 12  # topics in an error
 
-Found = Mapping[str, Mapping[str, Array]]  # the arrays of each source by quantity; none where there are no messages
-Event = tuple[float, Callable[[], object]]  # when [s], and what happens
+Definitions = Mapping[str, tuple[str, str]]  # encoding and text by type, as in Contents
+Found = Mapping[str, Mapping[str, Array]]  # arrays by source and quantity; empty for a source without messages
+Event = tuple[float, Callable[[], object]]  # time [s] and action
 
 
 def read_run(bag: Bag, namespace: str | None = None, topic_map: TopicMap = OWN) -> Run:
-    """Read the topics of one robot, by default of the one in the namespace that the recorder noted.
+    """Read the topics of the robot in `namespace` (default: the one that the recorder noted).
 
-    Raises ReplayError when the bag has no joint_states or no imu/data, and FcnetError where config/remote.yaml cannot
-    be used.
+    Raises ReplayError if the bag has no joint_states or no imu/data, and FcnetError if config/remote.yaml is unusable.
     """
     notes, commanders = bag.notes, load_remote_map().sources
     namespace = (notes.namespace if namespace is None else namespace).strip("/")
@@ -75,14 +80,15 @@ def read_run(bag: Bag, namespace: str | None = None, topic_map: TopicMap = OWN) 
         **{commander.pose: PoseSource(commander.pose) for commander in commanders},
         **topic_map.sources(),
     }
+    definitions = bag.contents.definitions
     readers = {
-        record: TopicReader(full_name(source.topic, namespace), source, bag.contents.definitions)
+        record: _TopicReader(full_name(source.topic, namespace), source, definitions)
         for record, source in sources.items()
     }
     cycles: list[tuple[float, int]] = []
     for batch in bag.batches(frozenset({DIAGNOSTICS.name, *(reader.name for reader in readers.values())})):
         if batch.topic == DIAGNOSTICS.name and len(cycles) + len(batch.size) <= MOST_CYCLES:
-            cycles += _cycle_counts(batch, namespace)
+            cycles += _cycle_counts(batch, namespace, definitions)
         for reader in readers.values():
             if reader.name == batch.topic:
                 reader.add(batch)
@@ -99,6 +105,10 @@ def read_run(bag: Bag, namespace: str | None = None, topic_map: TopicMap = OWN) 
             what = f"messages of {readers[record].name} have no stamp; when they were received is used instead"
             problems.append(Problem("no_stamp", f"{unknown.sum()} {what}"))
     modes = _modes(found["mode"])
+    commands = {
+        CMD_VEL.name: [commander.velocity for commander in commanders],
+        CMD_POSE.name: [commander.pose for commander in commanders],
+    }
     return Run(
         JointRecord(**found[JOINT_STATES.name]),
         ImuRecord(**found[IMU.name]),
@@ -111,28 +121,107 @@ def read_run(bag: Bag, namespace: str | None = None, topic_map: TopicMap = OWN) 
         period=1.0 / notes.control_rate if notes.control_rate else None,
         notes=notes,
         problems=tuple(problems),
-        silent=tuple(
-            kind
-            for kind, topics in (
-                (CMD_VEL.name, [commander.velocity for commander in commanders]),
-                (CMD_POSE.name, [commander.pose for commander in commanders]),
-            )
-            if not any(found[topic] for topic in topics)
-        ),
+        silent=tuple(kind for kind, topics in commands.items() if not any(found[topic] for topic in topics)),
     )
+
+
+class _TopicReader:
+    """Decodes the messages of the topic `name` into the arrays of `source`; definitions: of the bag's types."""
+
+    def __init__(self, name: str, source: TopicSource, definitions: Definitions) -> None:
+        self.name = name
+        self._source = source
+        self._definitions = definitions
+        self._decoders: dict[str, ColumnDecoder] = {}  # by type
+        self._waiting: list[MessageBatch] = []
+        self._parts: dict[str, list[Array]] = {}  # by quantity
+        self._taken = 0
+        self._left_out: dict[str, int] = {}  # number of messages by reason
+        self._damaged = 0  # messages with impossible numbers, which are NaN in the arrays
+
+    def add(self, batch: MessageBatch) -> None:
+        """Take a batch."""
+        if self._taken >= MOST_MESSAGES:
+            self._leave_out(f"they come after {MOST_MESSAGES} others", len(batch.size))
+            return
+        if self._waiting and batch.kind != self._waiting[0].kind:
+            self._decode()
+        self._taken += len(batch.size)
+        self._waiting.append(batch)
+        if sum(len(waiting.content) for waiting in self._waiting) >= ENOUGH:
+            self._decode()
+
+    def finish(self) -> dict[str, Array]:
+        """Return every quantity (N, size) or (N,) in the order of the bag, and the times of reception `received` (N,)
+        [s]; empty without messages. Missing stamps are NaN.
+        """
+        self._decode()
+        return {name: np.concatenate(parts) for name, parts in self._parts.items()}
+
+    def problems(self) -> Iterator[Problem]:
+        """Yield what was left out."""
+        for reason, count in self._left_out.items():
+            yield Problem("left_out", f"{counted(count, 'message')} of {self.name} left out: {reason}")
+        if self._damaged:
+            what = "with numbers that cannot be, which are damaged or left out"
+            yield Problem("damaged", f"{counted(self._damaged, 'message')} of {self.name} {what}")
+
+    def _decode(self) -> None:
+        batches, self._waiting = self._waiting, []
+        if not batches:
+            return
+        kind = batches[0].kind
+        if kind not in self._decoders:
+            self._decoders[kind] = ColumnDecoder(kind, fields_for(kind, *self._definitions.get(kind, ())))
+        content, size, received = (
+            _joined([getattr(batch, part) for batch in batches]) for part in ("content", "size", "received")
+        )
+        groups: list[tuple[Rows, dict[str, Array]]] = []
+        for group in self._decoders[kind].decode(content, size):
+            if not isinstance(group, Columns):
+                self._leave_out(group[1], 1)
+            elif len(group.rows):
+                try:
+                    groups.append((group.rows, self._source.read(group)))
+                except ReplayError as error:
+                    self._leave_out(str(error), len(group.rows))
+        if groups:
+            self._keep(received, groups)
+
+    def _keep(self, received: Rows, groups: list[tuple[Rows, dict[str, Array]]]) -> None:
+        """Keep groups of messages, given as rows and arrays, in the order of the bag."""
+        rows = _joined([rows for rows, _ in groups])
+        order = np.argsort(rows, kind="stable") if (np.diff(rows) < 0).any() else slice(None)
+        self._parts.setdefault("received", []).append(received[rows[order]].astype(np.float64) * 1e-9)
+        damaged = np.zeros(len(rows), dtype=np.bool_)
+        for name in groups[0][1]:
+            values = _joined([values[name] for _, values in groups])[order]
+            wrong = np.abs(values) > LARGEST
+            if wrong.any():
+                damaged |= wrong.reshape(len(rows), -1).any(axis=1)
+                values[wrong] = np.nan
+            self._parts.setdefault(name, []).append(values)
+        self._damaged += int(damaged.sum())
+
+    def _leave_out(self, reason: str, messages: int) -> None:
+        if len(self._left_out) >= MOST_REASONS:
+            reason = "of other faults"
+        self._left_out[reason] = self._left_out.get(reason, 0) + messages
+
+
+def _joined(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Concatenate; a single part is not copied."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _without(bag: Bag, topic: str, problems: list[Problem]) -> str:
-    """Why nothing can be replayed, and what the bag has instead."""
+    """Return an error for a bag without `topic` that lists its topics, or its first problem."""
     if problems:
-        return f"{bag.path} holds no usable {topic}, without which nothing can be replayed: {problems[0]}"
+        return f"{bag.path} has no usable {topic}, which a replay needs: {problems[0]}"
     present = sorted(bag.contents.topics)
     more = f" and {len(present) - MANY} more" if len(present) > MANY else ""
-    found = f"it has {', '.join(present[:MANY])}{more}" if present else "it has no topics at all"
-    return (
-        f"{bag.path} holds no {topic}, without which nothing can be replayed; {found}: "
-        "name the robot's namespace, or give a topic map"
-    )
+    found = f"it has {', '.join(present[:MANY])}{more}" if present else "it has no topics"
+    return f"{bag.path} has no {topic}, which a replay needs; {found}: name the robot's namespace, or give a topic map"
 
 
 def _modes(arrays: Mapping[str, Array]) -> ModeRecord:
@@ -152,9 +241,9 @@ def _steps(arrays: Mapping[str, Array]) -> StepRecord:
 def _setpoints(
     commanders: Sequence[Source], found: Found, mode: ModeRecord, notes: RecordingNotes
 ) -> tuple[Array, Array]:
-    """What the controller was asked for, decided between the sources by the controller's own CommandArbiter.
+    """Return SetpointRecord.changes, as the controller's CommandArbiter decides between the sources.
 
-    It changes only when a message arrives or grows stale, and when the controller leaves fault, which clears it.
+    A setpoint changes when a message arrives or grows stale, and when the controller leaves fault, which clears it.
     """
     arbiter = CommandArbiter(notes.command_timeout)
     arbiter.set_style(*notes.style)
@@ -181,16 +270,25 @@ def _setpoints(
     return np.array(changed), np.array(values)
 
 
-def _cycle_counts(batch: MessageBatch, namespace: str) -> Iterator[tuple[float, int]]:
-    """Yield when [s] the controller of `namespace` reported how many cycles it has run.
+def _cycle_counts(batch: MessageBatch, namespace: str, definitions: Definitions) -> Iterator[tuple[float, int]]:
+    """Yield time [s] and count of the cycles that the controller of `namespace` reports in /diagnostics.
 
     Each cycle sends targets, so the counts show targets that the bag lacks and cycles that the controller missed.
     """
     name = status_name(full_name(CONTROLLER, namespace), CONTROL)
+    types = fields_for(batch.kind, *definitions.get(batch.kind, ()))
     for received, message in zip(batch.received.tolist(), batch.messages(), strict=True):
-        count = status_values(message, name).get(HealthKey.CYCLES, "")
-        if COUNT.fullmatch(count):
-            yield received * 1e-9, int(count)
+        if name.encode() not in message:  # most messages are of other nodes
+            continue
+        try:
+            texts = Layout(message, batch.kind, types).texts
+        except ReplayError:
+            continue
+        statuses = [path.removesuffix("name") for path, text in texts.items() if text == [name]]
+        for path in [path for path, text in texts.items() if text == [HealthKey.CYCLES]]:
+            count = "".join(texts.get(path.removesuffix("key") + "value", ()))
+            if path.startswith(tuple(statuses)) and COUNT.fullmatch(count):
+                yield received * 1e-9, int(count)
 
 
 def _cycles(counts: list[tuple[float, int]]) -> CycleRecord:

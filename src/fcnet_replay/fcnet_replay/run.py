@@ -15,7 +15,7 @@ from fcnet_core.arrays import Array, Mask, Rows
 from fcnet_core.control.command import COMMAND_SIZE
 from fcnet_core.control.timing import TIME_OF_DAY
 from fcnet_core.robot import JOINT_NAMES
-from fcnet_replay.problem import Problem
+from fcnet_replay.bags.contents import Problem
 from fcnet_replay.recording_notes import RecordingNotes
 
 STALE = 0.1  # [s] an older state is none: the controller would not have walked on it

@@ -18,35 +18,34 @@ import zstandard
 from fcnet_core import counted
 from fcnet_core.errors import ReplayError
 from fcnet_core.files import parse_yaml, read_file
-from fcnet_replay.bags.contents import Contents, MessageBatch, batch_of
+from fcnet_replay.bags.contents import Contents, MessageBatch, Problem, batch_of, damage
 from fcnet_replay.bags.mcap_file import mcap_metadata, read_mcap, unpacked_zstd
 from fcnet_replay.bags.sqlite_file import read_sqlite, sqlite_metadata
-from fcnet_replay.problem import Problem, damage
 from fcnet_replay.recording_notes import read_notes
 
 
 def _read_ros1(path: Path, name: Path, wanted: frozenset[str] | None, contents: Contents) -> Iterator[MessageBatch]:
-    """Import the reader of ROS 1 bags when there is one: it would add a fifth to every other replay."""
+    # Imported only for ROS 1 bags: the import would add a fifth to every other replay.
     from fcnet_replay.bags.ros1_file import read_ros1
 
     return read_ros1(path, name, wanted, contents)
 
 
-READ = {".mcap": read_mcap, ".db3": read_sqlite, ".bag": _read_ros1}
+READERS = {".mcap": read_mcap, ".db3": read_sqlite, ".bag": _read_ros1}
 METADATA = {".mcap": mcap_metadata, ".db3": sqlite_metadata}
 LARGEST_METADATA = 512 * 2**10  # [bytes] of metadata.yaml; a bag of 12 topics has ten thousand
 LARGEST_MESSAGE = 16 * 2**20  # [bytes] of one compressed message, unpacked
 LARGEST_FILE = 8 * 2**30  # [bytes] of one compressed file, unpacked
 BLOCK = 2**20  # [bytes]
 RESERVE = 64 * 2**20  # [bytes] that are left free where a compressed file is unpacked
-UNREADABLE = (OSError, ValueError, KeyError, TypeError, RecursionError, yaml.YAMLError)  # metadata
+UNREADABLE = (OSError, ValueError, KeyError, TypeError, RecursionError, yaml.YAMLError)  # of damaged metadata
 
 
 class Bag:
-    """One recording. While `batches` runs, `contents` fills.
+    """One recording; `batches` fills `contents`.
 
-    path: what the user gave; files: in the order of recording; custom: the recorder's own entries, custom_data in
-    metadata.yaml or, where that is lost, in the files; notes: what they say about the run.
+    path: as given by the user; files: in the order of recording; custom: the recorder's entries (custom_data in
+    metadata.yaml, or in the files if that is lost); notes: the entries of the suite.
     """
 
     def __init__(self, path: Path, files: tuple[Path, ...], metadata: _Metadata) -> None:
@@ -58,14 +57,14 @@ class Bag:
         self._compressed_messages = metadata.compression_mode.lower() == "message"
 
     def batches(self, topics: frozenset[str] | None = None) -> Iterator[MessageBatch]:
-        """Yield every message of these topics (None: all), file by file. Raises ReplayError if no file can be read."""
+        """Yield the messages of these topics (None: all), file by file. Raises ReplayError if no file can be read."""
         good = 0
         for path in self.files:
             try:
                 _check_ordinary(path)
                 with tempfile.TemporaryDirectory(prefix="fcnet-bag-") as folder:
                     plain = _unpacked(path, Path(folder)) if path.suffix == ".zstd" else path
-                    for batch in READ[plain.suffix](plain, path, topics, self.contents):
+                    for batch in READERS[plain.suffix](plain, path, topics, self.contents):
                         yield self._unpack(batch) if self._compressed_messages else batch
                 good += 1
             except ReplayError as error:
@@ -119,7 +118,7 @@ def _described(folder: Path) -> Bag:
 
 
 def _undescribed(folder: Path, why: str) -> Bag:
-    """A recording that was killed has its files but no description of them."""
+    """Return the bag of a killed recording, which has files but no description of them."""
     files = _distinct(sorted(file for file in folder.iterdir() if _is_bag_file(file) and file.is_file()))
     if not files:
         raise ReplayError(f"{folder} holds no bag: {why}, and there is no .mcap, .db3 or .bag file in it")
@@ -131,7 +130,7 @@ def _undescribed(folder: Path, why: str) -> Bag:
 
 @dataclass(frozen=True)
 class _Metadata:
-    """What rosbag2 says of a bag, as far as it is used here."""
+    """The used part of rosbag2's metadata."""
 
     relative_file_paths: tuple[str, ...] = ()
     compression_mode: str = ""
@@ -139,19 +138,19 @@ class _Metadata:
 
     @property
     def custom(self) -> dict[str, str]:
-        """The recorder's entries that are texts; others could be meant to fill the memory when they are written out."""
+        """The recorder's entries that are texts. Other values could fill the memory when they are written out."""
         entries = self.custom_data.items() if isinstance(self.custom_data, dict) else ()
         return {key: value for key, value in entries if isinstance(key, str) and isinstance(value, str)}
 
 
 def _metadata(content: bytes | str, entry: str = "") -> _Metadata:
-    """Of a YAML document, or of one of its entries: nothing in it becomes an object or a number."""
+    """Read metadata from a YAML document or from one entry of it, in which every scalar stays text."""
     document = parse_yaml(content, yaml.CBaseLoader)
     return msgspec.convert(document[entry] if entry else document, _Metadata)
 
 
 def _metadata_of_files(files: tuple[Path, ...]) -> _Metadata:
-    """What the files themselves say: rosbag2 writes it into them too, the last is the newest."""
+    """Read the metadata that rosbag2 also writes into the files; the last is the newest."""
     custom: dict[str, str] = {}
     compression = ""
     for file in files:
@@ -166,11 +165,11 @@ def _metadata_of_files(files: tuple[Path, ...]) -> _Metadata:
 
 
 def _is_bag_file(path: Path) -> bool:
-    return (Path(path.stem).suffix if path.suffix == ".zstd" else path.suffix) in READ
+    return (Path(path.stem).suffix if path.suffix == ".zstd" else path.suffix) in READERS
 
 
 def _distinct(files: Iterable[Path]) -> tuple[Path, ...]:
-    """Return the files, each once, however many paths and links name it."""
+    """Return each file once, although several paths or links may name it."""
     by_identity: dict[tuple[int, int], Path] = {}
     for file in files:
         facts = file.stat()
@@ -179,14 +178,14 @@ def _distinct(files: Iterable[Path]) -> tuple[Path, ...]:
 
 
 def _check_ordinary(path: Path) -> None:
-    """Raise ReplayError where there is nothing to read. A special file under /proc has no size, and may block."""
+    """Raise ReplayError for empty and special files. A file under /proc has no size, and reading it may block."""
     facts = path.stat()
     if not stat.S_ISREG(facts.st_mode) or not facts.st_size:
         raise ReplayError(damage(path, 0, "it is empty or no ordinary file").sentence)
 
 
 def _unpacked(path: Path, folder: Path) -> Path:
-    """A decompressed copy, of a damaged file as far as it goes."""
+    """Return a decompressed copy of the file, up to damage."""
     plain, size = folder / path.stem, 0
     room = shutil.disk_usage(folder).free - RESERVE
     try:

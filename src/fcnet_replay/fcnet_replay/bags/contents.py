@@ -1,19 +1,38 @@
-"""What a bag holds: messages as they lie in it, many at a time, its topics and types, and where it is damaged."""
+"""Contents of a bag: messages in batches, topics and types, and the problems met in reading."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from fcnet_core.arrays import Bytes, Rows
-from fcnet_replay.problem import Problem
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A problem of a recording. kind: "damaged" for damaged files and messages, "left_out" for unused messages, joints
+    or commands, "no_stamp" for messages without a stamp, "gap" for missing times; sentence: for people.
+    """
+
+    kind: Literal["damaged", "left_out", "no_stamp", "gap"]
+    sentence: str
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+def damage(path: Path, offset: int | None, what: str) -> Problem:
+    """Return the problem of a file that is damaged at `offset` [bytes], or at an unknown place (None)."""
+    return Problem("damaged", f"{path} is damaged{'' if offset is None else f' at byte {offset}'}: {what}")
 
 
 @dataclass(frozen=True)
 class MessageBatch:
-    """N messages of one topic. kind: their ROS type, such as sensor_msgs/msg/Imu; received (N,) [ns]; size (N,)
-    [bytes]; content: their bytes, one message after the other without gaps; encoding: "cdr" (ROS 2) or "ros1".
+    """N messages of one topic in CDR. kind: their ROS type, such as sensor_msgs/msg/Imu; received (N,) [ns]; size (N,)
+    [bytes]; content: the messages, concatenated without gaps.
     """
 
     topic: str
@@ -21,25 +40,24 @@ class MessageBatch:
     received: Rows
     size: Rows
     content: Bytes
-    encoding: str = "cdr"
 
     def messages(self) -> list[bytes]:
-        """Every message by itself."""
+        """Return the messages one by one."""
         whole, ends = self.content.tobytes(), np.cumsum(self.size)
         return [whole[end - size : end] for end, size in zip(ends.tolist(), self.size.tolist(), strict=True)]
 
 
-def batch_of(topic: str, kind: str, received: list[int], messages: list[bytes], encoding: str = "cdr") -> MessageBatch:
-    """A batch of messages that are given one by one."""
+def batch_of(topic: str, kind: str, received: list[int], messages: list[bytes]) -> MessageBatch:
+    """Return a batch of single messages."""
     size = np.array([len(message) for message in messages], dtype=np.int64)
     content = np.frombuffer(b"".join(messages), dtype=np.uint8)
-    return MessageBatch(topic, kind, np.array(received, dtype=np.int64), size, content, encoding)
+    return MessageBatch(topic, kind, np.array(received, dtype=np.int64), size, content)
 
 
 @dataclass
 class Contents:
-    """Fills while the files of a bag are read. problems: what could not be read; topics: every topic
-    and its type; definitions: encoding and text of the types that the bag defines.
+    """Filled while the files of a bag are read. topics: type by topic; definitions: encoding and text by type, of types
+    that the bag defines.
     """
 
     problems: list[Problem] = field(default_factory=list)

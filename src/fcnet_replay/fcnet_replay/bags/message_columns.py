@@ -1,8 +1,8 @@
-"""Turns many messages of one type, in CDR or in ROS 1's encoding, into arrays at once.
+"""Decodes many CDR messages of one type into arrays at once.
 
-Messages of one topic nearly always share their structure (the same strings, sequences of the same length): then every
-number lies at the same place in all of them, and one look at the first message decodes all. Decoding them one by one
-would take longer than replaying the policy.
+Messages of one topic nearly always share their structure (equal strings, sequences of equal length). Every number then
+lies at the same offset in all of them, so a walk through the first message decodes all. Decoding them one by one would
+take longer than replaying the policy.
 """
 
 from __future__ import annotations
@@ -22,17 +22,16 @@ from fcnet_core.arrays import Bytes, Mask, Rows
 from fcnet_core.errors import ReplayError
 
 LARGEST_DEFINITION = 64 * 2**10  # [bytes] the longest of the Unitree robots' has three thousand
-ENCAPSULATION = 4  # [bytes] before the content of every message; alignment counts from there
+ENCAPSULATION = 4  # [bytes] before the content of a message; alignment counts from its end
 LITTLE_ENDIAN = b"\x00\x01"
-HEADER = "std_msgs/msg/Header"
 NUMBERS = {
     "bool": "u1", "octet": "u1", "byte": "u1", "char": "u1", "int8": "i1", "uint8": "u1",
     "int16": "<i2", "uint16": "<u2", "int32": "<i4", "uint32": "<u4", "int64": "<i8", "uint64": "<u8",
     "float32": "<f4", "float64": "<f8",
 }  # fmt: skip
-MOST_STRUCTURES = 500  # of one topic's messages; each costs a walk through a message
+MOST_STRUCTURES = 500  # of the messages of one topic; each costs a walk through a message
 MOST_FIELDS = 20_000  # of one message
-DEEPEST = 50  # types within types
+DEEPEST = 50  # nested types
 
 Fields = Mapping[str, Any]  # kind -> (constants, [(field, definition)]) as rosbags describes types
 Numbers = npt.NDArray[Any]
@@ -66,21 +65,21 @@ def fields_for(kind: str, encoding: str = "", text: str = "") -> Fields:
 
 @dataclass(frozen=True)
 class Columns:
-    """Messages (N, length) of one structure. rows (N,): their places in what was given. Fields are named as in
+    """Messages (N, length) of one structure; rows (N,): their indices in the decoded batch. Fields have paths such as
     `points[0].positions`.
     """
 
     rows: Rows
     messages: Bytes
-    layout: _Layout
+    layout: Layout
 
     @property
     def texts(self) -> dict[str, list[str]]:
-        """Field -> its strings, which all of the messages share."""
+        """Strings by field, equal in all messages."""
         return self.layout.texts
 
     def numbers(self, field: str) -> Numbers | None:
-        """The numbers (N, count) of a field; None where the messages have no such field of numbers."""
+        """Return the numbers (N, count) of a field, or None if the messages have no such field of numbers."""
         if field not in self.layout.places:
             return None
         at, kind, count = self.layout.places[field]
@@ -88,18 +87,17 @@ class Columns:
 
 
 class ColumnDecoder:
-    """Decodes messages of type `kind`; it remembers the structures that it has met."""
+    """Decodes messages of type `kind` and keeps the layouts that it has found."""
 
-    def __init__(self, kind: str, types: Fields, encoding: str = "cdr") -> None:
+    def __init__(self, kind: str, types: Fields) -> None:
         self._kind = kind
         self._types = types
-        self._cdr = encoding == "cdr"
-        self._layouts: dict[int, list[_Layout]] = {}  # by the length of messages
+        self._layouts: dict[int, list[Layout]] = {}  # by the length of messages
         self._structures = 0
 
     def decode(self, content: Bytes, size: Rows) -> Iterator[Columns | tuple[int, str]]:
-        """Decode messages of `size` (N,) bytes that lie one after the other in `content`: groups of one structure, and
-        of every message that cannot be decoded its row and why.
+        """Decode concatenated messages of `size` (N,) bytes. Yield groups of one structure, and the row and the reason
+        of each message that cannot be decoded.
         """
         ends = np.cumsum(size)
         for length in np.unique(size).tolist():
@@ -130,38 +128,36 @@ class ColumnDecoder:
             yield Columns(rows[same], messages[same], layout)
             rows, messages = rows[~same], messages[~same]
 
-    def _learn(self, message: bytes) -> _Layout:
+    def _learn(self, message: bytes) -> Layout:
         self._structures += 1
         if self._structures > MOST_STRUCTURES:
             raise ReplayError(f"they have more than {MOST_STRUCTURES} different structures")
-        if self._cdr and message[:2] != LITTLE_ENDIAN:
-            raise ReplayError("they are not little-endian CDR")
-        return _Layout(message, self._kind, self._types, self._cdr)
+        return Layout(message, self._kind, self._types)
 
 
-class _Layout:
-    """Where the numbers of a message lie, and which of its bytes (lengths and strings) are its structure. It is found
-    by a walk through one message along its type.
+class Layout:
+    """Offsets of the numbers in a message, and which of its bytes (lengths and strings) are its structure. Found by a
+    walk through one message along its type.
 
-    places: field -> offset, NumPy's name of the number and their count; texts: field -> its strings. Raises ReplayError
-    where the message is not what the type says.
+    places: offset, NumPy type and count of the numbers by field; texts: strings by field. Raises ReplayError if the
+    message does not match its type.
     """
 
-    def __init__(self, message: bytes, kind: str, types: Fields, cdr: bool) -> None:
+    def __init__(self, message: bytes, kind: str, types: Fields) -> None:
+        if message[:2] != LITTLE_ENDIAN:
+            raise ReplayError("they are not little-endian CDR")
         self.places: dict[str, tuple[int, str, int]] = {}
         self.texts: dict[str, list[str]] = {}
         self._message = message
         self._types = types
         self._structure = bytearray(len(message))
         self._at = self._fields = 0
-        self._cdr = cdr  # else ROS 1's encoding: the same without encapsulation and alignment, and headers count
-        if cdr:
-            self._fix(len(LITTLE_ENDIAN))
-            self._at = ENCAPSULATION
+        self._fix(len(LITTLE_ENDIAN))
+        self._at = ENCAPSULATION
         self._walk_message("", kind)
 
     def shared_by(self, messages: Bytes) -> Mask:
-        """Which messages (N, length) have this structure."""
+        """Return which of the messages (N, length) have this structure."""
         count, length = messages.shape
         places, wanted, fixed = self._words
         each_place = np.ndarray((count, length - fixed.itemsize + 1), fixed.dtype, messages, strides=(length, 1))
@@ -172,8 +168,8 @@ class _Layout:
 
     @cached_property
     def _words(self) -> tuple[list[int], Numbers, Numbers]:
-        """The structure by words of eight bytes, so that few comparisons do: their places, their values, and which bits
-        of them belong to the structure. What lies between strings belongs to nothing and may be anything.
+        """Offsets, values and masks of the words of eight bytes that hold the structure: a few comparisons instead of
+        one a byte. Padding between strings is not part of the structure; writers leave any bytes there.
         """
         kind = np.dtype("<u8" if len(self._message) >= 8 else "u1")
         last = len(self._message) - kind.itemsize
@@ -194,8 +190,6 @@ class _Layout:
             raise ReplayError(f"the type {kind} is not known") from None
         if name.count(".") > DEEPEST:
             raise ReplayError("their type is nested too deeply")
-        if kind == HEADER and not self._cdr and fields[1][0][0] != "seq":
-            self._take(4)  # the sequence number, which ROS 2's type does not have
         for member, definition in fields[1]:
             self._walk(f"{name}.{member}" if name else member, definition)
 
@@ -218,7 +212,7 @@ class _Layout:
                     self._walk(f"{name}[{index}]", element)
 
     def _walk_elements(self, name: str, definition: Any, count: int) -> None:
-        """Take strings or numbers."""
+        """Take `count` strings or numbers."""
         kind = definition[1][0]
         if kind == "string":
             texts = self.texts.setdefault(name, [])
@@ -240,8 +234,7 @@ class _Layout:
         return int(value)
 
     def _align(self, size: int) -> None:
-        if self._cdr:
-            self._at += -(self._at - ENCAPSULATION) % size
+        self._at += -(self._at - ENCAPSULATION) % size
 
     def _take(self, length: int) -> int:
         start, self._at = self._at, self._at + length

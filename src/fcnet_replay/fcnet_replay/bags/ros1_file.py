@@ -1,56 +1,61 @@
-"""Reads a ROS 1 bag (.bag) with rosbags; its messages stay in ROS 1's encoding, which ColumnDecoder reads."""
+"""Reads a finished ROS 1 bag (.bag) with rosbags, as CDR messages of ROS's own types."""
 
 from __future__ import annotations
 
 import bz2
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
 import lz4.frame
 from rosbags.rosbag1 import Reader, ReaderError
+from rosbags.typesys import Stores, get_typestore
 
 from fcnet_core.errors import ReplayError
-from fcnet_replay.bags.contents import Contents, MessageBatch, batch_of
-from fcnet_replay.problem import damage
+from fcnet_replay.bags.contents import Contents, MessageBatch, Problem, batch_of, damage
 
 LARGEST_CHUNK = 64 * 2**20  # [bytes] recorders write less than a megabyte; more is damage or meant to fill memory
 MESSAGES = 2000  # read at a time
+# rosbags raises all of these for damaged files; its SerdeError is a ValueError.
 UNREADABLE = (ReaderError, struct.error, ValueError, LookupError, AssertionError, EOFError, OSError, RuntimeError)
-DECOMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
+DECOMPRESSORS = {
     "bz2_decompress": lambda packed: bz2.BZ2Decompressor().decompress(packed, LARGEST_CHUNK),
     "lz4_decompress": lambda packed: bytes(lz4.frame.LZ4FrameDecompressor().decompress(packed, LARGEST_CHUNK)),
 }
 
 
 def read_ros1(path: Path, name: Path, wanted: frozenset[str] | None, contents: Contents) -> Iterator[MessageBatch]:
-    """Yield the messages of these topics (None: all) in the order of recording. name: of the file in sentences.
+    """Yield the messages of these topics (None: all) in the order of recording. name: of the file in errors.
 
-    Raises ReplayError for a file that is no finished ROS 1 bag. Messages before damage are read.
+    Types that the bag itself defines are left out: rosbags would run code that it generates from their text. Raises
+    ReplayError if the file is no finished ROS 1 bag. Reads up to damage.
     """
-    reader, read = Reader(path), 0
+    reader, read, types = Reader(path), 0, get_typestore(Stores.ROS2_JAZZY)
     try:
         reader.open()
     except UNREADABLE as error:
         raise ReplayError(damage(name, 0, f"it is no finished ROS 1 bag ({error!s:.200})").sentence) from error
     try:
-        for connection in reader.connections:
-            contents.topics[connection.topic] = connection.msgtype
-            contents.definitions[connection.msgtype] = "ros1msg", connection.msgdef.data
+        contents.topics.update({connection.topic: connection.msgtype for connection in reader.connections})
         for place, chunk in reader.chunks.items():
             if chunk.datasize > LARGEST_CHUNK:
                 raise ReaderError(f"a chunk of {chunk.datasize} bytes is larger than any recorder writes")
             limited = DECOMPRESSORS.get(chunk.decompressor.__name__, chunk.decompressor)
             reader.chunks[place] = chunk._replace(decompressor=limited)
         chosen = [connection for connection in reader.connections if wanted is None or connection.topic in wanted]
+        for connection in chosen:
+            if connection.msgtype not in types.fielddefs:
+                what = f"messages of {connection.topic} left out: ROS has no type {connection.msgtype}"
+                contents.problems.append(Problem("left_out", what))
+        chosen = [connection for connection in chosen if connection.msgtype in types.fielddefs]
         messages = reader.messages(chosen) if chosen else iter(())
         while some := list(islice(messages, MESSAGES)):
-            for number in dict.fromkeys(connection.id for connection, _, _ in some):
-                mine = [entry for entry in some if entry[0].id == number]
-                topic, kind = mine[0][0].topic, mine[0][0].msgtype
-                received, data = [time for _, time, _ in mine], [bytes(content) for _, _, content in mine]
-                yield batch_of(topic, kind, received, data, "ros1")
+            for connection in dict.fromkeys(connection for connection, _, _ in some):
+                topic, kind = connection.topic, connection.msgtype
+                mine = [(time, content) for of, time, content in some if of is connection]
+                data = [bytes(types.ros1_to_cdr(content, kind)) for _, content in mine]
+                yield batch_of(topic, kind, [time for time, _ in mine], data)
             read += len(some)
     except UNREADABLE as error:
         contents.problems.append(damage(name, None, f"after at least {read} messages: {error!s:.200}"))

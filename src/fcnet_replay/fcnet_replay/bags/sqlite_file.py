@@ -1,8 +1,8 @@
 """Reads a bag file of rosbag2's sqlite3 storage, up to damage.
 
-The reader of the `rosbags` package is not used. It counts all messages before it returns the first, so it reads nothing
-of most damaged files: of 60 damaged copies of a bag it read messages from 17, this reader from 39. It also has no limit
-of message size or of work per row, but a database from someone else can hold huge values and views that never end.
+The reader of `rosbags` is not used. It counts all messages before it returns the first, so it reads nothing of most
+damaged files: of 60 damaged copies of a bag it read messages from 17, this reader from 39. It also limits neither the
+size of a message nor the work for a row, but a hostile database can hold huge values and endless views.
 """
 
 from __future__ import annotations
@@ -15,22 +15,21 @@ from pathlib import Path
 from typing import Any
 
 from fcnet_core.errors import ReplayError
-from fcnet_replay.bags.contents import Contents, MessageBatch, batch_of
-from fcnet_replay.problem import damage
+from fcnet_replay.bags.contents import Contents, MessageBatch, batch_of, damage
 
 MAGIC = b"SQLite format 3\0"
 LARGEST_MESSAGE = 16 * 2**20  # [bytes]
 LARGEST_METADATA = 2**20  # [characters]
 ROWS = 1000  # read at a time
-STEPS = 1_000_000  # of the database's machine between two looks at what it does
-LOOKS = 300  # without a single row; a row of a bag takes a few hundred steps
+STEPS = 1_000_000  # of the database's virtual machine between two checks
+CHECKS = 300  # without a single row; a row of a bag takes a few hundred steps
 UNREADABLE = (sqlite3.Error, UnicodeDecodeError, OverflowError)
 
 
 def read_sqlite(path: Path, name: Path, wanted: frozenset[str] | None, contents: Contents) -> Iterator[MessageBatch]:
-    """Yield the messages of these topics (None: all) in the order of recording. name: of the file in sentences.
+    """Yield the messages of these topics (None: all) in the order of recording. name: of the file in errors.
 
-    Raises ReplayError if it is no sqlite3 file. Messages before damage are read.
+    Raises ReplayError if it is no sqlite3 file. Reads up to damage.
     """
     with path.open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC:
@@ -62,34 +61,34 @@ def sqlite_metadata(path: Path) -> list[str]:
 
 
 class _Database:
-    """A database that gives up by itself when it works for long without a row."""
+    """A database that aborts a query that works for long without a row."""
 
     def __init__(self, path: Path) -> None:
-        self.idle = 0  # looks since the last row
+        self.idle = 0  # checks since the last row
         self._connection = sqlite3.connect(f"file:{path.resolve()}?mode=ro&immutable=1", uri=True)
-        self._connection.set_progress_handler(self._look, STEPS)
+        self._connection.set_progress_handler(self._check, STEPS)
         self.close = self._connection.close
-        self._distrust = "PRAGMA trusted_schema = OFF"
+        self._trusted = True
 
     def execute(self, query: str) -> sqlite3.Cursor:
-        """Run a query; the schema is not trusted."""
-        if self._distrust:
-            self._connection.execute(self._distrust)
-            self._distrust = ""
+        """Run a query without trust in the schema. Raises sqlite3.Error, also for a file that is no database."""
+        if self._trusted:
+            self._connection.execute("PRAGMA trusted_schema = OFF")
+            self._trusted = False
         return self._connection.execute(query)
 
     def has_table(self, name: str) -> bool:
-        """Whether it is a table of its own: a view or a virtual table could do anything, and for ever."""
+        """Return whether this is an ordinary table. A view or a virtual table could run endless queries."""
         found = self.execute(f"SELECT type, sql FROM sqlite_master WHERE name = '{name}'").fetchone()
         return found is not None and found[0] == "table" and str(found[1]).upper().startswith("CREATE TABLE")
 
-    def _look(self) -> bool:
+    def _check(self) -> bool:
         self.idle += 1
-        return self.idle > LOOKS
+        return self.idle > CHECKS
 
 
 def _topics(database: _Database, wanted: frozenset[str] | None, contents: Contents) -> dict[int, tuple[str, str]]:
-    """Return name and type of the requested topics by their number."""
+    """Return name and type of the requested topics by number; fill `contents`."""
     found = database.execute("SELECT id, name, type FROM topics WHERE serialization_format = 'cdr'").fetchall()
     contents.topics.update({str(name): str(kind) for _, name, kind in found})
     if database.has_table("message_definitions"):

@@ -12,7 +12,7 @@ from fcnet_core.arrays import Array
 from fcnet_core.errors import ReplayError
 from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS
 from fcnet_core.rotation import GRAVITY, matrix_from_xyzw
-from fcnet_replay.problem import Problem
+from fcnet_replay.bags.contents import Problem
 from fcnet_replay.recording_notes import RecordingNotes
 from fcnet_replay.run import ImuRecord, JointRecord, OdometryRecord, Run, SetpointRecord, TargetRecord
 

@@ -18,8 +18,8 @@ import msgspec
 import numpy as np
 
 from fcnet_core.errors import ReplayError
+from fcnet_replay.bags.contents import Problem
 from fcnet_replay.isaac.recording import Header, RolloutRows, run_of_rows
-from fcnet_replay.problem import Problem
 from fcnet_replay.run import Run
 
 HEADER, STATE = b"FCRH", b"FCRS"
