@@ -1,4 +1,4 @@
-"""Datasets joined of several or divided; one shard in memory at a time."""
+"""Merges and splits datasets, with one shard in memory at a time."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ HALVES = ("train", "validation")
 
 
 def merge(folders: Sequence[Path], folder: Path) -> DatasetWriter:
-    """Write all shards of `folders` into one new folder, with all their manifests and jobs.
+    """Write all shards of `folders` into the new dataset `folder`, with their manifests and jobs.
 
-    Raises FcnetError when they differ in robot, joints, rate or arrays, when one is named twice, or when bags are in
-    two.
+    Raises FcnetError if they differ in robot, joints, rate or arrays, or share a folder or a bag.
     """
     if len({path.resolve() for path in folders}) < len(folders):
         raise FcnetError("a folder is named twice; to let data count more, give `fcnet train` a weight: DIR:2")
@@ -40,7 +39,7 @@ def merge(folders: Sequence[Path], folder: Path) -> DatasetWriter:
 
 def split(source: Path, folder: Path, validation: float, seed: int) -> dict[str, DatasetWriter]:
     """Write FOLDER/train and FOLDER/validation: about a share `validation` of the steps, in whole episodes drawn by
-    `seed`. Raises FcnetError when there are fewer than two episodes or the share is not between 0 and 1.
+    `seed`. Raises FcnetError if there is only one episode or the share is not between 0 and 1.
     """
     if not 0 < validation < 1:
         raise FcnetError(f"--validation must lie between 0 and 1, not {validation:g}")
@@ -67,7 +66,7 @@ def _job(shard: Shard) -> dict[str, Any]:
 
 
 def _refuse_shared_bags(data: Dataset) -> None:
-    """The halves of one split may hold the same bag, other folders only with labels of another kind."""
+    """Raise FcnetError if folders share a bag with labels of one kind, except the halves of one split."""
     seen: dict[tuple[str, str], tuple[Path, Any]] = {}
     for folder, manifest in zip(data.folders, data.manifests, strict=True):
         labels, half = str(manifest.description.get("labels", "")), manifest.description.get("half")
@@ -78,7 +77,7 @@ def _refuse_shared_bags(data: Dataset) -> None:
 
 
 def _bags(description: Any) -> Iterator[tuple[str, str]]:
-    """Fingerprint and name of every bag in a description, however deep it was merged or split."""
+    """Yield fingerprint and name of every bag in a description, which merges and splits nest."""
     if isinstance(description, dict):
         if "fingerprint" in description and "bag" in description:
             yield str(description["fingerprint"]), str(description["bag"])
@@ -89,14 +88,14 @@ def _bags(description: Any) -> Iterator[tuple[str, str]]:
 
 
 def _begins(shard: Shard) -> Mask:
-    """The steps (S, T) with which episodes begin: the first of a sequence always does."""
+    """Return the starts of episodes (S, T); every sequence starts one."""
     first = shard.first.copy()
     first[:, 0] = True
     return first
 
 
 def _draw(lengths: Rows, share: float, seed: int) -> Mask:
-    """Which episodes are for validation: at least one, never all."""
+    """Return which episodes are for validation: at least one, never all."""
     order = np.random.default_rng([seed, 4]).permutation(len(lengths))
     steps = np.cumsum(lengths[order])
     count = int(np.argmin(np.abs(steps - share * steps[-1]))) + 1

@@ -1,4 +1,4 @@
-"""Bags become a dataset: walking sections as episodes of what the policy saw and the targets that were sent."""
+"""Makes datasets from bags: walking sections become episodes of observations and sent targets."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from fcnet_replay.run import Run
 from fcnet_replay.steps import Steps, extract_steps
 from fcnet_replay.topic_map import OWN, load_topic_map
 
-GAP = 2.5  # periods between two states: longer, and what the policy would see is not one motion
-OTHER_RATE = 0.2  # share by which the pace of steps may differ from the requested rate
+GAP = 2.5  # periods between two states; a longer gap ends an episode
+OTHER_RATE = 0.2  # share by which the rate of steps may differ from the requested rate
 LIMIT_SLACK = 1e-3  # [rad] beyond a limit; targets are sent as doubles and limits are exact
-OTHER_ROBOT = 0.1  # share of targets beyond the limits from which on the robot is the wrong one
+OTHER_ROBOT = 0.1  # share of targets beyond the limits above which the bag is of another robot
 UNIT = 0.05  # by which the length of an orientation may differ from 1
 BLOCK = 2**20  # [bytes]
 
 SENT = {"source": "bags", "labels": "the targets that were sent"}
 
-Log = Callable[[str], None]  # is given a sentence on each bag
+Log = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class BagReading:
-    """How to read bags. robot and namespace: None for what the bag's recorder noted; topics: a topic map, for foreign
-    bags; rate [Hz] of the policy; shortest [s] of an episode; before_fault [s]: what led to a fault is no example.
+    """How to read bags. robot and namespace: default: as noted by the recorder; topics: topic map of foreign bags; rate
+    [Hz] of the policy; shortest [s] episode; before_fault [s]: time before a fault that is left out.
     """
 
     robot: str | None = None
@@ -52,18 +52,11 @@ class BagReading:
     shortest: float = 0.5
     before_fault: float = 1.0
 
-    def __post_init__(self) -> None:
-        if not 1.0 <= self.rate <= 10_000.0:
-            raise FcnetError(f"--rate must be from 1 to 10000 Hz, not {self.rate:g}")
-        for name in ("shortest", "before_fault"):
-            if not 0.0 <= getattr(self, name) < float("inf"):
-                raise FcnetError(f"--{name.replace('_', '-')} must be 0 or more seconds, not {getattr(self, name):g}")
-
 
 @dataclass(frozen=True)
 class BagEpisodes:
-    """What of a bag can be learnt from. steps: sound ones, of episodes that are one motion, long enough and followed by
-    no fault; first (K,): those with which episodes begin; left_out: reason -> number of steps.
+    """The usable part of a bag. steps: K sound steps, of episodes that are continuous, long enough and not followed by
+    a fault; first (K,): starts of episodes; left_out: number of steps by reason.
     """
 
     path: Path
@@ -76,12 +69,12 @@ class BagEpisodes:
 
     @property
     def target(self) -> Array:
-        """The targets (K, 12) [rad] that were sent."""
+        """Sent targets (K, 12) [rad]."""
         return self.run.targets.position[self.steps.target]
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """For a manifest: which bag this was, and from when to when it lasted [s since the epoch]."""
+        """The bag's entry in the manifest: name, fingerprint, times [s since the epoch], and what was left out."""
         received = np.concatenate([self.run.joints.received, self.run.imu.received])
         return {
             "bag": self.path.name,
@@ -100,8 +93,8 @@ class BagEpisodes:
 
 @dataclass(frozen=True)
 class Labels:
-    """What is learnt from K steps. target (K, 12) [rad]; known (K,): steps that have one; first (K,): steps with which
-    an episode begins; facts: for the manifest; left_out: reason -> number of steps; sentence: for the report.
+    """Labels of K steps. target (K, 12) [rad]; known (K,): steps with a target; first (K,): starts of episodes; facts:
+    for the manifest; left_out: number of steps by reason; sentence: printed.
     """
 
     target: Array
@@ -113,7 +106,7 @@ class Labels:
 
 
 def sent_targets(found: BagEpisodes) -> Labels:
-    """The targets that were sent, in every step."""
+    """Return the sent targets as labels of every step."""
     return Labels(found.target, np.ones(len(found.steps), dtype=np.bool_), found.first)
 
 
@@ -125,9 +118,9 @@ def dataset_from_bags(
     label: Callable[[BagEpisodes], Labels] = sent_targets,
     description: dict[str, Any] = SENT,
 ) -> DatasetWriter:
-    """Write what is learnt from all bags, one bag in memory at a time and each as one sequence.
+    """Write the new dataset `folder` with one sequence for each bag; one bag is in memory at a time.
 
-    Raises FcnetError when the bags do not belong together or hold nothing to learn from, and what read_episodes raises.
+    Raises FcnetError if the bags do not belong together, are unusable, or hold no walking.
     """
     with new_folder(folder) as partial:
         data, described = None, []
@@ -162,9 +155,7 @@ def _add(data: DatasetWriter, found: BagEpisodes, labels: Labels) -> None:
 
 
 def read_bags(bags: Sequence[Path], reading: BagReading) -> Iterator[BagEpisodes]:
-    """Read one bag after the other. Raises FcnetError for a bag of another robot than the first, or that was read
-    already.
-    """
+    """Yield the episodes of each bag. Raises FcnetError for bags of different robots and for a bag named twice."""
     robot, seen = "", set()
     for found in (read_episodes(path, reading) for path in bags):
         robot = robot or found.robot.name
@@ -180,7 +171,7 @@ def read_bags(bags: Sequence[Path], reading: BagReading) -> Iterator[BagEpisodes
 
 
 def read_episodes(path: Path, reading: BagReading) -> BagEpisodes:
-    """Read one bag. Raises FcnetError."""
+    """Return the usable part of one bag. Raises FcnetError if it is unusable or of another robot or rate."""
     sources = load_topic_map(reading.topics) if reading.topics else OWN
     bag = open_bag(path)
     robot = robot_of(path, bag.notes, reading.robot)
@@ -192,7 +183,7 @@ def read_episodes(path: Path, reading: BagReading) -> BagEpisodes:
 
 
 def account(found: BagEpisodes) -> Iterator[str]:
-    """What a bag gives, what was left out and why."""
+    """Yield lines on the steps of a bag, those left out with their reasons, and its problems."""
     inferred = found.steps.basis == "inferred"
     how = ", inferred from targets, commands and modes: the gait's phase is good to some 40 ms" if inferred else ""
     episodes = counted(int(found.first.sum()), "episode")
@@ -249,8 +240,8 @@ def _sound_steps(run: Run, robot: Robot, rate: float, path: Path, left_out: Coun
 
 
 def _episodes(run: Run, steps: Steps, begins: Mask, reading: BagReading, left_out: Counter[str]) -> tuple[Mask, Mask]:
-    """Return which steps (K,) to keep and which of all (K,) begin an episode. Left out are steps shortly before a
-    fault and episodes that are too short.
+    """Return masks (K,) of the steps to keep and of the starts of episodes. Leave out the time before faults and
+    episodes that are too short.
     """
     keep, received = np.ones(len(steps), dtype=np.bool_), run.targets.received[steps.target]
     for mode, time in zip(run.mode.modes, run.mode.received, strict=True):
@@ -266,7 +257,7 @@ def _episodes(run: Run, steps: Steps, begins: Mask, reading: BagReading, left_ou
 
 
 def _fingerprint(bag: Bag) -> str:
-    """SHA-256 (hex) over the contents of the bag's files: the same recording, wherever it was copied to."""
+    """Return the SHA-256 (hex) over the contents of the bag's files, which copies share."""
     digest = hashlib.sha256()
     for file in bag.files:
         with file.open("rb") as content:

@@ -1,12 +1,11 @@
-"""Datasets in the layout of LeRobot (LeRobotDataset v3.0), and back without loss; one shard in memory at a time.
+"""Exports datasets as LeRobotDataset v3.0 and imports them without loss, with one shard in memory at a time.
 
     FOLDER/meta/info.json                               type, shape and entries of every feature; rate; counts
     FOLDER/meta/stats.json                              mean, std, min, max and count of every feature
     FOLDER/meta/tasks.parquet                           the task, one for all episodes
     FOLDER/meta/episodes/chunk-000/file-000.parquet     an episode a row: where it is, and its statistics
     FOLDER/data/chunk-000/file-000.parquet              a step a row, a shard a file
-    FOLDER/meta/fcnet.json                              what LeRobot has no place for: the manifest; sequences and job
-                                                        of every shard
+    FOLDER/meta/fcnet.json                              the manifest; sequences and job of every shard
 
 `observation` is LeRobot's observation.state, `action` its action, `reward` its next.reward; every other array, and
 `first`, is a feature fcnet.NAME. LeRobot's own columns follow from them. Pages of the data carry checksums.
@@ -51,7 +50,7 @@ Columns = Mapping[str, npt.NDArray[Any]]  # feature -> (N, ...)
 
 
 class _ShardFacts(Struct, frozen=True, forbid_unknown_fields=True):
-    """The number of a shard in its folder, how many sequences of how many steps it has, and how it was made."""
+    """number: of the shard in its folder; sequences: their number and length; job: how the shard was made."""
 
     number: int
     sequences: tuple[Count, Count]
@@ -67,7 +66,7 @@ class _Facts(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def export_dataset(source: Path, folder: Path) -> tuple[int, int]:
-    """Write the dataset `source` as the new LeRobot folder `folder`; return how many steps and episodes it has."""
+    """Write the dataset `source` as the new LeRobot folder `folder`; return the numbers of steps and episodes."""
     data = Dataset(source)
     facts = _Facts(data.manifest, [])
     rows: dict[str, list[Any]] = {}
@@ -91,9 +90,9 @@ def export_dataset(source: Path, folder: Path) -> tuple[int, int]:
 
 
 def import_dataset(source: Path, folder: Path) -> DatasetWriter:
-    """Write the dataset that `export_dataset` put into `source` as the new folder `folder`, every array as it was.
+    """Restore the dataset that `export_dataset` wrote to `source` as the new folder `folder`.
 
-    Raises FcnetError when `source` is another folder, or is damaged or changed.
+    Raises FcnetError if `source` was not exported, or is damaged or changed.
     """
     facts = _read_facts(source)
     with new_folder(folder) as partial:
@@ -105,7 +104,7 @@ def import_dataset(source: Path, folder: Path) -> DatasetWriter:
 
 
 def _stored(manifest: Manifest) -> dict[str, ArraySpec]:
-    """The arrays that are stored as they are, `first` among them."""
+    """Return the arrays that are stored unchanged, `first` included."""
     return {**manifest.arrays, "first": FIRST}
 
 
@@ -114,13 +113,14 @@ def _feature(name: str) -> str:
 
 
 def _task(manifest: Manifest) -> str:
-    """LeRobot wants the task in natural language."""
+    """Return the task in natural language, as LeRobot requires."""
     return "follow the commands" if manifest.joint_names else manifest.robot
 
 
 def _columns(shard: Shard, manifest: Manifest, steps: int, episodes: int) -> tuple[dict[str, npt.NDArray[Any]], Rows]:
-    """Every column (N, ...) of a shard, after so many steps and episodes, and the rows with which its episodes begin:
-    the first of a sequence always does.
+    """Return the columns (N, ...) of a shard and the rows that start its episodes; every sequence starts one.
+
+    steps, episodes: numbers of those in the shards before.
     """
     arrays = shard.arrays
     begin = arrays["first"].copy()
@@ -144,7 +144,7 @@ def _columns(shard: Shard, manifest: Manifest, steps: int, episodes: int) -> tup
 def _episode_rows(
     columns: Columns, begins: Rows, ends: Rows, place: Mapping[str, int], task: str
 ) -> dict[str, list[Any]]:
-    """What is known of the episodes of one file, by the column of EPISODES."""
+    """Return the columns of EPISODES for the episodes of one file."""
     count = len(begins)
     episodes, index = columns["episode_index"], columns["index"]
     rows: dict[str, list[Any]] = {
@@ -165,14 +165,14 @@ def _episode_rows(
 
 
 def _statistics(values: npt.NDArray[Any]) -> dict[str, list[Any]]:
-    """Figures over the rows of (N, ...), each in the shape of a row; of numbers (N,) in the shape (1,)."""
+    """Return figures over the rows of (N, ...), in the shape of a row; (1,) for numbers (N,)."""
     entries = (values if values.ndim > 1 else values[:, None]).astype(np.float64)
     figures = {"min": entries.min(0), "max": entries.max(0), "mean": entries.mean(0), "std": entries.std(0)}
     return {**{name: figure.tolist() for name, figure in figures.items()}, "count": [len(values)]}
 
 
 def _joined(rows: Mapping[str, list[Any]], feature: str) -> dict[str, Any]:
-    """The statistics of all episodes together."""
+    """Return the statistics of a feature over all episodes."""
     low, high, mean, std, count = (
         np.array(rows[f"stats/{feature}/{figure}"]) for figure in ("min", "max", "mean", "std", "count")
     )
@@ -184,7 +184,7 @@ def _joined(rows: Mapping[str, list[Any]], feature: str) -> dict[str, Any]:
 
 
 def _features(manifest: Manifest) -> dict[str, dict[str, Any]]:
-    """The features of info.json; one number a step has the shape (1,) there."""
+    """Return the features of info.json; a number a step has the shape (1,) there."""
     found = {
         _feature(name): {
             "dtype": spec.dtype,
@@ -216,7 +216,7 @@ def _info(manifest: Manifest, steps: int, episodes: int) -> dict[str, Any]:
 
 
 def _arrow_type(dtype: npt.DTypeLike, shape: tuple[int, ...]) -> pa.DataType:
-    """The type of a column of rows of that shape: lists of fixed size, or the numbers alone where a row is one."""
+    """Return the type of a column: lists of fixed size for rows of this shape, or numbers for the shape (1,)."""
     kind = pa.from_numpy_dtype(np.dtype(dtype))
     for size in () if shape == (1,) else reversed(shape):
         kind = pa.list_(kind, size)
@@ -224,7 +224,7 @@ def _arrow_type(dtype: npt.DTypeLike, shape: tuple[int, ...]) -> pa.DataType:
 
 
 def _arrow(rows: npt.NDArray[Any]) -> pa.Array:
-    """Rows (N, ...) as a column of `_arrow_type`."""
+    """Return rows (N, ...) as a column of `_arrow_type`."""
     column = pa.array(np.ascontiguousarray(rows).ravel())
     for size in () if rows.shape[1:] == (1,) else reversed(rows.shape[1:]):
         column = pa.FixedSizeListArray.from_arrays(column, size)
@@ -237,7 +237,7 @@ def _write_parquet(path: Path, columns: Mapping[str, pa.Array]) -> None:
 
 
 def _write_tasks(path: Path, task: str) -> None:
-    """LeRobot reads the tasks as the index of a table of pandas, which is a matter of the file's metadata."""
+    """Write the task as the index of a pandas table, as LeRobot reads it, by way of the file's metadata."""
     index = {"name": None, "field_name": "__index_level_0__", "pandas_type": "unicode", "numpy_type": "object"}
     number = {"name": "task_index", "field_name": "task_index", "pandas_type": "int64", "numpy_type": "int64"}
     columns = [{**entry, "metadata": None} for entry in (number, index)]
@@ -251,7 +251,7 @@ def _write_json(path: Path, content: Any) -> None:
 
 
 def _read_facts(folder: Path) -> _Facts:
-    """What is to be restored, once it fits what LeRobot's own file says."""
+    """Read meta/fcnet.json. Raises FcnetError if it does not match meta/info.json."""
     if not (folder / "meta/info.json").is_file():
         raise FcnetError(f"{folder} is no folder of LeRobot (it has no meta/info.json); give one that was exported")
     if not (folder / FACTS).is_file():
@@ -276,7 +276,7 @@ def _read_facts(folder: Path) -> _Facts:
 
 
 def _read_arrays(path: Path, manifest: Manifest, sequences: tuple[int, int]) -> dict[str, npt.NDArray[Any]]:
-    """The arrays (S, T, ...) of one shard."""
+    """Read the arrays (S, T, ...) of one shard. Raises FcnetError if the file is damaged or was changed."""
     specs = _stored(manifest)
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:

@@ -1,13 +1,13 @@
-"""What a dataset holds, in figures and as text, and how far it is from what a policy was trained on."""
+"""The contents of a dataset in figures and as text, and its drift from the data that a policy was trained on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from msgspec import Struct
 
 from fcnet_core import counted
 from fcnet_core.arrays import Single
@@ -21,72 +21,22 @@ from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS, Robot, load_robot
 
 BINS = 12  # of a command's range
 AT_LIMIT = 1e-3  # [rad] a target this near to a limit is at it
-SHIFT = 0.5  # of the other's standard deviations; a mean farther away has drifted
-WIDER, NARROWER = 2.0, 0.5  # times the other's standard deviation
+SHIFT = 0.5  # standard deviations of the reference; a mean farther away has drifted
+WIDER, NARROWER = 2.0, 0.5  # times the standard deviation of the reference
 BARS = " ▁▂▃▄▅▆▇█"
 MANY = 20  # drifted entries shown
 
 COMMAND_NAMES = (*SETPOINT_FIELDS[:8], "phase_sine", "phase_cosine", "walk", SETPOINT_FIELDS[8])
-QUADRUPED = {  # names of the entries of those parts that are not of the 12 joints
+# Names of the entries of a quadruped's arrays; all other parts have an entry for each joint.
+QUADRUPED = {
     "projected_gravity": tuple("xyz"),
     "angular_velocity": tuple("xyz"),
     "command": (*COMMAND_NAMES, *(f"unused_{index}" for index in range(len(COMMAND_NAMES), COMMAND_SIZE))),
 }
 
 
-class Entry(Struct, frozen=True):
-    """The spread of one entry of an array over all steps."""
-
-    mean: float
-    std: float
-    min: float
-    max: float
-
-
-class Drift(Struct, frozen=True):
-    """Of one entry: shift of its mean in the other's standard deviations, ratio of the standard deviations, and
-    whether some of its values lie beyond what the policy can see.
-    """
-
-    name: str
-    shift: float
-    ratio: float
-    clipped: bool
-
-
-class Comparison(Struct, frozen=True):
-    """Which of the `compared` entries have drifted, the farthest first; against: the file or folder."""
-
-    against: str
-    compared: int
-    entries: list[Drift]
-
-
-class Summary(Struct, frozen=True, omit_defaults=True):
-    """Rates in Hz, amounts, seconds of robot time, and the spread of every entry by name.
-
-    Of a quadruped's data alone, else empty or 0: walking: share of steps with the walk flag; coverage: setpoint field
-    -> share of steps (BINS,) in each part of its range; at_limit: share of steps with that joint's target at a limit;
-    any_at_limit: with any joint's.
-    """
-
-    robot: str
-    control_rate: float
-    shards: int
-    sequences: int
-    episodes: int
-    steps: int
-    seconds: float
-    walking: float
-    entries: dict[str, Entry]
-    coverage: dict[str, list[float]]
-    at_limit: dict[str, float]
-    any_at_limit: float
-    drift: Comparison | None = None
-
-
 def entry_names(manifest: Manifest, name: str) -> tuple[str, ...]:
-    """A name for every entry of an array, for people: part.joint, part.index, or the array's own."""
+    """Return a name for each entry of an array: part.joint, part.index, or the array's own name for a number."""
     spec = manifest.arrays[name]
     if not spec.shape:
         return (name,)
@@ -97,48 +47,54 @@ def entry_names(manifest: Manifest, name: str) -> tuple[str, ...]:
     )
 
 
-def summarise(data: Dataset, against: Path | None = None) -> Summary:
-    """Describe all of `data`; against: a policy's file or a data folder of the same robot, rate and arrays.
+def summarise(data: Dataset, against: Path | None = None) -> dict[str, Any]:
+    """Return the figures of `data`, fit for JSON.
 
-    Raises FcnetError when that cannot be compared with.
+    robot, control_rate [Hz], shards, sequences, episodes, steps, seconds; entries: mean, std, min and max by entry.
+    Only of a quadruped's data, else empty or 0: walking: share of steps with the walk flag; coverage: by setpoint field
+    the shares (BINS,) of steps in the parts of its range; at_limit, any_at_limit: shares of steps with the target of a
+    joint, or of any joint, at a limit. drift, if `against` is a model or dataset: its name, the number of `compared`
+    entries, and the drifted `entries`, farthest first, with the shift of the mean [standard deviations of the other],
+    the ratio of the standard deviations, and whether values exceed the policy's `observation_clip`.
+
+    Raises FcnetError if `against` has another robot, rate or arrays.
     """
+    manifest = data.manifest
     entries = {
-        entry: Entry(*figures)
+        entry: dict(zip(("mean", "std", "min", "max"), figures, strict=True))
         for name, spread in data.statistics.items()
         for entry, *figures in zip(
-            entry_names(data.manifest, name),
+            entry_names(manifest, name),
             *(values.ravel().tolist() for values in (spread.mean, spread.std, spread.lowest, spread.highest)),
             strict=True,
         )
     }
-    robot = load_robot(data.manifest.robot) if data.manifest.arrays == ARRAYS else None
-    coverage, at_limit, any_at_limit = _use_of_ranges(data, robot) if robot else ({}, {}, 0.0)
-    return Summary(
-        robot=data.manifest.robot,
-        control_rate=data.manifest.control_rate,
-        shards=len(data.shards),
-        sequences=sum(len(shard.first) for shard in data.shards),
-        episodes=sum(int(shard.first.sum() + (~shard.first[:, 0]).sum()) for shard in data.shards),
-        steps=data.steps,
-        seconds=data.steps / data.manifest.control_rate,
-        walking=entries["command.walk"].mean if robot else 0.0,
-        entries=entries,
-        coverage=coverage,
-        at_limit=at_limit,
-        any_at_limit=any_at_limit,
-        drift=_comparison(data, against) if against else None,
-    )
+    quadruped = manifest.arrays == ARRAYS
+    use = _use_of_ranges(data, load_robot(manifest.robot)) if quadruped else ({}, {}, 0.0)
+    figures = {
+        "robot": manifest.robot,
+        "control_rate": manifest.control_rate,
+        "shards": len(data.shards),
+        "sequences": sum(len(shard.first) for shard in data.shards),
+        "episodes": sum(int(shard.first.sum() + (~shard.first[:, 0]).sum()) for shard in data.shards),
+        "steps": data.steps,
+        "seconds": data.steps / manifest.control_rate,
+        "walking": entries["command.walk"]["mean"] if quadruped else 0.0,
+        "entries": entries,
+        **dict(zip(("coverage", "at_limit", "any_at_limit"), use, strict=True)),
+    }
+    return figures | ({"drift": _drift(data, against)} if against else {})
 
 
 def _use_of_ranges(data: Dataset, robot: Robot) -> tuple[dict[str, list[float]], dict[str, float], float]:
-    """Summary.coverage, at_limit and any_at_limit of a quadruped's data."""
+    """Return coverage, at_limit and any_at_limit of a quadruped's data."""
     ranges = [robot.commands[field] for field in SETPOINT_FIELDS]
     lowest, highest = np.array([[limits.lowest, limits.highest] for limits in ranges]).T
     counts, hits, steps_with_hits = np.zeros((len(ranges), BINS)), np.zeros(len(JOINT_NAMES)), 0
     for shard in data.shards:
         setpoint = setpoints_of(shard.observation[..., LAYOUT["command"]]).reshape(-1, len(ranges))
         place = (setpoint - lowest) / (highest - lowest) * BINS
-        place = np.clip(place, 0, BINS - 1).astype(int)  # what lies beyond a range counts in its outermost parts
+        place = np.clip(place, 0, BINS - 1).astype(int)  # values beyond a range count in its outermost parts
         counts += [np.bincount(column, minlength=BINS) for column in place.T]
         hit = (shard.action <= robot.lower + AT_LIMIT) | (shard.action >= robot.upper - AT_LIMIT)
         hits += hit.sum(axis=(0, 1))
@@ -147,25 +103,30 @@ def _use_of_ranges(data: Dataset, robot: Robot) -> tuple[dict[str, list[float]],
     return coverage, dict(zip(JOINT_NAMES, (hits / data.steps).tolist(), strict=True)), steps_with_hits / data.steps
 
 
-def _comparison(data: Dataset, against: Path) -> Comparison:
-    """The drift of every entry of which the other has a mean and a standard deviation, as in training."""
+def _drift(data: Dataset, against: Path) -> dict[str, Any]:
+    """Return the drift of the entries of which the reference has a mean and a standard deviation, as in training."""
     scales, clip = _reference(against, data.manifest)
-    own, drifts, compared = observation_scales(data.statistics, data.manifest.arrays, data.manifest.arrays), [], 0
+    own, drifted, compared = observation_scales(data.statistics, data.manifest.arrays, data.manifest.arrays), [], 0
     for name, spread in data.statistics.items():
         if f"{name}_std" not in scales:  # a policy has no spread of actions
             continue
         mean, std = scales[f"{name}_mean"].ravel(), scales[f"{name}_std"].ravel()
         shift, ratio = (spread.mean.ravel() - mean) / std, own[f"{name}_std"].ravel() / std
         beyond = np.maximum(spread.highest.ravel() - mean, mean - spread.lowest.ravel()) / std > clip
-        moved = (np.abs(shift) > SHIFT) | (ratio > WIDER) | (ratio < NARROWER)
-        found = zip(entry_names(data.manifest, name), shift.tolist(), ratio.tolist(), beyond.tolist(), strict=True)
-        drifts += [Drift(*entry) for entry, drifted in zip(found, moved | beyond, strict=True) if drifted]
+        moved = (np.abs(shift) > SHIFT) | (ratio > WIDER) | (ratio < NARROWER) | beyond
+        found = (entry_names(data.manifest, name), shift.tolist(), ratio.tolist(), beyond.tolist())
+        rows = [dict(zip(("name", "shift", "ratio", "clipped"), row, strict=True)) for row in zip(*found, strict=True)]
+        drifted += [rows[index] for index in np.flatnonzero(moved)]
         compared += len(mean)
-    return Comparison(str(against), compared, sorted(drifts, key=lambda drift: -abs(drift.shift)))
+    return {
+        "against": str(against),
+        "compared": compared,
+        "entries": sorted(drifted, key=lambda entry: -abs(entry["shift"])),
+    }
 
 
 def _reference(path: Path, manifest: Manifest) -> tuple[Mapping[str, Single], float]:
-    """Normalisation.scales and clip [standard deviations] of a policy or of other data, which clip nothing."""
+    """Return Normalisation.scales and the clip [standard deviations] of a policy, or of a dataset (without a clip)."""
     found: PolicyCard | Manifest
     if find_model(path):
         model = load_model(path)
@@ -185,53 +146,53 @@ def _reference(path: Path, manifest: Manifest) -> tuple[Mapping[str, Single], fl
     return scales, clip
 
 
-def summary_lines(summary: Summary, every_entry: bool) -> Iterator[str]:
-    """Sizes, spread, coverage and saturation as text; every_entry: a line for each entry, not for each part."""
+def summary_lines(summary: Mapping[str, Any], every_entry: bool) -> Iterator[str]:
+    """Yield the figures of `summarise` as text; every_entry: a line for each entry, not for each part."""
     yield (
-        f"{summary.robot}, {summary.control_rate:g} Hz: {counted(summary.steps, 'step')} "
-        f"({summary.seconds / 3600:.3g} h) in {counted(summary.episodes, 'episode')}, "
-        f"{counted(summary.sequences, 'sequence')}, {counted(summary.shards, 'shard')}"
+        f"{summary['robot']}, {summary['control_rate']:g} Hz: {counted(summary['steps'], 'step')} "
+        f"({summary['seconds'] / 3600:.3g} h) in {counted(summary['episodes'], 'episode')}, "
+        f"{counted(summary['sequences'], 'sequence')}, {counted(summary['shards'], 'shard')}"
     )
     yield f"\n{'entry':<30}{'mean':>10}{'std':>10}{'min':>10}{'max':>10}"
-    parts: dict[str, list[Entry]] = {}
-    for name, entry in summary.entries.items():
+    parts: dict[str, list[dict[str, float]]] = {}
+    for name, entry in summary["entries"].items():
         part = name.partition(".")[0]
-        joined = "joint" in part or "action" in part  # entries of all joints are taken together
+        joined = "joint" in part or "action" in part  # all joints are described together
         if "unused" not in name:
             parts.setdefault(part if joined and not every_entry else name, []).append(entry)
     for part, entries in parts.items():
-        mean, std = (np.array([getattr(entry, name) for entry in entries]) for name in ("mean", "std"))
+        mean, std, low, high = (np.array([entry[name] for entry in entries]) for name in ("mean", "std", "min", "max"))
         together = np.sqrt(max((std**2 + mean**2).mean() - mean.mean() ** 2, 0.0))
-        lowest, highest = min(entry.min for entry in entries), max(entry.max for entry in entries)
-        yield f"{part:<30}{mean.mean():>10.3f}{together:>10.3f}{lowest:>10.3f}{highest:>10.3f}"
-    if summary.coverage:
+        yield f"{part:<30}{mean.mean():>10.3f}{together:>10.3f}{low.min():>10.3f}{high.max():>10.3f}"
+    if summary["coverage"]:
         yield from _range_lines(summary)
-    if summary.drift:
-        yield from _drift_lines(summary.drift)
+    if "drift" in summary:
+        yield from _drift_lines(summary["drift"])
 
 
-def _range_lines(summary: Summary) -> Iterator[str]:
-    yield f"\ncommands, share of steps over each one's range (walking: {summary.walking:.0%})"
-    ranges = load_robot(summary.robot).commands
-    for field, shares in summary.coverage.items():
-        heights = np.ceil(np.array(shares) / max(shares) * (len(BARS) - 1)).astype(int)  # the smallest can be seen
-        idle = summary.entries[f"command.{field}"]
-        bars = "always 0" if idle.min == idle.max == 0 else f"[{''.join(BARS[height] for height in heights)}]"
+def _range_lines(summary: Mapping[str, Any]) -> Iterator[str]:
+    yield f"\ncommands, share of steps over each one's range (walking: {summary['walking']:.0%})"
+    ranges = load_robot(summary["robot"]).commands
+    for field, shares in summary["coverage"].items():
+        heights = np.ceil(np.array(shares) / max(shares) * (len(BARS) - 1)).astype(int)  # the smallest stays visible
+        idle = summary["entries"][f"command.{field}"]
+        bars = "always 0" if idle["min"] == idle["max"] == 0 else f"[{''.join(BARS[height] for height in heights)}]"
         yield f"{field:<12}{ranges[field].lowest:>7g} {bars:^14} {ranges[field].highest:<7g}"
-    yield f"\ntargets at a joint limit: {summary.any_at_limit:.2%} of the steps"
-    for joint, share in sorted(summary.at_limit.items(), key=lambda item: -item[1])[:3]:
+    yield f"\ntargets at a joint limit: {summary['any_at_limit']:.2%} of the steps"
+    for joint, share in sorted(summary["at_limit"].items(), key=lambda item: -item[1])[:3]:
         if share:
             yield f"  {joint:<20}{share:.2%}"
 
 
-def _drift_lines(drift: Comparison) -> Iterator[str]:
-    if not drift.entries:
-        yield f"\nno drift against {drift.against}"
+def _drift_lines(drift: Mapping[str, Any]) -> Iterator[str]:
+    against, entries = drift["against"], drift["entries"]
+    if not entries:
+        yield f"\nno drift against {against}"
         return
-    yield f"\ndrift against {drift.against}: {len(drift.entries)} of {drift.compared} entries"
+    yield f"\ndrift against {against}: {len(entries)} of {drift['compared']} entries"
     yield f"{'entry':<36}{'shift [std]':>12}{'std ratio':>12}"
-    for entry in drift.entries[:MANY]:
-        beyond = "  has values that the policy sees clipped" if entry.clipped else ""
-        yield f"{entry.name:<36}{entry.shift:>+12.2f}{entry.ratio:>12.2f}{beyond}"
-    if len(drift.entries) > MANY:
-        yield f"and {len(drift.entries) - MANY} more; --json has all"
+    for entry in entries[:MANY]:
+        beyond = "  has values that the policy sees clipped" if entry["clipped"] else ""
+        yield f"{entry['name']:<36}{entry['shift']:>+12.2f}{entry['ratio']:>12.2f}{beyond}"
+    if len(entries) > MANY:
+        yield f"and {len(entries) - MANY} more; --json has all"

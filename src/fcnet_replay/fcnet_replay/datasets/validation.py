@@ -1,4 +1,4 @@
-"""Checks of a data folder: each fault is one sentence that names the file and the place."""
+"""Checks a dataset for faults. Each fault is one sentence that names the file and the place."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Check = tuple[str, tuple[str, ...], str, Mask, Numbers]  # array, names (n,), wh
 
 
 def faults(folder: Path, robot_name: str | None = None) -> Iterator[str]:
-    """All that is wrong with a data folder, nothing if it is sound; robot_name: of which robot it should be."""
+    """Yield the faults of a dataset; robot_name: the expected robot."""
     try:
         manifest = read_manifest(folder)
     except (FcnetError, OSError) as error:
@@ -71,7 +71,7 @@ def _check_amount(folder: Path, description: dict[str, Any], shards: int, steps:
 
 
 def _check_contents(shard: Shard, manifest: Manifest, robot: Robot | None) -> Iterator[str]:
-    """The first fault of each kind in a shard, with how many more steps have it."""
+    """Yield the first fault of each kind in a shard, with the number of steps that have it."""
     begins = shard.first[:, 0]
     if not begins.all():
         yield (
@@ -97,7 +97,7 @@ def _check_contents(shard: Shard, manifest: Manifest, robot: Robot | None) -> It
 
 
 def _quadruped_checks(observation: Numbers, action: Numbers, robot: Robot | None) -> Iterator[Check]:
-    """What holds of a quadruped alone. NaN, which is a fault already, fails none of these."""
+    """Yield the checks of a quadruped's arrays. NaN, which is a fault already, passes them."""
     parts = {name: observation[:, place] for name, place in LAYOUT.items()}
     command = parts["command"]
     walk, unused = command[:, 10:11], command[:, len(COMMAND_NAMES) :]

@@ -1,8 +1,9 @@
-"""The verdict of an evaluation in words, which reports begin with, and the summary for a terminal."""
+"""The verdict on a replay in words, for reports, and its summary for a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,18 +12,19 @@ from fcnet_core.names import Mode
 from fcnet_replay.evaluation import ReplayEvaluation
 from fcnet_replay.metrics import AGREEMENT
 from fcnet_replay.policy_replay import PolicyReplay
-from fcnet_replay.report.frame import ReportFinding
-from fcnet_replay.report.terms import LEVELS
+from fcnet_replay.report.frame import LEVELS, ReportFinding
 
-MUCH_TIME = 0.05  # share of time at a limit that deserves a word
+MUCH_TIME = 0.05  # share of time at a limit that is reported
 ROUGH = 0.2  # share of high frequencies above which targets shake the legs
 LATE_START = 0.5  # [s] from the start of a robot to the first message of a topic
 SLOW = 0.02  # [s] from state to target, beyond which a cycle of 50 Hz acts on the state before the last
 MOST_PROBLEMS = 8  # in the verdict
 
+good, note, bad = (partial(ReportFinding, level) for level in ("good", "note", "bad"))
+
 
 def findings(evaluation: ReplayEvaluation) -> list[ReportFinding]:
-    """The verdict, the gravest first."""
+    """Return the verdict, most severe findings first."""
     found = [*_bag(evaluation), *_policies(evaluation), *_robot(evaluation), *_timing(evaluation.figures["timing"])]
     return sorted(dict.fromkeys(found), key=lambda finding: list(LEVELS).index(finding.level))
 
@@ -30,80 +32,64 @@ def findings(evaluation: ReplayEvaluation) -> list[ReportFinding]:
 def _bag(evaluation: ReplayEvaluation) -> Iterator[ReportFinding]:
     problems = evaluation.run.problems
     for problem in problems[:MOST_PROBLEMS]:
-        yield ReportFinding("bad" if problem.kind == "damaged" else "note", f"{problem}.", problem.kind)
-    if len(problems) > MOST_PROBLEMS:
-        yield ReportFinding(
-            "bad", f"{len(problems) - MOST_PROBLEMS} more problems of the bag are in its JSON report.", "more_problems"
-        )
+        yield (bad if problem.kind == "damaged" else note)(f"{problem}.", problem.kind)
+    if more := len(problems[MOST_PROBLEMS:]):
+        yield bad(f"{more} more problems of the bag are in its JSON report.", "more_problems")
 
 
 def _policies(evaluation: ReplayEvaluation) -> Iterator[ReportFinding]:
     if not evaluation.replays:
-        yield ReportFinding(
-            "note", f"No policy was replayed: none is known for {evaluation.robot.name}; name one.", "no_policy"
-        )
+        yield note(f"No policy was replayed: none is known for {evaluation.robot.name}; name one.", "no_policy")
     for replay in evaluation.replays:
         label, figures = replay.label, evaluation.figures["policies"][replay.label]
         yield _error(label, figures)
         if figures["is_the_recorded_one"] is False:
-            yield ReportFinding(
-                "note", f"Policy {label} is not the one that the bag was recorded with.", "other_policy"
-            )
+            yield note(f"Policy {label} is not the one that the bag was recorded with.", "other_policy")
         yield from _doubts(replay)
         share, limit = (figures["smoothness"][name] for name in ("high_frequency_share", "high_frequency_hz"))
         if share is not None and share > ROUGH:
             motion = f"{share:.0%} of the motion that policy {label} asks for"
-            yield ReportFinding("note", f"{motion} is above {limit:g} Hz: the targets are rough.", "rough")
+            yield note(f"{motion} is above {limit:g} Hz: the targets are rough.", "rough")
 
 
 def _error(label: str, figures: dict[str, Any]) -> ReportFinding:
     error, steps = figures["action_error_rad"], figures["action_error_rad"]["steps"]
     if figures["basis"] == "alone":
         consequence = f"there is nothing to compare policy {label} with, it was replayed by itself"
-        return ReportFinding("note", f"The bag holds no targets at the policy's rate: {consequence}.", "alone")
+        return note(f"The bag holds no targets at the policy's rate: {consequence}.", "alone")
     if not steps:
         what = "compared with what was sent" if error["uncompared_steps"] else "replayed"
-        return ReportFinding("bad", f"Not one step of policy {label} can be {what}.", "nothing_compared")
+        return bad(f"Not one step of policy {label} can be {what}.", "nothing_compared")
     if error["agrees"]:
         targets = f"{steps} {'comparable' if error['uncompared_steps'] else 'recorded'} targets"
         largest = f"the largest difference is {error['max']:.1e} rad"
-        return ReportFinding("good", f"Policy {label} reproduces every one of the {targets}: {largest}.", "reproduced")
+        return good(f"Policy {label} reproduces every one of the {targets}: {largest}.", "reproduced")
     sentence = (
         f"Policy {label} differs from the recorded targets by {error['rmse']:.3g} rad (root mean square), at most "
         f"{error['max']:.3g} rad, over {steps} steps"
     )
     if figures["is_the_recorded_one"] and figures["basis"] == "recorded":
-        return ReportFinding(
-            "bad", f"{sentence}, although it is the recorded one (limit {AGREEMENT:g} rad).", "not_reproduced"
-        )
-    return ReportFinding("note", f"{sentence}.", "differs")
+        return bad(f"{sentence}, although it is the recorded one (limit {AGREEMENT:g} rad).", "not_reproduced")
+    return note(f"{sentence}.", "differs")
 
 
 def _doubts(replay: PolicyReplay) -> Iterator[ReportFinding]:
-    """Why differences may not be the policy's."""
+    """Yield reasons for differences that are not the policy's."""
     uncompared = 0 if replay.basis == "alone" else int((~replay.comparable).sum())
     if replay.basis == "inferred":
         why = "The bag does not hold the policy's steps: they were inferred by counting targets."
-        yield ReportFinding("note", f"{why} A part of the differences is due to that.", "inferred")
+        yield note(f"{why} A part of the differences is due to that.", "inferred")
     if replay.unknown_phase:
         where = "the bag lacks the beginning of their walk, or targets in it. Differences may say little there."
-        yield ReportFinding(
-            "note", f"The gait's phase may be wrong in {replay.unknown_phase} of the steps: {where}", "unknown_phase"
-        )
+        yield note(f"The gait's phase may be wrong in {replay.unknown_phase} of the steps: {where}", "unknown_phase")
     if replay.lost:
         why = "messages that they saw are missing or unusable"
-        yield ReportFinding(
-            "note", f"{replay.lost} steps cannot be replayed by policy {replay.label}: {why}.", "lost_steps"
-        )
+        yield note(f"{replay.lost} steps cannot be replayed by policy {replay.label}: {why}.", "lost_steps")
     if replay.missing:
-        yield ReportFinding(
-            "bad", f"The bag lacks {replay.missing} steps between the first and the last.", "missing_steps"
-        )
+        yield bad(f"The bag lacks {replay.missing} steps between the first and the last.", "missing_steps")
     if uncompared:
         where = "after missing messages, and where a bag begins in the middle of a walk, the recorded memory is unknown"
-        yield ReportFinding(
-            "note", f"{uncompared} steps are not compared: {where}. The replay starts cold there.", "uncompared_steps"
-        )
+        yield note(f"{uncompared} steps are not compared: {where}. The replay starts cold there.", "uncompared_steps")
 
 
 def _robot(evaluation: ReplayEvaluation) -> Iterator[ReportFinding]:
@@ -111,38 +97,34 @@ def _robot(evaluation: ReplayEvaluation) -> Iterator[ReportFinding]:
     largest, share = motion["tilt_rad"]["max"], motion["share_of_time_at_torque_limit"]
     if largest is not None:
         tilt = f"The trunk tilted by at most {np.degrees(largest):.0f}°, the limit is {np.degrees(limit):.0f}°."
-        yield ReportFinding("bad" if largest > limit else "good", tilt, "tilt")
+        yield (bad if largest > limit else good)(tilt, "tilt")
     if (in_fault := evaluation.figures["modes_s"].get(Mode.FAULT.value)) is not None:
-        yield ReportFinding("bad", f"The controller was in fault for {in_fault:.1f} s.", "fault")
+        yield bad(f"The controller was in fault for {in_fault:.1f} s.", "fault")
     if share is not None and share > MUCH_TIME:
-        yield ReportFinding("note", f"A joint was at its torque limit {share:.0%} of the time.", "torque_limit")
+        yield note(f"A joint was at its torque limit {share:.0%} of the time.", "torque_limit")
     if evaluation.figures["tracking"] is None:
-        yield ReportFinding("note", "How well commands were followed is not known: the bag has no odom.", "no_odom")
+        yield note("How well commands were followed is not known: the bag has no odom.", "no_odom")
 
 
 def _timing(timing: dict[str, Any]) -> Iterator[ReportFinding]:
     for topic, delay in timing["start_delay_s"].items():
         if delay is not None and delay > LATE_START:
             why = "other messages show that the robot was already running. The recorder subscribed late."
-            yield ReportFinding("note", f"The bag lacks the first {delay:.1f} s of {topic}: {why}", "late_start")
+            yield note(f"The bag lacks the first {delay:.1f} s of {topic}: {why}", "late_start")
     for topic, figures in timing["topics"].items():
-        if figures.get("gaps"):
-            gaps = f"{figures['gaps']} interval(s) of more than three times the usual one"
-            yield ReportFinding(
-                "note", f"{topic} has {gaps}, the longest {1e3 * figures['largest_gap_s']:.0f} ms.", "gaps"
-            )
+        if count := figures.get("gaps"):
+            longest = f"the longest {1e3 * figures['largest_gap_s']:.0f} ms"
+            yield note(f"{topic} has {count} interval(s) of more than three times the usual one, {longest}.", "gaps")
         if count := figures.get("out_of_order"):
-            yield ReportFinding(
-                "bad", f"The stamps of {topic} step back in {count} places: messages out of order.", "out_of_order"
-            )
+            yield bad(f"The stamps of {topic} step back in {count} places: messages out of order.", "out_of_order")
     latency = timing["state_to_target_s"]["p99"]
     if latency is not None:
         sentence = f"99 % of the targets left within {1e3 * latency:.1f} ms of their state."
-        yield ReportFinding("note" if latency > SLOW else "good", sentence, "latency")
+        yield (note if latency > SLOW else good)(sentence, "latency")
 
 
 def summary(evaluation: ReplayEvaluation) -> str:
-    """The verdict and the most important figures, for a terminal."""
+    """Return the verdict and the main figures for a terminal."""
     figures = evaluation.figures
     modes = ", ".join(f"{mode} {seconds:.1f} s" for mode, seconds in figures["modes_s"].items()) or "not recorded"
     lines = [f"{figures['bag']}: {figures['duration_s']:.1f} s of {figures['robot']}; modes: {modes}"]
@@ -162,5 +144,5 @@ def summary(evaluation: ReplayEvaluation) -> str:
 
 
 def _number(value: float | None, form: str) -> str:
-    """A figure, or a dash of the same width where it is not known."""
+    """Return a figure, or a dash of the same width if it is unknown."""
     return "-".rjust(int(form.split(".")[0].rstrip("d"))) if value is None else format(value, form)

@@ -1,20 +1,48 @@
-"""Parts that reports share: the verdict in words, sections, and plots over the time of a run."""
+"""Parts that reports share: terms, numbers in tables, the verdict, sections, and plots over the time of a run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any, Literal, NamedTuple
 
 from fcnet_core.arrays import Array
-from fcnet_core.document import Page, text
+from fcnet_core.document import Page, table, text
 from fcnet_core.document.plots import Line, Plot, Plots
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_replay.report.signals import Signals
-from fcnet_replay.report.terms import LEVELS
 
+LEVELS = {"bad": "problem", "note": "note", "good": "ok"}  # of a finding, most severe first, and the shown word
+QUANTILES = {"p50": "median", "p95": "95 %", "p99": "99 %", "max": "largest"}
+SPREAD = {"rmse": "RMS", **QUANTILES}
+VELOCITIES = {"forward": "m/s", "sideways": "m/s", "yaw rate": "rad/s"}  # in the trunk's frame
 TIME = "time [s]"
+MEANINGS = {
+    "95 %, 99 %": "the value below which 95 or 99 of 100 samples lie",
+    "above 8 Hz": "share of the targets' motion that is faster than a leg can follow, and heats its motors",
+    "attitude": "roll and pitch of the trunk, by the IMU; commanded: relative to the ground",
+    "contact": "a foot carries more than 5 % of the weight and does not rise or fall, by joints, torques and IMU",
+    "cost of transport": "positive mechanical work of the joints per weight and distance",
+    "duty": "share of the walking time for which a foot is in contact",
+    "error": "a policy's target less the one that was sent, in the same situation, with the same memory",
+    "gap": "an interval of more than three times the usual one, by the stamps",
+    "height": "of the trunk's centre above the lowest foot",
+    "jerk": "third derivative of the targets",
+    "late": "received more than 20 ms after its stamp",
+    "latency": "from the stamp of the joint states that a step saw to that of its targets",
+    "power": "mechanical: sum over the joints of |torque x velocity|, which the safety layer limits",
+    "return": "what an episode earns: for following the command, less effort and jerk",
+    "RMS": "root mean square",
+    "stance, swing": "how long a foot stays in contact, and off the ground",
+    "target": "position that the policy commands a joint",
+    "tilt": "angle of the trunk to gravity",
+    "torque": "of a joint, estimated by its motor [Nm]",
+    "tracking error": "measured less commanded; of joints, soft ones need some to push with",
+    "touchdowns": "of a foot, beginnings of a contact",
+    "velocity": "forward (vx), sideways (vy), yaw rate in the trunk's frame; measured: mean over half a second",
+}
+
 Section = tuple[str, list[str]]  # heading and elements in HTML
 
 
@@ -35,7 +63,7 @@ class TimePlots:
     group: str
 
     def line(self, label: str, time: Array, values: Array, colour: int, step: float | None = None) -> Line:
-        """Return a line of values (N,) at times (N,) [s], shown to multiples of `step`."""
+        """Return a line of values (N,) at times (N,) [s], rounded to multiples of `step`."""
         return Line(label, self.signals.over_time(time, values)[:, 0], colour, step)
 
     def plot(self, title: str, unit: str, lines: Sequence[Line], height: int = 150, **options: Any) -> str:
@@ -57,17 +85,45 @@ def joint_title(name: str) -> str:
 
 
 def verdict(found: Iterable[ReportFinding]) -> str:
-    """Findings as a list."""
-    return '<ul class="verdict">{}</ul>'.format(
-        "".join(
-            f'<li class="{finding.level}"><b>{LEVELS[finding.level]}</b><span>{escape(finding.sentence)}</span></li>'
-            for finding in found
-        )
+    """Return the findings as a list in HTML."""
+    items = (
+        f'<li class="{finding.level}"><b>{LEVELS[finding.level]}</b><span>{escape(finding.sentence)}</span></li>'
+        for finding in found
     )
+    return f'<ul class="verdict">{"".join(items)}</ul>'
 
 
 def add_sections(made: Page, sections: Sequence[Section], tag: str = "h2") -> None:
-    """Headings and their elements at the end of the page's body."""
+    """Append headings and their elements to the body of the page."""
     made.body.append("<noscript><p>Plots and playback need JavaScript; the figures in tables do not.</p></noscript>")
     for heading, elements in sections:
         made.body += [text(heading, tag), *elements]
+
+
+def glossary(terms: Iterable[str]) -> str:
+    """Return a table of the meanings of these terms in HTML."""
+    rows = [[term, MEANINGS[term]] for term in sorted(terms, key=str.lower)]
+    return table(["term", "meaning"], rows).replace("<table>", '<table class="facts">')
+
+
+def shares(parts: dict[str, float]) -> dict[str, str]:
+    """Return each part as a share of the sum, in whole per mille that sum to 100.0 % (largest remainders)."""
+    total = sum(parts.values())
+    if total <= 0:
+        return dict.fromkeys(parts, "–")
+    exact = {name: 1000 * part / total for name, part in parts.items()}
+    whole = {name: int(share) for name, share in exact.items()}
+    rest = sorted(exact, key=lambda name: whole[name] - exact[name])[: 1000 - sum(whole.values())]
+    return {name: f"{(whole[name] + (name in rest)) / 10:.1f} %" for name in parts}
+
+
+def numbers(
+    figures: Mapping[str, float | None], names: Iterable[str], form: str = ".3g", scale: float = 1.0
+) -> list[str]:
+    """Return the figures of these names as cells of a table."""
+    return [number(figures.get(name), form, scale=scale) for name in names]
+
+
+def number(value: float | None, form: str = ".3g", unit: str = "", scale: float = 1.0) -> str:
+    """Return a figure with its unit, or a dash if it is unknown."""
+    return "–" if value is None or value != value else f"{value * scale:{form}}{unit}"

@@ -1,4 +1,4 @@
-"""The gait of a run: which feet are in contact when, and what follows from it."""
+"""The gait of a run: contacts of the feet over time, and figures of each leg."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from fcnet_core.document import table, text
 from fcnet_core.document.plots import Bars, Plot
 from fcnet_core.names import Mode
 from fcnet_core.robot import LEGS
-from fcnet_replay.report.frame import TIME, TimePlots
+from fcnet_replay.report.frame import TIME, TimePlots, number, numbers, shares
 from fcnet_replay.report.signals import Signals, spans_of
-from fcnet_replay.report.terms import number, numbers, shares
 
 MODE_COLOURS = {
     Mode.PASSIVE.value: 0,
@@ -66,8 +65,8 @@ def gait(view: TimePlots) -> Iterator[str]:
 
 
 def gait_figures(signals: Signals) -> dict[str, Any] | None:
-    """Of each leg duty, touchdowns per second, mean stance and swing [s], and how long [s] how many feet are in contact
-    at once; None if the robot walks for less than LEAST.
+    """Return duty, touchdowns per second, mean stance and swing [s] of each leg, and the times [s] with no to four feet
+    in contact; None if the robot walks for less than LEAST.
     """
     time, walking, dt = signals.joint_time[signals.order], signals.walking[signals.order], signals.walking_time
     total = float(dt.sum())
@@ -88,7 +87,7 @@ def gait_figures(signals: Signals) -> dict[str, Any] | None:
 
 
 def _mean_length(time: Array, holds: Mask, walking: Mask) -> float | None:
-    """Mean length [s] of the spans that begin and end while walking."""
+    """Return the mean length [s] of the spans that lie within walking."""
     spans = spans_of(time, holds & walking)
     edge = spans_of(time, walking)
     whole = ~np.isin(spans[:, 0], edge[:, 0]) & ~np.isin(spans[:, 1], edge[:, 1])

@@ -21,15 +21,14 @@ from fcnet_replay.metrics import (
     tracking_error,
     velocities,
 )
-from fcnet_replay.report.frame import Section, TimePlots, joint_title
+from fcnet_replay.report.frame import QUANTILES, VELOCITIES, Section, TimePlots, joint_title, number, numbers
 from fcnet_replay.report.gait import gait
 from fcnet_replay.report.playback import Ground, playback, rate
 from fcnet_replay.report.signals import Signals
-from fcnet_replay.report.terms import QUANTILES, VELOCITIES, number, numbers
 
 JOINTS = "Joints: target, measured and torque"  # a heading
 MEASURED, COMMANDED = 0, 1  # colours
-# What lines are rounded to, in their units.
+# Steps to which lines are rounded, in their units.
 SPEED, METRE, RADIAN, DEGREE, TORQUE, WATT = 0.001, 0.0005, 0.0005, 0.02, 0.02, 0.2
 PATH_POINTS = 4000
 LIMIT = "limit of the safety layer"
@@ -38,7 +37,7 @@ NO_TORQUE = "the run has no torques"
 
 
 def motion_sections(signals: Signals, plots: Plots, group: str, ground: Ground | None = None) -> list[Section]:
-    """Headings and elements: playback, gait, path, velocity, height and attitude, joints, power."""
+    """Return the sections on playback, gait, path, velocity, height and attitude, joints, and power."""
     view = TimePlots(signals, plots, group)
     return [
         ("Playback", [text(_about(signals)), playback(view, ground)]),
@@ -52,7 +51,7 @@ def motion_sections(signals: Signals, plots: Plots, group: str, ground: Ground |
 
 
 def _about(signals: Signals) -> str:
-    """What the reader can do, and what was left out of the data."""
+    """Return how to use plots and playback, and how much of the data they show."""
     grid = signals.grid
     points = (
         f"Of {len(signals.run.joints.stamp):,} states the plots show the smallest and the largest value in every "
@@ -131,7 +130,7 @@ def _body(view: TimePlots) -> Iterator[str]:
 
 
 def _commanded_pose(signals: Signals) -> tuple[Array, Array]:
-    """Times (T,) [s], and the commanded height offset [m], roll and pitch [rad] (T, 3)."""
+    """Return times (T,) [s], and the commanded height offset [m], roll and pitch [rad] (T, 3)."""
     run = signals.run
     if len(run.steps.target_stamp):
         return signals.at(run.steps.target_stamp), run.steps.command[:, 3:6]
@@ -191,7 +190,10 @@ def _power(view: TimePlots) -> Iterator[str]:
 
 
 def cost_of_transport(signals: Signals) -> float | None:
-    """Positive mechanical work of the joints per weight and distance, while walking; None without odom or way."""
+    """Return the positive mechanical work of the joints per weight and distance, while walking.
+
+    None without odom, or if the robot walks less than 0.5 m.
+    """
     joints, odometry = signals.run.joints, signals.run.odometry.known("velocity")
     if len(odometry.stamp) < 2:
         return None

@@ -1,4 +1,4 @@
-"""The report of a replay as one HTML page that loads nothing: the verdict, and the sections that it rests on."""
+"""The report of a replay as one HTML page that loads nothing: a verdict, and the sections that support it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,24 @@ from fcnet_core.robot import JOINT_NAMES
 from fcnet_replay.evaluation import ReplayEvaluation
 from fcnet_replay.metrics import HIGH_FREQUENCY, spectrum
 from fcnet_replay.report.findings import findings
-from fcnet_replay.report.frame import TIME, TimePlots, add_sections, verdict
+from fcnet_replay.report.frame import (
+    QUANTILES,
+    SPREAD,
+    TIME,
+    TimePlots,
+    add_sections,
+    glossary,
+    number,
+    numbers,
+    shares,
+    verdict,
+)
 from fcnet_replay.report.motion import JOINTS, RADIAN, motion_sections
 from fcnet_replay.report.playback import add_scripts
 from fcnet_replay.report.signals import Signals
-from fcnet_replay.report.terms import QUANTILES, SPREAD, glossary, number, numbers, shares
 
 GROUP = "time"
-MILLISECOND = 0.005  # [ms] that latencies are rounded to
+MILLISECOND = 0.005  # [ms] to which latencies are rounded
 UNNOTED = "not noted in the bag"
 BEFORE = "before the first mode"
 TERMS = (
@@ -40,7 +50,7 @@ TIMING = "Gaps and latency beyond one control cycle disturb a walk."
 
 
 def page(evaluation: ReplayEvaluation) -> str:
-    """The report as one HTML document."""
+    """Return the report as one HTML document."""
     figures, signals, plots = evaluation.figures, Signals(evaluation.run, evaluation.robot), Plots()
     view = TimePlots(signals, plots, GROUP)
     policies = ", ".join(f"{replay.label}: {replay.name}" for replay in evaluation.replays) or "none"

@@ -24,7 +24,7 @@ SCRIPT = Path(__file__).with_name("report.js")
 STYLE = Path(__file__).with_name("report.css")
 MOST_POSES = 15_000  # of a playback: 25 a second in 10 minutes
 FINEST = 0.02  # [s] between two poses, at least
-POINT, TURN = 0.0005, 0.0005  # [m] and of a rotation's entries: what poses are rounded to
+POINT, TURN = 0.0005, 0.0005  # steps [m] of points and of the entries of rotations
 
 
 @dataclass(frozen=True)
@@ -65,21 +65,22 @@ def playback(view: TimePlots, ground: Ground | None = None) -> str:
 
 
 def add_scripts(page: Page, plots: Plots) -> None:
-    """Give the page what draws its plots and plays back what they show."""
+    """Add the scripts and styles of plots and playback to the page."""
     plots.add_to(page, SCRIPT.read_text(encoding="utf-8"))
     page.style += [scene.STYLE.read_text(encoding="utf-8"), STYLE.read_text(encoding="utf-8")]
     page.modules |= {path.name: path.read_text(encoding="utf-8") for path in scene.SCRIPTS}
 
 
 def rate(signals: Signals) -> float:
-    """Poses per second."""
+    """Return the number of poses per second."""
     return 1.0 / max(signals.seconds / MOST_POSES, FINEST)
 
 
 def _poses(signals: Signals) -> dict[str, Any]:
-    """Every `period` [s] place (P, 3) [m] and turn (P, 9) of the trunk, legs and ghost (P, 4, 3, 3) [m] without hips.
+    """Return place (P, 3) [m] and turn (P, 9) of the trunk, legs and ghost (P, 4, 3, 3) [m] without hips at every
+    `period` [s].
 
-    Without odom the robot walks on the spot: the height is that of its legs, the attitude the IMU's.
+    Without odom the robot walks on the spot, with its height from the legs and its attitude from the IMU.
     """
     period = 1.0 / rate(signals)
     time = np.arange(0.0, signals.seconds, period)

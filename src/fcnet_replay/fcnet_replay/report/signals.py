@@ -1,4 +1,4 @@
-"""The signals of a run over one time axis: as dense as a page can carry, with every peak kept."""
+"""The signals of a run over one time axis, decimated for a page without loss of peaks."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from fcnet_replay.run import Run, newest
 
 MOST_POINTS = 15_000  # of a line: in 10 minutes, the smallest and largest value of every 80 ms
 FINEST = 0.004  # [s] between points, at least
-HOLD = 0.1  # [s] for which the last sample stands where there is no newer one; then the line breaks
-LONGEST_INTERVAL = 0.1  # [s] between two states that counts as walking; a longer one is a gap in the recording
-SHORTEST = 0.04  # [s] of a contact or a swing; what is shorter is noise of the estimate
+HOLD = 0.1  # [s] for which the last sample is shown without a newer one; then the line breaks
+LONGEST_INTERVAL = 0.1  # [s] between two states that counts as walking; longer ones are gaps in the recording
+SHORTEST = 0.04  # [s] of a contact or a swing; shorter ones are noise of the estimate
 
 
 @dataclass(frozen=True)
 class Signals:
-    """A run by the robot's clock, from its first state on: zero is the start of all plots.
+    """A run by the robot's clock, with zero at its first state.
 
-    touch: which feet (N, 4) are on the ground at the joint states, where a simulator knows it.
+    touch: contacts of the feet (N, 4) at the joint states, if a simulator knows them.
     """
 
     run: Run
@@ -46,7 +46,7 @@ class Signals:
 
     @cached_property
     def seconds(self) -> float:
-        """How long the run lasts."""
+        """Duration of the run [s]."""
         received = np.concatenate([self.run.joints.received, self.run.imu.received])
         return max(float(self.at(self.run.by_robots_clock(received.max(keepdims=True)))[0]), FINEST)
 
@@ -56,7 +56,7 @@ class Signals:
 
     @cached_property
     def grid(self) -> Grid:
-        """Where points of lines are; two of them share a part of which they show the smallest and largest value."""
+        """Times of the points of lines; each two show the smallest and largest value of their bin."""
         step = max(self.seconds / MOST_POINTS, FINEST)
         return Grid(0.0, step, 2 * max(int(np.ceil(self.seconds / (2 * step))), 1))
 
@@ -68,9 +68,8 @@ class Signals:
     def over_time(self, time: Array, values: Array, hold: float = HOLD) -> Array:
         """Resample values (N, K) at times (N,) [s] to the grid (count, K) without losing peaks.
 
-        The grid is divided into bins of two points, which show the smallest and the largest value of the bin, in the
-        order that matches its first and last value. The last point of a bin is held for `hold` [s] over empty bins
-        after it; beyond that points are NaN, so the line breaks.
+        Each bin of two points shows its smallest and largest value, in the order of its first and last value. Its last
+        point is held for `hold` [s] over empty bins; later points are NaN, so the line breaks.
         """
         columns = values[:, None] if values.ndim == 1 else values
         width, bins = 2 * self.grid.step, self.grid.count // 2  # [s] of a bin, number of bins
@@ -104,12 +103,12 @@ class Signals:
 
     @cached_property
     def imu_row(self) -> Array:
-        """Rows (N,) of the IMU that belong to the joint states."""
+        """Rows (N,) of the newest IMU messages at the joint states."""
         return np.maximum(newest(self.run.imu.stamp, self.run.joints.stamp), 0)
 
     @cached_property
     def rotation(self) -> Array:
-        """From trunk to world (N, 3, 3), by the IMU at the joint states."""
+        """Rotations (N, 3, 3) from trunk to world, by the IMU at the joint states."""
         orientation = self.run.imu.orientation[self.imu_row]
         length = np.linalg.norm(orientation, axis=1, keepdims=True)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -122,7 +121,7 @@ class Signals:
 
     @cached_property
     def height(self) -> Array:
-        """Of the trunk's centre above the lowest foot (N,) [m]."""
+        """Height (N,) [m] of the trunk's centre above the lowest foot."""
         return standing_height(self.robot, self.points, self.rotation)
 
     @cached_property
@@ -138,7 +137,7 @@ class Signals:
 
     @cached_property
     def walking(self) -> Mask:
-        """At which joint states (N,) the controller walks; everywhere where modes are not known."""
+        """Joint states (N,) at which the controller walks; all if modes are unknown."""
         mode = self.run.mode
         if not mode.modes:
             return np.ones(len(self.joint_time), dtype=np.bool_)
@@ -159,7 +158,7 @@ class Signals:
 
     @cached_property
     def contact(self) -> Mask:
-        """Which feet (N, 4) are in contact, in the order of the states' stamps: known, or else estimated."""
+        """Contacts of the feet (N, 4) in the order of the states' stamps: known, or else estimated."""
         if self.touch is not None:
             return self.touch
         joints, imu = self.run.joints, self.run.imu
@@ -171,7 +170,7 @@ class Signals:
 
     @cached_property
     def target(self) -> Array:
-        """The position targets (N, 12) [rad] that held at the joint states, NaN where there were none."""
+        """Position targets (N, 12) [rad] in effect at the joint states; NaN without a target."""
         sent = self.run.targets
         if not len(sent.stamp):
             return np.full((len(self.joint_time), len(JOINT_NAMES)), np.nan)
@@ -180,7 +179,7 @@ class Signals:
         return np.where(((row >= 0) & (age <= HOLD))[:, None], sent.position[np.maximum(row, 0)], np.nan)
 
     def mode_spans(self) -> dict[str, Array]:
-        """Spans (M, 2) [s] of each mode in the order of its first appearance."""
+        """Return the spans (M, 2) [s] of each mode, in the order of first appearance."""
         mode = self.run.mode
         begins = np.clip(self.at(self.run.by_robots_clock(mode.received)), 0.0, self.seconds)
         ends = np.append(begins, self.seconds)[1:]
@@ -191,14 +190,14 @@ class Signals:
 
 
 def spans_of(time: Array, holds: Mask) -> Array:
-    """Spans (M, 2) of increasing times (N,) in which `holds` (N,) is true without a break."""
+    """Return the spans (M, 2) of increasing times (N,) in which `holds` (N,) is true without a break."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], holds, [False]]).astype(np.int8)))
     begins, ends = edges[::2], np.minimum(edges[1::2], len(time) - 1)
     return np.column_stack([time[begins], time[ends]]) if len(edges) else np.empty((0, 2))
 
 
 def _without_short(time: Array, holds: Mask) -> Mask:
-    """The same with what lasts less than SHORTEST turned over: first gaps, then spans."""
+    """Return the mask with gaps, then spans, shorter than SHORTEST removed."""
     kept = holds.copy()
     for state in (False, True):
         edges = np.flatnonzero(np.diff(np.concatenate([[not state], kept, [not state]]) == state))

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
-
-import msgspec
 
 from fcnet_core import counted
 from fcnet_core.errors import FcnetError
@@ -146,7 +143,7 @@ def _stats(args: argparse.Namespace) -> int:
 
     check_json(args.json)
     summary = summarise(Dataset(args.data), args.against)
-    write_json(json.loads(msgspec.json.encode(summary)), args.json)
+    write_json(summary, args.json)
     if args.json != STDOUT:
         print("\n".join(summary_lines(summary, args.entries)))
     return 0

@@ -12,11 +12,10 @@ from fcnet_core.document import Page, table, text
 from fcnet_core.document.plots import Plots
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.robot import load_robot
-from fcnet_replay.report.frame import ReportFinding, add_sections, verdict
+from fcnet_replay.report.frame import ReportFinding, add_sections, glossary, verdict
 from fcnet_replay.report.motion import motion_sections
 from fcnet_replay.report.playback import Ground, add_scripts
 from fcnet_replay.report.signals import Signals
-from fcnet_replay.report.terms import glossary
 from quadruped_sim.evaluation.results import COLUMNS, LEGEND, MET, Subject
 from quadruped_sim.evaluation.scenarios import Scenario
 from quadruped_sim.evaluation.score import Score
