@@ -1,4 +1,4 @@
-"""From a bag's path to everything that `fcnet replay` reports, as numbers and names fit for JSON."""
+"""Evaluates a bag and the policies replayed over it, as figures fit for JSON."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SHOWN = 12  # metrics in an error
 
 @dataclass(frozen=True)
 class ReplayEvaluation:
-    """replays: one of each policy, the first of which the run is evaluated by; figures: see docs/replay.md."""
+    """replays: one of each policy; figures: see docs/replay.md."""
 
     run: Run
     robot: Robot
@@ -55,7 +55,7 @@ def evaluate_bag(
 ) -> ReplayEvaluation:
     """Read a bag, replay the policies (default: the recorded one, else the robot's shipped one) and evaluate both.
 
-    Raises FcnetError.
+    Raises FcnetError if bag, policy, robot or topic map is unusable.
     """
     if len(policies) > len(string.ascii_uppercase):
         raise ReplayError(f"{len(policies)} policies are too many for one report; compare at most 26")
@@ -75,7 +75,7 @@ def evaluate_bag(
 
 
 def _default_policy(notes: RecordingNotes, robot: str) -> list[tuple[str, PolicyModel]]:
-    """Name and model of the recorded policy, else of the one that the suite ships for this robot, if any."""
+    """Return name and model of the recorded policy, else of the shipped policy of this robot, if any."""
     if recorded := notes.recorded_model():
         return [(notes.model, recorded)]
     shipped = shipped_model(robot)
@@ -123,9 +123,9 @@ def _policy(replay: PolicyReplay, recorded: str) -> dict[str, Any]:
 
 
 def parse_threshold(text: str) -> tuple[str, float]:
-    """Metric and limit of METRIC=VALUE. A metric is the path of a figure, such as motion.tilt_rad.max.
+    """Return metric and limit of METRIC=VALUE; a metric is the path of a figure, such as motion.tilt_rad.max.
 
-    Raises ReplayError.
+    Raises ReplayError for other texts.
     """
     metric, _, value = text.partition("=")
     try:
@@ -138,9 +138,9 @@ def parse_threshold(text: str) -> tuple[str, float]:
 
 
 def broken_thresholds(figures: Mapping[str, Any], thresholds: Sequence[tuple[str, float]]) -> list[str]:
-    """A sentence for each threshold that is broken. A figure that is not known breaks its threshold.
+    """Return a sentence for each exceeded threshold. A figure without a value fails its threshold.
 
-    A metric of a policy may leave out `policies.A.`. Raises ReplayError for a metric that does not exist.
+    Metrics of policy A may omit `policies.A.`. Raises ReplayError for an unknown metric.
     """
     known = dict(_metrics({section: figures[section] for section in SECTIONS}))
     short = {name.removeprefix("policies.A."): value for name, value in known.items()}
@@ -160,7 +160,7 @@ def broken_thresholds(figures: Mapping[str, Any], thresholds: Sequence[tuple[str
 
 
 def _metrics(figures: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, float | None]]:
-    """Every figure that a threshold can be set for, by its path."""
+    """Yield path and value of each figure that can have a threshold."""
     for name, value in figures.items():
         if isinstance(value, dict):
             yield from _metrics(value, f"{path}{name}.")

@@ -1,7 +1,4 @@
-"""The figures of a replay, as numbers and names fit for JSON: errors, tracking, smoothness, motion and timing.
-
-Every set of numbers is described by `quantiles` and `root_mean_square` of its finite values.
-"""
+"""Figures of a replay, fit for JSON: errors, tracking, smoothness, motion and timing."""
 
 from __future__ import annotations
 
@@ -17,22 +14,22 @@ from fcnet_core.rotation import tilt
 from fcnet_replay.policy_replay import PolicyReplay
 from fcnet_replay.run import Run, newest
 
-AGREEMENT = 1e-5  # [rad] largest difference between what one and the same policy sends and what its replay computes
+AGREEMENT = 1e-5  # [rad] max. difference between the targets of a policy and its replay
 NEAR = 1e-3  # [rad] a target this near to a limit is at it
-FULL = 0.99  # of the torque limit; from there on the torque is at it
+FULL = 0.99  # share of the torque limit from which on a torque is at it
 AXES = ("forward_m_s", "sideways_m_s", "yaw_rate_rad_s")
-STRIDE = 0.5  # [s] a body sways within its stride; what is tracked is the mean over about one
-GRID = 0.02  # [s] between two commands that are compared where there are no steps
+STRIDE = 0.5  # [s] over which the measured velocity is averaged: a body sways within its stride
+GRID = 0.02  # [s] between two compared commands without steps
 LONGEST = 7200.0  # [s] of commands without steps
-HIGH_FREQUENCY = 8.0  # [Hz] a stride has 2 to 3, its harmonics that matter stay below this
+HIGH_FREQUENCY = 8.0  # [Hz] above the relevant harmonics of a stride of 2 to 3 Hz
 SEGMENT = 128  # samples of one spectrum: 2.6 s at 50 Hz
-AT_REST = (Mode.PASSIVE.value, Mode.FAULT.value)  # in which the controller sends damping, with or without states
+AT_REST = (Mode.PASSIVE.value, Mode.FAULT.value)  # modes in which the controller damps, with or without states
 GAP = 3.0  # usual intervals; longer is a gap
 LATE = 0.02  # [s] between a message's stamp and its reception
 
 
 def quantiles(values: Array) -> dict[str, float | None]:
-    """Median, 95th and 99th percentile and largest of the finite values; None where there are none."""
+    """Return median, 95th and 99th percentile and maximum of the finite values; None without any."""
     known = values[np.isfinite(values)]
     if not known.size:
         return dict.fromkeys(("p50", "p95", "p99", "max"))
@@ -41,14 +38,14 @@ def quantiles(values: Array) -> dict[str, float | None]:
 
 
 def root_mean_square(values: Array) -> float | None:
-    """Root mean square of the finite values; None where there are none."""
+    """Return the root mean square of the finite values; None without any."""
     known = values[np.isfinite(values)]
     return float(np.sqrt(np.mean(np.square(known)))) if known.size else None
 
 
 def mode_times(run: Run) -> dict[str, float]:
-    """Seconds of the robot's clock in each mode that occurred, in the order of first appearance; the last lasts to the
-    recording's end.
+    """Return the time [s] by the robot's clock in each mode, in the order of first appearance; the last mode lasts to
+    the end of the recording.
     """
     if not run.mode.modes:
         return {}
@@ -61,9 +58,7 @@ def mode_times(run: Run) -> dict[str, float]:
 
 
 def action_error(replay: PolicyReplay) -> dict[str, Any]:
-    """Figures [rad] over all joints and of each, of the steps that can be compared; `agrees` where every one of these
-    is within AGREEMENT.
-    """
+    """Return the error [rad] of the comparable steps, over all joints and of each; `agrees`: all within AGREEMENT."""
     compared = np.isfinite(replay.error).all(axis=1)
     error = replay.error[compared]
     size = np.abs(error)
@@ -83,14 +78,14 @@ def action_error(replay: PolicyReplay) -> dict[str, Any]:
 
 
 def policy_difference(one: PolicyReplay, other: PolicyReplay) -> dict[str, Any]:
-    """Figures [rad] of the targets of two policies in the same steps, over all joints."""
+    """Return the difference [rad] of the targets of two policies in the same steps, over all joints."""
     _, first, second = np.intersect1d(one.time, other.time, return_indices=True)
     difference = other.action[second] - one.action[first]
     return {"steps": len(first), "rmse": root_mean_square(difference), **quantiles(np.abs(difference))}
 
 
 def body_motion(run: Run, robot: Robot) -> dict[str, Any]:
-    """Tilt [rad], torque as a share of each joint's limit, joint tracking error [rad], and shares of time at limits."""
+    """Return tilt [rad], torque as share of each joint's limit, tracking error [rad], and shares of time at limits."""
     effort = np.abs(run.joints.effort) / robot.torque_limit
     measured = effort[np.isfinite(effort).all(axis=1)]
     sent = run.targets.position[np.isfinite(run.targets.position).all(axis=1)]
@@ -121,8 +116,8 @@ def _share(hits: Mask) -> float | None:
 
 @dataclass(frozen=True)
 class Velocities:
-    """time (T,) [s]; commanded and measured (T, 3): forward, sideways [m/s], yaw rate [rad/s]; measured is None where
-    no odom was recorded, else the mean over STRIDE around each time.
+    """time (T,) [s]; commanded and measured (T, 3): forward, sideways [m/s], yaw rate [rad/s]; measured: mean over
+    STRIDE around each time, None without odom.
     """
 
     time: Array
@@ -142,7 +137,7 @@ def velocities(run: Run) -> Velocities:
 
 
 def command_tracking(velocity: Velocities) -> dict[str, Any] | None:
-    """Of each axis the root mean square and the mean of measured less commanded; None where it was not measured."""
+    """Return root mean square and mean of measured less commanded velocity by axis; None if not measured."""
     if velocity.measured is None:
         return None
     error = velocity.measured - velocity.commanded
@@ -170,7 +165,7 @@ def _measured(run: Run, time: Array) -> Array | None:
 
 
 def smoothness(targets: Array, cold: Mask, period: float) -> dict[str, Any]:
-    """Figures of targets (K, 12) [rad] sent every `period` [s]; nothing is taken across a cold start."""
+    """Return jerk and high-frequency share of targets (K, 12) [rad] sent every `period` [s], between cold starts."""
     parts = [part for part in np.split(targets, np.flatnonzero(cold)) if len(part) > 3]
     jerk = [np.diff(part, n=3, axis=0) / period**3 for part in parts]
     frequency, power = spectrum(targets, cold, period)
@@ -185,10 +180,10 @@ def smoothness(targets: Array, cold: Mask, period: float) -> dict[str, Any]:
 
 
 def spectrum(targets: Array, cold: Mask, period: float) -> tuple[Array, Array]:
-    """Frequencies (F,) [Hz] and mean power (F, 12) [rad^2] of each joint's targets, by Welch's method: Hann windows of
-    SEGMENT samples that overlap by half, their means taken off, none of them across a cold start.
+    """Return frequencies (F,) [Hz] and mean power (F, 12) [rad^2] of each joint's targets, by Welch's method: Hann
+    windows of SEGMENT samples without their means, which overlap by half and contain no cold start.
 
-    It gives what scipy.signal.welch gives; to import scipy.signal takes 1.7 s, twice as long as a whole replay.
+    Equals scipy.signal.welch, which is not used because its import takes 1.7 s, twice as long as a replay.
     """
     frequency: Array = np.fft.rfftfreq(SEGMENT, period).astype(np.float64)
     window = np.hanning(SEGMENT)[:, None]
@@ -203,11 +198,10 @@ def spectrum(targets: Array, cold: Mask, period: float) -> tuple[Array, Array]:
 
 
 def start_delays(run: Run) -> dict[str, float | None]:
-    """Seconds from the start to the first message of each topic, by the times of reception; None without messages.
+    """Return the time [s] of reception from the start to the first message of each topic; None without messages.
 
-    A robot starts when a controller first moves it, by a mode or by a target with positions, which takes states. Both
-    topics of the states, which come from one program, start together: with the first message of either, if that is
-    earlier.
+    A robot starts with the first mode or target that moves it. Its state topics start with the first message of either
+    if that is earlier: one program publishes both.
     """
     moving = [name not in AT_REST for name in run.mode.modes]
     mode = run.mode.received[moving].min(initial=np.inf)
@@ -226,9 +220,9 @@ def start_delays(run: Run) -> dict[str, float | None]:
 
 
 def timing(run: Run) -> dict[str, Any]:
-    """Of each topic its rate, gaps, delays and start; and the latency from the joints' stamp to the target's [s].
+    """Return rate, gaps, delays and start of each topic, and the latency [s] from the joints' stamp to the target's.
 
-    Delays are not known where stamps are simulated time.
+    Delays are unknown if stamps are simulated time.
     """
     return {
         "topics": {

@@ -1,4 +1,4 @@
-"""What a policy does in a run: at each of the recorded steps, or left to itself with the recorded states."""
+"""Replays a policy over a run: at each recorded step, or by itself over the recorded states."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from fcnet_replay.steps import Basis, Steps, extract_steps, steps_over_states
 
 MOST_STARTS = 2000  # cold starts; each costs as much as many steps
 SLOWEST = 0.8  # share of the policy's rate at which targets must come to be compared with its own
-# Which targets a policy that walks over states is given as the last ones sent: the recorded ones ("in this very
-# situation, what would it do?") or its own ("left to itself with these states", which is what a live controller does).
+# Last sent targets of a policy that walks over states: the recorded ones, or its own as in a live controller.
 Feedback = Literal["recorded", "own"]
 
 
@@ -27,12 +26,11 @@ Feedback = Literal["recorded", "own"]
 class PolicyReplay:
     """K steps of a policy in a run.
 
-    time (K,) [s]: stamps of the recorded targets, or of the states where there are none; action (K, 12) [rad]: targets
-    that the policy would have sent, limited as the controller limits them; recorded (K, 12) [rad]: the targets that
-    were sent, NaN if unknown; cold (K,): steps before which the memory was cleared; comparable (K,): whether the memory
-    held what the recorded policy's did. lost: steps of the run that cannot be replayed because a message that they saw
-    is not in it; missing: steps that the run lacks; unknown_phase: steps of which the gait's phase is unknown. label:
-    A, B, ...; name: the policy's file.
+    time (K,) [s]: stamps of the recorded targets, or of the states; action (K, 12) [rad]: targets of the policy,
+    limited as by the controller; recorded (K, 12) [rad]: sent targets, NaN if unknown; cold (K,): steps before which
+    the memory was cleared; comparable (K,): steps in which the memory equals that of the recorded policy. Numbers of
+    steps: lost: not replayed, because the run lacks a message that they saw; missing: not in the run; unknown_phase:
+    with unknown phase of the gait. label: A, B, ...; name: the policy's file.
     """
 
     model: PolicyModel
@@ -50,21 +48,21 @@ class PolicyReplay:
 
     @property
     def period(self) -> float:
-        """Time [s] between its steps."""
+        """Time [s] between steps."""
         return 1.0 / self.model.card.control_rate
 
     @property
     def error(self) -> Array:
-        """Action less recorded target (K, 12) [rad]; NaN where that cannot be compared."""
+        """Action less recorded target (K, 12) [rad]; NaN if not comparable."""
         return np.where(self.comparable[:, None], self.action - self.recorded, np.nan)
 
 
 class MemoryTracker:
-    """Tracks whether a replayed policy's memory equals the memory that the recorded policy had.
+    """Tracks whether the memory of a replayed policy equals that of the recorded policy.
 
-    The memory is cleared where the recorded policy cleared it, and at the first step and after steps that are lost or
-    missing, since it would hold something else. From there on the two differ until the recorded policy starts cold, or
-    until `memory` steps later, when the steps before the gap have left both memories.
+    The memory is cleared when the recorded policy cleared it, at the first step, and after lost or missing steps. In
+    the last two cases the memories differ until the recorded policy starts cold, or for `memory` steps, until the steps
+    before the gap have left both memories.
     """
 
     def __init__(self, memory: float) -> None:
@@ -73,7 +71,7 @@ class MemoryTracker:
 
     @property
     def holds(self) -> bool:
-        """Whether both hold a step; otherwise the next one starts cold."""
+        """Whether both memories hold a step; otherwise the next one starts cold."""
         return self._held > 0.0
 
     def lose(self) -> None:
@@ -94,7 +92,7 @@ class MemoryTracker:
 
 
 def replay_policy(run: Run, model: PolicyModel, robot: Robot, label: str = "A", name: str = "") -> PolicyReplay:
-    """Replay one policy by the steps of the run, or by its states where targets did not come at the policy's rate."""
+    """Replay a policy at the steps of the run, or over its states if targets were not sent at the policy's rate."""
     steps = extract_steps(run, model.command_shaper())
     time = steps.record.target_stamp
     slow = len(time) < 2 or np.median(np.diff(time)) * model.card.control_rate > 1.0 / SLOWEST
@@ -106,9 +104,9 @@ def replay_policy(run: Run, model: PolicyModel, robot: Robot, label: str = "A", 
 
 
 def replay_steps(run: Run, steps: Steps, model: PolicyModel, robot: Robot) -> PolicyReplay:
-    """Step the policy of `model` through these steps of a run, each with what was measured and sent before (open loop).
+    """Replay the policy of `model` at these steps, with the measured states and the recorded targets (open loop).
 
-    MemoryTracker has the rules of cold starts and of which targets are compared.
+    MemoryTracker decides on cold starts and comparable targets.
     """
     memory = MemoryTracker(model.card.memory)
     cold, comparable = np.zeros((2, len(steps)), dtype=np.bool_)
@@ -145,10 +143,9 @@ def replay_steps(run: Run, steps: Steps, model: PolicyModel, robot: Robot) -> Po
 def walk_over_states(
     run: Run, policy: Policy, model: PolicyModel, robot: Robot, feedback: Feedback = "own"
 ) -> PolicyReplay:
-    """Let `policy` walk over the states of a run with the controller's own code (closed loop), see steps_over_states.
+    """Run `policy` over the states of a run with the controller's code (closed loop), see steps_over_states.
 
-    The first target that it is given as sent is the measured position, as in simulation. Recorded targets are those
-    with the stamps of the states.
+    The measured position is the target before the first. Recorded targets have the stamps of the states.
     """
     rate, steps = model.card.control_rate, steps_over_states(run, model.command_shaper())
     target = np.append(run.targets.position, np.full((1, len(JOINT_NAMES)), np.nan), axis=0)

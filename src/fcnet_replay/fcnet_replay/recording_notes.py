@@ -1,4 +1,4 @@
-"""What a recorder notes in a bag's metadata.yaml (custom_data), so that its run can be repeated and evaluated later."""
+"""Notes of the recorder in a bag's metadata.yaml (custom_data): robot, policy and parameters of the run."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ PARAMETERS = f"{PREFIX}parameters"
 
 @dataclass(frozen=True)
 class RecordingNotes:
-    """robot: its name; model: the policy's file; model_fingerprint: of that policy; git_revision: of the suite;
-    namespace: of the robot; parameters: the controller's. Empty where they are not known.
+    """robot: name; model: file of the policy; model_fingerprint: of that policy; git_revision: of the suite; namespace:
+    of the robot; parameters: of the controller. Empty if unknown.
     """
 
     robot: str = ""
@@ -34,18 +34,18 @@ class RecordingNotes:
     parameters: dict[str, Any] = field(default_factory=dict)
 
     def custom_data(self) -> dict[str, str]:
-        """As entries for `ros2 bag record --custom-data`."""
+        """Return the entries for `ros2 bag record --custom-data`."""
         texts = {f"{PREFIX}{name}": getattr(self, name) for name in TEXTS}
         return {name: text for name, text in texts.items() if text} | {PARAMETERS: json.dumps(self.parameters)}
 
     @property
     def control_rate(self) -> float | None:
-        """Cycles of the controller per second [Hz], if they are known."""
+        """Rate of the controller [Hz]; None if unknown."""
         return self._number("control_rate", 1.0, 10_000.0)
 
     @property
     def command_timeout(self) -> float:
-        """Age [s] from which on a command of velocity counted as none."""
+        """Age [s] above which a velocity command was stale."""
         return self._number("cmd_vel_timeout", 0.01, 60.0) or VELOCITY_TIMEOUT
 
     @property
@@ -55,7 +55,7 @@ class RecordingNotes:
         return width, clearance, frequency
 
     def recorded_model(self) -> PolicyModel | None:
-        """The recorded policy, where its file still holds that one."""
+        """Return the recorded policy; None if its file no longer holds it."""
         try:
             model = load_model(self.model) if self.model else None
         except FcnetError:
@@ -63,13 +63,13 @@ class RecordingNotes:
         return model if model and model.fingerprint == self.model_fingerprint else None
 
     def _number(self, name: str, lowest: float, highest: float) -> float | None:
-        """A parameter, where it is a number in this range."""
+        """Return a parameter if it is a number in this range."""
         value = self.parameters.get(name)
         return float(value) if isinstance(value, (int, float)) and lowest <= value <= highest else None
 
 
 def read_notes(custom: Mapping[str, str]) -> RecordingNotes:
-    """The notes among a bag's custom data; what is missing, unreadable or no name of a robot stays empty."""
+    """Return the notes in a bag's custom data; missing, unreadable and impossible ones are empty."""
     try:
         parameters = json.loads(custom.get(PARAMETERS, "{}"), parse_constant=_finite, parse_float=_finite)
     except (ValueError, RecursionError):
@@ -81,16 +81,15 @@ def read_notes(custom: Mapping[str, str]) -> RecordingNotes:
 
 
 def _finite(text: str) -> float | None:
-    """A number, None for one that is not finite: a report could not hold it."""
+    """Return a number; None if it is not finite, which JSON cannot hold."""
     value = float(text)
     return value if math.isfinite(value) else None
 
 
 def robot_of(recording: str | Path, notes: RecordingNotes, given: str | None = "", otherwise: str = "") -> Robot:
-    """The robot that a recording is of: the one `given` by name or by its file, else the noted one, else `otherwise`.
+    """Return the robot of a recording: `given` by name or file, else noted by the recorder, else `otherwise`.
 
-    Raises ReplayError where none is named, and where another one is given than the recorder has noted: limits and
-    gains of another robot would make every figure wrong.
+    Raises ReplayError if none is named, or if the given robot differs from the noted one.
     """
     name = given or notes.robot or otherwise
     if not name:

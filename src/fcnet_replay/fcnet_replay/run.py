@@ -1,6 +1,6 @@
-"""One run of a robot as arrays, the same whether a bag, an Isaac Gym recording or a simulation holds it.
+"""One run of a robot as arrays, read from a bag, an Isaac Gym recording or a simulation.
 
-Stamps [s] are of the robot's clock, times of reception [s] of the recorder's; joints are in JOINT_NAMES order.
+Stamps [s] are by the robot's clock, times of reception [s] by the recorder's. Joints are in JOINT_NAMES order.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fcnet_core.robot import JOINT_NAMES
 from fcnet_replay.bags.contents import Problem
 from fcnet_replay.recording_notes import RecordingNotes
 
-STALE = 0.1  # [s] an older state is none: the controller would not have walked on it
+STALE = 0.1  # [s] older states are unusable: the controller would not have walked on them
 SAME_STAMP = 1e-6  # [s] stamps as doubles are good to half a microsecond
 JOINTS = len(JOINT_NAMES)
 
@@ -26,7 +26,7 @@ JOINTS = len(JOINT_NAMES)
 @dataclass(frozen=True)
 class JointRecord:
     """N joint_states: received and stamp (N,) [s]; position, velocity, effort (N, 12) [rad, rad/s, Nm], effort NaN
-    where unknown.
+    if unknown.
     """
 
     received: Array
@@ -39,7 +39,7 @@ class JointRecord:
 @dataclass(frozen=True)
 class ImuRecord:
     """N imu/data: received and stamp (N,) [s]; orientation (N, 4) x, y, z, w; angular velocity (N, 3) [rad/s] and
-    linear acceleration (N, 3) [m/s^2] in the body frame, the latter NaN where unknown.
+    linear acceleration (N, 3) [m/s^2] in the body frame, the latter NaN if unknown.
     """
 
     received: Array
@@ -51,8 +51,8 @@ class ImuRecord:
 
 @dataclass(frozen=True)
 class TargetRecord:
-    """N joint_trajectory: received and stamp (N,) [s]; position (N, 12) [rad], NaN where joints were to be damped or
-    the target is unknown.
+    """N joint_trajectory: received and stamp (N,) [s]; position (N, 12) [rad], NaN for damping and unknown
+    targets.
     """
 
     received: Array
@@ -62,11 +62,11 @@ class TargetRecord:
 
 @dataclass(frozen=True)
 class SetpointRecord:
-    """What the controller was asked for, from N times of reception (N,) [s] on, the first may be -inf: value (N, 9) in
-    SETPOINT_FIELDS order.
+    """Setpoints of the controller: values (N, 9) in SETPOINT_FIELDS order, each from a time of reception (N,) [s] on;
+    the first may be -inf.
 
-    changes gives both when they are first asked for: where steps are recorded nothing does, and to decide between the
-    commands of a bag takes a fifth of its reading.
+    changes: returns times and values. Called on first use, because arbitration between the commands of a bag takes a
+    fifth of the time of reading, and a run with recorded steps needs no setpoints.
     """
 
     changes: Callable[[], tuple[Array, Array]]
@@ -77,11 +77,11 @@ class SetpointRecord:
 
     @property
     def value(self) -> Array:
-        """Setpoints (N, 9) from these times on."""
+        """Setpoints (N, 9)."""
         return self._changes[1]
 
     def at(self, received: Array) -> Array:
-        """The setpoints (K, 9) at K times of reception [s]."""
+        """Return the setpoints (K, 9) at K times of reception [s]."""
         return self.value[np.searchsorted(self._changes[0], received, side="right") - 1]
 
 
@@ -143,7 +143,7 @@ NO_CYCLES = CycleRecord(np.empty(0), np.empty(0, dtype=np.int64))
 
 @dataclass(frozen=True)
 class RobotState:
-    """What a policy sees of a robot at one time, a fcnet_core.observation.MeasuredState."""
+    """The state of a robot at one time, a fcnet_core.observation.MeasuredState."""
 
     joint_position: Array
     joint_velocity: Array
@@ -153,11 +153,11 @@ class RobotState:
 
 @dataclass(frozen=True)
 class Run:
-    """Everything that a replay uses.
+    """A recorded run.
 
-    period [s] of the control cycles, None where unknown; starts (E,) [s]: stamps of the joint states with which
-    episodes begin, None where the recorder did not say; notes: the recorder's; problems: what is
-    missing or left out; silent: kinds of commands, cmd_vel or cmd_pose, of which no message was recorded.
+    period [s] of the control cycles, None if unknown; starts (E,) [s]: stamps of the joint states that start episodes,
+    None if unknown; notes: of the recorder; problems: missing and left out data; silent: kinds of commands (cmd_vel,
+    cmd_pose) without a recorded message.
     """
 
     joints: JointRecord
@@ -175,7 +175,7 @@ class Run:
     silent: tuple[str, ...] = ()
 
     def state(self, joints: int, imu: int) -> RobotState:
-        """The robot at one row of `joints` and one of `imu`."""
+        """Return the state of the robot at a row of `joints` and a row of `imu`."""
         return RobotState(
             self.joints.position[joints],
             self.joints.velocity[joints],
@@ -185,14 +185,12 @@ class Run:
 
     @property
     def simulated_time(self) -> bool:
-        """Whether the robot's clock is simulated time and the recorder's the time of day: they have another pace."""
+        """Whether the robot's clock is simulated time and the recorder's the time of day: their rates differ."""
         stamp = self.joints.stamp[np.isfinite(self.joints.stamp)]
         return bool(len(stamp) and stamp.max() < TIME_OF_DAY <= self.joints.received.min())
 
     def by_robots_clock(self, received: Array) -> Array:
-        """Times of reception (N,) in seconds of the robot's clock. Simulated time passes between the states that were
-        received, however long that took.
-        """
+        """Return times of reception (N,) by the robot's clock [s]; simulated time is interpolated between states."""
         known = np.isfinite(self.joints.stamp)
         stamp, times = self.joints.stamp[known], self.joints.received[known]
         if self.simulated_time:

@@ -1,9 +1,8 @@
-"""The steps of a policy in a run: as its controller recorded them, inferred from its targets, or over states alone.
+"""The steps of a policy in a run: recorded by its controller, inferred from its targets, or over states alone.
 
-controller/policy_step says of each step which messages the policy saw and which command it was given. Other bags hold
-targets only. Then every target that was sent while walking is a step, and its command follows from the recorded
-setpoints: a controller advances its gait clock once for every step, so the gait's phase follows from the number of
-targets since walking began, however irregularly they came.
+controller/policy_step has the messages that each step saw, and its command. Without it, every target that was sent
+while walking is a step, and its command follows from the recorded setpoints. The controller advances its gait clock
+once for each step, so the gait's phase follows from the number of targets since the start of the walk.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from fcnet_core.names import Mode
 from fcnet_core.observation import assemble_observation
 from fcnet_replay.run import STALE, Run, StepRecord, newest, same
 
-LARGEST = 1e6  # [rad, rad/s] no sensor measures more; a larger number is damage
-LATE = 1.5  # usual periods between two steps; in a longer time there may have been another one
-SLIP = 2.5  # periods by which targets may be fewer than time allows: as much as the gait's phase may be wrong
+LARGEST = 1e6  # [rad, rad/s] larger numbers are damage
+LATE = 1.5  # usual periods between two steps; a longer interval may contain another one
+SLIP = 2.5  # periods by which targets may be fewer than time allows, which bounds the error of the gait's phase
 MISCOUNT = 1.5  # periods; a controller counts its cycles while a target is on its way
-SIMULTANEOUS = 1e-6  # [s] two times nearer than this are the same
+SIMULTANEOUS = 1e-6  # [s] tolerance of equal times
 PAUSE = 5.0  # periods without a target, after which the policy starts cold
 
 
@@ -34,14 +33,14 @@ Basis = Literal["recorded", "inferred", "alone"]
 
 @dataclass(frozen=True)
 class Steps:
-    """K steps, in order. basis: as the controller recorded them, inferred from targets, or of a policy that is left
-    alone with the states. record: stamps, cold starts and commands; joints, imu, target, previous (K,): rows in the
-    run's records of what each step saw, of the target that it sent and of the one sent before, -1 where the run lacks
-    the message; missing (K,): how many steps the run lacks before each.
+    """K steps, in order. basis: recorded by the controller, inferred from targets, or of a policy alone with the
+    states. record: stamps, cold starts and commands; joints, imu, target, previous (K,): rows of the messages that each
+    step saw, of its target and of the target before, -1 if the run lacks the message; missing (K,): number of steps
+    that the run lacks before each.
 
-    known (K,): all four messages are there; usable (K,): and hold numbers that can be. started (K,): the run holds the
-    beginning of their walk; whole (K,): it lacks no targets of that walk so far. The gait's phase of inferred steps is
-    the recorded one where both are so; elsewhere it is counted from the first target that there is.
+    known (K,): the run has all four messages; usable (K,): with possible numbers. started (K,): the run has the start
+    of their walk; whole (K,): and all targets of that walk so far. The gait's phase of an inferred step is exact if
+    both hold; otherwise it is counted from the first target in the run.
     """
 
     basis: Basis
@@ -61,17 +60,17 @@ class Steps:
 
     @property
     def phase_known(self) -> Mask:
-        """Steps (K,) of which the gait's phase is the recorded one."""
+        """Steps (K,) of which the gait's phase is exact."""
         return self.started & self.whole
 
     def chosen(self, mask: Mask | Rows) -> Steps:
-        """Some of them, by a mask or by their numbers."""
+        """Return the steps of a mask or of indices."""
         record = StepRecord(*(values[mask] for values in vars(self.record).values()))
         rows: dict[str, Any] = {name: values[mask] for name, values in vars(self).items() if np.ndim(values)}
         return replace(self, record=record, **rows)
 
     def observations(self, run: Run) -> npt.NDArray[np.float32]:
-        """What the policy saw (K, 70), where all steps are usable."""
+        """Return the observations (K, 70) of the policy; all steps must be usable."""
         return assemble_observation(
             run.imu.orientation[self.imu],
             run.imu.angular_velocity[self.imu],
@@ -83,9 +82,7 @@ class Steps:
 
 
 def extract_steps(run: Run, shaper: CommandShaper) -> Steps:
-    """The steps of a run: the recorded ones, else those inferred for a policy that steps and shapes its commands as
-    `shaper` does.
-    """
+    """Return the recorded steps of a run, else steps inferred for a policy with the period and commands of `shaper`."""
     recorded = len(run.steps.target_stamp) > 0
     certain = np.ones(len(run.steps.target_stamp), dtype=np.bool_)
     record, started, whole = (run.steps, certain, certain) if recorded else _infer(run, shaper)
@@ -118,11 +115,10 @@ def extract_steps(run: Run, shaper: CommandShaper) -> Steps:
 
 
 def steps_over_states(run: Run, shaper: CommandShaper) -> Steps:
-    """Steps over all states of a run, for a policy that is left to itself and shapes its commands as `shaper` does.
+    """Return steps over all states of a run, for a policy with the period and commands of `shaper`.
 
-    It is asked at its own rate, with the newest state of each of its periods that can be one, and starts cold with
-    every episode. The stamps of its targets are those of the joint states; a target of the run with the same stamp is
-    its recorded one.
+    Each period has a step with its newest usable state; each episode starts cold. The targets have the stamps of the
+    joint states; a target of the run with the same stamp is the recorded one.
     """
     joints, imu, first = _state_rows(run, shaper.clock.period)
     time = run.joints.stamp[joints]
@@ -134,8 +130,8 @@ def steps_over_states(run: Run, shaper: CommandShaper) -> Steps:
 
 
 def _state_rows(run: Run, period: float) -> tuple[Rows, Rows, Mask]:
-    """Rows of joints and imu (K,) that a controller would have used that runs every `period` [s], and those with which
-    an episode begins. Cycles count from there.
+    """Return the rows of joints and imu (K,) that a controller with `period` [s] would use, and the starts of episodes,
+    from which cycles are counted.
     """
     time, imu = run.joints.stamp, newest(run.imu.stamp, run.joints.stamp)
     seen = (run.joints.position, run.joints.velocity, run.imu.orientation[imu], run.imu.angular_velocity[imu])
@@ -156,9 +152,10 @@ def _state_rows(run: Run, period: float) -> tuple[Rows, Rows, Mask]:
 
 
 def missing_before(steps: StepRecord, target: Rows, previous: Rows) -> Rows:
-    """How many steps are missing before each recorded step (K,): between two steps there are as many targets as control
-    cycles, however late these were. Fewer mean targets that the bag lacks, and nothing else while there was no time for
-    more. target, previous (K,): see Steps.
+    """Return the number of steps that are missing before each recorded step (K,).
+
+    There is a target for each control cycle between two steps, however late. Fewer targets mean missing steps only if
+    there was time for another step. target, previous (K,): see Steps.
     """
     missing = np.zeros(len(target), dtype=np.int64)
     if len(target) < 2:
@@ -279,7 +276,7 @@ def _without_missing_targets(run: Run, rows: Rows, period: float, cycles: int) -
 
 
 def _seen(stamps: Array, time: Array) -> Array:
-    """The newest of the stamps at each time; NaN where even that is stale."""
+    """Return the newest stamp at each time; NaN if it is stale."""
     rows = newest(stamps, time)
     return np.where((rows >= 0) & (time - stamps[rows] <= STALE), stamps[rows], np.nan)
 

@@ -1,7 +1,7 @@
-"""Where in a bag the robot's quantities are (topics, fields, order of joints), and how they become arrays.
+"""Maps the topics and fields of a bag to the robot's quantities. Foreign bags have their own map, see config/bags/.
 
-A source reads one record from messages of one structure: every quantity (N, size) or (N,). What messages lack without
-harm is NaN. Bags of others have their own map, see config/bags/.
+A source reads the quantities (N, size) or (N,) of one record from messages of one structure. Optional ones are NaN if
+the messages lack them.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ AXES = "xyzw"
 
 
 class TopicSource(Struct, frozen=True, forbid_unknown_fields=True):
-    """topic: relative to the namespace unless it begins with a slash."""
+    """topic: relative to the namespace unless it starts with a slash."""
 
     topic: Text
 
     def read(self, columns: Columns) -> dict[str, Array]:
-        """Every quantity of the messages. Raises ReplayError where they cannot be used."""
+        """Return the quantities of the messages by name. Raises ReplayError if they are unusable."""
         raise NotImplementedError
 
 
 class JointSource(TopicSource, frozen=True):
-    """joints: the names in the order of a message's values; or our names -> theirs, where the field `names` of the
-    messages has them.
+    """joints: the names in the order of a message's values; or, if the messages have names in the field `names`, their
+    names by ours.
     """
 
     joints: list[str] | dict[str, str] = {}
@@ -57,7 +57,7 @@ class JointSource(TopicSource, frozen=True):
             raise ValueError(f"joints names {odd[0]}, which is no joint of ours")
 
     def values(self, columns: Columns, path: FieldPath, optional: bool = False) -> Array:
-        """Values (N, 12) in JOINT_NAMES order; NaN where they are optional and there are none."""
+        """Return the values (N, 12) of a field in JOINT_NAMES order; NaN if they are optional and missing."""
         if isinstance(self.joints, list):
             names, wanted = self.joints, list(JOINT_NAMES)
         else:
@@ -75,7 +75,7 @@ class JointSource(TopicSource, frozen=True):
 
 
 class JointStateSource(JointSource, frozen=True):
-    """Of joint_states."""
+    """Source of joint_states."""
 
     position: FieldPath = "position"
     velocity: FieldPath = "velocity"
@@ -91,7 +91,7 @@ class JointStateSource(JointSource, frozen=True):
 
 
 class TargetSource(JointSource, frozen=True):
-    """Of joint_trajectory. Targets that damp have no position, or no stiffness where messages have such a field."""
+    """Source of joint_trajectory. Damping targets have no position, or no stiffness if messages have such a field."""
 
     names: FieldPath = "joint_names"
     position: FieldPath = "points[0].positions"
@@ -105,7 +105,7 @@ class TargetSource(JointSource, frozen=True):
 
 
 class ImuSource(TopicSource, frozen=True):
-    """Of imu/data."""
+    """Source of imu/data."""
 
     orientation: FieldPath = "orientation"
     quaternion: Quaternion = "xyzw"
@@ -122,7 +122,7 @@ class ImuSource(TopicSource, frozen=True):
 
 
 class OdometrySource(TopicSource, frozen=True):
-    """Of odom."""
+    """Source of odom."""
 
     position: FieldPath = "pose.pose.position"
     orientation: FieldPath = "pose.pose.orientation"
@@ -141,7 +141,7 @@ class OdometrySource(TopicSource, frozen=True):
 
 
 class VelocitySource(TopicSource, frozen=True):
-    """Of cmd_vel, a Twist or TwistStamped."""
+    """Source of cmd_vel, a Twist or TwistStamped."""
 
     forward: FieldPath = "linear.x"
     sideways: FieldPath = "linear.y"
@@ -152,7 +152,7 @@ class VelocitySource(TopicSource, frozen=True):
 
 
 class PoseSource(TopicSource, frozen=True):
-    """Of cmd_pose."""
+    """Source of cmd_pose."""
 
     height: FieldPath = "position.z"
     orientation: FieldPath = "orientation"
@@ -164,7 +164,7 @@ class PoseSource(TopicSource, frozen=True):
 
 
 class ModeSource(TopicSource, frozen=True):
-    """Of controller/mode, as indices into MODES."""
+    """Source of controller/mode, as indices into MODES."""
 
     mode: FieldPath = "data"
 
@@ -176,7 +176,7 @@ class ModeSource(TopicSource, frozen=True):
 
 
 class StepSource(TopicSource, frozen=True):
-    """Of controller/policy_step, see fcnet_core/observation.py."""
+    """Source of controller/policy_step, see fcnet_core/observation.py."""
 
     step: FieldPath = "data"
 
@@ -185,7 +185,7 @@ class StepSource(TopicSource, frozen=True):
 
 
 class TopicMap(Struct, frozen=True, forbid_unknown_fields=True, rename={"imu_data": names.IMU.name}):
-    """The sources of a robot's records, as the suite's own bags have them."""
+    """The sources of a robot's records; the defaults are those of the suite's bags."""
 
     joint_states: JointStateSource = JointStateSource(names.JOINT_STATES.name)
     imu_data: ImuSource = ImuSource(names.IMU.name)
@@ -197,7 +197,7 @@ class TopicMap(Struct, frozen=True, forbid_unknown_fields=True, rename={"imu_dat
     policy_step: StepSource = StepSource(names.POLICY_STEP.of(names.CONTROLLER).name)
 
     def sources(self) -> dict[str, TopicSource]:
-        """Every source by the name that a map gives it."""
+        """Return the sources by their names in a map."""
         return {field.encode_name: getattr(self, field.name) for field in structs.fields(self)}
 
 
@@ -205,15 +205,12 @@ OWN = TopicMap()
 
 
 def load_topic_map(path: str | Path) -> TopicMap:
-    """Read a map, or one of config/bags/ by its name: what it does not mention is where the suite's own bags have it.
-
-    Raises FcnetError.
-    """
+    """Read a map by its path, or one of config/bags/ by its name. Raises FcnetError if it is unusable."""
     return read_settings(preset(path, "bags", FILE), TopicMap, FILE)
 
 
 def _stamp(columns: Columns) -> Array:
-    """Seconds (N,); NaN where the messages have no stamp or left it at zero."""
+    """Return the stamps (N,) [s]; NaN if the messages have none or left it at zero."""
     seconds, fraction = columns.numbers("header.stamp.sec"), columns.numbers("header.stamp.nanosec")
     if seconds is None or fraction is None:
         return np.full(len(columns.rows), np.nan)
@@ -222,14 +219,14 @@ def _stamp(columns: Columns) -> Array:
 
 
 def _orientation(columns: Columns, path: FieldPath, quaternion: Quaternion) -> Array:
-    """Quaternions (N, 4) x, y, z, w."""
+    """Return quaternions (N, 4) x, y, z, w."""
     values = _vector(columns, path, 4)
     return xyzw_from_wxyz(values) if quaternion == "wxyz" else values
 
 
 def _vector(columns: Columns, path: FieldPath, size: int, optional: bool = False) -> Array:
-    """Vectors (N, size): an array of numbers, or a message with fields x, y, z, w; NaN where it is optional and there
-    is none.
+    """Return vectors (N, size) of an array field, or of a message with fields x, y, z, w; NaN if it is optional and
+    missing.
     """
     values = _numbers(columns, path)
     if not values.size:
@@ -237,13 +234,13 @@ def _vector(columns: Columns, path: FieldPath, size: int, optional: bool = False
     if optional and not values.size:
         return np.full((len(columns.rows), size), np.nan)
     if values.shape[1] != size:
-        raise ReplayError(f"their field {path} has {values.shape[1]} numbers, where {size} are due")
+        raise ReplayError(f"their field {path} has {values.shape[1]} numbers, expected {size}")
     return values
 
 
 def _numbers(columns: Columns, path: FieldPath) -> Array:
-    """The numbers (N, count) of a path, in which [] stands for every element of a sequence; none where there is no such
-    field. A TwistStamped has those of a Twist under `twist`.
+    """Return the numbers (N, count) of a path, in which [] is every element of a sequence; (N, 0) without such a field.
+    A TwistStamped has the fields of a Twist under `twist`.
     """
     before, each, after = path.partition("[]")
     if not each:

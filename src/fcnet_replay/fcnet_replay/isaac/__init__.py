@@ -1,4 +1,4 @@
-"""Rollouts of other simulators as runs: .rollout files (docs/isaac_gym.md), and npz, pt and HDF5 by a mapping."""
+"""Reads rollouts of other simulators as runs: .rollout files (docs/isaac_gym.md), and npz, pt and HDF5 by a mapping."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["read_recording"]
 
 
 def read_recording(path: str | Path, mapping: str | Path | None = None) -> Run:
-    """Read a .rollout file, or an npz, pt or HDF5 file in legged_gym's terms or in those of a mapping (a YAML file).
+    """Read a .rollout file, or an npz, pt or HDF5 file with legged_gym's names or those of a mapping (a YAML file).
 
-    Nothing is ever unpickled. Raises ReplayError for a file that is missing, damaged, too large, or holds what no robot
-    can have done, FcnetError for such a mapping.
+    Unpickles nothing. Raises ReplayError if the file is missing, damaged, too large, or has impossible values, and
+    FcnetError if the mapping is unusable.
     """
     path = Path(path)
-    if not path.is_file() or not path.stat().st_size:  # as special files under /proc have it, which may block
-        raise ReplayError(f"there is no recording {path}, or nothing is in it; check the path")
+    if not path.is_file() or not path.stat().st_size:  # special files under /proc have no size, and may block
+        raise ReplayError(f"there is no recording {path}, or it is empty; check the path")
     try:
         return read_rollout(path) if path.suffix == ".rollout" else read_array_file(path, mapping)
     except OSError as error:

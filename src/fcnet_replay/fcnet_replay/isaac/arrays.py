@@ -1,7 +1,7 @@
-"""Rollouts as files of named arrays (npz, pt, HDF5), read in legged_gym's terms or in those of a mapping.
+"""Reads rollouts from files of named arrays (npz, pt, HDF5), with legged_gym's names or those of a mapping.
 
-The files are not trusted: nothing is unpickled beyond what torch's weights_only admits, no link leaves the file, and
-nothing is read that would fill more than LARGEST bytes.
+The files are not trusted: nothing is unpickled except by torch's weights_only, no link leaves the file, and arrays of
+more than LARGEST bytes are rejected.
 """
 
 from __future__ import annotations
@@ -24,14 +24,13 @@ from fcnet_replay.isaac.recording import FIRST, Header, RolloutRows, run_of_rows
 from fcnet_replay.run import Run
 
 LARGEST = 1 << 30  # [B] of all arrays in the file together, and of the rows made of them
-MOST_NAMES = 100
 
 Numbers = npt.NDArray[Any]
-Arrays = dict[str, Numbers]
+Arrays = dict[str, Numbers]  # by name in the file
 
 
 class Keys(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the file calls each quantity; the defaults are legged_gym's names."""
+    """Names of the quantities in the file; the defaults are legged_gym's."""
 
     joint_position: str = "dof_pos"
     joint_velocity: str = "dof_vel"
@@ -53,10 +52,9 @@ class Keys(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class RolloutMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How to read arrays that are (T, n) or, with several environments, (T, E, n) or (E, T, n).
 
-    joint_names, period [s], robot and action_scale replace or add to those of the file. commands: setpoint fields
-    by column, "" for a column to leave out. Targets that the file lacks are default_position + action_scale * action.
-    velocity_frame is that of linear_velocity and angular_velocity where they are arrays of their own; those inside a
-    root state are always the world's.
+    joint_names, period [s], robot and action_scale replace those of the file. commands: setpoint fields by column, ""
+    leaves a column out. Missing targets are default_position + action_scale * action. velocity_frame: of separate
+    arrays linear_velocity and angular_velocity; those in a root state are always in the world frame.
     """
 
     robot: str = ""
@@ -73,9 +71,9 @@ class RolloutMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_array_file(path: Path, mapping: str | Path | None = None) -> Run:
-    """Read one environment; mapping: a YAML file, what it leaves out is as in legged_gym.
+    """Read one environment; mapping: a YAML file, whose defaults are as in legged_gym.
 
-    Raises ReplayError for a file that is damaged, too large, or of no known kind, FcnetError for a bad mapping.
+    Raises ReplayError if the file is damaged, too large or of an unknown kind, and FcnetError for a bad mapping.
     """
     chosen = read_settings(mapping, RolloutMapping, "mapping") if mapping else RolloutMapping()
     name, reader = f"recording {path}", READERS.get(path.suffix)
@@ -85,13 +83,12 @@ def read_array_file(path: Path, mapping: str | Path | None = None) -> Run:
         arrays = reader(path, set(msgspec.structs.astuple(chosen.keys)))
     except ReplayError:
         raise
-    except Exception as error:  # zipfile, NumPy, torch and h5py meet damage with dozens of exception types
+    except Exception as error:  # zipfile, NumPy, torch and h5py raise dozens of types for damage
         raise ReplayError(f"{name} is damaged or no {path.suffix} file ({error!s:.120}); record again") from error
     source = _Source(arrays, chosen, name)
     header = _header(source)
-    with np.errstate(all="ignore"):  # what is not finite is refused with its row
-        rows = _rows(source, header)
-    return run_of_rows(header, rows, name)
+    with np.errstate(all="ignore"):  # run_of_rows rejects non-finite values
+        return run_of_rows(header, _rows(source, header), name)
 
 
 def _read_npz(path: Path, wanted: set[str]) -> Arrays:
@@ -115,13 +112,13 @@ def _library(name: str, path: Path) -> Any:
 
 def _read_pt(path: Path, wanted: set[str]) -> Arrays:
     torch = _library("torch", path)
-    with zipfile.ZipFile(path) as archive:  # what torch 1.6 and later write
+    with zipfile.ZipFile(path) as archive:  # the format since torch 1.6
         _refuse_large(f"recording {path}", sum(info.file_size for info in archive.infolist()))
     entries = torch.load(path, map_location="cpu", weights_only=True)
     if not isinstance(entries, dict):
         raise ReplayError(f"recording {path} holds a {type(entries).__name__}, expected a dict of tensors by name")
     chosen = {str(name): value for name, value in entries.items() if name in wanted}
-    # A tensor may claim to be larger than what it is stored in.
+    # A tensor may claim to be larger than its storage.
     claimed = sum(value.nbytes for value in chosen.values() if isinstance(value, torch.Tensor))
     _refuse_large(f"recording {path}", claimed)
     return {
@@ -160,7 +157,7 @@ def _refuse_large(name: str, size: int) -> None:
 
 
 class _Source:
-    """The arrays of a file by the names in Keys, of one environment, checked when they are taken."""
+    """The arrays of one environment by their names in Keys, checked when they are taken."""
 
     def __init__(self, arrays: Arrays, mapping: RolloutMapping, name: str) -> None:
         self.arrays = arrays
@@ -171,7 +168,7 @@ class _Source:
         return getattr(self.mapping.keys, entry) in self.arrays
 
     def take(self, entry: str, *shape: int) -> Numbers:
-        """An entry, which must have this shape if one is given."""
+        """Return an entry. Raises ReplayError if it is missing, not numeric, or has another shape than a given one."""
         key, mapping = getattr(self.mapping.keys, entry), self.mapping
         if key not in self.arrays:
             raise ReplayError(f"{self.name} has no {key!r} ({entry.replace('_', ' ')}); give its name in a mapping")
@@ -180,7 +177,7 @@ class _Source:
             axis = 1 if mapping.axes == "time_env" else 0
             if mapping.env >= values.shape[axis]:
                 raise ReplayError(
-                    f"{self.name} holds {values.shape[axis]} environments, and env {mapping.env} is none of them; "
+                    f"{self.name} holds {values.shape[axis]} environments, and env {mapping.env} is not among them; "
                     "they count from 0"
                 )
             values = values.take(mapping.env, axis=axis)
@@ -194,7 +191,7 @@ class _Source:
         return values
 
     def scalar(self, entry: str) -> float:
-        """The mapping's value, else the first number of the file's entry, NaN where that is empty."""
+        """Return the mapping's value, else the first number of the file's entry, or NaN if that is empty."""
         given: float | None = getattr(self.mapping, entry)
         return float(next(iter(self.take(entry).flat), math.nan)) if given is None else given
 
@@ -202,10 +199,10 @@ class _Source:
 def _header(source: _Source) -> Header:
     mapping, joint_names, width = source.mapping, source.mapping.joint_names, 0
     if not joint_names and "joint_names" in source:
-        names = source.arrays[mapping.keys.joint_names].ravel()[:MOST_NAMES].tolist()
+        names = source.arrays[mapping.keys.joint_names].ravel().tolist()
         joint_names = tuple(name.decode(errors="replace") if isinstance(name, bytes) else str(name) for name in names)
     if "command" in source:
-        width = min(np.atleast_1d(source.take("command")).shape[-1], MOST_NAMES)
+        width = np.atleast_1d(source.take("command")).shape[-1]
     unnamed = (f"command {column}" for column in range(len(mapping.commands), width))
     commands = [name or "" for name in (*mapping.commands, *unnamed)][:width]
     facts = {"robot": mapping.robot, "period": source.scalar("period")}
@@ -216,7 +213,7 @@ def _header(source: _Source) -> Header:
 
 
 def _rows(source: _Source, header: Header) -> RolloutRows:
-    """The arrays in the columns that they have in a .rollout file; an episode begins after each row that is done."""
+    """Return the arrays as rows of a .rollout file; an episode starts after each row that is done."""
     steps, joints = len(np.atleast_1d(source.take("joint_position"))), len(header.joint_names)
     _refuse_large(source.name, steps * header.row_type("<f8").itemsize)
     rows = np.zeros(steps, header.row_type("<f8"))
@@ -231,25 +228,21 @@ def _rows(source: _Source, header: Header) -> RolloutRows:
     else:
         parts = {"position": 3, "orientation": 4, "linear_velocity": 3, "angular_velocity": 3}
         rows["root_state"] = np.hstack([source.take(entry, steps, width) for entry, width in parts.items()])
-    _turn(rows["root_state"], source.mapping, "root_state" not in source)
+    root_state = rows["root_state"]
+    if source.mapping.quaternion == "wxyz":
+        root_state[:, 3:7] = xyzw_from_wxyz(root_state[:, 3:7])
+    if "root_state" not in source and source.mapping.velocity_frame == "body":
+        world_from_body = matrix_from_xyzw(root_state[:, 3:7])
+        for columns in (slice(7, 10), slice(10, 13)):
+            root_state[:, columns] = np.einsum("...ij,...j->...i", world_from_body, root_state[:, columns])
     rows["flags"][:1] = FIRST
     if "done" in source:
         rows["flags"][1:] = FIRST * (source.take("done", steps)[:-1] != 0)
     return rows
 
 
-def _turn(root_state: Numbers, mapping: RolloutMapping, in_parts: bool) -> None:
-    """Bring root states (T, 13) into the order x, y, z, w and, where they came in parts, into the world frame."""
-    if mapping.quaternion == "wxyz":
-        root_state[:, 3:7] = xyzw_from_wxyz(root_state[:, 3:7])
-    if in_parts and mapping.velocity_frame == "body":
-        world_from_body = matrix_from_xyzw(root_state[:, 3:7])
-        for columns in (slice(7, 10), slice(10, 13)):
-            root_state[:, columns] = np.einsum("...ij,...j->...i", world_from_body, root_state[:, columns])
-
-
 def _target(source: _Source, steps: int, joint_names: tuple[str, ...]) -> npt.ArrayLike:
-    """The targets (T, n) there are, or what the actions ask for, or NaN."""
+    """Return the targets (T, n), else those computed from the actions, else NaN."""
     if "target" in source:
         return source.take("target", steps, len(joint_names))
     scaled = "action_scale" in source and source.take("action_scale").size == 1

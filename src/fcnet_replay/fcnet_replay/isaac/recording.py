@@ -1,4 +1,4 @@
-"""What another simulator recorded of one robot, checked and brought into the suite's conventions as a Run."""
+"""Checks a recording of another simulator and converts it to a Run."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from fcnet_replay.bags.contents import Problem
 from fcnet_replay.recording_notes import RecordingNotes
 from fcnet_replay.run import ImuRecord, JointRecord, OdometryRecord, Run, SetpointRecord, TargetRecord
 
-UNIT_TOLERANCE = 0.1  # a quaternion whose length is further from 1 is no orientation
-LONGEST_PERIOD = 0.1  # [s] a slower controller than 10 Hz does not hold a legged robot
-LONGEST_GAP = 0.2  # [s] or one and a half periods; after a longer one the past is unknown, as in the controller
-FIRST = 1  # bit of the flags: an episode begins
+UNIT_TOLERANCE = 0.1  # by which the length of a quaternion may differ from 1
+LONGEST_PERIOD = 0.1  # [s] a controller below 10 Hz cannot hold a legged robot
+LONGEST_GAP = 0.2  # [s] or 1.5 periods; after a longer one the past is unknown, as in the controller
+FIRST = 1  # bit of the flags: start of an episode
 
 Names = Annotated[tuple[Annotated[str, Meta(max_length=100)], ...], Meta(max_length=64)]
 RolloutRows = npt.NDArray[Any]  # (T,) of Header.row_type
 
 
 class Header(Struct, frozen=True, kw_only=True):
-    """What holds for every row: the robot's name or "", the control period [s], and what the columns of joint arrays
-    and of commands are; a command "" is left out.
+    """Facts of all rows: the robot's name or "", the control period [s], and the columns of joint arrays and commands;
+    a command "" is left out.
     """
 
     robot: str = ""
@@ -38,8 +38,6 @@ class Header(Struct, frozen=True, kw_only=True):
     version: Literal[1] = 1
 
     def __post_init__(self) -> None:
-        if twice := sorted({joint for joint in self.joint_names if self.joint_names.count(joint) > 1}):
-            raise ValueError(f"{', '.join(twice)} is named twice; each joint needs a name of its own")
         if missing := [joint for joint in JOINT_NAMES if joint not in self.joint_names]:
             raise ValueError(
                 f"the joints {', '.join(missing)} are missing; named are {', '.join(self.joint_names) or 'none'}, "
@@ -47,11 +45,11 @@ class Header(Struct, frozen=True, kw_only=True):
             )
 
     def row_type(self, number: str = "<f4") -> np.dtype[Any]:
-        """One control period in Isaac Gym's conventions, as the payload of a state frame has it.
+        """Return the type of a row: one control period in Isaac Gym's conventions, the payload of a state frame.
 
-        Joint arrays [rad, rad/s, -, rad] and commands have the columns of the header. A row is the state in which its
-        action and target were decided, NaN where they are unknown. root_state: position [m], orientation x, y, z, w,
-        linear [m/s] and angular velocity [rad/s], all in the world frame. time [s] grows by `period`.
+        Joint arrays [rad, rad/s, -, rad] and commands have the columns of the header. The state is that before its
+        action and target, which are NaN if unknown. root_state: position [m], orientation x, y, z, w, linear [m/s] and
+        angular velocity [rad/s], in the world frame. time [s] grows by `period`.
         """
         joints, commands = (len(self.joint_names),), (len(self.commands),)
         return np.dtype(
@@ -71,10 +69,10 @@ class Header(Struct, frozen=True, kw_only=True):
 
 
 def run_of_rows(header: Header, rows: RolloutRows, name: str, damaged: tuple[Problem, ...] = ()) -> Run:
-    """The run that was recorded; `name` is what error sentences call it.
+    """Return the recorded run; `name`: of the recording in errors.
 
-    Joints are matched by name. The IMU's linear acceleration is that of an accelerometer: the change of the
-    trunk's velocity, plus gravity. Raises ReplayError for anything that no robot can have done.
+    Matches joints by name. The IMU's linear acceleration is that of an accelerometer: the change of the trunk's
+    velocity, plus gravity. Raises ReplayError for impossible values.
     """
     order = [header.joint_names.index(joint) for joint in JOINT_NAMES]
     _check(rows, name)
@@ -116,13 +114,13 @@ def run_of_rows(header: Header, rows: RolloutRows, name: str, damaged: tuple[Pro
 
 
 def into_body(orientation: Array, vectors: Array) -> Array:
-    """Vectors (..., 3) of the world frame in the frame of bodies with these orientations (..., 4) x, y, z, w."""
+    """Rotate vectors (..., 3) from the world frame into bodies with orientations (..., 4) x, y, z, w."""
     return np.einsum("...ji,...j->...i", matrix_from_xyzw(orientation), vectors)
 
 
 def specific_force(orientation: Array, acceleration: Array) -> Array:
-    """The reading (..., 3) [m/s^2] of an accelerometer in the body frame, for the trunk's orientation (..., 4) x, y, z,
-    w and its acceleration (..., 3) in the world: (0, 0, 9.81) at rest.
+    """Return the reading (..., 3) [m/s^2] of an accelerometer in the body frame, for the trunk's orientation (..., 4)
+    x, y, z, w and its acceleration (..., 3) in the world: (0, 0, 9.81) at rest.
     """
     return into_body(orientation, acceleration + np.array([0.0, 0.0, GRAVITY]))
 

@@ -1,4 +1,4 @@
-"""The frames of a rollout, as a .rollout file holds them and a live simulation sends them one by one.
+"""The frames of a rollout, in a .rollout file or sent by a live simulation.
 
 All numbers are little endian. A frame is
 
@@ -26,12 +26,13 @@ HEADER, STATE = b"FCRH", b"FCRS"
 PREFIX, CHECKSUM = struct.Struct("<4sI"), struct.Struct("<I")
 LARGEST = 1 << 27  # [B] of a file, 128 MiB: two and a half hours of a robot at 50 Hz
 LONGEST_PAYLOAD = 65536
-MOST_BROKEN = 10_000  # frames, so that no file takes for ever
+MOST_BROKEN = 10_000  # frames; bounds the time for a file
 
 
 def read_rollout(path: Path) -> Run:
-    """Read a file. One that ends in the middle of a frame, as after a crash, is read up to there; damaged frames are
-    left out, and a note says how many bytes were lost. Raises ReplayError, or OSError when it cannot be opened.
+    """Read a file, up to an incomplete last frame and without damaged frames; a problem gives the lost bytes.
+
+    Raises ReplayError if the file is too large or has no usable rows, and OSError if it cannot be opened.
     """
     name, size = f"recording {path}", path.stat().st_size
     if size > LARGEST:
@@ -60,7 +61,7 @@ def read_rollout(path: Path) -> Run:
 
 
 def frame_at(content: bytes, place: int) -> tuple[bytes, bytes]:
-    """Magic and payload of the frame that begins at `place`; both empty where no whole frame does."""
+    """Return magic and payload of the frame that starts at `place`; both empty without a whole frame."""
     if place + PREFIX.size > len(content):
         return b"", b""
     magic, length = PREFIX.unpack_from(content, place)
@@ -73,7 +74,7 @@ def frame_at(content: bytes, place: int) -> tuple[bytes, bytes]:
 
 
 def parse_header(payload: bytes, name: str) -> Header:
-    """Read a header's JSON. Raises ReplayError when it is of another format or version, or cannot be."""
+    """Read a header's JSON. Raises ReplayError if it has another format or version, or is malformed."""
     try:
         return msgspec.json.decode(payload, type=Header)
     except (ValueError, RecursionError) as error:
@@ -81,7 +82,7 @@ def parse_header(payload: bytes, name: str) -> Header:
 
 
 def parse_state(payload: bytes, header: Header, name: str) -> RolloutRows:
-    """The one row (1,) of a payload. Raises ReplayError when its length is not the one that the header implies."""
+    """Return the row (1,) of a payload. Raises ReplayError if its length does not match the header."""
     if len(payload) != header.row_type().itemsize:
         raise ReplayError(f"{name} has {len(payload)} bytes, its header implies {header.row_type().itemsize}")
     return np.frombuffer(payload, dtype=header.row_type())
