@@ -339,7 +339,7 @@ def test_messages_are_played_in_the_order_of_their_reception_under_names_that_mo
 
 def test_a_bag_without_states_is_refused(record, walk):
     for topic in ("joint_states", "imu/data"):
-        with pytest.raises(ReplayError, match=f"holds no .*{topic}, without which nothing can be replayed"):
+        with pytest.raises(ReplayError, match=topic):
             record([message for message in states(walk) if message[0] != topic], folder=topic.replace("/", "_"))
 
 
