@@ -29,20 +29,6 @@ MAX_NAME = 80  # characters of a name
 UNKNOWN = "an unknown node"
 
 
-class _Info(ctypes.Structure):
-    """An rmw_message_info_t, with room for longer GIDs."""
-
-    _fields_ = (
-        ("source_timestamp", ctypes.c_int64),
-        ("received_timestamp", ctypes.c_int64),
-        ("publication_sequence_number", ctypes.c_uint64),
-        ("reception_sequence_number", ctypes.c_uint64),
-        ("implementation", ctypes.c_void_p),
-        ("gid", ctypes.c_uint8 * GID_SIZE),
-        ("rest", ctypes.c_uint8 * 64),
-    )
-
-
 class _Gid(ctypes.Structure):
     """An rmw_gid_t, with room for longer ones."""
 
@@ -50,6 +36,22 @@ class _Gid(ctypes.Structure):
         ("implementation", ctypes.c_void_p),
         ("gid", ctypes.c_uint8 * GID_SIZE),
         ("rest", ctypes.c_uint8 * 64),
+    )
+
+    def known(self) -> bytes:
+        """Return the GID; empty if the structure is not that of this middleware."""
+        return bytes(self.gid) if self.implementation == _rcl().rmw_get_implementation_identifier() else b""
+
+
+class _Info(ctypes.Structure):
+    """An rmw_message_info_t."""
+
+    _fields_ = (
+        ("source_timestamp", ctypes.c_int64),
+        ("received_timestamp", ctypes.c_int64),
+        ("publication_sequence_number", ctypes.c_uint64),
+        ("reception_sequence_number", ctypes.c_uint64),
+        ("publisher", _Gid),
     )
 
 
@@ -110,7 +112,6 @@ class IdentifyingTaker:
             self._rcl = None
             return
         self._info, self._array = _Info(), _Array()
-        self._implementation = self._rcl.rmw_get_implementation_identifier()
         allocator = self._rcl.rcutils_get_default_allocator()
         if self._rcl.rcutils_uint8_array_init(ctypes.byref(self._array), CAPACITY, ctypes.byref(allocator)) != OK:
             raise OSError("rcutils could not allocate a message buffer")
@@ -136,8 +137,7 @@ class IdentifyingTaker:
         content = ctypes.string_at(array.buffer, min(array.length, MAX_SIZE + 1))
         if array.capacity > MAX_SIZE:
             self._rcl.rcutils_uint8_array_resize(ctypes.byref(array), CAPACITY)
-        known = info.implementation == self._implementation
-        return Taken(content, info.received_timestamp, bytes(info.gid) if known else b"")
+        return Taken(content, info.received_timestamp, info.publisher.known())
 
 
 def gid_of(publisher: Publisher) -> bytes:
@@ -151,7 +151,7 @@ def gid_of(publisher: Publisher) -> bytes:
         handle = rcl.rcl_publisher_get_rmw_handle(publisher.handle.pointer)
         if not handle or rcl.rmw_get_gid_for_publisher(handle, ctypes.byref(gid)) != OK:
             return b""
-    return bytes(gid.gid) if gid.implementation == rcl.rmw_get_implementation_identifier() else b""
+    return gid.known()
 
 
 class PublisherNames:

@@ -31,24 +31,24 @@ from fcnet_ros.serialized import MAX_SIZE
 
 try:
     from tf2_msgs.msg import TFMessage
-except ImportError:  # of a distribution; there is no wheel
+except ImportError:  # part of a distribution; there is no wheel
     TFMessage = None
 
 NEWEST = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 RELIABLE_NEWEST = QoSProfile(depth=1)
 RELIABLE = QoSProfile(depth=10)
-LARGE = 1_000_000  # [bytes] where other programs publish, too
+LARGE = 1_000_000  # [bytes] limit of topics with large messages or other publishers
 WARNING_PERIOD = 2.0  # [s] between two warnings about the same
 STOPPED = "stopped: the joints are damped until ~/reset"
-STILL_STOPPED = "a stop is not lifted like this: remove its cause, then call ~/reset"
+STILL_STOPPED = "~/emergency_stop does not end a stop: remove its cause, then call ~/reset"
 
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic: `offered` is its publishers' quality, `requested` its subscriptions'.
+    """A topic. kind: its message class. offered, requested: quality of service of publishers and subscriptions.
 
-    limit: [bytes] of a serialised message; what is larger is dropped before anything is made of it.
+    limit [bytes]: larger serialised messages are dropped before they are decoded.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Topic:
         return node.create_publisher(self.kind, self.name, self.offered)
 
     def subscribe(self, node: Node, take: Callable[[Any], None], raw: bool = False) -> Subscription:
-        """Create a subscription whose messages an executor hands to `take`; raw: as serialised bytes, of any size."""
+        """Create a subscription whose messages an executor passes to `take`; raw: as serialised bytes of any size."""
 
         def take_bounded(content: bytes) -> None:
             if len(content) <= self.limit:
@@ -88,7 +88,7 @@ class Topic:
 JOINT_STATES = Topic(names.JOINT_STATES.name, JointState, qos_profile_sensor_data, NEWEST)
 IMU = Topic(names.IMU.name, Imu, qos_profile_sensor_data, NEWEST)
 ODOM = Topic(names.ODOM.name, Odometry, RELIABLE, qos_profile_sensor_data)  # reliable for RViz
-# The transform from odom to base_link. Relative as the others are: two robots in two namespaces have the same frames.
+# From odom to base_link. The name is relative as all others: robots in different namespaces have the same frames.
 TF = None if TFMessage is None else Topic(names.TF.name, TFMessage, RELIABLE, RELIABLE, limit=LARGE)
 ROBOT_DESCRIPTION = Topic(names.ROBOT_DESCRIPTION.name, String, LATCHED, LATCHED, limit=LARGE)
 TERRAIN = Topic(names.TERRAIN.name, PointCloud2, LATCHED, LATCHED, recorded=False, limit=LARGE)
@@ -98,18 +98,18 @@ ROBOT_FAULT = Topic(names.ROBOT_FAULT.name, String, LATCHED, LATCHED)
 TARGET_REFUSAL = Topic(names.TARGET_REFUSAL.name, String, LATCHED, LATCHED)
 TARGET_OWNER = Topic(names.TARGET_OWNER.name, String, LATCHED, LATCHED)
 ROBOT_OWNERSHIP = Topic(names.ROBOT_OWNERSHIP.name, String, RELIABLE, RELIABLE, recorded=False)
-# Best effort accepts every kind of publisher; the depth keeps a button that is released at once.
+# Best effort accepts every publisher; the depth keeps short presses of a button.
 JOY = Topic(names.JOY.name, Joy, RELIABLE_NEWEST, QoSProfile(depth=20, reliability=ReliabilityPolicy.BEST_EFFORT))
 MODE = Topic(names.MODE.name, String, LATCHED, LATCHED)
 POLICY_STEP = Topic(names.POLICY_STEP.name, Float64MultiArray, RELIABLE, RELIABLE)
 CMD_VEL = Topic(names.CMD_VEL.name, Twist, RELIABLE_NEWEST, RELIABLE_NEWEST)
 CMD_POSE = Topic(names.CMD_POSE.name, Pose, RELIABLE_NEWEST, RELIABLE_NEWEST)
-# Of a simulation or a replay; as ROS itself subscribes to it where use_sim_time is set.
+# Of a simulation or a replay; requested as ROS itself does with use_sim_time.
 CLOCK = Topic(names.CLOCK.name, Clock, RELIABLE, NEWEST, recorded=False)
 DIAGNOSTICS = Topic(names.DIAGNOSTICS.name, DiagnosticArray, RELIABLE, RELIABLE, limit=LARGE)
 ROSOUT = Topic(names.ROSOUT.name, Log, RELIABLE, RELIABLE, limit=LARGE)
 
-# Every topic above, those of a node with the controller's usual name.
+# All topics above; those of a node have the controller's usual name.
 TOPICS = tuple(topic.of(CONTROLLER) for topic in list(globals().values()) if isinstance(topic, Topic))
 
 
@@ -121,7 +121,7 @@ class LatchedText:
         self._text: str | None = None
 
     def publish(self, text: str) -> bool:
-        """Publish the text if it is another than the last one; return whether it is."""
+        """Publish the text if it differs from the last one; return whether it does."""
         if text == self._text:
             return False
         self._text = text
@@ -129,14 +129,14 @@ class LatchedText:
         return True
 
     def repeat(self) -> None:
-        """Publish the last text again, in place of what anybody else has written to the topic."""
+        """Publish the last text again, to replace texts of other publishers."""
         if self._text is not None:
             self.publisher.publish(String(data=self._text))
 
 
 @contextmanager
 def temporary_entities(node: Node) -> Iterator[None]:
-    """Destroy, at the end of this context, the publishers, subscriptions and timers that the node created in it."""
+    """Destroy at the end the publishers, subscriptions and timers that the node created in this context."""
     before = {*node.publishers, *node.subscriptions, *node.timers}
     try:
         yield
@@ -151,12 +151,11 @@ def temporary_entities(node: Node) -> Iterator[None]:
 
 
 class PolledSubscription:
-    """The messages of one topic, polled by one thread.
+    """Polls the messages of one topic. For one thread.
 
-    A callback for each message would run in an executor's thread and compete for the interpreter with a loop that must
-    not be late; 500 states a second would cost a third of a core. So no executor handles this subscription: the
-    middleware keeps the newest messages. raw: they are taken as serialised bytes, of any size; otherwise what is larger
-    than the topic's limit is left out.
+    A callback for each message would run in an executor's thread and compete for the GIL with a real-time loop; 500
+    states a second would cost a third of a core. So no executor handles this subscription: the middleware keeps the
+    newest messages. raw: return serialised bytes of any size; otherwise messages over the topic's limit are dropped.
     """
 
     def __init__(self, node: Node, topic: Topic, raw: bool = False) -> None:
@@ -176,7 +175,7 @@ class PolledSubscription:
             if len(message) > self._topic.limit:
                 return None
             message = deserialize_message(message, self._topic.kind)
-        age = (time.time_ns() - info["received_timestamp"]) * 1e-9  # the middleware stamps in time of day
+        age = (time.time_ns() - info["received_timestamp"]) * 1e-9  # the middleware stamps in wall-clock time
         return message, time.monotonic() - max(age, 0.0)
 
     def destroy(self, node: Node) -> None:
@@ -198,9 +197,9 @@ class _NoExecutor(CallbackGroup):
 def create_request_services(
     node: Node, requests: Mapping[str, Callable[[], str]], emergency_stop: Callable[[], None] | None = None
 ) -> None:
-    """Create the service ~/NAME for each request by name, and ~/emergency_stop where there is one.
+    """Create the service ~/NAME for each request by name, and ~/emergency_stop if there is one.
 
-    A request returns a sentence, or raises ValueError with one, which is the response of a refusal.
+    A request returns the text of its response; if it raises ValueError, the response is a refusal with the error.
     """
 
     def respond(request: Callable[[], str], _message: Any, response: Any) -> Any:
