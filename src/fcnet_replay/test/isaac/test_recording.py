@@ -19,6 +19,7 @@ from fcnet_replay.isaac import read_recording
 from fcnet_replay.isaac.recording import specific_force
 
 ORDER = [3, 4, 5, 0, 1, 2, 9, 10, 11, 6, 7, 8]  # FL FR RL RR <-> FR FL RR RL
+UPRIGHT = [0] * 6 + [1] + [0] * 6  # a root state
 
 
 def test_joints_come_back_in_the_suites_order(rollout, arrays):
@@ -35,30 +36,34 @@ def test_joints_come_back_in_the_suites_order(rollout, arrays):
     np.testing.assert_allclose(np.diff(recording.joints.stamp), 0.02)
 
 
-def test_another_order_of_joints_means_the_same(tmp_path, rollout_writer):
-    recordings = []
-    for number, names in enumerate(
-        (JOINT_NAMES, JOINT_NAMES[::-1], ("tail_joint", *JOINT_NAMES[5:], *JOINT_NAMES[:5]))
-    ):
-        path = tmp_path / f"{number}.rollout"
+@pytest.fixture
+def write(tmp_path, rollout_writer):
+    """Write a rollout with a row for each joint angle or angles; return its path."""
+
+    def write(angles, names=JOINT_NAMES, root=UPRIGHT, first=(0,)):
+        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.rollout"
         writer = rollout_writer.RolloutWriter(0.02, names, str(path))
-        angles = [JOINT_NAMES.index(name) / 10 if name in JOINT_NAMES else 9.0 for name in names]
-        writer.write(angles, angles, [0] * 6 + [1] + [0] * 6, command=(0, 0, 0))
+        for row, angle in enumerate(angles):
+            position = np.broadcast_to(angle, len(names))
+            writer.write(position, np.zeros(len(names)), root, command=(0, 0, 0), first=row in first)
         writer.close()
-        recordings.append(read_recording(path))
-    for recording in recordings:
-        np.testing.assert_allclose(recording.joints.position[0], np.arange(12) / 10, atol=1e-6)
-    assert "tail_joint" in recordings[2].problems[0].sentence
+        assert writer.skipped == sum(np.isnan(angle).any() for angle in angles)
+        return path
+
+    return write
 
 
-def test_the_angular_velocity_is_turned_into_the_body(tmp_path, rollout_writer):
-    path = tmp_path / "turned.rollout"
-    writer = rollout_writer.RolloutWriter(0.02, JOINT_NAMES, str(path))
+@pytest.mark.parametrize("names", [JOINT_NAMES, JOINT_NAMES[::-1], ("tail_joint", *JOINT_NAMES[5:], *JOINT_NAMES[:5])])
+def test_another_order_of_joints_means_the_same(write, names):
+    angles = [JOINT_NAMES.index(name) / 10 if name in JOINT_NAMES else 9.0 for name in names]
+    recording = read_recording(write([angles], names))
+    np.testing.assert_allclose(recording.joints.position[0], np.arange(12) / 10, atol=1e-6)
+    assert [problem.kind for problem in recording.problems] == ["left_out"] * ("tail_joint" in names)
+
+
+def test_the_angular_velocity_is_turned_into_the_body(write):
     half = np.sqrt(0.5)  # a quarter turn to the left: the world's x is the body's -y
-    root = [0, 0, 0.3, 0, 0, half, half, 1, 0, 0, 2, 0, 0]
-    writer.write(np.zeros(12), np.zeros(12), root, command=(0, 0, 0))
-    writer.close()
-    recording = read_recording(path)
+    recording = read_recording(write([0.0], root=[0, 0, 0.3, 0, 0, half, half, 1, 0, 0, 2, 0, 0]))
     np.testing.assert_allclose(recording.imu.angular_velocity[0], [0, -2, 0], atol=1e-6)
     np.testing.assert_allclose(recording.odometry.velocity[0], [0, -1, 0], atol=1e-6)
     assert np.isnan(recording.targets.position).all()
@@ -98,26 +103,17 @@ def test_bytes_that_were_inserted_or_lost_cost_no_more_than_their_rows(rollout):
 
 
 @pytest.mark.parametrize("first", [False, True])
-def test_a_row_that_is_left_out_ends_the_episode_also_where_it_began_one(tmp_path, rollout_writer, first):
-    path = tmp_path / "gap.rollout"
-    writer = rollout_writer.RolloutWriter(0.02, JOINT_NAMES, str(path))
-    for row in range(40):
-        angle, begins = np.nan if row in (10, 11) else 0.0, row == 0 or (first and row == 11)
-        writer.write(np.full(12, angle), np.zeros(12), [0] * 6 + [1] + [0] * 6, command=(0, 0, 0), first=begins)
-    writer.close()
-    recording = read_recording(path)
+def test_a_row_that_is_left_out_ends_the_episode_also_where_it_began_one(write, first):
+    angles = np.zeros(40)
+    angles[10:12] = np.nan
+    recording = read_recording(write(angles, first=(0, 11) if first else (0,)))
     np.testing.assert_array_equal(recording.starts, recording.joints.stamp[[0, 10]])
 
 
-def test_a_long_gap_starts_an_episode(tmp_path, rollout_writer):
-    path = tmp_path / "gap.rollout"
-    writer = rollout_writer.RolloutWriter(0.02, JOINT_NAMES, str(path))
-    for row in range(60):
-        angle = np.nan if 20 <= row < 40 else 0.0  # a simulation that blows up is not recorded
-        writer.write(np.full(12, angle), np.zeros(12), [0] * 6 + [1] + [0] * 6, command=(0, 0, 0), first=row == 0)
-    writer.close()
-    recording = read_recording(path)
-    assert writer.skipped == 20
+def test_a_long_gap_starts_an_episode(write):
+    angles = np.zeros(60)
+    angles[20:40] = np.nan  # a simulation that blows up is not recorded
+    recording = read_recording(write(angles))
     np.testing.assert_array_equal(recording.starts, recording.joints.stamp[[0, 20]])
     assert recording.problems[0].kind == "gap"
 
@@ -171,12 +167,8 @@ def test_a_header_that_cannot_be_is_refused_with_a_sentence(tmp_path, rollout_wr
     assert sentence in str(refusal.value)
 
 
-def test_a_file_made_to_be_searched_for_ever_is_refused(tmp_path, rollout_writer):
-    path = tmp_path / "hostile.rollout"
-    writer = rollout_writer.RolloutWriter(0.02, JOINT_NAMES, str(path))
-    for _ in range(2):
-        writer.write(np.zeros(12), np.zeros(12), [0] * 6 + [1] + [0] * 6, command=(0, 0, 0))
-    writer.close()
+def test_a_file_made_to_be_searched_for_ever_is_refused(write):
+    path = write([0.0, 0.0])
     content = path.read_bytes()
     row = content.rindex(b"FCRS")
     path.write_bytes(content[:row] + content[row : row + 8] * 1_000 + content[row:])
@@ -230,7 +222,7 @@ def test_a_full_disk_ends_the_recording_and_not_the_simulation(rollout_writer, c
     writer._file.close()
     writer._file = Path("/dev/full").open("wb", buffering=0)  # noqa: SIM115 - the writer closes it
     for _ in range(3):
-        writer.write([0] * 12, [0] * 12, [0] * 6 + [1] + [0] * 6, command=(0, 0, 0))
+        writer.write([0] * 12, [0] * 12, UPRIGHT, command=(0, 0, 0))
     assert capsys.readouterr().err.count("takes no more") == 1
     writer.close()
 

@@ -1,10 +1,11 @@
-"""fcnet replay: what a person sees, what a machine reads, and one page that stands alone."""
+"""fcnet replay: what a person sees, what a machine reads, one page that stands alone, and the example bag."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from page_reader import PageReader
@@ -135,3 +136,30 @@ def test_a_bag_that_names_no_robot_asks_for_one(write_bag, capsys) -> None:
 def test_a_place_that_cannot_be_written_is_named_before_the_bag_is_read(tmp_path, capsys, option) -> None:
     assert main(["replay", str(tmp_path / "no bag"), option, str(tmp_path)]) == USAGE_ERROR
     assert f"{tmp_path} cannot be written" in capsys.readouterr().err
+
+
+EXAMPLES = Path(__file__).parents[4] / "docs" / "examples"
+WALK = EXAMPLES / "aliengo_walk"
+SMALL = 2e6  # bytes
+
+
+def test_the_shipped_policy_reproduces_the_example_and_its_figures_are_unchanged(tmp_path):
+    """aliengo_walk_figures.json holds those of version 1 of the report, by float32 arithmetic of another machine."""
+    report = tmp_path / "report.json"
+    assert main(["replay", str(WALK), "--json", str(report), "--fail-above", "action_error_rad.max=1e-5"]) == 0
+    found = dict(leaves(json.loads(report.read_text())))
+    for name, value in leaves(json.loads(Path(__file__).with_name("aliengo_walk_figures.json").read_text())):
+        rounding = 1e-6 if "action_error_rad" in name else 1e-9
+        assert found[name] == (pytest.approx(value, rel=1e-5, abs=rounding) if type(value) is float else value), name
+
+
+def leaves(figures, path=""):
+    """Every figure with its path."""
+    for name, value in figures.items():
+        yield from leaves(value, f"{path}/{name}") if isinstance(value, dict) else [(f"{path}/{name}", value)]
+
+
+def test_the_example_is_small_and_its_page_is_of_it():
+    assert sum(file.stat().st_size for file in WALK.iterdir()) < SMALL
+    page = (EXAMPLES / "aliengo_walk.html").read_text(encoding="utf-8")
+    assert "Policy A reproduces every one of the 307 recorded targets" in page

@@ -1,0 +1,290 @@
+"""Steps and setpoints of a bag: inferred, missing, and decided between sources as by the controller."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from made_bag import EPOCH, health, pose, stood_before, text, twist
+
+from fcnet_core.robot import SETPOINT_FIELDS
+from fcnet_replay.bags.bag import open_bag
+from fcnet_replay.evaluation import evaluate_bag
+from fcnet_replay.read_run import read_run
+from fcnet_replay.report.findings import findings
+from fcnet_replay.run import NO_STEPS, StepRecord
+from fcnet_replay.steps import extract_steps, missing_before
+
+WITHOUT_STEPS = {"without": ("controller/policy_step",), "custom": {"fcnet.robot": "aliengo"}}
+LATE = 0.015  # [s]
+
+
+@pytest.fixture
+def infer(write_bag, model):
+    """Recorded steps of a bag, and what is inferred where they are not recorded."""
+
+    def infer(**settings):
+        run = read_run(open_bag(write_bag(**settings)))
+        silent = replace(run, steps=NO_STEPS)
+        return run.steps, extract_steps(silent, model.command_shaper())
+
+    return infer
+
+
+def late_and_caught_up(messages):
+    """Every fourth target is received and stamped LATE, the next one is on time again."""
+    targets = 0
+    for place, (received, topic, message) in enumerate(messages):
+        if topic == "joint_trajectory":
+            targets += 1
+            if targets % 4 == 0:
+                message.header.stamp.nanosec += round(LATE * 1e9)
+                messages[place] = received + LATE, topic, message
+    return messages
+
+
+def test_every_target_is_a_step_however_late_it_was(infer) -> None:
+    recorded, inferred = infer(edit=lambda messages: late_and_caught_up(stood_before(messages)))
+    np.testing.assert_allclose(inferred.record.command, recorded.command, atol=1e-9)
+    assert inferred.phase_known.all()
+
+
+def test_at_the_beginning_of_a_walk_the_policy_saw_the_target_before_it_as_sent_last(infer) -> None:
+    recorded, inferred = infer(edit=stood_before)
+    np.testing.assert_allclose(inferred.record.target_stamp, recorded.target_stamp, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(inferred.record.previous_stamp, recorded.previous_stamp, rtol=0, atol=1e-6)
+    np.testing.assert_array_equal(inferred.record.cold, recorded.cold)
+
+
+def held_four_times(messages):
+    """Every target of the policy is sent again three times, as by a controller of 200 Hz."""
+    held = []
+    for received, topic, message in messages:
+        if topic == "joint_trajectory" and received > 0.02:
+            for again in (1, 2, 3):
+                later = deepcopy(message)
+                later.header.stamp.nanosec += again * 5_000_000
+                held.append((received + again * 0.005, topic, later))
+    return [*messages, *held]
+
+
+def test_of_a_faster_controllers_targets_every_nth_is_a_step_though_the_bag_lacks_some(infer) -> None:
+    def edit(messages):
+        messages = sorted(held_four_times(stood_before(messages)), key=lambda entry: entry[0])
+        lacking = [place for place, entry in enumerate(messages) if entry[1] == "joint_trajectory"][11::31]
+        return [entry for place, entry in enumerate(messages) if place not in lacking]
+
+    recorded, inferred = infer(edit=edit)
+    assert len(inferred.record.cold) == 199 and inferred.phase_known.all()
+    np.testing.assert_allclose(inferred.record.command, recorded.command, atol=1e-9)
+    shift = inferred.record.target_stamp - recorded.target_stamp  # where the first of four is lacking, it is the second
+    assert set(np.round(shift, 3)) == {0.0, 0.005}
+    assert (shift < 0.004).mean() > 0.95
+
+
+def test_the_walk_ends_where_a_controller_that_is_stopped_damps(infer) -> None:
+    def stopped(messages):
+        for received, topic, message in messages:
+            if topic == "joint_trajectory" and received > 3.0:
+                message.points[0].positions = np.empty(0)
+        return stood_before(messages)
+
+    recorded, inferred = infer(edit=stopped)
+    assert len(inferred.record.cold) == (recorded.target_stamp - recorded.target_stamp[0] < 2.97).sum()
+
+
+def without_targets(begin, end):
+    def edit(messages):
+        messages = stood_before(messages)
+        return [entry for entry in messages if entry[1] != "joint_trajectory" or not begin <= entry[0] < end]
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    ("edit", "unknown"),
+    [
+        (stood_before, 0),
+        (lambda messages: messages, 200),
+        (lambda messages: [entry for entry in messages if entry[1] != "controller/mode"], 200),
+        (without_targets(1.0, 2.0), 100),
+        (without_targets(0.0, 1.0), 150),
+    ],
+    ids=["whole", "it walked when the bag began", "no modes", "a second without targets", "no targets when it began"],
+)
+def test_steps_of_unknown_phase_are_reported(write_bag, edit, unknown) -> None:
+    evaluation = evaluate_bag(write_bag(edit=edit, **WITHOUT_STEPS))
+    assert evaluation.figures["policies"]["A"]["steps_of_unknown_phase"] == unknown
+    codes = [finding.code for finding in findings(evaluation)]
+    assert "inferred" in codes and ("unknown_phase" in codes) == (unknown > 0)
+
+
+@pytest.mark.parametrize(("lacking", "unknown"), [(0, 0), (5, 150), (None, 150)])
+def test_cycles_that_the_controller_counted_as_missed_leave_the_phase_known(write_bag, lacking, unknown) -> None:
+    """From 1 s on targets are 0.1 s late for good; `lacking`: how many more than there are the controller counted."""
+
+    def edit(messages):
+        moved = [
+            (time + 0.1 * (topic == "joint_trajectory" and time > 1.0), topic, message)
+            for time, topic, message in stood_before(messages)
+        ]
+        sent = sorted(time for time, topic, _ in moved if topic == "joint_trajectory")
+        times = [0.015, 0.995, 1.995, 2.995, 3.995, 4.2] if lacking is not None else []
+        counts = [700 + sum(at < time for at in sent) + (lacking if time > 1.5 else 0) for time in times]
+        found = [(time, "diagnostics", health(count)) for time, count in zip(times, counts, strict=True)]
+        another = [(time, "diagnostics", health(round(10 * time), "dog/")) for time in times]
+        return [*moved, *found, *another]
+
+    evaluation = evaluate_bag(write_bag(edit=edit, **WITHOUT_STEPS))
+    assert evaluation.figures["policies"]["A"]["steps_of_unknown_phase"] == unknown
+
+
+def test_steps_without_a_state_from_shortly_before_are_not_replayed(write_bag) -> None:
+    evaluation = evaluate_bag(write_bag(edit=stood_before, gap=(1.0, 1.5), **WITHOUT_STEPS))
+    figures = evaluation.figures["policies"]["A"]
+    assert figures["action_error_rad"]["lost_steps"] == pytest.approx(20, abs=1)  # of 25, in five a state is fresh
+    assert figures["cold_starts"] == 2
+
+
+MEMORY = 4 * 63  # steps that the shipped policy remembers: of 64 inputs the newest and 63 more, in each of four layers
+ROBOT = {"custom": {"fcnet.robot": "aliengo"}}
+
+
+@pytest.fixture
+def evaluate(write_bag):
+    """Figures and codes of findings for a walk of 399 steps that lacks the messages of some topics for a time [s]."""
+
+    def evaluate(topics, begin, end):
+        def edit(messages):
+            return [entry for entry in messages if entry[1] not in topics or not begin <= entry[0] < end]
+
+        evaluation = evaluate_bag(write_bag(edit=edit, seconds=8.0, **ROBOT))
+        return evaluation.figures["policies"]["A"], {finding.code for finding in findings(evaluation)}
+
+    return evaluate
+
+
+def test_steps_that_the_bag_does_not_hold_are_noticed_though_states_and_targets_are_there(evaluate) -> None:
+    figures, found = evaluate(["controller/policy_step"], 1.0, 1.1)
+    error = figures["action_error_rad"]
+    assert (error["missing_steps"], figures["cold_starts"]) == (5, 2)
+    assert {"missing_steps", "uncompared_steps"} <= found
+    assert (error["steps"], error["uncompared_steps"]) == (399 - 5 - MEMORY, MEMORY)
+    assert error["agrees"] and error["max"] < 1e-5
+
+
+def test_after_a_step_that_is_lost_nothing_is_compared_until_the_memory_is_the_same(evaluate) -> None:
+    error = evaluate(["imu/data"], 1.0, 1.02)[0]["action_error_rad"]
+    assert error["lost_steps"] == 1
+    assert (error["uncompared_steps"], error["agrees"]) == (MEMORY, True)
+
+
+def test_a_bag_that_begins_in_the_middle_of_a_walk_is_compared_once_the_memory_is_the_same(evaluate) -> None:
+    error = evaluate(["controller/policy_step", "joint_trajectory"], 0.0, 1.0)[0]["action_error_rad"]
+    assert (error["lost_steps"], error["missing_steps"], error["uncompared_steps"]) == (1, 0, MEMORY)
+    assert error["agrees"] and error["steps"] == 399 - 50 - MEMORY
+
+
+def test_where_nothing_can_be_compared_the_report_says_so(write_bag) -> None:
+    def cut(messages):
+        return [entry for entry in messages if entry[1] != "controller/policy_step" or entry[0] >= 1.0]
+
+    evaluation = evaluate_bag(write_bag(edit=cut, **ROBOT))
+    assert not evaluation.figures["policies"]["A"]["action_error_rad"]["agrees"]
+    assert "nothing_compared" in [finding.code for finding in findings(evaluation)]
+
+
+def steps_at(period, cold):
+    """Steps that were taken at these multiples of 20 ms."""
+    time = 0.02 * np.array(period)
+    return StepRecord(time, time, time, time, np.array(cold, dtype=bool), np.zeros((len(time), 16)))
+
+
+def test_targets_are_counted_in_control_cycles() -> None:
+    steps = steps_at([0, 1, 2.8, 4.8, 5.8], [1, 0, 0, 0, 0])  # the third was late, before the fourth one is missing
+    target, previous = np.array([3, 7, 11, 19, 23]), np.array([2, 6, 10, 18, 22])
+    np.testing.assert_array_equal(missing_before(steps, target, previous), [0, 0, 0, 1, 0])
+
+
+def test_a_target_that_the_bag_lacks_is_no_step_unless_there_was_time_for_one() -> None:
+    target, previous = np.array([3, 7, 11, 14, 18]), np.array([2, 6, 10, 13, 17])
+    usual, slow = steps_at([0, 1, 2, 3, 4], [1, 0, 0, 0, 0]), steps_at([0, 1, 2, 9, 10], [1, 0, 0, 0, 0])
+    np.testing.assert_array_equal(missing_before(usual, target, previous), 0)
+    np.testing.assert_array_equal(missing_before(slow, target, previous), [0, 0, 0, 1, 0])
+
+
+def test_what_is_not_in_the_recording_and_what_begins_anew_follows_nothing() -> None:
+    steps = steps_at([0, 1, 2, 40, 41], [1, 0, 0, 1, 0])
+    target, previous = np.array([3, -1, 5, 40, 41]), np.array([2, 3, 4, 39, 40])
+    np.testing.assert_array_equal(missing_before(steps, target, previous), 0)
+
+
+def test_a_step_that_is_published_again_follows_none() -> None:
+    steps = steps_at([0, 1, 2, 0, 1], [1, 0, 0, 0, 0])
+    target, previous = np.array([1, 2, 3, 1, 2]), np.array([0, 1, 2, 0, 1])
+    np.testing.assert_array_equal(missing_before(steps, target, previous) > 0, [0, 0, 0, 1, 0])
+
+
+FORWARD, HEIGHT, CLEARANCE = (SETPOINT_FIELDS.index(field) for field in ("vx", "height", "clearance"))
+PLANNER = 0.5  # [m/s] on cmd_vel, twenty times a second, for four seconds
+
+
+@pytest.fixture
+def setpoints(write_bag):
+    """One field of the setpoints at these times from the beginning of the walk [s]."""
+
+    def setpoints(field, times, commands=(), **settings):
+        run = read_run(open_bag(write_bag(edit=lambda messages: [*messages, *commands], **settings)))
+        return run.setpoints.at(EPOCH + np.array(times))[:, field].tolist()
+
+    return setpoints
+
+
+def test_before_the_first_command_and_after_the_last_is_stale_the_setpoint_is_zero(setpoints) -> None:
+    assert setpoints(FORWARD, [-0.1, 0.1, 4.4, 4.5]) == [0.0, PLANNER, PLANNER, 0.0]
+
+
+def test_the_more_important_source_is_in_control_alone_until_its_commands_are_stale(setpoints) -> None:
+    commands = [(time, "keyboard/cmd_vel", twist(-0.2)) for time in (1.0, 1.3)]
+    assert setpoints(FORWARD, [0.99, 1.01, 1.79, 1.81], commands) == [PLANNER, -0.2, -0.2, PLANNER]
+
+
+def test_the_controllers_own_timeout_counts(setpoints) -> None:
+    commands = [(1.0, "keyboard/cmd_vel", twist(-0.2))]
+    slow = {"fcnet.parameters": json.dumps({"cmd_vel_timeout": 2.0})}
+    assert setpoints(FORWARD, [2.9, 3.1], commands, custom=slow) == [-0.2, PLANNER]
+
+
+def test_a_pose_stays_and_is_lost_while_a_more_important_source_is_in_control(setpoints) -> None:
+    commands = [
+        (0.5, "cmd_pose", pose(-0.05)),
+        (1.0, "keyboard/cmd_vel", twist(-0.2)),
+        (1.1, "cmd_pose", pose(-0.1)),
+    ]
+    assert setpoints(HEIGHT, [0.4, 0.6, 3.0], commands) == [0.0, -0.05, -0.05]
+
+
+def test_commands_from_before_a_fault_are_forgotten(setpoints) -> None:
+    commands = [
+        (0.5, "cmd_pose", pose(-0.05)),
+        (1.0, "controller/mode", text("fault")),
+        (2.0, "controller/mode", text("passive")),
+    ]
+    assert setpoints(HEIGHT, [1.9, 2.1], commands) == [-0.05, 0.0]
+
+
+def test_the_style_is_the_controllers_parameter(setpoints) -> None:
+    style = {"fcnet.parameters": json.dumps({"foot_clearance": 0.02, "stance_width": "wide"})}
+    assert setpoints(CLEARANCE, [1.0], custom=style) == [0.02]
+
+
+def test_numbers_that_cannot_be_commands_count_as_the_controller_counts_them(setpoints) -> None:
+    commands = [
+        (1.0, "keyboard/cmd_vel", twist(np.nan)),
+        (1.0, "cmd_pose", pose(np.inf)),
+    ]
+    assert setpoints(FORWARD, [1.1], commands) == [0.0]
+    assert setpoints(HEIGHT, [1.1], commands) == [0.0]
