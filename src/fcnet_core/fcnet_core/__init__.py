@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fcnet_core.errors import FcnetError as FcnetError
 
-# Of every package of the suite: `python tools/check_packages.py --write` takes it into package.xml and setup.cfg.
+# Version of all packages of the suite: `python tools/check_packages.py --write` copies it to package.xml and setup.cfg.
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun, as in "1 step" and "2,000 steps"."""
+    """Return a number with its noun, as in "1 step" and "2,000 steps"."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
@@ -27,7 +27,7 @@ _LAZY = {"load_policy": "fcnet_core.policy", "load_model": "fcnet_core.model_fil
 
 
 def __getattr__(name: str) -> Any:
-    """Import what stands above when it is used first: most of the package's users need less than that."""
+    """Import load_policy and load_model at their first use, because most users of the package need neither."""
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

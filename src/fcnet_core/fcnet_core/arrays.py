@@ -1,8 +1,9 @@
-"""Arrays: the names of their types, and what the named arrays of a control step look like."""
+"""Types of arrays, and the specification of the named arrays of a control step."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -15,13 +16,13 @@ Floats = npt.NDArray[np.floating]
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]  # indices
 Bytes = npt.NDArray[np.uint8]
-Observation = npt.NDArray[Any] | Mapping[str, npt.NDArray[Any]]  # the array itself where a policy sees but one
+Observation = npt.NDArray[Any] | Mapping[str, npt.NDArray[Any]]  # one array, or arrays by name
 
 
 class ArraySpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One named array of a control step: its shape and type, and names of consecutive entries of a vector.
+    """Shape and type of a named array of a control step; parts: names and sizes of consecutive entries of a vector.
 
-    Arrays of float32 are normalised before a network sees them; images of uint8 are passed as they are.
+    float32 arrays are normalised before they enter a network; uint8 images are not.
     """
 
     shape: tuple[Annotated[int, Meta(ge=1, le=2**31 - 1)], ...]
@@ -33,13 +34,9 @@ class ArraySpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=T
             raise ValueError(f"its parts have {total} entries, its shape is {list(self.shape)}")
 
     def slices(self) -> dict[str, slice]:
-        """Where each of the named parts is in the vector."""
-        ends = {}
-        start = 0
-        for name, size in self.parts.items():
-            ends[name] = slice(start, start + size)
-            start += size
-        return ends
+        """Return the place of each part in the vector."""
+        ends = accumulate(self.parts.values())
+        return {name: slice(end - size, end) for (name, size), end in zip(self.parts.items(), ends, strict=True)}
 
 
 Spec = Mapping[str, ArraySpec]

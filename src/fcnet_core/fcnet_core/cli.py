@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return args.run(args)
     except KeyboardInterrupt:
         return _fail("interrupted; what was already written is kept", INTERRUPTED)
-    except BrokenPipeError:  # the reader of our output, such as head, has seen enough
+    except BrokenPipeError:  # the reader of the output, such as head, has exited
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except FcnetError as error:
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def program(verb: str = "") -> argparse.ArgumentParser:
-    """Return the parser of `fcnet` with that verb alone, to load only its libraries, or with all verbs.
+    """Return the parser of `fcnet` with only that verb, to load only its libraries, or with all verbs.
 
     Raises FcnetError if there is no such verb.
     """

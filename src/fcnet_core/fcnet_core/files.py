@@ -1,9 +1,8 @@
-"""Files of settings, read strictly: their size, encoding, types and ranges; files and folders written whole or not at
-all.
-"""
+"""Strict YAML settings, with checks of size, encoding, types and ranges; atomic writes of files and folders."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shutil
@@ -11,7 +10,7 @@ import stat
 import tempfile
 from argparse import ArgumentTypeError
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from reprlib import repr as brief
@@ -24,7 +23,7 @@ from msgspec import Meta, inspect
 from fcnet_core.errors import FcnetError
 
 SettingsT = TypeVar("SettingsT")
-# Ranges of numbers in settings, all of them finite. Nothing that a user may mean, in SI units, is beyond them.
+# Ranges of numbers in settings, all finite; in SI units no sensible value is outside of them.
 Number = Annotated[float, Meta(ge=-1e6, le=1e6)]
 NotNegative = Annotated[float, Meta(ge=0, le=1e6)]
 Positive = Annotated[float, Meta(ge=1e-9, le=1e6)]
@@ -34,14 +33,14 @@ Seed = Annotated[int, Meta(ge=0, le=2**40)]
 Workers = Annotated[int, Meta(ge=1, le=1024)]  # threads or processes
 
 CONFIG = Path(__file__).parent / "config"  # the suite's own settings
-LARGEST_SETTINGS = 256 * 2**10  # [bytes] of one file; the suite's own have four thousand
-DEEPEST = 50  # of YAML; libyaml breaks the stack where nesting is deep
-MOST_ENTRIES = 100_000  # of YAML, with each alias counted as what it stands for
-_PLACE = re.compile(r"(?P<what>.*?)( - at (`key` in )?`\$(?P<path>.*)`)?", re.DOTALL)
+LARGEST_SETTINGS = 256 * 2**10  # [bytes] of one file; the suite's own have 4,000
+DEEPEST = 50  # levels of YAML; deep nesting overflows libyaml's stack
+MOST_ENTRIES = 100_000  # of YAML, after aliases are expanded
+_MESSAGE = re.compile(r"(?P<what>.*?)( - at (`key` in )?`\$\.?(?P<place>.*)`)?", re.DOTALL)  # of msgspec
 
 
 class _UniqueKeyLoader(yaml.CSafeLoader):
-    """Refuses an entry that is given twice, of which YAML takes the last without a word; reads 1e-9 as a number."""
+    """Rejects an entry that is given twice (YAML silently takes the last one), and reads 1e-9 as a number."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         names = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
@@ -56,14 +55,14 @@ _UniqueKeyLoader.add_implicit_resolver(
 
 
 def read_file(path: str | Path, what: str, most: int) -> bytes:
-    """The content of an ordinary file of at most `most` bytes. what: the file's name in the sentence of a FcnetError.
+    """Read a regular file of at most `most` bytes. what: the kind of file in the message of a FcnetError.
 
-    No byte is read beyond the size that the file system states: special files under /proc state none and may block.
+    Reads only as many bytes as the file system reports: special files under /proc report none and may block.
     """
     try:
         facts = Path(path).stat()
         if not stat.S_ISREG(facts.st_mode) or not facts.st_size:
-            raise FcnetError(f"{what} {path} is empty or no ordinary file; give the path of one")
+            raise FcnetError(f"{what} {path} is empty or not a regular file; give the path of one")
         if facts.st_size > most:
             raise FcnetError(f"{what} {path} has {facts.st_size} bytes, but must not have more than {most}")
         with Path(path).open("rb") as file:
@@ -73,7 +72,7 @@ def read_file(path: str | Path, what: str, most: int) -> bytes:
 
 
 def parse_yaml(content: str | bytes, loader: type[yaml.CSafeLoader] | type[yaml.CBaseLoader]) -> Any:
-    """A YAML document, in bounded time and memory. Raises ValueError and yaml.YAMLError."""
+    """Parse a YAML document in bounded time and memory. Raises ValueError and yaml.YAMLError."""
     depth = 0
     for event in yaml.parse(content, loader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
@@ -93,24 +92,19 @@ def parse_yaml(content: str | bytes, loader: type[yaml.CSafeLoader] | type[yaml.
 
 
 def converted(content: Any, kind: type[SettingsT]) -> SettingsT:
-    """Plain values as a `kind`, a msgspec Struct. FcnetError says which entry has which value, and what is allowed.
+    """Convert plain values to a `kind`, a msgspec Struct.
 
-    Types and ranges are those of the Struct's fields; it refuses unknown entries with forbid_unknown_fields=True, and
-    what types cannot say by a ValueError in its __post_init__.
+    The Struct's fields have types and ranges. It rejects unknown entries with forbid_unknown_fields=True, and anything
+    else by a ValueError in __post_init__. Raises FcnetError with the entry, its value and what is allowed.
     """
     try:
         return msgspec.convert(content, kind)
     except msgspec.ValidationError as error:
-        place = _PLACE.fullmatch(str(error))
-        assert place is not None  # it matches every text
-        raise FcnetError(_refusal(place["what"], (place["path"] or "").lstrip("."), content, kind)) from error
+        raise FcnetError(_reason(str(error), content, kind)) from error
 
 
 def read_settings(path: str | Path, kind: type[SettingsT], what: str) -> SettingsT:
-    """Read the YAML file at `path` as a `kind`, see `converted`.
-
-    what: the file's name in the sentence of a FcnetError, such as "topic map".
-    """
+    """Read the YAML file at `path` as a `kind`, see `converted`. what: the kind of file in error messages."""
     text = read_file(path, what, LARGEST_SETTINGS)
     try:
         content = parse_yaml(text.decode(), _UniqueKeyLoader)
@@ -127,9 +121,9 @@ def read_settings(path: str | Path, kind: type[SettingsT], what: str) -> Setting
 
 
 def preset(source: str | Path, folder: str, what: str) -> Path:
-    """The file at that path, or else the one of that name in a folder of config/, such as "train".
+    """Return the file at that path or, if there is none, the file of that name in config/`folder`.
 
-    what: the file's name in the sentence of a FcnetError, raised where there is neither.
+    what: the kind of file in the message of a FcnetError, raised if there is neither.
     """
     presets = {path.stem: path for path in (CONFIG / folder).glob("*.yaml")}
     if Path(source).exists():
@@ -140,13 +134,13 @@ def preset(source: str | Path, folder: str, what: str) -> Path:
 
 
 def option(kind: Any) -> Callable[[str], Any]:
-    """The `type` of a command line's option that takes a number in the range of `kind`, such as Count."""
+    """Return the argparse `type` of a number in the range of `kind`, such as Count."""
 
     def number(text: str) -> Any:
         try:
             return msgspec.convert(text, kind, strict=False)
         except msgspec.ValidationError as error:
-            raise ArgumentTypeError(_refusal(str(error), "it", text, kind)) from error
+            raise ArgumentTypeError(_reason(str(error), text, kind)) from error
 
     return number
 
@@ -160,7 +154,7 @@ def check_readable(path: str | Path) -> None:
 
 
 def check_writable(*paths: str | Path | None) -> None:
-    """Raise FcnetError where `write_whole` could not write one of them; nothing is left behind, not even a folder."""
+    """Raise FcnetError if `write_whole` could not write one of the paths; leave no file or folder behind."""
     for path in [Path(path) for path in paths if path]:
         try:
             if path.is_dir():
@@ -171,9 +165,9 @@ def check_writable(*paths: str | Path | None) -> None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write `content` to `path` by way of a temporary file beside it: a reader sees the old file or the new one.
+    """Write `content` to `path` atomically, by way of a temporary file in the same folder.
 
-    Raises OSError when the disk refuses; no temporary file stays behind then, nor after Ctrl-C.
+    Raises OSError if writing fails. No temporary file stays behind then, or after Ctrl-C.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
@@ -189,9 +183,9 @@ def write_whole(path: Path, content: bytes) -> None:
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """A folder to fill, which takes the name `folder` at the end, or vanishes when something went wrong.
+    """Yield a temporary folder to fill; rename it to `folder` at the end, or delete it after an error.
 
-    Raises FcnetError when there is something at `folder`: nothing is ever overwritten.
+    Raises FcnetError if `folder` exists: it is never overwritten.
     """
     _refuse_existing(folder)
     partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
@@ -211,34 +205,30 @@ def _refuse_existing(folder: Path) -> None:
         raise FcnetError(f"{folder} exists already; name another folder, or delete that one")
 
 
-def _refusal(what: str, place: str, content: Any, kind: type[Any]) -> str:
-    """The clause about the entry at `place`, such as parts[...].push, where [...] is one entry of a mapping."""
+def _reason(message: str, content: Any, kind: type[Any]) -> str:
+    """Return msgspec's message about `content` with the entry, such as parts[...].push, its value and the choices.
+
+    [...] is one entry of a mapping; its value is not known, so that of the mapping is shown.
+    """
+    what, place = _MESSAGE.fullmatch(message).group("what", "place")  # type: ignore[union-attr]  # matches every text
     if not what.startswith(("Expected", "Invalid", "Number")):
         return f"{place}: {what}" if place and place not in what else what
-    names = [] if place == "it" else re.findall(r"[^.\[\]]+|\[\d+\]|\[\.{3}\]", place)
+    names = re.findall(r"[^.\[\]]+|\[\d+\]|\[\.{3}\]", place or "")
     value = content
-    for name in names:
-        if name == "[...]":
-            break
+    for name in itertools.takewhile(lambda name: name != "[...]", names):
         value = value[int(name[1:-1]) if name[0] == "[" else name]
     if what.startswith("Invalid enum"):
-        choices = _choices(kind, [name for name in names if name[0] != "["])
-        what = f"expected one of {', '.join(map(str, choices))}"
+        field = next((name for name in reversed(names) if name[0] != "["), "")
+        choices = [str(choice) for owner, choice in _choices(inspect.type_info(kind)) if owner == field]
+        what = f"expected one of {', '.join(choices)}"
     return f"{place or 'it'} is {brief(value)}, {what[0].lower()}{what[1:]}"
 
 
-def _choices(kind: type[Any], names: Sequence[str]) -> list[Any]:
-    """What the entry that is reached by these fields of Structs may be."""
-    found: list[inspect.Type] = [inspect.type_info(kind)]
-    for name in names:
-        fields = [field for info in found if isinstance(info, inspect.StructType) for field in info.fields]
-        found = [info for field in fields if field.encode_name == name for info in _parts(field.type)]
-    return [value for info in found if isinstance(info, inspect.LiteralType) for value in info.values]
-
-
-def _parts(info: inspect.Type) -> Iterator[inspect.Type]:
-    """A type, and what it is a collection or a union of."""
-    yield info
+def _choices(info: inspect.Type, field: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every value of the Literals in a type, with the name of the Struct's field that it is for."""
+    yield from ((field, value) for value in getattr(info, "values", ()))
+    for inner in getattr(info, "fields", ()):
+        yield from _choices(inner.type, inner.encode_name)
     single = (getattr(info, name, None) for name in ("key_type", "value_type", "item_type"))
     for part in (*getattr(info, "types", ()), *getattr(info, "item_types", ()), *filter(None, single)):
-        yield from _parts(part)
+        yield from _choices(part, field)

@@ -15,7 +15,7 @@ _NAME = re.compile(r"hf://?(?P<repo>[\w.-]+/[\w.-]+)(@(?P<revision>[^/]+))?(/(?P
 
 
 def is_hub(source: str | Path) -> bool:
-    """Return whether `source` names something on the hub; as a Path it has one slash after `hf:`."""
+    """Return whether `source` is a name on the hub; as a Path it has one slash after `hf:`."""
     return str(source).startswith("hf:/")
 
 
@@ -38,7 +38,7 @@ def _download(source: str | Path, kind: str, patterns: list[str]) -> tuple[Path,
     """Return the local folder with the files of the repository that match, and the `file` of the name."""
     parts = _NAME.fullmatch(str(source))
     if parts is None:
-        raise FcnetError(f"{source} is no name on the hub; expected hf://owner/name[@revision][/file]")
+        raise FcnetError(f"{source} is not a name on the hub; expected hf://owner/name[@revision][/file]")
     try:
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import HfHubHTTPError

@@ -1,8 +1,7 @@
-"""The model file: one self-describing `.safetensors` artifact per policy.
+"""Model files: one self-describing `.safetensors` file per policy.
 
-It holds the weights under their names in the network, the scales of the normalisation (see normalisation.py) and, as
-JSON in the metadata entry `fcnet`, a card that says which type of policy it is, for which robot it was made and how it
-must be run.
+A file has the weights by their names in the network, the scales of the normalisation (normalisation.py) and, as JSON in
+the metadata entry `fcnet`, a card with the type of the policy, its robot and how to run it.
 """
 
 from __future__ import annotations
@@ -37,27 +36,27 @@ from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS, CommandRange, Gait, R
 
 FORMAT_VERSION: Literal[1] = 1
 METADATA_ENTRY = "fcnet"
-TYPES = {np.dtype(np.float32): "F32", np.dtype(np.float16): "F16"}  # in the words of safetensors
-MODEL_FOLDER = Path(__file__).parent / "models"  # the policies that come with the suite
-RUN_POLICIES = ("best.safetensors", "last.safetensors")  # of a training run's folder, the one that stands for it first
+TYPES = {np.dtype(np.float32): "F32", np.dtype(np.float16): "F16"}  # names in safetensors
+MODEL_FOLDER = Path(__file__).parent / "models"  # the shipped policies
+RUN_POLICIES = ("best.safetensors", "last.safetensors")  # of a training run's folder, by preference
 ROBOT_OBSERVATION = {"observation": (OBSERVATION_SIZE,)}
 WindowPolicy = Literal["sliding", "reset_every_n"]
 LARGEST_CARD = 2**20  # [characters]
-# As written: 60 and 60.0 are other texts, and the fingerprint is made of the text.
+# Numbers as written: 60 and 60.0 differ as text, and the fingerprint is a hash of the text.
 Written = Number | Annotated[int, Meta(ge=-(10**6), le=10**6)]
 WrittenPositive = Positive | Annotated[int, Meta(ge=1, le=10**6)]
 
 
 class PolicyCard(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """For which robot a policy was made and how it must be run; vectors of 12 follow joint_names.
+    """The robot of a policy and how to run it; vectors (12,) are in the order of joint_names.
 
-    config: the network's, of the policy type (in the file: `shape`). window_policy: "sliding" remembers without end,
-    "reset_every_n" forgets everything after each reset interval (as the published evaluation does). control_rate [Hz];
-    observation_clip in standard deviations; kp [Nm/rad], kd [Nms/rad], default_pose [rad]; gait: the fields of
-    robot.Gait; command_ranges: field -> (lowest, highest, rate); envelope: which setpoints within these ranges it was
-    trained for (in the file: vx, a list of knots, and ranges, a list of [lowest, highest] by field), None for all of
-    them, as in the first models; training: a free summary; created: ISO 8601 in UTC.
-    A policy for something else than a robot, such as a Gymnasium task, has no joints, gains, gait and command ranges.
+    config: PolicyConfig of the policy type (in the file: `shape`). window_policy: "sliding" never clears the memory,
+    "reset_every_n" clears it after each reset interval (as the published evaluation does). control_rate [Hz];
+    observation_clip in standard deviations; kp [Nm/rad], kd [Nms/rad], default_pose [rad]; gait: fields of robot.Gait;
+    command_ranges: field -> (lowest, highest, rate); envelope: the trained setpoints within these ranges (in the file:
+    vx, a list of knots, and ranges, a list of [lowest, highest] by field), None for all of them, as in the first
+    models; training: a free summary; created: ISO 8601 in UTC.
+    A policy without a robot, such as one for a Gymnasium task, has no joints, gains, gait and command ranges.
     """
 
     robot: str
@@ -79,15 +78,15 @@ class PolicyCard(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def reset_interval(self) -> int | None:
-        """Steps after which all memory must be cleared; None where the window slides."""
+        """Steps after which all memory must be cleared; None if the window slides."""
         interval: int = self.config.window
         return interval if self.window_policy == "reset_every_n" else None
 
     @property
     def memory(self) -> float:
-        """Steps after which a policy remembers nothing of what was before.
+        """Steps after which an earlier observation has no influence.
 
-        Infinite where it forgets by counting: two that count from different steps never remember the same.
+        Infinite with resets: the memories of two policies that count from different steps never become equal.
         """
         steps: float = self.config.memory_steps
         return steps if self.window_policy == "sliding" else math.inf
@@ -116,7 +115,7 @@ def card_for_robot(
     training: dict[str, Any] | None = None,
     envelope: Envelope | None = None,
 ) -> PolicyCard:
-    """A card whose joint names, gains, pose, gait and command ranges are those of the robot's file."""
+    """Return a card with joint names, gains, pose, gait and command ranges from the robot's file."""
     return PolicyCard(
         robot=robot.name,
         joint_names=JOINT_NAMES,
@@ -136,7 +135,7 @@ def card_for_robot(
 
 
 def card_to_json(card: PolicyCard) -> str:
-    """The card as JSON, the same text for the same card; without an entry for an envelope that it does not have."""
+    """Return the card as JSON, the same text for the same card; a card without an envelope has no such entry."""
     entries = msgspec.to_builtins(card)
     if card.envelope is None:
         del entries["envelope"]
@@ -144,7 +143,7 @@ def card_to_json(card: PolicyCard) -> str:
 
 
 def card_from_json(text: str) -> PolicyCard:
-    """Read a card. Raises ValueError with a clause that says what is wrong with it."""
+    """Read a card from JSON. Raises ValueError with a clause about the mistake."""
     if len(text) > LARGEST_CARD:
         raise ValueError(f"it has {len(text)} characters, at most {LARGEST_CARD} are read")
     try:
@@ -158,15 +157,16 @@ def card_from_json(text: str) -> PolicyCard:
 
 
 def brief(values: npt.ArrayLike) -> str:
-    """A vector in few characters: one number when all its entries are equal."""
+    """Format a vector: one number if all entries are equal."""
     numbers = np.atleast_1d(values)
     return ", ".join(f"{number:g}" for number in (numbers[:1] if np.ptp(numbers) == 0 else numbers))
 
 
 @dataclass(frozen=True)
 class PolicyModel:
-    """A policy as stored: its card, its weights by their name in the network, float32 or matrices as float16, and the
-    scales of its normalisation, float32; see normalisation.Normalisation.
+    """A policy as stored.
+
+    weights: by their names in the network, float32, or matrices as float16; scales: of Normalisation, float32.
     """
 
     card: PolicyCard
@@ -175,7 +175,7 @@ class PolicyModel:
 
     @cached_property
     def normalisation(self) -> Normalisation:
-        """The units of the network."""
+        """The scaling of the network's inputs and outputs."""
         return Normalisation(self.scales, float(self.card.observation_clip))
 
     @property
@@ -189,7 +189,7 @@ class PolicyModel:
         return {field: CommandRange(*limits) for field, limits in self.card.command_ranges.items()}
 
     def command_shaper(self, batch: int = 1) -> CommandShaper:
-        """What limits and shapes the commands of `batch` robots for this policy, at its rate."""
+        """Return a CommandShaper of this policy for `batch` robots, at its rate."""
         period = 1.0 / self.card.control_rate
         return CommandShaper(self.command_ranges, self.gait, period, batch, self.card.envelope)
 
@@ -199,13 +199,13 @@ class PolicyModel:
         return any(weight.dtype == np.float16 for weight in self.weights.values())
 
     def in_half_precision(self) -> PolicyModel:
-        """The same policy with its matrices rounded to float16."""
+        """Return the policy with its matrices rounded to float16."""
         matrices = {name: weight.astype(np.float16) for name, weight in self.weights.items() if weight.ndim > 1}
         return replace(self, weights=self.weights | matrices)
 
     @property
     def tensors(self) -> dict[str, Floats]:
-        """Every array that is stored, by name."""
+        """All stored arrays by name."""
         return self.weights | self.scales
 
     @property
@@ -219,10 +219,10 @@ class PolicyModel:
 
 
 def save_model(model: PolicyModel, path: str | Path) -> None:
-    """Write the model to `path`, whole or not at all: a reader never sees half a file.
+    """Write the model to `path` atomically.
 
-    Raises FcnetError when arrays do not fit the card or are not finite, or when the card is longer than what is read;
-    OSError when the disk refuses.
+    Raises FcnetError if arrays do not fit the card or are not finite, or if the card is too long to be read again;
+    OSError if writing fails.
     """
     path = Path(path)
     name = f"the model for {path}"
@@ -240,18 +240,18 @@ def save_model(model: PolicyModel, path: str | Path) -> None:
 
 
 def shipped_model(name: str) -> Path:
-    """The file of the policy that comes with the suite under that name, such as a robot's; it may not exist."""
+    """Return the path of the shipped policy of that name, such as a robot's; it may not exist."""
     return MODEL_FOLDER / f"{name}.safetensors"
 
 
 def shipped_names() -> list[str]:
-    """The names of the policies that come with the suite."""
+    """Return the names of the shipped policies."""
     return sorted(path.stem for path in MODEL_FOLDER.glob("*.safetensors"))
 
 
 def find_model(source: str | Path) -> Path | None:
-    """The .safetensors file at that path, the best one of a training run's folder, the one that comes with the suite
-    under that name, or the one of `hf://owner/name` (hub.py), which is downloaded; None if there is none of these.
+    """Return the .safetensors file at that path, the best one of a training run's folder, the shipped one of that name,
+    or the download of `hf://owner/name` (hub.py). None if there is no such file.
     """
     if is_hub(source):
         return hub_model(source)
@@ -264,16 +264,16 @@ def find_model(source: str | Path) -> Path | None:
 
 
 def model_path(source: str | Path) -> Path:
-    """See find_model; a file may have any name here. Raises FcnetError where there is none."""
+    """Return the file as find_model does, or a file with any other name. Raises FcnetError if there is none."""
     if path := find_model(source):
         return path
     if Path(source).is_file():
         return Path(source)
     if Path(source).is_dir():
-        raise FcnetError(f"{source} holds no policy; give a policy file or the folder of a run that has measured one")
+        raise FcnetError(f"{source} has no policy; give a policy file or the folder of a run that has saved one")
     raise FcnetError(
-        f"there is no model file {source}; check the path, train a policy with `fcnet train`, or name one that comes "
-        f"with the suite: {', '.join(shipped_names())}"
+        f"there is no model file {source}; check the path, train a policy with `fcnet train`, or name a shipped one: "
+        f"{', '.join(shipped_names())}"
     )
 
 
@@ -281,7 +281,7 @@ def load_model(source: str | Path) -> PolicyModel:
     """Read and check a model file: a path, a training run's folder (its best model), the name of a shipped model such
     as "aliengo", or `hf://owner/name[@revision][/file]` on the Hugging Face hub.
 
-    Raises FcnetError when it is missing, damaged, too new or inconsistent.
+    Raises FcnetError if it is missing, damaged, too new or inconsistent.
     """
     path = model_path(source)
     name = f"model file {path}"
@@ -293,16 +293,16 @@ def load_model(source: str | Path) -> PolicyModel:
             _check_shapes(shapes, card, name)
             tensors = {key: file.get_tensor(key) for key in shapes}
     except (safetensors.SafetensorError, OSError) as error:
-        raise FcnetError(f"{name} is damaged or no model ({error}); copy or train it again") from error
+        raise FcnetError(f"{name} is damaged or not a model ({error}); copy or train it again") from error
     _check_values(tensors, card, name)
     scales = {entry: tensors.pop(entry) for entry in _scale_shapes(card)}
     return PolicyModel(card, weights=tensors, scales=scales)
 
 
 def check_robot(model: PolicyModel, robot: Robot) -> None:
-    """Make sure that the model was made for this very robot.
+    """Check that the model was made for this robot.
 
-    Raises FcnetError when robot, joint names or their order, gains, default pose, vector sizes or body graph differ.
+    Raises FcnetError if robot, joint names or their order, gains, default pose, vector sizes or body graph differ.
     """
     card = model.card
     if card.robot != robot.name:
@@ -310,7 +310,7 @@ def check_robot(model: PolicyModel, robot: Robot) -> None:
     if card.joint_names != JOINT_NAMES:
         raise FcnetError(f"the model's joints are {', '.join(card.joint_names)}, not {', '.join(JOINT_NAMES)}")
     if (seen := {name: spec.shape for name, spec in card.config.observation_spec.items()}) != ROBOT_OBSERVATION:
-        raise FcnetError(f"the model sees {seen}, but what {robot.name} gives it is {ROBOT_OBSERVATION}")
+        raise FcnetError(f"the model expects {seen}, but {robot.name} provides {ROBOT_OBSERVATION}")
     if card.config.action != len(JOINT_NAMES):
         raise FcnetError(f"the model commands {card.config.action} joints, {robot.name} has {len(JOINT_NAMES)}")
     card.config.check_robot(robot)
@@ -322,7 +322,7 @@ def check_robot(model: PolicyModel, robot: Robot) -> None:
     for what, (trained, present) in facts.items():
         if not np.allclose(trained, present, rtol=1e-6, atol=1e-9):
             raise FcnetError(
-                f"the model was trained with {what} {brief(trained)}, but the robot file of {robot.name} says "
+                f"the model was trained with {what} {brief(trained)}, but the robot file of {robot.name} has "
                 f"{brief(present)}; train again or restore the robot file"
             )
 
@@ -341,7 +341,7 @@ def _card(text: str | None, name: str) -> PolicyCard:
 
 
 def _check_shapes(found: Mapping[str, tuple[str, tuple[int, ...]]], card: PolicyCard, name: str) -> None:
-    """found: type, in the words of safetensors, and shape of each array."""
+    """Compare arrays with the card. found: type (safetensors name) and shape of each array."""
     scales = _scale_shapes(card)
     expected = card.config.weight_shapes() | scales
     if odd := sorted(set(expected) ^ set(found)):
@@ -359,7 +359,7 @@ def _check_shapes(found: Mapping[str, tuple[str, tuple[int, ...]]], card: Policy
 def _check_values(tensors: Mapping[str, Floats], card: PolicyCard, name: str) -> None:
     for entry, tensor in tensors.items():
         if not np.isfinite(tensor).all():
-            raise FcnetError(f"{name} holds values that are not finite in {entry}; train it again")
+            raise FcnetError(f"{name} has values that are not finite in {entry}; train it again")
     for entry in _scale_shapes(card):
         if entry.endswith("_std") and not (tensors[entry] > 0).all():
-            raise FcnetError(f"{name} holds an {entry} that is not positive; train it again")
+            raise FcnetError(f"{name} has an {entry} that is not positive; train it again")

@@ -57,7 +57,7 @@ CMD_POSE = TopicName("cmd_pose", "geometry_msgs/msg/Pose", "commanded height and
 MODE = TopicName("~/mode", STRING, "mode of the controller, a value of Mode")
 POLICY_STEP = TopicName("~/policy_step", "std_msgs/msg/Float64MultiArray", "inputs of one step of the policy")
 
-# Of all robots: these have no namespace.
+# Shared by all robots, so without a namespace.
 CLOCK = TopicName("/clock", "rosgraph_msgs/msg/Clock", "time of a simulation or a replay")
 DIAGNOSTICS = TopicName("/diagnostics", "diagnostic_msgs/msg/DiagnosticArray", "health of the nodes")
 ROSOUT = TopicName("/rosout", "rcl_interfaces/msg/Log", "log of the nodes")
@@ -75,7 +75,7 @@ def full_name(name: str, namespace: str) -> str:
 
 
 class Mode(str, Enum):
-    """What the robot is doing; the values are the texts on MODE."""
+    """Mode of a robot; the values are the texts on MODE."""
 
     PASSIVE = "passive"
     RECOVERING = "recovering"
@@ -87,7 +87,7 @@ class Mode(str, Enum):
 
     @property
     def words(self) -> str:
-        """The mode in a sentence."""
+        """The mode as words in a message."""
         return self.value.replace("_", " ")
 
 
@@ -114,7 +114,7 @@ def status_name(node: str, task: str) -> str:
 
 
 class HealthKey:
-    """Keys of the values in a status."""
+    """Keys of values in a status."""
 
     MODE = "mode"
     FAULT = "fault"

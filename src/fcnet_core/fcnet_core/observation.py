@@ -1,4 +1,4 @@
-"""The 70-dimensional observation, assembled here for simulator, training, controller and replay alike."""
+"""The 70-dimensional observation of simulator, training, controller and replay."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from fcnet_core.rotation import projected_gravity
 def finite_observation(
     observation: npt.ArrayLike, shape: tuple[int, ...], dtype: npt.DTypeLike = np.float32
 ) -> npt.NDArray[Any]:
-    """The observation as a contiguous array of the given shape and type: one NaN would stay in a recurrent state for
-    ever, so it is stopped before any is touched.
+    """Return the observation as a contiguous array of the given shape and type; NaN must not enter a recurrent state.
 
-    Raises NonFiniteObservation when an entry is NaN, infinite or beyond float32, ValueError for another shape.
+    Raises NonFiniteObservation if an entry is NaN, infinite or beyond float32, ValueError for another shape.
     """
     with np.errstate(over="ignore"):
         checked = np.ascontiguousarray(observation, dtype=dtype)
@@ -35,9 +34,11 @@ def finite_observation(
 
 @dataclass(frozen=True)
 class SensorReading:
-    """What the sensors of a robot measure, real or simulated: joint position [rad], velocity [rad/s] and torque [Nm],
-    (12,) in JOINT_NAMES order or empty; orientation (4,) x, y, z, w; angular velocity (3,) [rad/s] and acceleration
-    (3,) [m/s^2] in the body frame, the latter with gravity as an accelerometer measures it: (0, 0, 9.81) at rest.
+    """Sensor readings of a real or simulated robot.
+
+    Joint position [rad], velocity [rad/s] and torque [Nm], (12,) in JOINT_NAMES order or empty; orientation (4,) x, y,
+    z, w; angular velocity (3,) [rad/s] and acceleration (3,) [m/s^2] in the body frame; the acceleration includes
+    gravity, as an accelerometer measures it: (0, 0, 9.81) at rest.
     """
 
     position: Array
@@ -50,8 +51,8 @@ class SensorReading:
 
 @dataclass(frozen=True)
 class TrunkPose:
-    """Where the trunk is: position (3,) [m] and orientation (4,) x, y, z, w in the world, velocities (3,) [m/s] and
-    (3,) [rad/s] in the body frame.
+    """Position (3,) [m] and orientation (4,) x, y, z, w of the trunk in the world; its velocities (3,) [m/s] and (3,)
+    [rad/s] in the body frame.
     """
 
     position: Array
@@ -92,7 +93,7 @@ ACTION_SIZE = 12
 ARRAYS = {"observation": ArraySpec((OBSERVATION_SIZE,), parts=PARTS), "action": ArraySpec((ACTION_SIZE,))}
 LAYOUT = ARRAYS["observation"].slices()
 # Standard deviations of the sensor noise by part, in simulation and in training. The controller itself computes
-# last_action and command, without noise.
+# last_action and command, so these have no noise.
 SENSOR_NOISE: dict[str, float] = {
     "projected_gravity": 0.02,  # a unit vector; about 0.02 rad of attitude
     "joint_velocity": 0.3,  # [rad/s]
@@ -110,9 +111,11 @@ def assemble_observation(
     last_action: npt.ArrayLike,
     command: npt.ArrayLike,
 ) -> Single:
-    """Observations (..., 70) from body orientation (..., 4) x, y, z, w; angular velocity (..., 3) [rad/s] in the body
-    frame; joint positions and velocities (..., 12) [rad, rad/s]; the last position targets sent (..., 12) [rad]; and
-    commands (..., 16). Joints follow JOINT_NAMES.
+    """Assemble observations (..., 70).
+
+    orientation (..., 4) x, y, z, w of the body; angular_velocity (..., 3) [rad/s] in the body frame; joint_position,
+    joint_velocity (..., 12) [rad, rad/s]; last_action: the last position targets sent (..., 12) [rad]; command
+    (..., 16). Joints are in JOINT_NAMES order.
     """
     parts = (
         projected_gravity(orientation),
@@ -133,12 +136,13 @@ SIZE = len(SCALARS) + COMMAND_SIZE
 
 @dataclass(frozen=True)
 class PolicyStep:
-    """What went into one step of a policy, so that a recording can be replayed to the last digit: a bag holds every
-    state and command, but not which of them a cycle had when it began.
+    """Inputs of one step of a policy, so that a recording can be replayed exactly.
 
-    Stamps [s] of the message that carried its targets, of the one sent before, and of the joint_states and
-    imu/data it saw (as a double they are good to half a microsecond); cold: whether it was the first after a reset;
-    command (16,), see control/command.py.
+    A bag has all states and commands, but not the information which of them a cycle used.
+
+    target_stamp, previous_stamp [s]: of the message with its targets and of the message before; joints_stamp, imu_stamp
+    [s]: of its joint_states and imu/data (a double resolves half a microsecond); cold: whether it was the first step
+    after a reset; command (16,), see control/command.py.
     """
 
     target_stamp: float
@@ -149,6 +153,6 @@ class PolicyStep:
     command: Array
 
     def vector(self) -> Array:
-        """The step as the numbers (21,) that LABEL names."""
+        """Return the step as numbers (21,) in the order of LABEL."""
         scalars = [self.target_stamp, self.previous_stamp, self.joints_stamp, self.imu_stamp, self.cold]
         return np.concatenate([scalars, self.command])

@@ -1,4 +1,4 @@
-"""Policies: loading one of any type to step, for one robot, for many or over a recording, and asking it at its rate."""
+"""Policies of any type: load and step them, for one robot, for many or over a recording, at their control rate."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from fcnet_core.policies import policy_type
 from fcnet_core.policies.normalisation import Units
 
 RuntimeName = Literal["auto", "numba", "numpy", "onnx"]
-AnyObservation = npt.ArrayLike | Mapping[str, npt.ArrayLike]  # the array itself where a policy sees but one
+AnyObservation = npt.ArrayLike | Mapping[str, npt.ArrayLike]  # one array, or arrays by name
 LIBRARIES = {"numba": ("numba",), "onnx": ("onnx", "onnxruntime")}
 SINGLE = np.dtype(np.float32)
-REST = 1e-3  # [m/s, rad/s, m, rad] a setpoint below this is zero
+REST = 1e-3  # [m/s, rad/s, m, rad] a smaller setpoint counts as zero
 
 
 class Policy(Protocol):
@@ -32,40 +32,40 @@ class Policy(Protocol):
         """Forget every past observation (a cold start)."""
 
     def step(self, observation: Single) -> Single:
-        """The action for an observation; on a robot joint position targets (12,) [rad] in JOINT_NAMES order for an
-        observation (70,) of observation.LAYOUT.
+        """Return the action for an observation, in a new array.
 
-        The array returned belongs to the caller. Raises observation.NonFiniteObservation, with the memory untouched,
-        when an entry is NaN or infinite.
+        On a robot: joint position targets (12,) [rad] in JOINT_NAMES order for an observation (70,) of
+        observation.LAYOUT. Raises NonFiniteObservation, with the memory unchanged, if an entry is NaN or infinite.
         """
 
 
 class Runtime(Protocol):
-    """One step of an architecture, with a memory of its own. Observations are checked before; whether one vector is
-    finite, a CompiledRuntime checks itself.
+    """One step of an architecture, with its memory. LoadedPolicy checks observations before, except that a
+    CompiledRuntime itself checks that one vector is finite.
     """
 
     def reset(self, mask: Mask | None = None) -> None:
-        """Forget the past of the robots in `mask` (batch,); of all, or of the only one, without a mask."""
+        """Forget the past of the robots in `mask` (batch,), or of all robots."""
 
     def step(self, observation: Any) -> Single:
-        """The action for a finite observation of the right shape, in an array that belongs to the caller."""
+        """Return the action for a finite observation of the right shape, in a new array."""
 
 
 class NetworkStep(Protocol):
-    """What every architecture provides in NumPy: its network, made of a PolicyModel, the number of robots and the type
-    of floats, with a memory of each robot's past.
+    """The network of an architecture in NumPy, with a memory for each robot.
+
+    Its arguments are a PolicyModel, the number of robots and the type of floats.
     """
 
     def reset(self, chosen: Mask | slice) -> None:
         """Forget the past of the chosen robots."""
 
     def step(self, x: Any) -> Floats:
-        """Normalised actions (B, action) for normalised observations (B, ...)."""
+        """Return normalised actions (B, action) for normalised observations (B, ...)."""
 
 
 class NumpyRuntime:
-    """A Runtime in NumPy: for one robot in float64, as the reference of all others; for a batch in float32."""
+    """Runtime in NumPy: in float64 for one robot, the reference for all other runtimes; in float32 for a batch."""
 
     def __init__(self, model: PolicyModel, batch: int | None = None) -> None:
         kind, self._units, self._single = policy_type(model.card.policy_type), model.normalisation, batch is None
@@ -73,22 +73,20 @@ class NumpyRuntime:
         self.network: NetworkStep = kind.part(kind.step)(model, 1 if batch is None else batch, dtype)
 
     def reset(self, mask: Mask | None = None) -> None:
-        """See Runtime."""
         self.network.reset(slice(None) if mask is None else mask)
 
     def step(self, observation: Observation) -> Single:
-        """See Runtime."""
         seen = self._units.inputs(_rows(observation, None) if self._single else observation)
         actions = self._units.action(self.network.step(seen)).astype(np.float32)
         return actions[0] if self._single else actions
 
 
 class CompiledRuntime:
-    """A Runtime of one robot, of a policy that sees one vector, in compiled code that releases the GIL.
+    """Runtime of one robot in compiled code without the GIL, for a policy with one input vector.
 
-    step: a numba function of observation, action (which it writes), the number of steps since the reset, and StepData
-    of Units, weights and memory; False for an observation that is not finite. memory: a named tuple of arrays, all zero
-    after a reset. Making one compiles the step, some seconds the first time on a machine and cached after that.
+    step: numba function of observation, action (output), number of steps since the reset, and StepData of Units,
+    weights and memory; returns False if the observation is not finite. memory: named tuple of arrays, all zero after a
+    reset. The constructor compiles the step; that takes some seconds the first time on a machine and is cached.
     """
 
     def __init__(self, model: PolicyModel, step: Any, weights: Any, memory: Any) -> None:
@@ -104,19 +102,17 @@ class CompiledRuntime:
         self._count = 0
         observation, action = np.zeros(config.observation, dtype=np.float32), np.zeros(config.action, dtype=np.float32)
         arguments = (observation, action, self._count, self._data)
-        # The types are known here once and for all: to look them up in every call takes 2 us.
+        # Compiled for these types only: looking up the types in every call takes 2 us.
         self._step = step.compile(tuple(map(typeof, arguments)))
         self.step(observation)
         self.reset()
 
     def reset(self, mask: Mask | None = None) -> None:
-        """See Runtime."""
         for array in self.memory:
             array[...] = 0
         self._count = 0
 
     def step(self, observation: Single) -> Single:
-        """See Runtime."""
         action = np.empty(self._action, SINGLE)
         if not self._step(observation, action, self._count, self._data):
             finite_observation(observation, observation.shape)  # raises
@@ -125,7 +121,7 @@ class CompiledRuntime:
 
 
 class LoadedPolicy:
-    """A Policy made of a model, for one robot, or for `batch` robots with a leading axis."""
+    """Policy of a model, for one robot, or for `batch` robots with a leading axis."""
 
     def __init__(self, model: PolicyModel, runtime: Runtime, batch: int | None = None) -> None:
         self.model = model
@@ -133,20 +129,19 @@ class LoadedPolicy:
         self.runtime = runtime
         self._interval = model.card.reset_interval
         self._checks = _Checks(model, () if batch is None else (batch,))
-        # The shape of what a compiled step takes as it is. Not where resets are due before steps: none before one that
-        # fails.
+        # Shape of observations that go straight to the compiled step. None if steps may need a reset first, because a
+        # step that fails must not reset.
         compiled = isinstance(runtime, CompiledRuntime) and self._interval is None
         self._shape = (model.card.config.observation,) if compiled else None
         self._steps = np.zeros(() if batch is None else batch, dtype=np.int64)  # since the reset of each robot
 
     def reset(self, mask: Mask | None = None) -> None:
-        """Forget every past observation: of the robots in `mask` (batch,), or of all."""
+        """Forget every past observation of the robots in `mask` (batch,), or of all robots."""
         self.runtime.reset(mask)
         self._steps[... if mask is None else mask] = 0
 
     def step(self, observation: AnyObservation) -> Single:
-        """See Policy."""
-        if (  # whether it is finite, the compiled step sees; a call more would take a twentieth of its time
+        if (  # the compiled step checks that it is finite; another call would take a twentieth of its time
             type(observation) is np.ndarray
             and observation.dtype is SINGLE
             and observation.shape == self._shape
@@ -162,7 +157,7 @@ class LoadedPolicy:
         return self.runtime.step(checked)
 
     def warm_up(self, steps: int = 20) -> None:
-        """Let the first steps, which compile and fill caches, happen before anything depends on them; then reset."""
+        """Run some steps, which compile code and fill caches, then reset."""
         nothing = self._checks.zeros()
         for _ in range(steps):
             self.step(nothing)
@@ -170,7 +165,7 @@ class LoadedPolicy:
 
 
 class SequencePolicy:
-    """Gives the actions that any runtime of the model gives step by step, with all observations known beforehand."""
+    """Computes the actions of a whole recording at once; they equal those of any runtime, step by step."""
 
     def __init__(self, model: PolicyModel) -> None:
         kind = policy_type(model.card.policy_type)
@@ -178,9 +173,9 @@ class SequencePolicy:
         self._run = kind.part(kind.sequence)(model).run
 
     def actions(self, observations: AnyObservation) -> Single:
-        """Actions (T, action) for observations (T, ...), the first one after a reset.
+        """Return actions (T, action) for observations (T, ...), the first one after a reset.
 
-        Raises NonFiniteObservation when an entry is NaN or infinite.
+        Raises NonFiniteObservation if an entry is NaN or infinite.
         """
         arrays = observations.values() if isinstance(observations, Mapping) else [observations]
         steps = min(len(np.asarray(array)) for array in arrays)
@@ -192,7 +187,7 @@ class SequencePolicy:
 
 
 class _Checks:
-    """Observations are finite and of the right shape, or they reach no memory."""
+    """Checks observations for shape and finite values before they reach a memory."""
 
     def __init__(self, model: PolicyModel, leading: tuple[int, ...]) -> None:
         spec = model.card.config.observation_spec
@@ -213,7 +208,7 @@ class _Checks:
             and observation.dtype is SINGLE
             and observation.shape == nothing.shape
             and observation.flags.c_contiguous
-            and observation.dot(nothing) == 0.0  # NaN where an entry is not finite; a third of isfinite's time
+            and observation.dot(nothing) == 0.0  # NaN if an entry is not finite; takes a third of isfinite's time
         ):
             return observation
         if self._only is not None:
@@ -224,7 +219,7 @@ class _Checks:
 
 
 def _rows(observation: Observation, chosen: slice | None) -> Observation:
-    """The chosen rows of every array; None adds an axis of one row."""
+    """Return the chosen rows of every array; None adds an axis of one row."""
     if isinstance(observation, Mapping):
         return {name: array[chosen] for name, array in observation.items()}
     return observation[chosen]
@@ -233,12 +228,12 @@ def _rows(observation: Observation, chosen: slice | None) -> Observation:
 def load_policy(
     source: str | Path | PolicyModel, runtime: RuntimeName | str = "auto", batch: int | None = None
 ) -> LoadedPolicy:
-    """A policy, ready to step, for one robot or for `batch` robots.
+    """Load a policy for one robot or for `batch` robots.
 
-    source: a model file, a training run's folder, the name of a policy that comes with the suite (`fcnet list models`),
+    source: a model file, a training run's folder, the name of a shipped policy (`fcnet list models`),
     `hf://owner/name[@revision][/file]` on the Hugging Face hub, or a loaded model.
-    runtime: for one robot; "auto" takes numba where it is installed and NumPy elsewhere, "onnx" needs onnx and
-    onnxruntime. Raises FcnetError for a file or a runtime that cannot be used.
+    runtime: for one robot; "auto" takes numba if it is installed, otherwise NumPy; "onnx" needs onnx and onnxruntime.
+    Raises FcnetError if the file or the runtime cannot be used.
     """
     if runtime not in get_args(RuntimeName):
         raise FcnetError(f"there is no runtime {runtime!r}; choose one of {', '.join(get_args(RuntimeName))}")
@@ -261,11 +256,10 @@ def load_policy(
 
 
 class PolicyRunner:
-    """Asks the policy for targets at the rate it was trained for; in control cycles between, its last targets hold.
-    The controller, the replay of bags and the playback of recordings all step policies through this one class.
+    """Steps a policy at its trained rate; in control cycles between, it holds the last targets, as in training.
 
-    Holding, not interpolating, is what the policy has learnt with. Raises ValueError when `control_rate` [Hz] is not a
-    whole multiple of the model's. `on_step` is called with how long each step of the policy took [s].
+    Controller, replay of bags and playback of recordings step policies through this class. on_step: called with the
+    duration [s] of each step. Raises ValueError if `control_rate` [Hz] is not a whole multiple of the model's.
     """
 
     def __init__(
@@ -285,44 +279,44 @@ class PolicyRunner:
         self._shaper = model.command_shaper()
         self._every = round(multiple)
         self._countdown = 0  # control cycles for which the last targets still hold
-        self._has_command = False  # whether `command` is that of the step to come
+        self._has_command = False  # whether `command` is for the next step
         self._on_step = on_step
-        self.steps = 0  # of the policy since it began
-        self.command: Array = self._shaper.command()[0]  # (16,) that the policy sees next, or saw last
+        self.steps = 0  # of the policy since `begin`
+        self.command: Array = self._shaper.command()[0]  # (16,) of the next or the last step
         self._target: Array = np.full(model.card.config.action, np.nan)
 
     @property
     def at_rest(self) -> bool:
-        """Whether the setpoints are zero and no foot is on its way."""
+        """Whether the setpoints are zero and the gait clock is at rest."""
         return not self._shaper.clock.walking[0] and bool((np.abs(self._shaper.setpoint) < REST).all())
 
     @property
     def limited(self) -> str:
-        """How the newest setpoints are limited to what the policy was trained for, see CommandShaper.limited."""
+        """The limited fields of the newest setpoints, see CommandShaper.limited."""
         return self._shaper.limited()
 
     def begin(self) -> None:
-        """Start cold: nothing remembered, no command, the gait clock at rest."""
+        """Clear the memory and the command, and bring the gait clock to rest."""
         self._policy.reset()
         self._shaper.reset()
         self.command = self._shaper.command()[0]
         self._countdown, self._has_command = 0, False
         self.steps = 0
 
-    def take_command(self, wanted: Array) -> None:
-        """Move on towards setpoints (9,), once before every control cycle."""
+    def take_command(self, requested: Array) -> None:
+        """Move the command towards setpoints (9,); call once before every control cycle."""
         if self._countdown == 0 and not self._has_command:
-            self.command, self._has_command = self._shaper.step(wanted)[0], True
+            self.command, self._has_command = self._shaper.step(requested)[0], True
 
     def repeat_command(self, command: Array) -> None:
-        """In place of `take_command`: ask the policy in the next control cycle, with a recorded command (16,)."""
+        """Step the policy in the next control cycle with a recorded command (16,); instead of `take_command`."""
         self.command, self._countdown = command, 0
 
     def targets(self, state: MeasuredState, last_sent: Array) -> Array:
-        """Position targets (12,) [rad] for this control cycle; last_sent: the targets sent before (12,) [rad].
+        """Return position targets (12,) [rad] for this control cycle. last_sent: the targets sent before (12,) [rad].
 
-        Raises fcnet_core.observation.NonFiniteObservation with the policy's memory untouched. A step that fails is
-        tried again in the next control cycle, with the same command: there are no targets until one succeeds.
+        Raises NonFiniteObservation, with the policy's memory unchanged. The next control cycle then tries the step
+        again, with the same command.
         """
         if self._countdown == 0:
             self._target = self._step(state, last_sent)

@@ -1,4 +1,4 @@
-"""A robot's facts, read from config/robots/<robot>.yaml and nowhere else."""
+"""All facts of a robot, read from config/robots/<robot>.yaml."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ Vector = tuple[Number, Number, Number]
 
 
 class Joint(Struct, frozen=True, forbid_unknown_fields=True):
-    """Facts of one of the three joints of a leg: limits [rad, Nm, rad/s] and passive dynamics. The motor gives all its
-    torque up to full_torque_speed [rad/s], and linearly less from there to none at `velocity`.
+    """One of the three joints of a leg: limits [rad, Nm, rad/s] and passive dynamics.
+
+    The motor gives its full torque up to full_torque_speed [rad/s], then linearly less, down to zero at `velocity`.
     """
 
     right: tuple[Number, Number]
@@ -43,7 +44,7 @@ class Joint(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Geometry(Struct, frozen=True, forbid_unknown_fields=True):
-    """Lengths of trunk and legs [m]; `trunk` holds half sizes."""
+    """Lengths of trunk and legs [m]; trunk: half of its sizes."""
 
     hip_x: Positive
     hip_y: Positive
@@ -55,7 +56,7 @@ class Geometry(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Contact(Struct, frozen=True, forbid_unknown_fields=True):
-    """The feet's friction, sliding, torsional [m] and rolling [m], and impratio, a setting of MuJoCo's contacts."""
+    """Friction of the feet: sliding, torsional [m] and rolling [m]; impratio: MuJoCo's contact setting."""
 
     friction: tuple[Positive, NotNegative, NotNegative]
     impratio: Positive
@@ -70,7 +71,7 @@ class Body(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Gains(Struct, frozen=True, forbid_unknown_fields=True):
-    """Joint stiffness [Nm/rad], damping [Nms/rad], and the damping that holds a robot without a command."""
+    """Joint stiffness kp [Nm/rad] and damping kd [Nms/rad]; damping: kd of a robot without a command [Nms/rad]."""
 
     kp: Positive
     kd: Positive
@@ -88,31 +89,31 @@ class Gait(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CommandRange(Struct, frozen=True, array_like=True):
-    """Lowest and highest value of one setpoint field and its largest change per second; a list of three in the file."""
+    """Lowest and highest value of a setpoint field and its maximum change per second; in the file a list of three."""
 
     lowest: Number
     highest: Number
     rate: Number
 
     def clip(self, value: float) -> float:
-        """The value, or the end of the range that it is beyond."""
+        """Clip a value to the range."""
         return min(max(value, self.lowest), self.highest)
 
 
 class Safety(Struct, frozen=True, forbid_unknown_fields=True):
-    """Thresholds at which controller and bridge give up; the robot files say why they are what they are.
+    """Thresholds of controller and bridge; the robot files give the reasons for the values.
 
     Trunk: max_tilt [rad] against gravity; max_fall_rate [rad/s] about its horizontal axes, over fall_rate_time [s].
     Joints: max_joint_error [rad] for joint_error_time [s], target against measurement; position_margin [rad] of
-    measurements beyond the limits; max_velocity_mismatch [rad] of distances that velocities do not explain;
-    max_velocity for velocity_time [s] and max_torque for torque_time [s], shares of the limits; max_power [W] for
-    power_time [s]; servo_lost_time [s] of a motor out of its servo mode; temperature_warning, max_temperature [deg C].
-    Targets: max_target_rate [rad/s], their slew; max_target_jump [rad] of one, on top of the slew; mean_target_rate
-    [rad/s] over time, there and back, and max_target_path [rad] on top of it; max_start_error [rad] of the first.
-    Times and ages [s]: command_timeout, state_timeout; max_cycle_gap between two cycles of the loop to the motors, and
-    max_loop_lateness, of its cycles on average; frozen_time without any change of a sensor, remote_timeout without one
-    of a remote that drives. packet_loss_warning, max_packet_loss: shares. Gains: max_kp [Nm/rad], max_kd [Nms/rad];
-    min_damping_ratio, least kd as a share of 2 sqrt(kp x armature); soft_start [s] until they are whole.
+    measurements beyond the limits; max_velocity_mismatch [rad] between position changes and integrated velocities;
+    max_velocity for velocity_time [s] and max_torque for torque_time [s], as shares of the limits; max_power [W] for
+    power_time [s]; servo_lost_time [s] of a motor outside its servo mode; temperature_warning, max_temperature [deg C].
+    Targets: max_target_rate [rad/s], slew limit; max_target_jump [rad] of one target beyond the slew; mean_target_rate
+    [rad/s], average path speed, and max_target_path [rad] beyond it; max_start_error [rad] of the first target.
+    Times and ages [s]: command_timeout, state_timeout; max_cycle_gap between two cycles of the loop to the motors;
+    max_loop_lateness of its cycles on average; frozen_time without a change of a sensor; remote_timeout without a
+    change of a remote in use. packet_loss_warning, max_packet_loss: shares. Gains: max_kp [Nm/rad], max_kd [Nms/rad];
+    min_damping_ratio, minimum kd as a share of 2 sqrt(kp x armature); soft_start [s], ramp to the full gains.
     """
 
     max_tilt: Positive
@@ -151,7 +152,7 @@ class Safety(Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if self.temperature_warning >= self.max_temperature or self.packet_loss_warning >= self.max_packet_loss:
-            raise ValueError("safety must warn of temperature and packet loss below their limits")
+            raise ValueError("safety: warnings of temperature and packet loss must be below their limits")
         if self.max_cycle_gap >= min(self.command_timeout, self.state_timeout):
             raise ValueError("safety.max_cycle_gap must be below command_timeout and state_timeout")
 
@@ -164,8 +165,10 @@ class Poses(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RollStep(Struct, frozen=True, forbid_unknown_fields=True):
-    """One pose of a roll, reached after `duration` [s]: hip outwards, thigh and calf [rad] of the legs on the side onto
-    which the robot rolls, and of those on the other side.
+    """One pose of a roll, reached after `duration` [s].
+
+    lower, upper: hip outwards, thigh and calf [rad] of the legs on the side towards which the robot rolls, and on the
+    other side.
     """
 
     duration: Positive
@@ -174,11 +177,11 @@ class RollStep(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Recovery(Struct, frozen=True, forbid_unknown_fields=True):
-    """How a robot that has fallen turns onto its belly (recovery.py), and how far a bridge lets it (driver.py).
+    """How a fallen robot turns onto its belly (recovery.py), and the limits that a bridge enforces (driver.py).
 
-    roll: poses in turn. fold_tilt [rad]: tilt at which a roll ends and the legs are folded, by fold_speed [rad/s];
-    max_tilt [rad]: most with which it counts as upright, at rest. attempts and max_time [s] bound it; max_rate [rad/s]
-    of the trunk about its horizontal axes, averaged over fall_rate_time; torque: share of the motors' torque.
+    roll: poses in turn. fold_tilt [rad]: tilt below which a roll stops and the legs fold, at fold_speed [rad/s];
+    max_tilt [rad]: maximum that counts as upright, at rest. attempts, max_time [s]: limits of the motion; max_rate
+    [rad/s]: limit of the trunk about its horizontal axes, averaged over fall_rate_time; torque: share of the motors'.
     """
 
     roll: Annotated[tuple[RollStep, ...], Meta(min_length=1, max_length=10)]
@@ -192,7 +195,7 @@ class Recovery(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Robot(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
-    """One robot, as in its file. Vectors of 12 follow JOINT_NAMES (FR, FL, RR, RL; hip, thigh, calf)."""
+    """One robot as in its file. Vectors (12,) are in JOINT_NAMES order (FR, FL, RR, RL; hip, thigh, calf)."""
 
     name: str
     legs: tuple[str, ...]
@@ -206,7 +209,7 @@ class Robot(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     gait: Gait
     commands: dict[str, CommandRange]
     safety: Safety
-    recovery: Recovery | None = None  # of a robot for which nobody has found one
+    recovery: Recovery | None = None  # None: no motion is known for this robot
 
     def __post_init__(self) -> None:
         if self.legs != LEGS:
@@ -216,16 +219,16 @@ class Robot(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
             "bodies": (self.bodies, ("trunk", *LEG_JOINTS)),
             "commands": (self.commands, SETPOINT_FIELDS),
         }
-        for entry, (found, wanted) in named.items():
-            if odd := sorted(set(found) ^ set(wanted)):
-                raise ValueError(f"{entry} must be given for {', '.join(wanted)}, and for nothing else; see {odd[0]}")
+        for entry, (found, expected) in named.items():
+            if odd := sorted(set(found) ^ set(expected)):
+                raise ValueError(f"{entry} must be given for exactly {', '.join(expected)}; see {odd[0]}")
         if not (self.lower < self.upper).all():
             raise ValueError("a joint's lower limit is not below its upper limit")
         for pose in (self.stand_pose, self.lie_pose):
             if not ((self.lower <= pose) & (pose <= self.upper)).all():
                 raise ValueError("a pose lies outside the joint limits")
         if self.recovery and not self.recovery.max_tilt <= self.recovery.fold_tilt <= self.safety.max_tilt:
-            raise ValueError("recovery.max_tilt must be at most fold_tilt, and that at most safety.max_tilt")
+            raise ValueError("recovery.max_tilt must be at most fold_tilt, and fold_tilt at most safety.max_tilt")
         if self.gains.kp > self.safety.max_kp or max(self.gains.kd, self.gains.damping) > self.safety.max_kd:
             raise ValueError("the gains are above safety.max_kp or safety.max_kd")
         for field, limits in self.commands.items():
@@ -254,31 +257,33 @@ class Robot(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
 
     @property
     def torque_limit(self) -> Array:
-        """Largest joint torques (12,) [Nm]."""
-        return np.array([self.joints[joint].torque for _ in LEGS for joint in LEG_JOINTS])
+        """Maximum joint torques (12,) [Nm]."""
+        return self._of_joints("torque")
 
     @property
     def velocity_limit(self) -> Array:
-        """Largest joint velocities (12,) [rad/s]."""
-        return np.array([self.joints[joint].velocity for _ in LEGS for joint in LEG_JOINTS])
+        """Maximum joint velocities (12,) [rad/s]."""
+        return self._of_joints("velocity")
 
     def torque_bounds(self, velocity: Array) -> tuple[Array, Array]:
-        """Lowest and highest torques (..., 12) [Nm] that the motors can give at joint velocities (..., 12) [rad/s]."""
+        """Return lowest and highest torques (..., 12) [Nm] of the motors at joint velocities (..., 12) [rad/s]."""
         limit, fastest = self.torque_limit, self.velocity_limit
-        full = np.array([self.joints[joint].full_torque_speed for _ in LEGS for joint in LEG_JOINTS])
-        slope = limit / (fastest - full)
+        slope = limit / (fastest - self._of_joints("full_torque_speed"))
         lowest, highest = slope * (-fastest - velocity), slope * (fastest - velocity)
         return np.clip(lowest, -limit, limit), np.clip(highest, -limit, limit)
 
     @property
     def armature(self) -> Array:
-        """Inertias (12,) [kg m^2] of the motors' rotors at the joints."""
-        return np.array([self.joints[joint].armature for _ in LEGS for joint in LEG_JOINTS])
+        """Rotor inertias (12,) [kg m^2] at the joints."""
+        return self._of_joints("armature")
 
     @property
     def mass(self) -> float:
         """Mass of the whole robot [kg]."""
         return self.bodies["trunk"].mass + 4 * sum(self.bodies[name].mass for name in LEG_JOINTS)
+
+    def _of_joints(self, field: str) -> Array:
+        return np.array([getattr(self.joints[joint], field) for _ in LEGS for joint in LEG_JOINTS])
 
     def _limits(self, end: int) -> Array:
         sides = [("right" if leg.endswith("R") else "left") for leg in LEGS]
@@ -286,10 +291,7 @@ class Robot(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
 
 
 def load_robot(name: str | Path) -> Robot:
-    """Read the robot called `name` (or the YAML file at that path).
-
-    Raises FcnetError with one sentence that says what is wrong and where.
-    """
+    """Read the robot called `name`, or the YAML file at that path. Raises FcnetError."""
     path = Path(name) if str(name).endswith(".yaml") else ROBOT_FOLDER / f"{name}.yaml"
     if not path.is_file():
         known = ", ".join(sorted(p.stem for p in ROBOT_FOLDER.glob("*.yaml")))

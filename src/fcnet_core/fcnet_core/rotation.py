@@ -16,7 +16,7 @@ def xyzw_from_wxyz(quaternion: npt.ArrayLike) -> Array:
 
 
 def matrix_from_xyzw(quaternion: npt.ArrayLike) -> Array:
-    """Rotation matrices (..., 3, 3) from body to world of unit quaternions (..., 4) in x, y, z, w order."""
+    """Return rotation matrices (..., 3, 3) from body to world for unit quaternions x, y, z, w (..., 4)."""
     x, y, z, w = np.moveaxis(np.asarray(quaternion, dtype=np.float64), -1, 0)
     rows = [
         [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
@@ -27,21 +27,21 @@ def matrix_from_xyzw(quaternion: npt.ArrayLike) -> Array:
 
 
 def xyzw_from_roll_pitch(roll: float, pitch: float) -> Array:
-    """Quaternion (4,) x, y, z, w of the rotation Ry(pitch) Rx(roll) [rad], without yaw."""
+    """Return the quaternion (4,) x, y, z, w of the rotation Ry(pitch) Rx(roll) [rad], without yaw."""
     sin_roll, cos_roll = np.sin(roll / 2), np.cos(roll / 2)
     sin_pitch, cos_pitch = np.sin(pitch / 2), np.cos(pitch / 2)
     return np.array([sin_roll * cos_pitch, cos_roll * sin_pitch, -sin_roll * sin_pitch, cos_roll * cos_pitch])
 
 
 def product(first: npt.ArrayLike, second: npt.ArrayLike) -> Array:
-    """The rotation `second`, then `first`, as quaternions (4,) x, y, z, w."""
+    """Return the quaternion (4,) x, y, z, w of the rotation `second`, then `first`."""
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     vector = a[3] * b[:3] + b[3] * a[:3] + np.cross(a[:3], b[:3])
     return np.array([*vector, a[3] * b[3] - a[:3] @ b[:3]])
 
 
 def projected_gravity(quaternion: npt.ArrayLike) -> Array:
-    """Direction of gravity in the body frame (..., 3), (0, 0, -1) for an upright body, from x, y, z, w (..., 4)."""
+    """Return the direction of gravity (..., 3) in the body frame, (0, 0, -1) if upright, for x, y, z, w (..., 4)."""
     x, y, z, w = np.asarray(quaternion, dtype=np.float64).T  # cheaper than moveaxis and stack, in every control cycle
     return np.array([2 * (w * y - x * z), -2 * (y * z + w * x), 2 * (x * x + y * y) - 1]).T
 
@@ -59,7 +59,7 @@ def tilt_of_gravity(gravity: npt.ArrayLike) -> Array:
 
 
 def roll_pitch_yaw(quaternion: npt.ArrayLike) -> Array:
-    """Roll, pitch and yaw (..., 3) [rad] (rotation Rz(yaw) Ry(pitch) Rx(roll)) of x, y, z, w (..., 4)."""
+    """Return roll, pitch and yaw (..., 3) [rad] of x, y, z, w (..., 4), for the rotation Rz(yaw) Ry(pitch) Rx(roll)."""
     x, y, z, w = np.moveaxis(np.asarray(quaternion, dtype=np.float64), -1, 0)
     roll = np.arctan2(2 * (y * z + w * x), 1 - 2 * (x * x + y * y))
     pitch = np.arcsin(np.clip(2 * (w * y - x * z), -1.0, 1.0))

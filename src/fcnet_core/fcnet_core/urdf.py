@@ -1,4 +1,4 @@
-"""A robot as URDF, generated from the facts in its robot file."""
+"""URDF of a robot, generated from its robot file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fcnet_core.robot import LEGS, Body, Robot, Vector
 
 COLORS = {"grey": "0.78 0.78 0.80 1", "dark": "0.2 0.2 0.23 1", "blue": "0.1 0.45 0.75 1"}
 HIP_RADIUS, THIGH_RADIUS, CALF_RADIUS = 0.045, 0.022, 0.013  # [m] as in simulation
-TRUNK_FRAME = "trunk"  # below BASE_FRAME: KDL wants a root without mass
+TRUNK_FRAME = "trunk"  # child of BASE_FRAME: KDL requires a root without mass
 CENTRE = (0.0, 0.0, 0.0)
 ALONG_Y = "1.5707963267948966 0 0"
 
@@ -47,7 +47,7 @@ def _leg(robot: Robot, leg: str) -> list[str]:
     hip = _shape("cylinder", (0.0, 0.9 * side, 0.0), "dark", rpy=ALONG_Y, radius=(HIP_RADIUS,), length=width)
     thigh = _shape("cylinder", (0.0, 0.0, -size.thigh / 2), "grey", radius=(THIGH_RADIUS,), length=(size.thigh,))
     calf = _shape("cylinder", (0.0, 0.0, -size.calf / 2), "dark", radius=(CALF_RADIUS,), length=(size.calf,))
-    # Shape and mass of the foot are the calf's: the foot itself is a frame.
+    # The calf includes shape and mass of the foot; the foot is only a frame.
     foot = _shape("sphere", (0.0, 0.0, -size.calf), "dark", radius=(size.foot_radius,))
     return [
         _link(f"{leg}_hip", _inertial(bodies["hip"], front, left), hip),
@@ -89,7 +89,7 @@ def _inertial(body: Body, front: float = 1.0, left: float = 1.0) -> str:
 def _shape(
     kind: str, place: Vector, color: str, collides: bool = True, rpy: str = "0 0 0", **sizes: tuple[float, ...]
 ) -> str:
-    """A shape to be seen and, where it `collides`, touched."""
+    """Return a shape as a visual and, if it `collides`, as a collision element."""
     shape = f"{_origin(place, rpy)}<geometry>{_element(kind, **sizes)}</geometry>"
     visual = f'<visual>{shape}<material name="{color}"/></visual>'
     return visual + (f"<collision>{shape}</collision>" if collides else "")

@@ -143,7 +143,7 @@ def test_a_file_that_is_missing_or_damaged_is_one_sentence(verb, path, tmp_path,
     path.write_bytes(path.read_bytes()[:1000])
     assert main([*verb, str(path)]) == USAGE_ERROR
     message = capsys.readouterr().err
-    assert "is damaged or no model" in message
+    assert "is damaged or not a model" in message
     assert message.count("\n") == 1
     assert not (tmp_path / "never.onnx").exists()
 

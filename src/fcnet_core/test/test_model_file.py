@@ -107,20 +107,20 @@ def test_a_training_runs_folder_stands_for_its_best_policy(small, tmp_path) -> N
 
 def test_a_missing_file_is_refused(tmp_path) -> None:
     assert "there is no model file" in refusal(tmp_path / "nothing.safetensors")
-    assert "holds no policy" in refusal(tmp_path)
+    assert "has no policy" in refusal(tmp_path)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.0001, 0.001, 0.05, 0.5, 0.99, 0.99999])
 def test_a_truncated_file_is_refused(path, share) -> None:
     content = path.read_bytes()
     path.write_bytes(content[: int(share * len(content))])
-    assert "is damaged or no model" in refusal(path)
+    assert "is damaged or not a model" in refusal(path)
 
 
 @pytest.mark.parametrize("garbage", [b"", b"\0" * 4000, b"PK\x03\x04" * 500, b"\xff" * 64, os.urandom(5000)])
 def test_garbage_is_refused(path, garbage) -> None:
     path.write_bytes(garbage)
-    assert "is damaged or no model" in refusal(path)
+    assert "is damaged or not a model" in refusal(path)
 
 
 def test_a_foreign_safetensors_file_is_refused(small, path) -> None:

@@ -107,7 +107,7 @@ def test_special_files_do_not_hold_the_reader_up(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("/proc/kmsg")
     for path in (tmp_path / "pipe", tmp_path / "link", Path("/dev/zero"), tmp_path):
-        assert "no ordinary file" in refusal(path)
+        assert "not a regular file" in refusal(path)
     assert "cannot be read" in refusal(tmp_path / "nothing.yaml")
 
 

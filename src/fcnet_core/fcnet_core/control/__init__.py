@@ -1,1 +1,1 @@
-"""Between what is asked of a robot and what its joints get: modes, commands and their limits, and the time of loops."""
+"""Commands of a robot, limits of commands and joint targets, and timing of control loops."""

@@ -1,4 +1,4 @@
-"""From the commands of several sources to the 16-dimensional command vector that a policy sees."""
+"""Commands of several sources, their limits, the gait clock, and the 16-dimensional command vector of a policy."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from fcnet_core.rotation import roll_pitch_yaw
 
 VELOCITY, POSE, STYLE = slice(0, 3), slice(3, 6), slice(6, 9)  # of SETPOINT_FIELDS
 FREQUENCY = SETPOINT_FIELDS.index("frequency")
-VELOCITY_TIMEOUT = 0.5  # [s] an older velocity command is none, unless the controller's parameters say otherwise
+VELOCITY_TIMEOUT = 0.5  # [s] default age limit of velocity commands
 
 
 class GaitClock:
-    """Gait phases of `batch` robots, each in [0, 1), advanced by `period` seconds a step: by commands and time alone.
+    """Gait phases of `batch` robots, each in [0, 1), advanced by `period` seconds per step from commands and time only.
 
-    The controller computes them and the expert follows them, so a policy that imitates the expert can see where in the
-    stride the expert is. A stride starts at once, stops only where it is half or wholly done, and goes on for a while
-    after the command has gone to zero, so that a robot in motion comes to rest on its feet.
+    The expert follows these phases, and they are part of the command, so a policy that imitates the expert sees its
+    phase. Strides start immediately and stop only at phase 0 or 0.5. They continue for `linger` seconds after the
+    command has gone to zero, so that a moving robot comes to rest on its feet.
     """
 
     def __init__(self, gait: Gait, period: float, batch: int = 1) -> None:
@@ -34,28 +34,28 @@ class GaitClock:
         self._linger: Array = np.zeros(batch)
 
     def reset(self, mask: Mask | None = None) -> None:
-        """Bring the clocks in `mask` (batch,), or all, to rest at phase 0."""
+        """Bring the clocks in `mask` (batch,), or all clocks, to rest at phase 0."""
         chosen = np.ones(len(self.phase), dtype=bool) if mask is None else mask
         self.phase[chosen] = 0.0
         self.walking[chosen] = False
         self._linger[chosen] = 0.0
 
     def frequency(self, setpoint: Array) -> Array:
-        """Strides per second (batch,) for setpoints (batch, 9)."""
+        """Return strides per second (batch,) for setpoints (batch, 9)."""
         vx, vy, _ = setpoint[:, VELOCITY].T
         above = np.maximum(np.hypot(vx, vy) - self.gait.speed_knee, 0.0)
         return self.gait.frequency + self.gait.frequency_gain * above + setpoint[:, FREQUENCY]
 
     def advance(self, setpoint: Array) -> None:
-        """Move on by one period under setpoints (batch, 9)."""
+        """Advance by one period under setpoints (batch, 9)."""
         vx, vy, yaw_rate = np.abs(setpoint[:, VELOCITY]).T
         commanded = vx + vy + 0.3 * yaw_rate > self.gait.threshold
         self._linger = np.where(commanded, self.gait.linger, np.maximum(self._linger - self.period, 0.0))
-        wanted = commanded | (self._linger > 0)
+        requested = commanded | (self._linger > 0)
         moved = self.phase + self.frequency(setpoint) * self.period
         halves = np.floor(2 * moved)
-        stops = self.walking & (halves > np.floor(2 * self.phase)) & ~wanted
-        moves = self.walking | wanted
+        stops = self.walking & (halves > np.floor(2 * self.phase)) & ~requested
+        moves = self.walking | requested
         self.phase = np.where(stops, halves / 2, np.where(moves, moved, self.phase)) % 1.0
         self.walking = moves & ~stops
 
@@ -64,11 +64,11 @@ COMMAND_SIZE = 16
 
 
 class CommandShaper:
-    """Limits setpoints, keeps the gait clock, and writes the command vector of `batch` robots.
+    """Limits setpoints, advances the gait clock, and computes the command vectors of `batch` robots.
 
-    Setpoints are limited to the ranges, each for itself, to the envelope, if there is one, together, and in rate; what
-    results is always in the envelope. wanted, target: the setpoints (batch, 9) last asked for, and what they are
-    limited to; setpoint: where the rates have taken them so far.
+    Setpoints are limited to their ranges, together to the envelope (if any), and in rate; they are always within the
+    envelope. requested: the last requested setpoints (batch, 9); target: the same within ranges and envelope; setpoint:
+    the current value, which approaches the target at the allowed rates.
 
     Index of the command vector: 0 vx [m/s], 1 vy [m/s], 2 yaw rate [rad/s], 3 body height offset [m], 4 roll [rad], 5
     pitch [rad], 6 stance width - 1, 7 foot clearance offset [m], 8 sine and 9 cosine of the gait phase, 10 walk flag,
@@ -90,21 +90,21 @@ class CommandShaper:
         self._steps: list[float] = self._step.tolist()
         self.clock = GaitClock(gait, period, batch)
         self.setpoint: Array = np.zeros((batch, len(SETPOINT_FIELDS)))
-        self.wanted = self.target = self.setpoint
+        self.requested = self.target = self.setpoint
 
     def reset(self, mask: Mask | None = None) -> None:
-        """Return the robots in `mask` (batch,), or all, to a zero setpoint and a clock at rest."""
+        """Set the setpoints of the robots in `mask` (batch,), or of all robots, to zero and their clocks to rest."""
         self.clock.reset(mask)
         self.setpoint = np.where(True if mask is None else mask[:, None], 0.0, self.setpoint)
 
-    def step(self, wanted: npt.ArrayLike) -> Array:
-        """Take one period's step towards setpoints (batch, 9) in SETPOINT_FIELDS order; return commands (batch, 16).
+    def step(self, requested: npt.ArrayLike) -> Array:
+        """Move one period towards setpoints (batch, 9) in SETPOINT_FIELDS order; return commands (batch, 16).
 
-        A NaN raises ValueError before anything changes.
+        Raises ValueError for NaN, before anything changes.
         """
-        asked = np.asarray(wanted, dtype=np.float64).reshape(self.setpoint.shape)
-        if not (asked == self.wanted).all():
-            self._take(asked)
+        setpoint = np.asarray(requested, dtype=np.float64).reshape(self.setpoint.shape)
+        if not (setpoint == self.requested).all():
+            self._request(setpoint)
         before, step = self.setpoint, self._step
         moved = before + np.minimum(np.maximum(self.target - before, -step), step)
         if self._envelope is not None and (moved != before).any():
@@ -114,19 +114,19 @@ class CommandShaper:
         return self.command()
 
     def limited(self, robot: int = 0) -> str:
-        """The fields of a robot's wanted setpoint that are limited, in words, such as "vx 2 to 1.2"; empty for none."""
-        pairs = zip(SETPOINT_FIELDS, self.wanted[robot].tolist(), self.target[robot].tolist(), strict=True)
-        return ", ".join(f"{name} {wanted:.3g} to {given:.3g}" for name, wanted, given in pairs if wanted != given)
+        """Return the limited fields of a robot's requested setpoint, such as "vx 2 to 1.2"; empty if there are none."""
+        pairs = zip(SETPOINT_FIELDS, self.requested[robot].tolist(), self.target[robot].tolist(), strict=True)
+        return ", ".join(f"{name} {asked:.3g} to {given:.3g}" for name, asked, given in pairs if asked != given)
 
-    def _take(self, wanted: Array) -> None:
-        if np.isnan(wanted).any():
+    def _request(self, setpoint: Array) -> None:
+        if np.isnan(setpoint).any():
             raise ValueError("a setpoint is not a number; send finite commands")
-        target = np.minimum(np.maximum(wanted, self._lowest), self._highest)
+        target = np.minimum(np.maximum(setpoint, self._lowest), self._highest)
         self.target = target if self._envelope is None else self._envelope.shorten(target)
-        self.wanted = wanted.copy()
+        self.requested = setpoint.copy()
 
     def command(self) -> Array:
-        """The command vectors (batch, 16) of the current setpoints and phases."""
+        """Return the command vectors (batch, 16) of the current setpoints and phases."""
         command = np.zeros((len(self.setpoint), COMMAND_SIZE))
         command[:, 0:8] = self.setpoint[:, 0:8]
         angle = 2 * np.pi * self.clock.phase
@@ -138,12 +138,12 @@ class CommandShaper:
 
 
 def setpoints_of(commands: Floats) -> Floats:
-    """The setpoints (..., 9) in command vectors (..., 16) of a CommandShaper."""
+    """Return the setpoints (..., 9) of command vectors (..., 16)."""
     return commands[..., [*range(8), 11]]
 
 
 def gait_phase(commands: Floats) -> Floats:
-    """The gait's phase (...), in [0, 1), in command vectors (..., 16) of a CommandShaper; NaN at rest."""
+    """Return the gait phase (...) in [0, 1) of command vectors (..., 16); NaN at rest."""
     phase = np.arctan2(commands[..., 8], commands[..., 9]) / (2 * np.pi) % 1.0
     return np.where(commands[..., 10] > 0.5, phase, np.nan)
 
@@ -153,10 +153,10 @@ STILL = (0.0, 0.0, 0.0)
 
 
 class CommandSource:
-    """The newest commands of one source (a person or a program); `higher` are the sources that precede it.
+    """The newest commands of one source (a person or a program). higher: the sources with a higher priority.
 
-    It is active until its newest command is older than `timeout` seconds. Written by callbacks and read by the control
-    loop without a lock: every command is replaced as a whole.
+    A source is active until its newest command is older than `timeout` seconds. Callbacks write and the control loop
+    reads without a lock: every command is one object that is replaced.
     """
 
     def __init__(self, name: str, timeout: float, higher: tuple[CommandSource, ...] = ()) -> None:
@@ -166,17 +166,14 @@ class CommandSource:
         self.clear()
 
     def clear(self) -> None:
-        """Forget its commands."""
+        """Delete its commands."""
         self._velocity = (*STILL, NEVER)
-        self.pose = (
-            *STILL,
-            NEVER,
-        )  # height [m], roll, pitch [rad] of the last pose, and the time [s] of it
+        self.pose = (*STILL, NEVER)  # height [m], roll and pitch [rad], and time [s] of the last pose
 
     def set_velocity(self, vx: float, vy: float, yaw_rate: float, now: float) -> str | None:
-        """Take a velocity [m/s, m/s, rad/s] given at time `now` [s].
+        """Set a velocity [m/s, m/s, rad/s] at time `now` [s].
 
-        A velocity that is not finite counts as zero; a warning is returned.
+        A velocity that is not finite counts as zero; then return a warning.
         """
         if all(map(math.isfinite, (vx, vy, yaw_rate))):
             self._velocity = (vx, vy, yaw_rate, now)
@@ -185,9 +182,9 @@ class CommandSource:
         return f"velocity ({vx}, {vy}, {yaw_rate}) of {self.name} is not finite and counts as zero; send finite numbers"
 
     def set_pose(self, height: float, orientation: tuple[float, float, float, float], now: float) -> str | None:
-        """Take a height offset [m] and an attitude x, y, z, w relative to the heading, of which roll and pitch count.
+        """Set a height offset [m] and an attitude x, y, z, w relative to the heading; its yaw has no effect.
 
-        It is lost while a higher source is active. An invalid pose is ignored; a warning is returned.
+        Discards the pose while a higher source is active. An invalid pose is ignored; then return a warning.
         """
         length = math.hypot(*orientation)
         if not (math.isfinite(height) and math.isfinite(length) and length >= SHORTEST_QUATERNION):
@@ -198,20 +195,21 @@ class CommandSource:
         return None
 
     def is_active(self, now: float) -> bool:
-        """Whether it has given a command that still counts at time `now` [s]."""
+        """Return whether its newest command is recent enough at time `now` [s]."""
         return abs(now - max(self._velocity[3], self.pose[3])) <= self._timeout
 
     def velocity(self, now: float) -> tuple[float, float, float]:
-        """Vx [m/s], vy [m/s], yaw rate [rad/s] that count at time `now` [s]: zero where they are stale."""
+        """Return vx [m/s], vy [m/s] and yaw rate [rad/s] at time `now` [s]; zero if the command is too old."""
         vx, vy, yaw_rate, given = self._velocity
         return (vx, vy, yaw_rate) if abs(now - given) <= self._timeout else STILL  # simulated time may go back
 
 
 class CommandArbiter:
-    """The sources of commands, most important first. The first active one is in control, and it alone.
+    """Sources of commands by priority. Only the first active source is in control.
 
-    A command older than `timeout` seconds is none: without an active source the velocity is zero. A pose stays until
-    a source in control gives another. Called by callbacks and by the control loop without a lock, see CommandSource.
+    Without an active source, that is, without a command in the last `timeout` seconds, the velocity is zero. A pose is
+    kept until a source in control sends another one. Callbacks and control loop call it without a lock, see
+    CommandSource.
     """
 
     def __init__(self, timeout: float) -> None:
@@ -220,27 +218,27 @@ class CommandArbiter:
         self._style = (0.0, 0.0, 0.0)
 
     def add_source(self, name: str) -> CommandSource:
-        """A new source, less important than those there are."""
+        """Add a source with the lowest priority."""
         source = CommandSource(name, self._timeout, higher=self._sources)
         self._sources = (*self._sources, source)
         return source
 
     def set_style(self, width: float, clearance: float, frequency: float) -> None:
-        """Take offsets of stance width (as a fraction), foot clearance [m] and stride frequency [Hz]; all finite."""
+        """Set offsets of stance width (as a fraction), foot clearance [m] and stride frequency [Hz]; all finite."""
         self._style = (width, clearance, frequency)
 
     def clear(self) -> None:
-        """Forget all velocities and poses."""
+        """Delete all velocities and poses."""
         for source in self._sources:
             source.clear()
 
     def source(self, now: float) -> str:
-        """Name of the source in control at time `now` [s]; empty for none."""
+        """Return the name of the source in control at time `now` [s]; empty if there is none."""
         active = self._active(now)
         return active.name if active else ""
 
     def wanted(self, now: float) -> Array:
-        """Setpoints (9,) in SETPOINT_FIELDS order at time `now` [s]; ranges are the CommandShaper's business."""
+        """Return setpoints (9,) in SETPOINT_FIELDS order at time `now` [s]; CommandShaper limits them."""
         setpoint = np.zeros(len(SETPOINT_FIELDS))
         if active := self._active(now):
             setpoint[VELOCITY] = active.velocity(now)

@@ -1,4 +1,4 @@
-"""The command envelope: the setpoints for which a policy was trained, jointly, as a table over forward velocity."""
+"""The command envelope: the joint range of a policy's trained setpoints, as a table over forward velocity."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from fcnet_core.robot import SETPOINT_FIELDS, CommandRange
 FIELDS = SETPOINT_FIELDS[1:]  # with a range at every vx
 VELOCITIES = 2  # of FIELDS: vy, yaw_rate; pose and style follow
 MOST_KNOTS = 100
-SPACING = 0.3  # [m/s] largest distance between two knots of a derived envelope
-WINDOW = 0.075  # [m/s] around a knot: setpoints within it belong to the knot
-HELD = 5.0  # [s] of all robots together; setpoints commanded for a shorter time do not count as trained
-PARTLY = 0.5  # share of the reach at rest below which a field hardly occurs in walking
-ALIKE = 0.85  # share of the reach at rest above which a smaller one is taken as equal
+SPACING = 0.3  # [m/s] maximum distance between two knots of a derived envelope
+WINDOW = 0.075  # [m/s] setpoints so near to a knot belong to the knot
+HELD = 5.0  # [s] summed over robots; setpoints commanded for less time do not count as trained
+PARTLY = 0.5  # share of the reach at rest below which a field counts as not used in walking
+ALIKE = 0.85  # share of the reach at rest above which a smaller reach counts as equal
 DECIMALS = 3
 EXACT = 1e-9  # rounding of a sum
-SLOWEST = 1e-9  # [m/s] a smaller vx is zero
+SLOWEST = 1e-9  # [m/s] a smaller vx counts as zero
 
 
 class Envelope(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
-    """Lowest and highest value of every other setpoint field at rising forward velocities, linear between these knots.
+    """Ranges of all other setpoint fields over forward velocity, linear between knots.
 
-    vx: the knots [m/s], 0 among them; ranges: by field of FIELDS one pair for each knot. A setpoint is admitted when vx
-    is between the outermost knots and every other field in its range at that vx. Every range contains 0, and none is
-    wider than its neighbour on the side of vx = 0, so that a velocity shortened along its direction is admitted from
-    some length on.
+    vx: rising knots [m/s], including 0; ranges: one (lowest, highest) per knot for each of FIELDS. A setpoint is
+    admitted if vx is between the outermost knots and every other field is in its range at that vx. Every range contains
+    0 and is not wider than its neighbour towards vx = 0, so shortening a velocity along its direction reaches an
+    admitted one.
     """
 
     vx: Annotated[tuple[Number, ...], Meta(min_length=1, max_length=MOST_KNOTS)]
@@ -45,7 +45,7 @@ class Envelope(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
         if 0.0 not in self.vx or any(slow >= fast for slow, fast in pairwise(self.vx)):
             raise ValueError(f"vx must rise from knot to knot and pass 0, but is {', '.join(map(str, self.vx))}")
         if odd := sorted(set(self.ranges) ^ set(FIELDS)):
-            raise ValueError(f"ranges must be given for {', '.join(FIELDS)}, and for nothing else; see {odd[0]}")
+            raise ValueError(f"ranges must be given for exactly {', '.join(FIELDS)}; see {odd[0]}")
         for field, ranges in self.ranges.items():
             if len(ranges) != len(self.vx):
                 raise ValueError(f"{len(ranges)} ranges of {field} for {len(self.vx)} knots of vx")
@@ -90,7 +90,7 @@ class Envelope(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
         return {"vx": (self.vx[0], self.vx[-1]), **{field: self.ranges[field][rest] for field in FIELDS}}
 
     def admits(self, setpoints: Array) -> Mask:
-        """Which of the setpoints (B, 9) are in it (B,)."""
+        """Return which of the setpoints (B, 9) are admitted (B,)."""
         vx, others = setpoints[:, :1], setpoints[:, 1:]
         ends = [np.interp(vx[:, 0], self.vx, column) for column in self.table.reshape(len(self.vx), -1).T]
         lowest, highest = np.stack(ends, axis=1).reshape(-1, len(FIELDS), 2).transpose(2, 0, 1)
@@ -98,34 +98,33 @@ class Envelope(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
         inside = np.hstack([inside, self.vx[0] - EXACT <= vx, vx <= self.vx[-1] + EXACT])
         return np.logical_and.reduce(inside, axis=1)
 
-    def shorten(self, wanted: Array) -> Array:
-        """Admitted setpoints (B, 9) for the wanted ones: vx is clipped to the outermost knots, pose and style to what a
-        standing robot may have; then the velocity (vx, vy, yaw rate) is shortened along its own direction until all is
-        admitted.
+    def shorten(self, requested: Array) -> Array:
+        """Return admitted setpoints (B, 9) for requested ones.
+
+        Clips vx to the outermost knots, and pose and style to the ranges at rest; then shortens the velocity (vx, vy,
+        yaw rate) along its direction until the setpoint is admitted.
         """
-        return np.array([self._shortened(setpoint) for setpoint in wanted.tolist()])
+        return np.array([self._shortened(setpoint) for setpoint in requested.tolist()])
 
     def follow(self, before: Array, moved: Array, step: list[float]) -> Array:
-        """Admitted setpoints (B, 9) on the way from admitted ones to `moved`, none of whose fields is farther from
-        `before` than its `step` (9): a pose waits until vx is small enough, and vx waits for a pose that is too large.
+        """Return admitted setpoints (B, 9) between the admitted `before` and `moved`, in steps of at most `step` (9).
+
+        A pose waits until vx is small enough, and vx waits until the pose is small enough.
         """
         pairs = zip(before.tolist(), moved.tolist(), strict=True)
         return np.array([self._followed(old, new, step) for old, new in pairs])
 
     def lines(self) -> Iterator[str]:
-        """The table as text, one line a knot."""
+        """Yield the table as text, one line per knot."""
         yield f"{'vx':>7}" + "".join(f"{field:>15}" for field in FIELDS)
         for vx, row in zip(self.vx, self.table.tolist(), strict=True):
             yield f"{vx:>7.2f}" + "".join(f"{low:>8.2f}{high:>7.2f}" for low, high in row)
 
-    # One setpoint at a time, in plain floats: NumPy takes as long for each of its operations on so few numbers as this
-    # for all of them.
+    # One setpoint at a time, in plain floats: on so few numbers, one NumPy operation takes as long as all of this.
 
     @cached_property
     def _segments(self) -> tuple[list[float], list[list[tuple[float, ...]]]]:
-        """From knot to knot: where the next one begins, and of every field the knot, the lowest and the highest value
-        there, and the slopes of these.
-        """
+        """Inner knots; by segment and field its first knot, lowest and highest value there, and their slopes."""
         after = [min(knot + 1, len(self.vx) - 1) for knot in range(len(self.vx))]
         segments = []
         for (knot, vx), then in zip(enumerate(self.vx), after, strict=True):
@@ -142,17 +141,17 @@ class Envelope(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
         return [self.ranges[field][rest] for field in FIELDS]
 
     def _ends(self, vx: float) -> list[tuple[float, float]]:
-        """Lowest and highest value of FIELDS at vx [m/s]."""
-        begins, segments = self._segments
+        """Return the lowest and highest value of FIELDS at vx [m/s]."""
+        inner, segments = self._segments
         return [
             (low + (vx - knot) * low_slope, high + (vx - knot) * high_slope)
-            for knot, low, high, low_slope, high_slope in segments[bisect_left(begins, vx)]
+            for knot, low, high, low_slope, high_slope in segments[bisect_left(inner, vx)]
         ]
 
     @cached_property
     def _outwards(self) -> dict[bool, tuple[list[float], list[tuple[list[float], list[float]]]]]:
-        """By whether the robot moves forward: the speeds of the knots from rest on, and how far every field may be
-        below and above zero at each.
+        """For forward (True) and backward motion: speeds of the knots from rest outwards, and by field the reach below
+        and above zero at each of them.
         """
         rest, found = self.vx.index(0.0), {}
         for forward, side in ((True, slice(rest, None)), (False, slice(rest, None, -1))):
@@ -161,11 +160,11 @@ class Envelope(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
             found[forward] = speeds, [([-low for low, _ in ends], [high for _, high in ends]) for ends in ranges]
         return found
 
-    def _shortened(self, wanted: list[float]) -> list[float]:
-        vx = min(max(wanted[0], self.vx[0]), self.vx[-1])
+    def _shortened(self, requested: list[float]) -> list[float]:
+        vx = min(max(requested[0], self.vx[0]), self.vx[-1])
         vx = 0.0 if abs(vx) < SLOWEST else vx
-        others = wanted[1 : 1 + VELOCITIES]
-        for value, (low, high) in zip(wanted[1 + VELOCITIES :], self._rest[VELOCITIES:], strict=True):
+        others = requested[1 : 1 + VELOCITIES]
+        for value, (low, high) in zip(requested[1 + VELOCITIES :], self._rest[VELOCITIES:], strict=True):
             others.append(low if value < low else high if value > high else value)
         share, (speeds, reaches) = 1.0, self._outwards[vx > 0.0]
         for field, (value, (low, high)) in enumerate(zip(others, self._ends(vx), strict=True)):
@@ -186,15 +185,16 @@ class Envelope(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
                     late.append(field)
             if not late:
                 break
-            if attempt:  # a knot lies between, and the ranges are narrower there
+            if attempt:  # there is a knot between, and the ranges are narrower there
                 vx = before[0]
             else:
                 vx += (before[0] - vx) * self._wait(before, step, late, ends)
         return followed
 
     def _wait(self, before: list[float], step: list[float], late: list[int], ends: list[tuple[float, float]]) -> float:
-        """Which share of its step vx has to wait, so that the fields that are `late` can follow the ranges; `ends` of
-        them at the end of the step.
+        """Return the share of its step that vx must wait so that the `late` fields stay in their ranges.
+
+        ends: the ranges at the end of the step.
         """
         held, share = self._ends(before[0]), 1.0
         for field in late:
@@ -205,10 +205,10 @@ class Envelope(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
 
 
 def _share(speed: float, value: float, is_velocity: bool, speeds: list[float], reach: list[float]) -> float:
-    """By how much a velocity is to be shortened for one of its fields, or for a pose, not to be beyond its reach.
+    """Return the factor that shortens a velocity so that a field (of the velocity or of the pose) is within its reach.
 
-    speed: of vx; value: of the field, which is beyond. A velocity that grows from zero in its direction passes the
-    knots one after another; between two of them value and reach are linear, so the place where they meet is known.
+    speed: |vx|; value: of the field, which exceeds its reach. A velocity that grows from zero in its direction passes
+    one knot after another; between two knots value and reach are linear, so their intersection has a closed form.
     """
     inner, inner_gap = 0.0, reach[0] - (0.0 if is_velocity else value)
     outwards = zip(speeds[1:], reach[1:], strict=True) if speed else [(1.0, reach[0])]
@@ -245,8 +245,8 @@ def _monotone_reach(reach: Array, rest: int) -> Array:
     """Return the reach (K, 8, 2) of FIELDS at every knot so that it never grows with the distance from knot `rest`.
 
     A standing robot often holds poses that it never walks with, which would keep it from walking; so its reach in pose
-    and style is cut to that of the knots next to rest, except for fields that hardly occur in walking. A reach
-    nearly as large as at rest is taken as equal, since random values seldom come near an end.
+    and style is cut to the reach at the knots next to rest, except for fields that are not used in walking. A reach
+    nearly as large as at rest counts as equal, since random values are rarely close to an end.
     """
     at_rest = reach[rest, VELOCITIES:]
     walking = np.abs(reach[max(rest - 1, 0) : rest + 2, VELOCITIES:]).min(axis=0)  # rest itself included
@@ -260,7 +260,7 @@ def _monotone_reach(reach: Array, rest: int) -> Array:
 
 
 class _Reach:
-    """The range that at least `count` added values reach at both ends, by field. seen: number of added values."""
+    """The range that at least `count` added values reach at both ends, per field. seen: number of added values."""
 
     def __init__(self, count: int, fields: int) -> None:
         self.seen = 0
@@ -269,7 +269,7 @@ class _Reach:
         self._high: Floats = np.empty((0, fields))
 
     def add(self, values: Floats) -> None:
-        """Values (N, F)."""
+        """Add values (N, F)."""
         self.seen += len(values)
         self._low = self._least(np.concatenate([self._low, values]))
         self._high = -self._least(-np.concatenate([self._high, values]))
@@ -284,6 +284,6 @@ class _Reach:
 
 
 def _knots(lowest: float, highest: float) -> Array:
-    """Evenly spaced from `lowest` to 0 and from 0 to `highest`."""
+    """Return evenly spaced knots from `lowest` to 0 and from 0 to `highest`."""
     parts = [np.linspace(0.0, end, math.ceil(abs(end) / SPACING) + 1) for end in (lowest, highest)]
     return np.unique(np.round(np.concatenate(parts), DECIMALS) + 0.0)

@@ -1,4 +1,4 @@
-"""Joint commands and the limits of position and velocity that every target passes."""
+"""Joint commands, and the position and slew limits of every target."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ from fcnet_core.robot import JOINT_NAMES, Robot
 
 
 class JointLimiter:
-    """Clips position targets to the robot's limits and limits their change per second; never lets a NaN through.
-
-    Every target that leaves the controller passes it last.
-    """
+    """Clips position targets to the robot's limits, limits their rate and replaces NaN; the controller's last stage."""
 
     def __init__(self, robot: Robot, period: float) -> None:
         self._lower = robot.lower
@@ -26,22 +23,24 @@ class JointLimiter:
         self.last: Array = np.clip(robot.lie_pose, self._lower, self._upper)
 
     def start(self, position: npt.ArrayLike) -> None:
-        """Begin at measured joint positions (12,) [rad], clipped to the limits."""
+        """Start at measured joint positions (12,) [rad], clipped to the limits."""
         self.last = np.clip(np.asarray(position, dtype=np.float64), self._lower, self._upper)
 
     def limit(self, target: npt.ArrayLike) -> Array:
-        """The targets (12,) [rad] to send this period for wanted targets (12,); where these are NaN, the last ones."""
-        wanted = np.asarray(target, dtype=np.float64)
-        wanted = np.where(np.isnan(wanted), self.last, wanted)
-        slewed = np.minimum(np.maximum(wanted, self.last - self._step), self.last + self._step)
+        """Return the targets (12,) [rad] to send in this period; NaN becomes the last target."""
+        requested = np.asarray(target, dtype=np.float64)
+        requested = np.where(np.isnan(requested), self.last, requested)
+        slewed = np.minimum(np.maximum(requested, self.last - self._step), self.last + self._step)
         self.last = np.minimum(np.maximum(slewed, self._lower), self._upper)
         return self.last
 
 
 @dataclass(frozen=True)
 class JointCommand:
-    """Position targets (12,) [rad] in JOINT_NAMES order, or None where the joints shall only be damped; when they
-    arrived [s, time.monotonic], whose they are, and their sender's stamp [ns].
+    """A command for all joints.
+
+    targets: positions (12,) [rad] in JOINT_NAMES order, or None to damp; received: time of arrival [s, time.monotonic];
+    source: the sender; stamp: the sender's time [ns].
     """
 
     targets: Array | None
@@ -55,7 +54,7 @@ def joint_targets(
 ) -> Array | None:
     """Return the position targets (12,) [rad] in JOINT_NAMES order of a point whose joints are `names`, in any order.
 
-    None where velocities of zero without positions mean "damp". Raises RefusedCommandError.
+    Return None for velocities of zero without positions, which mean "damp". Raises RefusedCommandError.
     """
     order = _order(names)
     positions, velocities = np.asarray(positions, dtype=np.float64), np.asarray(velocities)

@@ -12,11 +12,10 @@ import numpy as np
 
 from fcnet_core.arrays import Array
 
-# [s] A pacer that is later than this does not catch up: a burst of simulated time would leave whoever controls the
-# robot no time to answer.
+# [s] A pacer does not catch up on a longer delay: in a burst of simulated time, the controller could not keep up.
 LATEST = 0.02
-# Of mlockall: what is mapped now, each page from its first use on. With MCL_FUTURE a limit that is reached later would
-# end the process; without MCL_ONFAULT every thread's whole stack would be taken.
+# Flags of mlockall: lock the present mappings, each page at its first use. With MCL_FUTURE, reaching a limit later
+# would kill the process; without MCL_ONFAULT, the whole stack of every thread would be locked.
 MCL_CURRENT, MCL_ONFAULT = 1, 4
 TIME_OF_DAY = 1e9  # [s] stamps from here on are wall-clock time (since 2001), not simulated time
 NEVER = float("-inf")  # [s] the time of an event that has not happened
@@ -25,7 +24,7 @@ NEVER = float("-inf")  # [s] the time of an event that has not happened
 class Pacer:
     """Keeps simulated time in step with the wall clock: sleeps until absolute deadlines `period` seconds apart.
 
-    Time lost beyond LATEST is not made up for.
+    It does not catch up on delays beyond LATEST.
     """
 
     def __init__(
@@ -40,10 +39,10 @@ class Pacer:
         self._deadline = clock()
         self._measured_from = self._deadline
         self._cycles = 0
-        self.lost = 0.0  # [s] that were not made up for
+        self.lost = 0.0  # [s] sum of delays without catching up
 
     def wait(self) -> None:
-        """Return at the next deadline, or at once where it has passed."""
+        """Return at the next deadline, or immediately if it has passed."""
         self._deadline += self._period
         self._cycles += 1
         now = self._clock()
@@ -54,7 +53,7 @@ class Pacer:
             self._deadline = now
 
     def measured_rate(self) -> float:
-        """Cycles per second since the last call."""
+        """Return the cycles per second since the last call."""
         now = self._clock()
         rate = self._cycles / (now - self._measured_from) if now > self._measured_from else 0.0
         self._measured_from, self._cycles = now, 0
@@ -81,16 +80,16 @@ class LatencyRing:
         self._count = 0
 
     def add(self, duration: float) -> None:
-        """Take one more duration [s] in place of the oldest."""
+        """Replace the oldest sample by a duration [s]."""
         self._samples[self._count % len(self._samples)] = duration
         self._count += 1
 
     def quantiles(self) -> Quantiles:
-        """Quantiles of the samples kept."""
+        """Return the quantiles of the kept samples."""
         samples = self._samples[: min(self._count, len(self._samples))]
         if not len(samples):
             return Quantiles(0.0, 0.0, 0.0)
-        # not np.quantile, whose first call takes a tenth of a second and keeps every thread from the interpreter
+        # not np.quantile: its first call holds the GIL for 0.1 s
         places = np.array([0.5, 0.99, 1.0]) * (len(samples) - 1)
         p50, p99, largest = np.interp(places, np.arange(len(samples)), np.sort(samples)).tolist()
         return Quantiles(p50, p99, largest)
@@ -99,23 +98,23 @@ class LatencyRing:
 def request_privileges(realtime_priority: int, lock_memory: bool, cpu: int = -1) -> Iterator[str]:
     """Request for the calling thread: SCHED_FIFO at a priority (0: none), locked memory, one processor (-1: any).
 
-    Yields a sentence for each request that the system does not grant.
+    Yields a message for each request that the system does not grant.
     """
     if realtime_priority:
         try:
             os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(realtime_priority))
         except OSError as error:
             yield (
-                f"no SCHED_FIFO priority {realtime_priority} ({error.strerror}): going on without; give this user an "
+                f"no SCHED_FIFO priority {realtime_priority} ({error.strerror}): continuing without; give this user an "
                 "rtprio limit (docs/deployment.md)"
             )
     if lock_memory and ctypes.CDLL(None, use_errno=True).mlockall(MCL_CURRENT | MCL_ONFAULT):
         yield (
-            f"memory is not locked ({os.strerror(ctypes.get_errno())}): going on without; give this user a memlock "
+            f"memory is not locked ({os.strerror(ctypes.get_errno())}): continuing without; give this user a memlock "
             "limit (docs/deployment.md)"
         )
     if cpu >= 0:
         try:
             os.sched_setaffinity(0, {cpu})
         except OSError as error:
-            yield f"the loop is not pinned to processor {cpu} ({error.strerror}): going on without; choose another"
+            yield f"the loop is not pinned to processor {cpu} ({error.strerror}): continuing without; choose another"

@@ -1,4 +1,4 @@
-"""An HTML page that loads nothing, and elements of it. Every text in an element is escaped where that is made."""
+"""HTML pages that load nothing from elsewhere, and elements of them. Elements escape their texts."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ SCRIPTS = "; script-src 'unsafe-inline' data:; img-src data: blob:"
 
 @dataclass
 class Page:
-    """What a page is made of, gathered piece by piece. title: plain text; body: elements in HTML; style: pieces of CSS
-    beyond document.css; scripts: run before the body; modules: JavaScript modules by the names under which `main` and
-    the modules after them import them ("./scene.js"); main: a module that runs last, with `constants` as global
-    names.
+    """The parts of a page, which are added one by one.
+
+    title: plain text; body: elements in HTML; style: CSS in addition to document.css; scripts: run before the body;
+    modules: JavaScript modules by the names under which `main` and later modules import them ("./scene.js"); main: a
+    module that runs last, with `constants` as global names.
     """
 
     title: str
@@ -31,7 +32,7 @@ class Page:
     main: str = ""
 
     def html(self) -> str:
-        """The page as one file."""
+        """Return the page as one file."""
         scripted = SCRIPTS if self.main else ""
         return (
             '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
@@ -46,31 +47,26 @@ class Page:
         constants = "".join(constant(name, value) for name, value in self.constants.items())
         places: dict[str, str] = {}
         for name, source in self.modules.items():
-            for other, address in places.items():  # an address that holds a module has no neighbours
+            for other, address in places.items():  # a module in a data URL cannot import by a relative name
                 source = source.replace(f'"{other}"', f'"{address}"')
-            places[f"./{name}"] = _address(source)
+            places[f"./{name}"] = f"data:text/javascript;base64,{base64.b64encode(source.encode()).decode()}"
         classic = "".join(f"<script>{script}</script>" for script in [*self.scripts, constants])
         imports = json.dumps({"imports": places})
         return f'{classic}<script type="importmap">{imports}</script><script type="module">{self.main}</script>'
 
 
-def _address(source: str) -> str:
-    """A module as an address that holds it."""
-    return f"data:text/javascript;base64,{base64.b64encode(source.encode()).decode()}"
-
-
 def constant(name: str, value: Any) -> str:
-    """A line of a script: plain values by that name. No text in them can end the script."""
+    """Return a line of a script that defines plain values under a name; no text in them can end the script."""
     return f"const {name} = {json.dumps(value)};\n".replace("<", "\\u003c")
 
 
 def text(content: str, tag: str = "p") -> str:
-    """A paragraph, or with tag h2 or h3 a heading."""
+    """Return a paragraph, or with tag h2 or h3 a heading."""
     return f"<{tag}>{escape(content)}</{tag}>"
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table whose first column names its rows; without heads a list of facts; nothing where there are no rows."""
+    """Return a table with row names in the first column; without heads a list of facts, without rows nothing."""
     if not rows:
         return ""
     head = "".join(f'<th scope="col">{escape(name)}</th>' if name else "<td></td>" for name in heads)

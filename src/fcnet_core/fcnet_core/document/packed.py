@@ -1,7 +1,7 @@
-"""Arrays in a page: rounded to what can be seen, and packed into one text that a page unpacks without a library.
+"""Arrays of a page: rounded to a visible step and packed into one text that the page unpacks without a library.
 
-Every array is stored as differences of whole multiples of its step, high bytes before low bytes, which deflate shrinks
-to a third; numbers of a walk of ten minutes take 2 to 3 MB that way.
+Every array is stored as differences of integer multiples of its step, high bytes before low bytes, which deflate
+compresses to a third; a ten-minute walk takes 2 to 3 MB.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy as np
 from fcnet_core.arrays import Array
 
 UNKNOWN = 0xFFFF  # stands for NaN
-LEVELS = 0xFFFE  # the largest multiple
+LEVELS = 0xFFFE  # maximum multiple
 
 
 class PackedArrays:
-    """Arrays that are gathered for one page; plots.js unpacks them."""
+    """The arrays of one page; plots.js unpacks them."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -27,10 +27,12 @@ class PackedArrays:
         self.index: list[dict[str, Any]] = []
 
     def add(self, values: Array, step: float | None = None) -> int:
-        """The number under which the page finds `values` (N,), rounded to multiples of `step`, or to 1/65 534 of their
-        range where that is coarser; without a step they keep the 24 bits of a float32.
+        """Add `values` (N,) and return their number in the page.
+
+        They are rounded to multiples of `step`, or of 1/65 534 of their range if that is larger; without a step they
+        keep the 24 bits of a float32.
         """
-        content = _exact(values) if step is None else _rounded(values, step)
+        content = (np.asarray(values, "<f4").tobytes(), {"step": 0}) if step is None else _rounded(values, step)
         key = content[0] + repr(content[1]).encode()
         if key not in self._known:
             self._known[key] = len(self._parts)
@@ -39,12 +41,8 @@ class PackedArrays:
         return self._known[key]
 
     def text(self) -> str:
-        """All of them, compressed, as base64."""
+        """Return all arrays, compressed, as base64."""
         return base64.b64encode(zlib.compress(b"".join(self._parts), 9)).decode()
-
-
-def _exact(values: Array) -> tuple[bytes, dict[str, Any]]:
-    return np.asarray(values, dtype="<f4").tobytes(), {"step": 0}
 
 
 def _rounded(values: Array, step: float) -> tuple[bytes, dict[str, Any]]:
@@ -54,5 +52,5 @@ def _rounded(values: Array, step: float) -> tuple[bytes, dict[str, Any]]:
     step = max(step, (high - low) / LEVELS)
     whole = np.full(len(values), UNKNOWN, dtype=np.uint16)
     whole[known] = np.round((values[known] - low) / step).astype(np.uint16)
-    change = np.diff(whole, prepend=np.uint16(0))  # modulo 65 536, as it is added up again
+    change = np.diff(whole, prepend=np.uint16(0))  # modulo 65 536, as are the page's sums
     return (change >> 8).astype(np.uint8).tobytes() + change.astype(np.uint8).tobytes(), {"low": low, "step": step}

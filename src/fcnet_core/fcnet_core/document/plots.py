@@ -1,7 +1,7 @@
-"""Plots that a reader can zoom into, drawn by uPlot in the page itself: a page stays one file that loads nothing.
+"""Zoomable plots in a page, drawn by uPlot, which is part of the page.
 
-Plots of one group share their x axis: a zoom, the cursor and the marked time are the same in all of them. uPlot
-(https://github.com/leeoniya/uPlot) comes with the Python package youplot, of which nothing else is used.
+Plots of one group share zoom, cursor and marked time on their x axis. uPlot (https://github.com/leeoniya/uPlot) is
+taken from the Python package youplot; the rest of that package is not used.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ SCRIPT = Path(__file__).with_name("plots.js")
 COLOURS = 6  # of document.css
 MAIN = """import { Plots, unpack } from "./plots.js";
 const plots = new Plots(plotted.plots, await unpack(plotted));
-"""  # the main script of a page that has plots and nothing else
+"""  # the main script of a page with only plots
 Scale = Literal["linear", "logarithmic", "path"]  # path: y over x in a plane, both in the same unit
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Places on an x axis that are evenly spaced: count of them from `start` on, `step` apart."""
+    """Evenly spaced places on an x axis: `count` of them from `start`, `step` apart."""
 
     start: float
     step: float
@@ -44,8 +44,9 @@ class Grid:
 
 @dataclass(frozen=True)
 class Line:
-    """Values (N,) over the plot's x, NaN where there is none, shown to multiples of `step` in the plot's unit (None: as
-    they are). colour: 0 is for what was measured, 1 for what was commanded. right: on the axis at the right.
+    """Values (N,) over the plot's x, NaN for missing ones.
+
+    step: rounding in the plot's unit, or None; colour: 0 for measurements, 1 for commands; right: on the right axis.
     """
 
     label: str
@@ -57,7 +58,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Bars:
-    """Spans (N, 2) of x in which something holds, drawn in the row of that number, counted from the top."""
+    """Spans (N, 2) of x in which a condition holds, drawn in a row, counted from the top."""
 
     label: str
     spans: Array
@@ -67,10 +68,10 @@ class Bars:
 
 @dataclass(frozen=True)
 class Plot:
-    """Lines, or bars in rows that are named by `rows`, over x: a Grid, or (N,) places in order of size.
+    """Lines, or bars in rows with the names `rows`, over x: a Grid, or (N,) sorted places.
 
-    limits: dashed lines with these labels; zero: y from zero on; group: of plots that share their
-    x axis; unit_right: of the axis at the right.
+    limits: labels and values of dashed lines; zero: y starts at zero; group: plots that share their x axis; unit_right:
+    of the right axis.
     """
 
     title: str
@@ -89,15 +90,17 @@ class Plot:
 
 
 class Plots:
-    """The plots of one page: `element` gives the place of each, `add_to` the page's scripts and data."""
+    """The plots of one page: `element` returns the place of each, `add_to` adds scripts and data to the page."""
 
     def __init__(self) -> None:
         self.arrays = PackedArrays()
         self._specs: list[dict[str, Any]] = []
 
     def element(self, plot: Plot) -> str:
-        """HTML of the plot's place; nothing where there is nothing to draw."""
-        if not any(np.isfinite(line.values).any() for line in plot.lines) and not any(map(_length, plot.bars)):
+        """Return the HTML of the plot's place; empty if there is nothing to draw."""
+        if not any(np.isfinite(line.values).any() for line in plot.lines) and not any(
+            len(bar.spans) for bar in plot.bars
+        ):
             return ""
         x: Any = None
         if isinstance(plot.x, Grid):
@@ -139,9 +142,9 @@ class Plots:
         )
 
     def add_to(self, page: Page, main: str = MAIN) -> None:
-        """Give the page what draws these plots: uPlot, plots.js, and their data as `plotted` for the `main` script.
+        """Add uPlot, plots.js and, as `plotted` for the `main` script, the data of these plots to the page.
 
-        Raises FcnetError where youplot is not installed.
+        Raises FcnetError if youplot is not installed.
         """
         folder = _uplot()
         page.style.append((folder / "uplot.min.css").read_text(encoding="utf-8"))
@@ -152,7 +155,7 @@ class Plots:
 
 
 def description(plot: Plot) -> str:
-    """The plot in words, for those who do not see it."""
+    """Describe the plot in words, for screen readers."""
     parts = []
     for line in plot.lines:
         known = line.values[np.isfinite(line.values)]
@@ -163,16 +166,12 @@ def description(plot: Plot) -> str:
     return f"{plot.title} over {plot.x_label}: {', '.join(parts)}"
 
 
-def _length(bars: Bars) -> int:
-    return len(bars.spans)
-
-
 def _plain(spans: Array) -> list[list[float]]:
     return [[round(begin, 4), round(end, 4)] for begin, end in spans.tolist()]
 
 
 def _uplot() -> Path:
-    """The folder of uPlot's script and style. The package is not imported: only these two files are of use."""
+    """Return the folder of uPlot's script and style, without importing the package."""
     found = importlib.util.find_spec("youplot")
     if found is None or not found.submodule_search_locations:
         raise FcnetError("plots need the Python package youplot; install requirements/libraries.txt")

@@ -1,4 +1,4 @@
-"""The picture of a robot that pages draw, live or of a recording: modules, colours, and what they have to know."""
+"""The 3-D picture of a robot in pages, live or from a recording: its JavaScript modules, style and facts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STYLE = Path(__file__).with_name("scene.css")
 
 
 def scene_facts(robot: Robot) -> dict[str, Any]:
-    """What scene.js has to know of the robot, as JSON's types [m]."""
+    """Return the robot's sizes [m] for scene.js."""
     return {
         "trunk": list(robot.geometry.trunk),
         "foot": robot.geometry.foot_radius,

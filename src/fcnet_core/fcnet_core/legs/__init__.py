@@ -1,1 +1,1 @@
-"""The mechanics of the four legs: where they are, what carries the robot, and how it rises and lies down."""
+"""Mechanics of the four legs: kinematics, statics, contacts, and motions to stand up, lie down and recover."""

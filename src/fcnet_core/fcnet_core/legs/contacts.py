@@ -1,4 +1,4 @@
-"""Which feet are on the ground, estimated from what every robot measures: joints, their torques, and the IMU."""
+"""Foot contacts, estimated from joint states, joint torques and the IMU."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.robot import LEGS, Robot
 from fcnet_core.rotation import GRAVITY
 
-LOADED = 0.05  # of the robot's weight, which a foot on the ground carries at least ...
-RESTING = 0.3  # [m/s] ... and the vertical speed that it has at most, as seen from the trunk
+LOADED = 0.05  # minimum load of a foot on the ground, as a share of the robot's weight
+RESTING = 0.3  # [m/s] maximum vertical speed of a foot on the ground relative to the trunk
 
 
 class ContactEstimator:
-    """A foot is on the ground where it carries weight and rests; for any number of states at once."""
+    """Estimates contacts for any number of states: a foot on the ground carries weight and rests."""
 
     def __init__(self, robot: Robot) -> None:
         self._legs, self._weight = LegKinematics(robot), GRAVITY * robot.mass
 
     def feet(self, joints: Array, velocity: Array, torque: Array, angular_velocity: Array, up: Array) -> Mask:
-        """Contacts (..., 4) in LEGS order from joints (..., 12) [rad], their velocity [rad/s] and torque [Nm], the
-        trunk's angular velocity (..., 3) [rad/s] and the world's upward direction (..., 3), both in the trunk's frame.
-        False where a torque is not known.
+        """Return contacts (..., 4) in LEGS order.
+
+        joints, velocity, torque (..., 12) [rad, rad/s, Nm]; angular_velocity (..., 3) [rad/s] of the trunk; up: upward
+        direction of the world (..., 3); both in the trunk's frame. False for an unknown torque.
         """
         shape = (*joints.shape[:-1], len(LEGS), -1)
         angles = joints.reshape(shape)

@@ -1,4 +1,4 @@
-"""Closed-form kinematics of the four legs, for any number of robots: in the trunk's frame, legs in LEGS order."""
+"""Closed-form kinematics of the four legs of any number of robots, in the trunk's frame, legs in LEGS order."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from fcnet_core.robot import LEGS, Robot
 
 FRONT = np.array([1.0 if leg.startswith("F") else -1.0 for leg in LEGS])
 LEFT = np.array([1.0 if leg.endswith("L") else -1.0 for leg in LEGS])
-LONGEST = 0.985  # of the stretched leg: beyond it the knee would snap through
-SHORTEST = 0.22  # of the stretched leg
+LONGEST = 0.985  # share of the stretched leg: beyond it the knee could bend the other way
+SHORTEST = 0.22  # share of the stretched leg
 
 
 class LegKinematics:
@@ -24,7 +24,7 @@ class LegKinematics:
         self.neutral = self.hips + np.stack([np.zeros(4), self._side, np.zeros(4)], axis=-1)
 
     def points(self, joints: Array) -> Array:
-        """Hip axis, thigh axis, knee and foot centre (..., 4 legs, 4 points, 3) [m]."""
+        """Return hip axis, thigh axis, knee and foot centre (..., 4 legs, 4 points, 3) [m]."""
         hip, thigh, knee = joints[..., 0], joints[..., 1], joints[..., 1] + joints[..., 2]
         points = np.zeros((*joints.shape[:-1], 4, 3))
         points[..., 2, 0] = -self._thigh * np.sin(thigh)
@@ -38,7 +38,7 @@ class LegKinematics:
         return points + self.hips[:, None]
 
     def axes(self, joints: Array) -> Array:
-        """Axes (..., 4 legs, 3 joints, 3), of length 1, about which hip, thigh and calf turn."""
+        """Return unit vectors (..., 4 legs, 3 joints, 3) along the axes of hip, thigh and calf."""
         axes = np.zeros((*joints.shape, 3))
         axes[..., 0, 0] = 1.0
         axes[..., 1:, 1] = np.cos(joints[..., 0])[..., None]
@@ -46,16 +46,16 @@ class LegKinematics:
         return axes
 
     def feet(self, joints: Array) -> tuple[Array, Array]:
-        """Foot centres (..., 4, 3) [m] and their Jacobians (..., 4, 3, 3) by the leg's joints."""
+        """Return foot centres (..., 4, 3) [m] and their Jacobians (..., 4, 3, 3) by the leg's joints."""
         points = self.points(joints)
         feet = points[..., 3, :]
         columns = np.cross(self.axes(joints), feet[..., None, :] - points[..., :3, :])
         return feet, np.swapaxes(columns, -1, -2)
 
     def ground_forces(self, joints: Array, torques: Array) -> Array:
-        """Forces (..., 4, 3) [N] of the ground on the feet that balance torques (..., 4, 3) [Nm] of the joints.
+        """Return the ground's forces (..., 4, 3) [N] on the feet that balance joint torques (..., 4, 3) [Nm].
 
-        Statics: the legs' own weight and inertia are left out. Not finite for a leg that is stretched out.
+        Ignores weight and inertia of the legs. Not finite for a fully stretched leg.
         """
         columns = np.swapaxes(self.feet(joints)[1], -1, -2)
         hip, thigh, calf = (columns[..., k, :] for k in range(3))
@@ -64,7 +64,7 @@ class LegKinematics:
             return -(torques[..., None, :] @ products)[..., 0, :] / (hip * products[..., 0, :]).sum(-1, keepdims=True)
 
     def joints(self, feet: Array) -> Array:
-        """Joints (..., 4, 3) [rad] that bring the feet to (..., 4, 3) [m], or as near as the legs reach."""
+        """Return joints (..., 4, 3) [rad] that bring the feet to (..., 4, 3) [m], or as near as possible."""
         x, y, z = np.moveaxis(feet - self.hips, -1, 0)
         down = -np.sqrt(np.maximum(y * y + z * z - self._side**2, 1e-4))
         hip = np.arctan2(z, y) - np.arctan2(down, self._side)
@@ -80,7 +80,7 @@ class LegKinematics:
 
 
 def standing_height(robot: Robot, points: Array, rotation: Array) -> Array:
-    """Heights (...) [m] of the trunk's centre that let the lowest foot (or the trunk) touch the ground.
+    """Return heights (...) [m] of the trunk's centre at which the lowest foot (or the trunk) touches the ground.
 
     points (..., 4, 4, 3): of LegKinematics; rotation (..., 3, 3): from trunk to world.
     """

@@ -1,7 +1,7 @@
 """The posture state machine: the robot's mode, and the position targets in modes without a policy.
 
-passive -> standing_up -> standing -> walking -> lying_down -> passive; passive -> recovering -> standing_up, after a
-fall; any -> fault, left only through reset.
+passive -> standing_up -> standing -> walking -> lying_down -> passive; after a fall passive -> recovering ->
+standing_up; any -> fault, which only reset leaves.
 """
 
 from __future__ import annotations
@@ -11,31 +11,24 @@ import numpy as np
 from fcnet_core.arrays import Array
 from fcnet_core.errors import FcnetError
 from fcnet_core.legs.recovery import SelfRighting
-from fcnet_core.legs.stand_motion import (
-    LYING,
-    STANDING,
-    StandMotion,
-    StandPath,
-    Stretch,
-    between,
-)
+from fcnet_core.legs.stand_motion import LYING, STANDING, StandMotion, StandPath, Stretch, between
 from fcnet_core.names import Mode
 from fcnet_core.observation import MeasuredState
 from fcnet_core.robot import JOINT_NAMES, Robot
 
-FOLDING_SPEED = 1.5  # [rad/s] of the fastest joint while legs come from where they lie to the way up
-FOLDED_ENOUGH = 0.35  # [rad] a start this near to the way from lying to standing needs no folding first
-LOADING_TIME = 0.4  # [s] in which the legs take the weight, or leave it to the belly
+FOLDING_SPEED = 1.5  # [rad/s] of the fastest joint on the way to the stand path
+FOLDED_ENOUGH = 0.35  # [rad] maximum distance from the stand path for starting without folding
+LOADING_TIME = 0.4  # [s] of moving the weight to the legs or to the belly
 BLENDING_TIME = 0.5  # [s] from the policy's stance to the stand pose
-STAND_TOLERANCE = 0.2  # [rad] largest joint error with which a robot counts as standing
-REST_TIME = 0.5  # [s] in which the policy stands still before its stance is left
-SETTLING_TIME = 1.0  # [s] granted after a motion to come within the tolerance
+STAND_TOLERANCE = 0.2  # [rad] maximum joint error of a standing robot
+REST_TIME = 0.5  # [s] of rest before leaving the policy's stance
+SETTLING_TIME = 1.0  # [s] after a motion to reach the tolerance
 
 
 class Posture:
-    """The modes of one robot: requests change them, and `advance`, which is called once a control cycle.
+    """The mode of one robot, changed by requests and by `advance`, which runs once per control cycle.
 
-    A request returns a sentence, or raises FcnetError with one where it is refused.
+    A request returns a message. It raises FcnetError if it is rejected.
     """
 
     def __init__(self, robot: Robot, stand_up_time: float, lie_down_time: float) -> None:
@@ -50,16 +43,16 @@ class Posture:
         self._elapsed = 0.0
         self._righting: SelfRighting | None = None
         self._righting_target = robot.lie_pose
-        self._rested = 0.0  # [s] since the policy has come to rest
+        self._rested = 0.0  # [s] since the policy came to rest
 
     @property
     def commands_joints(self) -> bool:
-        """Whether the joints follow targets in this mode; in the others they are only damped."""
+        """Whether the joints follow targets in this mode; otherwise they are only damped."""
         return self.mode not in (Mode.PASSIVE, Mode.FAULT)
 
     def stand_up(self, target: Array, orientation: Array) -> str:
-        """Request to stand, from the position targets (12,) [rad] sent last or, where there are none, from where the
-        joints are; orientation (4,) x, y, z, w of the trunk.
+        """Request to stand. target: the last position targets or, without any, the joint positions (12,) [rad];
+        orientation (4,) x, y, z, w of the trunk.
         """
         if self.mode is Mode.PASSIVE:
             self._path.lean(orientation)
@@ -68,8 +61,8 @@ class Posture:
             return f"standing up, which takes {self._motion.duration:.1f} s"
         if self.mode is Mode.LYING_DOWN:
             share, load = self._motion.place(self._elapsed)
-            way = between(share, STANDING, self._stand_up_time)
-            self._begin(Mode.STANDING_UP, target, share, load, [Stretch(LOADING_TIME, share, 1.0), *way])
+            rise = between(share, STANDING, self._stand_up_time)
+            self._begin(Mode.STANDING_UP, target, share, load, [Stretch(LOADING_TIME, share, 1.0), *rise])
             return f"standing up, which takes {self._motion.duration:.1f} s"
         if self.mode is Mode.WALKING:
             self.leaving = Mode.STANDING_UP
@@ -78,10 +71,7 @@ class Posture:
         return "already standing" if self.mode is Mode.STANDING else "already standing up"
 
     def recover(self, measured: Array) -> str:
-        """Request to get up after a fall, from where the joints are (12,) [rad]: to turn onto the belly, then to stand.
-
-        Only a passive robot does.
-        """
+        """Request to turn onto the belly and stand after a fall, from joint positions (12,) [rad]; only if passive."""
         self._refuse_in_fault()
         if self.mode is Mode.RECOVERING:
             return "already recovering"
@@ -94,7 +84,7 @@ class Posture:
         return "recovering: turning onto the belly, then standing up"
 
     def walk(self) -> str:
-        """Request to let the policy move the joints, which only a standing robot does."""
+        """Request to run the policy; only if standing."""
         self._refuse_in_fault()
         if self.mode is Mode.WALKING:
             self.leaving = None
@@ -106,7 +96,7 @@ class Posture:
         return "walking; send cmd_vel"
 
     def lie_down(self, target: Array) -> str:
-        """Request to lie down, from the position targets (12,) [rad] sent last."""
+        """Request to lie down, from the last position targets (12,) [rad]."""
         if self.mode in (Mode.STANDING, Mode.STANDING_UP):
             self._sink(target, *self._motion.place(self._elapsed))
             return f"lying down, which takes {self._motion.duration:.1f} s"
@@ -119,24 +109,24 @@ class Posture:
         return "already lying" if self.mode is Mode.PASSIVE else "already lying down"
 
     def fail(self, reason: str) -> None:
-        """Enter fault for a reason in words; the first reason stays until reset."""
+        """Enter fault for this reason; the first reason is kept until reset."""
         if self.mode is not Mode.FAULT:
             self.mode, self.fault, self.leaving = Mode.FAULT, reason, None
 
     def reset(self) -> str:
-        """Leave fault for passive; elsewhere there is nothing to reset."""
+        """Change from fault to passive; no effect in other modes."""
         if self.mode is not Mode.FAULT:
             return f"nothing to reset: the robot is {self.mode.words}"
         self.mode, self.fault = Mode.PASSIVE, ""
         return "the fault is cleared and the robot is passive; call ~/stand_up when it may move"
 
     def make_passive(self) -> None:
-        """Go to passive at once, from every mode but fault."""
+        """Change to passive immediately, from every mode except fault."""
         if self.mode is not Mode.FAULT:
             self.mode, self.leaving = Mode.PASSIVE, None
 
     def advance(self, period: float, measured: Array, orientation: Array, target: Array, policy_at_rest: bool) -> None:
-        """Let `period` seconds pass: finish motions and leave walking once the robot has come to rest.
+        """Advance by `period` seconds: finish motions, and leave walking once the robot has come to rest.
 
         measured: joint positions (12,) [rad]; orientation: of the trunk (4,) x, y, z, w; target: the last position
         targets sent (12,) [rad].
@@ -154,7 +144,7 @@ class Posture:
             self.mode = Mode.PASSIVE
 
     def turn_over(self, period: float, state: MeasuredState) -> None:
-        """In place of `advance` while recovering: let `period` seconds pass; upright, the robot stands up."""
+        """Advance by `period` seconds while recovering (instead of `advance`); once upright, stand up."""
         assert self._righting is not None
         self._righting_target = self._righting.advance(period, state)
         if self._righting.failure:
@@ -165,11 +155,11 @@ class Posture:
             self._rise(self._righting_target)
 
     def pose(self) -> Array:
-        """The position targets (12,) [rad] now in a mode that needs no policy."""
+        """Return the present position targets (12,) [rad] in a mode without a policy."""
         return self._righting_target if self.mode is Mode.RECOVERING else self._motion.target(self._elapsed)
 
     def largest_error(self, measured: Array) -> float:
-        """Largest difference [rad] of joints (12,) from the pose in which the robot stands on this ground."""
+        """Return the maximum difference [rad] between joints (12,) and the stand pose on this ground."""
         return float(self._errors(measured).max())
 
     def _begin(self, mode: Mode, target: Array, share: float, load: float, stretches: list[Stretch]) -> None:
@@ -182,16 +172,15 @@ class Posture:
         if away > FOLDED_ENOUGH:
             away, share = float(np.abs(self._path.pose(LYING) - joints).max()), LYING
             fold = [Stretch(away / FOLDING_SPEED, LYING, 0.0)]
-        way = between(share, STANDING, self._stand_up_time)
-        self._begin(Mode.STANDING_UP, joints, share, 0.0, [*fold, Stretch(LOADING_TIME, share, 1.0), *way])
+        rise = between(share, STANDING, self._stand_up_time)
+        self._begin(Mode.STANDING_UP, joints, share, 0.0, [*fold, Stretch(LOADING_TIME, share, 1.0), *rise])
 
     def _sink(self, target: Array, share: float, load: float) -> None:
         away = float(np.abs(target - self._motion.target(self._elapsed)).max())
-        way = [Stretch(BLENDING_TIME, share, 1.0)] if load < 1.0 and share > LYING else []
-        way += between(share, LYING, self._lie_down_time)
-        self._begin(
-            Mode.LYING_DOWN, target, share, load, [*way, Stretch(LOADING_TIME + away / FOLDING_SPEED, LYING, 0.0)]
-        )
+        blend = [Stretch(BLENDING_TIME, share, 1.0)] if load < 1.0 and share > LYING else []
+        unload = Stretch(LOADING_TIME + away / FOLDING_SPEED, LYING, 0.0)
+        down = between(share, LYING, self._lie_down_time)
+        self._begin(Mode.LYING_DOWN, target, share, load, [*blend, *down, unload])
 
     def _leave_walking(self, mode: Mode, target: Array) -> None:
         blend = [Stretch(BLENDING_TIME, STANDING, 1.0)]

@@ -1,9 +1,8 @@
-"""Self-righting: from any side back onto the belly, by a few poses of the robot's file; see Recovery in robot.py.
+"""Self-righting: from any side onto the belly, by a few poses of the robot file; see Recovery in robot.py.
 
-The legs are folded, the robot comes to rest, and where it is not upright yet it rolls over: towards the side that is
-lower, the legs of the other one push. Legs that lie across each other are led apart. Then the legs are folded again,
-and so on, a bounded number of times. Standing up from there is the posture's business (posture.py). Only measured
-values count: no contact, no position.
+The legs fold, the robot comes to rest and, if it is not upright yet, it rolls towards its lower side: the legs of the
+other side push. Crossed legs spread first. Then the legs fold again, and so on, a limited number of times. posture.py
+lets the robot stand up afterwards. The motion uses joint positions and the IMU, no contacts and no position.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ from fcnet_core.observation import MeasuredState
 from fcnet_core.robot import JOINT_NAMES, LEG_JOINTS, LEGS, Recovery, Robot
 from fcnet_core.rotation import projected_gravity, tilt_of_gravity
 
-STILL = 0.3  # [rad/s] of the trunk, below which the robot is at rest; sensor noise alone is 0.1
-REST_TIME = 0.1  # [s] of it before the attitude counts
-LONGEST_REST = 1.5  # [s] after which a robot that is not at rest goes on
-JAMMED = 0.4  # [rad] from the folded pose, at which legs lie across each other
-SPREAD = 0.7  # [rad] of the hips outwards, to pass legs by each other
-SHORTEST_FOLD = 0.2  # [s]
+STILL = 0.3  # [rad/s] maximum rate of the trunk at rest; sensor noise alone is 0.1
+REST_TIME = 0.1  # [s] at rest before the attitude is used
+LONGEST_REST = 1.5  # [s] maximum wait for rest
+JAMMED = 0.4  # [rad] from the folded pose; a larger error means crossed legs
+SPREAD = 0.7  # [rad] of the hips outwards, so that legs can pass each other
+SHORTEST_FOLD = 0.2  # [s] minimum duration
 
 
 class Lying(str, Enum):
-    """What a robot lies on."""
+    """The side on which a robot lies."""
 
     BELLY = "belly"
     LEFT_SIDE = "left side"
@@ -41,7 +40,7 @@ class Lying(str, Enum):
 
 
 class PoseRamp:
-    """Minimum-jerk motion through poses (12,) [rad], resting at each; `durations` [s] has one entry per stretch."""
+    """Minimum-jerk motion through poses (12,) [rad], with a stop at each. durations [s]: one per stretch."""
 
     def __init__(self, poses: Sequence[Array], durations: Sequence[float]) -> None:
         self._stretches = list(zip(pairwise(poses), durations, strict=True))
@@ -49,7 +48,7 @@ class PoseRamp:
         self.duration = float(sum(durations))
 
     def target(self, elapsed: float) -> Array:
-        """The pose (12,) [rad] `elapsed` seconds after the start; the last pose once the ramp is done."""
+        """Return the pose (12,) [rad] `elapsed` seconds after the start; the last pose after the end."""
         for (start, end), duration in self._stretches:
             if elapsed < duration:
                 return start + minimum_jerk(elapsed / duration) * (end - start)
@@ -58,7 +57,7 @@ class PoseRamp:
 
 
 def lying_on(gravity: Array) -> Lying:
-    """What a robot lies on, from the direction of gravity (3,) in the body frame."""
+    """Return the side on which a robot lies, for the direction of gravity (3,) in the body frame."""
     tilt = float(tilt_of_gravity(gravity))
     if tilt <= math.pi / 4:
         return Lying.BELLY
@@ -68,10 +67,10 @@ def lying_on(gravity: Array) -> Lying:
 
 
 class SelfRighting:
-    """One robot's motion, from `start` until `done` or `failure`; `advance` gives the targets of a control period.
+    """The self-righting motion of one robot, from `start` until `done` or `failure`.
 
-    Raises FcnetError for a robot whose file has none. attempts: how often it has begun to roll. failure: why it has
-    given up, a sentence; empty while it has not.
+    attempts: number of rolls so far; failure: reason for stopping, otherwise empty. Raises FcnetError if the robot file
+    has no recovery.
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -83,7 +82,7 @@ class SelfRighting:
         self.start(robot.lie_pose)
 
     def start(self, measured: Array) -> None:
-        """Begin in the pose (12,) [rad] that the joints have."""
+        """Start from measured joint positions (12,) [rad]."""
         self.done, self.failure, self.attempts = False, "", 0
         self._total = self._rest = 0.0
         self._folding = True
@@ -92,10 +91,10 @@ class SelfRighting:
         self._spread(self._last, stretched=False)
 
     def advance(self, period: float, state: MeasuredState) -> Array:
-        """Position targets (12,) [rad] after `period` more seconds.
+        """Return position targets (12,) [rad] after `period` more seconds.
 
-        A target is never farther from the measured position than the motors' share `torque` reaches through the
-        stiffness, so that a blocked leg is pushed gently.
+        The offset of a target from the measured position is limited to the one at which the stiffness gives the share
+        `torque` of the motor torque, so a blocked leg is not pushed with full torque.
         """
         gravity, measured = projected_gravity(state.orientation), state.joint_position
         self._elapsed += period
@@ -113,7 +112,7 @@ class SelfRighting:
         return self._last
 
     def _check(self, period: float, gravity: Array, angular_velocity: Array) -> None:
-        """Give up where it takes too long, or turns too fast."""
+        """Set `failure` if the motion takes too long or the robot turns too fast."""
         weight = min(1.0, period / self._robot.safety.fall_rate_time)
         self._rate = self._rate + weight * (angular_velocity[:2] - self._rate)
         if self._total > self._facts.max_time and not self.done:
@@ -122,7 +121,7 @@ class SelfRighting:
             self.failure = f"the robot turns over with {rate:.1f} rad/s, the limit is {self._facts.max_rate:g} rad/s"
 
     def _decide(self, gravity: Array, measured: Array) -> None:
-        """With folded legs: upright, wait longer, spread the legs, roll, or give up."""
+        """Decide with folded legs: done, fold again, spread the legs, roll, or fail."""
         upright = tilt_of_gravity(gravity) <= self._facts.max_tilt
         jammed = bool(np.abs(measured - self._robot.lie_pose).max() > JAMMED)
         if upright and not jammed:
@@ -133,16 +132,16 @@ class SelfRighting:
             self.failure = self._jammed(measured) if upright else self._unrighted(gravity)
         else:
             self.attempts += 1
-            if jammed and self.attempts % 2:  # legs below a robot come free where it rolls
+            if jammed and self.attempts % 2:  # rolling frees legs under the robot
                 self._spread(measured)
             else:
                 poses = self._rolls[1.0 if gravity[1] >= 0.0 else -1.0]
                 self._begin([self._last, *poses], [step.duration for step in self._facts.roll], folding=False)
 
     def _spread(self, measured: Array, stretched: bool = True) -> None:
-        """Lead legs that are not folded apart at the hips, and stretch them where they are caught; then fold them.
+        """Spread legs that are not folded at their hips, stretched if caught; then fold them.
 
-        A leg that points down goes outwards at its hip by a positive angle, one that points up by a negative one.
+        Outwards is a positive hip angle for a leg that points down, and a negative one for a leg that points up.
         """
         joints, lie = measured.reshape(len(LEGS), -1), self._robot.lie_pose.reshape(len(LEGS), -1)
         caught = np.abs(joints - lie).max(axis=1, keepdims=True) > JAMMED
@@ -174,7 +173,7 @@ class SelfRighting:
 
 
 def joint_beyond_limits(robot: Robot, measured: Array) -> str | None:
-    """Why a recovery must not begin with joints at `measured` (12,) [rad], in words, or None."""
+    """Return the reason why a recovery must not start with joints at `measured` (12,) [rad], or None."""
     excess = np.maximum(robot.lower - measured, measured - robot.upper)
     worst = int(excess.argmax())
     if excess[worst] <= robot.safety.position_margin:
@@ -186,7 +185,7 @@ def joint_beyond_limits(robot: Robot, measured: Array) -> str | None:
 
 
 def _roll_poses(robot: Robot, facts: Recovery, side: float) -> list[Array]:
-    """The poses (12,) [rad] of a roll onto the left side (1.0) or the right (-1.0)."""
+    """Return the poses (12,) [rad] of a roll onto the left side (1.0) or the right side (-1.0)."""
     poses = []
     for step in facts.roll:
         pose = np.zeros((len(LEGS), len(LEG_JOINTS)))

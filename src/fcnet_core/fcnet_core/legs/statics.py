@@ -1,4 +1,4 @@
-"""The torques that hold a robot still on its feet: its weight shared among them, and the weight of the legs."""
+"""Static joint torques of a robot on its feet, from its weight and the weight of its legs."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class LegStatics:
         self._trunk = robot.bodies["trunk"].mass * np.array(robot.bodies["trunk"].com)
         links = [robot.bodies[name] for name in LEG_JOINTS]
         self._link_mass = np.array([link.mass for link in links])
-        mirror = np.ones((len(LEGS), len(links), 3))  # the robot's file has the links of the left front leg
+        mirror = np.ones((len(LEGS), len(links), 3))  # the robot file has the links of the left front leg
         mirror[:, :, 1] = LEFT[:, None]
         mirror[:, 0, 0] = FRONT
         self._link_com = mirror * np.array([link.com for link in links])
 
     def torques(self, joints: Array, gravity: Array) -> Array:
-        """Torques (12,) [Nm] at joints (12,) [rad] with all feet on the ground, the friction as small as can be.
+        """Return torques (12,) [Nm] at joints (12,) [rad] with all feet on the ground and minimum friction.
 
-        gravity (3,): its direction in the trunk's frame, of length 1.
+        gravity (3,): unit vector of its direction in the trunk's frame.
         """
         angles = joints.reshape(len(LEGS), len(LEG_JOINTS))
         points, axes = self._legs.points(angles), self._legs.axes(angles)
@@ -44,7 +44,7 @@ class LegStatics:
         return -(axes * moment).sum(axis=-1).ravel()
 
     def _coms(self, points: Array, angles: Array) -> Array:
-        """Centres of mass (4 legs, 3 links, 3) [m] of hips, thighs and calves."""
+        """Return centres of mass (4 legs, 3 links, 3) [m] of hips, thighs and calves."""
         pitch = np.stack([np.zeros(len(LEGS)), angles[:, 1], angles[:, 1] + angles[:, 2]], axis=-1)
         x, y, z = np.moveaxis(self._link_com, -1, 0)
         x, z = x * np.cos(pitch) + z * np.sin(pitch), z * np.cos(pitch) - x * np.sin(pitch)
@@ -53,7 +53,7 @@ class LegStatics:
         return points[:, :3] + turned
 
     def _contact_forces(self, arms: Array, gravity: Array) -> Array:
-        """The smallest forces (4, 3) [N] of the ground, at `arms` (4, 3) [m] from the centre of mass, that carry it."""
+        """Return the minimum ground forces (4, 3) [N], at `arms` (4, 3) [m] from the centre of mass, that carry it."""
         grasp = np.zeros((6, len(LEGS), 3))
         x, y, z = arms.T
         for axis in range(3):
@@ -67,5 +67,5 @@ class LegStatics:
 
 
 def _cross(a: Array, b: Array) -> Array:
-    """Cross products (..., 3); np.cross takes three times as long for arrays as small."""
+    """Return cross products (..., 3); for small arrays np.cross takes three times as long."""
     return a[..., [1, 2, 0]] * b[..., [2, 0, 1]] - a[..., [2, 0, 1]] * b[..., [1, 2, 0]]

@@ -1,9 +1,9 @@
-"""Which types of policy there are: every folder beside this file, and what other packages add by entry points.
+"""Policy types: every folder of this package, and those that other packages add by entry points.
 
-A policy type is a package whose `POLICY` says where its parts are. Nothing outside that package names it: model files,
-training, replay, evaluation and export find it here by the `policy_type` that a model file or a training
-configuration carries. Parts are named "module:attribute", relative to the package, and imported when they are used, so
-that torch, numba and onnx are loaded by those who need them only.
+A policy type is a package whose `POLICY` names its parts. No code outside that package names it: model files, training,
+replay, evaluation and export find it by the `policy_type` of a model file or a training configuration. A part is named
+"module:attribute", relative to the package, and imported at its first use, so torch, numba and onnx are loaded only if
+they are needed.
 """
 
 from __future__ import annotations
@@ -26,37 +26,41 @@ if TYPE_CHECKING:
 
 Size = Annotated[int, Meta(ge=1, le=2**16)]  # of a layer, of a vector or of a window
 Layers = Annotated[int, Meta(ge=1, le=1000)]
-MOST_PARAMETERS = 500_000_000  # the training of which takes 8 GB
-ENTRY_POINTS = "fcnet.policies"  # a third party's policy: NAME = package:POLICY
+Shapes = dict[str, tuple[int, ...]]
+MOST_PARAMETERS = 500_000_000  # training them takes 8 GB
+ENTRY_POINTS = "fcnet.policies"  # policies of other packages: NAME = package:POLICY
 
 
 class PolicyConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """What defines a network of one architecture; a subclass adds its sizes.
+    """Sizes of a network; each architecture has a subclass with its own.
 
-    A field is a Size, or has a range of its own; what else cannot be built, a subclass refuses in __post_init__ by
-    ValueError.
+    Every field has a range, such as Size. A subclass raises ValueError in __post_init__ if the fields do not fit each
+    other.
     """
 
     observation: Size  # entries of the observation vector
     action: Size
-    window: Size  # steps; after as many the memory is cleared by a policy whose window policy is reset_every_n
+    window: Size  # [steps]; with the window policy reset_every_n, the memory is cleared after so many
 
     def __post_init__(self) -> None:
         if self.parameters > MOST_PARAMETERS:
-            raise ValueError(f"these sizes give {self.parameters:,} parameters, at most {MOST_PARAMETERS:,} can be")
+            raise ValueError(f"these sizes give {self.parameters:,} parameters, the limit is {MOST_PARAMETERS:,}")
 
     @property
     def observation_spec(self) -> Spec:
-        """The arrays that a step is given. A policy with one, `observation`, is given that array itself."""
+        """The input arrays of a step by name; a policy with only one gets that array itself."""
         return {"observation": ArraySpec((self.observation,))}
 
     @property
     def memory_steps(self) -> float:
-        """Past steps that can influence an action when the window slides; infinite for a decaying memory."""
-        raise NotImplementedError
+        """Past steps that influence an action if the window slides; infinite for a decaying memory.
 
-    def weight_shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shape of every weight, by the name under which the network and the model file have it."""
+        By default the window without the present step.
+        """
+        return self.window - 1
+
+    def weight_shapes(self) -> Shapes:
+        """Return the shape of every weight by its name in the network and the model file."""
         raise NotImplementedError
 
     @property
@@ -65,20 +69,31 @@ class PolicyConfig(Struct, frozen=True, forbid_unknown_fields=True):
         return sum(math.prod(shape) for shape in self.weight_shapes().values())
 
     def check_robot(self, robot: Robot) -> None:
-        """Raise FcnetError where the network is of another body than the robot's; sizes are checked for every type."""
+        """Raise FcnetError if the network is for another body; check_robot of model_file.py compares the sizes."""
+
+
+def weights_and_biases(shapes: Shapes) -> Shapes:
+    """Return the shapes of NAME.weight and NAME.bias for layers with these weights (outputs, inputs) or (channels,)."""
+    pairs = ({f"{name}.weight": shape, f"{name}.bias": shape[:1]} for name, shape in shapes.items())
+    return {name: shape for pair in pairs for name, shape in pair.items()}
+
+
+def check_heads(heads: int, width: int, name: str = "hidden") -> None:
+    """Raise ValueError unless the heads divide the channels of the size called `name`."""
+    if width % heads:
+        raise ValueError(f"{name} ({width}) cannot be divided among {heads} heads; choose heads so that it can")
 
 
 @dataclass(frozen=True)
 class PolicyType:
-    """Where the parts of one architecture are.
+    """The parts of one architecture, each as "module:attribute". policies/mlp is a short example.
 
-    network: a torch module made of a config, (B, T, ...) normalised observations -> (B, T, action), causal.
-    step: a policy.NetworkStep, the network in NumPy for any number of robots.
-    sequence: made of a PolicyModel; its `run` gives the normalised actions (T, action) of whole recorded sequences of
-    normalised observations (T, ...).
-    numba: from a PolicyModel, what a policy.CompiledRuntime is made of.
-    onnx: adds a step of a PolicyModel to an onnx_graph.GraphBuilder.
-    A type without numba or onnx runs in NumPy alone. See policies/mlp for a short example.
+    network: torch module of a config, causal: (B, T, ...) normalised observations -> (B, T, action).
+    step: policy.NetworkStep, the network in NumPy for any number of robots.
+    sequence: class of a PolicyModel; `run` maps recorded normalised observations (T, ...) to normalised actions
+    (T, action).
+    numba: returns compiled step, weights and memory of a PolicyModel for policy.CompiledRuntime; optional.
+    onnx: adds a step of a PolicyModel to an onnx_graph.GraphBuilder; optional.
     """
 
     package: str
@@ -91,22 +106,27 @@ class PolicyType:
 
     @property
     def runtimes(self) -> tuple[str, ...]:
-        """Names of the runtimes for one robot."""
+        """Names of its runtimes for one robot."""
         return ("numpy", *(name for name in ("numba", "onnx") if getattr(self, name)))
 
     def part(self, place: str) -> Any:
-        """The class or function at "module:attribute" of the package."""
+        """Import the class or function at "module:attribute" of the package."""
         module, _, attribute = place.partition(":")
         return getattr(import_module(f"{self.package}.{module}"), attribute)
 
     def config_from(self, entries: Any) -> PolicyConfig:
-        """A configuration from plain values; FcnetError says what cannot be."""
+        """Convert plain values to a configuration. Raises FcnetError."""
         return converted(entries, self.config)
+
+
+def own_type(package: str, config: type[PolicyConfig], network: str, onnx: str = "step:add_to_graph") -> PolicyType:
+    """Return the type of a policy of this package; its parts are in network.py, step.py and numba_step.py."""
+    return PolicyType(package, config, network, "step:Step", "step:Sequence", "numba_step:numba_step", onnx)
 
 
 @cache
 def policy_type(name: str) -> PolicyType:
-    """The policy type of that name; FcnetError when there is none."""
+    """Return the policy type of that name. Raises FcnetError if there is none."""
     found: PolicyType
     if name in _own():
         found = import_module(f"{__name__}.{name}").POLICY
@@ -118,12 +138,12 @@ def policy_type(name: str) -> PolicyType:
 
 
 def policy_type_names() -> tuple[str, ...]:
-    """The known policy types."""
+    """Return the names of this package's policy types and of those of others."""
     return (*_own(), *sorted(_foreign().keys() - set(_own())))
 
 
 def policy_type_of(config: PolicyConfig) -> str:
-    """The name of the policy type that a configuration belongs to."""
+    """Return the name of the policy type of a configuration."""
     return next(name for name in policy_type_names() if policy_type(name).config is type(config))
 
 
@@ -134,7 +154,7 @@ def _own() -> tuple[str, ...]:
 
 @cache
 def _foreign() -> dict[str, Any]:
-    """Entry points by name; reading them takes longer than loading the suite's own policies."""
+    """Return entry points by name; reading them takes longer than loading this package's policies."""
     from importlib.metadata import entry_points
 
     return {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}

@@ -1,8 +1,7 @@
-"""The layers of layers.py compiled with numba, for vectors of one robot: no Python object is touched, no GIL is held.
+"""The layers of layers.py compiled with numba, for vectors of one robot, without Python objects and without the GIL.
 
-Weights are read once, in the order in which they lie in memory, which is what the time of a step goes into; of half
-precision they are half as long to read, and become float32 in registers. Sums may be reordered, but NaN and infinity
-keep their meaning.
+Reading weights takes most of a step's time. They are read once, in memory order; half precision halves that time and
+becomes float32 in registers. Sums may be reordered, but NaN and infinity keep their meaning.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ E0, E1, E2 = np.float32(5.0000001201e-1), np.float32(1.6666665459e-1), np.float3
 E3, E4, E5 = np.float32(8.3334519073e-3), np.float32(1.3981999507e-3), np.float32(1.9875691500e-4)
 PANEL = 8 * LANES  # rows of a matrix that are multiplied together
 TILE = 5  # rows whose products with one vector of a matrix are summed together
-AHEAD = 2048  # [bytes] from what is multiplied to what is fetched
+AHEAD = 2048  # [bytes] from the multiplied entry to the prefetched one
 SOURCES = hashlib.sha256(
     b"".join(Path(__file__).with_name(f"{name}.py").read_bytes() for name in ("compiled_layers", "layers", "simd"))
 )
@@ -52,7 +51,7 @@ COMPILE: dict[str, Any] = {
 
 @njit(**COMPILE)
 def normalise(x: Single, units: Units, y: Single) -> bool:
-    """Write the network's input, see normalisation.py; False, and nothing of use written, for NaN or infinity."""
+    """Write the network's input (normalisation.py). Return False, with y undefined, for NaN or infinity."""
     total = ZERO
     for i in range(x.size):
         total += ZERO * x[i]  # NaN where x is not finite
@@ -63,7 +62,7 @@ def normalise(x: Single, units: Units, y: Single) -> bool:
 
 @njit(**COMPILE)
 def denormalise(y: Single, units: Units) -> None:
-    """Make the network's output an action, in place."""
+    """Convert the network's output to an action, in place."""
     for i in range(y.size):
         y[i] = units.action_mean[i] + units.action_scale[i] * y[i]
 
@@ -72,8 +71,8 @@ def denormalise(y: Single, units: Units) -> None:
 class StepDataType(types.StructRef):
     """The type of StepData in compiled code.
 
-    numba keeps a compiled step for these types of arguments until the file that defines the step changes, whatever
-    becomes of the functions that it calls. Theirs are part of this type, so that none is kept that calls old ones.
+    numba caches a compiled step by its argument types until the file of the step changes, even if the functions that it
+    calls have changed. The digest of their sources is part of this type, so such a step is compiled again.
     """
 
     def __init__(self, fields: Any) -> None:
@@ -82,9 +81,9 @@ class StepDataType(types.StructRef):
 
 
 class StepData(structref.StructRefProxy):
-    """What a compiled step works with: `units` (Units), `weights` and `memory`, named tuples of arrays.
+    """Arguments of a compiled step: `units` (Units), `weights` and `memory`, named tuples of arrays.
 
-    Compiled code is handed one reference: to hand it some twenty arrays takes 1 us of every step.
+    They are passed as one reference: passing some twenty arrays takes 1 us of every step.
     """
 
 
@@ -92,8 +91,10 @@ structref.define_proxy(StepData, StepDataType, ["units", "weights", "memory"])
 
 
 def stored(weight: Floats, half: bool) -> npt.NDArray[Any]:
-    """Matrices (..., outputs, inputs) as `multiply` reads them, each in one piece: PANEL rows after PANEL rows, then
-    LANES after LANES, column by column. Float32, or float16 as the integers of its bits, since numba knows no half.
+    """Return matrices (..., outputs, inputs) in the order of `multiply`, each in one piece.
+
+    Rows are in groups of PANEL, then of LANES; a group is column by column. float32, or float16 as integers of its
+    bits, because numba has no float16.
     """
     *leading, outputs, inputs = weight.shape
     rows = np.zeros((*leading, whole(outputs), inputs), dtype=np.float16 if half else np.float32)
@@ -149,7 +150,7 @@ def linear(x: Single, weight: Any, bias: Single, y: Single) -> None:
 
 
 def stored_for_rows(weight: Floats, half: bool) -> npt.NDArray[Any]:
-    """Matrices (..., outputs, inputs) as `linear_rows` reads them: LANES rows after LANES rows, column by column."""
+    """Return matrices (..., outputs, inputs) in the order of `linear_rows`: groups of LANES rows, column by column."""
     *leading, outputs, inputs = weight.shape
     rows = np.zeros((*leading, whole(outputs), inputs), dtype=weight.dtype)
     rows[..., :outputs, :] = weight
@@ -220,7 +221,7 @@ def gelu(x: Single) -> None:
 
 @intrinsic
 def power_of_two(_context: Any, _exponent: Any) -> tuple[Any, Callable[..., Any]]:
-    """2 to the power of a whole number in -126..127 that is given as a float32: it becomes the float's exponent."""
+    """Return 2 to the power of a float32 with a whole value from -126 to 127, by setting the exponent bits."""
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         whole = builder.fptosi(arguments[0], context.get_value_type(types.int32))
@@ -233,8 +234,9 @@ def power_of_two(_context: Any, _exponent: Any) -> tuple[Any, Callable[..., Any]
 
 @njit(**COMPILE)
 def exponential(x: np.float32) -> np.float32:
-    """exp(x) to about 1e-7 (1 + |x|) of its value, x held within +-EXP_LIMIT; unlike libm's, loops of it are
-    vectorised. The polynomial is that of Cephes' expf.
+    """Return exp(x), with x clipped to +-EXP_LIMIT, within about 1e-7 (1 + |x|) of its value.
+
+    Unlike loops of libm's exp, loops of it are vectorised. The polynomial is from Cephes' expf.
     """
     held = min(max(x, -EXP_LIMIT), EXP_LIMIT)
     whole = np.floor(held * LOG2_E + HALF)

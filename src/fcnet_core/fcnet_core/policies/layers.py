@@ -1,4 +1,4 @@
-"""Layers in NumPy that several architectures share, for arrays (..., channels) of one robot or many."""
+"""Layers in NumPy for several architectures, on arrays (..., channels) of one robot or many."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GELU_TANH_SCALE, GELU_TANH_CUBE = math.sqrt(2 / math.pi), 0.044715
 
 
 def gelu(x: Floats) -> Floats:
-    """GELU of an array of any shape."""
+    """Return the GELU of an array of any shape."""
     clipped = np.clip(x, -GELU_LIMIT, GELU_LIMIT)
     square = clipped * clipped
     ratio = _polynomial(GELU_NUMERATOR, square)
@@ -48,7 +48,7 @@ def _polynomial(coefficients: tuple[np.float32, ...], x: Floats) -> Floats:
 
 
 def linear(x: Floats, weight: Floats, bias: Floats) -> Floats:
-    """Rows of x (..., inputs) times weight (outputs, inputs), plus bias (outputs,)."""
+    """Multiply x (..., inputs) by weight (outputs, inputs) and add bias (outputs,)."""
     result: Floats = x @ weight.T
     result += bias
     return result
@@ -65,7 +65,7 @@ def layer_norm(x: Floats, weight: Floats, bias: Floats) -> Floats:
 
 
 def gelu_tanh(x: Floats) -> Floats:
-    """GELU in its tanh approximation (GPT-2's gelu_new), of an array of any shape: within 5e-4 of the exact form."""
+    """Return the tanh approximation of GELU (GPT-2's gelu_new), within 5e-4 of the exact form."""
     value: Floats = x * x
     value *= GELU_TANH_CUBE
     value += 1.0
@@ -79,7 +79,7 @@ def gelu_tanh(x: Floats) -> Floats:
 
 
 def softmax(x: Floats) -> Floats:
-    """Softmax over the last axis, in place; entries of minus infinity get 0, at least one must be finite."""
+    """Compute the softmax over the last axis in place; entries of minus infinity get 0, at least one must be finite."""
     x -= x.max(axis=-1, keepdims=True)
     np.exp(x, out=x)
     x /= x.sum(axis=-1, keepdims=True)

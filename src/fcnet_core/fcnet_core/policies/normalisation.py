@@ -1,7 +1,7 @@
-"""The units in which a network sees observations and returns actions, defined once.
+"""The scaling of a network's inputs and outputs.
 
 Input: clip((observation - mean) / std, -clip, clip). Action: action_mean + action_scale * output. Compiled runtimes
-and ONNX graphs repeat the two formulas in their own language, on the arrays that stand here.
+and ONNX graphs implement the same two formulas with the same arrays.
 """
 
 from __future__ import annotations
@@ -17,47 +17,49 @@ from fcnet_core.arrays import Floats, Observation, Single, Spec
 if TYPE_CHECKING:
     from fcnet_core.learning.statistics import ArrayStatistics
 
-STD_FLOOR = 1e-2  # added to a standard deviation, so that an entry which hardly moves is not blown up
-COMMAND_STD_FLOOR = 0.05  # a command that the data hardly use would otherwise saturate when it is used
+STD_FLOOR = 1e-2  # added to a standard deviation, so that a nearly constant entry is not amplified
+COMMAND_STD_FLOOR = 0.05  # minimum for commands: one that is rare in the data would saturate when it is used
 
 
 @dataclass(frozen=True)
 class Normalisation:
-    """scales: by name as in a model file, float32: NAME_mean and NAME_std of every normalised array NAME of the
-    observation, action_mean and action_scale [rad, on a robot]. clip: in standard deviations.
+    """Scales by name, as in a model file, and the clip limit.
+
+    scales (float32): NAME_mean and NAME_std of every normalised array NAME of the observation; action_mean and
+    action_scale [rad on a robot]. clip: in standard deviations.
     """
 
     scales: Mapping[str, Single]
     clip: float
 
     def inputs(self, observation: Observation) -> Any:
-        """What the network sees of an observation: the array itself, or arrays by name."""
+        """Normalise an observation: one array, or arrays by name."""
         if isinstance(observation, Mapping):
             return {name: self.input(array, name) for name, array in observation.items()}
         return self.input(observation)
 
     def input(self, observation: Floats, name: str = "observation") -> Floats:
-        """What the network sees of the array `name` (..., shape); what has no scales, such as an image, as it is."""
+        """Normalise the array `name` (..., shape); return arrays without scales, such as images, unchanged."""
         if f"{name}_mean" not in self.scales:
             return observation
         clip = np.float32(self.clip)
-        with np.errstate(over="ignore"):  # what overflows is clipped
+        with np.errstate(over="ignore"):  # overflow is clipped
             scaled = (observation - self.scales[f"{name}_mean"]) / self.scales[f"{name}_std"]
         return np.clip(scaled, -clip, clip)
 
     def action(self, output: Floats) -> Floats:
-        """Actions (..., action) of network outputs (..., action)."""
+        """Return the actions (..., action) of network outputs (..., action)."""
         action: Floats = self.scales["action_mean"] + self.scales["action_scale"] * output
         return action
 
     def output(self, action: Floats) -> Floats:
-        """The network outputs (..., action) that give these actions."""
+        """Return the network outputs (..., action) that give these actions."""
         output: Floats = (action - self.scales["action_mean"]) / self.scales["action_scale"]
         return output
 
 
 class Units(NamedTuple):
-    """The scales of a policy that sees one vector, as compiled code takes them."""
+    """The scales of a policy with one input vector, for compiled code."""
 
     observation_mean: Single
     observation_std: Single
@@ -67,7 +69,7 @@ class Units(NamedTuple):
 
 
 def scale_shapes(spec: Spec, action: int) -> dict[str, tuple[int, ...]]:
-    """Shape of every array in Normalisation.scales, for observations of this spec."""
+    """Return the shape of every array in Normalisation.scales for observations of this spec."""
     shapes = {
         f"{name}_{entry}": array.shape
         for name, array in spec.items()
@@ -78,7 +80,7 @@ def scale_shapes(spec: Spec, action: int) -> dict[str, tuple[int, ...]]:
 
 
 def observation_scales(statistics: Mapping[str, ArrayStatistics], spec: Spec, arrays: Spec) -> dict[str, Single]:
-    """NAME_mean and NAME_std of every normalised array of `spec`, by the statistics of a dataset of `arrays`."""
+    """Return NAME_mean and NAME_std of every normalised array of `spec`, from statistics of a dataset of `arrays`."""
     scales: dict[str, Single] = {}
     for name, array in spec.items():
         if array.dtype != "float32":

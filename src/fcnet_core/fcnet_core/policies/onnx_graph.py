@@ -1,8 +1,8 @@
-"""ONNX graphs of one policy step: a builder for architectures, and the runtime that runs them on one thread.
+"""ONNX graphs of one policy step: a builder for architectures, and a single-threaded runtime.
 
-A graph is made of standard operators (opset 20) without torch, for any number of robots. It takes raw observations,
-returns actions, and leaves its memory to its caller; its documentation string says how. The model's card is in the
-metadata entry `fcnet`.
+A graph has standard operators (opset 20), for any number of robots; building it needs no torch. It takes raw
+observations and returns actions. Its caller keeps the memory, as the graph's documentation string describes. The
+metadata entry `fcnet` has the model's card.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ import onnx
 import onnxruntime
 from onnx import helper, numpy_helper
 
+from fcnet_core import counted
 from fcnet_core.arrays import Floats, Mask, Observation, Single
 from fcnet_core.model_file import METADATA_ENTRY, PolicyModel, card_to_json
 from fcnet_core.policies import policy_type
 
 OPSET = 20
-IR_VERSION = 9  # the oldest that knows opset 20, so that older runtimes read the file
-Shape = list[int | str]  # with "batch" where the robots are
+IR_VERSION = 9  # the oldest with opset 20, so that older runtimes read the file
+Shape = list[int | str]  # "batch": the axis of robots
 
 
 @dataclass(frozen=True)
 class Memory:
-    """An array that the caller keeps: it gives `name` what was returned as `result` `delay` steps before."""
+    """An array that the caller keeps: input `name` is the output `result` of `delay` steps before."""
 
     name: str
     result: str
@@ -37,12 +38,12 @@ class Memory:
     delay: int
 
     def zeros(self) -> npt.NDArray[Any]:
-        """What one robot begins with."""
+        """Return the memory of one robot after a reset."""
         return np.zeros([1 if isinstance(size, str) else size for size in self.shape], self.dtype)
 
 
 class GraphBuilder:
-    """Collects nodes, constants and memory; most methods return the name of the value that they add."""
+    """Collects nodes, constants and memory. Methods return the name of the value that they add, unless noted."""
 
     SINGLE, DOUBLE = onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE  # types to cast to
 
@@ -54,33 +55,33 @@ class GraphBuilder:
         self._constants: list[onnx.TensorProto] = []
 
     def constant(self, array: npt.NDArray[Any]) -> str:
-        """A constant of the array's own type."""
+        """Add a constant of the array's type."""
         name = f"constant_{len(self._constants)}"
         self._constants.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
         return name
 
     def add(self, operator: str, *inputs: str, output: str = "", **attributes: Any) -> str:
-        """One operator."""
+        """Add an operator."""
         name = output or f"value_{len(self._nodes)}"
         self._nodes.append(helper.make_node(operator, list(inputs), [name], **attributes))
         return name
 
     def split(self, value: str, parts: int) -> list[str]:
-        """The value's slices along its first axis, which stays, of size 1."""
+        """Split a value along its first axis into `parts`, each with a first axis of size 1."""
         names = [f"{value}_{part}" for part in range(parts)]
         self._nodes.append(helper.make_node("Split", [value], names, axis=0, num_outputs=parts))
         return names
 
     def linear(self, x: str, weight: Floats, bias: Floats) -> str:
-        """X (B, inputs) times weight (outputs, inputs), plus bias."""
+        """Multiply x (B, inputs) by weight (outputs, inputs) and add bias."""
         return self.add("Gemm", x, self.constant(weight), self.constant(bias), transB=1)
 
     def layer_norm(self, x: str, weight: Floats, bias: Floats) -> str:
-        """LayerNormalization over the last axis."""
+        """Add a LayerNormalization over the last axis."""
         return self.add("LayerNormalization", x, self.constant(weight), self.constant(bias), axis=-1, epsilon=1e-5)
 
     def observation(self, name: str = "observation") -> str:
-        """The array `name` of the observation as the network sees it, see normalisation.py."""
+        """Add the array `name` of the observation, normalised (normalisation.py)."""
         spec, scales = self._model.card.config.observation_spec[name], self._model.scales
         self._inputs.append(_value(name, ["batch", *spec.shape], np.dtype(spec.dtype)))
         if f"{name}_mean" not in scales:
@@ -93,19 +94,20 @@ class GraphBuilder:
     def memory(
         self, name: str, shape: Shape, dtype: npt.DTypeLike = np.float32, delay: int = 1, result: str = ""
     ) -> str:
-        """An input that the caller fills with what the step `delay` steps before returned as `result`, by default
-        next_NAME; zeros at first. Give that by `keep`.
+        """Add an input that the caller sets to the output `result` (default: next_NAME) of `delay` steps before.
+
+        It is zero after a reset; `keep` sets the output.
         """
         self.memories.append(Memory(name, result or f"next_{name}", shape, np.dtype(dtype), delay))
         return name
 
     def keep(self, name: str, value: str) -> str:
-        """Return `value` to the caller for the memory `name`."""
+        """Make `value` the output for the memory `name`."""
         result = next(memory.result for memory in self.memories if memory.name == name)
         return self.add("Identity", value, output=result)
 
     def finish(self, output: str) -> onnx.ModelProto:
-        """The whole graph, checked by ONNX, with the action of the network's output."""
+        """Return the whole graph, checked by ONNX. output: the network's output."""
         model, scales = self._model, self._model.scales
         scaled = self.add("Mul", output, self.constant(scales["action_scale"]))
         self.add("Add", scaled, self.constant(scales["action_mean"]), output="action")
@@ -125,15 +127,14 @@ class GraphBuilder:
         return proto
 
     def _description(self) -> str:
-        """What a caller does with inputs and outputs."""
-        lines = ["Takes the raw observation and its memory, returns `action` and the memory of later steps."]
+        """Describe inputs and outputs for callers."""
+        lines = ["Takes the raw observation and the memory; returns `action` and the memory for later steps."]
         lines += [
-            f"input {m.name}: what was returned as {m.result} {m.delay} {'step' if m.delay == 1 else 'steps'} before, "
-            "zeros in the first"
+            f"input {m.name}: the output {m.result} of {counted(m.delay, 'step')} before; zeros after a reset"
             for m in self.memories
         ]
-        lines += ["A card with window policy reset_every_n asks the caller to set all memory to zero before every n-th"]
-        return "\n".join([*lines, "step after the last reset."])
+        lines += ["With the window policy reset_every_n, set all memory to zero after every n steps."]
+        return "\n".join(lines)
 
 
 def _value(name: str, shape: Shape, dtype: np.dtype[Any]) -> onnx.ValueInfoProto:
@@ -141,13 +142,13 @@ def _value(name: str, shape: Shape, dtype: np.dtype[Any]) -> onnx.ValueInfoProto
 
 
 def onnx_graph(model: PolicyModel) -> tuple[onnx.ModelProto, list[Memory]]:
-    """One step of the model as a graph, and the memory that its caller keeps."""
+    """Return one step of the model as a graph, and the memory that its caller keeps."""
     kind, builder = policy_type(model.card.policy_type), GraphBuilder(model)
     return builder.finish(kind.part(kind.onnx)(builder, model)), builder.memories
 
 
 class OnnxStep:
-    """A Runtime of one robot on one CPU thread of ONNX Runtime."""
+    """Runtime of one robot on one CPU thread of ONNX Runtime."""
 
     def __init__(self, model: PolicyModel) -> None:
         proto, self._memories = onnx_graph(model)
@@ -159,12 +160,10 @@ class OnnxStep:
         self.reset()
 
     def reset(self, mask: Mask | None = None) -> None:
-        """See Runtime."""
         self._count = 0
         self._kept = [[memory.zeros()] * memory.delay for memory in self._memories]
 
     def step(self, observation: Observation) -> Single:
-        """See Runtime."""
         arrays = observation if isinstance(observation, Mapping) else {"observation": observation}
         feed = {name: array[None] for name, array in arrays.items()}
         places = [self._count % memory.delay for memory in self._memories]

@@ -1,7 +1,7 @@
-"""Vectors of 16 numbers in functions compiled with numba: loops whose sums stay in registers and that fetch ahead.
+"""Vectors of 16 numbers for numba: loops that keep sums in registers and prefetch.
 
-Left to LLVM's vectoriser, which keeps no sums of many rows and fetches nothing ahead, the step of a policy with 0.8
-million parameters takes a fifth longer. A vector is one register of AVX-512, two of AVX2, four of NEON. `+`, `-` and
+LLVM's vectoriser does neither for sums of many rows: with it, the step of a policy with 0.8 million parameters takes
+a fifth longer. A vector is one register of AVX-512, two of AVX2, four of NEON. `+`, `-` and
 `*` work on two vectors of one kind. Indices count entries of a contiguous array from its beginning, unchecked.
 """
 
@@ -42,7 +42,7 @@ class Vector(types.Type):
 
 @register_default(Vector)
 class VectorModel(PrimitiveModel):
-    """How LLVM holds it."""
+    """The LLVM type of a Vector."""
 
     def __init__(self, manager: Any, kind: Vector) -> None:
         super().__init__(manager, kind, ir.VectorType(ENTRIES[kind.entry], LANES))
@@ -76,14 +76,14 @@ for _instruction, _operations in OPERATIONS.items():
 
 
 def _place(context: Any, builder: Any, kind: Any, array: Any, index: Any, target: ir.Type) -> Any:
-    """A pointer to what begins at an entry of an array."""
+    """Return a pointer to `target` at an entry of an array."""
     data = context.make_array(kind)(context, builder, array).data
     return builder.bitcast(builder.gep(data, [index]), target.as_pointer())
 
 
 @intrinsic
 def load(_context: Any, array: Any, index: Any) -> tuple[Any, Emit]:
-    """The LANES entries of an array from an index on; of half precision as float32."""
+    """Load LANES entries of an array from an index; half precision becomes float32."""
     kind = DOUBLES if array.dtype == types.float64 else SINGLES
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -97,7 +97,7 @@ def load(_context: Any, array: Any, index: Any) -> tuple[Any, Emit]:
 
 @intrinsic
 def store(_context: Any, vector: Any, array: Any, index: Any) -> tuple[Any, Emit]:
-    """Write a vector into an array of its type, from an index on."""
+    """Store a vector in an array of its type, from an index."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         value, array_value, start = arguments
@@ -110,7 +110,7 @@ def store(_context: Any, vector: Any, array: Any, index: Any) -> tuple[Any, Emit
 
 @intrinsic(prefer_literal=True)
 def fetch(_context: Any, array: Any, index: Any, entries: Any) -> tuple[Any, Emit]:
-    """Have so many entries, a constant, brought near from an index on; beyond the end of the array nothing is wrong."""
+    """Prefetch `entries` (a constant) from an index; reading past the end of the array is harmless."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         first = _place(context, builder, signature.args[0], arguments[0], arguments[1], ir.IntType(8))
@@ -126,7 +126,7 @@ def fetch(_context: Any, array: Any, index: Any, entries: Any) -> tuple[Any, Emi
 
 @intrinsic
 def spread(_context: Any, number: Any) -> tuple[Any, Emit]:
-    """The vector whose every entry is this float32 or float64."""
+    """Return a vector with this float32 or float64 in every entry."""
     kind = Vector(number)
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
@@ -139,7 +139,7 @@ def spread(_context: Any, number: Any) -> tuple[Any, Emit]:
 
 @intrinsic
 def entry(_context: Any, vector: Any, index: Any) -> tuple[Any, Emit]:
-    """One of a vector's numbers."""
+    """Return one entry of a vector."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.extract_element(*arguments)
@@ -149,7 +149,7 @@ def entry(_context: Any, vector: Any, index: Any) -> tuple[Any, Emit]:
 
 @intrinsic
 def widened(_context: Any, vector: Any) -> tuple[Any, Emit]:
-    """A vector of float32 in float64."""
+    """Convert a vector of float32 to float64."""
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.fpext(arguments[0], context.get_value_type(DOUBLES))
@@ -159,7 +159,7 @@ def widened(_context: Any, vector: Any) -> tuple[Any, Emit]:
 
 @intrinsic
 def narrowed(_context: Any, vector: Any) -> tuple[Any, Emit]:
-    """A vector of float64 in float32."""
+    """Convert a vector of float64 to float32."""
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.fptrunc(arguments[0], context.get_value_type(SINGLES))
@@ -168,12 +168,12 @@ def narrowed(_context: Any, vector: Any) -> tuple[Any, Emit]:
 
 
 def whole(size: int) -> int:
-    """The size of an array whose last vector is whole."""
+    """Round a size up to whole vectors."""
     return -(-size // LANES) * LANES
 
 
 def packed(arrays: list[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
-    """The arrays one behind the other in one piece of memory, each from the beginning of a cache line."""
+    """Copy the arrays into one piece of memory, each at the start of a cache line."""
     sizes = [-(-array.nbytes // CACHE_LINE) * CACHE_LINE for array in arrays]
     memory = np.zeros(sum(sizes) + CACHE_LINE, dtype=np.uint8)
     start, views = -memory.ctypes.data % CACHE_LINE, []

@@ -31,7 +31,7 @@ def pair(aliengo) -> Rollout:
     rollout = Rollout(aliengo, 2, Flat(), TO_THE_LEFT, NOMINAL, seed=3)
     rollout.simulation.drawn.com[:] = (0.01, 0.02, 0.03), (0.01, -0.02, 0.03)
     shaper, lean = rollout.shaper, np.array([0.03, 0.02, 0.04])
-    for setpoint in (shaper.wanted, shaper.target, shaper.setpoint):
+    for setpoint in (shaper.requested, shaper.target, shaper.setpoint):
         setpoint[:, :6] = 0.1
         setpoint[1, SIDEWAYS] = -0.1
     shaper.clock.phase[:] = 0.2, 0.7

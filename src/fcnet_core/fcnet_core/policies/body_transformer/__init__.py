@@ -1,10 +1,10 @@
-"""The Body Transformer (Sferrazza et al., CoRL 2024, arXiv 2408.06316): one token a node of the body, attention masked
-by the body's graph.
+"""The Body Transformer (Sferrazza et al., CoRL 2024, arXiv 2408.06316): one token per node of the body, attention
+masked by the body's graph.
 
-Every node has a linear tokenizer of its own for what is measured there, and a linear detokenizer for the joints that
-it moves; between them are post-norm encoder layers, as torch.nn.TransformerEncoderLayer without dropout. The paper's
-network sees one time step, which cannot tell by how much commands are late. Here a node sees its last `window`
-observations, stacked, oldest first; a window of 1 is the published form.
+Every node has a linear tokenizer for its own measurements and a linear detokenizer for its joints. Between them are
+post-norm encoder layers, as torch.nn.TransformerEncoderLayer without dropout. The paper's network sees one time step,
+which does not show the delay of commands. Here a node sees its last `window` observations, stacked, oldest first; a
+window of 1 is the published form.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from msgspec import field
 from fcnet_core.arrays import Mask
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import Seed
-from fcnet_core.policies import Layers, PolicyConfig, PolicyType, Size
+from fcnet_core.policies import Layers, PolicyConfig, Shapes, Size, check_heads, own_type, weights_and_biases
 from fcnet_core.policies.body_transformer.graph import BodyGraph, leg_graph
 from fcnet_core.robot import Robot
 
-EMPTY = -1e30  # added to the score of a pair that the mask excludes: its share is then 0
+EMPTY = -1e30  # added to the score of a masked pair, so its attention is 0
 
 
 class BodyTransformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
     """Sizes of a network, and the body's graph; the default graph is that of the suite's robots.
 
-    mask: which layers have the graph's mask: `hard` all of them; `mix` the first, third, ..., the others are dense;
-    `mix_unmasked_first` the second, fourth, ...; `dense` none: a Transformer with a token a node. `soft` has no mask,
-    but a learned bias for every length of path, the same in all layers and heads. `random` is `hard` with as many
-    entries, drawn with `mask_seed`. positions: whether a learned vector is added to a node's token. ffn_width: inner
-    width of the perceptrons. Raises ValueError where graph, observation, action and heads do not fit each other.
+    mask: the layers with the graph's mask: `hard` all of them; `mix` the first, third, ..., the others are dense;
+    `mix_unmasked_first` the second, fourth, ...; `dense` none: a Transformer with one token per node. `soft` has no
+    mask, but a learned bias per path length, the same in all layers and heads. `random` is `hard` with equally many
+    random entries (`mask_seed`). positions: whether a learned vector is added to a node's token. ffn_width: inner
+    width of the perceptrons. Raises ValueError if graph, observation, action and heads do not fit each other.
     """
 
     observation: Size = 70
@@ -48,10 +48,7 @@ class BodyTransformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=Tru
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.hidden % self.heads:
-            raise ValueError(
-                f"hidden ({self.hidden}) cannot be divided among {self.heads} heads; choose heads so that it can"
-            )
+        check_heads(self.heads, self.hidden)
         for node in self.graph.nodes:
             for what, entries, size in (
                 ("entry of the observation", node.observation, self.observation),
@@ -62,20 +59,15 @@ class BodyTransformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=Tru
         if missing := set(range(self.action)) - {joint for node in self.graph.nodes for joint in node.action}:
             raise ValueError(f"joint {min(missing)} of the action is in no node of the graph; give it to one")
 
-    @property
-    def memory_steps(self) -> int:
-        """The window without the present step."""
-        return self.window - 1
+    def weight_shapes(self) -> Shapes:
+        """Return the shape of every weight; linear weights are (outputs, inputs).
 
-    def weight_shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shape of every weight; linear weights are (outputs, inputs).
-
-        tokenizer.weight has, for every step of the window, oldest first, the columns of all nodes one after the other.
-        The outputs of qkv are queries, keys and values, each of `hidden` channels, a head's next to each other.
+        tokenizer.weight has, for every step of the window, oldest first, the columns of all nodes in turn.
+        The outputs of qkv are queries, keys and values of `hidden` channels each, sorted by head.
         """
         d, f, nodes = self.hidden, self.ffn_width, len(self.graph.nodes)
         seen = sum(len(node.observation) for node in self.graph.nodes)
-        shapes: dict[str, tuple[int, ...]] = {
+        shapes: Shapes = {
             "tokenizer.weight": (d, self.window * seen),
             "tokenizer.bias": (nodes, d),
             "detokenizer.weight": (self.action, d),
@@ -86,44 +78,33 @@ class BodyTransformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=Tru
         if self.mask == "soft":
             shapes["path_bias"] = (int(self.graph.paths.max()) + 1,)
         for layer in range(self.layers):
-            prefix = f"layers.{layer}."
-            sizes = {"qkv": (3 * d, d), "project": (d, d), "expand": (f, d), "contract": (d, f)}
-            for name, shape in sizes.items():
-                shapes |= {f"{prefix}{name}.weight": shape, f"{prefix}{name}.bias": shape[:1]}
-            for name in ("norm1", "norm2"):
-                shapes |= {f"{prefix}{name}.weight": (d,), f"{prefix}{name}.bias": (d,)}
+            sizes: Shapes = {"qkv": (3 * d, d), "project": (d, d), "expand": (f, d), "contract": (d, f)}
+            sizes |= {"norm1": (d,), "norm2": (d,)}
+            shapes |= weights_and_biases({f"layers.{layer}.{name}": shape for name, shape in sizes.items()})
         return shapes
 
     @property
     def attended(self) -> Mask:
-        """Which node attends to which (n, n) in a layer that is masked."""
+        """The mask (n, n) of a masked layer, from attending nodes (rows) to the nodes that they attend to."""
         return self.graph.random_mask(self.mask_seed) if self.mask == "random" else self.graph.mask
 
     def is_masked(self, layer: int) -> bool:
-        """Whether that layer, 0, 1, ..., is masked."""
+        """Return whether layer 0, 1, ... is masked."""
         if self.mask.startswith("mix"):
             return layer % 2 == (self.mask == "mix_unmasked_first")
         return self.mask in ("hard", "random")
 
     def admitted(self, layer: int) -> Mask:
-        """Which node attends to which (n, n) in that layer."""
+        """Return the mask (n, n) of a layer, from attending nodes (rows) to the nodes that they attend to."""
         return self.attended if self.is_masked(layer) else np.ones_like(self.attended)
 
     def check_robot(self, robot: Robot) -> None:
-        """Raise FcnetError where the graph is not that of the robot's legs."""
+        """Raise FcnetError unless the graph is the graph of the robot's legs."""
         if self.graph != leg_graph(robot.legs):
             raise FcnetError(
-                f"the network's graph {self.graph} is not that of {robot.name}; leave graph out of the configuration, "
+                f"the network's graph {self.graph} does not match {robot.name}; leave graph out of the configuration, "
                 "train again, or choose another model"
             )
 
 
-POLICY = PolicyType(
-    package=__name__,
-    config=BodyTransformerConfig,
-    network="network:BodyTransformer",
-    step="step:Step",
-    sequence="step:Sequence",
-    numba="numba_step:numba_step",
-    onnx="step:add_to_graph",
-)
+POLICY = own_type(__name__, BodyTransformerConfig, "network:BodyTransformer")

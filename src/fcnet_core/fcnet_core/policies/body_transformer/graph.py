@@ -1,4 +1,4 @@
-"""The body as a graph: which node has which entries of observation and action, and which nodes are joined."""
+"""The body as a graph: nodes with their entries of observation and action, and edges between them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from fcnet_core.robot import LEG_JOINTS, LEGS
 Item = TypeVar("Item", str, int)
 Entries = tuple[Annotated[int, Meta(ge=0, lt=2**16)], ...]
 MOST_NODES = 256
-FAR = 2**15  # edges between two nodes, where no path leads from one to the other
+FAR = 2**15  # path length between two nodes without a path
 
 
 class Node(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A link of the body: the entries of the observation that it sees, and of the action, the joints that it moves."""
+    """A link of the body: its entries of the observation, and its joints as entries of the action."""
 
     name: str
     observation: Entries = ()
@@ -60,7 +60,7 @@ class BodyGraph(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def observation_entries(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-        """The entries that nodes see, node after node, and the node of each."""
+        """The observation entries of all nodes in turn, and the node of each entry."""
         return _entries([node.observation for node in self.nodes])
 
     @property
@@ -71,7 +71,7 @@ class BodyGraph(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def paths(self) -> npt.NDArray[np.intp]:
-        """Edges on the shortest path between any two nodes (n, n)."""
+        """Numbers of edges (n, n) on the shortest paths between nodes."""
         place = {node.name: index for index, node in enumerate(self.nodes)}
         near = np.eye(len(self.nodes), dtype=np.float32)
         for one, other in self.edges:
@@ -87,11 +87,11 @@ class BodyGraph(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def mask(self) -> Mask:
-        """Which node attends to which (n, n): each to itself and to those to which an edge leads."""
+        """Mask (n, n) of attention: each node attends to itself and to its neighbours."""
         return self.paths < 2
 
     def random_mask(self, seed: int) -> Mask:
-        """A mask with the diagonal and as many other entries as `mask`, joining pairs of nodes at random.
+        """Return a mask with the diagonal and as many other entries as `mask`, for random pairs of nodes.
 
         RandomState's numbers are the same in every version of NumPy; a model file holds the seed alone.
         """
@@ -104,7 +104,7 @@ class BodyGraph(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def leg_graph(legs: Sequence[str] = LEGS) -> BodyGraph:
-    """A trunk with such legs, as a robot file names them: from the trunk to hip, thigh and calf of every leg.
+    """Return the graph of a trunk with legs named as in a robot file: trunk, hip, thigh and calf of every leg.
 
     A joint's node has what is measured at that joint, and the joint's entry of the action; the trunk has the rest of
     observation.LAYOUT. With other than four legs, its parts of joints are as much longer or shorter.
@@ -134,5 +134,5 @@ def _entries(of_nodes: Sequence[Entries]) -> tuple[npt.NDArray[np.intp], npt.NDA
 
 
 def _repeated(items: Sequence[Item]) -> Item | None:
-    """What stands twice among the items; None where nothing does."""
+    """Return an item that occurs twice, or None."""
     return next((item for item, count in Counter(items).items() if count > 1), None)

@@ -1,4 +1,4 @@
-"""The Body Transformer in PyTorch, over whole sequences, and the perceptron that the paper compares it with."""
+"""The Body Transformer in PyTorch, on whole sequences, and the perceptron that the paper compares it with."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ class BodyTransformer(nn.Module):
         self.path_bias = nn.Parameter(torch.randn(int(config.graph.paths.max()) + 1)) if config.mask == "soft" else None
 
     def forward(self, observation: Tensor) -> Tensor:
-        """Actions of every step."""
         x = self.tokenizer(observation)  # (B, T, n, d)
         if self.positions is not None:
             x = x + self.positions
@@ -67,7 +66,6 @@ class Tokenizer(nn.Module):
         self.bias.data = (2 * torch.rand(self.bias.shape) - 1) * bounds[:, None]
 
     def forward(self, observation: Tensor) -> Tensor:
-        """Tokens of every step."""
         d, (size, nodes), window = len(self.weight), self._sizes, self._window
         seen = pad(observation, (0, 0, window - 1, 0)).unfold(1, window, 1).transpose(2, 3).flatten(2)
         block = self.weight.new_zeros(window, size, nodes, d)

@@ -1,4 +1,4 @@
-"""One robot's Body Transformer compiled with numba: what a robot runs.
+"""One robot's Body Transformer compiled with numba, the default on a robot.
 
 The features of all nodes are (channels, N), a column a node, N the nodes up to whole vectors: 16 columns for 13 nodes.
 A weight is read once for all nodes, and softmax and LayerNorm are sums over rows, so that nothing is summed within a
@@ -61,7 +61,7 @@ class Weights(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """The last normalised observations (window, observation), oldest first, and the space a step works in."""
+    """The last normalised observations (window, observation), oldest first, and the work space of a step."""
 
     window: Single
     scaled: Single  # (observation,)
@@ -77,7 +77,7 @@ class Memory(NamedTuple):
 
 @njit(cache=True, **COMPILE)
 def step(observation: Single, action: Single, count: int, data: StepData) -> bool:
-    """Write the action for one observation; False, with the memory untouched, where that is not finite."""
+    """Write the action for one observation; return False, with the memory unchanged, if that is not finite."""
     units, w, memory = data.units, data.weights, data.memory
     if not normalise(observation, units, memory.scaled):
         return False
@@ -233,7 +233,7 @@ def _padded(array: Floats, axis: int) -> Single:
 
 
 def numba_step(model: PolicyModel) -> tuple[Any, Weights, Memory]:
-    """What a CompiledRuntime of the model is made of."""
+    """Return the compiled step, the weights and the cleared memory of a model, for CompiledRuntime."""
     config, w = model.card.config, fold(model)
     nodes, d = len(config.graph.nodes), config.hidden
     width, keys = whole(nodes), math.ceil(nodes / ROWS) * ROWS

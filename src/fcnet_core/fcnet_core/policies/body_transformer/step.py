@@ -1,4 +1,4 @@
-"""The network in NumPy, step by step or over whole recorded sequences, and as a step of an ONNX graph."""
+"""The network in NumPy, step by step or on whole recorded sequences, and as a step of an ONNX graph."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def score_bias(model: PolicyModel) -> Single:
 
 
 def forward(w: Weights, heads: int, x: Floats, watch: Callable[[Floats], object] = lambda _attention: None) -> Floats:
-    """Network outputs (B, action) for stacked windows (B, window * observation).
+    """Return network outputs (B, action) for stacked windows (B, window * observation).
 
     watch: is given the attention of every layer in turn (B, H, n, n), from queries (rows) to keys.
     """
@@ -106,7 +106,7 @@ def forward(w: Weights, heads: int, x: Floats, watch: Callable[[Floats], object]
 
 
 class Step:
-    """A NetworkStep that keeps each robot's last observations."""
+    """NetworkStep that keeps the last observations of each robot."""
 
     def __init__(self, model: PolicyModel, batch: int, dtype: npt.DTypeLike) -> None:
         config = model.card.config
@@ -114,24 +114,22 @@ class Step:
         self._windows: Floats = np.zeros((batch, config.window, config.observation), dtype)
 
     def reset(self, chosen: Mask | slice) -> None:
-        """See NetworkStep."""
         self._windows[chosen] = 0
 
     def step(self, x: Floats) -> Floats:
-        """See NetworkStep."""
         self._windows[:, :-1] = self._windows[:, 1:]
         self._windows[:, -1] = x
         return forward(self._weights, self._heads, self._windows.reshape(len(x), -1))
 
 
 class Sequence:
-    """The policy over whole recorded sequences."""
+    """The policy on whole recorded sequences."""
 
     def __init__(self, model: PolicyModel) -> None:
         self._weights, self._config = fold(model), model.card.config
 
     def run(self, x: Single) -> Floats:
-        """Outputs (T, action) for normalised observations (T, observation) after a reset."""
+        """Return outputs (T, action) for normalised observations (T, observation) after a reset."""
         return np.concatenate([forward(self._weights, self._config.heads, block) for block in self._blocks(x)])
 
     def attention(self, x: Single) -> Iterator[Floats]:
@@ -152,7 +150,7 @@ class Sequence:
 
 
 def add_to_graph(g: GraphBuilder, model: PolicyModel) -> str:
-    """Add a step to a graph whose caller keeps the window, oldest first; the name of its output."""
+    """Add a step to a graph whose caller keeps the window, oldest first; return the name of its output."""
     config, w = model.card.config, fold(model)
     nodes, d, heads = w.score_bias.shape[1], config.hidden, config.heads
 

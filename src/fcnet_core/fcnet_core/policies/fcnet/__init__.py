@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from fcnet_core.policies import Layers, PolicyConfig, PolicyType, Size
+from fcnet_core.policies import Layers, PolicyConfig, Shapes, Size, own_type, weights_and_biases
 
 
 class FCNetConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
     """Sizes of a network: the defaults are the legged configuration of the paper (787,852 parameters).
 
     In the paper's symbols: observation d_s, action d_a, layers L, modes m, hidden d_h, window n.
-    Raises ValueError when `modes` exceeds (window + 1) // 2: a real window of n samples has no more distinct modes,
+    Raises ValueError if `modes` exceeds (window + 1) // 2: a real window of n samples has no more distinct modes,
     and at even n the mode n / 2 would count twice.
     """
 
@@ -30,34 +30,22 @@ class FCNetConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
 
     @property
     def memory_steps(self) -> int:
-        """Every layer's window reaches back."""
+        """The windows of all layers, without the present step."""
         return self.layers * (self.window - 1)
 
-    def weight_shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shape of every weight under its published name: encoder fc0, fourier_layers, decoder fc1 and fc2.
+    def weight_shapes(self) -> Shapes:
+        """Return the shape of every weight by its published name: encoder fc0, fourier_layers, decoder fc1 and fc2.
 
         csc.weights is indexed [input mode, output mode, channel, real or imaginary part].
         """
         d = self.hidden
-        shapes: dict[str, tuple[int, ...]] = {"fc0.weight": (d, self.observation), "fc0.bias": (d,)}
+        shapes = weights_and_biases({"fc0": (d, self.observation)})
         for layer in range(self.layers):
             prefix = f"fourier_layers.{layer}."
             shapes[prefix + "csc.weights"] = (self.modes, self.modes, d, 2)
-            for linear in ("ffn.fc1", "ffn.fc2"):
-                shapes |= {f"{prefix}{linear}.weight": (d, d), f"{prefix}{linear}.bias": (d,)}
-            for norm in ("ln1", "ln2"):
-                shapes |= {f"{prefix}{norm}.weight": (d,), f"{prefix}{norm}.bias": (d,)}
-        shapes |= {"fc1.weight": (self.decoder_hidden, d), "fc1.bias": (self.decoder_hidden,)}
-        shapes |= {"fc2.weight": (self.action, self.decoder_hidden), "fc2.bias": (self.action,)}
-        return shapes
+            sizes: Shapes = {"ffn.fc1": (d, d), "ffn.fc2": (d, d), "ln1": (d,), "ln2": (d,)}
+            shapes |= weights_and_biases({prefix + name: shape for name, shape in sizes.items()})
+        return shapes | weights_and_biases({"fc1": (self.decoder_hidden, d), "fc2": (self.action, self.decoder_hidden)})
 
 
-POLICY = PolicyType(
-    package=__name__,
-    config=FCNetConfig,
-    network="network:FourierControllerNetwork",
-    step="step:Step",
-    sequence="step:Sequence",
-    numba="numba_step:numba_step",
-    onnx="step:add_to_graph",
-)
+POLICY = own_type(__name__, FCNetConfig, "network:FourierControllerNetwork")

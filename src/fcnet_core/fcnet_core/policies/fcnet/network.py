@@ -38,7 +38,6 @@ class FourierControllerNetwork(nn.Module):
         self.fc2 = nn.Linear(config.decoder_hidden, config.action)
 
     def forward(self, observation: Tensor) -> Tensor:
-        """Actions of every step."""
         x = self.fc0(observation)  # (B, T, hidden)
         for layer in self.fourier_layers:
             x = layer(x)
@@ -56,7 +55,6 @@ class FourierLayer(nn.Module):
         self.ffn = FeedForward(config.hidden)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The layer's output, of the shape of its input."""
         x = x + gelu(self.csc(self.ln1(x)))
         return x + self.ffn(self.ln2(x))
 
@@ -70,7 +68,6 @@ class FeedForward(nn.Module):
         self.fc2 = nn.Linear(hidden, hidden)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The block's output, of the shape of its input."""
         return self.fc2(gelu(self.fc1(x)))
 
 
@@ -108,7 +105,6 @@ class DirectFilter(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, h: Tensor) -> Tensor:
-        """Filter."""
         x, h = x.contiguous(), h.contiguous()
         ctx.save_for_backward(x, h)
         return torch.from_numpy(filter_causally(x.numpy(), h.numpy()))

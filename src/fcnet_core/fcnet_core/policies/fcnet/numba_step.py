@@ -1,4 +1,4 @@
-"""One robot's policy compiled with numba: what a robot runs.
+"""One robot's policy compiled with numba, the default on a robot.
 
 Weights are float32; the spectral state is float64, because in float32 its error grows with time.
 """
@@ -29,7 +29,7 @@ from fcnet_core.policies.simd import LANES, fetch, load, narrowed, packed, sprea
 
 
 class Memory(NamedTuple):
-    """Everything that changes from step to step, and the space a step works in."""
+    """Everything that changes from step to step, and the work space of a step."""
 
     inputs: Single  # (L, n, d): ring of what entered each spectral convolution
     spectrum: Array  # (L, d / LANES, m, 2, LANES): real and imaginary parts of X
@@ -38,7 +38,7 @@ class Memory(NamedTuple):
 
 @njit(cache=True, **COMPILE)
 def step(observation: Single, action: Single, count: int, data: StepData) -> bool:
-    """Write the action for one observation; False, with the memory untouched, where that is not finite."""
+    """Write the action for one observation; return False, with the memory unchanged, if that is not finite."""
     units, w, memory, scratch = data.units, data.weights, data.memory, data.memory.scratch
     d, slot = w.encoder_bias.size, count % memory.inputs.shape[1]  # the place of the oldest inputs
     hidden, normed, inner, scaled = scratch[0, :d], scratch[1, :d], scratch[2, :d], scratch[3, : observation.size]
@@ -99,7 +99,7 @@ def by_lanes(spectral: Floats) -> Single:
 
 
 def numba_step(model: PolicyModel) -> tuple[Any, Weights, Memory]:
-    """What a CompiledRuntime of the model is made of."""
+    """Return the compiled step, the weights and the cleared memory of a model, for CompiledRuntime."""
     config, weights = model.card.config, fold(model)
     width, widest = whole(config.hidden), whole(max(config.observation, config.hidden, config.decoder_hidden))
     memory = Memory(

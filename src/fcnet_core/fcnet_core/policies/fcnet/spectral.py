@@ -69,12 +69,10 @@ class SlidingDft:
         self._slot = 0
 
     def reset(self, chosen: Mask | slice) -> None:
-        """Forget every input of the chosen robots."""
         self.spectrum[:, chosen] = 0
         self._inputs[:, :, chosen] = 0
 
     def mix(self, layer: int, x: Floats) -> Floats:
-        """See CausalFilter."""
         spectrum, oldest = self.spectrum[layer], self._inputs[layer, self._slot]
         spectrum += (x - oldest)[:, None]
         spectrum *= self._rotation
@@ -82,7 +80,6 @@ class SlidingDft:
         return (self._weight[layer] * spectrum).sum(axis=1).real
 
     def advance(self) -> None:
-        """See CausalFilter."""
         self._slot = (self._slot + 1) % self._inputs.shape[1]
 
 
@@ -115,13 +112,11 @@ class BlockFilter:
         self._step = 0
 
     def reset(self, chosen: Mask | slice) -> None:
-        """Forget every input of the chosen robots."""
         self._past[..., chosen] = 0
         self._block[:, :, chosen] = 0
         self._carry[:, :, chosen] = 0
 
     def mix(self, layer: int, x: Floats) -> Floats:
-        """See CausalFilter."""
         block = self._block[layer]
         block[self._step] = x
         taps = min(self._step + 1, self._recent.shape[1])
@@ -131,7 +126,6 @@ class BlockFilter:
         return y
 
     def advance(self) -> None:
-        """See CausalFilter."""
         self._step += 1
         if self._step == BLOCK:
             self._finish_block()

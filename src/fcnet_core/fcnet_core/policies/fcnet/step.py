@@ -1,4 +1,4 @@
-"""The network in NumPy, step by step or over whole recorded sequences, and as a step of an ONNX graph."""
+"""The network in NumPy, step by step or on whole recorded sequences, and as a step of an ONNX graph."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def fold(model: PolicyModel, dtype: npt.DTypeLike = np.float32) -> Weights:
 
 
 def forward(weights: Weights, memory: CausalFilter, x: Floats) -> Floats:
-    """Network outputs (..., action) for normalised observations (..., observation); advances the memory by a step."""
+    """Return network outputs (..., action) for normalised observations (..., observation), one step on."""
     hidden = linear(x, weights.encoder_weight, weights.encoder_bias)
     for layer, (norm, weight, bias) in enumerate(zip(weights.norm, weights.ffn_weight, weights.ffn_bias, strict=True)):
         hidden += gelu(memory.mix(layer, layer_norm(hidden, norm[0], norm[1])))
@@ -111,11 +111,9 @@ class Step:
             self.memory = BlockFilter(self._weights.kernels(window), batch)
 
     def reset(self, chosen: Mask | slice) -> None:
-        """See NetworkStep."""
         self.memory.reset(chosen)
 
     def step(self, x: Floats) -> Floats:
-        """See NetworkStep."""
         return forward(self._weights, self.memory, x)
 
 
@@ -131,7 +129,7 @@ class Sequence:
         self._memory = SequenceFilter(self._weights.kernels(model.card.config.window))
 
     def run(self, x: Single) -> Floats:
-        """Outputs (T, action) for normalised observations (T, observation) after a reset."""
+        """Return outputs (T, action) for normalised observations (T, observation) after a reset."""
         self._memory.reset()
         starts = range(0, len(x), SEQUENCE_BLOCK)
         blocks = [forward(self._weights, self._memory, x[start : start + SEQUENCE_BLOCK]) for start in starts]
@@ -139,9 +137,10 @@ class Sequence:
 
 
 def add_to_graph(g: GraphBuilder, model: PolicyModel) -> str:
-    """Add a step to a graph whose caller keeps the inputs of the last n steps and the spectra; the name of its output.
+    """Add a step to a graph; return the name of its output.
 
-    Memory: oldest (L, B, d), the `newest` of n steps before; spectrum_real and spectrum_imaginary (L, B, m, d).
+    Memory that the caller keeps: oldest (L, B, d), the `newest` of n steps before; spectrum_real and spectrum_imaginary
+    (L, B, m, d).
     """
     config, weights = model.card.config, fold(model)
     spectrum = [config.layers, "batch", config.modes, config.hidden]

@@ -1,4 +1,4 @@
-"""The perceptron in PyTorch, over whole sequences."""
+"""The perceptron in PyTorch, on whole sequences."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ class WindowPerceptron(nn.Module):
         self.layers = nn.ModuleList(nn.Linear(inputs, outputs) for inputs, outputs in config.sizes)
 
     def forward(self, observation: Tensor) -> Tensor:
-        """Actions of every step."""
         x = pad(observation, (0, 0, self.window - 1, 0)).unfold(1, self.window, 1)  # (B, T, observation, window)
         x = x.transpose(2, 3).flatten(2)  # (B, T, window * observation), oldest first
         for layer in self.layers[:-1]:

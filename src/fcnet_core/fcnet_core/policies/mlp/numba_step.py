@@ -1,4 +1,4 @@
-"""One robot's perceptron compiled with numba: what a robot runs."""
+"""One robot's perceptron compiled with numba, the default on a robot."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Weights(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """The last normalised observations (window, observation), oldest first, and the space a step works in."""
+    """The last normalised observations (window, observation), oldest first, and the work space of a step."""
 
     window: Single
     scratch: Single  # (2, the largest of observation and hidden sizes)
@@ -30,7 +30,7 @@ class Memory(NamedTuple):
 
 @njit(cache=True, **COMPILE)
 def step(observation: Single, action: Single, count: int, data: StepData) -> bool:
-    """Write the action for one observation; False, with the memory untouched, where that is not finite."""
+    """Write the action for one observation; return False, with the memory unchanged, if that is not finite."""
     units, layers, memory = data.units, data.weights, data.memory
     window, last = memory.window, len(layers.weights) - 1
     scaled = memory.scratch[0, : observation.size]
@@ -51,7 +51,7 @@ def step(observation: Single, action: Single, count: int, data: StepData) -> boo
 
 
 def numba_step(model: PolicyModel) -> tuple[Any, Weights, Memory]:
-    """What a CompiledRuntime of the model is made of."""
+    """Return the compiled step, the weights and the cleared memory of a model, for CompiledRuntime."""
     config = model.card.config
     weights, biases = zip(*layers_of(model), strict=True)
     memory = Memory(

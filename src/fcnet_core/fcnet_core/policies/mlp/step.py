@@ -26,38 +26,36 @@ def layers_of(model: PolicyModel, dtype: npt.DTypeLike = np.float32) -> Layers:
 
 
 def forward(layers: Layers, x: Floats) -> Floats:
-    """Network outputs (..., action) for stacked windows (..., window * observation)."""
+    """Return network outputs (..., action) for stacked windows (..., window * observation)."""
     for weight, bias in layers[:-1]:
         x = gelu(linear(x, weight, bias))
     return linear(x, *layers[-1])
 
 
 class Step:
-    """A NetworkStep that keeps each robot's last observations."""
+    """NetworkStep that keeps the last observations of each robot."""
 
     def __init__(self, model: PolicyModel, batch: int, dtype: npt.DTypeLike) -> None:
         self._layers, config = layers_of(model, dtype), model.card.config
         self._windows: Floats = np.zeros((batch, config.window, config.observation), dtype=dtype)
 
     def reset(self, chosen: Mask | slice) -> None:
-        """See NetworkStep."""
         self._windows[chosen] = 0
 
     def step(self, x: Floats) -> Floats:
-        """See NetworkStep."""
         self._windows[:, :-1] = self._windows[:, 1:]
         self._windows[:, -1] = x
         return forward(self._layers, self._windows.reshape(len(x), -1))
 
 
 class Sequence:
-    """The policy over whole recorded sequences."""
+    """The policy on whole recorded sequences."""
 
     def __init__(self, model: PolicyModel) -> None:
         self._layers, self._window = layers_of(model), model.card.config.window
 
     def run(self, x: Single) -> Floats:
-        """Outputs (T, action) for normalised observations (T, observation) after a reset."""
+        """Return outputs (T, action) for normalised observations (T, observation) after a reset."""
         padded = np.concatenate([np.zeros((self._window - 1, x.shape[1]), dtype=np.float32), x])
         windows = sliding_window_view(padded, self._window, axis=0).transpose(0, 2, 1)  # (T, window, observation)
         blocks = [windows[start : start + SEQUENCE_BLOCK] for start in range(0, len(x), SEQUENCE_BLOCK)]
@@ -65,7 +63,7 @@ class Sequence:
 
 
 def add_to_graph(g: GraphBuilder, model: PolicyModel) -> str:
-    """Add a step to a graph whose caller keeps the window, oldest first; the name of its output."""
+    """Add a step to a graph whose caller keeps the window, oldest first; return the name of its output."""
     config = model.card.config
     newest = g.add("Unsqueeze", g.observation(), g.constant(np.array([1])))
     window = g.memory("window", ["batch", config.window, config.observation])

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from fcnet_core.policies import Layers, PolicyConfig, PolicyType, Size
+from fcnet_core.policies import Layers, PolicyConfig, Shapes, Size, own_type, weights_and_biases
 
 Heads = Annotated[int, Meta(ge=1, le=8)]  # the slowest of 8 sums some 4,096 steps: in float32 to 3e-6
 
@@ -15,14 +15,14 @@ Heads = Annotated[int, Meta(ge=1, le=8)]  # the slowest of 8 sums some 4,096 ste
 class RetNetConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
     """Sizes of a network: Linear, `layers` of retention and gated feed-forward, Linear.
 
-    hidden: width d of the layers, of queries and of keys; value_width: of values, the published 2 d; heads share both;
-    ffn_width: of the feed-forward. The defaults have 781,836 parameters, as many as the legged Fourier Controller
-    Network within 1 %.
+    hidden: width d of the layers, queries and keys; value_width: width of the values, 2 d as published; both are shared
+    among the heads; ffn_width: inner width of the feed-forward. The defaults have 781,836 parameters, as many as the
+    legged Fourier Controller Network within 1 %.
 
     Head h = 0, 1, ... keeps 1 - 2^-(5 + h) of its memory per step: of 4 heads, half is gone after 22, 44, 88 and 177
-    steps. Window policy `sliding` is this fading memory as it is; no step is ever cut off from it. `reset_every_n`
-    clears it every `window` steps, as the published evaluation does; the window has no other effect.
-    Raises ValueError when the widths cannot be divided among the heads.
+    steps. The window policy `sliding` keeps this decaying memory; `reset_every_n` clears it every `window` steps,
+    as the published evaluation does. The window has no other effect.
+    Raises ValueError if the widths cannot be divided among the heads.
     """
 
     observation: Size = 70
@@ -45,18 +45,18 @@ class RetNetConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
 
     @property
     def memory_steps(self) -> float:
-        """Infinite: the memory decays and never ends."""
+        """Infinite: the memory only decays."""
         return math.inf
 
     @property
     def state_shape(self) -> tuple[int, int, int]:
-        """A layer's memory: heads, width of a head's keys, width of a head's values."""
+        """Shape of a layer's memory: heads, key width and value width of a head."""
         return self.heads, self.hidden // self.heads, self.value_width // self.heads
 
-    def weight_shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shape of every weight under its published name; in a layer `final_layer_norm` is that of the feed-forward."""
+    def weight_shapes(self) -> Shapes:
+        """Return the shape of every weight by its published name; `final_layer_norm` precedes the feed-forward."""
         d, values, inner = self.hidden, self.value_width, self.ffn_width
-        shapes: dict[str, tuple[int, ...]] = {"embed_state.weight": (d, self.observation), "embed_state.bias": (d,)}
+        shapes = weights_and_biases({"embed_state": (d, self.observation)})
         for layer in range(self.layers):
             prefix = f"decoder.layers.{layer}."
             for name, rows in (("q", d), ("k", d), ("v", values), ("g", values)):
@@ -65,17 +65,7 @@ class RetNetConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
             shapes |= {f"{prefix}ffn.{name}.weight": (inner, d) for name in ("fc1", "gate")}
             shapes[f"{prefix}ffn.fc2.weight"] = (d, inner)
             shapes |= {f"{prefix}{name}.weight": (d,) for name in ("retention_layer_norm", "final_layer_norm")}
-        shapes |= {"decoder.layer_norm.weight": (d,)}
-        shapes |= {"predict_tgt.weight": (self.action, d), "predict_tgt.bias": (self.action,)}
-        return shapes
+        return shapes | {"decoder.layer_norm.weight": (d,)} | weights_and_biases({"predict_tgt": (self.action, d)})
 
 
-POLICY = PolicyType(
-    package=__name__,
-    config=RetNetConfig,
-    network="network:RetNet",
-    step="step:Step",
-    sequence="step:Sequence",
-    numba="numba_step:numba_step",
-    onnx="step:add_to_graph",
-)
+POLICY = own_type(__name__, RetNetConfig, "network:RetNet")

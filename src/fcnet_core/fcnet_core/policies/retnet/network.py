@@ -1,4 +1,4 @@
-"""The retentive network in PyTorch, over whole sequences: in parallel, or in chunks where they are long."""
+"""The retentive network in PyTorch, on whole sequences: in parallel, or in chunks where they are long."""
 
 from __future__ import annotations
 
@@ -42,7 +42,6 @@ class RetNet(nn.Module):
         self.predict_tgt = nn.Linear(config.hidden, config.action)
 
     def forward(self, observation: Tensor) -> Tensor:
-        """Actions of every step."""
         # The stream is in the precision of the weights, also where products are in a lower one.
         x = self.embed_state(observation).to(self.embed_state.weight.dtype)  # (B, T, d)
         output: Tensor = self.predict_tgt(self.decoder(x, self._tables(x)))
@@ -65,7 +64,6 @@ class Decoder(nn.Module):
         self.layer_norm = nn.RMSNorm(config.hidden, eps=EPSILON)
 
     def forward(self, x: Tensor, tables: Tables) -> Tensor:
-        """The decoded features, of the shape of x."""
         for layer in self.layers:
             x = layer(x, tables)
         return self.layer_norm(x)
@@ -82,7 +80,6 @@ class DecoderLayer(nn.Module):
         self.ffn = GatedFeedForward(config.hidden, config.ffn_width)
 
     def forward(self, x: Tensor, tables: Tables) -> Tensor:
-        """The layer's output, of the shape of its input."""
         x = x + self.retention(self.retention_layer_norm(x), tables)
         return x + self.ffn(self.final_layer_norm(x))
 
@@ -100,7 +97,6 @@ class Retention(nn.Module):
         self.out_proj = _linear(config.value_width, config.hidden, gain=0.5)
 
     def forward(self, x: Tensor, tables: Tables) -> Tensor:
-        """The heads' output, of the shape of x."""
         q, k, v = (
             project(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, H, T, d_k or d_v)
             for project in (self.q_proj, self.k_proj, self.v_proj)
@@ -122,7 +118,6 @@ class GatedFeedForward(nn.Module):
         self.gate = nn.Linear(hidden, width, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The block's output, of the shape of its input."""
         output: Tensor = self.fc2(gelu(self.fc1(x)) * self.gate(x))
         return output
 

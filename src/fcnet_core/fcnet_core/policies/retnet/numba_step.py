@@ -38,7 +38,7 @@ Q0, Q1, Q2, Q3, Q4 = (np.float32(q) for q in (1.0, 4.6771508e-01, 2.6136000e-02,
 
 
 class Memory(NamedTuple):
-    """Everything that changes from step to step, and the space a step works in."""
+    """Everything that changes from step to step, and the work space of a step."""
 
     state: Single  # (L, H, d_k, d_v)
     scratch: Single  # (4, the largest of observation and 2 d + 2 D)
@@ -49,7 +49,7 @@ class Memory(NamedTuple):
 
 @njit(cache=True, **COMPILE)
 def step(observation: Single, action: Single, count: int, data: StepData) -> bool:
-    """Write the action for one observation; False, with the memory untouched, where that is not finite."""
+    """Write the action for one observation; return False, with the memory unchanged, if that is not finite."""
     units, w, memory, scratch, inner = data.units, data.weights, data.memory, data.memory.scratch, data.memory.inner
     _, heads, key_width, value_width = memory.state.shape
     d, values, width = heads * key_width, heads * value_width, inner.size // 2
@@ -151,7 +151,7 @@ def gate(y: Single, gates: Single) -> None:
 
 
 def numba_step(model: PolicyModel) -> tuple[Any, Weights, Memory]:
-    """What a CompiledRuntime of the model is made of."""
+    """Return the compiled step, the weights and the cleared memory of a model, for CompiledRuntime."""
     config, weights = model.card.config, fold(model)
     widest = whole(max(config.observation, 2 * (config.hidden + config.value_width)))
     heads, key_width, _ = config.state_shape

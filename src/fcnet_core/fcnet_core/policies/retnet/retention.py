@@ -87,18 +87,15 @@ class RecurrentState:
         self._steps = np.zeros(batch)
 
     def reset(self, chosen: Mask | slice) -> None:
-        """Forget the past of the chosen robots."""
         self.state[:, chosen] = 0
         self._steps[chosen] = 0
 
     def count(self, rows: int) -> Array:
-        """See Retained."""
         steps = self._steps.copy()
         self._steps += 1
         return steps
 
     def retain(self, layer: int, q: Floats, k: Floats, v: Floats) -> Floats:
-        """See Retained."""
         state = self.state[layer]
         state *= self._decay
         state += k[..., :, None] * v[..., None, :]
@@ -120,12 +117,10 @@ class ChunkedState:
         self._steps = 0
 
     def count(self, rows: int) -> Array:
-        """See Retained."""
         self._steps += rows
         return np.arange(self._steps - rows, self._steps, dtype=np.float64)
 
     def retain(self, layer: int, q: Floats, k: Floats, v: Floats) -> Floats:
-        """See Retained."""
         q, k, v = (x.transpose(1, 0, 2) for x in (q, k, v))  # (H, rows, ...)
         rows, (within, before, after), state = q.shape[1], self._decays, self.state[layer]
         scores = q @ k.transpose(0, 2, 1)

@@ -1,4 +1,4 @@
-"""The network in NumPy, step by step or over whole recorded sequences, and as a step of an ONNX graph."""
+"""The network in NumPy, step by step or on whole recorded sequences, and as a step of an ONNX graph."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def silu(x: Floats) -> Floats:
 
 
 def forward(weights: Weights, memory: Retained, x: Floats) -> Floats:
-    """Network outputs (rows, action) for normalised observations (rows, observation); advances the memory."""
+    """Return network outputs (rows, action) for normalised observations (rows, observation); advances the memory."""
     w, rows, dtype = weights, len(x), weights.final_norm.dtype
     heads, key_width, d, values = len(w.decay), 2 * len(w.angle), w.final_norm.size, w.output.shape[-1]
     steps = memory.count(rows)
@@ -120,11 +120,9 @@ class Step:
         self.memory = RecurrentState(config.layers, batch, config.state_shape, dtype)
 
     def reset(self, chosen: Mask | slice) -> None:
-        """See NetworkStep."""
         self.memory.reset(chosen)
 
     def step(self, x: Floats) -> Floats:
-        """See NetworkStep."""
         return forward(self._weights, self.memory, x)
 
 
@@ -137,7 +135,7 @@ class Sequence:
         self._memory = ChunkedState(config.layers, CHUNK, config.state_shape)
 
     def run(self, x: Single) -> Floats:
-        """Outputs (T, action) for normalised observations (T, observation) after a reset."""
+        """Return outputs (T, action) for normalised observations (T, observation) after a reset."""
         self._memory.reset()
         chunks = [x[start : start + CHUNK] for start in range(0, len(x), CHUNK)]
         return np.concatenate([forward(self._weights, self._memory, chunk) for chunk in chunks])
@@ -145,7 +143,7 @@ class Sequence:
 
 def add_to_graph(g: GraphBuilder, model: PolicyModel) -> str:
     """Add a step in the recurrent form to a graph whose caller keeps the states and the number of steps since the
-    reset; the name of its output.
+    reset; return the name of its output.
     """
     config, w = model.card.config, fold(model)
     constants = _step_constants(g, w)

@@ -1,18 +1,18 @@
 """The StARformer (Shang et al., ECCV 2022 and TPAMI), vector form: two Transformers, one within a step, one over steps.
 
-A step's tokens are the last action, what was observed, and the last reward where there is one. The step transformer
+A step's tokens are the last action, the observed state and, if there is one, the last reward. The step transformer
 attends among them, without a mask; after each of its layers the tokens are pooled to one vector g. The sequence
-transformer attends over the steps of a window, causally, to g of its own layer and to h, which begins as a linear map
+transformer attends causally over the steps of a window, to g of its own layer and to h, which starts as a linear map
 of the observation, the pure state; the action comes from h. Learned time vectors are added to g and to the first h.
 
-Published, every number of an observation is a token, `tokens: scalars`. The default, `groups`, has a token for each
-group of entries, with a linear layer of its own: the nodes of the robot's body. The last action is a part of the
-observation; it has its own token and is in none of the default groups. The reward is an entry of the observation, too:
-what the last action gave, since that of the present one is not known yet. Other than published, actions pass no tanh,
-since those of the suite's robots exceed 1, and there is no dropout.
+In the published form, `tokens: scalars`, every number of an observation is a token. The default, `groups`, has one
+token, with a linear layer of its own, for each group of entries: the nodes of the robot's body. The last action is part
+of the observation; it has its own token and is in none of the default groups. The reward of the last action is an entry
+of the observation. Unlike the published form, actions do not pass a tanh, because actions of the suite's robots exceed
+1, and there is no dropout.
 
-What is pooled of a step does not depend on time: it is computed once and kept for the steps of the window. Time vectors
-count from the beginning of the window, so that the sequence transformer runs over the whole window in every step.
+The pooled vectors of a step do not depend on time: they are computed once and kept for the steps of the window. Time
+vectors count from the start of the window, so the sequence transformer runs over the whole window in every step.
 """
 
 from __future__ import annotations
@@ -27,28 +27,26 @@ from msgspec import Meta, Struct, field
 
 from fcnet_core.errors import FcnetError
 from fcnet_core.observation import LAYOUT
-from fcnet_core.policies import Layers, PolicyConfig, PolicyType, Size
+from fcnet_core.policies import Layers, PolicyConfig, Shapes, Size, check_heads, own_type, weights_and_biases
 from fcnet_core.policies.body_transformer.graph import Entries, leg_graph
 from fcnet_core.robot import LEGS, Robot
 
 EXPANSION = 4  # inner width of a block's perceptron over that of its tokens
-EMPTY = -1e30  # added to the score of what is not to be seen: its share is then 0
+EMPTY = -1e30  # added to the score of a masked pair, so its attention is 0
 LAST_ACTION = tuple(range(LAYOUT["last_action"].start, LAYOUT["last_action"].stop))
 Connection = Literal["layer_wise", "fusion", "pooled_only", "stack"]
-
-
 LONGEST_WINDOW = 1024  # [steps]; memory and time of a step grow with its square
 
 
 class Group(Struct, frozen=True, forbid_unknown_fields=True):
-    """Entries of the observation that are one token."""
+    """Entries of the observation that share one token."""
 
     name: str
     observation: Annotated[Entries, Meta(min_length=1)]
 
 
 def leg_groups(legs: Sequence[str] = LEGS) -> tuple[Group, ...]:
-    """The nodes of the body with what is measured there, without the last action."""
+    """Return the nodes of the body with their entries of the observation, without the last action."""
     return tuple(
         Group(node.name, tuple(entry for entry in node.observation if entry not in LAST_ACTION))
         for node in leg_graph(legs).nodes
@@ -58,11 +56,11 @@ def leg_groups(legs: Sequence[str] = LEGS) -> tuple[Group, ...]:
 class StarformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
     """Sizes of a network: those of the authors' vector form, with groups of entries as tokens.
 
-    groups: an entry is in one of them at most; last_action, reward: entries of the observation, too.
-    connection: `layer_wise` attends to g beside h; `fusion` adds g, without time, to h; `pooled_only` adds g to an h
-    that begins as zero; `stack` pools after the last step layer alone, and h begins as that. hidden, heads: of the
-    sequence transformer; token_width, token_heads: of the step transformer. time_table: how many steps have a time
-    vector, at least as many as the window has. Raises ValueError where sizes and entries do not fit each other.
+    groups: an entry is in at most one group; last_action, reward: entries of the observation.
+    connection: `layer_wise` attends to g and h; `fusion` adds g, without time, to h; `pooled_only` adds g to an h that
+    starts at zero; `stack` pools only after the last step layer, and h starts with the result. hidden, heads: of the
+    sequence transformer; token_width, token_heads: of the step transformer. time_table: number of steps with a time
+    vector, at least the window's. Raises ValueError if sizes and entries do not fit each other.
     """
 
     observation: Size = 70
@@ -82,8 +80,9 @@ class StarformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if self.window > LONGEST_WINDOW:
-            raise ValueError(f"the window has {self.window} steps, {LONGEST_WINDOW} are possible; choose a shorter one")
-        check_sizes(self.hidden, self.heads, self.token_width, self.token_heads)
+            raise ValueError(f"the window has {self.window} steps, the limit is {LONGEST_WINDOW}; choose a shorter one")
+        check_heads(self.heads, self.hidden)
+        check_heads(self.token_heads, self.token_width, "token_width")
         if self.window > self.time_table:
             raise ValueError(
                 f"the window ({self.window}) is longer than the time table ({self.time_table} steps); choose a window "
@@ -105,62 +104,55 @@ class StarformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
         super().__post_init__()
 
     @property
-    def memory_steps(self) -> int:
-        """The window without the present step."""
-        return self.window - 1
-
-    @property
     def state_entries(self) -> npt.NDArray[np.intp]:
-        """The entries of the observation that groups see, group after group."""
+        """The entries of the observation in groups, group after group."""
         return np.array([entry for group in self.groups for entry in group.observation], dtype=np.intp)
 
     @property
     def state_tokens(self) -> npt.NDArray[np.intp]:
-        """To which of the tokens of the state, 0, 1, ..., each of the state entries belongs."""
+        """The token of the state, 0, 1, ..., of each of the state entries."""
         sizes = [len(group.observation) for group in self.groups]
         return np.arange(sum(sizes)) if self.tokens == "scalars" else np.repeat(np.arange(len(sizes)), sizes)
 
     @property
     def step_tokens(self) -> int:
-        """Tokens of a step: the last action, the state, and the reward where there is one."""
+        """Number of tokens of a step: last action, state and, if there is one, reward."""
         return 1 + int(self.state_tokens[-1]) + 1 + (self.reward is not None)
 
-    def weight_shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shape of every weight; linear weights are (outputs, inputs).
+    def weight_shapes(self) -> Shapes:
+        """Return the shape of every weight; linear weights are (outputs, inputs).
 
-        tokenizer.weight has the columns of all groups one after the other, or one column that all scalars share.
+        tokenizer.weight has the columns of all groups in turn, or one column that all scalars share.
         """
         d, hidden, entries = self.token_width, self.hidden, len(self.state_entries)
-        linear = {"tokenizer.action": (d, len(self.last_action)), "head": (self.action, hidden)}
+        linear: Shapes = {"tokenizer.action": (d, len(self.last_action)), "head": (self.action, hidden)}
         if self.reward is not None:
             linear["tokenizer.reward"] = (d, 1)
         if has_pure_state(self.connection):
             linear["state"] = (hidden, entries)
-        norms = {"encoder.norm": hidden}
+        norms: Shapes = {"encoder.norm": (hidden,)}
         for part, width in (("step", d), ("sequence", hidden)):
             for layer in range(self.layers):
                 prefix = f"encoder.{part}_layers.{layer}."
                 inner = EXPANSION * width
                 linear |= {prefix + "qkv": (3 * width, width), prefix + "project": (width, width)}
                 linear |= {prefix + "expand": (inner, width), prefix + "contract": (width, inner)}
-                norms |= {prefix + "norm1": width, prefix + "norm2": width}
+                norms |= {prefix + "norm1": (width,), prefix + "norm2": (width,)}
         for pooling in range(poolings(self.connection, self.layers)):
             prefix = f"encoder.pooling.{pooling}."
             linear[prefix + "project"] = (hidden, self.step_tokens * d)
-            norms |= {prefix + "norm": hidden} | ({} if self.connection == "stack" else {prefix + "token_norm": d})
-        shapes: dict[str, tuple[int, ...]] = {"encoder.time": (self.time_table, hidden)}
+            norms |= {prefix + "norm": (hidden,)}
+            if self.connection != "stack":
+                norms[prefix + "token_norm"] = (d,)
+        shapes: Shapes = {"encoder.time": (self.time_table, hidden)}
         if self.tokens == "groups":
             shapes |= {"tokenizer.weight": (d, entries), "tokenizer.bias": (len(self.groups), d)}
         else:
             shapes |= {"tokenizer.weight": (d, 1), "tokenizer.bias": (d,), "tokenizer.positions": (entries, d)}
-        for name, shape in linear.items():
-            shapes |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
-        for name, width in norms.items():
-            shapes |= {f"{name}.weight": (width,), f"{name}.bias": (width,)}
-        return shapes
+        return shapes | weights_and_biases(linear | norms)
 
     def check_robot(self, robot: Robot) -> None:
-        """Raise FcnetError where the groups or the last action are not those of the robot's observation."""
+        """Raise FcnetError if the groups or the last action do not fit the robot's observation."""
         grouped = self.tokens == "scalars" or self.groups == leg_groups(robot.legs)
         if not grouped or self.last_action != LAST_ACTION:
             raise FcnetError(
@@ -169,29 +161,14 @@ class StarformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
             )
 
 
-def check_sizes(hidden: int, heads: int, token_width: int, token_heads: int) -> None:
-    """Raise ValueError where heads do not divide the channels."""
-    for name, width, number in (("hidden", hidden, heads), ("token_width", token_width, token_heads)):
-        if width % number:
-            raise ValueError(f"{name} ({width}) cannot be divided among {number} heads; choose heads so that it can")
-
-
 def has_pure_state(connection: Connection) -> bool:
-    """Whether h begins as the pure state."""
+    """Return whether h starts as the pure state."""
     return connection in ("layer_wise", "fusion")
 
 
 def poolings(connection: Connection, layers: int) -> int:
-    """How often the tokens of a step are pooled."""
+    """Return how often the tokens of a step are pooled."""
     return 1 if connection == "stack" else layers
 
 
-POLICY = PolicyType(
-    package=__name__,
-    config=StarformerConfig,
-    network="network:Starformer",
-    step="step:Step",
-    sequence="step:Sequence",
-    numba="numba_step:numba_step",
-    onnx="onnx_step:add_to_graph",
-)
+POLICY = own_type(__name__, StarformerConfig, "network:Starformer", onnx="onnx_step:add_to_graph")

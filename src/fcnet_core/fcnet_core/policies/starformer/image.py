@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from fcnet_core.policies.starformer import Connection, check_sizes, has_pure_state
+from fcnet_core.policies import check_heads
+from fcnet_core.policies.starformer import Connection, has_pure_state
 from fcnet_core.policies.starformer.network import Encoder, initialise
 
 IMAGE = 84  # pixels a side, for which the convolutions are made
@@ -35,7 +36,8 @@ class ImageSizes:
     time_table: int = 30
 
     def __post_init__(self) -> None:
-        check_sizes(self.hidden, self.heads, self.token_width, self.token_heads)
+        check_heads(self.heads, self.hidden)
+        check_heads(self.token_heads, self.token_width, "token_width")
         if IMAGE % self.patch:
             raise ValueError(f"{IMAGE} pixels cannot be divided into patches of {self.patch}; choose 7, 12 or 14")
 

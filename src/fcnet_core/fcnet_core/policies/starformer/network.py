@@ -1,4 +1,4 @@
-"""The StARformer in PyTorch, over whole sequences, with the encoder that its image form shares."""
+"""The StARformer in PyTorch, on whole sequences, with the encoder that its image form shares."""
 
 from __future__ import annotations
 
@@ -42,7 +42,6 @@ class Starformer(nn.Module):
         initialise(self)
 
     def forward(self, observation: Tensor) -> Tensor:
-        """Actions of every step."""
         n = self._window
         steps = list(self.encoder.pool(self.tokenizer(observation)))
         if self.state is not None:
@@ -81,7 +80,6 @@ class Tokenizer(nn.Module):
         self.reward = None if config.reward is None else nn.Linear(1, d)
 
     def forward(self, observation: Tensor) -> Tensor:
-        """Tokens of every step."""
         bias = self.bias if self.positions is None else self.bias + self.positions  # (tokens, d)
         block = self.weight.new_zeros(self._size, *bias.shape)  # the linear layers of all tokens as one
         block[self._entries, self._tokens] = self.weight.t()
@@ -163,7 +161,6 @@ class Pooling(nn.Module):
         self.norm = nn.LayerNorm(hidden)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The pooled vectors."""
         x = x if self.token_norm is None else self.token_norm(x)
         output: Tensor = self.norm(self.project(x.flatten(1)))
         return output
@@ -182,13 +179,13 @@ class Block(nn.Module):
         self.expand = nn.Linear(width, EXPANSION * width)
         self.contract = nn.Linear(EXPANSION * width, width)
 
-    def forward(self, x: Tensor, visible: Tensor | None = None, beside: Tensor | None = None) -> Tensor:
-        """The block's output; x attends to `beside` (N, m, width) and x, of which `visible` (n, m + n) is True."""
+    def forward(self, x: Tensor, visible: Tensor | None = None, context: Tensor | None = None) -> Tensor:
+        """The block's output; x attends to `context` (N, m, width) and x, of which `visible` (n, m + n) is True."""
         normed = self.norm1(x)
         q, k, v = self.qkv(normed).chunk(3, dim=-1)
-        if beside is not None:
+        if context is not None:
             width = q.shape[-1]
-            kv = linear(self.norm1(beside), self.qkv.weight[width:], self.qkv.bias[width:])
+            kv = linear(self.norm1(context), self.qkv.weight[width:], self.qkv.bias[width:])
             k, v = (torch.cat(pair, dim=1) for pair in zip(kv.chunk(2, dim=-1), (k, v), strict=True))
         q, k, v = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in (q, k, v))  # (N, H, n, width / H)
         x = x + self.project(attention(q, k, v, visible).transpose(1, 2).flatten(2))

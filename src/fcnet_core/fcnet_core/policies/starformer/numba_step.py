@@ -1,4 +1,4 @@
-"""One robot's StARformer compiled with numba: what a robot runs.
+"""One robot's StARformer compiled with numba, the default on a robot.
 
 The tokens of the newest step, and then the steps of the window, are rows. Of the last layer of the sequence transformer
 only the newest step is computed, with keys and values of all steps.
@@ -100,7 +100,7 @@ class Memory(NamedTuple):
     vectors: Single  # (4, 4 D): of the newest step
     share: Single  # (keys,)
     x: Single
-    beside: Single
+    context: Single
     normed: Single
     seen: Single
     q: Single
@@ -112,7 +112,7 @@ class Memory(NamedTuple):
 
 @njit(cache=True, **COMPILE)
 def step(observation: Single, action: Single, count: int, data: StepData) -> bool:
-    """Write the action for one observation; False, with the memory untouched, where that is not finite."""
+    """Write the action for one observation; return False, with the memory unchanged, if that is not finite."""
     units, model, memory = data.units, data.weights, data.memory
     if not normalise(observation, units, memory.scaled):
         return False
@@ -157,7 +157,7 @@ def newest_step(blocks: Rows, w: Weights, memory: Memory, count: int, action: Si
     layers, _, d = blocks.norm.shape
     window, keys = blocks.visible.shape
     poolings, newest = w.pool_bias.shape[0], min(count, window - 1)
-    h, g, normed = space(memory.x, window, d), space(memory.beside, window, d), space(memory.normed, window, d)
+    h, g, normed = space(memory.x, window, d), space(memory.context, window, d), space(memory.normed, window, d)
     pair, seen = space(memory.seen, keys, d), normed
     gather(memory.kept, poolings, count, w.state_time, h)
     for layer in range(layers):
@@ -272,13 +272,13 @@ def space(flat: Single, rows: int, channels: int) -> Single:
 
 
 def numba_step(model: PolicyModel) -> tuple[Any, Model, Memory]:
-    """What a CompiledRuntime of the model is made of."""
+    """Return the compiled step, the weights and the cleared memory of a model, for CompiledRuntime."""
     config: StarformerConfig = model.card.config
     w, half = fold(model), model.half
     n, d, hidden, tokens = config.window, config.token_width, config.hidden, config.step_tokens
     earlier = np.where(np.tri(n, dtype=np.bool_), 0, EMPTY).astype(np.float32)
-    beside = np.concatenate([earlier, earlier], axis=1) if config.connection == "layer_wise" else earlier
-    keys = beside.shape[1]
+    visible = np.concatenate([earlier, earlier], axis=1) if config.connection == "layer_wise" else earlier
+    keys = visible.shape[1]
     newest = {f"new_{name}": part[-1] for name, part in _parts(w.sequence).items() if not name.startswith("kv")}
     vectors = {name: getattr(w, name) for name in Weights._fields if hasattr(w, name)} | newest
     vectors |= {name: stored(part, half) for name, part in vectors.items() if name.endswith("_weight")}
@@ -295,7 +295,7 @@ def numba_step(model: PolicyModel) -> tuple[Any, Model, Memory]:
         vectors=np.zeros((4, whole(EXPANSION * hidden)), np.float32),
         share=np.zeros(max(tokens, keys), np.float32),
         x=room(1),
-        beside=room(1),
+        context=room(1),
         normed=room(1),
         seen=room(1),
         q=room(1),
@@ -306,7 +306,7 @@ def numba_step(model: PolicyModel) -> tuple[Any, Model, Memory]:
     )
     compiled = Model(
         _rows(w.step, np.zeros((tokens, tokens), np.float32), half),
-        _rows(w.sequence, beside, half),
+        _rows(w.sequence, visible, half),
         Weights(*packed(list(Weights(counts=counts, new_norm=w.sequence.norm[-1], **vectors)))),
     )
     return step, compiled, Memory(*packed(list(memory)))

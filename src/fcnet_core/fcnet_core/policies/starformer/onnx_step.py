@@ -14,7 +14,7 @@ from fcnet_core.policies.starformer.step import Blocks, Weights, fold
 
 
 def add_to_graph(g: GraphBuilder, model: PolicyModel) -> str:
-    """Add a step to a graph; the name of its output.
+    """Add a step to a graph; return the name of its output.
 
     Memory: steps (B, 1) since the reset; kept (B, n, (K + 1) D), the pooled vectors and the pure state of the steps of
     the window, oldest first from the front on.
@@ -43,11 +43,11 @@ def add_to_graph(g: GraphBuilder, model: PolicyModel) -> str:
     chosen = g.add("Unsqueeze", g.add("Cast", last, to=g.SINGLE), g.constant(np.array([1])))  # (B, 1, n)
     h = g.add("Add", state, g.constant(w.state_time))
     for layer in range(config.layers):
-        beside = g.add("Add", pooled[layer], g.constant(w.pooled_time)) if layer < len(pooled) else ""
-        if beside and not pair:
-            h, beside = g.add("Add", h, beside), ""
+        context = g.add("Add", pooled[layer], g.constant(w.pooled_time)) if layer < len(pooled) else ""
+        if context and not pair:
+            h, context = g.add("Add", h, context), ""
         alone = chosen if layer == config.layers - 1 else ""
-        h = _block(g, w.sequence, layer, config.heads, h, beside, visible, alone)
+        h = _block(g, w.sequence, layer, config.heads, h, context, visible, alone)
     features = g.add("Flatten", g.layer_norm(h, *w.final_norm))
     return g.linear(features, w.head_weight, w.head_bias)
 
@@ -74,9 +74,9 @@ def _newest(g: GraphBuilder, config: StarformerConfig, w: Weights) -> str:
 
 
 def _block(
-    g: GraphBuilder, w: Blocks, layer: int, heads: int, x: str, beside: str = "", visible: str = "", chosen: str = ""
+    g: GraphBuilder, w: Blocks, layer: int, heads: int, x: str, context: str = "", visible: str = "", chosen: str = ""
 ) -> str:
-    """A block on x (B, n, w), which attends to `beside` (B, m, w) and to itself; of the steps that `chosen` (B, 1, n)
+    """A block on x (B, n, w), which attends to `context` (B, m, w) and to itself; of the steps that `chosen` (B, 1, n)
     marks alone, if given. visible: what is added to the scores (n, m + n).
     """
     norm, width = w.norm[layer], w.norm.shape[-1]
@@ -92,8 +92,8 @@ def _block(
         return g.layer_norm(value, norm[place], norm[place + 1])
 
     seen = normed = normalised(x, 0)
-    if beside:
-        seen = g.add("Concat", normalised(beside, 0), normed, axis=1)
+    if context:
+        seen = g.add("Concat", normalised(context, 0), normed, axis=1)
     if chosen:
         x, normed = (g.add("MatMul", chosen, value) for value in (x, normed))
     parts = zip((normed, seen, seen), np.split(w.qkv_weight[layer], 3), np.split(w.qkv_bias[layer], 3), strict=True)

@@ -1,4 +1,4 @@
-"""The network in NumPy, step by step or over whole recorded sequences."""
+"""The network in NumPy, step by step or on whole recorded sequences."""
 
 from __future__ import annotations
 
@@ -118,8 +118,8 @@ class Forward:
         config: StarformerConfig = model.card.config
         self.weights, self._config = fold(model, dtype), config
         earlier = np.where(np.tri(config.window, dtype=np.bool_), 0, EMPTY).astype(dtype)
-        beside = config.connection == "layer_wise"
-        self._visible = np.concatenate([earlier, earlier], axis=1) if beside else earlier  # (n, n) or (n, 2 n)
+        both = config.connection == "layer_wise"
+        self._visible = np.concatenate([earlier, earlier], axis=1) if both else earlier  # (n, n) or (n, 2 n)
 
     def steps(self, x: Floats) -> Floats:
         """What is kept of steps, (B, K + 1, D): their pooled vectors and the pure state; x is (B, observation)."""
@@ -143,11 +143,11 @@ class Forward:
         poolings, layers = kept.shape[1] - 1, config.layers
         h: Floats = kept[:, -1] + w.state_time
         for layer in range(layers):
-            beside = kept[:, layer] + w.pooled_time if layer < poolings else h[:, :0]
+            context = kept[:, layer] + w.pooled_time if layer < poolings else h[:, :0]
             if config.connection != "layer_wise" and layer < poolings:
-                h, beside = h + beside, beside[:, :0]
+                h, context = h + context, context[:, :0]
             rows = last if layer == layers - 1 else None
-            h = attend(w.sequence, layer, config.heads, h, beside, self._visible, rows)
+            h = attend(w.sequence, layer, config.heads, h, context, self._visible, rows)
         return linear(layer_norm(h[:, 0], *w.final_norm), w.head_weight, w.head_bias)
 
 
@@ -156,17 +156,17 @@ def attend(
     layer: int,
     heads: int,
     x: Floats,
-    beside: Floats,
+    context: Floats,
     visible: Floats | None = None,
     rows: Rows | None = None,
 ) -> Floats:
-    """A block on x (B, n, w), which attends to `beside` (B, m, w) and to itself; on one of its rows (B,), if given.
+    """A block on x (B, n, w), which attends to `context` (B, m, w) and to itself; on one of its rows (B,), if given.
 
     visible: what is added to the scores (n, m + n).
     """
     norm, width = w.norm[layer], x.shape[-1]
-    seen = layer_norm(np.concatenate([beside, x], axis=1), norm[0], norm[1])
-    normed = seen[:, beside.shape[1] :]
+    seen = layer_norm(np.concatenate([context, x], axis=1), norm[0], norm[1])
+    normed = seen[:, context.shape[1] :]
     if rows is not None:
         x, normed = (part[np.arange(len(x)), rows][:, None] for part in (x, normed))
     weight, bias = w.qkv_weight[layer], w.qkv_bias[layer]
@@ -197,11 +197,10 @@ class Step:
         self._counts, self._robots = np.zeros(batch, dtype=np.intp), np.arange(batch)
 
     def reset(self, chosen: Mask | slice) -> None:
-        """See NetworkStep. What remains behind a robot's newest step is never looked at."""
+        """Forget the past of the chosen robots; rows after a robot's newest step are never read."""
         self._counts[chosen] = 0
 
     def step(self, x: Floats) -> Floats:
-        """See NetworkStep."""
         full = self._counts == self._window
         self._kept[full, :, :-1] = self._kept[full, :, 1:]
         last = np.minimum(self._counts, self._window - 1)
@@ -211,13 +210,13 @@ class Step:
 
 
 class Sequence:
-    """The policy over whole recorded sequences."""
+    """The policy on whole recorded sequences."""
 
     def __init__(self, model: PolicyModel) -> None:
         self._forward, self._window = Forward(model, np.float32), model.card.config.window
 
     def run(self, x: Single) -> Floats:
-        """Outputs (T, action) for normalised observations (T, observation) after a reset."""
+        """Return outputs (T, action) for normalised observations (T, observation) after a reset."""
         blocks = [np.arange(start, min(start + SEQUENCE_BLOCK, len(x))) for start in range(0, len(x), SEQUENCE_BLOCK)]
         kept = np.concatenate([self._forward.steps(x[block]) for block in blocks])  # (T, K + 1, D)
         outputs = []

@@ -1,4 +1,4 @@
-"""The Transformer in PyTorch, over whole sequences, with the block stack that other token layouts share."""
+"""The Transformer in PyTorch, on whole sequences, with the block stack that other token layouts share."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ class CausalTransformer(nn.Module):
         self.head = nn.Linear(config.hidden, config.action)
 
     def forward(self, observation: Tensor) -> Tensor:
-        """Actions of every step."""
         output: Tensor = self.head(self.stack(self.embed_norm(self.embed(observation))))
         return output
 
@@ -97,7 +96,6 @@ class Block(nn.Module):
         self.contract = nn.Linear(EXPANSION * d, d)
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """The block's output, of the shape of its input."""
         q, k, v = self.qkv(self.norm1(x)).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)  # (B, H, N, d / H)
         with torch.autocast("cpu", enabled=False):  # the gradient in bfloat16 takes seven times as long there
             if x.device.type == "cpu":

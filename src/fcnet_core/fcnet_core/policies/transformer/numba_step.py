@@ -1,4 +1,4 @@
-"""One robot's Transformer compiled with numba: what a robot runs."""
+"""One robot's Transformer compiled with numba, the default on a robot."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from fcnet_core.policies.transformer.step import Weights, fold
 
 
 class Memory(NamedTuple):
-    """Rings of keys and values, in which those of a step are a column, and the space a step works in."""
+    """Rings of keys and values, in which those of a step are a column, and the work space of a step."""
 
     ring: Single  # (L, 2, d, n): keys, values
     shares: Single  # (H, n): of the steps in the ring
@@ -37,7 +37,7 @@ class Memory(NamedTuple):
 
 @njit(cache=True, **COMPILE)
 def step(observation: Single, action: Single, count: int, data: StepData) -> bool:
-    """Write the action for one observation; False, with the memory untouched, where that is not finite."""
+    """Write the action for one observation; return False, with the memory unchanged, if that is not finite."""
     units, w, memory, scratch = data.units, data.weights, data.memory, data.memory.scratch
     d = w.embed_bias.size
     hidden, normed, mixed = scratch[0, :d], scratch[1, :d], scratch[2, :d]
@@ -100,7 +100,7 @@ def attend(qkv: Single, ring: Single, count: int, shares: Single, y: Single) -> 
 
 
 def numba_step(model: PolicyModel) -> tuple[Any, Weights, Memory]:
-    """What a CompiledRuntime of the model is made of."""
+    """Return the compiled step, the weights and the cleared memory of a model, for CompiledRuntime."""
     config, weights = model.card.config, fold(model)
     memory = Memory(
         ring=np.zeros((config.layers, 2, config.hidden, config.window), dtype=np.float32),

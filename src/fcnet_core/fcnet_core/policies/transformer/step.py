@@ -1,4 +1,4 @@
-"""The network in NumPy, step by step or over whole recorded sequences, and as a step of an ONNX graph."""
+"""The network in NumPy, step by step or on whole recorded sequences, and as a step of an ONNX graph."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def fold(model: PolicyModel, dtype: npt.DTypeLike = np.float32) -> Weights:
 
 
 def forward(weights: Weights, attend: Attend, x: Floats) -> Floats:
-    """Network outputs (..., action) for normalised observations (..., observation)."""
+    """Return network outputs (..., action) for normalised observations (..., observation)."""
     w = weights
     hidden = layer_norm(linear(x, w.embed_weight, w.embed_bias), *w.embed_norm)
     for layer, norm in enumerate(w.norm):
@@ -96,11 +96,9 @@ class Step:
         self._ring = KeyValueRing(model.card.config, batch, dtype)
 
     def reset(self, chosen: Mask | slice) -> None:
-        """See NetworkStep."""
         self._ring.reset(chosen)
 
     def step(self, x: Floats) -> Floats:
-        """See NetworkStep."""
         output = forward(self._weights, self._ring.attend, x)
         self._ring.advance()
         return output
@@ -148,7 +146,7 @@ class Sequence:
         self._weights, self._config = fold(model), model.card.config
 
     def run(self, x: Single) -> Floats:
-        """Outputs (T, action) for normalised observations (T, observation) after a reset."""
+        """Return outputs (T, action) for normalised observations (T, observation) after a reset."""
         attend = BandedAttention(self._config).attend
         starts = range(0, len(x), SEQUENCE_BLOCK)
         return np.concatenate([forward(self._weights, attend, x[start : start + SEQUENCE_BLOCK]) for start in starts])
@@ -183,7 +181,7 @@ class BandedAttention:
 
 
 def add_to_graph(g: GraphBuilder, model: PolicyModel) -> str:
-    """Add a step to a graph whose caller keeps the rings; the name of its output.
+    """Add a step to a graph whose caller keeps the rings; return the name of its output.
 
     Memory: steps (B, 1) since the reset; keys_0, values_0, ... of every layer (B, d, n).
     """
