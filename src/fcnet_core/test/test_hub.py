@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
-import os
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -51,28 +48,6 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_HEAD(self) -> None:
         self.do_GET()
-
-    def do_POST(self) -> None:
-        content = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        parts = self.path.strip("/").split("/")
-        if parts[-1] == "create":
-            facts = json.loads(content)
-            repository = f"{facts.get('type', 'model')}s/{facts['organization']}/{facts['name']}"
-            self.repositories.setdefault(repository, {})
-            self.answer(json.dumps({"url": f"{constants.ENDPOINT}/{repository}"}).encode(), 200)
-        elif parts[4] == "preupload":
-            regular = {"uploadMode": "regular", "shouldIgnore": False}  # without the store of large files
-            files = [{"path": file["path"], **regular} for file in json.loads(content)["files"]]
-            self.answer(json.dumps({"files": files}).encode())
-        elif parts[4] == "commit":
-            for entry in map(json.loads, content.splitlines()):
-                if entry["key"] == "file":
-                    value = entry["value"]
-                    self.repositories["/".join(parts[1:4])][value["path"]] = base64.b64decode(value["content"])
-            url = f"{constants.ENDPOINT}/{'/'.join(parts[2:4])}"
-            self.answer(json.dumps({"commitUrl": f"{url}/commit/{COMMIT}", "commitOid": COMMIT}).encode())
-        else:
-            self.answer(b"{}")
 
     def answer(self, content: bytes, status: int = 200, headers: dict[str, str] | None = None) -> None:
         self.send_response(status)
@@ -153,20 +128,6 @@ def test_a_name_that_is_not_one_policy_is_refused_in_one_sentence(name: str, hub
     hub["models/lab/code"] = {"a.safetensors": b"import os"}
     assert main(["info", name]) == USAGE_ERROR
     assert capsys.readouterr().err.count("\n") == 1
-
-
-def test_the_documented_commands_upload_and_download(hub: Repositories, tmp_path: Path) -> None:
-    (tmp_path / "walker.safetensors").write_bytes(WALKER)
-    environment = {**os.environ, "HF_ENDPOINT": constants.ENDPOINT, "HF_HOME": str(tmp_path / "home"), "HF_TOKEN": "x"}
-    for command in (
-        ["upload", "lab/walker", str(tmp_path / "walker.safetensors"), "--private"],
-        ["download", "lab/walker", "--local-dir", str(tmp_path / "there")],
-    ):
-        program = [sys.executable, "-m", "huggingface_hub.cli.hf", *command]
-        ended = subprocess.run(program, env=environment, check=False, capture_output=True, text=True)
-        assert ended.returncode == 0, ended.stderr
-    assert (tmp_path / "there/walker.safetensors").read_bytes() == WALKER
-    assert load_model("hf://lab/walker").fingerprint == load_model("aliengo").fingerprint
 
 
 def test_a_hub_out_of_reach_and_a_missing_library_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -27,13 +27,6 @@ assert load_policy(sys.argv[1], batch=2).step(numpy.zeros((2, 11))).shape == (2,
 """
 
 
-@pytest.mark.parametrize("runtime", ["auto", "numba", "numpy", "onnx"])
-def test_every_runtime_loads_the_same_file(runtime, small, tmp_path) -> None:
-    save_model(small.model, tmp_path / "policy.safetensors")
-    policy = load_policy(tmp_path / "policy.safetensors", runtime)
-    np.testing.assert_allclose(policy.step(small.observation[0, 0]), small.output[0, 0], atol=3e-6, rtol=0)
-
-
 def test_auto_is_numba_where_it_is_installed_and_numpy_elsewhere(small, monkeypatch) -> None:
     assert isinstance(load_policy(small.model).runtime, CompiledRuntime)
     monkeypatch.setitem(sys.modules, "numba", None)
@@ -49,11 +42,6 @@ def test_a_runtime_whose_library_is_missing_is_one_sentence(small, monkeypatch) 
 def test_an_unknown_runtime_is_one_sentence(small) -> None:
     with pytest.raises(FcnetError, match="choose one of auto, numba, numpy, onnx"):
         load_policy(small.model, "tensorrt")
-
-
-def test_a_missing_file_is_refused_before_anything_is_compiled(tmp_path) -> None:
-    with pytest.raises(FcnetError, match="there is no model file"):
-        load_policy(tmp_path / "nothing.safetensors")
 
 
 class ColourSum:

@@ -106,33 +106,18 @@ def test_it_strides_faster_above_the_knee_speed() -> None:
 
 
 @given(st.lists(drives, min_size=2, max_size=2))
-def test_a_batch_is_its_robots_and_reset_touches_only_the_chosen(pair) -> None:
+def test_a_batch_is_its_robots_and_a_reset_one_is_a_new_clock(pair) -> None:
     both = list(zip(*map(periods, pair), strict=False))
     batch, singles = clock(batch=2), [clock(), clock()]
     for index, wanted in enumerate(both):
         if index == len(both) // 2:
             batch.reset(np.array([True, False]))
-            singles[0].reset()
-            assert batch.phase[0] == 0.0
-            assert not batch.walking[0]
+            singles[0] = clock()
         batch.advance(np.concatenate(wanted))
         for robot, single in enumerate(singles):
             single.advance(wanted[robot])
             assert batch.phase[robot] == single.phase[0]
             assert batch.walking[robot] == single.walking[0]
-
-
-@given(drives)
-def test_reset_is_a_clock_that_never_walked(drive) -> None:
-    used, fresh = clock(), clock()
-    for wanted in periods(drive):
-        used.advance(wanted)
-    used.reset()
-    for wanted in periods(drive):
-        used.advance(wanted)
-        fresh.advance(wanted)
-        assert used.phase[0] == fresh.phase[0]
-        assert used.walking[0] == fresh.walking[0]
 
 
 def test_the_phase_is_found_in_a_command_vector_again_but_at_rest() -> None:

@@ -101,26 +101,6 @@ def test_both_filters_own_gradients_are_right(form: type[torch.autograd.Function
     assert torch.autograd.gradcheck(form.apply, (x.requires_grad_(), h.requires_grad_()))
 
 
-def test_the_future_does_not_change_the_present(
-    network: FourierControllerNetwork, golden: dict[str, torch.Tensor]
-) -> None:
-    changed = golden["rec/obs"].clone()
-    changed[:, 90:] += 1.0
-    before, after = network(golden["rec/obs"]), network(changed)
-    torch.testing.assert_close(before[:, :90], after[:, :90], atol=2e-6, rtol=0)
-    assert not torch.allclose(before[:, 90], after[:, 90])
-
-
-def test_what_left_the_window_of_a_layer_is_forgotten(
-    network: FourierControllerNetwork, golden: dict[str, torch.Tensor]
-) -> None:
-    reach = network.config.layers * (network.config.window - 1)
-    changed = golden["rec/obs"].clone()
-    changed[:, 0] += 1.0
-    difference = (network(golden["rec/obs"]) - network(changed)).abs().amax(dim=(0, 2))
-    assert difference[reach + 1 :].max() < 2e-6 < difference[: reach // 2].max()
-
-
 @pytest.mark.parametrize(("least", "length"), [(1, 2), (191, 192), (193, 200), (127, 128), (257, 270), (1087, 1152)])
 def test_transform_lengths_are_even_and_smooth(least: int, length: int) -> None:
     assert fast_transform_length(least) <= length

@@ -11,7 +11,7 @@ import pytest
 import torch
 from msgspec import structs
 
-from fcnet_core.errors import NonFiniteObservation
+from fcnet_core.errors import FcnetError, NonFiniteObservation
 from fcnet_core.model_file import PolicyModel, card_for_robot, load_model, save_model
 from fcnet_core.observation import MeasuredState
 from fcnet_core.policies import policy_type, policy_type_names
@@ -94,6 +94,12 @@ def test_the_config_names_the_weights_of_the_network(name) -> None:
 @every_policy
 def test_a_policy_runs_without_further_libraries(name) -> None:
     assert "numpy" in policy_type(name).runtimes
+
+
+@pytest.mark.parametrize("name", ["body_transformer", "starformer", "transformer"])
+def test_heads_that_do_not_divide_the_channels_are_refused(name) -> None:
+    with pytest.raises(FcnetError, match="3 heads"):
+        policy_type(name).config_from({"heads": 3})
 
 
 @every_form

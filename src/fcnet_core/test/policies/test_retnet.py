@@ -161,18 +161,6 @@ def test_the_states_are_the_published_ones(golden: dict[str, np.ndarray], model:
         np.testing.assert_allclose(ours, published, atol=1e-6 * np.abs(published).max(), rtol=0)
 
 
-def test_robots_of_a_batch_that_are_reset_at_any_time_are_compiled_single_robots(model: PolicyModel) -> None:
-    batch, robots = load_policy(model, batch=3), [load_policy(model, "numba") for _ in range(3)]
-    resets = np.random.default_rng(4).random((400, 3)) < 0.01
-    for seen, mask in zip(noise(model, 400, 3), resets, strict=True):
-        batch.reset(mask)
-        for robot in np.flatnonzero(mask):
-            robots[robot].reset()
-        expected = [robot.step(row) for robot, row in zip(robots, seen, strict=True)]
-        # Two float32 forms sum in other orders, by processor and alignment: rounding is of the size of the action.
-        np.testing.assert_allclose(batch.step(seen), expected, atol=2 * SINGLE, rtol=1e-5)
-
-
 def test_after_half_an_hour_the_state_is_that_of_the_last_minutes(model: PolicyModel) -> None:
     """0.996 ** 8000, the slowest of four heads, is 3e-14: older steps leave no trace in the exact state."""
     steps, recent = 100_000, 8_000

@@ -9,7 +9,7 @@ import pytest
 from golden import read_arrays
 
 from fcnet_core.policies import policy_type
-from fcnet_core.policies.fcnet import FCNetConfig, spectral
+from fcnet_core.policies.fcnet import spectral
 
 DATA = Path(__file__).parents[1] / "data"
 SIZES = [(64, 10), (20, 5), (7, 4), (8, 4), (1, 1), (2, 1)]
@@ -50,13 +50,6 @@ def test_the_inverse_dft_gives_back_the_last_sample_of_a_signal_within_its_modes
     signal = 0.3 + sum(np.cos(2 * np.pi * k * time / window + k) for k in range(1, modes))
     last = (spectral.inverse_dft_last(window, modes) @ np.fft.fft(signal)[:modes]).real
     assert last == pytest.approx(signal[-1])
-
-
-def test_the_legged_configuration_folds_into_603532_numbers() -> None:
-    config = FCNetConfig()
-    assert config.parameters == 787_852
-    folded = config.parameters - config.layers * 2 * config.hidden * config.modes * (config.modes - 1)
-    assert folded == 603_532
 
 
 @pytest.mark.parametrize("sizes", [{"layers": 0}, {"hidden": -1}, {"window": 2.5}, {"modes": True}, {"modes": 33}])

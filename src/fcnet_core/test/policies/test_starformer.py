@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -344,7 +345,7 @@ def test_presets_differ_in_the_connection_alone(name, connection) -> None:
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
-        ({"window": 1025, "time_table": 1025}, r"the window has 1025 steps, 1024 are possible; choose a shorter one"),
+        ({"window": 1025, "time_table": 1025}, "window has 1025 steps, .* 1024"),
         ({"window": 31}, r"the window .31. is longer than the time table .30 steps.; choose a window of at most 30"),
         ({"groups": [{"name": "trunk", "observation": [69, 70]}]}, "group trunk has the unknown entry 70"),
         ({"groups": [{"name": "trunk", "observation": []}]}, "groups.0.*observation is"),
@@ -368,27 +369,26 @@ def test_settings_that_cannot_be_are_refused_in_a_sentence(settings, named, tmp_
     assert "\n" not in str(caught.value)
 
 
+ALL = (Group("all", tuple(range(70))),)
+FIRST = tuple(range(12))
+
+
 @pytest.mark.parametrize(
-    "settings",
+    ("settings", "fits"),
     [
-        {"groups": (Group("all", tuple(range(70))),)},
-        {"last_action": tuple(range(12))},
-        {"last_action": tuple(range(12)), "tokens": "scalars"},
+        ({}, True),
+        ({"groups": ALL, "tokens": "scalars"}, True),
+        ({"groups": ALL}, False),
+        ({"last_action": FIRST}, False),
+        ({"last_action": FIRST, "tokens": "scalars"}, False),
     ],
 )
-def test_a_model_whose_groups_do_not_fit_the_robots_observation_is_refused_in_a_sentence(settings, tmp_path) -> None:
-    save_model(untrained(StarformerConfig(**settings)), tmp_path / "other.safetensors")
-    with pytest.raises(FcnetError, match=r"groups and last action do not fit the observation of aliengo") as caught:
-        check_robot(load_model(tmp_path / "other.safetensors"), load_robot("aliengo"))
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("settings", [{}, {"groups": (Group("all", tuple(range(70))),), "tokens": "scalars"}])
-def test_a_model_whose_groups_fit_stands_alone(settings, tmp_path) -> None:
-    save_model(untrained(StarformerConfig(**settings)), tmp_path / "own.safetensors")
-    own = load_model(tmp_path / "own.safetensors")
-    assert own.card.config == StarformerConfig(**settings)
-    check_robot(own, load_robot("aliengo"))
+def test_a_model_stands_alone_and_its_groups_must_fit_the_robots_observation(settings, fits, tmp_path) -> None:
+    save_model(untrained(StarformerConfig(**settings)), tmp_path / "policy.safetensors")
+    model = load_model(tmp_path / "policy.safetensors")
+    assert model.card.config == StarformerConfig(**settings)
+    with nullcontext() if fits else pytest.raises(FcnetError, match="aliengo"):
+        check_robot(model, load_robot("aliengo"))
 
 
 def test_more_steps_than_the_time_table_are_refused_in_a_sentence() -> None:

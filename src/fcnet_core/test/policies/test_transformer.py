@@ -19,7 +19,6 @@ from fcnet_core.model_file import PolicyModel
 from fcnet_core.policies.transformer import TransformerConfig
 from fcnet_core.policies.transformer.decision_transformer import DecisionTransformer
 from fcnet_core.policies.transformer.network import CausalTransformer
-from fcnet_core.policy import load_policy
 
 DATA = Path(__file__).parents[1] / "data"
 PRESETS = Path(training.__file__).parents[1] / "config" / "train"
@@ -150,30 +149,8 @@ def test_an_action_depends_on_as_many_past_steps_as_the_card_says_and_no_more(fo
     assert memory == 3 * 4
 
 
-@pytest.mark.parametrize("window_policy", ["sliding", "reset_every_n"])
-def test_robots_of_a_batch_are_reset_one_by_one(window_policy) -> None:
-    model = random_model()
-    model = replace(model, card=structs.replace(model.card, window_policy=window_policy))
-    batch, singles = load_policy(model, batch=4), [load_policy(model, "numba") for _ in range(4)]
-    resets = np.random.default_rng(4).random((300, 4)) < 0.08
-    for seen, mask in zip(noise(model, 300, 4), resets, strict=True):
-        batch.reset(mask)
-        for robot in np.flatnonzero(mask):
-            singles[robot].reset()
-        expected = [one.step(row) for one, row in zip(singles, seen, strict=True)]
-        np.testing.assert_allclose(batch.step(seen), expected, atol=TOLERANCE, rtol=0)
-
-
 def test_a_foreign_caller_of_the_graph_resets_one_robot_by_zeroing_its_memory() -> None:
     check_foreign_caller(random_model(), ["observation", "steps", "keys_0"])
-
-
-@pytest.mark.parametrize("heads", [3, 256])
-def test_heads_that_do_not_divide_the_channels_are_refused_in_one_sentence(heads, tmp_path) -> None:
-    (tmp_path / "bad.yaml").write_text(f"policy_type: transformer\nconfig: {{hidden: 128, heads: {heads}}}\n")
-    with pytest.raises(FcnetError, match=rf"bad.yaml .*hidden .128. cannot be divided among {heads} heads") as caught:
-        load_train_config(tmp_path / "bad.yaml")
-    assert "\n" not in str(caught.value)
 
 
 def test_a_crop_longer_than_the_window_is_refused_where_the_memory_is_emptied(tmp_path) -> None:
