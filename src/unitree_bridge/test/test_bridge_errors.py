@@ -104,7 +104,7 @@ def test_a_bridge_that_could_not_be_configured_can_be_once_the_cause_has_gone(st
 def test_a_bridge_goes_on_without_what_the_system_refuses(start, client, board):
     program = start(auto_start=True, realtime_priority=50, lock_memory=True, cpu=1000, prepare=without_privileges)
     client.until_driver_mode("damping")
-    client.until(lambda: program.output.count("going on without") == 3, "three sentences")
+    client.until(lambda: program.output.count("continuing without") == 3, "three sentences")
     for words in ("no SCHED_FIFO priority 50", "memory is not locked", "not pinned to processor 1000"):
         assert words in program.output
     assert program.end() == 0
