@@ -8,7 +8,8 @@ clipped. Reward: rollout.reward, which `fcnet evaluate` reports, times the perio
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import gymnasium
 import numpy as np
@@ -35,11 +36,11 @@ LARGEST = 100.0  # of what is observed, in the units of each part
 
 
 class Settings(Struct, frozen=True):
-    """What `gymnasium.make` takes.
+    """Settings of `gymnasium.make`.
 
     robot: a name, or the path of a robot file. terrain: a name of `fcnet list terrains`, or the kind and the facts of
     one, as in config/collect. commands: by setpoint field the range, or the value, from which a command is drawn that
-    holds for 1.5 to 5 s; other fields are zero. randomization: the entries that are not as for a real robot, see
+    holds for 1.5 to 5 s; other fields are zero. randomization: the fields that differ from a real robot, see
     randomization.Randomization.
     """
 
@@ -49,24 +50,24 @@ class Settings(Struct, frozen=True):
     randomization: Randomization = TYPICAL
 
     def __post_init__(self) -> None:
-        self.ground(0)  # raises for what cannot be, and so does the next
+        self.ground(0)  # raises for an invalid value, and so does the next
         self.setpoints  # noqa: B018
 
     @property
     def setpoints(self) -> SetpointRanges:
-        """From which commands are drawn."""
+        """The ranges of the commands."""
         return SetpointRanges(always=self.commands)
 
     def ground(self, seed: int) -> Terrain:
-        """The terrain; a random one is that of the seed."""
+        """Return the terrain; the seed decides a random one."""
         if isinstance(self.terrain, str):
             return named_terrain(self.terrain, seed=seed)
         return terrain_from_facts(**(self.terrain | {"seed": seed}))
 
 
 def checked(given: dict[str, Any]) -> Settings:
-    """The settings. Raises FcnetError for what cannot be, and TypeError, as for any keyword argument, for another one:
-    stable-baselines3 expects that, which asks every environment for a render_mode first.
+    """Return the settings. Raises FcnetError for an invalid value, and TypeError for an unknown setting, which
+    stable-baselines3 expects when it asks every environment for a render_mode.
     """
     if unknown := sorted(given.keys() - set(Settings.__struct_fields__)):
         raise TypeError(f"there is no setting {unknown[0]!r}; known are {', '.join(Settings.__struct_fields__)}")
@@ -74,16 +75,23 @@ def checked(given: dict[str, Any]) -> Settings:
 
 
 def spaces(robot: Robot) -> tuple[gymnasium.Space[Single], gymnasium.Space[Single]]:
-    """What one robot observes, and what it can be asked to do."""
+    """Return the spaces of observations and actions of one robot."""
     observation = gymnasium.spaces.Box(-LARGEST, LARGEST, (OBSERVATION_SIZE,), np.float32)
     return observation, gymnasium.spaces.Box(robot.lower.astype(np.float32), robot.upper.astype(np.float32))
 
 
-class WalkingRobots:
-    """`batch` robots on one ground, each with a draw of the randomisation of its own.
+class Batch(Protocol):
+    """Robots (B,) with observation (B, n) that take actions (B, 12) and return rewards and falls (B,)."""
 
-    observation (B, 70): what they see now.
-    """
+    observation: Single
+
+    def step(self, actions: Array, /) -> tuple[Array, Mask]: ...
+
+    def restart(self, mask: Mask, /) -> None: ...
+
+
+class WalkingRobots:
+    """`batch` robots on one ground, each with its own draw of the randomisation. `observation` (B, 70) is current."""
 
     def __init__(self, settings: Settings, robot: Robot, batch: int, seed: int) -> None:
         ground = settings.ground(seed)
@@ -91,68 +99,79 @@ class WalkingRobots:
         self._rng = np.random.default_rng([seed, 2])
         self._look()
 
-    def step(self, actions: Array, renewed: Mask) -> tuple[Array, Mask]:
+    def step(self, actions: Array, renewed: Mask | None = None) -> tuple[Array, Mask]:
         """Take actions (B, 12) for one control period; robots in `renewed` (B,) are reset to new draws instead. Return
         rewards (B,) and which robots have fallen.
         """
         rollout, simulation = self._rollout, self._rollout.simulation
+        renewed = np.zeros(simulation.batch, dtype=bool) if renewed is None else renewed
         if actions.shape != rollout.last_action.shape or not np.isfinite(actions[~renewed]).all():
             raise SimulationError(f"actions must be finite joint position targets [rad] {rollout.last_action.shape}")
-        wanted, before = rollout.shaper.setpoint[:, :3].copy(), [data.time for data in simulation.data]
+        commanded, before = rollout.shaper.setpoint[:, :3].copy(), [data.time for data in simulation.data]
         simulation.active = ~renewed
         rollout.send(np.where(renewed[:, None], rollout.last_action, actions))
         state = simulation.state()
         velocity = heading_velocity(state, roll_pitch_yaw(state.orientation)[:, 2])
         torque = np.stack([data.sensordata[SENSORS["torque"]] for data in simulation.data])
-        earned = CONTROL_PERIOD * reward(velocity, wanted, torque, rollout.last_action - rollout.previous_action)
+        earned = CONTROL_PERIOD * reward(velocity, commanded, torque, rollout.last_action - rollout.previous_action)
         diverged = [data.time < time for data, time in zip(simulation.data, before, strict=True)]  # MuJoCo reset it
         fell = (simulation.fallen(state) | np.array(diverged)) & ~renewed
         self.restart(renewed)
         return np.where(renewed, 0.0, earned), fell
 
     def restart(self, mask: Mask) -> None:
-        """Put other robots in the place of those in `mask` (B,), and see what all of them do."""
+        """Replace the robots in `mask` (B,), and observe all."""
         if mask.any():
             self._rollout.simulation.redraw(mask)
             self._rollout.restart(mask)
         self._look()
 
     def _look(self) -> None:
-        """See, with the commands' next step."""
+        """Observe, with the commands' next step."""
         rollout = self._rollout
         seen = noisy(rollout.observe().observation, rollout.simulation.randomization.noise, self._rng)
         self.observation: Single = np.clip(seen, -LARGEST, LARGEST)
 
 
-class Walking(gymnasium.Env[Single, Single]):
-    """One robot. A reset brings another one, with a seed on another ground where that is random."""
+class OneRobot(gymnasium.Env[Single, Single]):
+    """One robot of a batch that `make` makes from a seed. A reset replaces it; a reset with a seed also makes another
+    ground if the ground is random.
+    """
 
-    def __init__(self, **settings: Any) -> None:
-        self._settings = checked(settings)
-        self._robot = load_robot(self._settings.robot)
-        self.observation_space, self.action_space = spaces(self._robot)
-        self._robots: WalkingRobots | None = None
+    def __init__(self, make: Callable[[int], Batch]) -> None:
+        self._make = make
+        self._batch: Batch | None = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Single, dict[str, Any]]:
-        """The first observation (70,)."""
+        """Return the first observation."""
         super().reset(seed=seed)
-        if self._robots is None or seed is not None:
-            self._robots = WalkingRobots(self._settings, self._robot, 1, int(self.np_random.integers(2**31)))
+        if self._batch is None or seed is not None:
+            self._batch = self._make(int(self.np_random.integers(2**31)))
         else:
-            self._robots.restart(np.ones(1, dtype=bool))
-        return self._robots.observation[0], {}
+            self._batch.restart(np.ones(1, dtype=bool))
+        return self._batch.observation[0], {}
 
     def step(self, action: Single) -> tuple[Single, float, bool, bool, dict[str, Any]]:
-        """Take an action (12,): observation, reward, whether the robot fell."""
-        if self._robots is None:
+        """Take an action (12,); return observation, reward and whether the robot fell."""
+        if self._batch is None:
             raise gymnasium.error.ResetNeeded("call reset() before step()")
-        earned, fell = self._robots.step(np.asarray(action, dtype=np.float64)[None], np.zeros(1, dtype=bool))
-        return self._robots.observation[0], float(earned[0]), bool(fell[0]), False, {}
+        earned, fell = self._batch.step(np.asarray(action, dtype=np.float64)[None])
+        return self._batch.observation[0], float(earned[0]), bool(fell[0]), False, {}
+
+
+class Walking(OneRobot):
+    """One robot that follows changing commands."""
+
+    def __init__(self, **settings: Any) -> None:
+        given = checked(settings)
+        robot = load_robot(given.robot)
+        self.observation_space, self.action_space = spaces(robot)
+        super().__init__(lambda seed: WalkingRobots(given, robot, 1, seed))
 
 
 class VectorWalking(VectorEnv[Single, Single, Any]):
-    """`num_envs` robots on one ground. A robot that fell or whose time is over is replaced by another in the next
-    step, which ignores its action and has reward 0. One seed is for all of them.
+    """`num_envs` robots on one ground. A robot that fell or reached the time limit is replaced in the next step, which
+    ignores its action and has reward 0. One seed is for all of them.
     """
 
     metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP, "render_modes": []}
@@ -169,19 +188,18 @@ class VectorWalking(VectorEnv[Single, Single, Any]):
         self._over = np.zeros(num_envs, dtype=bool)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Single, dict[str, Any]]:
-        """The first observations (num_envs, 70)."""
+        """Return the first observations (num_envs, 70)."""
         super().reset(seed=seed)
         if self._robots is None or seed is not None:
-            self._robots = WalkingRobots(
-                self._settings, self._robot, self.num_envs, int(self.np_random.integers(2**31))
-            )
+            new_seed = int(self.np_random.integers(2**31))
+            self._robots = WalkingRobots(self._settings, self._robot, self.num_envs, new_seed)
         else:
             self._robots.restart(np.ones(self.num_envs, dtype=bool))
         self._age[:], self._over[:] = 0, False
         return self._robots.observation, {}
 
     def step(self, actions: Single) -> tuple[Single, Array, Mask, Mask, dict[str, Any]]:
-        """Take actions (num_envs, 12): observations, rewards, which robots fell, whose time is over."""
+        """Take actions (num_envs, 12); return observations, rewards, which robots fell, which are over time."""
         if self._robots is None:
             raise gymnasium.error.ResetNeeded("call reset() before step()")
         earned, fell = self._robots.step(np.asarray(actions, dtype=np.float64), self._over)

@@ -1,6 +1,6 @@
 """The head of a model card, as the hub reads it: YAML with licence, library, tags and, as `model-index`, the results.
 
-It is made of the cells of the table below it, so that both say the same. Types of metrics: `falls`, a number of
+It is made from the cells of the table below it, so that both agree. Types of metrics: `falls`, a number of
 episodes; `mae_vx`, `mae_vy` [m/s], `mae_yaw_rate` [rad/s], `mae_height` [m], `mae_roll`, `mae_pitch` [rad], mean
 absolute errors of averages over a stride; `return`, in % of the expert's.
 """
@@ -19,8 +19,8 @@ ALL = "all scenarios"
 
 
 def head(name: str, tags: Sequence[str], rows: Sequence[Sequence[str]], mean_return: float | None) -> str:
-    """The head, with the lines that end it. name: the model's; rows: cells in COLUMNS order; mean_return: of the
-    expert's, over all scenarios that can be compared.
+    """Return the head with the lines that enclose it. name: the model's; rows: cells in COLUMNS order; mean_return: of
+    the expert's, over all scenarios that can be compared.
     """
     facts = {
         "license": "apache-2.0",
@@ -28,24 +28,15 @@ def head(name: str, tags: Sequence[str], rows: Sequence[Sequence[str]], mean_ret
         "pipeline_tag": "robotics",
         "tags": ["robotics", "legged-robot", *tags],
     }
-    results = [_overall(rows, mean_return), *(_result(dict(zip(COLUMNS, row, strict=True))) for row in rows)]
+    met = {"type": "met", "value": sum(row[-1] == MET for row in rows), "name": f"targets met of {len(rows)}"}
+    results = [(ALL, [met] if mean_return is None else [met, _returned(f"{mean_return:.1%}")])]
+    results += [(row[0], list(_metrics(dict(zip(COLUMNS, row, strict=True))))) for row in rows]
     lines = [yaml.safe_dump(facts, sort_keys=False), "model-index:\n", f"- name: {name}\n  results:\n"]
-    lines += [f"  - {_one_line(result)}" for result in results]
+    for scenario, metrics in results:
+        data = {"type": "fcnet-evaluate", "name": scenario}
+        result = {"task": {"type": "robotics"}, "dataset": data, "metrics": metrics}
+        lines.append(f"  - {yaml.safe_dump(result, sort_keys=False, default_flow_style=True, width=10_000)}")
     return f"---\n{''.join(lines)}---\n\n"
-
-
-def _one_line(result: dict[str, Any]) -> str:
-    return yaml.safe_dump(result, sort_keys=False, default_flow_style=True, width=10_000)
-
-
-def _overall(rows: Sequence[Sequence[str]], mean_return: float | None) -> dict[str, Any]:
-    met = [{"type": "met", "value": sum(row[-1] == MET for row in rows), "name": f"targets met of {len(rows)}"}]
-    returned = [] if mean_return is None else [_returned(f"{mean_return:.1%}")]
-    return _measured(ALL, met + returned)
-
-
-def _result(cells: dict[str, str]) -> dict[str, Any]:
-    return _measured(cells["scenario"], list(_metrics(cells)))
 
 
 def _metrics(cells: dict[str, str]) -> Iterator[dict[str, Any]]:
@@ -61,8 +52,3 @@ def _metrics(cells: dict[str, str]) -> Iterator[dict[str, Any]]:
 
 def _returned(share: str) -> dict[str, Any]:
     return {"type": "return", "value": float(share.rstrip("%")), "name": "return, % of the expert's"}
-
-
-def _measured(scenario: str, metrics: list[dict[str, Any]]) -> dict[str, Any]:
-    """An entry of the model-index: a task, the data (here a scenario of the simulator) and what was measured."""
-    return {"task": {"type": "robotics"}, "dataset": {"type": "fcnet-evaluate", "name": scenario}, "metrics": metrics}

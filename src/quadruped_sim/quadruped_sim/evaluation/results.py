@@ -17,7 +17,9 @@ from quadruped_sim.evaluation.score import Score, shortfalls
 
 
 class Subject(Struct, frozen=True):
-    """Who was evaluated and how. `policy` and `teacher` are fingerprints of model files; without one it is the trot."""
+    """The evaluated policy or expert and the settings. `policy` and `teacher`: fingerprints of model files; without one
+    it is the trot.
+    """
 
     robot: str
     policy: str | None
@@ -43,7 +45,7 @@ class Evaluation(Struct, kw_only=True):
 
 
 def read_evaluation(path: Path) -> Evaluation:
-    """Read a result file. Raises SimulationError when it is missing or damaged."""
+    """Read a result file. Raises SimulationError if it is missing or damaged."""
     if not path.is_file():
         raise SimulationError(f"there is no result file {path}; make one with `fcnet evaluate --json {path}`")
     try:
@@ -53,7 +55,7 @@ def read_evaluation(path: Path) -> Evaluation:
 
 
 def continue_evaluation(path: Path | None, subject: Subject) -> Evaluation:
-    """The results at `path` so far, or none yet. Raises SimulationError when they are of another subject."""
+    """Return the results at `path` so far, or none yet. Raises SimulationError if they are of another subject."""
     if path is None or not path.exists():
         return Evaluation(subject=subject)
     found = read_evaluation(path)
@@ -89,7 +91,7 @@ MET = "met"  # in the column "target" of a scenario whose limits are all met
 
 
 def row(scenario: Scenario, policy: Score | None, expert: Score | None) -> list[str]:
-    """The cells of one scenario, in COLUMNS order; at least one score is known."""
+    """Return the cells of one scenario in COLUMNS order; at least one score is known."""
     shown = policy or expert
     assert shown is not None
     missing = shortfalls(expert, scenario.limits, expert=True) if expert else []
@@ -110,24 +112,24 @@ def row(scenario: Scenario, policy: Score | None, expert: Score | None) -> list[
 
 
 def text_line(cells: list[str]) -> str:
-    """One line of the table in a terminal."""
+    """Return a row of the table for a terminal."""
     return " ".join(cell.ljust(width) for cell, width in zip(cells, COLUMNS.values(), strict=True)).rstrip()
 
 
 def comparable(policy: Mapping[str, Score], expert: Mapping[str, Score]) -> list[str]:
-    """The scenarios that both were scored in, with the same commands."""
+    """Return the scenarios that both were scored in with the same commands."""
     return [name for name in policy if name in expert and name not in ALL_COMMANDS]
 
 
 def mean_return(policy: Mapping[str, Score], expert: Mapping[str, Score]) -> float | None:
-    """The policy's mean return over the comparable scenarios, as a share of the expert's; None where that has none."""
+    """Return the policy's mean return over the comparable scenarios / the expert's; None if the expert has none."""
     common = comparable(policy, expert)
     of_expert = sum(expert[name].mean_return for name in common)
     return sum(policy[name].mean_return for name in common) / of_expert if of_expert else None
 
 
 def summary(policy: Mapping[str, Score], expert: Mapping[str, Score]) -> str:
-    """The mean return over all comparable scenarios as one sentence; empty when there is none."""
+    """Return the mean return over all comparable scenarios as text; empty if there is none."""
     ratio = mean_return(policy, expert)
     if ratio is None:
         return ""
@@ -159,48 +161,35 @@ GAIT_LEGEND = (
 )
 
 
-def gait_rows(scores: Mapping[str, Score]) -> list[list[str]]:
-    """Return cells of gait quality in GAIT_COLUMNS order, a scenario a row; none for episodes of getting up."""
+def gait_table(scores: Mapping[str, Score]) -> str:
+    """Return gait quality in Markdown, one scenario a row without those of getting up; empty if there is none."""
     rows = []
     for name, score in scores.items():
         gait = score.gait
-        if math.isnan(gait.torque_saturation):
-            continue
         figures = [
             *(f"{gait.slip:.3f}", f"{gait.slip_share:.1%}", f"{gait.touchdowns:.2f}", f"{gait.clearance:.3f}"),
             *(f"{gait.duty:.2f}", f"{gait.cost_of_transport:.2f}"),
             *(f"{gait.torque_saturation:.1%}", f"{gait.joint_torque_saturation:.1%}"),
             *(f"{gait.speed_saturation:.1%}", f"{gait.joint_speed_saturation:.1%}"),
         ]
-        rows.append([name, *("-" if "nan" in figure else figure for figure in figures)])
-    return rows
-
-
-def gait_table(scores: Mapping[str, Score]) -> str:
-    """Return gait quality in Markdown, a scenario a row; empty if there are no rows."""
-    rows = gait_rows(scores)
+        if not math.isnan(gait.torque_saturation):
+            rows.append([name, *("-" if "nan" in figure else figure for figure in figures)])
     return _table(GAIT_COLUMNS, rows) + f"\n\n{GAIT_LEGEND}" if rows else ""
 
 
-def speed_rows(scores: Mapping[str, Score]) -> tuple[list[str], list[list[str]]]:
-    """Heads and rows of speeds asked for and reached [m/s], a scenario a row; no rows where none were held."""
+def speed_table(scores: Mapping[str, Score]) -> str:
+    """Return commanded and reached speeds [m/s] in Markdown, one scenario a row; empty if none were held."""
     reached = {name: dict(score.speeds) for name, score in scores.items() if score.speeds}
     asked = sorted({speed for speeds in reached.values() for speed in speeds})
     rows = [
         [name, *(f"{speeds[speed]:.2f}" if speed in speeds else "-" for speed in asked)]
         for name, speeds in reached.items()
     ]
-    return ["asked [m/s]", *(f"{speed:g}" for speed in asked)], rows
-
-
-def speed_table(scores: Mapping[str, Score]) -> str:
-    """Speeds asked for and reached [m/s] in Markdown; empty where none were held."""
-    heads, rows = speed_rows(scores)
-    return _table(heads, rows) if rows else ""
+    return _table(["asked [m/s]", *(f"{speed:g}" for speed in asked)], rows) if rows else ""
 
 
 def markdown(rows: list[list[str]], scores: Mapping[str, Score], notes: str) -> str:
-    """All tables as Markdown: the `rows` of the scenarios, gait quality and speeds of `scores`, with `notes`."""
+    """Return all tables in Markdown: the `rows` of the scenarios, gait quality and speeds of `scores`, with `notes`."""
     parts = [_table(list(COLUMNS), rows), LEGEND, notes, gait_table(scores), speed_table(scores)]
     return "\n\n".join(part for part in parts if part) + "\n"
 

@@ -1,4 +1,4 @@
-"""What episodes amount to: sums over strides, a score per scenario, and what is not good enough."""
+"""Scores: sums over strides, figures per scenario, and missed limits."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Episodes:
 
 
 def join(parts: list[Episodes]) -> Episodes:
-    """All the episodes of several batches."""
+    """Concatenate the episodes of several batches."""
     names = [entry.name for entry in fields(Episodes)]
     return Episodes(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
 
@@ -78,7 +78,7 @@ def _number(error: float | None) -> float:
 
 
 def score_of(scenario: Scenario, episodes: Episodes) -> Score:
-    """The result of a scenario; errors are NaN if every robot fell before its first stride."""
+    """Return the result of a scenario; errors are NaN if every robot fell before its first stride."""
     strides = float(episodes.strides.sum()) or np.nan
     vx, vy, yaw_rate, height, roll, pitch = (episodes.absolute.sum(0) / strides).tolist()
     walked = episodes.strides > 0
@@ -110,14 +110,14 @@ def _speeds(episodes: Episodes) -> tuple[tuple[float, float], ...]:
 
 
 def wilson_upper(count: int, total: int) -> float:
-    """Upper end of Wilson's 95 % interval of a share of which `count` in `total` were seen."""
+    """Return the upper end of Wilson's 95 % interval of a share for `count` in `total`."""
     share, square = count / total, CONFIDENCE**2 / total
     spread = CONFIDENCE * np.sqrt(share * (1 - share) / total + square / (4 * total))
     return float((share + square / 2 + spread) / (1 + square))
 
 
 def shortfalls(score: Score, limits: Limits, expert: bool) -> list[str]:
-    """What is not good enough, in words; of the expert only falls count."""
+    """Return the missed limits as text; for the expert only falls count."""
     found = []
     if score.falls > limits.falls * score.episodes + 1e-9:
         found.append(f"falls {score.falls}/{score.episodes} > {limits.falls:.1%}")

@@ -23,7 +23,7 @@ from quadruped_sim.physics.simulation import CONTROL_PERIOD, SENSOR_COUNT, SENSO
 from quadruped_sim.physics.terrain import Terrain
 from quadruped_sim.rollout import Rollout, reward
 
-WANTED = [SETPOINT_FIELDS.index(name) for name in ("vx", "vy", "yaw_rate", "height", "roll", "pitch")]
+COMPARED = [SETPOINT_FIELDS.index(name) for name in ("vx", "vy", "yaw_rate", "height", "roll", "pitch")]
 
 
 class EpisodeRecorder:
@@ -38,40 +38,40 @@ class EpisodeRecorder:
         self._returned: Array = np.zeros(batch)
         self._last_targets: Array | None = None
         self._actual: list[Array] = []
-        self._wanted: list[Array] = []
+        self._commanded: list[Array] = []
         self._upright: list[Mask] = []
 
     def record(self, state: BodyState, setpoint: Array, upright: Mask) -> None:
-        """Note the true state and the shaped setpoints (B, 9) of the robots that are still `upright` (B,)."""
+        """Record the true state and the shaped setpoints (B, 9) of the robots that are still `upright` (B,)."""
         spots = state.position[:, None, :2] + self._below
         ground = self._terrain.height(spots[..., 0], spots[..., 1]).mean(axis=1, keepdims=True)
         height = state.position[:, 2:3] - ground
         attitude = roll_pitch_yaw(state.orientation)
         actual = np.concatenate([heading_velocity(state, attitude[:, 2]), height, attitude[:, :2]], axis=1)
-        wanted = setpoint[:, WANTED]
-        wanted[:, 3] += self._robot.nominal_height
+        commanded = setpoint[:, COMPARED]
+        commanded[:, 3] += self._robot.nominal_height
         self._actual.append(np.where(upright[:, None], actual, 0.0))
-        self._wanted.append(np.where(upright[:, None], wanted, 0.0))
+        self._commanded.append(np.where(upright[:, None], commanded, 0.0))
         self._upright.append(upright.copy())
 
     def add_reward(self, torque: Array, targets: Array) -> None:
         """Add the reward of the period just recorded, for motor torques (B, 12) [Nm] and targets (B, 12) [rad]."""
         change = np.zeros_like(targets) if self._last_targets is None else targets - self._last_targets
-        earned = reward(self._actual[-1][:, :3], self._wanted[-1][:, :3], torque, change)
+        earned = reward(self._actual[-1][:, :3], self._commanded[-1][:, :3], torque, change)
         self._returned += np.where(self._upright[-1], earned, 0.0) * CONTROL_PERIOD
         self._last_targets = targets
 
     @property
     def settled(self) -> bool:
-        """Whether the period recorded last counts."""
+        """Whether the last recorded period counts."""
         return len(self._upright) > round(self._settling / CONTROL_PERIOD)
 
     def episodes(self, fell: Mask, lying: Mask, gait: Sums) -> Episodes:
-        """The sums over everything recorded, for the robots of which these `fell` (B,) and these began `lying` (B,);
-        `gait`: the sums (B,) of a GaitRecorder.
+        """Return the sums over all periods. `fell`, `lying` (B,): which robots fell, and which began lying; `gait`: the
+        sums (B,) of a GaitRecorder.
         """
         first = round(self._settling / CONTROL_PERIOD)
-        error = np.stack(self._actual) - np.stack(self._wanted)
+        error = np.stack(self._actual) - np.stack(self._commanded)
         averages = _moving_average(error, self._window)[first:]
         upright = np.stack(self._upright)[first + self._window - 1 :, :, None]
         return Episodes(
@@ -81,20 +81,20 @@ class EpisodeRecorder:
             absolute=np.where(upright, np.abs(averages), 0.0).sum(0),
             signed=np.where(upright, averages, 0.0).sum(0),
             returned=self._returned,
-            asked=self._wanted[-1][:, 0],
+            asked=self._commanded[-1][:, 0],
             gait=gait,
         )
 
 
 def heading_velocity(state: BodyState, yaw: Array) -> Array:
-    """Forward and leftward velocity [m/s] in the level frame that heads along `yaw` (B,), and yaw rate [rad/s]."""
+    """Return (B, 3): velocity forward and left [m/s] in the level frame heading along `yaw` (B,), yaw rate [rad/s]."""
     cosine, sine = np.cos(yaw), np.sin(yaw)
     x, y = state.linear_velocity[:, 0], state.linear_velocity[:, 1]
     return np.stack([cosine * x + sine * y, cosine * y - sine * x, state.angular_velocity[:, 2]], axis=-1)
 
 
 def _moving_average(values: Array, window: int) -> Array:
-    """Averages over `window` consecutive entries of the first axis; shorter by window - 1."""
+    """Average over `window` consecutive elements of the first axis; the result is shorter by window - 1."""
     total = np.concatenate([np.zeros((1, *values.shape[1:])), np.cumsum(values, axis=0)])
     return (total[window:] - total[:-window]) / window
 
@@ -108,9 +108,9 @@ KICK_TIME = 4.0  # [s] after the start
 
 @dataclass(frozen=True)
 class Trial:
-    """`size` episodes of a scenario, driven by a policy, `model`, or else by the expert: the `teacher`, or the trot.
-    Equal trials give equal episodes in whichever process; expert and policy meet the same robots, terrains, commands
-    and pushes.
+    """`size` episodes of a scenario, driven by the policy `model`, or else by the expert: the `teacher`, or the trot.
+    Equal trials give equal episodes in any process. Expert and policy get the same robots, terrains, commands and
+    pushes.
     """
 
     robot: str
@@ -127,9 +127,9 @@ class Trial:
         return round(self.scenario.seconds / CONTROL_PERIOD)
 
     def run(self, trace: BatchTrace | None = None) -> Episodes:
-        """Run the episodes. The expert sees the true state, a policy what noisy sensors measure and nothing else.
+        """Run the episodes. The expert sees the true state, a policy only noisy measurements.
 
-        trace: records every robot's way.
+        trace: records all robots.
         """
         scenario, size = self.scenario, self.size
         if scenario.getting_up:
@@ -148,7 +148,7 @@ class Trial:
         rng, push_period = np.random.default_rng([seed, 2]), round(PUSH_INTERVAL / CONTROL_PERIOD)
         lying = np.arange(size) % 2 < 2 * scenario.lying_share - 1e-9  # every second one for a half, all for one
         upright = ~stand_up(rollout, lying, np.random.default_rng([seed, 4]))
-        begun = np.array([data.time for data in simulation.data])
+        started = np.array([data.time for data in simulation.data])
         for step in range(self.periods):
             seen = rollout.observe()
             upright &= ~seen.fallen
@@ -169,7 +169,7 @@ class Trial:
             recorder.add_reward(samples[-1][:, SENSORS["torque"]], targets)
             strides = clock.frequency(rollout.shaper.setpoint)
             gait.record(samples, seen.state, strides, clock.walking, upright & recorder.settled)
-        elapsed = np.array([data.time for data in simulation.data]) - begun
+        elapsed = np.array([data.time for data in simulation.data]) - started
         diverged = simulation.active & (elapsed < self.periods * CONTROL_PERIOD - TIMESTEP)  # MuJoCo reset it
         fell = ~upright | simulation.fallen(simulation.state()) | diverged
         return recorder.episodes(fell, lying, gait.sums)
@@ -183,7 +183,7 @@ def trials(
     model: PolicyModel | None = None,
     teacher: PolicyModel | None = None,
 ) -> list[Trial]:
-    """The batches that together are `episodes` x the scenario's share of episodes, one at least."""
+    """Split `episodes` x the scenario's share of episodes, at least one, into batches."""
     total = max(1, round(episodes * scenario.share))
     batch = GETTING_UP_BATCH if scenario.getting_up else BATCH
     largest = max(1, min(batch, round(LARGEST_BATCH * CONTROL_PERIOD / scenario.seconds)))

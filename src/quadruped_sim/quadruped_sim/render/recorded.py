@@ -47,18 +47,18 @@ def trajectory_of_bag(
         commanded = np.full_like(commanded, np.nan)
     ground, recorded = terrain or Flat(), _odometry(run, time)
     if recorded is None:
-        velocity = run.joints.velocity[row]
-        return _on_its_legs(robot, ground, CONTROL_PERIOD, orientation, rate, joints, velocity, commanded)
-    return Trajectory(robot, ground, CONTROL_PERIOD, recorded[0], recorded[1], joints, commanded, recorded[2])
+        recorded = _on_its_legs(robot, ground, orientation, rate, joints, run.joints.velocity[row])
+    position, orientation, velocity = recorded
+    return Trajectory(robot, ground, CONTROL_PERIOD, position, orientation, joints, commanded, velocity)
 
 
 def _finite(stamp: Array, *values: Array) -> Array:
-    """The stamps, infinite where a value is not a number."""
+    """Return the stamps, infinite if a value is not a number."""
     return np.where(np.logical_and.reduce([np.isfinite(value).all(axis=1) for value in values]), stamp, np.inf)
 
 
 def _odometry(run: Run, time: Array) -> tuple[Array, Array, Array] | None:
-    """Position, orientation and velocity (vx, vy, yaw rate) at each time; None where the bag does not hold them."""
+    """Return position, orientation and velocity (vx, vy, yaw rate) at each time; None if the bag has no odometry."""
     odom = run.odometry
     stamps = _finite(odom.stamp, odom.position, odom.orientation, odom.velocity, odom.angular_velocity)
     row = newest(stamps, time)
@@ -70,21 +70,16 @@ def _odometry(run: Run, time: Array) -> tuple[Array, Array, Array] | None:
 
 
 def _on_its_legs(
-    robot: Robot,
-    terrain: Terrain,
-    period: float,
-    orientation: Array,
-    angular_velocity: Array,
-    joints: Array,
-    joint_velocity: Array,
-    commanded: Array,
-) -> Trajectory:
-    """Return a trajectory from the origin by leg odometry; joint_velocity (N, 12) [rad/s], others as in Trajectory."""
+    robot: Robot, terrain: Terrain, orientation: Array, angular_velocity: Array, joints: Array, joint_velocity: Array
+) -> tuple[Array, Array, Array]:
+    """Return position, orientation and velocity (vx, vy, yaw rate) by leg odometry, from the origin; joint_velocity
+    (N, 12) [rad/s], the others as in Trajectory.
+    """
     legs = leg_odometry(robot, orientation, angular_velocity, joints, joint_velocity)
     velocity = (matrix_from_xyzw(orientation) @ legs.velocity[..., None])[..., 0]
-    position = np.cumsum(velocity * period, axis=0) - velocity[0] * period
+    position = np.cumsum(velocity * CONTROL_PERIOD, axis=0) - velocity[0] * CONTROL_PERIOD
     feet = legs.feet + position[:, None]
     ground = terrain.height(feet[..., 0], feet[..., 1])
     position[:, 2] = (ground + robot.geometry.foot_radius - legs.feet[..., 2]).max(axis=1)
     measured = np.column_stack([legs.velocity[:, :2], angular_velocity[:, 2]])
-    return Trajectory(robot, terrain, period, position, orientation, joints, commanded, measured)
+    return position, orientation, measured

@@ -45,7 +45,7 @@ class Trajectory:
         return len(self.position)
 
     def part(self, begin: float, seconds: float) -> Trajectory:
-        """From `begin` [s] on, so many seconds at most. Raises SimulationError where there is nothing."""
+        """Return at most `seconds` [s] from `begin` [s]. Raises SimulationError if the trajectory is shorter."""
         first = round(begin / self.period)
         if first >= len(self):
             raise SimulationError(f"the trajectory lasts {len(self) * self.period:g} s; choose an earlier --from")
@@ -63,13 +63,13 @@ class Trajectory:
 
     @cached_property
     def contact(self) -> Mask:
-        """Which feet (N, 4) are on the ground."""
+        """The feet (N, 4) that are on the ground."""
         clearance = self.feet[..., 2] - self.terrain.height(self.feet[..., 0], self.feet[..., 1])
         return clearance < self.robot.geometry.foot_radius + NEAR
 
 
 def averaged(values: Array, window: int) -> Array:
-    """Averages (N, K) of values (N, K) over a window around each row."""
+    """Average values (N, K) over a window around each row."""
     before = window // 2
     padded = np.concatenate([values[:1].repeat(before, 0), values, values[-1:].repeat(window - before, 0)])
     total = np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(padded, axis=0)])
@@ -78,14 +78,14 @@ def averaged(values: Array, window: int) -> Array:
 
 @dataclass(frozen=True)
 class Phase:
-    """A setpoint (9,) in SETPOINT_FIELDS order that is held for so many seconds."""
+    """A setpoint (9,) in SETPOINT_FIELDS order that is held for `seconds`."""
 
     seconds: float
     setpoint: Array
 
 
 def parse_phase(text: str) -> Phase:
-    """A phase from SECONDS:FIELD=VALUE,FIELD=VALUE, such as 4:vx=0.8,yaw_rate=0.3; fields not given are 0.
+    """Parse SECONDS:FIELD=VALUE,FIELD=VALUE, such as 4:vx=0.8,yaw_rate=0.3; fields that are left out are 0.
 
     Raises SimulationError.
     """
@@ -111,7 +111,7 @@ def _number(text: str, what: str, example: str) -> float:
     except ValueError:
         value = np.nan
     if not np.isfinite(value):
-        raise SimulationError(f"{what} is {text!r}, no finite number; {example}")
+        raise SimulationError(f"{what} is {text!r}, expected a finite number; {example}")
     return value
 
 
@@ -121,9 +121,14 @@ def trajectory_of_policy(
     """Let a policy walk in the simulator with noisy measurements. A lying robot stands up first; a robot on its back
     rights itself before that. The trajectory ends early if the robot falls.
     """
-    live = LiveRobot(robot, terrain, timestep=TIMESTEP, start=start)
-    recorder = _TrajectoryRecorder(live)
-    controlled = ControlledRobot(live, model, after=lambda: recorder.record(controlled.command))
+    live, rows = LiveRobot(robot, terrain, timestep=TIMESTEP, start=start), list[tuple[Array, ...]]()
+
+    def record() -> None:
+        truth, command = live.ground_truth(), controlled.command
+        measured = np.array([*truth.linear_velocity[:2], truth.angular_velocity[2]])
+        rows.append((truth.position, truth.orientation, live.data.qpos[7:].copy(), command[:3].copy(), measured))
+
+    controlled = ControlledRobot(live, model, after=record)
     if start == "standing":
         controlled.start()
     elif start == "lying":
@@ -135,21 +140,4 @@ def trajectory_of_policy(
     controlled.begin()
     if controlled.posture.mode is not Mode.FAULT:
         all(controlled.walk(phase.seconds, phase.setpoint) for phase in phases)
-    return recorder.trajectory(terrain)
-
-
-class _TrajectoryRecorder:
-    def __init__(self, live: LiveRobot) -> None:
-        self._live = live
-        self._rows: list[tuple[Array, ...]] = []
-
-    def record(self, command: Array) -> None:
-        live = self._live
-        truth = live.ground_truth()
-        measured = np.array([*truth.linear_velocity[:2], truth.angular_velocity[2]])
-        row = (truth.position, truth.orientation, live.data.qpos[7:].copy(), command[:3].copy(), measured)
-        self._rows.append(row)
-
-    def trajectory(self, terrain: Terrain) -> Trajectory:
-        position, orientation, joints, commanded, measured = map(np.stack, zip(*self._rows, strict=True))
-        return Trajectory(self._live.robot, terrain, CONTROL_PERIOD, position, orientation, joints, commanded, measured)
+    return Trajectory(robot, terrain, CONTROL_PERIOD, *map(np.stack, zip(*rows, strict=True)))

@@ -1,9 +1,9 @@
-"""Groups of robots, each on a terrain of the plan: what one worker process simulates for the teacher."""
+"""Groups of robots, each on a terrain of the plan, that one worker process simulates for the teacher."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ ACTION_UNIT = 0.3  # [rad] of a position target from the stand pose, for one uni
 
 
 class Group:
-    """Robots of one part of the plan on one of its terrains; robots whose episode is over are replaced."""
+    """Robots of one part of the plan on one of its terrains. Robots whose episode is over are replaced."""
 
     def __init__(self, robot_name: str, seconds: float, job: Job, size: int) -> None:
         robot = load_robot(robot_name)
@@ -41,7 +41,7 @@ class Group:
         self.observation = self._observation(self._state())
 
     def advise(self) -> Array:
-        """The trot's actions (size, 12); ask in every period or never."""
+        """Return the trot's actions (size, 12); call it in every period or never."""
         return (self._rollout.advise(self._seen) - self._robot.stand_pose) / ACTION_UNIT
 
     def step(self, action: Array) -> tuple[Single, Array, Mask, Mask, Single]:
@@ -83,46 +83,48 @@ class Group:
         return state.critic_observation(state.teacher_observation(self._rollout))
 
     def _actions(self, targets: Array) -> Array:
-        """Position targets (size, 12) [rad] as actions."""
+        """Convert position targets (size, 12) [rad] to actions."""
         return (targets - self._rollout.simulation.drawn.joint_zero - self._robot.stand_pose) / ACTION_UNIT
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What has happened since the last question: control periods and falls of the robots by part, and the sum of each
-    term of the reward over robots and periods.
+    """Control periods and falls of the robots by part of the plan, and the sum of each term of the reward over robots
+    and periods.
     """
 
-    steps: Counter[str]
-    falls: Counter[str]
-    terms: Counter[str]
+    steps: Counter[str] = field(default_factory=Counter)
+    falls: Counter[str] = field(default_factory=Counter)
+    terms: Counter[str] = field(default_factory=Counter)
 
-    def __add__(self, other: Progress) -> Progress:
-        return Progress(self.steps + other.steps, self.falls + other.falls, _sum(self.terms, other.terms))
+    def update(self, other: Progress) -> None:
+        """Add the counts of another one."""
+        self.steps.update(other.steps)
+        self.falls.update(other.falls)
+        self.terms.update(other.terms)
 
 
 class Groups:
-    """The groups of one process, taken from the plan in turn: every `renewal` control periods the oldest makes place
-    for the plan's next, and the episodes of its robots are cut off.
+    """The groups of one process, taken from the plan in turn. Every `renewal` control periods the plan's next group
+    replaces the oldest, whose episodes are cut off.
     """
 
     def __init__(self, plan: CollectionPlan, robots: int, groups: int, renewal: int, seed: int) -> None:
         self._plan, self._size, self._renewal = plan, robots // groups, renewal
         self._jobs = iter(jobs(replace(plan, shards=SHARDS), seed))
         self._groups = [self._next() for _ in range(groups)]
-        self._periods = 0
-        self._progress = Progress(Counter(), Counter(), Counter())
+        self._periods, self._progress = 0, Progress()
 
     def observe(self) -> Single:
-        """Observations (robots, CRITIC_SIZE)."""
+        """Return the observations (robots, CRITIC_SIZE)."""
         return np.concatenate([group.observation for group in self._groups])
 
     def advise(self) -> Array:
-        """The trot's actions (robots, 12)."""
+        """Return the trot's actions (robots, 12)."""
         return np.concatenate([group.advise() for group in self._groups])
 
     def step(self, actions: Array) -> tuple[npt.NDArray[Any], ...]:
-        """As Group.step, for all groups."""
+        """Step all groups; see Group.step."""
         parts = np.split(actions, len(self._groups))
         results = [group.step(part) for group, part in zip(self._groups, parts, strict=True)]
         for group, (_, _, fell, _, _) in zip(self._groups, results, strict=True):
@@ -142,20 +144,12 @@ class Groups:
         return tuple(np.concatenate(arrays) for arrays in zip(*results, strict=True))
 
     def progress(self) -> Progress:
-        """What has happened since the last question."""
-        done = self._progress
+        """Return the counts since the last call."""
+        done, self._progress = self._progress, Progress()
         for group in self._groups:
             done.terms.update(group.reward.totals)
             group.reward.totals = Counter()
-        self._progress = Progress(Counter(), Counter(), Counter())
         return done
 
     def _next(self) -> Group:
         return Group(self._plan.robot, self._plan.seconds, next(self._jobs), self._size)
-
-
-def _sum(first: Counter[str], second: Counter[str]) -> Counter[str]:
-    """Of all entries: Counter's own sum leaves out negative ones."""
-    total = first.copy()
-    total.update(second)
-    return total

@@ -1,12 +1,13 @@
-"""How a teacher is made: a perceptron imitates the trot, then PPO improves it on the same plan."""
+"""Training of a teacher: an MLP imitates the trot, then PPO improves it on the same plan."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +23,19 @@ from fcnet_core.arrays import Array, Single
 from fcnet_core.model_file import PolicyModel, load_model, save_model
 from fcnet_core.robot import load_robot
 from quadruped_sim.collection import CollectionPlan
-from quadruped_sim.reinforcement import load_checkpoint, save_checkpoint
+from quadruped_sim.reinforcement import WorkerEnvironment, load_checkpoint, save_checkpoint
 from quadruped_sim.rollout import ActionNoise
-from quadruped_sim.teacher.environment import TeacherEnvironment
 from quadruped_sim.teacher.expert import teacher_config
-from quadruped_sim.teacher.groups import Progress
+from quadruped_sim.teacher.groups import Groups, Progress
 from quadruped_sim.teacher.network import Normalised, TeacherPolicy, TeacherPPO, teacher_model
+from quadruped_sim.teacher.privileged import CRITIC_SIZE
 from quadruped_sim.teacher.settings import TeacherConfig
 from quadruped_sim.worker_pool import worker_pool
 
-LEAST_DEVIATION = 0.02  # of an entry that is nearly constant
-LARGEST_NOISE = 0.3  # on the actions while the trot is watched, in units of the action
-STUDENT_SHARE = 0.7  # of the robots that the perceptron drives while it is corrected
+LARGEST_ACTION = 6.0
+LEAST_DEVIATION = 0.02  # of an element that is nearly constant
+LARGEST_NOISE = 0.3  # on the trot's actions, in units of the action
+STUDENT_SHARE = 0.7  # of the robots that the MLP drives while the trot labels
 BATCH = 1024  # of the imitation
 IMITATION_RATE = 1e-3
 LOG_INTERVAL = 10  # rounds
@@ -42,18 +44,34 @@ CHECKPOINT = "checkpoint.zip"
 TEACHER = "teacher.safetensors"
 
 
-@dataclass(frozen=True)
-class Demonstration:
-    """Observations (N, CRITIC_SIZE) and the trot's actions (N, 12)."""
+class TeacherEnvironment(WorkerEnvironment):
+    """The robots of several worker processes, as many and in as many groups in each as the settings say. An observation
+    is the critic's; the teacher acts on its first TEACHER_SIZE elements.
+    """
 
-    observation: Single
-    action: Single
+    def __init__(self, plan: CollectionPlan, config: TeacherConfig, workers: Sequence[Executor], seed: int) -> None:
+        make = partial(Groups, plan, config.robots, config.groups, config.renewal)
+        robots = config.robots // config.groups * config.groups
+        super().__init__(workers, make, robots, seed, CRITIC_SIZE, LARGEST_ACTION)
+
+    def advise(self) -> Array:
+        """Return the trot's actions (num_envs, 12); call it in every period or never."""
+        return np.concatenate(self.ask("advise"))
+
+    def progress(self) -> Progress:
+        """Return the counts since the last call."""
+        total = Progress()
+        for part in self.ask("progress"):
+            total.update(part)
+        return total
 
 
 def demonstrate(
     env: TeacherEnvironment, steps: int, drive: Callable[[Single], Array] | None, rng: np.random.Generator
-) -> Demonstration:
-    """Let the trot walk, disturbed, or correct what `drive` does (DAgger), for so many control periods."""
+) -> tuple[Single, Single]:
+    """Let the trot walk, disturbed, or label what `drive` does (DAgger), for `steps` control periods. Return the
+    observations (N, CRITIC_SIZE) and the trot's actions (N, 12).
+    """
     seen, taught = [], []
     noise = ActionNoise(env.num_envs, LARGEST_NOISE, rng)
     driven = rng.random((env.num_envs, 1)) < STUDENT_SHARE
@@ -68,15 +86,15 @@ def demonstrate(
             action = np.where(driven, drive(observation) + ActionNoise.STUDENT_SHARE * disturbance, action)
         env.step_async(action)
         observation = env.step_wait()[0]
-    return Demonstration(np.concatenate(seen), np.concatenate(taught))
+    return np.concatenate(seen), np.concatenate(taught)
 
 
-def imitate(policy: TeacherPolicy, shown: Demonstration, epochs: int) -> None:
+def imitate(policy: TeacherPolicy, shown: tuple[Single, Single], epochs: int) -> None:
     """Train the actor on a demonstration."""
-    steps = epochs * (len(shown.action) // BATCH)
+    observation, action = map(torch.as_tensor, shown)
+    steps = epochs * (len(action) // BATCH)
     optimizer = torch.optim.Adam(policy.actor_parameters, lr=IMITATION_RATE)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, IMITATION_RATE, total_steps=max(steps, 2))
-    observation, action = torch.as_tensor(shown.observation), torch.as_tensor(shown.action)
     for _ in range(epochs):
         for chosen in torch.randperm(len(action))[: steps // epochs * BATCH].reshape(-1, BATCH):
             loss = nn.functional.smooth_l1_loss(policy.mean_action(observation[chosen]), action[chosen], beta=0.5)
@@ -88,7 +106,7 @@ def imitate(policy: TeacherPolicy, shown: Demonstration, epochs: int) -> None:
 
 
 class Rounds(BaseCallback):
-    """Lets the critic learn alone in the first of `critic_rounds`, and writes log and checkpoint."""
+    """Trains only the critic in the first `critic_rounds` rollouts, and writes log and checkpoint."""
 
     model: TeacherPPO
 
@@ -129,10 +147,9 @@ class Rounds(BaseCallback):
             log.write(line + "\n")
 
 
-def new_learner(env: TeacherEnvironment, config: TeacherConfig, shown: Demonstration) -> TeacherPPO:
-    """PPO with networks that know nothing yet, in the units of a demonstration."""
-    mean = shown.observation.mean(axis=0)
-    deviation = np.maximum(shown.observation.std(axis=0), LEAST_DEVIATION)
+def new_learner(env: TeacherEnvironment, config: TeacherConfig, observation: Single) -> TeacherPPO:
+    """Return PPO with untrained networks, scaled to the observations (N, CRITIC_SIZE) of a demonstration."""
+    mean, deviation = observation.mean(axis=0), np.maximum(observation.std(axis=0), LEAST_DEVIATION)
     return TeacherPPO(
         TeacherPolicy,
         env,
@@ -162,9 +179,9 @@ def teach(
     facts: dict[str, Any],
     init: Path | None = None,
 ) -> None:
-    """Make a teacher, or go on with the one of the folder, for so many minutes of PPO; `facts` go into its card.
+    """Train a teacher, or continue with the one in the folder, for `minutes` of PPO; `facts` go into its card.
 
-    init: a teacher's model file, also another robot's, to start from in place of the trot's imitation.
+    init: model file of a teacher, possibly of another robot, to start from instead of imitating the trot.
     """
     robot, checkpoint = load_robot(plan.robot), folder / CHECKPOINT
     folder.mkdir(parents=True, exist_ok=True)
@@ -182,7 +199,7 @@ def teach(
         else:
             learner = _successor(load_model(init), env, config)
         learner.set_logger(Logger(folder=None, output_formats=[]))  # its own would leave a folder in /tmp
-        rounds = Rounds(env, folder, 0 if continues else config.critic_rounds)  # a new critic knows nothing
+        rounds = Rounds(env, folder, 0 if continues else config.critic_rounds)  # a new critic is untrained
         end = time.monotonic() + 60 * minutes
         while time.monotonic() < end:
             learner.learn(LOG_INTERVAL * config.n_steps * env.num_envs, callback=rounds, reset_num_timesteps=False)
@@ -192,7 +209,7 @@ def teach(
 
 
 def _loaded(checkpoint: Path, env: TeacherEnvironment, config: TeacherConfig) -> TeacherPPO:
-    """PPO as it was, with the settings of now."""
+    """Load PPO with the current settings."""
     settings = {name: getattr(config, name) for name in PPO_SETTINGS}
     learner = load_checkpoint(TeacherPPO, checkpoint, env, "cpu", **settings)
     for group, rate in zip(
@@ -203,10 +220,10 @@ def _loaded(checkpoint: Path, env: TeacherEnvironment, config: TeacherConfig) ->
 
 
 def _successor(teacher: PolicyModel, env: TeacherEnvironment, config: TeacherConfig) -> TeacherPPO:
-    """PPO whose actor does what a teacher does; the critic is new."""
+    """Return PPO with a teacher's actor and a new critic."""
     its = teacher_config(teacher)
-    shown = demonstrate(env, config.imitation_steps, None, np.random.default_rng(config.seed))
-    learner = new_learner(env, replace(config, hidden=its.hidden), shown)
+    observation, _ = demonstrate(env, config.imitation_steps, None, np.random.default_rng(config.seed))
+    learner = new_learner(env, replace(config, hidden=its.hidden), observation)
     normalised = learner.policy.features_extractor
     with torch.no_grad():
         for index, layer in enumerate(learner.policy.actor_layers):
@@ -218,11 +235,11 @@ def _successor(teacher: PolicyModel, env: TeacherEnvironment, config: TeacherCon
 
 
 def _imitator(env: TeacherEnvironment, config: TeacherConfig) -> TeacherPPO:
-    """PPO whose actor does what the trot does."""
+    """Return PPO whose actor imitates the trot."""
     rng = np.random.default_rng(config.seed)
     shown = demonstrate(env, config.imitation_steps, None, rng)
     _print("trot", env.progress())
-    learner = new_learner(env, config, shown)
+    learner = new_learner(env, config, shown[0])
     policy = learner.policy
     imitate(policy, shown, config.imitation_epochs)
 
@@ -232,11 +249,8 @@ def _imitator(env: TeacherEnvironment, config: TeacherConfig) -> TeacherPPO:
 
     corrected = demonstrate(env, config.imitation_steps // 2, drive, rng)
     _print("its imitation", env.progress())
-    both = (
-        np.concatenate(parts)
-        for parts in zip((shown.observation, shown.action), (corrected.observation, corrected.action), strict=True)
-    )
-    imitate(policy, Demonstration(*both), config.imitation_epochs // 2)
+    observation, action = (np.concatenate(parts) for parts in zip(shown, corrected, strict=True))
+    imitate(policy, (observation, action), config.imitation_epochs // 2)
     return learner
 
 
