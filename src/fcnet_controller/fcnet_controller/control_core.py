@@ -31,15 +31,14 @@ Core = TypeVar("Core", bound="ControlCore")
 
 
 class ControlCore:
-    """Decides, once per control period, what the joints shall do.
+    """Decides the joint targets, once per control period.
 
-    Its time [s] is that of the loop: of a monotonic clock, or simulated time, in which ages and timeouts are counted
-    then. One thread calls `prepare`, fills `state`, and calls `cycle`, once per control period; any thread may write to
-    `commands` and make requests, which return a sentence, or raise FcnetError with one where they are refused.
-    `policy_step` is what the policy saw in the last cycle, its targets' stamps 0, or None
-    where it took no step. statistics: `wake` is from a deadline to the loop's awakening, `step` one step of the policy,
-    `response`, while walking, from the reception of the older part of the state to the return of the publish call.
-    Raises ValueError when the control rate does not suit the model.
+    Its time [s] is the loop's: a monotonic clock or simulated time; ages and timeouts are counted in it. One thread
+    calls `prepare`, fills `state`, and calls `cycle`, once per control period. Any thread may write to `commands` and
+    make requests, which return a sentence for the user or raise FcnetError. policy_step: input of the policy in the
+    last cycle, with target stamps of 0; None if it took no step. statistics: `wake` is from a deadline to the loop's
+    awakening, `step` one step of the policy, `response`, while walking, from the reception of the older part of the
+    state to the return of the publish call. Raises ValueError if the control rate does not suit the model.
     """
 
     def __init__(self, robot: Robot, model: PolicyModel, policy: Policy, parameters: ControllerParameters) -> None:
@@ -65,17 +64,16 @@ class ControlCore:
 
     @property
     def mode(self) -> Mode:
-        """What the robot is doing."""
         return self._posture.mode
 
     @property
     def fault(self) -> str:
-        """Why the robot is in fault, in words; empty when it is not."""
+        """The reason for the fault, empty outside fault."""
         return self._posture.fault
 
     @property
     def limited(self) -> str:
-        """How commands are limited to what the policy was trained for, in words; empty when they are not."""
+        """How commands are limited to the policy's trained range, in words; empty if they are not."""
         return self._runner.limited if self._posture.mode is Mode.WALKING else ""
 
     def stand_up(self, now: float) -> str:
@@ -89,7 +87,7 @@ class ControlCore:
             return self._posture.stand_up(self._limiter.last, self.state.orientation)
 
     def recover(self, now: float) -> str:
-        """Request to get up after a fall, from passive: whatever the robot lies on, it turns over and stands up."""
+        """Request to get up after a fall, from passive: the robot turns over, from any side, and stands up."""
         with self._lock:
             if self._posture.mode is Mode.PASSIVE:
                 problem = self.state.problem(now) or joint_beyond_limits(self._robot, self.state.joint_position)
@@ -116,7 +114,7 @@ class ControlCore:
             self._posture.fail(EMERGENCY_STOP)
 
     def reset(self) -> str:
-        """Leave fault for passive, unless the robot's bridge is in fault; commands given before are dropped."""
+        """Leave fault for passive, unless the robot's bridge is in fault; earlier commands are dropped."""
         with self._lock:
             if self._bridge_fault:
                 raise FcnetError(
@@ -127,53 +125,53 @@ class ControlCore:
             return self._posture.reset()
 
     def make_passive(self) -> None:
-        """Return to passive mode, for when no loop calls `cycle` any more; a fault stays."""
+        """Return to passive mode when no loop calls `cycle` any more; a fault stays."""
         with self._lock:
             self._posture.make_passive()
 
     def stop_after_stall(self, duration: float) -> bool:
-        """Enter fault where joints follow targets and the loop was late by `duration` [s], longer than a state's age;
-        return whether it was that late.
+        """Return whether the loop was late by more [s] than the maximum age of a state; if so, enter fault while joints
+        follow targets.
 
-        A real robot's bridge has damped it meanwhile, so the pose for which the next target was meant is gone.
+        A real robot's bridge has damped it by then, so the robot has left the pose for which the next target is meant.
         """
         if duration <= self._longest_stall:
             return False
-        self.stop(f"the controller stood still for {duration:.2f} s; give it a core of its own, or end what keeps it")
+        self.stop(f"the controller stood still for {duration:.2f} s; give it a CPU core of its own")
         return True
 
     def stop(self, reason: str) -> None:
-        """Enter fault for a reason, in words, where joints follow targets."""
+        """Enter fault for this reason if joints follow targets."""
         with self._lock:
             if self._posture.commands_joints:
                 self._posture.fail(reason)
 
     def set_bridge_fault(self, fault: str) -> None:
-        """Take why the robot's bridge is in fault, in words, or nothing while all is well."""
+        """Set the reason for the fault of the robot's bridge, empty for none."""
         with self._lock:
             self._bridge_fault = fault
             if fault:
                 self._posture.fail(f"the robot's bridge has stopped it: {fault}")
 
     def set_target_refusal(self, reason: str) -> None:
-        """Take why the robot's bridge would refuse targets now, in words, or nothing: see FollowingWatchdog."""
+        """Set why the robot's bridge would refuse targets now, empty if it would not: see FollowingWatchdog."""
         with self._lock:
             self._following.refusal = reason
 
     def set_target_owner(self, owner: str, is_own: bool) -> None:
-        """Take whom the robot's bridge follows, nobody where empty, and whether that is this controller."""
+        """Set whom the robot's bridge follows, empty for no one, and whether that is this controller."""
         with self._lock:
             self._following.set_owner(owner, is_own)
 
     def prepare(self, now: float) -> None:
-        """Do what the next cycle needs and the state does not change, while the state is still on its way."""
+        """Do the part of the next cycle that needs no state, while the state is still on its way."""
         with self._lock:
             if self._posture.mode is Mode.WALKING:
                 leaving = self._posture.leaving is not None
                 self._runner.take_command(STANDSTILL if leaving else self.commands.wanted(now))
 
     def cycle(self, now: float) -> Array | None:
-        """Return position targets (12,) [rad] for time `now` [s], within limits and slew, or None, which means damp."""
+        """Return position targets (12,) [rad] for time `now` [s], within limits and slew, or None for damping."""
         with self._lock:
             self.policy_step = None
             if not self._posture.commands_joints:
@@ -184,13 +182,13 @@ class ControlCore:
             return self._targets()
 
     def _start(self) -> None:
-        """Let targets begin where the joints are."""
+        """Start targets at the measured joint positions."""
         self._limiter.start(self.state.joint_position)
         self._joint_error.reset()
         self._following.reset()
 
     def _problem(self, now: float) -> str | None:
-        recovers = self._posture.mode is Mode.RECOVERING  # from any tilt, within limits of its own
+        recovers = self._posture.mode is Mode.RECOVERING  # from any tilt, with its own limits
         problem = self.state.problem(now) or (None if recovers else self._tilt.check(self.state.orientation))
         problem = problem or self._following.check(now)
         if problem or not self._follows_targets:
@@ -225,9 +223,9 @@ class ControlCore:
 
 
 def load_core(parameters: ControllerParameters, kind: type[Core]) -> Core:
-    """Return a core of this kind, its policy compiled and cold.
+    """Return a core of this class, its policy compiled and cold.
 
-    Raises ValueError (or a kind of it) with one sentence when robot file, model and parameters do not fit together.
+    Raises ValueError if robot file, model and parameters do not fit together.
     """
     robot = load_robot(parameters.robot)
     model = load_model(policy_path(robot.name, parameters.policy))

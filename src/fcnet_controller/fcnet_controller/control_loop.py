@@ -1,7 +1,7 @@
 """The control loop: a thread that runs the core's cycles, at the pace of real or of simulated time.
 
-Real time has absolute deadlines, as a robot needs. Simulated time is that of the states' stamps: each control period of
-theirs has one cycle, however long that takes, and its targets have the stamp of the state that they answer. A simulator
+Real time has absolute deadlines, as a robot needs. Simulated time is the time of the states' stamps: each control
+period has one cycle, however long that takes, and its targets have the stamp of the state that they answer. A simulator
 in lockstep waits for them (sim_bridge/lockstep.py).
 """
 
@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Protocol
 
 from fcnet_controller.control_core import ControlCore
 from fcnet_core.control.timing import NEVER, TIME_OF_DAY
@@ -19,51 +19,55 @@ from fcnet_core.names import SECOND, Mode
 from fcnet_ros.messages import StateReceiver
 from fcnet_ros.targets import TargetPublisher
 
-FRESH = 0.0003  # [s] a state younger than this at the deadline is used at once
+FRESH = 0.0003  # [s] a state younger than this at the deadline is used immediately
 LONGEST_WAIT = 0.005  # [s] or half a period; how long a cycle waits for a younger one, a period at 200 Hz
-STALLED_PERIODS = 3  # a loop that was late by more, and by more than the longest age of a state, stood still
-DAMPING_MESSAGES = 3  # sent at the end, a period apart: a process that ends at once takes with it what is not delivered
+STALLED_PERIODS = 3  # a loop that was late by more, and by more than the maximum age of a state, stood still
+DAMPING_MESSAGES = 3  # sent at the end, a period apart: messages that are not delivered are lost with the process
 ACKNOWLEDGE_TIMEOUT = 0.5  # [s]
 POLL_PERIOD = 0.001  # [s] between two looks for the next state of a simulation
 TOLERANCE = 1e-6  # [s] of stamps
 
 
-class Pace(Protocol):
-    """When cycles are due, and what the core's time is."""
+class Pace(ABC):
+    """When cycles are due, `period` [s] apart, and the core's time."""
 
+    def __init__(self, core: ControlCore, receiver: StateReceiver, period: float) -> None:
+        self._core, self._receiver, self._period = core, receiver, period
+
+    @abstractmethod
     def now(self) -> float:
         """Return the core's time [s]; any thread may ask."""
 
+    @abstractmethod
     def cycles(self, stopping: Callable[[], bool]) -> Iterator[float]:
         """Yield the core's time [s] of each cycle, until `stopping()`; the core is prepared and has its state then."""
 
     def is_stalled(self) -> bool:
-        """Whether the loop has stood still in this cycle, so that what was decided before must not be sent."""
+        """Return whether the loop has stood still in this cycle, so that earlier decisions must not be sent."""
+        return False
 
     def stamp(self) -> int | None:
         """Return the stamp [ns] of the targets that are sent next; None for the time of sending."""
+        return None
 
     def received(self) -> float:
         """Return when this cycle's state was received [s, time.monotonic]."""
+        return self._receiver.received
 
 
-class RealTimePace:
-    """Absolute deadlines, `period` [s] apart.
+class RealTimePace(Pace):
+    """Absolute deadlines.
 
-    Each cycle begins at its deadline or, where states come regularly, with the next state after it: what is sent is
-    then never older than the cycle itself. A cycle that comes a whole period late is left out and counted.
+    Each cycle starts at its deadline or, if states come regularly, with the next state after it: the state is then
+    never older than the cycle. A cycle that is late by a whole period is left out and counted.
     """
 
-    def __init__(self, core: ControlCore, receiver: StateReceiver, period: float) -> None:
-        self._core, self._receiver, self._period = core, receiver, period
-        self._deadline = 0.0
+    _deadline = 0.0
 
     def now(self) -> float:
-        """See Pace."""
         return time.monotonic()
 
     def cycles(self, stopping: Callable[[], bool]) -> Iterator[float]:
-        """See Pace."""
         self._deadline = time.monotonic()
         while not stopping():
             self._wait_until(self._deadline + self._period)
@@ -73,19 +77,12 @@ class RealTimePace:
             yield time.monotonic()
 
     def is_stalled(self) -> bool:
-        """Whether the loop has stood still since the deadline; the controller is then in fault."""
+        """Return whether the loop has stood still since the deadline; the controller is then in fault."""
         late = time.monotonic() - self._deadline
         return late > STALLED_PERIODS * self._period and self._core.stop_after_stall(late)
 
-    def stamp(self) -> None:
-        """See Pace."""
-
-    def received(self) -> float:
-        """See Pace."""
-        return self._core.state.received
-
     def _wait_until(self, deadline: float) -> None:
-        """Sleep until the deadline; it becomes the newest one where whole periods have been missed."""
+        """Sleep until the deadline; after missed periods it is moved to the newest one."""
         remaining = deadline - time.monotonic()
         if remaining > 0:
             time.sleep(remaining)
@@ -98,15 +95,16 @@ class RealTimePace:
         self._deadline += missed * self._period
 
 
-class SimulatedPace:
-    """A cycle for every `period` [s] of the states' stamps, which begin near zero and advance as the simulator likes.
+class SimulatedPace(Pace):
+    """A cycle for every period of the states' stamps, which start near zero and advance as the simulator likes.
 
-    A state that is repeated has not been answered: the last targets are sent again. Nothing is sent for states with
-    the time of day, which are a real robot's. Periods without a state are counted as misses.
+    A repeated state has not been answered: the last targets are sent again. States with the time of day are a real
+    robot's and get no targets. Periods without a state are counted as misses.
     """
 
     def __init__(self, core: ControlCore, receiver: StateReceiver, publisher: TargetPublisher, period: float) -> None:
-        self._core, self._receiver, self._publisher, self._period = core, receiver, publisher, period
+        super().__init__(core, receiver, period)
+        self._publisher = publisher
         self._answered = self._due = NEVER  # stamp [s] of the state of the last cycle, and of the next one at least
         self._sent = 0  # stamp [ns] of the last targets
 
@@ -115,7 +113,6 @@ class SimulatedPace:
         return max(self._answered, 0.0)
 
     def cycles(self, stopping: Callable[[], bool]) -> Iterator[float]:
-        """See Pace."""
         while not stopping():
             if not self._receiver.poll():
                 time.sleep(POLL_PERIOD)
@@ -126,15 +123,15 @@ class SimulatedPace:
             if stamp == self._answered:
                 self._publisher.repeat()
             elif stamp > self._due - TOLERANCE or stamp < self._answered:
-                self._begin(stamp)
+                self._start_cycle(stamp)
                 yield stamp
 
-    def _begin(self, stamp: float) -> None:
+    def _start_cycle(self, stamp: float) -> None:
         late = stamp - self._due
         if stamp < self._answered:
             self._core.commands.clear()  # of another time: they would count again
             self._core.stop(
-                f"simulated time went back from {self._answered:.2f} s to {stamp:.2f} s; the simulator was started anew"
+                f"simulated time went back from {self._answered:.2f} s to {stamp:.2f} s; the simulator was restarted"
             )
         if not TOLERANCE - self._period < late < self._period - TOLERANCE:
             self._core.statistics.misses += int(late / self._period + TOLERANCE) if 0.0 < late < math.inf else 0
@@ -143,18 +140,10 @@ class SimulatedPace:
         self._answered, self._sent = stamp, round(stamp * SECOND) - 1
         self._core.prepare(stamp)
 
-    def is_stalled(self) -> bool:
-        """Time stands still for whoever waits."""
-        return False
-
     def stamp(self) -> int:
         """Return the answered state's stamp [ns]; for further targets the next after it."""
         self._sent += 1
         return self._sent
-
-    def received(self) -> float:
-        """See Pace."""
-        return self._receiver.received
 
 
 class ControlLoop:
@@ -172,10 +161,7 @@ class ControlLoop:
         on_change: Callable[[], None],
         on_start: Callable[[], None] = lambda: None,
     ) -> None:
-        self._core = core
-        self._pace = pace
-        self._publisher = publisher
-        self._period = period
+        self._core, self._pace, self._publisher, self._period = core, pace, publisher, period
         self._on_change, self._on_start = on_change, on_start
         self._stopping = threading.Event()
         self._ended = False
@@ -183,15 +169,15 @@ class ControlLoop:
 
     @property
     def is_running(self) -> bool:
-        """Whether cycles go on; an error ends them, and is told by `on_change` while the thread is still alive."""
+        """Whether cycles run; after an error it is false when `on_change` is called, in the thread itself."""
         return self._thread.is_alive() and not self._ended
 
     def start(self) -> None:
-        """Begin to command the robot."""
+        """Start to command the robot."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread and wait for it; the last thing it sends is damping."""
+        """End the thread and wait for it; its last messages are damping."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -218,7 +204,7 @@ class ControlLoop:
         reported = (core.mode, core.fault)
         for now in pace.cycles(self._stopping.is_set):
             targets = core.cycle(now)
-            # Where the process is stopped in the middle of a cycle, what was decided before is not sent afterwards.
+            # If the process was stopped in the middle of the cycle, its targets are not sent afterwards.
             self._publisher.publish(None if pace.is_stalled() else targets, pace.stamp())
             if core.policy_step is not None:
                 self._publisher.publish_step(core.policy_step)

@@ -64,14 +64,13 @@ from fcnet_ros.topics import (
 AUTO_START_PERIOD = 0.1  # [s]
 UNCOMPILED = 3.0  # [s] within which a policy is loaded from numba's cache
 COMPILING = (
-    "the policy is not ready yet: at the first start on a computer it is compiled, once, which takes some 5 to 10 s, "
-    "longer where the computer is busy"
+    "the policy is compiled at its first start on a computer, which takes 5 to 10 s, longer if the computer is busy"
 )
 INACTIVE = "the controller is not active; configure and activate it, or start it with auto_activate"
 
 
 class AutoStart:
-    """Stands up as soon as states arrive, then walks; done for good when the robot walks or is in fault."""
+    """Stands up as soon as states arrive, then walks; `done` when the robot walks or is in fault."""
 
     def __init__(self, core: ControlCore) -> None:
         self._core = core
@@ -79,7 +78,7 @@ class AutoStart:
         self.done = False
 
     def advance(self, now: float) -> None:
-        """Make the next request, if it is time for it; `now` is the core's time [s]."""
+        """Make the next request when it is due; `now` is the core's time [s]."""
         mode = self._core.mode
         if mode in (Mode.WALKING, Mode.FAULT, Mode.LYING_DOWN) or (mode is Mode.PASSIVE and self._stood_up):
             self.done = True
@@ -96,8 +95,8 @@ class AutoStart:
 class CommandReceiver:
     """Hands the velocity and pose commands of every source to a CommandArbiter, and logs which source takes over.
 
-    sources: the most important first; None for those of config/remote.yaml, which raises FcnetError where that
-    cannot be used. stamped: velocities are TwistStamped. now: the arbiter's time [s].
+    sources: the most important first; None for the sources in config/remote.yaml (FcnetError if that cannot be used).
+    stamped: velocities are TwistStamped. now: the arbiter's time [s].
     """
 
     def __init__(
@@ -108,9 +107,7 @@ class CommandReceiver:
         sources: Sequence[Source] | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._node = node
-        self._now = now
-        self._commands = commands
+        self._node, self._commands, self._now = node, commands, now
         self._controlling = ""  # name of the source whose commands count
         velocity = CMD_VEL.named("", TwistStamped) if stamped else CMD_VEL
         receive = self._receive_stamped if stamped else self._receive
@@ -124,7 +121,7 @@ class CommandReceiver:
         self._log(source.set_velocity(message.linear.x, message.linear.y, message.angular.z, now - age), now)
 
     def _receive_stamped(self, source: CommandSource, message: TwistStamped) -> None:
-        """The command's age is that of its stamp; a stamp of zero counts as now."""
+        """Take the command's age from its stamp; a stamp of zero counts as now."""
         stamp = Time.from_msg(message.header.stamp, clock_type=self._node.get_clock().clock_type)
         age = (self._node.get_clock().now() - stamp).nanoseconds * 1e-9 if stamp.nanoseconds else 0.0
         self._receive(source, message.twist, max(age, 0.0))
@@ -135,7 +132,7 @@ class CommandReceiver:
         self._log(source.set_pose(message.position.z, orientation, now), now)
 
     def _log(self, warning: str | None, now: float) -> None:
-        """Log a warning, if there is one, and the source in control, if that is another than before."""
+        """Log a warning, if there is one, and the source in control after a change."""
         if warning is not None:
             self._node.get_logger().warning(warning, throttle_duration_sec=WARNING_PERIOD)
         source = self._commands.source(now)
@@ -145,7 +142,7 @@ class CommandReceiver:
 
 
 class Loop(Protocol):
-    """What works with a core from `start` to `stop`; `is_running` is false after an error."""
+    """Runs a core from `start` to `stop`; `is_running` is false after an error."""
 
     @property
     def is_running(self) -> bool: ...
@@ -158,8 +155,8 @@ class Loop(Protocol):
 class ControllerNode(LifecycleNode):
     """Configuring loads and checks; while active the node commands the robot.
 
-    `failed` is true when it cannot go on: the control thread has ended by an error. `options` are those of a ROS node.
-    For a replay `parameters`, `_load`, `_connect`, `_make_loop` and `_rate` are others.
+    failed: an error has ended the control thread. options: of rclpy's node. The replay's node overrides `parameters`,
+    `_load`, `_connect`, `_make_loop` and `_rate`.
     """
 
     parameters: type[ControllerParameters] = ControllerParameters
@@ -186,7 +183,7 @@ class ControllerNode(LifecycleNode):
         self.add_on_set_parameters_callback(self._check_change)
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Load robot and policy; FAILURE, with a sentence in the log, when they do not fit."""
+        """Load robot and policy; FAILURE, with the reason in the log, if they do not fit."""
         return transition(self, self._configure, ValueError, OSError)
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -194,11 +191,11 @@ class ControllerNode(LifecycleNode):
         return transition(self, self._activate, ValueError, OSError)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Stop commanding; the last command is damping, and the next activation begins in passive mode."""
+        """Stop commanding; the last command is damping, and the next activation starts in passive mode."""
         return transition(self, self.stop_commanding)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Unload robot and policy, so that parameters may change."""
+        """Unload robot and policy, so that parameters can be changed."""
         return transition(self, self._configured.close)
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -225,44 +222,40 @@ class ControllerNode(LifecycleNode):
             self._settings = read_parameters(self, self.parameters)
             with interruptible(), _compiling_logged(self):
                 self._core = self._load()
-            configured.callback(self._forget_core)
+            configured.callback(setattr, self, "_core", None)
             configured.enter_context(temporary_entities(self))
             self._connect(self._core)
             configured.callback(self._publisher.close)
             self._configured = configured.pop_all()
 
-    def _forget_core(self) -> None:
-        self._core = None
-
     def _load(self) -> ControlCore:
         return load_core(self._settings, ControlCore)
 
     def _connect(self, core: ControlCore) -> None:
-        """Create the topics of robot and operators; nothing is sent to the joints before the loop starts."""
+        """Create the topics of robot and operators; no targets are sent before the loop starts."""
         self._receiver = StateReceiver(self, core.state)
         local = LocalSender(socket_name(self)) if self._settings.targets_over == "local" else None
         self._publisher = TargetPublisher(self, local=local)
-        self._pace = self._make_pace(core)
+        period = 1.0 / self._rate
+        self._pace: Pace = (
+            SimulatedPace(core, self._receiver, self._publisher, period)
+            if self._settings.simulated_time
+            else RealTimePace(core, self._receiver, period)
+        )
         self._now = self._pace.now
         core.statistics.use_clock(self._now)
         CommandReceiver(self, core.commands, self._settings.use_stamped_cmd_vel, now=self._now)
-        # Of a real robot's bridge; a simulated robot follows everybody and never refuses.
+        # Of a real robot's bridge; a simulated robot follows all publishers and never refuses.
         ROBOT_FAULT.subscribe(self, lambda message: core.set_bridge_fault(message.data))
         TARGET_REFUSAL.subscribe(self, lambda message: core.set_target_refusal(message.data))
         identity = self._publisher.identity
         TARGET_OWNER.subscribe(self, lambda owner: core.set_target_owner(owner.data, is_own(owner.data, identity)))
-        # The gains that the policy was trained with; the bridge bounds them, a simulated robot keeps its own.
+        # The gains of the policy's training; the bridge bounds them, a simulated robot keeps its own.
         card = core.model.card
-        gains = Gains.of_joints(card.joint_names, card.kp, card.kd)
-        message = String(data=gains.text())
+        message = String(data=Gains.of_joints(card.joint_names, card.kp, card.kd).text())
         JOINT_GAINS.publisher(self).publish(message)
         if local is not None:
             local.send_gains(serialize_message(message))
-
-    def _make_pace(self, core: ControlCore) -> Pace:
-        if self._settings.simulated_time:
-            return SimulatedPace(core, self._receiver, self._publisher, 1.0 / self._rate)
-        return RealTimePace(core, self._receiver, 1.0 / self._rate)
 
     def _make_loop(self, core: ControlCore) -> Loop:
         return ControlLoop(
@@ -305,7 +298,7 @@ class ControllerNode(LifecycleNode):
             return
         if self._loop is not None and not self._loop.is_running:
             self.failed = True
-            self.get_logger().fatal("the control loop has ended by an error, see above; the joints are damped")
+            self.get_logger().fatal("an error has ended the control loop, see above; the joints are damped")
         mode, fault = self._core.mode.value, self._core.fault
         if not self._mode.publish(mode):
             return
@@ -318,15 +311,15 @@ class ControllerNode(LifecycleNode):
         if self._core is None:
             return
         core, statistics, now = self._core, self._core.statistics, self._now()
-        (rate, missed), wanted = statistics.measure(), self._rate
+        (rate, missed), target = statistics.measure(), self._rate
         if core.mode is Mode.FAULT:
             level, sentence = ERROR, f"fault: {core.fault}"
         elif problem := core.state.problem(now):
             level, sentence = WARN, problem
-        elif missed or rate < SLOW * wanted:
-            level, sentence = WARN, f"slow: {rate:.1f} Hz of {wanted:g} Hz, {missed} cycles missed"
+        elif missed or rate < SLOW * target:
+            level, sentence = WARN, f"slow: {rate:.1f} Hz of {target:g} Hz, {missed} cycles missed"
         elif limited := core.limited:
-            level, sentence = OK, f"{core.mode.value}, commands limited to what the policy was trained for: {limited}"
+            level, sentence = OK, f"{core.mode.value}, commands limited to the policy's trained range: {limited}"
         else:
             level, sentence = OK, core.mode.value
         values = {
@@ -335,7 +328,7 @@ class ControllerNode(LifecycleNode):
             "commands_limited": core.limited,
             **{name: f"{self.get_parameter(name).value:g}" for name in STYLE_PARAMETERS.values()},
             "rate_hz": f"{rate:.2f}",
-            "wanted_rate_hz": f"{wanted:g}",
+            "wanted_rate_hz": f"{target:g}",
             HealthKey.CYCLES: str(statistics.cycles),
             HealthKey.DEADLINE_MISSES: str(statistics.misses),
             "state_age_ms": f"{1e3 * (now - core.state.received):.2f}",
@@ -344,7 +337,7 @@ class ControllerNode(LifecycleNode):
         self._health.publish(level, sentence, values)
 
     def _check_change(self, changes: list[Parameter]) -> SetParametersResult:
-        """Only the style of walking may change while the policy is loaded."""
+        """Accept changes of the walking style only, while the policy is loaded."""
         if self._core is None:
             return SetParametersResult(successful=True)
         if not (result := refuse_fixed(self.parameters, changes)).successful:
@@ -357,7 +350,7 @@ class ControllerNode(LifecycleNode):
 
 @contextmanager
 def _compiling_logged(node: Node) -> Iterator[None]:
-    """Log what is waited for where loading a policy takes longer than from numba's cache, as where it is compiled."""
+    """Log why loading a policy takes longer than from numba's cache: it is compiled."""
     logger, began = node.get_logger(), time.monotonic()
     timer = threading.Timer(UNCOMPILED, lambda: logger.info(COMPILING))
     timer.start()
@@ -377,8 +370,8 @@ def main() -> int:
 
 def _run(node: ControllerNode, stop: Stop) -> int:
     try:
-        wanted = any(node.get_parameter(name).value for name in ("auto_start", "auto_activate"))
-        if wanted and not _start(node, stop):
+        starts = any(node.get_parameter(name).value for name in ("auto_start", "auto_activate"))
+        if starts and not _start(node, stop):
             return 1
         spin(node, stop, lambda: node.failed)
     finally:
@@ -387,7 +380,7 @@ def _run(node: ControllerNode, stop: Stop) -> int:
 
 
 def _start(node: ControllerNode, stop: Stop) -> bool:
-    """Configure, let the recorder subscribe, activate; false where a transition fails."""
+    """Configure, let the recorder subscribe, activate; return false if a transition fails."""
     if node.trigger_configure() != SUCCESS:
         return False
     recorded = [topic.name for topic in (JOINT_TRAJECTORY, JOINT_GAINS, MODE, POLICY_STEP)]

@@ -21,29 +21,30 @@ class ControllerParameters(RecorderParameters):
 
     robot: str = parameter("aliengo", "robot to control: the name of a file in config/robots")
     policy: str = parameter("", "model file of the policy; empty for the one shipped for this robot", check=load_model)
-    runtime: str = parameter("auto", "what computes it; auto is numba if installed", choices=get_args(RuntimeName))
+    runtime: str = parameter("auto", "runtime of the policy; auto is numba if installed", choices=get_args(RuntimeName))
     control_rate: float = parameter(
         CONTROL_RATE, "control cycles per second [Hz], a multiple of the policy's", CONTROL_RATES
     )
     cmd_vel_timeout: float = parameter(
-        VELOCITY_TIMEOUT, "age [s] from which a cmd_vel is zero: the robot stands", (0.05, 5.0)
+        VELOCITY_TIMEOUT, "age [s] from which a cmd_vel counts as zero: the robot stands", (0.05, 5.0)
     )
     state_timeout: float = parameter(
-        0.2, "age [s] from which a state is a fault; a control loop later than this is one, too", (0.01, 1.0)
+        0.2, "age [s] from which a state is a fault; so is a control loop that is later than this", (0.01, 1.0)
     )
     use_stamped_cmd_vel: bool = parameter(False, "cmd_vel is a TwistStamped instead of a Twist")
     auto_start: bool = parameter(False, "configure, activate, stand up and walk at the start; for simulation")
     auto_activate: bool = parameter(
-        False, "configure and activate at the start, and stay passive even with auto_start; for a robot"
+        False, "configure and activate at the start and stay passive, also with auto_start; for a real robot"
     )
     real_time_factor: float = parameter(
-        1.0, "robot's seconds per second: the rate is multiplied by it, to keep pace with a simulator", SPEEDS
+        1.0, "robot's seconds per second, a factor of the control rate, to keep pace with a simulator", SPEEDS
     )
     simulated_time: bool = parameter(
-        False, "run a cycle for each control period of the states' stamps, as of a simulator with clock; for no robot"
+        False,
+        "run a cycle for each control period of the states' stamps, for a simulator with clock; not for a real robot",
     )
     follows_targets: bool = parameter(
-        True, "false where the states are a recording: joints that do not follow their targets are no fault then"
+        True, "whether joints that do not follow their targets are a fault; false if the states are a recording"
     )
     targets_over: str = parameter("dds", WAY, choices=WAYS)
     realtime_priority: int = parameter(
@@ -66,17 +67,17 @@ class ControllerParameters(RecorderParameters):
 
 @dataclass(frozen=True)
 class ReplayParameters(ControllerParameters):
-    """The ROS parameters of the replay node. Those of the controller are the recorded ones, see ReplayBag.settings."""
+    """The ROS parameters of the replay node. ReplayBag.settings gives the controller's parameters."""
 
-    robot: str = parameter("", "robot of the recording; empty for that in the bag", check=load_robot)
+    robot: str = parameter("", "robot of the recording; empty for the robot named in the bag", check=load_robot)
     policy: str = parameter("", "model file; empty for the recorded one", check=load_model)
     bag: str = parameter("", "the recorded bag: its folder, or one file")
     rate: float = parameter(1.0, "recorded seconds per second", SPEEDS)
-    namespace: str = parameter("", "namespace of the robot in the bag; empty for the only one")
-    loop: bool = parameter(False, "begin again at the end")
+    namespace: str = parameter("", "namespace of the robot in the bag; needed only if there are several")
+    loop: bool = parameter(False, "restart at the end")
     summary: str = parameter("", "JSON file to write the result to", check=check_writable)
 
 
 def policy_path(robot: str, policy: str) -> Path:
-    """The model file called `policy`; empty for the one that comes with the suite for the robot of that name."""
+    """Return the path of a model file; for an empty `policy` the one that the suite ships for the robot."""
     return Path(policy) if policy else shipped_model(robot)

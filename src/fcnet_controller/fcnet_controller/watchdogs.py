@@ -1,4 +1,4 @@
-"""What ends in a fault while joints follow targets: a tilted trunk, joints away from their targets, a bridge that does
+"""Reasons for a fault while joints follow targets: a tilted trunk, joints away from their targets, a bridge that does
 not follow.
 """
 
@@ -12,7 +12,7 @@ from fcnet_core.arrays import Array
 from fcnet_core.robot import JOINT_NAMES, Safety
 
 FOLLOWING_PATIENCE = 0.1  # [s] for which a robot's bridge may not follow targets that it has followed before
-FIRST_PATIENCE = 0.5  # [s] until it says that it follows the first ones, at which nothing has moved yet
+FIRST_PATIENCE = 0.5  # [s] until it reports that it follows the first ones; the joints have not moved by then
 
 
 class TiltWatchdog:
@@ -43,7 +43,7 @@ class JointErrorWatchdog:
         self._exceeded = 0.0
 
     def reset(self) -> None:
-        """Begin anew to measure how long a joint has been away."""
+        """Restart the measurement of how long a joint has been away."""
         self._exceeded = 0.0
 
     def check(self, target: Array, measured: Array) -> str | None:
@@ -62,34 +62,34 @@ class JointErrorWatchdog:
 class FollowingWatchdog:
     """Watches whether the robot's bridge follows this controller's targets.
 
-    Any thread may set `refusal`: why the bridge would refuse anybody's targets now, empty where it would not. A
-    simulated robot has no bridge, and nothing is set.
+    Any thread may set `refusal`: why the bridge would refuse all targets now, empty if it would not. For a simulated
+    robot, which has no bridge, neither it nor the owner is ever set.
     """
 
     def __init__(self) -> None:
         self.refusal = ""
-        self._owner: str | None = None  # whom the bridge follows, "" for nobody; None until it has said so
+        self._owner: str | None = None  # whom the bridge follows, "" for no one; None before its first report
         self._is_own = False
         self._unfollowed = math.inf  # [s] since when
         self._has_followed = False
 
     def set_owner(self, owner: str, is_own: bool) -> None:
-        """Take whom the bridge follows, nobody where empty, and whether that is this controller."""
+        """Set whom the bridge follows, empty for no one, and whether that is this controller."""
         self._owner, self._is_own = owner, is_own
 
     def reset(self) -> None:
-        """Begin anew, before the first of several targets."""
+        """Restart before the first of several targets."""
         self._unfollowed, self._has_followed = math.inf, False
 
     def obstacle(self) -> str:
-        """Return why targets would not be followed now, in words, or nothing."""
+        """Return why targets would not be followed now; empty if they would."""
         if self.refusal:
             return self.refusal
         return f"it follows {self._owner}" if self._owner and not self._is_own else ""
 
     def check(self, now: float) -> str | None:
         """Return the reason for a fault, or None, in a cycle at `now` [s] in which targets are sent."""
-        problem = self.obstacle() or ("it follows nobody" if self._owner == "" else "")
+        problem = self.obstacle() or ("it follows no controller" if self._owner == "" else "")
         if not problem:
             self._has_followed, self._unfollowed = self._owner is not None, math.inf
             return None

@@ -87,6 +87,6 @@ def test_a_robot_goes_on_without_a_monitor_whose_port_is_taken(launch):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         launched = launch("aliengo.launch.py", "monitor:=true", f"monitor_port:={taken.getsockname()[1]}")
         launched.until("cannot listen at 127.0.0.1")
-        launched.until(r"the monitor has ended \(exit code 2\); the others go on without it")
+        launched.until(r"the monitor has ended \(exit code 2\); the other programs keep running without it")
         launched.until("mode: standing_up")
     assert launched.end() == 0

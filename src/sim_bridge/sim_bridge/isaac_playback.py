@@ -1,9 +1,9 @@
 """Plays a rollout of another simulator as a robot on the usual topics.
 
-The robot does what was recorded, whatever it is commanded (open loop): joint_trajectory is received and compared with
-the recorded targets of the same step. Until the controller walks, a standing robot is shown, so that it can get there.
-From then on the two keep step: the controller's clock sets the pace, one row for each of its responses. Two clocks
-would drift apart, and a gait that is off by two steps out of twenty is another gait.
+The robot repeats the recording and ignores commands (open loop): joint_trajectory is received and compared with the
+recorded targets of the same step. A standing robot is shown until the controller walks. From then on the recording
+follows the controller's clock, one row for each of its responses: two clocks would drift apart, and a gait that is off
+by two steps out of twenty is a different gait.
 """
 
 from __future__ import annotations
@@ -53,15 +53,14 @@ from sim_bridge.parameters import PlaybackParameters
 
 HOLD_PERIOD = 0.02  # [s] between two states of the robot that waits
 PATIENCE = 0.1  # [s] to wait for a live state before looking for a signal to end
-LONGEST_WAIT = 1.0  # [s] for a response, after which the recording goes on without
-# Of a period between a response and the next step: well before the controller's next cycle, well after the last one.
-PAUSE = 0.4
+LONGEST_WAIT = 1.0  # [s] for a response, after which the recording continues without one
+PAUSE = 0.4  # of a period between a response and the next step: well between two cycles of the controller
 SAME_RATE = 1e-3  # relative difference within which a recording has the controller's rate
 NO_TORQUE = np.empty(0)
 
 
 class IsaacPlayback(Node):
-    """The node. passed: whether the controller has stayed out of fault."""
+    """The node. passed: whether the controller has never been in fault."""
 
     def __init__(self) -> None:
         super().__init__("isaac_playback")
@@ -79,12 +78,12 @@ class IsaacPlayback(Node):
         self._cmd_vel, self._cmd_pose = CMD_VEL.publisher(self), CMD_POSE.publisher(self)
         self._health = HealthPublisher(self, PLAYBACK)
         MODE.of(CONTROLLER).subscribe(self, self._take_mode)
-        # Every response counts: one that is missed would put the recording out of step for good.
+        # Reliable, because a missed response would put the recording out of step for good.
         replace(JOINT_TRAJECTORY, requested=RELIABLE).subscribe(self, self._take_targets, raw=True)
         self.create_timer(PERIOD, self._publish_health)
 
     def play(self, stop: Stop, spinning: Future[None]) -> None:
-        """Play until the recording ends, `stop` is set or `spinning` is done; then print how it compared."""
+        """Play until the recording ends, `stop` is set or `spinning` is done; then print the comparison."""
 
         def ended() -> bool:
             return stop.is_set() or spinning.done()
@@ -107,11 +106,11 @@ class IsaacPlayback(Node):
     def _read(self) -> Run:
         path, log = self.parameters.recording, self.get_logger()
         run = read_recording(path, self.parameters.mapping or None)
-        robot_of(path, run.notes, self.parameters.robot)  # refuses that of another robot
+        robot_of(path, run.notes, self.parameters.robot)  # raises ReplayError for another robot
         for problem in run.problems:
             log.warning(problem.sentence)
         if not np.isfinite(run.targets.position).any():
-            log.warning("the recording holds no targets: it is played, but there is nothing to compare")
+            log.warning("the recording has no targets to compare with; it is only played")
         time = run.joints.stamp
         log.info(f"{len(time)} steps, {np.ptp(time):.1f} s; the accelerometer is derived from velocities")
         return run
@@ -131,7 +130,7 @@ class IsaacPlayback(Node):
     def _play_recording(self, run: Run, ended: Callable[[], bool]) -> None:
         """Play one row for each response of a controller that walks at the recording's rate, else by the clock.
 
-        A controller that has responded twice between two rows has gone on by two steps: so does the recording.
+        If the controller has responded twice between two rows, the recording also advances by two rows.
         """
         period, rows = run.period or HOLD_PERIOD, len(run.joints.stamp)
         same_rate = abs(period * self.parameters.control_rate - 1.0) < SAME_RATE
@@ -151,10 +150,10 @@ class IsaacPlayback(Node):
                     row += 1
             if not self.parameters.loop:
                 return
-            self.get_logger().info("beginning again: the states jump, and the controller does not know it")
+            self.get_logger().info("restarting: the states jump, and the controller is not reset")
 
     def _await_response(self, run: Run, row: int, period: float) -> bool:
-        """Whether the row shown last has a response within LONGEST_WAIT; until then it is published again and again."""
+        """Return whether the last row gets a response within LONGEST_WAIT; until then it is published repeatedly."""
         give_up = time.monotonic() + LONGEST_WAIT
         while self._mode == Mode.WALKING and time.monotonic() < give_up:
             if self._comparison.wait_for_response(2 * period):
@@ -215,7 +214,7 @@ class IsaacPlayback(Node):
         self._mode = message.data
         if message.data == Mode.FAULT:
             self.passed = False
-            self.get_logger().error("the controller is in fault: what it sends from now on is not compared")
+            self.get_logger().error("the controller is in fault: its targets are no longer compared")
 
     def _publish_health(self) -> None:
         summary = self._summary()
@@ -235,7 +234,7 @@ class IsaacPlayback(Node):
 
 
 def main() -> int:
-    """Run the playback; 0 when it reached its end, 1 when the controller was in fault meanwhile."""
+    """Run the playback; return 0 at its end, 1 if the controller was in fault."""
     return run_program("isaac_playback", IsaacPlayback, _run)
 
 

@@ -1,4 +1,4 @@
-"""What a playback shows: a recording, a running simulation or a standing robot; and how the targets compare."""
+"""Sources of a playback: a running simulation or a standing robot; and the comparison of targets."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from fcnet_replay.run import Run
 from quadruped_sim.physics.mjcf import stand_height
 
 NEARLY_STANDING = 0.5  # [rad] of every joint from the stand pose: the controller accepts a bit more
-NEARLY_LEVEL = -0.9  # the downward part of gravity in the body
+NEARLY_LEVEL = -0.9  # z component of gravity in the body
 LARGEST_DATAGRAM = 65536
 SILENCE = 1.0  # [s] after which another sender is accepted
-REACTION_TIME = 200_000  # [ns] a target sooner after a state than this was decided in the state before
+REACTION_TIME = 200_000  # [ns] a target sooner after a state than this answers the state before
 MEMORY = 8  # steps for which targets are still awaited
 
 
 def still_run(robot: Robot, recording: Run | None = None) -> Run:
-    """One state of a robot that stands still: as the recording begins where that is nearly so, else in its stand pose
-    at the origin.
+    """Return one state of a robot that stands still: the start of the recording if the robot nearly stands there, else
+    its stand pose at the origin.
     """
     joints, orientation = robot.stand_pose, np.array([0.0, 0.0, 0.0, 1.0])
     position = np.array([0.0, 0.0, stand_height(robot)])
@@ -49,8 +49,8 @@ def still_run(robot: Robot, recording: Run | None = None) -> Run:
 
 @dataclass
 class LiveCounters:
-    """Datagrams by what they were. bad: no frame, or one with impossible values; early: states that came before their
-    header; foreign: of a second sender; other_robot: of another robot; lost: states that never came, by their numbers.
+    """Numbers of datagrams. bad: not a frame, or impossible values; early: states before their header; foreign: of a
+    second sender; other_robot: of another robot; lost: states that never came, by their step numbers.
     """
 
     states: int = 0
@@ -64,8 +64,8 @@ class LiveCounters:
 class LiveSource:
     """The states of a running simulation of `robot`, one frame a datagram, from a UDP socket at `address` (host:port).
 
-    refusal: why states are left out, in words, once there were some of another robot. Used by one thread. Raises
-    ValueError when the socket cannot be opened.
+    refusal: why states are left out, after states of another robot. Used by one thread. Raises ValueError if the
+    socket cannot be opened.
     """
 
     def __init__(self, address: str, robot: str) -> None:
@@ -82,19 +82,18 @@ class LiveSource:
         except (OSError, ValueError, OverflowError) as error:
             self._socket.close()
             raise ValueError(
-                f"nothing can be received at live:={address} ({error}); give a free port of this machine, "
+                f"cannot receive at live:={address} ({error}); give a free port of this computer, "
                 "such as 127.0.0.1:9870"
             ) from error
         self._socket.setblocking(False)
-        self.port = int(self._socket.getsockname()[1])  # for an address that left the choice to the system
+        self.port = int(self._socket.getsockname()[1])  # chosen by the system for port 0
 
     def close(self) -> None:
-        """Stop receiving."""
         self._socket.close()
 
     def receive(self, patience: float) -> Run | None:
-        """The next state as the last row of a run, which holds the state before as well where the new one follows it;
-        None when none comes within `patience` seconds.
+        """Return the next state as the last row of a run, after the state before if the new one follows it; None if no
+        state comes within `patience` [s].
         """
         deadline = time.monotonic() + patience
         while select.select([self._socket], [], [], max(deadline - time.monotonic(), 0.0))[0]:
@@ -102,7 +101,7 @@ class LiveSource:
                 datagram, sender = self._socket.recvfrom(LARGEST_DATAGRAM)
                 if (run := self._take(datagram, sender)) is not None:
                     return run
-            except OSError:  # a datagram with a wrong checksum wakes select and is then not there
+            except OSError:  # a datagram with a wrong checksum wakes select but is not delivered
                 continue
             except ReplayError:
                 self.counters.bad += 1
@@ -115,7 +114,7 @@ class LiveSource:
             return None
         magic, payload = frame_at(datagram, 0)
         if magic not in (HEADER, STATE):
-            raise ReplayError(f"{name} is no frame of a rollout")
+            raise ReplayError(f"{name} is not a frame of a rollout")
         if sender != self._sender:
             self._sender, self._header = sender, None
         self._received = now
@@ -153,9 +152,9 @@ class _Step:
 
 
 class PlaybackComparison:
-    """How far the targets that a controller sends are from the recorded ones.
+    """The difference of a controller's targets from the recorded ones.
 
-    A target is the response to the step that was the newest when the controller began to work on it. Times are
+    A target is the response to the step that was the newest when the controller started to compute it. Times are
     nanoseconds of one clock. Any thread may call any method.
     """
 
@@ -168,14 +167,14 @@ class PlaybackComparison:
         self._largest: Array = np.zeros(len(JOINT_NAMES))
 
     def played(self, target: Array, stamp: int) -> None:
-        """A step with the recorded targets (12,) [rad], NaN where unknown, was published at `stamp`."""
+        """Note a step with the recorded targets (12,) [rad], NaN if unknown, that was published at `stamp`."""
         with self._changed:
             self._settle(MEMORY - 1)
             self._awaited.append(_Step(target, stamp))
             self._counts["steps"] += 1
 
     def received(self, target: Array | None, stamp: int) -> None:
-        """The controller sent position targets (12,) [rad], or None for damping, at `stamp`."""
+        """Note position targets (12,) [rad] of the controller, None for damping, sent at `stamp`."""
         with self._changed:
             if target is None:
                 self._counts["damping_responses"] += 1
@@ -188,7 +187,7 @@ class PlaybackComparison:
                 self._changed.notify_all()
 
     def wait_for_response(self, patience: float) -> bool:
-        """Wait for the response to the step played last, but not longer than `patience` [s]; whether it came."""
+        """Wait up to `patience` [s] for the response to the last step; return whether it came."""
         with self._changed:
             newest = self._awaited[-1] if self._awaited else None
             return newest is None or self._changed.wait_for(lambda: newest.response is not None, patience)
@@ -199,7 +198,7 @@ class PlaybackComparison:
             self._settle(0)
 
     def summary(self) -> dict[str, Any]:
-        """Figures so far, numbers and names alone: of the steps played, how many had a response and how good it was."""
+        """Return the counts so far, and RMSE and maximum error by joint [rad], None before the first comparison."""
         with self._changed:
             compared = self._counts["compared"]
             rmse = np.sqrt(self._squares / max(compared, 1))
@@ -211,7 +210,7 @@ class PlaybackComparison:
             return self._counts | (figures if compared else dict.fromkeys(figures))
 
     def _settle(self, keep: int) -> None:
-        """Compare all awaited steps but the newest `keep`."""
+        """Compare all awaited steps except the newest `keep`."""
         while len(self._awaited) > keep:
             step = self._awaited.popleft()
             if step.response is not None and np.isfinite(step.target).all():
@@ -222,14 +221,14 @@ class PlaybackComparison:
 
 
 def summary_text(summary: dict[str, Any]) -> str:
-    """A summary for a terminal."""
+    """Return a summary for a terminal."""
     lines = [
         f"{summary['compared']} of {summary['steps']} steps compared with the recorded targets, "
         f"{summary['repeated_responses']} with more than one response"
     ]
     if summary["rmse_rad"] is not None:
         lines.append(f"RMSE over all joints {summary['rmse_all_rad']:.4f} rad")
-        lines.append(f"{'joint':16}{'RMSE':>10}{'largest':>10}  [rad]")
+        lines.append(f"{'joint':16}{'RMSE':>10}{'max':>10}  [rad]")
         for joint, rmse in summary["rmse_rad"].items():
             lines.append(f"{joint:16}{rmse:10.4f}{summary['largest_rad'][joint]:10.4f}")
     return "\n".join(lines)

@@ -1,8 +1,8 @@
-"""Lockstep of a simulation with its controller: simulated time does not go on without the targets for its states.
+"""Lockstep of a simulation with its controller: simulated time waits for the targets that answer its states.
 
 The controller stamps its targets with the state that they answer (fcnet_controller/control_loop.py, SimulatedPace). In
-lockstep a state that is a control period newer than the last answered one is the last until it is answered, too: each
-period has its cycle, and a computer that is too slow for real time makes simulated time slow and nothing else.
+lockstep a state that is a control period newer than the last answered one is the last until it is answered as well:
+each period has its cycle, and a slow computer only slows down simulated time.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ FIRST_REPEAT, REPEAT = 0.1, 1.0  # [s] of real time until a state is sent again:
 
 
 class Lockstep:
-    """Whether simulated time may go on.
+    """Whether simulated time has to wait.
 
-    mode: never, always, or auto: always from `engage` on, until then simulated time waits for late answers alone.
-    period: of control [s]. timeout: longest real time [s] to wait for an answer.
+    mode: never, always, or auto: always after `engage`, before that only for late answers. period: of control [s].
+    timeout: maximum real time [s] to wait for an answer.
     """
 
     def __init__(self, mode: str, period: float, timeout: float) -> None:
@@ -42,12 +42,12 @@ class Lockstep:
         return self._mode == "never"
 
     @property
-    def has_begun(self) -> bool:
-        """Whether time goes on by itself, or the first answer has come."""
+    def has_started(self) -> bool:
+        """Whether time never waits, or the first answer has come."""
         return self._mode == "never" or self._answered is not None
 
     def engage(self) -> bool:
-        """Wait for every answer from now on, where the mode is auto; return whether that is new."""
+        """In mode auto, wait for every answer from now on; return whether the mode was auto."""
         engages = self._mode == "auto"
         if engages:
             self._mode = "always"
@@ -58,15 +58,16 @@ class Lockstep:
         self._answered = stamp
 
     def waits(self, now: int) -> bool:
-        """Whether simulated time, `now` [ns], has to wait for an answer."""
-        waits = self._mode != "never" and (self._answered is None or now - self._answered >= self._allowed - TOLERANCE)
+        """Return whether simulated time, `now` [ns], has to wait for an answer."""
+        allowed = self._period if self._mode == "always" else LATE_PERIODS * self._period
+        waits = self._mode != "never" and (self._answered is None or now - self._answered >= allowed - TOLERANCE)
         if waits and not self._waits:
             self._waits_since = self._repeated = time.monotonic()
         self._waits = waits
         return waits
 
     def repeats(self) -> bool:
-        """Whether the state that waits for an answer is due to be sent again: a message may have been lost."""
+        """Return whether the state that waits for an answer has to be sent again, in case a message was lost."""
         interval = FIRST_REPEAT if self._answered is None else REPEAT
         if time.monotonic() - self._repeated < interval:
             return False
@@ -74,14 +75,10 @@ class Lockstep:
         return True
 
     def problem(self, now: int) -> str:
-        """Return why waiting for an answer at simulated time `now` [ns] is over, in words; empty while it is not."""
+        """Return why waiting for an answer at simulated time `now` [ns] has timed out; empty if it has not."""
         if not self._waits or time.monotonic() - self._waits_since < self._timeout:
             return ""
         return (
             f"no joint_trajectory has answered the state of {now / SECOND:.3f} s for {self._timeout:g} s; start a "
             "controller with simulated_time and the same control_rate, or this simulation without lockstep"
         )
-
-    @property
-    def _allowed(self) -> int:
-        return self._period if self._mode == "always" else LATE_PERIODS * self._period

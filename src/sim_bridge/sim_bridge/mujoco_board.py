@@ -1,7 +1,7 @@
-"""A robot in MuJoCo behind a motor board: it is reached through Unitree's low-level protocol alone.
+"""A robot in MuJoCo behind a motor board, which speaks Unitree's low-level protocol.
 
-The main thread is the board and the physics; a second thread answers services and sets parameters. ROS carries only
-what no real robot tells: where the trunk is.
+The main thread runs the board and the physics; a second thread answers services and sets parameters. Only the ground
+truth of the trunk, which no real robot has, goes over ROS.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from fcnet_core.arrays import Array
-from fcnet_core.names import PUSH, SIMULATION, Request
+from fcnet_core.names import PUSH, SIMULATION, HealthKey, Request
 from fcnet_core.observation import TrunkPose
 from fcnet_core.robot import load_robot
 from fcnet_ros.health import OK, SLOW, WARN, HealthPublisher
@@ -36,9 +36,9 @@ from unitree_lowlevel.fake_board.board import FakeBoard
 
 
 class MujocoPhysics:
-    """The simulated robot behind the board, see BoardPhysics. Foot forces are in N, whatever the vendor's unit is.
+    """The simulated robot behind the board, see BoardPhysics. Foot forces are in N; the vendor's unit is unknown.
 
-    Who uses the body beside the board holds the lock.
+    Other users of the body hold the lock.
     """
 
     def __init__(self, body: MotorDrivenRobot) -> None:
@@ -99,7 +99,7 @@ class MujocoBoard(Node):
         self.get_logger().info(f"{settings.robot}'s board, {settings.generation}, listens at {host}:{port}")
 
     def simulate(self, stop: Stop, spinning: Future[None]) -> None:
-        """Be the board until `stop` is set or `spinning` is done."""
+        """Run the board until `stop` is set or `spinning` is done."""
         self._gate.wait(stop)
         cycle = 0
         while not stop.is_set() and not spinning.done():
@@ -125,16 +125,16 @@ class MujocoBoard(Node):
     def _report(self) -> None:
         factor = self._board.real_time_factor()
         values = {
-            "real_time_factor": f"{factor:.3f}",
-            "wanted_real_time_factor": "1.000",
+            HealthKey.REAL_TIME_FACTOR: f"{factor:.3f}",
+            HealthKey.WANTED_REAL_TIME_FACTOR: "1.000",
             "joints": "damped" if self._body.damped else "following",
             "commands_refused": str(sum(self._board.commands.bad.values())),
         }
         slow = factor < SLOW
-        self._health.publish(WARN if slow else OK, "slower than wanted" if slow else "on time", values)
+        self._health.publish(WARN if slow else OK, "slower than requested" if slow else "on time", values)
         lost, self._time_lost = self._board.time_lost - self._time_lost, self._board.time_lost
         if lost > 0.0:
-            self.get_logger().warning(f"the board stood still for {lost:.3f} s lately: this machine is busy elsewhere")
+            self.get_logger().warning(f"the board stood still for {lost:.3f} s: this computer is overloaded")
 
     def _reset(self) -> str:
         with self._physics.lock:

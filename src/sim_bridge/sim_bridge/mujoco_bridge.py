@@ -1,9 +1,7 @@
-"""A robot in MuJoCo as hardware: it is commanded and publishes as a real one, in real time, faster or slower.
+"""A robot in MuJoCo as hardware, with the topics of a real one, in real time, faster or slower.
 
 With `clock` its time is simulated time, which it publishes; in lockstep it waits for its controller (lockstep.py).
-
-Whoever drives the robot must keep sending: a command older than `command_timeout` ends in damping here, whatever became
-of the controller.
+Commands must keep coming: after `command_timeout` without one the joints are damped.
 """
 
 from __future__ import annotations
@@ -30,13 +28,13 @@ from sim_bridge.lockstep import Lockstep
 from sim_bridge.parameters import BridgeParameters
 from sim_bridge.simulation import TerrainPublisher, Viewer, push
 
-SLOW = 0.95  # of the wanted real-time factor, below which the simulation is called slow
+SLOW = 0.95  # of the real-time factor requested, below which the simulation is called slow
 WAITING_PERIOD = 0.001  # [s] between two looks for the answer of a controller
 NOT_REACHED = (
-    "this computer does not reach real time ({factor:.2f} instead of {wanted:.2f} times): lockstep from here on, the "
+    "this computer does not reach real time (factor {factor:.2f} instead of {target:.2f}): lockstep from now on, the "
     "simulation waits for the controller's targets in every control period"
 )
-LATE = 0.5  # of the command timeout, from which on a command is late
+LATE = 0.5  # of the command timeout, after which a command is late
 
 
 class MujocoHardware(HardwareInterface):
@@ -49,10 +47,9 @@ class MujocoHardware(HardwareInterface):
     catch_up = LATEST
 
     def configure(self, node: Node, parameters: BridgeParameters) -> None:
-        """Make the simulation."""
         self._node, self._settings = node, parameters
         self.period = parameters.substeps * parameters.timestep / parameters.real_time_factor
-        # A robot in fast motion is no reason to demand commands sooner than the programs that send them can.
+        # In fast motion the programs that send commands still need as much real time.
         self._timeout = parameters.command_timeout * max(1.0, parameters.real_time_factor)
         self._viewer: Viewer | None = None
         self._lock = threading.Lock()  # guards the robot and its command
@@ -68,8 +65,7 @@ class MujocoHardware(HardwareInterface):
         )
         self._active = False
         self._command: JointCommand | None = None
-        self._written = 0.0  # of the command, in simulated time; 0 before the first
-        self._received = 0.0  # of the command, on the wall clock
+        self._written = self._received = 0.0  # when the command came [s], simulated and time.monotonic; 0: no command
         self._events: list[Event] = []
         self._pose = self._robot.ground_truth()
         self._measured: tuple[float, float] | None = None  # simulated and real time [s]
@@ -81,17 +77,14 @@ class MujocoHardware(HardwareInterface):
             self._viewer = Viewer(self._robot.model, self._robot.data)
 
     def activate(self) -> None:
-        """Let the joints follow targets."""
         self._active = True
 
     def deactivate(self) -> None:
-        """Damp the joints."""
         with self._lock:
             self._active, self._command = False, None
 
     def write(self, command: JointCommand) -> str | None:
-        """Follow a command from the next `read` on."""
-        self._lockstep.answer(command.stamp)  # also where it is not followed: time goes on
+        self._lockstep.answer(command.stamp)  # also if it is not followed: time continues
         if not self._active:
             return "the bridge is not active; activate it"
         with self._lock:
@@ -99,7 +92,7 @@ class MujocoHardware(HardwareInterface):
         return None
 
     def read(self) -> SensorReading | None:
-        """Simulate one period; None where time stands still so that a late controller can catch up.
+        """Simulate one period; return None while time waits for a late controller.
 
         In lockstep the state that waits for an answer is returned again from time to time.
         """
@@ -124,11 +117,11 @@ class MujocoHardware(HardwareInterface):
         return self._reading
 
     def time(self) -> int:
-        """Return simulated time [ns], which begins at 1 s: 0 means none to ROS."""
+        """Return simulated time [ns], which starts at 1 s because 0 means no time in ROS."""
         return SECOND + round(self._robot.time * SECOND)
 
     def wait_until(self, deadline: float) -> float:
-        """See HardwareInterface. What was waited for the controller is made up for, as far as `catch_up` allows."""
+        # Time that was spent waiting for the controller is made up for, as far as `catch_up` allows.
         if not self._lockstep.waits(self.time()):
             return super().wait_until(deadline)
         time.sleep(WAITING_PERIOD)
@@ -148,11 +141,10 @@ class MujocoHardware(HardwareInterface):
             self._robot.damp()
 
     def trunk_pose(self) -> TrunkPose:
-        """Return where the trunk really is."""
         return self._pose
 
     def on_published(self, reading: SensorReading) -> None:
-        """Draw the robot where a window is open; closing it ends the node."""
+        """Draw the robot in MuJoCo's window, if it is open; closing it ends the node."""
         if self._viewer is None or self.closed_by_user:
             return
         if self._viewer.is_open:
@@ -162,25 +154,20 @@ class MujocoHardware(HardwareInterface):
             self._events.append(Event(OK, "the viewer was closed: stopping"))
 
     def damp_at_end(self) -> None:
-        """Let go of the targets."""
         self._robot.damp()
 
     def close(self) -> None:
-        """Close the window."""
         if self._viewer is not None:
             self._viewer.close()
 
     def condition(self) -> object:
-        """Return how many events wait, and the error."""
         return len(self._events), self.error
 
     def take_events(self) -> Iterable[Event]:
-        """Return what happened since the last call."""
         events, self._events = self._events, []
         return events
 
     def requests(self) -> Mapping[str, Callable[[], str]]:
-        """Return ~/push and ~/reset."""
         return {
             PUSH: lambda: push(self._node, BridgeParameters, self._robot, self._lock),
             Request.RESET.value: self._reset,
@@ -195,20 +182,21 @@ class MujocoHardware(HardwareInterface):
     def status(self) -> Status:
         """Return the real-time factor since the last call, and whether the joints are damped."""
         if self._measured is None:
-            awaited = "recorder" if self._lockstep.has_begun else "controller, in lockstep,"
-            return Status(WARN, f"waiting for the {awaited} to begin")
+            awaited = "recorder" if self._lockstep.has_started else "controller, in lockstep,"
+            return Status(WARN, f"waiting for the {awaited} to start")
         (simulated, measured), self._measured = self._measured, (self._robot.time, time.monotonic())
         factor = (self._measured[0] - simulated) / max(self._measured[1] - measured, 1e-6)
-        wanted = self._settings.real_time_factor
+        target = self._settings.real_time_factor
+        slow = factor < SLOW * target
         values = {
             HealthKey.REAL_TIME_FACTOR: f"{factor:.3f}",
-            HealthKey.WANTED_REAL_TIME_FACTOR: f"{wanted:.3f}",
+            HealthKey.WANTED_REAL_TIME_FACTOR: f"{target:.3f}",
             "joints": "damped" if self._robot.damped else "following",
             "lockstep": str(self._lockstep.is_on).lower(),
         }
-        if factor < SLOW * wanted and self._lockstep.engage():
-            self._events.append(Event(WARN, NOT_REACHED.format(factor=factor, wanted=wanted)))
-        return Status(WARN, "slower than wanted", values) if factor < SLOW * wanted else Status(OK, "on time", values)
+        if slow and self._lockstep.engage():
+            self._events.append(Event(WARN, NOT_REACHED.format(factor=factor, target=target)))
+        return Status(WARN, "slower than requested", values) if slow else Status(OK, "on time", values)
 
 
 def main() -> int:

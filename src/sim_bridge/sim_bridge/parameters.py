@@ -31,51 +31,48 @@ class SimulationParameters:
 
     robot: str = parameter("aliengo", "robot to simulate, a file in config/robots")
     terrain: str = parameter("flat", f"ground: {', '.join(TERRAINS)}, or a YAML file of one", check=named_terrain)
-    start_x: float = parameter(0.0, "where the robot starts [m]; slopes and stairs begin at 1.5", PLACES["x"])
-    start_y: float = parameter(0.0, "where the robot starts [m]", PLACES["y"])
-    start_heading: float = parameter(0.0, "where the robot heads at the start [rad]", PLACES["heading"])
-    sensor_noise: float = parameter(1.0, "sensor noise as a multiple of that in training", (0.0, 10.0))
-    seed: int = parameter(0, "seed of everything that is random", (0, 2**31 - 1))
+    start_x: float = parameter(0.0, "start position [m]; slopes and stairs start at 1.5", PLACES["x"])
+    start_y: float = parameter(0.0, "start position, to the left [m]", PLACES["y"])
+    start_heading: float = parameter(0.0, "start heading [rad]", PLACES["heading"])
+    sensor_noise: float = parameter(1.0, "sensor noise as a multiple of the noise in training", (0.0, 10.0))
+    seed: int = parameter(0, "seed of all random numbers", (0, 2**31 - 1))
     viewer: bool = parameter(False, "open MuJoCo's window; needs a display")
     push_speed: float = parameter(0.5, "change of the trunk's velocity by ~/push [m/s]", (0.0, 3.0), changeable=True)
-    push_direction: str = parameter("random", "where ~/push pushes", choices=tuple(PUSH_DIRECTIONS), changeable=True)
+    push_direction: str = parameter("random", "direction of ~/push", choices=tuple(PUSH_DIRECTIONS), changeable=True)
     push_height: float = parameter(
-        0.0,
-        "how far above the trunk's centre ~/push pushes [m]: it turns the robot",
-        (-0.2, 0.2),
-        changeable=True,
+        0.0, "height of ~/push above the trunk's centre [m]: it turns the robot", (-0.2, 0.2), changeable=True
     )
 
     @property
     def place(self) -> Place:
-        """Where the robot starts."""
         return Place(self.start_x, self.start_y, self.start_heading)
 
 
 @dataclass(frozen=True)
 class BridgeParameters(SimulationParameters, HardwareParameters):
-    """What the bridge simulates and how fast."""
+    """The ROS parameters of mujoco_bridge."""
 
     start: str = parameter("lying", "pose after start and reset", choices=get_args(StartPose))
     real_time_factor: float = parameter(1.0, "simulated seconds per second", SPEEDS)
     timestep: float = parameter(0.004, "time step of the physics [s]", (0.0005, 0.005))
     publish_rate: float = parameter(250.0, "states per simulated second [Hz]", (50.0, 1000.0))
     command_timeout: float = parameter(
-        0.1, "age [s] beyond which a command is dropped and joints are damped", (0.01, 5.0)
+        0.1, "age [s] above which a command is dropped and joints are damped", (0.01, 5.0)
     )
     patience: float = parameter(0.0, "real time [s] for which the simulation waits for a late controller", (0.0, 10.0))
-    clock: bool = parameter(False, "publish /clock, and stamp states in simulated time; the controller keeps it, too")
+    clock: bool = parameter(
+        False, "publish /clock, and stamp states in simulated time, which the controller uses as well"
+    )
     lockstep: str = parameter(
         "never",
-        "wait for the controller's targets in every control period, or, auto, from when real time is not reached; "
-        "needs clock",
+        "wait for the controller's targets in every control period; auto: once real time is not reached; needs clock",
         choices=MODES,
     )
-    control_rate: float = parameter(CONTROL_RATE, "the controller's, in lockstep [Hz]", CONTROL_RATES)
+    control_rate: float = parameter(CONTROL_RATE, "control rate of the controller, for lockstep [Hz]", CONTROL_RATES)
     lockstep_timeout: float = parameter(
-        120.0, "longest real time [s] to wait for the controller in lockstep; the simulation ends then", (1.0, 3600.0)
+        120.0, "maximum real time [s] to wait for the controller in lockstep; then the simulator exits", (1.0, 3600.0)
     )
-    auto_start: bool = parameter(True, "configure and activate without being asked")
+    auto_start: bool = parameter(True, "configure and activate at the start")
 
     def __post_init__(self) -> None:
         """Check that publications fall on time steps."""
@@ -102,14 +99,16 @@ class BridgeParameters(SimulationParameters, HardwareParameters):
 
 @dataclass(frozen=True)
 class BoardParameters(SimulationParameters, RecorderParameters):
-    """What the board simulates, where it listens, and the faults of its line."""
+    """The ROS parameters of mujoco_board."""
 
-    address: str = parameter("127.0.0.1", "where to listen")
+    address: str = parameter("127.0.0.1", "address to listen at")
     port: int = parameter(8007, "UDP port to listen at, 0 for a free one", (0, 65535))
     generation: str = parameter("gen33", "wire format", choices=tuple(GENERATIONS))
-    free_running: bool = parameter(True, "500 states a second; else one for each command")
-    command_timeout: float = parameter(0.0, "[s] after which the motors let go, 0 for never", (0.0, 10.0))
-    odom_rate: float = parameter(50.0, "places on odom per second [Hz]", (1.0, 500.0))
+    free_running: bool = parameter(True, "send 500 states a second; otherwise one for each command")
+    command_timeout: float = parameter(
+        0.0, "time [s] without a command after which motors are damped, 0 for never", (0.0, 10.0)
+    )
+    odom_rate: float = parameter(50.0, "rate of odom [Hz]", (1.0, 500.0))
     delay: float = _line_fault("delay")
     jitter: float = _line_fault("jitter")
     loss: float = _line_fault("loss")
@@ -120,23 +119,22 @@ class BoardParameters(SimulationParameters, RecorderParameters):
 
     @property
     def faults(self) -> BoardFaults:
-        """The faults at the start."""
         return BoardFaults(**{name: getattr(self, name) for name in LINE})
 
 
 @dataclass(frozen=True)
 class PlaybackParameters:
-    """What is played and how."""
+    """The ROS parameters of isaac_playback."""
 
     robot: str = parameter("aliengo", "robot of the recording and of the policy", check=load_robot)
     recording: str = parameter("", "file to play: .rollout, .npz, .pt, .h5 (docs/isaac_gym.md)", check=check_readable)
     mapping: str = parameter("", "YAML file with the names of the recording's arrays", check=check_readable)
-    live: str = parameter("", "host:port at which a running simulation's states are received instead")
+    live: str = parameter("", "host:port to receive the states of a running simulation instead")
     rate: float = parameter(1.0, "recorded seconds per second", SPEEDS)
-    loop: bool = parameter(False, "begin again at the end")
+    loop: bool = parameter(False, "restart at the end")
     wait_for_controller: bool = parameter(True, "play a standing robot until the controller walks, then the recording")
     control_rate: float = parameter(
-        CONTROL_RATE, "the controller's [Hz]; a recording of that rate is kept in step", CONTROL_RATES
+        CONTROL_RATE, "control rate of the controller [Hz]; a recording with this rate keeps in step", CONTROL_RATES
     )
     publish_commands: bool = parameter(True, "send the recorded commands as cmd_vel and cmd_pose")
     summary: str = parameter("", "JSON file to write the comparison to", check=check_writable)

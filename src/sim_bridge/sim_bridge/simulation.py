@@ -1,4 +1,4 @@
-"""What both simulated robots share: parameters, pushes and resets, and MuJoCo's own window."""
+"""Shared by both simulated robots: pushes, the published ground, and MuJoCo's own window."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PATCH_PERIOD = 0.5  # [s] between two looks at where the robot is
 
 
 def push(node: Node, kind: type[SimulationParameters], robot: LiveRobot, lock: threading.Lock) -> str:
-    """Push a robot, which the lock guards, as the node's parameters say; return a sentence. Raises ParameterError."""
+    """Push a robot, guarded by the lock, by the node's parameters; return the push in words. Raises ParameterError."""
     parameters = read_parameters(node, kind)
     with lock:
         direction = robot.push(
@@ -39,7 +39,7 @@ def push(node: Node, kind: type[SimulationParameters], robot: LiveRobot, lock: t
 
 
 class TerrainPublisher:
-    """Publishes the ground around a simulated robot on `terrain`, again where the robot has walked on.
+    """Publishes the ground around a simulated robot on `terrain`, again after it has walked PATCH_DISTANCE.
 
     time: simulated [ns]; None for the time of day.
     """
@@ -66,11 +66,11 @@ class TerrainPublisher:
 
 
 class Viewer:
-    """MuJoCo's window on a running simulation. Raises ValueError where there is no display."""
+    """MuJoCo's window on a running simulation. Raises ValueError without a display."""
 
     def __init__(self, model: mujoco.MjModel, data: mujoco.MjData) -> None:
         if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-            raise ValueError("there is no display for the viewer; leave out viewer:=true or set DISPLAY")
+            raise ValueError("the viewer needs a display; leave out viewer:=true or set DISPLAY")
         import mujoco.viewer
 
         self._window: Any = mujoco.viewer.launch_passive(model, data, show_left_ui=False, show_right_ui=False)
@@ -82,11 +82,10 @@ class Viewer:
         return bool(self._window.is_running())
 
     def draw(self, now: float) -> None:
-        """Draw the current state, where VIEWER_PERIOD has passed since the last time [s]."""
+        """Draw the current state if VIEWER_PERIOD has passed since the last time; now [s]."""
         if now - self._drawn >= VIEWER_PERIOD:
             self._drawn = now
             self._window.sync()
 
     def close(self) -> None:
-        """Close it."""
         self._window.close()

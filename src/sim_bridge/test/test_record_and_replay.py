@@ -291,7 +291,7 @@ def test_a_killed_recorder_leaves_a_readable_bag_and_a_walking_robot(tmp_path, r
             if "recorder-" in line and "process started" in line
         )
         os.kill(recorder, signal.SIGKILL)
-        recording.until("the robot goes on without it")
+        recording.until("the robot keeps running without it")
         assert recording.end() == 0
     finally:
         recording.process.kill()

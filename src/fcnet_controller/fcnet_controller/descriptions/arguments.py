@@ -36,8 +36,8 @@ OnExit = Callable[[ProcessExited, LaunchContext], Action | None]
 class Argument:
     """A launch argument.
 
-    kind: type of its value, to which msgspec converts the text. executables: their parameter `parameter` is set to it.
-    backends: the backends that know it; empty for all. check: raises ValueError for a text that cannot be used.
+    kind: type of its value, to which msgspec converts the text. executables: nodes whose parameter `parameter` is set
+    to it. backends: the backends that accept it; empty for all. check: raises ValueError for an unusable text.
     """
 
     name: str
@@ -50,10 +50,7 @@ class Argument:
     check: Callable[[str], object] | None = None
 
     def value(self, text: str) -> Any:
-        """Return the value of a text; "" for an empty one if that is the default, which leaves it to the node.
-
-        Raises LaunchArgumentError.
-        """
+        """Return the value of a text; "" leaves it to the node if the default is empty. Raises LaunchArgumentError."""
         if text == self.default == "":
             return ""
         try:
@@ -61,9 +58,8 @@ class Argument:
                 self.check(text)
             return msgspec.convert(text, self.kind, strict=False)
         except msgspec.ValidationError as error:
-            raise LaunchArgumentError(
-                f"launch argument {self.name}:={text} {_expected(self.kind)}", self.name
-            ) from error
+            reason = f"launch argument {self.name}:={text} {_expected(self.kind)}"
+            raise LaunchArgumentError(reason, self.name) from error
         except ValueError as error:
             raise LaunchArgumentError(f"launch argument {self.name}:={text}: {error}", self.name) from error
 
@@ -76,7 +72,7 @@ def _expected(kind: Any) -> str:
 
 
 def _words(kind: Any) -> list[str]:
-    """Return all texts of a kind that has a few."""
+    """Return all values of a kind that is an enumeration."""
     if kind is bool:
         return ["true", "false"]
     return [word for part in get_args(kind) for word in ([part] if isinstance(part, str) else _words(part))]
@@ -121,13 +117,13 @@ def check_namespace(text: str) -> None:
 
 
 def missing_packages(*packages: str) -> list[str]:
-    """Return which of these packages of a ROS distribution are not installed."""
+    """Return the packages that are not installed."""
     installed = get_packages_with_prefixes()
     return [package for package in packages if package not in installed]
 
 
 def debian_packages(packages: Sequence[str]) -> str:
-    """Return what `apt install` calls packages of the sourced distribution."""
+    """Return the Debian names of packages of the sourced distribution."""
     distribution = os.environ.get("ROS_DISTRO", "jazzy")
     return " ".join(f"ros-{distribution}-{package.replace('_', '-')}" for package in packages)
 
@@ -143,18 +139,16 @@ MONITOR = (
 class SuiteLaunch:
     """One launch: the texts of its arguments, their values, and nodes that are started with them.
 
-    on_exit: what follows when a node ends, where that node is not given another. simulated_time: whether a simulator
-    publishes /clock, which the other nodes use then.
+    on_exit: default handler for the end of a node. simulated_time: whether a simulator publishes /clock, which the
+    other nodes then use. Raises LaunchArgumentError for a text that cannot be the value of its argument.
     """
 
     def __init__(self, arguments: Sequence[Argument], texts: Mapping[str, str], on_exit: OnExit) -> None:
-        """Raises LaunchArgumentError for a text that cannot be the value of its argument."""
         self.texts = texts
         self._values = {argument.name: argument.value(texts[argument.name]) for argument in arguments}
         if self["monitor_port"] != "" and not self["monitor"]:
-            self.refuse("monitor_port", "is for a monitor, and there is none; add monitor:=true")
-        self._arguments = arguments
-        self._on_exit = on_exit
+            self.refuse("monitor_port", "needs a monitor; add monitor:=true")
+        self._arguments, self._on_exit = arguments, on_exit
         self.simulated_time = False
 
     def __getitem__(self, name: str) -> Any:
@@ -165,7 +159,7 @@ class SuiteLaunch:
         raise LaunchArgumentError(f"launch argument {name}:={self.texts[name]} {reason}", name)
 
     def parameters(self, executable: str) -> dict[str, Any]:
-        """Return the parameters of a node that are arguments; not those that are left to it."""
+        """Return the node's parameters that are set by arguments."""
         values = {one.parameter: self[one.name] for one in self._arguments if executable in one.executables}
         return {name: value for name, value in values.items() if value != ""}
 
@@ -179,10 +173,7 @@ class SuiteLaunch:
         remappings: Mapping[str, str] | None = None,
         on_exit: OnExit | None = None,
     ) -> Node:
-        """Return a node with the arguments that are its parameters, and with `parameters`.
-
-        namespace: None for the launch's.
-        """
+        """Return a node with its parameters from arguments and `parameters`; namespace: None for the launch's."""
         file = self._values.get("params_file", "")
         known = {**self.parameters(executable), **parameters}
         if self.simulated_time and executable not in (SIMULATOR, BOARD):
@@ -193,7 +184,7 @@ class SuiteLaunch:
             namespace=self["namespace"] if namespace is None else namespace,
             parameters=[known, file] if file else [known],
             remappings=list((remappings or {}).items()),
-            # The enclave counts where SROS 2 is enabled (docs/security.md).
+            # The enclave is used if SROS 2 is enabled (docs/security.md).
             arguments=["--ros-args", "--log-level", self["log_level"], "--enclave", f"/fcnet/{executable}"],
             additional_env=launched(),
             output="screen",
@@ -204,14 +195,14 @@ class SuiteLaunch:
     def monitor(
         self, robot: str, bridge: str = "", recorded: Mapping[str, str] | None = None, namespace: str | None = None
     ) -> list[Node]:
-        """Return the monitor, where one is wanted.
+        """Return the monitor, if it was requested.
 
-        bridge: of a real robot; recorded: names of topics in a replay, which can only be watched.
+        bridge: of a real robot; recorded: remapped topics of a replay, which can only be watched.
         """
         if not self["monitor"]:
             return []
         parameters = {"robot": robot, "bridge": bridge, "watch_only": recorded is not None}
-        report = go_on_without("the monitor", "the others go on")
+        report = go_on_without("the monitor", "the other programs keep running")
         return [
             self.node("fcnet_teleop", "monitor", parameters, namespace=namespace, remappings=recorded, on_exit=report)
         ]
@@ -220,7 +211,7 @@ class SuiteLaunch:
 def describe(
     arguments: Sequence[Argument], file: str, on_exit: OnExit, start: Callable[[SuiteLaunch], list[Any]]
 ) -> LaunchDescription:
-    """Return the description of the launch file called `file`, which starts what `start` returns."""
+    """Return the description of the launch file called `file`, which starts the actions that `start` returns."""
 
     def function(context: LaunchContext) -> list[Any]:
         return start(SuiteLaunch(arguments, _texts(context, arguments, file), on_exit))
@@ -239,8 +230,8 @@ def describe(
 def _texts(context: LaunchContext, arguments: Sequence[Argument], file: str) -> dict[str, str]:
     """Return the arguments as given to this launch file. Raises LaunchArgumentError for an unknown one.
 
-    Upstream's `ros2 launch` takes any argument; a misspelt one must not pass unnoticed. Arguments of a launch file
-    that includes this one are that file's business.
+    Upstream's `ros2 launch` accepts any argument; here a misspelt one is an error. Arguments of a launch file that
+    includes this one are not checked.
     """
     names = [argument.name for argument in arguments]
     if any(argument.endswith(file) for argument in sys.argv):
@@ -252,7 +243,9 @@ def _texts(context: LaunchContext, arguments: Sequence[Argument], file: str) -> 
 
 
 def end_after(executable: str, reason: str) -> OnExit:
-    """End the launch with a program: well, for this reason, where it is `executable` with exit code 0; else badly."""
+    """Return a handler that ends the launch with a program: with success and this reason if it is `executable` with
+    exit code 0, else with an error.
+    """
 
     def end(event: ProcessExited, context: LaunchContext) -> Shutdown | None:
         if context.is_shutdown:
@@ -266,7 +259,7 @@ def end_after(executable: str, reason: str) -> OnExit:
 
 
 def go_on_without(what: str, others: str) -> OnExit:
-    """Only log that a program has ended which the robot does not need: it must not fall because a disk is full."""
+    """Return a handler that logs the end of a program that the robot does not need, such as the recorder."""
 
     def report(event: ProcessExited, context: LaunchContext) -> LogInfo | None:
         if context.is_shutdown:

@@ -1,12 +1,11 @@
-"""What replay.launch.py and isaac_playback.launch.py start.
+"""Descriptions of replay.launch.py and isaac_playback.launch.py.
 
-replay.launch.py: a bag and the policy over it; nothing moves. The launch ends with exit code 0 when the bag has been
-replayed or Ctrl-C was pressed, with another when the recorded policy gave other targets than recorded, or when the bag
-cannot be replayed.
+replay.launch.py: a bag and the policy over it; no robot moves. The launch exits with 0 when the bag has been replayed
+or after Ctrl-C, with another code if the bag cannot be replayed or the recorded policy gave other targets.
 
-isaac_playback.launch.py: a recording in place of a robot, and the controller with its policy. The launch ends with exit
-code 0 when the recording has been played or Ctrl-C was pressed, with another when the controller went into fault or a
-program ended by itself.
+isaac_playback.launch.py: a recording in place of a robot, and the controller with its policy. The launch exits with 0
+when the recording has been played or after Ctrl-C, with another code if the controller was in fault or a program
+crashed.
 """
 
 from __future__ import annotations
@@ -55,20 +54,14 @@ def describe_replay() -> LaunchDescription:
 
 
 def _start_replay(launch: SuiteLaunch) -> list[Node]:
-    """The replay finds its namespace itself: that of the robot in the bag."""
     if not launch["bag"] or not Path(launch["bag"]).exists():
-        launch.refuse("bag", "names no recording; give the folder of one")
+        launch.refuse("bag", "is not a recording; give the folder of one")
+    # The replay takes its namespace from the robot in the bag.
     replay = launch.node("fcnet_controller", "replay", {"use_sim_time": True}, namespace="")
-    return [replay, *_monitor_of_replay(launch)] if launch["monitor"] else [replay]
-
-
-def _monitor_of_replay(launch: SuiteLaunch) -> list[Node]:
-    """Return a page on which the recorded targets and commands are seen."""
-    from fcnet_controller.replay.bag import (  # these imports would keep other launches waiting
-        STEPS,
-        namespace_in,
-        played_name,
-    )
+    if not launch["monitor"]:
+        return [replay]
+    # These imports would delay other launches.
+    from fcnet_controller.replay.bag import STEPS, namespace_in, played_name
     from fcnet_core.remote import load_remote_map
     from fcnet_replay.bags.bag import open_bag
     from fcnet_replay.recording_notes import robot_of
@@ -78,7 +71,7 @@ def _monitor_of_replay(launch: SuiteLaunch) -> list[Node]:
     namespace = namespace_in(bag, launch["namespace"])
     commands = [topic for source in load_remote_map().sources for topic in (source.velocity, source.pose)]
     topics = {topic: played_name(topic) for topic in (JOINT_TRAJECTORY.name, STEPS, *commands)}
-    return launch.monitor(launch["robot"] or robot.name, recorded=topics, namespace=namespace)
+    return [replay, *launch.monitor(launch["robot"] or robot.name, recorded=topics, namespace=namespace)]
 
 
 def describe_playback() -> LaunchDescription:

@@ -1,4 +1,4 @@
-"""What `record:=true` adds to a launch: `ros2 bag record` of all that is needed to evaluate and to repeat the run."""
+"""`record:=true`: `ros2 bag record` of all topics that are needed to evaluate and to repeat the run."""
 
 from __future__ import annotations
 
@@ -38,13 +38,11 @@ WITHOUT_CUSTOM_DATA = ("humble",)  # distributions whose `ros2 bag record` has n
 FOR_A_TERMINAL = "--disable-keyboard-controls"  # ... this
 RECORDING_PACKAGES = ("ros2bag", "rosbag2_storage_mcap")  # not in a distribution's ros-core; the stand-in has both
 
-ON_EXIT = go_on_without("the recording", "the robot goes on")
-
 
 def recording(robot: str, launch: SuiteLaunch, controller: dict[str, Any]) -> list[Action]:
-    """Return what records a launch; controller: the parameters with which the controller is started.
+    """Return the actions that record a launch; controller: the controller's parameters.
 
-    Raises ValueError with one sentence when there is no `ros2 bag`, or the policy cannot be read.
+    Raises ValueError if `ros2 bag` is missing or the policy cannot be read.
     """
     if find_spec("ros2cli") and (missing := missing_packages(*RECORDING_PACKAGES)):
         raise ValueError(
@@ -52,23 +50,21 @@ def recording(robot: str, launch: SuiteLaunch, controller: dict[str, Any]) -> li
             f"leave it out, or sudo apt install {debian_packages(missing)}"
         )
     folder = launch["bag"] or f"fcnet_{robot}_{datetime.now():%Y%m%d_%H%M%S}"
-    command = [
-        sys.executable,
-        "-m",
-        "fcnet_ros.launched",
-        "ros2",
-        "bag",
-        "record",
+    command = [sys.executable, "-m", "fcnet_ros.launched", "ros2", "bag", "record"]
+    command += [
         *recorded_topics(launch["namespace"]),
+        "--storage",
+        "mcap",
+        "--output",
+        folder,
+        "--max-bag-duration",
+        str(FILE_DURATION),
     ]
-    command += ["--storage", "mcap", "--output", folder, "--max-bag-duration", str(FILE_DURATION)]
     if launch["bag_compression"] != "none":
         command += ["--storage-preset-profile", launch["bag_compression"]]
-    begun = LogInfo(msg=f"recording to {folder}")
+    started = f"recording to {folder}"
     if os.environ.get("ROS_DISTRO") in WITHOUT_CUSTOM_DATA:
-        begun = LogInfo(
-            msg=f"recording to {folder}; this ROS distribution cannot note the policy and its parameters in it"
-        )
+        started += "; this ROS distribution cannot note the policy and its parameters in it"
     else:
         notes = recording_notes(robot, launch, controller)
         command += [FOR_A_TERMINAL, "--custom-data", *(f"{name}={text}" for name, text in notes.items())]
@@ -78,13 +74,13 @@ def recording(robot: str, launch: SuiteLaunch, controller: dict[str, Any]) -> li
         additional_env=launched() | {"ROS_SECURITY_ENCLAVE_OVERRIDE": "/fcnet/recorder"},  # docs/security.md
         output="screen",
         sigterm_timeout=PATIENCE,
-        on_exit=ON_EXIT,
+        on_exit=go_on_without("the recording", "the robot keeps running"),
     )
-    return [begun, process]
+    return [LogInfo(msg=started), process]
 
 
 def recorded_topics(namespace: str) -> list[str]:
-    """Return the full names of what is recorded."""
+    """Return the absolute names of the recorded topics."""
     names = [topic.name for topic in TOPICS if topic.recorded]
     names += [topic for source in load_remote_map().sources for topic in (source.velocity, source.pose)]
     return [full_name(name, namespace) for name in dict.fromkeys(names)]
@@ -111,8 +107,9 @@ def recording_notes(robot: str, launch: SuiteLaunch, controller: dict[str, Any])
 
 
 def controller_section(content: Any, namespace: str) -> dict[str, Any]:
-    """Return the parameters in a file for several nodes that a controller in this namespace gets, the later over the
-    earlier: keys are names of nodes or namespaces, in which `*` is one part of a name and `**` any number of them.
+    """Return the parameters that a controller in this namespace gets from a file for several nodes; later ones win.
+
+    Keys are names of nodes or namespaces, in which `*` is one part of a name and `**` any number of parts.
     """
     node = full_name(CONTROLLER, namespace)
     found: dict[str, Any] = {}
@@ -124,7 +121,7 @@ def controller_section(content: Any, namespace: str) -> dict[str, Any]:
 
 
 def _sections(content: Any, name: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
-    """The parameters of each node of a file, with the parts of the node's name."""
+    """Yield the parameters of each node of a file, with the parts of the node's name."""
     for key, value in content.items() if isinstance(content, dict) else ():
         if key != "ros__parameters":
             yield from _sections(value, (*name, *filter(None, str(key).split("/"))))
@@ -133,7 +130,7 @@ def _sections(content: Any, name: tuple[str, ...] = ()) -> Iterator[tuple[tuple[
 
 
 def git_revision() -> str:
-    """Return the commit of this suite, with "-dirty" after changes; empty where it is not in a repository."""
+    """Return the commit of this suite, with "-dirty" after changes; empty outside a repository."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
         described = subprocess.run(

@@ -1,7 +1,7 @@
-"""What a robot's launch file starts: a robot (real or simulated), its controller and, where requested, the demo.
+"""A robot's launch file: a robot (real or simulated), its controller and, on request, the demo.
 
-Nothing goes on without any one of them, but everything without the recorder and the monitor: the launch ends with exit
-code 0 when the demo has passed or Ctrl-C was pressed, with another when a program ended by itself or the demo failed.
+The launch stops when one of them exits, but not when the recorder or the monitor does. It exits with 0 after Ctrl-C or
+when the demo has passed, with another code if a program crashed or the demo failed.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ from fcnet_ros.parameters import RECORDER_TIMEOUT, default_parameters, executabl
 Compression = Literal["none", "zstd_fast", "zstd_small"]  # storage presets of rosbag2_storage_mcap
 MUJOCO, SIMULATED, WIRED, DESK = ("mujoco",), ("mujoco", "desk"), ("unitree", "desk"), ("desk",)  # backends
 THIS_COMPUTER = "127.0.0.1"
-# [s] A busy computer that holds up a simulated robot or its controller is no fault of theirs.
+# [s] A busy computer may delay a simulated robot or its controller by this much.
 SIMULATION_TIMEOUT = 1.0
 SIMULATION_PATIENCE = 0.5
-DEMO_TIMEOUT = 5.0  # [s] of simulated time, which does not wait for the demo where that is held up
+DEMO_TIMEOUT = 5.0  # [s] of simulated time, which does not wait for a delayed demo
 STATE_PUBLISHER = "robot_state_publisher"
 FRAME_RATE = 50.0  # [Hz] of the frames
 END = end_after("demo_course", "the demo has passed")
@@ -59,24 +59,24 @@ def check_yaml(text: str) -> None:
     try:
         yaml.safe_load(Path(text).read_bytes())
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise FcnetError(f"it is no YAML: {' '.join(str(error).split())}") from error
+        raise FcnetError(f"it is not YAML: {' '.join(str(error).split())}") from error
 
 
 def check_new_folder(text: str) -> None:
     """Raise ValueError unless a folder can be made there."""
     if Path(text).exists():
-        raise FcnetError("it exists already, and no recording is overwritten; name another")
+        raise FcnetError("it exists, and recordings are never overwritten; give another name")
     check_writable(text)
 
 
 BACKEND = (
-    "what moves the joints: mujoco (a simulated robot), unitree (a robot on the network; it stays passive until it is "
-    "requested to stand up), desk (a simulated robot behind a motor board and the bridge of the real one)"
+    "mujoco (a simulated robot), unitree (a robot on the network, passive until it is requested to stand up) or "
+    "desk (a simulated robot behind a motor board and the bridge of the real one)"
 )
-DEMO = "true is short for command:=demo; hard for a course on which a push topples the robot, and it gets up"
+DEMO = "true is short for command:=demo; hard: a push topples the robot, and it gets up again"
 DESCRIPTION = "true starts robot_state_publisher, whose frames RViz and Foxglove draw (docs/monitor.md)"
 RECORD = "true records a bag of states, commands, targets and modes (docs/replay.md)"
-FREE = "on a desk for one that is free"
+FREE = "for backend:=desk a free port"
 
 ARGUMENTS = (
     Argument("backend", "mujoco", BACKEND, Literal["mujoco", "desk", "unitree"]),
@@ -119,9 +119,9 @@ def describe_robot(robot: str) -> LaunchDescription:
 def _start(robot: str, launch: SuiteLaunch) -> list[Action]:
     backend, course = launch["backend"], _course(launch)
     _refuse_unsuitable(robot, launch, course)
-    # A robot's programs wait for the recorder, where there is one: the bag then has the whole run.
+    # The robot's programs wait for a recorder, so that the bag has the whole run.
     waiting: dict[str, Any] = {"recorder_timeout": RECORDER_TIMEOUT} if launch["record"] else {}
-    # A simulated robot walks at once; a real one is passive until it is requested to stand up.
+    # A simulated robot walks immediately; a real one is passive until it is requested to stand up.
     start = {"auto_activate" if backend == "unitree" else "auto_start": True}
     controller = {**launch.parameters("controller"), "robot": robot, **start, **waiting}
     lockstep = _lockstep(launch, course)
@@ -132,7 +132,7 @@ def _start(robot: str, launch: SuiteLaunch) -> list[Action]:
             controller["cmd_vel_timeout"] = DEMO_TIMEOUT
     actions: list[Action] = []
     if launch["record"]:
-        from fcnet_controller.descriptions.recording import recording  # its imports would keep other launches waiting
+        from fcnet_controller.descriptions.recording import recording  # its imports would delay other launches
 
         actions += recording(robot, launch, controller)
     backends = {"mujoco": _simulated, "desk": _on_desk, "unitree": _real}
@@ -154,14 +154,14 @@ def _start(robot: str, launch: SuiteLaunch) -> list[Action]:
 
 
 def _course(launch: SuiteLaunch) -> str:
-    """The demo's course, nothing where there is no demo."""
+    """Return the demo's course, empty without a demo."""
     if launch["demo"] == "hard":
         return "hard"
     return "normal" if launch["demo"] or launch["command"] == "demo" else ""
 
 
 def _lockstep(launch: SuiteLaunch, course: str) -> str:
-    """When the simulation waits for the controller. A demo shall pass on any computer, however slow."""
+    """Return when the simulation waits for the controller. A demo has to pass on slow computers as well."""
     if launch["lockstep"] or not course or launch["backend"] != "mujoco":
         return launch["lockstep"] or "never"
     simulator = executable_parameters(SIMULATOR)
@@ -178,15 +178,13 @@ def _refuse_unsuitable(robot: str, launch: SuiteLaunch, course: str) -> None:
         is_default = launch[argument.name] == argument.value(argument.default)
         if argument.backends and backend not in argument.backends and not is_default:
             known = " or ".join(argument.backends)
-            launch.refuse(
-                argument.name, f"means nothing to backend:={backend}; leave it out, or choose backend:={known}"
-            )
+            launch.refuse(argument.name, f"is not for backend:={backend}; leave it out, or choose backend:={known}")
     if backend == "unitree" and course == "hard":
         launch.refuse("demo", "pushes the robot over, a simulated one; choose backend:=mujoco or backend:=desk")
     if backend == "unitree" and course and not _is_this_computer(launch["network.target"]):
         launch.refuse(
             "backend",
-            "is for no demo, which walks a course without looking where it goes; choose backend:=desk, or a "
+            "is not for a demo, which walks a course without seeing obstacles; choose backend:=desk, or a "
             "network.target on this computer, such as 127.0.0.1",
         )
     check_policy(launch, robot)
@@ -200,7 +198,7 @@ def _refuse_unsuitable(robot: str, launch: SuiteLaunch, course: str) -> None:
         )
     if not launch["record"] and (launch["bag"] or launch["bag_compression"] != "none"):
         name = "bag" if launch["bag"] else "bag_compression"
-        launch.refuse(name, "is for a recording, but nothing is recorded; add record:=true")
+        launch.refuse(name, "is for a recording; add record:=true")
 
 
 def check_policy(launch: SuiteLaunch, robot: str) -> None:
@@ -226,7 +224,7 @@ def _simulated(robot: str, launch: SuiteLaunch, parameters: dict[str, Any]) -> l
 
 
 def _on_desk(robot: str, launch: SuiteLaunch, waiting: dict[str, float]) -> list[Action]:
-    """Return a robot in MuJoCo behind a motor board, and the bridge of a real robot, which reaches it over UDP."""
+    """Return a robot in MuJoCo behind a motor board, and the bridge of a real robot, connected over UDP."""
     ports = {name: launch[name] or _free_port() for name in ("network.port", "network.local_port")}
     board = {"robot": robot, "address": THIS_COMPUTER, "port": ports["network.port"], **_ground(launch), **waiting}
     bridge = {"network.target": THIS_COMPUTER, "allow_recovery": True, **ports, **waiting}
@@ -234,7 +232,7 @@ def _on_desk(robot: str, launch: SuiteLaunch, waiting: dict[str, float]) -> list
 
 
 def _real(robot: str, launch: SuiteLaunch, parameters: dict[str, Any]) -> list[Action]:
-    """Return the bridge of a robot on the network, and what reads the robot's wireless remote and any joystick."""
+    """Return the bridge of a robot on the network, and the node for its wireless remote and any joystick."""
     bridge = f"{robot}_bridge"
     return [
         launch.node(bridge, "bridge", {**parameters, "auto_start": True}),
@@ -243,7 +241,7 @@ def _real(robot: str, launch: SuiteLaunch, parameters: dict[str, Any]) -> list[A
 
 
 def _state_publisher(robot: str, launch: SuiteLaunch) -> Node:
-    """Return what makes the robot's frames of joint_states. The bridge publishes robot_description itself."""
+    """Return robot_state_publisher, which publishes the frames; the bridge publishes robot_description itself."""
     return launch.node(
         STATE_PUBLISHER,
         STATE_PUBLISHER,
@@ -253,17 +251,17 @@ def _state_publisher(robot: str, launch: SuiteLaunch) -> Node:
             f"/{TF.name}_static": f"{TF.name}_static",
             ROBOT_DESCRIPTION.name: f"{STATE_PUBLISHER}/{ROBOT_DESCRIPTION.name}",
         },
-        on_exit=go_on_without("robot_state_publisher", "the robot goes on"),
+        on_exit=go_on_without("robot_state_publisher", "the robot keeps running"),
     )
 
 
 def _ground(launch: SuiteLaunch) -> dict[str, str]:
-    """The demo's ground, where no other is wanted."""
+    """Return the demo's ground, unless another is given."""
     return {"terrain": "course"} if _course(launch) == "normal" and not launch["terrain"] else {}
 
 
 def _free_port() -> int:
-    """Return a UDP port that nothing uses now, so that desks side by side do not meet."""
+    """Return a UDP port that is free now, so that two desks on one computer do not interfere."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.bind((THIS_COMPUTER, 0))
         return int(probe.getsockname()[1])

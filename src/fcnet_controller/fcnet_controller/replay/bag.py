@@ -1,7 +1,8 @@
-"""What there is to replay in a bag: the robot, its run, its messages, and the names under which they are played."""
+"""A bag to replay: the robot, its run, its messages, and the topic names under which they are played."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -22,8 +23,8 @@ from fcnet_ros.topics import IMU, JOINT_STATES, JOINT_TRAJECTORY, MODE, ODOM, PO
 
 MODES = MODE.of(CONTROLLER).name
 STEPS = POLICY_STEP.of(CONTROLLER).name
-UNCHANGED = (JOINT_STATES.name, IMU.name, ODOM.name, MODES)  # played under their own names: none of them moves a robot
-DISORDER = 5_000_000_000  # [ns] by which a message may be in the bag after one that was received later
+UNCHANGED = (JOINT_STATES.name, IMU.name, ODOM.name, MODES)  # played under their own names: no robot follows them
+DISORDER = 5_000_000_000  # [ns] how late a message may stand in the bag, after messages that were received later
 
 
 @dataclass(frozen=True)
@@ -36,14 +37,11 @@ class ReplayBag:
     run: Run
 
     def name(self, topic: str) -> str:
-        """The absolute name of a topic of the robot."""
+        """Return the absolute name of a topic of the robot."""
         return full_name(topic, self.namespace)
 
     def settings(self, given: ReplayParameters) -> dict[str, Any]:
-        """The controller's parameters as they were when the bag was recorded, but for the robot and policy given.
-
-        Raises ReplayError, FcnetError.
-        """
+        """Return the controller's recorded parameters, with the robot and policy given. Raises FcnetError."""
         notes = self.run.notes
         robot = robot_of(self.path, notes, given.robot)
         recorded = notes.model if notes.recorded_model() else ""
@@ -55,47 +53,43 @@ class ReplayBag:
             "control_rate": recorded_rate or load_model(policy).card.control_rate,
             "cmd_vel_timeout": notes.command_timeout,
             **dict(zip(STYLE_PARAMETERS.values(), notes.style, strict=True)),
-            "follows_targets": False,  # these are the targets' recorded consequences, or of another policy's
+            "follows_targets": False,  # states answer the recorded targets, not these
             "auto_start": False,
         }
 
     def played(self) -> dict[str, str]:
-        """Of what is played of the bag, the relative name in it and the relative name under which it is played."""
+        """Return by relative topic name in the bag the relative name under which it is played."""
         commands = [topic for source in load_remote_map().sources for topic in (source.velocity, source.pose)]
         topics = (*UNCHANGED, JOINT_TRAJECTORY.name, STEPS, *commands)
         return {topic: played_name(topic) for topic in topics if self.name(topic) in self.kinds}
 
     def messages(self) -> Iterator[tuple[float, str, bytes]]:
-        """When each message that is played was received [s], its relative name and its content, in that order."""
+        """Yield time of reception [s], relative topic name and content of each played message, in that order."""
         topics = {self.name(topic): topic for topic in self.played()}
         waiting: list[tuple[int, int, str, bytes]] = []
         numbers = count()
+
+        def before(limit: float) -> Iterator[tuple[float, str, bytes]]:
+            while waiting and waiting[0][0] < limit:
+                received, _, topic, content = heappop(waiting)
+                yield received * 1e-9, topic, content
+
         for batch in open_bag(self.path).batches(frozenset(topics)):
             for received, message in zip(batch.received.tolist(), batch.messages(), strict=True):
                 heappush(waiting, (received, next(numbers), topics[batch.topic], message))
-            while waiting and waiting[0][0] < batch.received.max() - DISORDER:
-                yield _timed(heappop(waiting))
-        while waiting:
-            yield _timed(heappop(waiting))
-
-
-def _timed(message: tuple[int, int, str, bytes]) -> tuple[float, str, bytes]:
-    received, _, topic, content = message
-    return received * 1e-9, topic, content
+            yield from before(batch.received.max() - DISORDER)
+        yield from before(math.inf)
 
 
 def played_name(topic: str) -> str:
-    """The relative name under which a recorded topic is played."""
+    """Return the relative name under which a recorded topic is played."""
     return topic if topic in UNCHANGED else f"recorded/{topic}"
 
 
 def read_replay_bag(path: str, namespace: str = "") -> ReplayBag:
-    """Read a bag; an empty namespace stands for the only one in which states were recorded.
-
-    Raises ReplayError with one sentence.
-    """
+    """Read a bag; an empty namespace is the only one with recorded states. Raises ReplayError."""
     if not path:
-        raise ReplayError("which bag shall be replayed? Give bag:=FOLDER")
+        raise ReplayError("no bag to replay; give bag:=FOLDER")
     bag = open_bag(path)
     namespace, kinds = namespace_in(bag, namespace), bag.contents.topics
     for topic in (JOINT_STATES, IMU):
@@ -106,8 +100,8 @@ def read_replay_bag(path: str, namespace: str = "") -> ReplayBag:
 
 
 def namespace_in(bag: Bag, given: str = "") -> str:
-    """The robot's namespace, without slashes at its ends: the given one, else the only one with joint states; empty
-    where there is none. The bag is read through for its topics. Raises ReplayError where there are several.
+    """Return the robot's namespace, without slashes at its ends: the given one, else the only one with joint states,
+    empty if there is none. Reads the whole bag for its topics. Raises ReplayError if there are several.
     """
     for _ in bag.batches(frozenset()):
         pass

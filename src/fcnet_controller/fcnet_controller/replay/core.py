@@ -1,4 +1,4 @@
-"""Lets the controller's core take the steps of a recorded run again: the recording alone decides when it walks."""
+"""Repeats the steps of a recorded run with the controller's core: the recording decides when it walks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REFUSED = "this is a replay: the recording decides what the robot does"
 
 
 class LostStep(Exception):
-    """A step that cannot be taken, and why; fault: because the controller is in fault with what it saw."""
+    """A step that cannot be taken, with the reason; fault: the controller is in fault with the recorded state."""
 
     def __init__(self, reason: str, fault: bool = False) -> None:
         super().__init__(reason)
@@ -45,11 +45,10 @@ class ReplayCore(ControlCore):
     stand_up = recover = walk = lie_down = _refuse
 
     def take_step(self, joints: bytes, imu: bytes, command: Array, last: Array | None, cold: bool) -> Array:
-        """Targets (12,) [rad] of a cycle with serialised joint_states and imu/data, as if received just now, in which
-        the policy takes a step with a command (16,).
+        """Return the targets (12,) [rad] of a cycle in which the policy takes a step with a command (16,).
 
-        last (12,) [rad]: the targets sent before, None for the core's own. cold: the policy starts without a memory, in
-        the pose just seen. Raises LostStep.
+        joints, imu: serialised joint_states and imu/data, as if received now. last (12,) [rad]: the targets sent
+        before, None for the core's own. cold: the policy starts without memory, in the measured pose. Raises LostStep.
         """
         now = time.monotonic()
         self.state.store_joints(joints, now)
@@ -78,8 +77,8 @@ class ReplayCore(ControlCore):
 
 @dataclass(frozen=True)
 class ReplayedStep:
-    """stamp [ns]: of the recorded target; targets (12,) [rad]: the policy's now; difference [rad]: the largest from
-    what was sent; comparable: whether its memory held what the recorded policy's did.
+    """stamp [ns]: of the recorded target; targets (12,) [rad]: of the policy now; difference [rad]: maximum from the
+    targets that were sent; comparable: whether its memory equalled the recorded policy's.
     """
 
     stamp: int
@@ -90,11 +89,11 @@ class ReplayedStep:
 
 @dataclass
 class ReplayResult:
-    """What has come out of a replay.
+    """Counts of a replay.
 
-    steps: that were taken; lost: that could not be; faults: lost ones with which the controller was in fault;
-    restarts: cold starts that the recorded policy did not have; compared: steps whose memory held what the recorded
-    policy's did; largest_difference [rad] among those. same_policy: whether the policy is the recorded one.
+    steps: taken; lost: could not be taken; faults: lost steps with the controller in fault; restarts: cold starts that
+    the recorded policy did not have; compared: steps whose memory equalled the recorded policy's; largest_difference
+    [rad]: their maximum. same_policy: whether the policy is the recorded one.
     """
 
     same_policy: bool
@@ -106,7 +105,6 @@ class ReplayResult:
     largest_difference: float = 0.0
 
     def add(self, step: ReplayedStep) -> None:
-        """Count a step."""
         self.steps += 1
         if step.comparable:
             self.compared += 1
@@ -114,49 +112,45 @@ class ReplayResult:
 
     @property
     def passed(self) -> bool:
-        """Whether steps were taken, and the recorded policy, if it was replayed, gave the same targets again."""
+        """Whether steps were taken and the recorded policy, if it was replayed, gave the same targets again."""
         return self.steps > 0 and not (self.same_policy and self.largest_difference > AGREEMENT)
 
     def sentence(self) -> str:
-        """For people."""
         lost = f"{self.lost} lost, {self.faults} of them by a fault" if self.faults else f"{self.lost} lost"
         starts = counted(self.restarts, "cold start")
         counts = f"{counted(self.steps, 'step')} replayed, {lost}, {starts} not recorded"
         if not self.steps:
-            why = "the bag holds no steps of a policy, or not what they saw"
-            return f"nothing replayed ({counted(self.lost, 'step')} lost): {why}"
+            why = "the bag has no steps of a policy, or lacks the states that they saw"
+            return f"no step replayed ({counted(self.lost, 'step')} lost): {why}"
         if not self.compared:
-            return f"{counts}; none can be compared with what was sent"
+            return f"{counts}; none can be compared with the sent targets"
         compared = counted(self.compared, "step")
-        found = f"largest difference from what was sent: {self.largest_difference:.2g} rad in {compared}"
+        found = f"maximum difference from the sent targets: {self.largest_difference:.2g} rad in {compared}"
         if not self.same_policy:
             return f"{counts}; {found}, of another policy"
         return f"{counts}; {found}, {'as it should be' if self.passed else f'more than {AGREEMENT:g} rad'}"
 
     def as_json(self) -> str:
-        """For programs."""
         return json.dumps(asdict(self) | {"passed": self.passed}, indent=2)
 
 
 class StepReplay:
-    """Takes the recorded steps of a run, each with the very messages and the command that it had; counts in `result`.
+    """Takes the recorded steps of a run, each with the messages and the command that it had; counts in `result`.
 
-    A run without them is walked over at the policy's rate, from the first state on, with the recorded setpoints.
-    `on_cold_start` is given a sentence whenever the policy has to start cold where the recorded one did not: after a
-    step that is missing or lost, and when time runs backwards.
+    A run without recorded steps is walked over at the policy's rate, from the first state, with the recorded setpoints.
+    `on_cold_start` is called with the reason for each cold start that the recorded policy did not have: a step is
+    missing or lost, or time runs backwards.
     """
 
     def __init__(self, core: ReplayCore, run: Run, on_cold_start: Callable[[str], None]) -> None:
         self.result = ReplayResult(core.model.fingerprint == run.notes.model_fingerprint)
-        self._core = core
-        self._run = run
-        self._on_cold_start = on_cold_start
+        self._core, self._run, self._on_cold_start = core, run, on_cold_start
         self._next = 0
         self._time = -math.inf  # stamp of the newest step, lost ones included
         self._memory = MemoryTracker(core.model.card.memory)
         recorded = len(run.steps.target_stamp) > 0
         self._steps = (extract_steps if recorded else steps_over_states)(run, core.model.command_shaper())
-        # What a step needs, by topic; the last one has the stamp of its targets.
+        # The record and its rows for each step, by topic; the last one has the stamp of its targets.
         self._records: dict[str, tuple[JointRecord | ImuRecord | TargetRecord, Rows]] = {
             IMU.name: (run.imu, self._steps.imu),
             JOINT_STATES.name: (run.joints, self._steps.joints),
@@ -167,19 +161,19 @@ class StepReplay:
             topic: dict.fromkeys(record.stamp[rows[rows >= 0]].tolist())
             for topic, (record, rows) in self._records.items()
         }
-        # A step is due when everything that it needs has been received; row -1 is not in the recording.
+        # A step is due when all of its messages have been received; row -1 is not in the recording.
         received = [np.append(record.received, -np.inf)[rows] for record, rows in self._records.values()]
         self._due = np.maximum.accumulate(np.max(received, axis=0))
 
     def receive(self, received: float, topic: str, message: bytes) -> None:
-        """Take a serialised message of the bag, which was received then [s]."""
-        if wanted := self._messages.get(topic):
+        """Take a serialised message of the bag and its time of reception [s]."""
+        if awaited := self._messages.get(topic):
             stamp = seconds(stamp_of(message)) or received
-            if stamp in wanted:
-                wanted[stamp] = message
+            if stamp in awaited:
+                awaited[stamp] = message
 
     def advance(self, received: float) -> Iterator[ReplayedStep]:
-        """Take every step of which everything has been received by then [s]."""
+        """Yield every step whose messages were received by this time [s]."""
         while self._next < len(self._due) and self._due[self._next] <= received:
             row, self._next = self._next, self._next + 1
             try:
@@ -193,11 +187,11 @@ class StepReplay:
                 yield step
 
     def rewind(self) -> None:
-        """Begin again with the first step."""
+        """Restart with the first step."""
         self._next = 0
 
     def _take(self, row: int) -> ReplayedStep:
-        """Take a step. Raises LostStep."""
+        """Return a step. Raises LostStep."""
         steps, before, command = self._steps, self._time, self._steps.record.command[row]
         self._time = stamp = float(steps.record.target_stamp[row])
         if stamp <= before:
@@ -222,7 +216,7 @@ class StepReplay:
         return ReplayedStep(stamp_of(list(messages.values())[-1]), targets, difference, comparable and sent is not None)
 
     def _message(self, topic: str, row: int) -> bytes:
-        """What a step saw or sent of a topic. Raises LostStep where that is not in the recording."""
+        """Return the message of a topic that a step saw or sent. Raises LostStep if the recording lacks it."""
         record, rows = self._records[topic]
         message = self._messages[topic].get(float(record.stamp[rows[row]])) if rows[row] >= 0 else None
         if message is None:

@@ -1,4 +1,4 @@
-"""The controller over a bag: its states are played, and its policy takes the recorded steps; nothing moves."""
+"""The controller over a bag: plays its states, and its policy takes the recorded steps; no robot moves."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DISCOVERY_TIME = 1.0  # [s] in which other nodes are discovered; later ones end 
 MATCHING_TIMEOUT = 1.0  # [s] for all known subscriptions to be matched with what is going to be played
 COMPANY_PERIOD = 0.5  # [s] between two looks for a robot that is running
 TICK = 0.005  # [s] between two looks at what is due
-LONGEST_TICK = 0.05  # [s] of playing at a time; what a busy computer does not manage in it is played later
+LONGEST_TICK = 0.05  # [s] of playing at a time; a busy computer plays the rest later
 CLOCK_PERIOD = 0.025  # [s] between two messages on /clock
 STREAMED = QoSProfile(depth=50_000)  # messages that are kept for a slow listener
 LAST_MESSAGES = Duration(seconds=10)  # for the last ones to be received
@@ -44,11 +44,11 @@ REPORTED = 20  # cold starts that are logged one by one
 
 
 class ReplayLoop:
-    """Takes the place of the control loop: plays the bag, with /clock, at `rate` recorded seconds per second, and takes
-    its steps as they become due, in the executor of the node. publish: takes the steps that were taken.
+    """Replaces the control loop: plays the bag, with /clock, at `rate` recorded seconds per second, and takes its steps
+    as they become due, in the executor of the node. publish: is called with the steps taken.
     """
 
-    is_running = True  # an error does not end it unnoticed: the executor raises it
+    is_running = True
 
     def __init__(
         self,
@@ -60,12 +60,8 @@ class ReplayLoop:
         publish: Callable[[Iterator[ReplayedStep]], None],
     ) -> None:
         self.finished = False
-        self._node = node
-        self._bag = bag
-        self._steps = steps
-        self._rate = rate
-        self._repeats = repeats
-        self._publish = publish
+        self._node, self._bag, self._steps = node, bag, steps
+        self._rate, self._repeats, self._publish = rate, repeats, publish
         self._publishers = {
             topic: node.create_publisher(
                 _message_type(bag.kinds[bag.name(topic)]), bag.name(name), LATCHED if topic == MODES else STREAMED
@@ -78,17 +74,16 @@ class ReplayLoop:
         self._rewind()
 
     def start(self) -> None:
-        """Begin to play, once every subscription that is known receives what is played."""
+        """Start to play, once every known subscription is matched."""
         self._timer = self._node.create_timer(TICK, self._tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def stop(self) -> None:
-        """Play no more."""
         self._node.destroy_timer(self._timer)
         for publisher in (*self._publishers.values(), self._clock):
             self._node.destroy_publisher(publisher)
 
     def _rewind(self) -> None:
-        """Begin again with the first message."""
+        """Restart with the first message."""
         self._messages = self._bag.messages()
         self._next = next(self._messages, None)
         self._time = self._next[0] if self._next else 0.0  # of reception [s], up to which the bag has been played
@@ -97,7 +92,7 @@ class ReplayLoop:
         self._steps.rewind()
 
     def _tick(self) -> None:
-        if self.finished or not self._begin():
+        if self.finished or not self._matched():
             return
         self._play()
         self._publish(self._steps.advance(math.inf if self._next is None else self._time))
@@ -106,8 +101,8 @@ class ReplayLoop:
             if self._repeats:
                 self._rewind()
 
-    def _begin(self) -> bool:
-        """Whether the listeners are matched, or MATCHING_TIMEOUT is over; recorded time begins then."""
+    def _matched(self) -> bool:
+        """Return whether the listeners are matched, or MATCHING_TIMEOUT is over; recorded time starts then."""
         if not self._is_matched:
             self._is_matched = time.monotonic() > self._matching_ends or all(
                 publisher.get_subscription_count() >= self._node.count_subscribers(publisher.topic_name)
@@ -117,9 +112,7 @@ class ReplayLoop:
         return self._is_matched
 
     def _play(self) -> None:
-        """Publish what is due. What a busy computer does not manage in LONGEST_TICK makes recorded time go by more
-        slowly.
-        """
+        """Publish the due messages. If they take longer than LONGEST_TICK, recorded time passes more slowly."""
         now = time.monotonic()
         due, end = self._time + (now - self._played_at) * self._rate, now + LONGEST_TICK
         while self._next is not None and self._next[0] <= due and time.monotonic() < end:
@@ -136,7 +129,7 @@ class ReplayLoop:
 
 
 def _message_type(kind: str) -> type:
-    """The class of a type such as sensor_msgs/msg/Imu."""
+    """Return the class of a type such as sensor_msgs/msg/Imu."""
     package, _, name = kind.partition("/msg/")
     try:
         found: type = getattr(importlib.import_module(f"{package}.msg"), name)
@@ -148,9 +141,9 @@ def _message_type(kind: str) -> type:
 class ReplayNode(ControllerNode):
     """The controller of a bag's robot, in the robot's namespace, whose cycles are the recorded ones.
 
-    It publishes joint_states, imu/data, odom and controller/mode as recorded; recorded/..., the recorded targets, steps
-    and commands; and ~/joint_trajectory, its own targets with the stamps of the recorded ones. Raises ValueError (or a
-    kind of it) with one sentence when the bag cannot be replayed.
+    It publishes joint_states, imu/data, odom and controller/mode as recorded; recorded targets, steps and commands as
+    recorded/...; and its own targets as ~/joint_trajectory, with the stamps of the recorded ones. Raises ValueError if
+    the bag cannot be replayed.
     """
 
     parameters = ReplayParameters
@@ -161,14 +154,12 @@ class ReplayNode(ControllerNode):
         settings = bag.settings(given)
         super().__init__(
             NAME,
-            cli_args=["--ros-args", "--remap", f"__ns:=/{bag.namespace}"],  # whatever the launch says
+            cli_args=["--ros-args", "--remap", f"__ns:=/{bag.namespace}"],  # also against the launch's
             parameter_overrides=[Parameter(name, value=value) for name, value in settings.items()],
         )
 
     def refuse_company(self) -> None:
-        """Raise ReplayError where a robot lives: recorded states among its own would be nonsense, and two who send
-        targets a danger.
-        """
+        """Raise ReplayError if a robot or controller is running: its states would mix with the recorded ones."""
         own = (self.get_name(), self.get_namespace())
         for topic in (JOINT_STATES, IMU, JOINT_TRAJECTORY):
             name = self._bag.name(topic.name)
@@ -181,8 +172,9 @@ class ReplayNode(ControllerNode):
                 )
 
     def run(self, stop: Stop) -> int:
-        """Play the bag to its end, or until `stop`, and log the result; the exit code is 1 when that is not as it
-        should be. Raises ReplayError when a robot joins.
+        """Play the bag to its end, or until `stop`, and log the result; return 1 if the replay has not passed, else 0.
+
+        Raises ReplayError when a robot joins.
         """
         looked = time.monotonic()
 
@@ -211,7 +203,7 @@ class ReplayNode(ControllerNode):
 
     @property
     def _rate(self) -> float:
-        """None is wanted: cycles come as they are played."""
+        """No rate is expected: cycles come as they are played."""
         return 0.0
 
     def _load(self) -> ControlCore:
@@ -246,12 +238,12 @@ class ReplayNode(ControllerNode):
 
 
 def main() -> int:
-    """Replay a bag; the exit code is 0 after a signal, and when the recorded policy gives the same targets again."""
+    """Replay a bag; return 0 after a signal, and if the recorded policy gives the same targets again."""
     return run_program(NAME, _make_node, _run)
 
 
 def _make_node() -> ReplayNode:
-    """The parameters name the bag, in which there is a robot, in whose namespace the node will be."""
+    """Return the node; a first node reads the parameter that names the bag, which has the robot's namespace."""
     node = Node(NAME)
     try:
         declare_parameters(node, ReplayParameters)

@@ -42,7 +42,7 @@ class Receiver:
     """Stores good states, and pauses in the middle of a cycle where it is asked to."""
 
     def __init__(self, bench):
-        self.bench, self.pause, self.paused = bench, 0.0, False
+        self.bench, self.pause, self.paused, self.received = bench, 0.0, False, 0.0
 
     def receive(self, _deadline, _until):
         pause, self.pause = self.pause, 0.0
