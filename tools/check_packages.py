@@ -1,8 +1,8 @@
 """Compares what ROS tools and pip read of the packages with the code: package.xml, setup.cfg, colcon.meta, and what
 colcon makes of them.
 
-python tools/check_packages.py              # exit code 1 and a sentence for everything that is wrong
-python tools/check_packages.py --write      # writes dependencies into every package.xml, and the version, first
+python tools/check_packages.py              # prints errors; exit code 1 if there is one
+python tools/check_packages.py --write      # first writes dependencies and the version into the packages
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = sorted(path.parent.name for path in ROOT.glob("src/*/package.xml"))
-# Modules beside the packages that tests import: pytest's `pythonpath` in pyproject.toml.
-FOLDERS_BESIDE = (
+# Modules outside the packages that tests import: pytest's `pythonpath` in pyproject.toml.
+FOLDERS_OUTSIDE = (
     "tools/isaac_gym_writer",
     "src/fcnet_core/test/shared",
     "src/fcnet_replay/test/shared",
     "src/fcnet_ros/test/shared",
 )
-BESIDE = {path.stem for folder in FOLDERS_BESIDE for path in (ROOT / folder).glob("*.py")}
-# Imported as: called by rosdep. What ROS provides is called as it is imported.
+OUTSIDE = {path.stem for folder in FOLDERS_OUTSIDE for path in (ROOT / folder).glob("*.py")}
+# Import name: rosdep key. The keys of ROS packages are their import names.
 KEYS = {
     "PIL": "python3-pil",
     "aiohttp": "python3-aiohttp",
@@ -52,7 +52,7 @@ WITHOUT_KEY = {
     "av", "backports", "gymnasium", "huggingface_hub", "llvmlite", "lz4", "mcap", "msgspec", "onnx", "pyarrow",
     "ray", "safetensors", "shtab", "stable_baselines3", "tensorboard", "youplot", "zstandard",
 }  # fmt: skip
-# Imported where it is asked for: tests need it, a robot does not.
+# Imported on demand: tests need it, a robot does not.
 ONLY_FOR_TESTS = {"python3-h5py", "python3-matplotlib", "python3-onnxruntime-pip", "python3-scipy", "python3-torch"}
 # Started by launch files, not imported.
 STARTED = {
@@ -66,7 +66,7 @@ STARTED = {
 
 
 def imported(folder: Path, package: str) -> set[str]:
-    """Return the rosdep keys of what the Python files in `folder` import, without `package` itself."""
+    """Return the rosdep keys of the imports of the Python files in `folder`, without `package` itself."""
     names: set[str] = set()
     for path in folder.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -74,12 +74,12 @@ def imported(folder: Path, package: str) -> set[str]:
                 names |= {alias.name.split(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
                 names.add(node.module.split(".")[0])
-    own = {path.stem for path in folder.rglob("*.py")} - set(PACKAGES) | {package} | BESIDE
+    own = {path.stem for path in folder.rglob("*.py")} - set(PACKAGES) | {package} | OUTSIDE
     return {KEYS.get(name, name) for name in names - sys.stdlib_module_names - own - WITHOUT_KEY}
 
 
 def dependencies(package: str) -> dict[str, set[str]]:
-    """Return what package.xml has to list."""
+    """Return the dependencies that package.xml has to list."""
     folder = ROOT / "src" / package
     code = imported(folder / package, package)
     running = (code - ONLY_FOR_TESTS) | STARTED.get(package, set())
@@ -88,7 +88,7 @@ def dependencies(package: str) -> dict[str, set[str]]:
 
 
 def wrong_dependencies(package: str) -> list[str]:
-    """Return what package.xml lacks, and what it lists without need."""
+    """Return one sentence for each missing or unneeded dependency in package.xml."""
     tree = ElementTree.parse(ROOT / "src" / package / "package.xml")
     wrong = []
     for kind, needed in dependencies(package).items():
@@ -108,7 +108,7 @@ def write_dependencies(package: str) -> None:
     path.write_text(text.replace("@\n", "".join(lines), 1), encoding="utf-8")
 
 
-# Where a file of a package says which version of the suite it is.
+# Patterns of the suite's version in the files of a package.
 VERSIONS = {
     "package.xml": r"(?<=<version>)[^<]*",
     "setup.cfg": r"(?:(?<=\nversion = )|(?<=fcnet_core==)|(?<=fcnet_replay==)|(?<=quadruped_sim==)).*",
@@ -116,19 +116,19 @@ VERSIONS = {
 
 
 def suite_version() -> str:
-    """The version of every package, from the one place where it is written by hand."""
+    """Return the version of every package, from the one place where it is written by hand."""
     text = (ROOT / "src" / "fcnet_core" / "fcnet_core" / "__init__.py").read_text(encoding="utf-8")
     return re.findall(r'(?m)^__version__ = "(.*)"$', text)[0]
 
 
 def wrong_versions() -> Iterator[str]:
-    """Yield where another version than fcnet_core.__version__ stands."""
+    """Yield a sentence for each file with another version than fcnet_core.__version__."""
     version = suite_version()
     for path, pattern in versioned_files():
         if set(re.findall(pattern, path.read_text(encoding="utf-8"))) != {version}:
-            yield f"{path.relative_to(ROOT)} is not version {version}: --write makes it"
+            yield f"{path.relative_to(ROOT)} is not version {version}: --write corrects it"
     if f"\n## [{version}]" not in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"):
-        yield f"CHANGELOG.md does not say what version {version} changes"
+        yield f"CHANGELOG.md has no section for version {version}"
 
 
 def write_version() -> None:
@@ -138,14 +138,14 @@ def write_version() -> None:
 
 
 def versioned_files() -> Iterator[tuple[Path, str]]:
-    """Yield every file that says the version, with what finds it there."""
+    """Yield every file with the version, and the pattern that finds it."""
     for package in PACKAGES:
         for name, pattern in VERSIONS.items():
             yield ROOT / "src" / package / name, pattern
 
 
 def main() -> int:
-    """Print what is wrong; 1 if anything is."""
+    """Print all errors; return 1 if there is one."""
     if "--write" in sys.argv:
         write_version()
         for package in PACKAGES:
@@ -154,7 +154,7 @@ def main() -> int:
     settings = set(yaml.safe_load((ROOT / "colcon.meta").read_text(encoding="utf-8"))["names"])
     wrong += [f"colcon.meta does not name {package}" for package in sorted(set(PACKAGES) - settings)]
     wrong += [f"colcon.meta names {package}, which does not exist" for package in sorted(settings - set(PACKAGES))]
-    # An invalid package.xml would be built as plain Python without a word, and ROS would not find the package.
+    # colcon would silently build a package with an invalid package.xml as plain Python, which ROS does not find.
     command = ["colcon", "--log-level", "error", "list", "--base-paths", "src"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.splitlines()
     found = {line.split()[0] for line in listed if line.endswith("(ros.ament_python)")}

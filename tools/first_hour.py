@@ -1,9 +1,9 @@
-"""Runs the tasks of docs/first_hour.md in order, by the commands that stand there, and prints how long each took.
+"""Runs the commands of the tasks of docs/first_hour.md in order and prints the duration of each task.
 
     python tools/first_hour.py [--only WORD]
 
-Run it in a shell after `. env.sh`. Robots are driven as people do: keys through a pseudo-terminal, the page by its
-slider in a headless Chromium. Where a task does not succeed, the others still run, and the status is 1.
+Run it in a shell after `. env.sh`. Robots are driven by keys in a pseudo-terminal and by the slider of the page in a
+headless Chromium. If a task fails, the others still run, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from ros_harness import Process, own_domain
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "first_hour.md"
 WRITTEN = ROOT / "runs" / "first_hour"
-LIMIT = 600.0  # [s] for a command, and for a robot to do what it is waited for
-WALKS = 8.0  # [s] for which a robot that nobody drives is watched
-LAST_LINES = 30  # of what a command printed that failed
+LIMIT = 600.0  # [s] for a command, and for an event of a robot
+WALKS = 8.0  # [s] for which a robot without commands is watched
+LAST_LINES = 30  # of the output of a failed command
 SLIDE = """
 const slider = document.getElementById("vx");
 window.sliding = setInterval(() => {
   slider.value = 0.2 + 0.1 * Math.sin(performance.now() / 500);
   slider.dispatchEvent(new Event("input"));
 }, 50);
-"""  # moves the slider "forward" to and fro, as a user does
-DRIVEN = r"{} (takes over|is in control)"  # what the controller logs of a source of commands
+"""  # moves the slider "forward" to and fro
+DRIVEN = r"{} (takes over|is in control)"  # log of the controller about a source of commands
 
 
 class Failure(Exception):
@@ -45,26 +45,22 @@ class Failure(Exception):
 
 
 def tasks() -> dict[str, list[str]]:
-    """The commands of every task, by its title."""
-    sections = re.split(r"(?m)^## ", PAGE.read_text(encoding="utf-8"))[1:]
-    found = {}
-    for section in sections:
-        title, _, text = section.partition("\n")
-        if commands := re.findall(r"(?m)^    (\S.*)$", text):
-            found[title] = commands
-    return found
+    """Return the commands of every task, by its title."""
+    sections = [section.partition("\n") for section in re.split(r"(?m)^## ", PAGE.read_text(encoding="utf-8"))[1:]]
+    found = {title: re.findall(r"(?m)^    (\S.*)$", text) for title, _, text in sections}
+    return {title: commands for title, commands in found.items() if commands}
 
 
 @contextmanager
 def robot(command: str, domain: int) -> Iterator[Process]:
-    """The launch of a robot that walks now, and is interrupted at the end."""
+    """Launch a robot, wait until it walks, and interrupt it at the end."""
     with Process(command.split(), domain) as launch:
         launch.until_printed("mode: walking", LIMIT)
         yield launch
 
 
 def run(command: str, domain: int) -> str:
-    """What a command printed that ended well."""
+    """Return the output of a command. Raises Failure if its exit code is not 0."""
     with Process(["bash", "-c", command], domain) as process:
         if process.wait(LIMIT) != 0:
             raise Failure(f"{command}\n{process.output}")
@@ -72,7 +68,7 @@ def run(command: str, domain: int) -> str:
 
 
 def by_keyboard(commands: list[str], domain: int) -> None:
-    """The keyboard has a terminal of its own, where w is pressed until the robot follows it."""
+    """Press w in the keyboard's terminal until the robot follows it."""
     launched, keyboard = commands
     person, terminal = pty.openpty()
     with robot(launched, domain) as launch:
@@ -90,7 +86,7 @@ def by_keyboard(commands: list[str], domain: int) -> None:
                     raise Failure(launch.output)
                 os.write(person, b"w")
                 time.sleep(0.5)
-                os.read(person, 2**16)  # what it shows, or it would wait for a reader
+                os.read(person, 2**16)  # its display, or it would wait for a reader
         finally:
             keys.terminate()
             keys.wait()
@@ -99,7 +95,7 @@ def by_keyboard(commands: list[str], domain: int) -> None:
 
 
 def in_browser(commands: list[str], domain: int) -> None:
-    """The page's slider "forward" drives the robot."""
+    """Drive the robot by the page's slider "forward"."""
     if not all(map(shutil.which, ("chromium", "chromedriver"))):
         raise Failure("there is no chromium with its chromedriver (Debian: apt install chromium chromium-driver)")
     sys.path.append(str(ROOT / "src/fcnet_core/test/shared"))
@@ -117,17 +113,17 @@ def in_browser(commands: list[str], domain: int) -> None:
 
 
 def why_it_stopped(commands: list[str], domain: int) -> None:
-    """Stop a robot that walks, and look for the reason where the page says that it is."""
+    """Stop a walking robot, and read the reason with the command of the page."""
     launched, stop, look = commands
     with robot(launched, domain) as launch:
         run(stop, domain)
         launch.until_printed("fault: ", LIMIT)
-        if "emergency" not in (said := run(look, domain)):
-            raise Failure(f"{look}\n{said}")
+        if "emergency" not in (output := run(look, domain)):
+            raise Failure(f"{look}\n{output}")
 
 
 def one_after_the_other(commands: list[str], domain: int) -> None:
-    """Commands that end by themselves, and robots that are left after a while."""
+    """Run each command to its end, or a launch without a demo for a while."""
     for command in commands:
         if command.startswith("ros2 launch") and "demo:=" not in command:
             with robot(command, domain):
@@ -144,28 +140,30 @@ SPECIAL = {
 
 
 def main() -> int:
-    """Run the tasks; 1 where one does not succeed."""
+    """Run the tasks; return 1 if one fails."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", metavar="WORD", help="only tasks whose title has it; nothing is emptied")
+    parser.add_argument(
+        "--only", default="", metavar="WORD", help="only tasks with this word in the title; keeps the output folder"
+    )
     only = parser.parse_args().only
     os.chdir(ROOT)
     if not only:
         shutil.rmtree(WRITTEN, ignore_errors=True)
     WRITTEN.mkdir(parents=True, exist_ok=True)
-    failed, begun = 0, time.monotonic()
+    failed, start = 0, time.monotonic()
     with own_domain() as domain:
         for title, commands in tasks().items():
             if only not in title:
                 continue
-            began = time.monotonic()
+            task_start = time.monotonic()
             try:
                 SPECIAL.get(title, one_after_the_other)(commands, domain)
                 how = "done"
             except (Failure, AssertionError, TimeoutError, subprocess.TimeoutExpired) as error:
                 print(*str(error).splitlines()[-LAST_LINES:], sep="\n", file=sys.stderr)
                 failed, how = failed + 1, "FAILED"
-            print(f"{title:<30} {time.monotonic() - began:5.0f} s  {how}", flush=True)
-    print(f"{'all':<30} {time.monotonic() - begun:5.0f} s")
+            print(f"{title:<30} {time.monotonic() - task_start:5.0f} s  {how}", flush=True)
+    print(f"{'all':<30} {time.monotonic() - start:5.0f} s")
     return int(failed > 0)
 
 

@@ -94,17 +94,13 @@ def use_wrong_names(bench):
     bench.names = ["leg_" + name for name in JOINT_NAMES]
 
 
-def send_nan(bench):
-    bench.velocities = dict.fromkeys(JOINT_NAMES, math.nan)
-
-
 def fall_silent(bench):
     bench.silent = True
 
 
 @pytest.mark.parametrize(
     ("failure", "words"),
-    [(use_wrong_names, "leg_FR_hip_joint"), (send_nan, "not a finite number"), (fall_silent, "s old")],
+    [(use_wrong_names, "leg_FR_hip_joint"), (fall_silent, "s old")],
 )
 def test_a_bad_state_while_walking_is_a_latched_fault_with_a_reason(walking, failure, words):
     failure(walking)
@@ -122,11 +118,10 @@ def test_a_bad_state_while_walking_is_a_latched_fault_with_a_reason(walking, fai
     stand_up(walking)
 
 
-@pytest.mark.parametrize(("failure", "words"), [(use_wrong_names, "FR_hip_joint"), (send_nan, "finite")])
-def test_standing_up_on_a_bad_state_is_refused(lying, failure, words):
-    failure(lying)
+def test_standing_up_on_a_state_that_is_not_finite_is_refused(lying):
+    lying.velocities = dict.fromkeys(JOINT_NAMES, math.nan)
     lying.until(lambda: not lying.call("controller/stand_up").success, "a refusal")
-    assert words in lying.call("controller/stand_up").message
+    assert "finite" in lying.call("controller/stand_up").message
     assert lying.mode != "standing"
 
 

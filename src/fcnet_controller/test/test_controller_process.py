@@ -33,37 +33,26 @@ def assert_refused(program, *words):
     assert len(program.output.strip().splitlines()) == 1, program.output
 
 
-def test_a_missing_model_ends_an_automatic_start_with_one_sentence(start):
-    assert_refused(start(auto_start=True, policy="/nowhere/policy.safetensors"), "/nowhere/policy.safetensors")
-
-
-def test_a_damaged_model_ends_an_automatic_start_with_one_sentence(start, damaged_model_path):
-    assert_refused(start(auto_start=True, policy=damaged_model_path), "damaged")
-
-
-def test_a_model_for_another_robot_ends_an_automatic_start_with_one_sentence(start, a1_model_path):
-    assert_refused(start(auto_start=True, policy=a1_model_path), "a1", "not aliengo")
-
-
-def test_an_unknown_robot_ends_an_automatic_start_with_one_sentence(start):
-    assert_refused(start(auto_start=True, robot="spot"), "known robots", "aliengo")
-
-
 @pytest.mark.parametrize(
-    ("name", "value", "words"),
+    ("parameters", "words"),
     [
-        ("control_rate", 1e4, "between 10 and 500"),
-        ("cmd_vel_timeout", -1.0, "between 0.05 and 5"),
-        ("control_rate", 100, "50.0"),
-        ("state_timeout", "soon", "0.2"),
+        ({"policy": "/nowhere/policy.safetensors"}, ["/nowhere/policy.safetensors"]),
+        ({"policy": "damaged_model_path"}, ["damaged"]),
+        ({"policy": "a1_model_path"}, ["a1", "not aliengo"]),
+        ({"policy": "model_path", "control_rate": 75.0}, ["75 Hz", "50 Hz"]),
+        ({"robot": "spot"}, ["known robots", "aliengo"]),
+        ({"control_rate": 1e4}, ["control_rate", "between 10 and 500"]),
+        ({"cmd_vel_timeout": -1.0}, ["cmd_vel_timeout", "between 0.05 and 5"]),
+        ({"control_rate": 100}, ["control_rate", "50.0"]),
+        ({"state_timeout": "soon"}, ["state_timeout", "0.2"]),
     ],
 )
-def test_a_parameter_that_cannot_be_used_ends_the_process_with_one_sentence(start, name, value, words):
-    assert_refused(start(**{name: value}), name, words)
-
-
-def test_a_rate_that_does_not_suit_the_model_ends_an_automatic_start(start, model_path):
-    assert_refused(start(auto_start=True, policy=model_path, runtime="numpy", control_rate=75.0), "75 Hz", "50 Hz")
+def test_unusable_parameters_end_an_automatic_start_with_one_line(start, request, parameters, words):
+    given = {
+        name: request.getfixturevalue(value) if str(value).endswith("model_path") else value
+        for name, value in parameters.items()
+    }
+    assert_refused(start(auto_start=True, runtime="numpy", **given), *words)
 
 
 def real_time_priorities(process):

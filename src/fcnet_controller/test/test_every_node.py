@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -84,9 +85,11 @@ def nodes():
 
     In a process of its own: what managed nodes leave in the graph goes with it.
     """
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}  # also the harness
     with own_domain() as domain:
+        command = [sys.executable, __file__, str(domain)]
         collected = subprocess.run(
-            [sys.executable, __file__, str(domain)], stdout=subprocess.PIPE, text=True, timeout=TIMEOUT, check=True
+            command, env=environment, stdout=subprocess.PIPE, text=True, timeout=TIMEOUT, check=True
         )
     return json.loads(collected.stdout.splitlines()[-1])
 

@@ -65,6 +65,7 @@ def launch(*arguments, file="aliengo.launch.py"):
         ("backend", ("backend:=unitree", "command:=demo", "network.target:=192.168.123.10")),
         ("demo", ("backend:=unitree", "demo:=hard", "network.target:=127.0.0.1")),
         ("demo", ("demo:=harder",)),
+        ("backend", ("backend:=gazebo",)),
         ("viewer", ("backend:=unitree", "viewer:=true")),
         ("terrain", ("backend:=unitree", "terrain:=rough")),
         ("real_time_factor", ("backend:=unitree", "real_time_factor:=2.0")),

@@ -87,6 +87,18 @@ class Walk:
         message.header.stamp = stamp(step)
         return message
 
+    def entries(self, delays=(0, 1, 2, 3)):
+        """All messages as (topic, received [ns], message); delays [ns]: of each topic from stamp to reception."""
+        return [("joint_trajectory", START - PERIOD, self.before)] + [
+            (topic, START + step * PERIOD + delay, message)
+            for delay, (topic, sequence) in zip(delays, self.messages.items(), strict=True)
+            for step, message in enumerate(sequence)
+        ]
+
+
+def step_of(received: int) -> int:
+    return (received - START) // PERIOD
+
 
 def stamp(step: int, offset: int = 0):
     return Time(nanoseconds=START + step * PERIOD + offset).to_msg()
@@ -99,16 +111,12 @@ def walk(robot, model):
 
 @pytest.fixture
 def record(walk, tmp_path):
-    """Write messages [(topic, received [ns], message)] to a bag; without any those of the walk, but for `without`."""
+    """Write messages (topic, received [ns], message) to a bag; by default the walk's, except topics and steps in
+    `without`.
+    """
 
     def record(messages=(), without=(), folder="bag"):
-        if not messages:
-            messages = [("joint_trajectory", START - PERIOD, walk.before)] + [
-                (topic, START + step * PERIOD + order, message)
-                for order, (topic, sequence) in enumerate(walk.messages.items())
-                for step, message in enumerate(sequence)
-                if (topic, step) not in without
-            ]
+        messages = messages or [entry for entry in walk.entries() if (entry[0], step_of(entry[1])) not in without]
         store = get_typestore(Stores.ROS2_JAZZY)
         with Writer(tmp_path / folder, version=9, storage_plugin=StoragePlugin.MCAP) as writer:
             kinds = {topic: f"{kind.__module__.split('.')[0]}/msg/{kind.__name__}" for topic, kind in KINDS.items()}
@@ -160,12 +168,7 @@ def test_a_step_is_taken_once_everything_that_it_saw_has_been_received(replay, w
 
 
 def test_topics_may_be_recorded_late(replay, walk):
-    late = [("joint_trajectory", START - PERIOD, walk.before)] + [
-        (topic, START + step * PERIOD + delay * PERIOD, message)
-        for delay, (topic, sequence) in zip((0, 17, 3, 1), walk.messages.items(), strict=True)
-        for step, message in enumerate(sequence)
-    ]
-    replayed = replay(late)
+    replayed = replay(walk.entries([delay * PERIOD for delay in (0, 17, 3, 1)]))
     np.testing.assert_array_equal([step.targets for step in replayed.advance(math.inf)], walk.sent)
     assert replayed.reasons == []
 
@@ -212,11 +215,10 @@ def test_a_replay_that_begins_again_gives_the_same_targets(replay):
 
 
 def changed(walk, topic, step, message):
-    """The walk's messages as `record` takes them, with another one."""
-    return [("joint_trajectory", START - PERIOD, walk.before)] + [
-        (name, START + at * PERIOD + order, message if (name, at) == (topic, step) else original)
-        for order, (name, sequence) in enumerate(walk.messages.items())
-        for at, original in enumerate(sequence)
+    """The walk's messages as `record` takes them, with this one in the place of another."""
+    return [
+        (name, received, message if (name, step_of(received)) == (topic, step) else original)
+        for name, received, original in walk.entries()
     ]
 
 

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 import time
-import uuid
 from pathlib import Path
 
 import numpy as np
 import pytest
-from launch.actions import ExecuteProcess, IncludeLaunchDescription
-from launch.launch_description_sources import PythonLaunchDescriptionSource
-from launch.substitutions import PathJoinSubstitution
-from launch_ros.substitutions import FindPackageShare
 from nav_msgs.msg import Odometry
-from ros_harness import Client, environment_of, marked_processes, own_domain, processes
+from ros_harness import Client, own_domain, processes
 from sensor_msgs.msg import Imu, JointState
 from trajectory_msgs.msg import JointTrajectory
 
@@ -25,48 +18,6 @@ from fcnet_core.policies.fcnet import FCNetConfig
 from fcnet_core.robot import load_robot
 from fcnet_core.rotation import projected_gravity, roll_pitch_yaw
 from fcnet_ros.topics import IMU, JOINT_STATES, JOINT_TRAJECTORY, ODOM
-
-
-class Launches:
-    """Describes launches of this suite's launch files, for launch_pytest."""
-
-    def __init__(self, domain: int) -> None:
-        self._mark = uuid.uuid4().hex
-        self.environment = environment_of(domain, self._mark)
-
-    def included(self, file: str, **arguments) -> IncludeLaunchDescription:
-        """A launch file inside the test's launch."""
-        path = PathJoinSubstitution([FindPackageShare("fcnet_controller"), "launch", file])
-        given = [(name, str(value)) for name, value in arguments.items()]
-        return IncludeLaunchDescription(PythonLaunchDescriptionSource(path), launch_arguments=given)
-
-    def command(self, file: str, **arguments) -> ExecuteProcess:
-        """The launch file as a user starts it, with its output and exit code."""
-        return ExecuteProcess(
-            cmd=["ros2", "launch", "fcnet_controller", file, *(f"{name}:={text}" for name, text in arguments.items())],
-            name="launch",
-            output="screen",
-            cached_output=True,
-            additional_env=self.environment,
-        )
-
-    def survivors(self) -> dict[int, str]:
-        """Processes that still live: id and command line."""
-        return marked_processes(self._mark)
-
-    def kill(self, name: str) -> None:
-        """Kill the one process whose command line contains `name`, without warning."""
-        os.kill(self._process(name), signal.SIGKILL)
-
-    def hold(self, name: str, duration: float) -> None:
-        """Stop the one process whose command line contains `name` for `duration` [s]."""
-        os.kill(self._process(name), signal.SIGSTOP)
-        time.sleep(duration)
-        os.kill(self._process(name), signal.SIGCONT)
-
-    def _process(self, name: str) -> int:
-        (target,) = [process for process, line in self.survivors().items() if name in line]
-        return target
 
 
 class RobotClient(Client):
@@ -163,17 +114,6 @@ def domain():
 
 
 @pytest.fixture
-def launches(domain, monkeypatch):
-    """Describe launches in this test's domain."""
-    launches = Launches(domain)
-    for name, value in launches.environment.items():
-        monkeypatch.setenv(name, value)
-    yield launches
-    for process in launches.survivors():
-        os.kill(process, signal.SIGKILL)
-
-
-@pytest.fixture
 def client(domain):
     with RobotClient(domain) as client:
         yield client
@@ -187,6 +127,16 @@ def start(domain):
     )
     with processes(domain) as run:
         yield lambda *arguments: run(["ros2", *arguments])
+
+
+@pytest.fixture
+def launch(start):
+    """Start a launch file of the suite, as a user does."""
+
+    def launch(file, **arguments):
+        return start("launch", "fcnet_controller", file, *(f"{name}:={value}" for name, value in arguments.items()))
+
+    return launch
 
 
 @pytest.fixture

@@ -106,16 +106,18 @@ def test_a_push_moves_the_robot_and_a_reset_brings_it_back(standing_robot, clien
 
 
 @pytest.mark.parametrize(
-    ("parameter", "sentence"),
+    ("executable", "parameter", "words"),
     [
-        ("robot:=aligo", "known robots: a1, aliengo"),
-        ("terrain:=moon", "choose one of flat"),
-        ("publish_rate:=240.0", "does not fit the timestep"),
-        ("real_time_factor:=-1.0", "real_time_factor"),
+        ("mujoco_bridge", "robot:=aligo", "known robots: a1, aliengo"),
+        ("mujoco_bridge", "terrain:=moon", "moon"),
+        ("mujoco_bridge", "publish_rate:=240.0", "publish_rate"),
+        ("mujoco_bridge", "real_time_factor:=-1.0", "real_time_factor"),
+        ("mujoco_board", "generation:=gen34", "gen33 or gen38"),
+        ("mujoco_board", "address:=192.0.2.1", "192.0.2.1"),
     ],
 )
-def test_a_parameter_that_cannot_be_ends_it_with_one_sentence(start, parameter, sentence):
-    program = start("run", "sim_bridge", "mujoco_bridge", "--ros-args", "-p", parameter)
+def test_an_unusable_parameter_is_named_before_the_program_exits(start, executable, parameter, words):
+    program = start("run", "sim_bridge", executable, "--ros-args", "-p", parameter)
     assert program.wait() != 0
-    assert sentence in program.output
+    assert words in program.output
     assert "Traceback" not in program.output

@@ -5,43 +5,22 @@ everything once.
 from __future__ import annotations
 
 import math
+import os
 import signal
 import time
 
-import launch_pytest
 import pytest
-from launch import LaunchDescription
-from launch_pytest.tools import process as process_tools
 
 from fcnet_core.robot import load_robot
 
 PATIENCE = 120.0  # [s], for a loaded machine
 
 
-@launch_pytest.fixture
-def aliengo(launches):
-    return LaunchDescription([launches.included("aliengo.launch.py"), launch_pytest.actions.ReadyToTest()])
+CONTROLLER = "lib/fcnet_controller/controller"  # in its command line
 
 
-@pytest.fixture
-def command(launches, standing_policy, request):
-    """`ros2 launch` of a launch file, with arguments; STANDING is a policy that only stands."""
-    file, arguments = request.param
-    named = {name: standing_policy if text == "STANDING" else text for name, text in arguments.items()}
-    return launches.command(file, **named)
-
-
-@launch_pytest.fixture
-def commanded(command):
-    return LaunchDescription([command, launch_pytest.actions.ReadyToTest()])
-
-
-def launched(file, **arguments):
-    return pytest.mark.parametrize("command", [pytest.param((file, arguments), id=file)], indirect=True)
-
-
-@pytest.mark.launch(fixture=aliengo)
-def test_the_robot_walks_turns_stops_is_pushed_is_stopped_and_gets_up_again(client, launches):
+def test_the_robot_walks_turns_stops_is_pushed_is_stopped_and_gets_up_again(client, launch):
+    program = launch("aliengo.launch.py")
     client.until_mode("walking")
     client.until_states()
 
@@ -84,14 +63,12 @@ def test_the_robot_walks_turns_stops_is_pushed_is_stopped_and_gets_up_again(clie
     robot = load_robot("aliengo")
     assert (client.lowest_targets >= robot.lower - 1e-6).all()
     assert (client.highest_targets <= robot.upper + 1e-6).all()
+    assert program.end() == 0, program.output
+    assert program.survivors() == {}
 
-    yield
-    assert launches.survivors() == {}
 
-
-@launched("aliengo.launch.py", terrain="slope_across", start_x="1.0", start_y="-0.5", start_heading="1.57")
-@pytest.mark.launch(fixture=commanded)
-def test_a_robot_stands_up_and_walks_where_it_was_put(command, launches, client):
+def test_a_robot_stands_up_and_walks_where_it_was_put(client, launch):
+    program = launch("aliengo.launch.py", terrain="slope_across", start_x=1.0, start_y=-0.5, start_heading=1.57)
     client.until_mode("walking")
     client.until_states()
     assert abs(client.position[:2] - [1.0, -0.5]).max() < 0.3
@@ -99,13 +76,12 @@ def test_a_robot_stands_up_and_walks_where_it_was_put(command, launches, client)
     began = client.position
     client.drive_until(lambda: client.position[1] - began[1] > 0.3, "a walk up the slope", vx=0.4)
     assert client.upright
-    yield
-    assert launches.survivors() == {}
+    assert program.end() == 0, program.output
+    assert program.survivors() == {}
 
 
-@launched("aliengo.launch.py", start="on_back")
-@pytest.mark.launch(fixture=commanded)
-def test_a_robot_on_its_back_gets_up_on_request_and_walks(command, launches, client):
+def test_a_robot_on_its_back_gets_up_on_request_and_walks(client, launch):
+    program = launch("aliengo.launch.py", start="on_back")
     client.until_mode("passive")
     client.until_states()
     assert not client.upright
@@ -114,46 +90,39 @@ def test_a_robot_on_its_back_gets_up_on_request_and_walks(command, launches, cli
     client.until_mode("walking")  # by the launch's auto_start, once it stands
     client.drive_until(lambda: client.speed > 0.2, "a walk", vx=0.4)
     assert client.upright
-    yield
-    assert launches.survivors() == {}
+    assert program.end() == 0, program.output
+    assert program.survivors() == {}
 
 
-@launched("a1.launch.py", demo="true")
-@pytest.mark.launch(fixture=commanded)
-def test_the_demo_lifts_the_feet_for_the_step_passes_and_ends_the_launch_with_exit_code_0(
-    command, launch_context, launches, client
-):
+def test_the_demo_lifts_the_feet_for_the_step_passes_and_ends_the_launch_with_exit_code_0(client, launch):
+    program = launch("a1.launch.py", demo="true")
     client.until(lambda: float(client.health.get("foot_clearance", 0.0)) > 0.0, "lifted feet", PATIENCE)
     client.until(lambda: float(client.health["foot_clearance"]) == 0.0, "feet as usual", PATIENCE)
-    assert process_tools.wait_for_exit_sync(launch_context, command, timeout=PATIENCE)
-    assert command.return_code == 0, command.get_stdout()
+    assert program.wait(PATIENCE) == 0, program.output
     for figure in ("distance", "tracking error", "falls", "control rate", "deadline misses", "step latency"):
-        assert figure in command.get_stdout()
-    assert launches.survivors() == {}
+        assert figure in program.output
+    assert program.survivors() == {}
 
 
-@launched("aliengo.launch.py", demo="hard")
-@pytest.mark.launch(fixture=commanded)
 def test_in_the_hard_demo_the_robot_is_pushed_over_gets_up_and_walks_on_though_its_controller_is_held_up(
-    command, launch_context, launches, client
+    client, launch
 ):
+    program = launch("aliengo.launch.py", demo="hard")
     client.until_mode("walking")
-    launches.hold("lib/fcnet_controller/controller", 1.5)  # longer than a loop in real time may be late
-    assert process_tools.wait_for_exit_sync(launch_context, command, timeout=PATIENCE)
-    assert command.return_code == 0, command.get_stdout()
-    assert "pushed over" in command.get_stdout()
-    assert "recovering" in command.get_stdout()
-    assert "in lockstep" in command.get_stdout()
-    assert launches.survivors() == {}
+    (controller,) = [process for process, line in program.survivors().items() if CONTROLLER in line]
+    os.kill(controller, signal.SIGSTOP)
+    time.sleep(1.5)  # longer than a loop in real time may be late
+    os.kill(controller, signal.SIGCONT)
+    assert program.wait(PATIENCE) == 0, program.output
+    assert all(words in program.output for words in ("pushed over", "recovering", "in lockstep"))
+    assert program.survivors() == {}
 
 
-@launched("aliengo.launch.py", demo="true", policy="STANDING", real_time_factor="2.0")
-@pytest.mark.launch(fixture=commanded)
-def test_the_demo_fails_where_the_robot_does_not_walk(command, launch_context, launches):
-    assert process_tools.wait_for_exit_sync(launch_context, command, timeout=PATIENCE)
-    assert command.return_code == 1, command.get_stdout()
-    assert "Failed: the robot" in command.get_stdout()
-    assert launches.survivors() == {}
+def test_the_demo_fails_where_the_robot_does_not_walk(launch, standing_policy):
+    program = launch("aliengo.launch.py", demo="true", policy=standing_policy, real_time_factor=2.0)
+    assert program.wait(PATIENCE) == 1, program.output
+    assert "Failed: the robot" in program.output
+    assert program.survivors() == {}
 
 
 def test_a_robot_whose_controller_was_killed_ends_in_damping(start, client, standing_policy):
@@ -165,52 +134,23 @@ def test_a_robot_whose_controller_was_killed_ends_in_damping(start, client, stan
     client.until_states()
     assert client.position[2] > 0.25
 
-    controller.kill("lib/fcnet_controller/controller")
+    controller.kill(CONTROLLER)
     client.until(lambda: client.position[2] < 0.15, "the robot sinks, damped by the bridge", 10.0)
     assert client.upright
     assert max(abs(effort) for effort in client.joints.effort) < 20.0  # following the stand pose: 40
 
 
-@launched("aliengo.launch.py", policy="STANDING")
-@pytest.mark.launch(fixture=commanded)
-def test_a_launch_does_not_go_on_without_its_controller(command, launch_context, launches, client):
+def test_a_launch_does_not_go_on_without_its_controller(client, launch, standing_policy):
+    program = launch("aliengo.launch.py", policy=standing_policy)
     client.until_mode("walking")
-    launches.kill("lib/fcnet_controller/controller")
-    assert process_tools.wait_for_exit_sync(launch_context, command, timeout=PATIENCE)
-    assert command.return_code == 1, command.get_stdout()
-    assert launches.survivors() == {}
+    program.kill(CONTROLLER)
+    assert program.wait(PATIENCE) == 1, program.output
+    assert program.survivors() == {}
 
 
-@launched("aliengo.launch.py", policy="STANDING", demo="true")
 @pytest.mark.parametrize("delay", [0.3, 2.0])
-@pytest.mark.launch(fixture=commanded)
-def test_ctrl_c_while_starting_leaves_no_process_behind(command, launches, delay):
+def test_ctrl_c_while_starting_leaves_no_process_behind(launch, standing_policy, delay):
+    program = launch("aliengo.launch.py", policy=standing_policy, demo="true")
     time.sleep(delay)
-    yield  # the end of the test's launch is a Ctrl-C for the command
-    assert command.return_code in (0, -signal.SIGINT)
-    assert launches.survivors() == {}
-
-
-@pytest.mark.parametrize(
-    ("command", "sentence"),
-    [
-        (("aliengo.launch.py", {"terain": "flat"}), "terain"),
-        (("aliengo.launch.py", {"backend": "gazebo"}), "choose mujoco or desk or unitree"),
-        (("aliengo.launch.py", {"terrain": "moon"}), "choose one of flat"),
-        (("aliengo.launch.py", {"real_time_factor": "0"}), "real_time_factor"),
-        (("aliengo.launch.py", {"control_rate": "12345"}), "control_rate"),
-        (("aliengo.launch.py", {"params_file": "nowhere.yaml"}), "nowhere.yaml"),
-        (("aliengo.launch.py", {"policy": "nowhere.safetensors"}), "there is no model file nowhere.safetensors"),
-    ],
-    indirect=["command"],
-)
-@pytest.mark.launch(fixture=commanded)
-def test_a_launch_argument_that_cannot_be_ends_the_launch_with_one_sentence(
-    command, launch_context, launches, sentence
-):
-    assert process_tools.wait_for_exit_sync(launch_context, command, timeout=PATIENCE)
-    assert command.return_code == 1
-    output = command.get_stdout() + command.get_stderr()
-    assert sentence in output
-    assert "Traceback" not in output
-    assert launches.survivors() == {}
+    assert program.end() in (0, -signal.SIGINT)
+    assert program.survivors() == {}

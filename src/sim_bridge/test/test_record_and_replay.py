@@ -7,13 +7,13 @@ import os
 import signal
 import subprocess
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
-import launch_pytest
 import numpy as np
 import pytest
-from launch import LaunchDescription
 from rclpy.qos import DurabilityPolicy, QoSProfile
+from ros_harness import Process, own_domain
 from rosbags.rosbag2 import Reader, StoragePlugin, Writer
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, String
@@ -45,63 +45,26 @@ RECORDED = {
 } | {"/diagnostics"}
 
 
-class Recording:
-    """A simulated robot that walks and is recorded to `folder`."""
-
-    def __init__(self, folder: Path, domain: int) -> None:
-        self.log = folder.with_suffix(".log")
-        self._environment = os.environ | {"ROS_DOMAIN_ID": str(domain)}
-        arguments = ["record:=true", f"bag:={folder}", f"namespace:={NAMESPACE}"]
-        with self.log.open("w") as log:
-            self.process = subprocess.Popen(
-                ["ros2", "launch", "fcnet_controller", "aliengo.launch.py", *arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env=self._environment,
-            )
-
-    def until(self, text: str) -> None:
-        """Wait until the launch prints `text`."""
-        end = time.monotonic() + PATIENCE
-        while text not in self.log.read_text():
-            assert time.monotonic() < end, f"no {text!r}:\n{self.log.read_text()}"
-            assert self.process.poll() is None, self.log.read_text()
-            time.sleep(0.05)
-
-    def drive(self, duration: float) -> None:
-        """Let it walk forward for `duration` [s] from when the recorder has noticed."""
-        command = ["ros2", "topic", "pub", "-r", "10", f"/{NAMESPACE}/cmd_vel", "geometry_msgs/msg/Twist"]
-        publisher = subprocess.Popen([*command, "{linear: {x: 0.4}}"], env=self._environment, stdout=subprocess.DEVNULL)
-        try:
-            self.until(f"Subscribed to topic '/{NAMESPACE}/cmd_vel'")
-            time.sleep(duration)
-        finally:
-            publisher.terminate()
-            publisher.wait(PATIENCE)
-
-    def end(self) -> int:
-        """Press Ctrl-C."""
-        self.process.send_signal(signal.SIGINT)
-        return self.process.wait(PATIENCE)
+@contextmanager
+def recorded_walk(folder: Path, domain: int):
+    """Launch a simulated robot that is recorded to `folder`, and wait until it walks."""
+    arguments = ["record:=true", f"bag:={folder}", f"namespace:={NAMESPACE}"]
+    with Process(["ros2", "launch", "fcnet_controller", "aliengo.launch.py", *arguments], domain) as launch:
+        launch.until_printed("mode: walking", PATIENCE)
+        yield launch
 
 
 @pytest.fixture(scope="module")
-def recording_domain():
-    return 1 + (os.getpid() + 50) % 100
-
-
-@pytest.fixture(scope="module")
-def bag(tmp_path_factory, recording_domain):
+def bag(tmp_path_factory):
+    """The bag of a robot that walks forward for 2.5 s."""
     folder = tmp_path_factory.mktemp("bags") / "walk"
-    recording = Recording(folder, recording_domain)
-    try:
-        recording.until("mode: walking")
-        recording.drive(2.5)
-        assert recording.end() == 0
-    finally:
-        recording.process.kill()
-    assert "Traceback" not in recording.log.read_text()
+    command = ["ros2", "topic", "pub", "-r", "10", f"/{NAMESPACE}/cmd_vel", "geometry_msgs/msg/Twist"]
+    with own_domain() as domain, recorded_walk(folder, domain) as launch:
+        with Process([*command, "{linear: {x: 0.4}}"], domain):
+            launch.until_printed(f"Subscribed to topic '/{NAMESPACE}/cmd_vel'", PATIENCE)
+            time.sleep(2.5)
+        assert launch.end() == 0
+        assert "Traceback" not in launch.output
     return folder
 
 
@@ -162,11 +125,9 @@ class Listener:
         self.to_robot += 1
 
 
-def replay(start, folder: Path, **arguments):
+def replay(launch, folder: Path, summary: Path, **arguments):
     """Replay through ROS to the end: exit code, output, summary."""
-    summary = folder.with_suffix(".json")
-    given = [f"{name}:={value}" for name, value in {"bag": folder, "summary": summary, **arguments}.items()]
-    program = start("launch", "fcnet_controller", "replay.launch.py", *given)
+    program = launch("replay.launch.py", bag=folder, summary=summary, **arguments)
     code = program.wait(PATIENCE)
     assert "Traceback" not in program.output
     assert program.survivors() == {}
@@ -206,20 +167,13 @@ def listener(client):
     return Listener(client)
 
 
-@launch_pytest.fixture(auto_shutdown=False)
-def replayed(bag, rate, launches, listener, tmp_path):
-    """The replay of the bag, which ends by itself; the listener is there first."""
-    replay = launches.included("replay.launch.py", bag=bag, rate=rate, summary=tmp_path / "summary.json")
-    return LaunchDescription([replay, launch_pytest.actions.ReadyToTest()])
-
-
 @pytest.mark.parametrize("rate", [1, 10])
-@pytest.mark.launch(fixture=replayed, shutdown=True)
 def test_the_recorded_policy_gives_the_same_targets_through_ros_and_nothing_moves(
-    bag, client, listener, launches, tmp_path
+    bag, rate, launch, client, listener, tmp_path
 ):
     expected = offline(bag)
-    summary = json.loads((tmp_path / "summary.json").read_text())
+    code, output, summary = replay(launch, bag, tmp_path / "summary.json", rate=rate)
+    assert code == 0, output
     assert (summary["lost"], summary["restarts"]) == (0, 0)
     assert summary["compared"] == len(expected.time)
     assert summary["largest_difference"] < AGREEMENT
@@ -229,10 +183,9 @@ def test_the_recorded_policy_gives_the_same_targets_through_ros_and_nothing_move
     assert listener.modes == ["passive", "walking"]
     assert client.health["mode"] == "walking"
     assert listener.to_robot == 0
-    assert launches.survivors() == {}
 
 
-def test_after_a_gap_and_when_the_clock_jumps_back_the_policy_starts_cold_and_logs_why(bag, start, client, tmp_path):
+def test_after_a_gap_and_when_the_clock_jumps_back_the_policy_starts_cold_and_logs_why(bag, launch, listener, tmp_path):
     def with_gap(messages):
         first = next(stamp for connection, stamp, _ in messages if connection.topic.endswith("policy_step"))
         # The joints are away for longer: the first steps after the gap saw some that are not in the bag.
@@ -248,8 +201,8 @@ def test_after_a_gap_and_when_the_clock_jumps_back_the_policy_starts_cold_and_lo
 
     gap = rewritten(tmp_path / "gap", bag, with_gap)
     again = rewritten(tmp_path / "again", gap, twice)
-    listener, expected = Listener(client), offline(gap)
-    code, output, summary = replay(start, again, rate=5, robot="aliengo")
+    expected = offline(gap)
+    code, output, summary = replay(launch, again, tmp_path / "summary.json", rate=5, robot="aliengo")
     assert code == 0, output
     assert "that is not in the recording; the policy starts cold" in output
     assert "time has jumped back by" in output
@@ -260,9 +213,8 @@ def test_after_a_gap_and_when_the_clock_jumps_back_the_policy_starts_cold_and_lo
     assert np.abs(np.array(listener.targets) - np.tile(expected.action, (2, 1))).max() < AGREEMENT
 
 
-def test_a_replay_is_a_controller_whose_mode_only_the_recording_changes(bag, start, client):
-    listener = Listener(client)
-    program = start("launch", "fcnet_controller", "replay.launch.py", f"bag:={bag}", "rate:=5", "loop:=true")
+def test_a_replay_is_a_controller_whose_mode_only_the_recording_changes(bag, launch, client, listener):
+    program = launch("replay.launch.py", bag=bag, rate=5, loop="true")
     client.until(lambda: listener.steps, "steps")
     refused = client.call(f"/{NAMESPACE}/replay/lie_down")
     assert not refused.success
@@ -273,28 +225,20 @@ def test_a_replay_is_a_controller_whose_mode_only_the_recording_changes(bag, sta
     assert program.survivors() == {}
 
 
-def test_a_replay_beside_a_running_robot_is_refused(bag, start, client):
+def test_a_replay_beside_a_running_robot_is_refused(bag, launch, client, tmp_path):
     client.node.create_publisher(JointState, f"/{NAMESPACE}/joint_states", 1)
-    code, output, _ = replay(start, bag)
+    code, output, _ = replay(launch, bag, tmp_path / "summary.json")
     assert code != 0
     assert f"test_client publishes /{NAMESPACE}/joint_states: a robot, a simulator or a controller is running" in output
 
 
-def test_a_killed_recorder_leaves_a_readable_bag_and_a_walking_robot(tmp_path, recording_domain):
-    recording = Recording(tmp_path / "killed", recording_domain)
-    try:
-        recording.until("mode: walking")
+def test_a_killed_recorder_leaves_a_readable_bag_and_a_walking_robot(tmp_path, domain):
+    with recorded_walk(tmp_path / "killed", domain) as launch:
         time.sleep(2.0)
-        (recorder,) = (
-            int(line.split("[")[-1].rstrip("]\n"))
-            for line in recording.log.read_text().splitlines()
-            if "recorder-" in line and "process started" in line
-        )
-        os.kill(recorder, signal.SIGKILL)
-        recording.until("the robot keeps running without it")
-        assert recording.end() == 0
-    finally:
-        recording.process.kill()
+        recorder = launch.until_printed(r"\[recorder-\d+\]: process started with pid \[(\d+)\]")[1]
+        os.kill(int(recorder), signal.SIGKILL)
+        launch.until_printed("the robot keeps running without it")
+        assert launch.end() == 0
     assert len(offline(tmp_path / "killed").time) > 20
 
 
@@ -306,5 +250,5 @@ def test_no_recording_is_overwritten(bag):
         timeout=PATIENCE,
     )
     assert ended.returncode != 0
-    assert f"bag:={bag}: it exists already" in ended.stdout + ended.stderr
+    assert f"bag:={bag}: it exists" in ended.stdout + ended.stderr
     assert "process started" not in ended.stdout + ended.stderr

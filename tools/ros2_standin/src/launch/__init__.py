@@ -1,6 +1,6 @@
 """The part of ROS 2's `launch` that fcnet's launch files and tests use, for machines where ROS 2 came as wheels.
 
-Names, arguments and behaviour are upstream's; what is not here is refused with a sentence, never ignored.
+Names, arguments and behaviour are upstream's; anything that is not here is refused with an error, never ignored.
 """
 
 from . import actions, event_handlers, events, launch_description_sources, substitutions

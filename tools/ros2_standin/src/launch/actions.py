@@ -1,4 +1,4 @@
-"""What a launch file can do."""
+"""Actions of launch files."""
 
 from __future__ import annotations
 
@@ -53,9 +53,8 @@ class ExecuteProcess(Action):
     """Starts a program, prints its lines with its name before them, and ends it when launching ends.
 
     It runs in a session of its own, so that a Ctrl-C in the terminal reaches it once: from here. `output` is "screen",
-    "both" or, by default, "log", which shows only the error stream; there is no log file. `cached_output` keeps both
-    for `get_stdout` and `get_stderr`. `sigterm_timeout` and `sigkill_timeout` [s]: after SIGINT until SIGTERM, and
-    after SIGTERM until SIGKILL.
+    "both" or, by default, "log", which shows only the error stream; there is no log file. `sigterm_timeout` and
+    `sigkill_timeout` [s]: after SIGINT until SIGTERM, and after SIGTERM until SIGKILL.
     """
 
     _numbers = itertools.count(1)
@@ -67,7 +66,6 @@ class ExecuteProcess(Action):
         name: SomeSubstitutions | None = None,
         additional_env: Mapping[str, SomeSubstitutions] | None = None,
         output: SomeSubstitutions = "log",
-        cached_output: bool = False,
         on_exit: Reaction = None,
         sigterm_timeout: SomeSubstitutions = "5",
         sigkill_timeout: SomeSubstitutions = "5",
@@ -76,29 +74,9 @@ class ExecuteProcess(Action):
         self._name = name
         self._additional_env = additional_env or {}
         self._output = output
-        self._cache: dict[bool, bytes] | None = {True: b"", False: b""} if cached_output else None
         self._on_exit = on_exit
         self._timeouts = (sigterm_timeout, sigkill_timeout)
         self._stopping = asyncio.Event()
-        self._return_code: int | None = None
-
-    @property
-    def return_code(self) -> int | None:
-        """The exit code, negative for a signal; None before the end."""
-        return self._return_code
-
-    def get_stdout(self) -> str:
-        """Return what the program has written so far; RuntimeError without `cached_output`."""
-        return self._cached(True)
-
-    def get_stderr(self) -> str:
-        """Return what the program has written to its error stream; RuntimeError without `cached_output`."""
-        return self._cached(False)
-
-    def _cached(self, from_stdout: bool) -> str:
-        if self._cache is None:
-            raise RuntimeError("the output was not kept: ask for it with ExecuteProcess(..., cached_output=True)")
-        return self._cache[from_stdout].decode(errors="replace")
 
     def execute(self, context: LaunchContext) -> None:
         """Start the program, unless launching is ending already."""
@@ -130,31 +108,32 @@ class ExecuteProcess(Action):
         assert process.stdout is not None and process.stderr is not None
         report("INFO", name, f"process started with pid [{process.pid}]")
 
-        async def read(stream: asyncio.StreamReader, from_stdout: bool) -> None:
-            shown, rest = shows_output or not from_stdout, b""
+        async def read(stream: asyncio.StreamReader, shown: bool) -> None:
+            rest = b""
             while chunk := await stream.read(65536):
-                if self._cache is not None:
-                    self._cache[from_stdout] += chunk
                 *lines, rest = (rest + chunk).split(b"\n")
                 if shown and lines:
                     show("\n".join(f"[{name}] {line.decode(errors='replace')}" for line in lines))
             if shown and rest:
                 show(f"[{name}] {rest.decode(errors='replace')}")
 
-        readers = [asyncio.create_task(read(process.stdout, True)), asyncio.create_task(read(process.stderr, False))]
+        readers = [
+            asyncio.create_task(read(process.stdout, shows_output)),
+            asyncio.create_task(read(process.stderr, True)),
+        ]
         stopper = asyncio.create_task(self._stop_when_asked(context, process, name))
-        self._return_code = await process.wait()
+        code = await process.wait()
         stopper.cancel()
-        # A grandchild may hold the pipes open: what has been written by now is still read, no more is waited for.
+        # A grandchild may hold the pipes open: read the output so far and do not wait for more.
         await asyncio.wait(readers, timeout=1.0)
         for reader in readers:
             reader.cancel()
-        if self._return_code == 0:
+        if code == 0:
             report("INFO", name, f"process has finished cleanly [pid {process.pid}]")
         else:
-            facts = f"pid {process.pid}, exit code {self._return_code}, cmd '{' '.join(cmd)}'"
+            facts = f"pid {process.pid}, exit code {code}, cmd '{' '.join(cmd)}'"
             report("ERROR", name, f"process has died [{facts}].")
-        context.emit_event_sync(ProcessExited(self, name, cmd, process.pid, self._return_code))
+        context.emit_event_sync(ProcessExited(self, name, cmd, process.pid, code))
 
     async def _stop_when_asked(self, context: LaunchContext, process: asyncio.subprocess.Process, name: str) -> None:
         """Send SIGINT, then SIGTERM and at last SIGKILL, each once and only if the process still runs."""

@@ -1,7 +1,4 @@
-"""What a launch is made of: context, events, handlers, substitutions and entities.
-
-They refer to each other, so they stand together; `launch.actions`, `launch.events` and the like build on them.
-"""
+"""Context, events, handlers, substitutions and entities of a launch, in one module because they refer to each other."""
 
 from __future__ import annotations
 
@@ -22,15 +19,15 @@ def report(level: str, source: str, message: str) -> None:
 
 
 def show(lines: str, stream: TextIO | None = None) -> None:
-    """Print lines to stdout or another stream. Where nobody reads it any longer the rest is dropped: launching goes on,
-    and ends its processes as ever.
+    """Print lines to stdout or another stream; drop them if its reader has exited, so that the launch can still end its
+    processes.
     """
     stream = stream or sys.stdout
     try:
         print(lines, file=stream, flush=True)
     except OSError:
         with contextlib.suppress(OSError), Path(os.devnull).open("w") as nowhere:
-            os.dup2(nowhere.fileno(), stream.fileno())  # what is buffered is written again at the end
+            os.dup2(nowhere.fileno(), stream.fileno())  # the buffer is written again at the end
 
 
 class Event:
@@ -55,16 +52,12 @@ class LaunchContext:
         self.events.append(event)
         self.changed.set()
 
-    def register_event_handler(self, event_handler: EventHandler, append: bool = False) -> None:
-        """Let a handler see events from now on: before those registered earlier or, with `append`, after them."""
-        self.handlers.insert(len(self.handlers) if append else 0, event_handler)
-
-    def unregister_event_handler(self, event_handler: EventHandler) -> None:
-        """Let a handler see no more events."""
-        self.handlers.remove(event_handler)
+    def register_event_handler(self, event_handler: EventHandler) -> None:
+        """Call a handler for events from now on, before the handlers registered earlier."""
+        self.handlers.insert(0, event_handler)
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run `work` beside the event loop; launching ends only after it."""
+        """Run `work` in the event loop; launching ends only after it."""
         task = asyncio.get_running_loop().create_task(work)
         self.tasks.add(task)
         task.add_done_callback(lambda _: self.changed.set())

@@ -1,4 +1,4 @@
-"""Where launch descriptions come from."""
+"""Sources of launch descriptions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PythonLaunchDescriptionSource:
         return path
 
     def get_launch_description(self, context: LaunchContext) -> LaunchDescription:
-        """Import the file and return what generate_launch_description says."""
+        """Import the file and return its launch description."""
         path = self.path(context)
         spec = importlib.util.spec_from_file_location("launch_file", path)
         if spec is None or spec.loader is None:

@@ -13,10 +13,10 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class LaunchService:
-    """Visits descriptions, handles events and waits for processes, then says whether all of it was in order.
+    """Visits descriptions, handles events and waits for processes, then reports success or failure.
 
-    Shutting down takes upstream's way: on Ctrl-C, when a `Shutdown` is emitted, after an error and when nothing is
-    left to do. Every process gets SIGINT once, SIGTERM and SIGKILL only if it outlives its timeouts. Unlike upstream,
+    It shuts down as upstream: on Ctrl-C, when a `Shutdown` is emitted, after an error and when there is no process or
+    event left. Every process gets SIGINT once, SIGTERM and SIGKILL only if it outlives its timeouts. Unlike upstream,
     SIGTERM and SIGHUP to the launching program end its processes as well.
     """
 
@@ -30,32 +30,27 @@ class LaunchService:
         """Visit `launch_description` when the service runs."""
         self._descriptions.append(launch_description)
 
-    def shutdown(self) -> None:
-        """End launching; in the thread of the event loop."""
-        self.context.emit_event_sync(Shutdown(reason="LaunchService.shutdown() called"))
-
     def run(self) -> int:
         """Launch and return 0, or 1 after an error in a launch file, an action or a handler, or SIGTERM.
 
         As upstream, a process that fails does not fail the launch: a handler that raises does.
         """
-        return asyncio.run(self.run_async())
+        return asyncio.run(self._run())
 
-    async def run_async(self, *, shutdown_when_idle: bool = True) -> int:
-        """Do the same as `run` in a running event loop."""
+    async def _run(self) -> int:
         loop = asyncio.get_running_loop()
         for number in SIGNALS:
             loop.add_signal_handler(number, self._on_signal, number)
         try:
             self._visit(self._descriptions)
-            await self._handle_events_until_done(shutdown_when_idle)
+            await self._handle_events_until_done()
         finally:
             self.context.close()
             for number in SIGNALS:
                 loop.remove_signal_handler(number)
         return self._return_code
 
-    async def _handle_events_until_done(self, shutdown_when_idle: bool) -> None:
+    async def _handle_events_until_done(self) -> None:
         context = self.context
         while True:
             context.changed.clear()
@@ -67,7 +62,7 @@ class LaunchService:
                     self._fail(error)
             if context.events:
                 continue
-            if context.tasks or not (context.is_shutdown or shutdown_when_idle):
+            if context.tasks:
                 await context.changed.wait()
             elif context.is_shutdown:
                 return

@@ -1,4 +1,4 @@
-"""What a launch file can do with ROS nodes."""
+"""Actions of launch files with ROS nodes."""
 
 from __future__ import annotations
 

@@ -1,21 +1,15 @@
-"""Where colcon has put packages, their files and their executables."""
+"""Folders of packages that colcon has installed, and their executables."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-from launch.core import (
-    LaunchContext,
-    SomeSubstitutions,
-    Substitution,
-    parts_of,
-    perform,
-)
+from launch.core import LaunchContext, SomeSubstitutions, Substitution, parts_of, perform
 
 
 def find_prefix(package: str) -> Path:
-    """Return the folder into which `package` was installed; LookupError if it is nowhere."""
+    """Return the folder into which `package` was installed; LookupError if it is not installed."""
     for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep):
         if prefix and (Path(prefix) / "share/ament_index/resource_index/packages" / package).is_file():
             return Path(prefix)

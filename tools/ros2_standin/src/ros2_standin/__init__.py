@@ -8,11 +8,11 @@ from typing import Any
 
 
 class VerbError(Exception):
-    """What the user asked for cannot be done; the text says why and what to do."""
+    """A request that cannot be fulfilled; the text has the reason and the remedy."""
 
 
 def add_command(commands: Any, name: str) -> Any:
-    """Add a command that has verbs, such as "topic", and return where they are added."""
+    """Add a command that has verbs, such as "topic", and return the group of its verbs."""
     helped = commands.add_parser(name, help=f"verbs about a {name}", allow_abbrev=False)
     return helped.add_subparsers(metavar="verb", required=True)
 

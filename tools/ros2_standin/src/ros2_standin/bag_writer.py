@@ -15,7 +15,7 @@ from mcap.writer import CompressionType, Writer
 
 METADATA_FILE = "metadata.yaml"
 METADATA_VERSION = 9
-DISTRIBUTION = "jazzy"  # the wheels' messages
+DISTRIBUTION = "jazzy"  # of the wheels' messages
 SERIALIZATION_FORMAT = "cdr"
 # rosbag2's presets for mcap. The library has one level of zstd; of a robot's messages level 19 makes 1.3 % less.
 COMPRESSIONS = {"none": CompressionType.NONE, "zstd_fast": CompressionType.ZSTD, "zstd_small": CompressionType.ZSTD}

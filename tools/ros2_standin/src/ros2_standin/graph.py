@@ -1,4 +1,4 @@
-"""A short-lived node that looks at the running system, and the Fast DDS settings that it is made with.
+"""A short-lived node that observes the running system, and its Fast DDS settings.
 
 A participant that starts can miss the answer to its first announcement; its next chance is the periodic announcement of
 the participant that was there first. Fast DDS sends one every 3 s by default, here it is every 0.2 s.
@@ -62,7 +62,7 @@ PROFILE = """<?xml version="1.0" encoding="UTF-8"?>
 
 @contextlib.contextmanager
 def _participant_profile(queue: int | None = None) -> Iterator[None]:
-    """Apply the settings to the nodes created meanwhile, unless the user has profiles of their own."""
+    """Apply the settings to nodes created in this context, unless the user has set profiles."""
     if any(variable in os.environ for variable in VARIABLES):
         yield
         return
@@ -79,7 +79,7 @@ def _participant_profile(queue: int | None = None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def graph_node(name: str = "", queue: int | None = None) -> Iterator[Node]:
-    """Give a node with `name`, or one of its own; `queue`: messages that shared memory holds for it (default: 512)."""
+    """Make a node with `name`, or a unique one; `queue`: messages that shared memory holds for it (default: 512)."""
     with _participant_profile(queue):
         rclpy.init(args=[], signal_handler_options=rclpy.signals.SignalHandlerOptions.NO)
         name = name or f"ros2_standin_{os.getpid()}"
@@ -92,13 +92,13 @@ def graph_node(name: str = "", queue: int | None = None) -> Iterator[Node]:
 
 
 def wait_for_discovery(node: Node, quiet: float = 1.0) -> None:
-    """Let other nodes become known, until nothing new has come for `quiet` seconds; there is no daemon that knows them.
+    """Wait until the known topics and services have not changed for `quiet` [s]; there is no daemon that knows them.
 
-    Nodes on a busy machine may be late: while none is known, it waits for DISCOVERY_SECONDS.
+    Nodes on a busy machine may be late: while no other node is known, wait for DISCOVERY_SECONDS.
     """
-    known, begun = -1, time.monotonic()
-    changed = begun
-    while time.monotonic() < (changed + quiet if len(node.get_node_names()) > 1 else begun + DISCOVERY_SECONDS):
+    known, start = -1, time.monotonic()
+    changed = start
+    while time.monotonic() < (changed + quiet if len(node.get_node_names()) > 1 else start + DISCOVERY_SECONDS):
         rclpy.spin_once(node, timeout_sec=0.1)
         names = len(node.get_topic_names_and_types()) + len(node.get_service_names_and_types())
         if names != known:
@@ -106,7 +106,7 @@ def wait_for_discovery(node: Node, quiet: float = 1.0) -> None:
 
 
 def wait_for_node(node: Node, name: str) -> bool:
-    """Whether a node with this absolute name is known within DISCOVERY_SECONDS."""
+    """Return whether a node with this absolute name is known within DISCOVERY_SECONDS."""
     deadline = time.monotonic() + DISCOVERY_SECONDS
     while not any(f"{space.rstrip('/')}/{known}" == name for known, space in node.get_node_names_and_namespaces()):
         if time.monotonic() > deadline:
@@ -116,7 +116,7 @@ def wait_for_node(node: Node, name: str) -> bool:
 
 
 def wait_for_publishers(node: Node, topic: str) -> list[QoSProfile]:
-    """Return what the publishers of a topic offer, once there is one; of none, nothing after PUBLISHER_SECONDS."""
+    """Return the profiles of a topic's publishers once there is one; an empty list after PUBLISHER_SECONDS."""
     deadline = time.monotonic() + PUBLISHER_SECONDS
     while not (infos := node.get_publishers_info_by_topic(topic)) and time.monotonic() < deadline:
         rclpy.spin_once(node, timeout_sec=0.05)

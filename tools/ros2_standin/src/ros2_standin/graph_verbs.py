@@ -84,7 +84,7 @@ def _info(arguments: argparse.Namespace) -> int:
 
 
 def _hz(arguments: argparse.Namespace) -> int:
-    """Print the rate of what arrives every second, until Ctrl-C; while nobody publishes, say so."""
+    """Print the rate of messages every second, until Ctrl-C; without a publisher print a message."""
     intervals: deque[float] = deque(maxlen=WINDOW)
     received: list[float] = []  # when the newest message was
 
@@ -112,7 +112,7 @@ def _hz(arguments: argparse.Namespace) -> int:
                 shown = received[0]
                 print(_rate_of(list(intervals)), flush=True)
             elif not node.count_publishers(topic):
-                print(f"no new messages: nobody publishes [{topic}] any longer", flush=True)
+                print(f"no new messages: topic [{topic}] has no publisher any longer", flush=True)
 
 
 def _rate_of(intervals: list[float]) -> str:

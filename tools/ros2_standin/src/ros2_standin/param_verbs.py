@@ -14,7 +14,7 @@ from rclpy.parameter import get_parameter_value, parameter_value_to_python
 from . import VerbError, add_command, add_verb
 from .graph import absolute, call_service, graph_node, wait_for_discovery, wait_for_node
 
-# What upstream calls a type, and how it introduces a value of it.
+# Upstream's name of a type, and its text before a value of it.
 TYPES = {
     ParameterType.PARAMETER_NOT_SET: ("not set", "Parameter not set."),
     ParameterType.PARAMETER_BOOL: ("boolean", "Boolean value is:"),
@@ -100,7 +100,7 @@ def _lines(descriptor: ParameterDescriptor) -> list[str]:
 def _found(node: Node, name: str) -> str:
     """Return the absolute name of a node that runs; VerbError where none does."""
     if not wait_for_node(node, absolute(name)):
-        raise VerbError(f"Node not found: no node '{absolute(name)}' runs; `ros2 param list` names those that do")
+        raise VerbError(f"Node not found: no node '{absolute(name)}' runs; `ros2 param list` lists the running nodes")
     return absolute(name)
 
 

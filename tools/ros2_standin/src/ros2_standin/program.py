@@ -8,7 +8,7 @@ import sys
 
 from . import VerbError
 
-# The module that adds each command: only that of the command asked for is imported.
+# The module that adds each command; only the module of the given command is imported.
 MODULES = {
     "launch": "launch_verbs",
     "run": "launch_verbs",
@@ -21,7 +21,7 @@ MODULES = {
 
 
 def main() -> int:
-    """Run the verb on the command line; 2 for a wrong command line, 1 for what cannot be done."""
+    """Run the verb on the command line; return 2 for a wrong command line, 1 for an error."""
     parser = argparse.ArgumentParser(
         prog="ros2", description="fcnet's stand-in for ros2, where ROS 2 came as wheels.", allow_abbrev=False
     )

@@ -1,5 +1,0 @@
-"""What launch tests wait for."""
-
-from . import process
-
-__all__ = ["process"]
