@@ -1,7 +1,7 @@
 """Records one robot of a running Isaac Gym simulation: to a file, over a live socket, or both.
 
-Copy this one file next to legged_gym. It needs Python 3.7 or later and NumPy, and torch where the simulation's tensors
-are; no ROS, nothing of the suite. With a legged_gym environment one line is enough, before the loop that calls
+Copy this one file next to legged_gym. It needs Python 3.7 or later, NumPy and the simulation's torch; no ROS and no
+other file of the suite. With a legged_gym environment one line is enough, before the loop that calls
 env.step():
 
     import rollout_writer
@@ -11,8 +11,8 @@ env.step():
 and recorder.close() at the end. With Isaac Gym alone, make a GymRecorder. Every row holds the state BEFORE a step and
 the action decided in it, which is what a comparison of policies needs.
 
-Each row has been handed to the system when step() goes on, so that a crash of the simulation loses nothing, and a power
-cut the last second. An error of the disk or the socket never disturbs the simulation. docs/isaac_gym.md of the suite
+Each row is written before step() continues, so a crash of the simulation loses no row, and a power cut the last second.
+Errors of the disk or the socket never stop the simulation. docs/isaac_gym.md of the suite
 describes the format.
 """
 
@@ -92,7 +92,7 @@ class RolloutWriter:
         command: Numbers = (),
         first: bool = False,
     ) -> None:
-        """Take one row: arrays of n, n, 13, n, n and c numbers; first: an episode begins here.
+        """Take one row: arrays of n, n, 13, n, n and c numbers; first: an episode starts here.
 
         root_state: position, quaternion x y z w, linear and angular velocity in the world. What is None is unknown.
         """

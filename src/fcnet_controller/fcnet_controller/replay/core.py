@@ -104,12 +104,6 @@ class ReplayResult:
     compared: int = 0
     largest_difference: float = 0.0
 
-    def add(self, step: ReplayedStep) -> None:
-        self.steps += 1
-        if step.comparable:
-            self.compared += 1
-            self.largest_difference = max(self.largest_difference, step.difference)
-
     @property
     def passed(self) -> bool:
         """Whether steps were taken and the recorded policy, if it was replayed, gave the same targets again."""
@@ -183,7 +177,10 @@ class StepReplay:
                 self.result.faults += lost.fault
                 self._start_cold(str(lost))
             else:
-                self.result.add(step)
+                self.result.steps += 1
+                if step.comparable:
+                    self.result.compared += 1
+                    self.result.largest_difference = max(self.result.largest_difference, step.difference)
                 yield step
 
     def rewind(self) -> None:

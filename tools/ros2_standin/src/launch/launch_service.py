@@ -78,7 +78,7 @@ class LaunchService:
             if handler.matches(event):
                 try:
                     entities = handler.handle(event, self.context)
-                except Exception as error:  # noqa: BLE001 (whatever a launch file raises ends the launch)
+                except Exception as error:  # noqa: BLE001 (any error of a launch file ends the launch)
                     self._fail(error)
                 else:
                     self._visit(entities)
@@ -92,7 +92,7 @@ class LaunchService:
                     kind = type(entity).__name__
                     raise TypeError(f"a launch description holds actions, not {entity!r} of type {kind}")
                 waiting = [*(entity.visit(self.context) or []), *waiting]
-        except Exception as error:  # noqa: BLE001 (whatever a launch file raises ends the launch)
+        except Exception as error:  # noqa: BLE001 (any error of a launch file ends the launch)
             self._fail(error)
 
     def _fail(self, error: BaseException) -> None:

@@ -1,4 +1,4 @@
-"""The few verbs of `ros2` that fcnet uses, where ROS 2 came as wheels."""
+"""The few verbs of `ros2` that fcnet uses, for machines where ROS 2 came as wheels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records topics: takes messages as they came off the wire and hands them to a thread that writes the bag."""
+"""Records topics: takes serialised messages and hands them to a thread that writes the bag."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SECOND = 1_000_000_000  # [ns]
 class LossCounter:
     """Finds gaps in the sequence numbers of one topic's messages.
 
-    Every publisher numbers its messages one after the other, but a message does not say whose it is: it continues the
+    Every publisher numbers its messages one after the other, but a message does not name it: it continues the
     publisher whose last number it follows, belongs to one not received from yet, or comes after a gap.
     """
 
@@ -66,7 +66,7 @@ class RecordedSubscription:
         self._handle = node.create_subscription(message_class, topic, lambda _content: None, profile, raw=True).handle
 
     def take(self) -> list[Received]:
-        """Return what has come since the last time, at most MOST_AT_ONCE messages."""
+        """Return the messages since the last call, at most MOST_AT_ONCE."""
         taken: list[Received] = []
         with self._handle:
             while len(taken) < MOST_AT_ONCE and (message := self._handle.take_message(self._class, True)) is not None:
@@ -78,7 +78,7 @@ class RecordedSubscription:
 
 
 class WriterThread:
-    """Writes to a bag what another thread hands over, and flushes it regularly: slow disks keep nothing waiting."""
+    """Writes the messages of another thread to a bag and flushes it regularly; a slow disk never blocks that thread."""
 
     def __init__(self, bag: BagWriter) -> None:
         self.error: OSError | None = None
@@ -104,7 +104,7 @@ class WriterThread:
         return True
 
     def finish(self) -> None:
-        """Write all that was handed over and end the bag; `error` is then set where that failed."""
+        """Write all messages handed over and end the bag; a failure is in `error`."""
         self._queue.put(None)
         self._thread.join()
 
@@ -160,7 +160,7 @@ class Recorder:
 
     @property
     def lost(self) -> int:
-        """How many messages were sent and are not in the bag."""
+        """Number of messages that were sent and are not in the bag."""
         return self.overflowed + sum(subscription.losses.lost for subscription in self.subscriptions.values())
 
     def record(self, stopped: Callable[[], bool]) -> None:
@@ -227,7 +227,8 @@ class Recorder:
         if unreceived and name not in self._refused:
             names = ", ".join(sorted(f"{info.node_namespace.rstrip('/')}/{info.node_name}" for info in unreceived))
             self._refuse(
-                name, f"Messages of {names} on '{name}' are not recorded: what it offers is less than the others."
+                name,
+                f"Messages of {names} on '{name}' are not recorded: its quality of service is lower than the others'.",
             )
 
 

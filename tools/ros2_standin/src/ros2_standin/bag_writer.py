@@ -33,19 +33,19 @@ class RecordedTopic:
     type: str
     type_hash: str  # RIHS01_..., empty if unknown
     qos_profiles: tuple[dict[str, Any], ...]  # of each publisher, as metadata.yaml has them
-    definition: str  # the message's fields and those of its parts; empty if unknown
+    definition: str  # fields of the message and of its parts; empty if unknown
 
 
 class McapFile:
     """One of a bag's mcap files, complete after every `commit`.
 
     The library's writer ends a file with a summary. Here it does so at every commit, into memory, and the next commit
-    overwrites that end, in one write with the messages before it: whoever kills the recorder leaves a whole file. This
-    counts on `Writer.finish` changing nothing but the summary's offsets, which are not written.
+    overwrites that end, in one write with the messages before it: a killed recorder leaves a complete file. This relies
+    on `Writer.finish` changing nothing but the summary's offsets, which are not written.
     """
 
     def __init__(self, path: Path, compression: CompressionType) -> None:
-        """Create the file, which has nothing in it before the first commit."""
+        """Create the file, empty until the first commit."""
         self.name = path.name
         self.counts: Counter[str] = Counter()  # committed messages of each topic
         self.start = self.end = 0  # [ns], the earliest and the latest of them
@@ -59,11 +59,11 @@ class McapFile:
         self._writer.start("ros2", "fcnet ros2_standin")
 
     def write(self, data: bytes) -> None:
-        """Take what the library's writer writes."""
+        """Take the output of the library's writer."""
         self._waiting += data
 
     def tell(self) -> int:
-        """Return where the library's writer is in the file."""
+        """Return the position of the library's writer in the file."""
         return self._data_end + len(self._waiting)
 
     def flush(self) -> None:
@@ -93,7 +93,7 @@ class McapFile:
             self.counts.update(message[0] for message in messages)
 
     def commit(self) -> None:
-        """Write what was taken; OSError leaves the file as it was, and nothing more can be written to it."""
+        """Write the messages taken; after an OSError the file is as before and takes no more."""
         self._writer.flush()
         size = len(self._waiting)
         self._writer.finish()
@@ -125,8 +125,8 @@ class McapFile:
 class BagWriter:
     """A bag that is being recorded; used by one thread.
 
-    What has been flushed is readable by others from then on, whatever happens to this process. Raises OSError when the
-    disk is full or the folder is gone; what was flushed before stays readable, and only `close` is left to be called.
+    Flushed messages are readable by others, even if this process crashes. Raises OSError if the disk is full or the
+    folder is gone; messages flushed before stay readable, and only `close` may be called afterwards.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class BagWriter:
         max_duration: int = 0,
         custom_data: Mapping[str, str] | None = None,
     ) -> None:
-        """Create the folder; a new file begins after `max_duration` nanoseconds, unless 0."""
+        """Create the folder; a new file starts after `max_duration` [ns], unless 0."""
         self.folder = folder
         self.topics: list[RecordedTopic] = []
         self.count = 0  # messages that have been written
@@ -170,13 +170,13 @@ class BagWriter:
                 self.flush()
 
     def flush(self) -> None:
-        """Write what was taken and the metadata."""
+        """Write the messages taken and the metadata."""
         if self._pending:
             self._commit(last=False)
             self._write_metadata()
 
     def close(self) -> None:
-        """Write what was taken and end the bag."""
+        """Write the messages taken and end the bag."""
         try:
             if not self._failed:
                 self._commit(last=True)
@@ -185,7 +185,7 @@ class BagWriter:
             self._files[-1].close()
 
     def _commit(self, last: bool) -> None:
-        """Write what was taken to the current file; the last time with what the bag then holds."""
+        """Write the messages taken to the current file; the last time also a description of the bag."""
         file, messages = self._files[-1], sorted(self._pending, key=lambda message: message[1])
         self._pending, self._pending_size = [], 0
         file.add(messages)
@@ -206,7 +206,7 @@ class BagWriter:
         self._write_metadata()
 
     def _next_file(self, number: int) -> McapFile:
-        """Create a file, which begins with what it is and with all topics."""
+        """Create a file, which starts with its description and all topics."""
         file = McapFile(self.folder / f"{self.folder.resolve().name}_{number}.mcap", self._compression)
         try:
             file.describe(self._describe([file]))

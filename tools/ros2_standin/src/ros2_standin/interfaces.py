@@ -23,7 +23,7 @@ def load_interface(name: str, kind: str) -> Any:
     if len(parts) == 2:
         parts.insert(1, kind)
     if len(parts) != 3 or parts[1] != kind:
-        raise VerbError(f"'{name}' is no type: expected PACKAGE/{kind}/NAME")
+        raise VerbError(f"'{name}' is not a type: expected PACKAGE/{kind}/NAME")
     try:
         return getattr(importlib.import_module(f"{parts[0]}.{kind}"), parts[2])
     except (ImportError, AttributeError) as error:
@@ -46,7 +46,7 @@ def fill_message(message: Any, text: str) -> None:
     try:
         values = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise VerbError(f'{text!r} is no YAML: write the fields as "{{name: value}}"') from error
+        raise VerbError(f'{text!r} is not YAML: write the fields as "{{name: value}}"') from error
     _set_fields(message, {} if values is None else values)
 
 
@@ -78,8 +78,8 @@ def _field_value(current: Any, type_name: str, value: Any) -> Any:
 def message_definition(name: str) -> tuple[str, str]:
     """Return the text and the hash (RIHS01_...) of a message such as sensor_msgs/msg/JointState.
 
-    The text holds the message's fields and, after it, those of every message in it. Both are empty when the package
-    does not install its definition.
+    The text has the message's fields, then the fields of every message in it. Both are empty if the package does not
+    install its definition.
     """
     try:
         described = json.loads(_installed(name, ".json"))

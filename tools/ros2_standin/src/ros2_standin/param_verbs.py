@@ -98,7 +98,7 @@ def _lines(descriptor: ParameterDescriptor) -> list[str]:
 
 
 def _found(node: Node, name: str) -> str:
-    """Return the absolute name of a node that runs; VerbError where none does."""
+    """Return the absolute name of a running node; VerbError if there is none."""
     if not wait_for_node(node, absolute(name)):
         raise VerbError(f"Node not found: no node '{absolute(name)}' runs; `ros2 param list` lists the running nodes")
     return absolute(name)

@@ -23,7 +23,9 @@ MODULES = {
 def main() -> int:
     """Run the verb on the command line; return 2 for a wrong command line, 1 for an error."""
     parser = argparse.ArgumentParser(
-        prog="ros2", description="fcnet's stand-in for ros2, where ROS 2 came as wheels.", allow_abbrev=False
+        prog="ros2",
+        description="fcnet's stand-in for ros2, for machines where ROS 2 came as wheels.",
+        allow_abbrev=False,
     )
     commands = parser.add_subparsers(metavar="command", required=True)
     asked = [MODULES[name] for name in sys.argv[1:2] if name in MODULES]
