@@ -42,9 +42,9 @@ NAMES = {  # in command lines, the first that fits
 }  # fmt: skip
 PAGE = """# Soak
 
-An {robot} walked {walked:.0f} s in MuJoCo behind its bridge (`backend:=desk`), after {warm_up:.0f} s of warm-up, driven
-by cmd_vel in wide curves, with recording ({recorded:.0f} MB) and monitor: `make soak` (benchmarks/bridge/soak.py).
-The simulated board {board} SCHED_FIFO, the programs' parameters were {parameters}. Load average of the {processors}
+`make soak` (benchmarks/bridge/soak.py): {robot} in MuJoCo behind its bridge (`backend:=desk`) walked for {walked:.0f} s
+after {warm_up:.0f} s of warm-up, driven by cmd_vel in wide curves, with recording ({recorded:.0f} MB) and monitor. The
+simulated board {board} SCHED_FIFO; the parameters of the programs were {parameters}. Load average of the {processors}
 processors at the end: {load:.1f}.
 
 {seen}
