@@ -156,10 +156,10 @@ class LoadedPolicy:
             self._steps += 1
         return self.runtime.step(checked)
 
-    def warm_up(self, steps: int = 20) -> None:
+    def warm_up(self) -> None:
         """Run some steps, which compile code and fill caches, then reset."""
         nothing = self._checks.zeros()
-        for _ in range(steps):
+        for _ in range(20):
             self.step(nothing)
         self.reset()
 

@@ -113,9 +113,9 @@ class CommandShaper:
         self.clock.advance(moved)
         return self.command()
 
-    def limited(self, robot: int = 0) -> str:
-        """Return the limited fields of a robot's requested setpoint, such as "vx 2 to 1.2"; empty if there are none."""
-        pairs = zip(SETPOINT_FIELDS, self.requested[robot].tolist(), self.target[robot].tolist(), strict=True)
+    def limited(self) -> str:
+        """Return the limited fields of the first robot's requested setpoint, such as "vx 2 to 1.2", or an empty text."""
+        pairs = zip(SETPOINT_FIELDS, self.requested[0].tolist(), self.target[0].tolist(), strict=True)
         return ", ".join(f"{name} {asked:.3g} to {given:.3g}" for name, asked, given in pairs if asked != given)
 
     def _request(self, setpoint: Array) -> None:

@@ -1,4 +1,4 @@
-"""Policy types: every folder of this package, and those that other packages add by entry points.
+"""Policy types: every folder of this package, and policies of other packages by entry points.
 
 A policy type is a package whose `POLICY` names its parts. No code outside that package names it: model files, training,
 replay, evaluation and export find it by the `policy_type` of a model file or a training configuration. A part is named

@@ -14,8 +14,8 @@ from fcnet_core.arrays import Mask
 from fcnet_core.observation import ACTION_SIZE, LAYOUT
 from fcnet_core.robot import LEG_JOINTS, LEGS
 
-Item = TypeVar("Item", str, int)
 Entries = tuple[Annotated[int, Meta(ge=0, lt=2**16)], ...]
+Item = TypeVar("Item", str, int)
 MOST_NODES = 256
 FAR = 2**15  # path length between two nodes without a path
 
@@ -29,10 +29,10 @@ class Node(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class BodyGraph(Struct, frozen=True, forbid_unknown_fields=True):
-    """Nodes, in the order of the network's tokens, and edges, by the names of the nodes they join.
+    """Nodes in the order of the network's tokens, and edges as pairs of node names.
 
-    An entry of the observation may be seen by several nodes or by none; every joint is moved by one. Raises ValueError
-    for a joint of two nodes, for an edge of an unknown node, and for a node to which no path leads.
+    An entry of the observation may belong to any number of nodes; every joint belongs to one node. Raises ValueError
+    for a joint of two nodes, for an edge of an unknown node, and for a node without a path to it.
     """
 
     nodes: Annotated[tuple[Node, ...], Meta(min_length=1, max_length=MOST_NODES)]
@@ -93,7 +93,7 @@ class BodyGraph(Struct, frozen=True, forbid_unknown_fields=True):
     def random_mask(self, seed: int) -> Mask:
         """Return a mask with the diagonal and as many other entries as `mask`, for random pairs of nodes.
 
-        RandomState's numbers are the same in every version of NumPy; a model file holds the seed alone.
+        RandomState's numbers are the same in every version of NumPy; a model file has only the seed.
         """
         rows, columns = np.triu_indices(len(self.nodes), 1)
         count = (int(self.mask.sum()) - len(self.nodes)) // 2
@@ -106,8 +106,8 @@ class BodyGraph(Struct, frozen=True, forbid_unknown_fields=True):
 def leg_graph(legs: Sequence[str] = LEGS) -> BodyGraph:
     """Return the graph of a trunk with legs named as in a robot file: trunk, hip, thigh and calf of every leg.
 
-    A joint's node has what is measured at that joint, and the joint's entry of the action; the trunk has the rest of
-    observation.LAYOUT. With other than four legs, its parts of joints are as much longer or shorter.
+    A joint's node has the observation entries of that joint and its entry of the action; the trunk has the rest of
+    observation.LAYOUT. With another number of legs, the parts with one entry per joint are longer or shorter.
     """
     joints = len(legs) * len(LEG_JOINTS)
     names = [f"{leg}_{joint}" for leg in legs for joint in LEG_JOINTS]

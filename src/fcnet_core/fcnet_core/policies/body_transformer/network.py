@@ -1,4 +1,4 @@
-"""The Body Transformer in PyTorch, on whole sequences, and the perceptron that the paper compares it with."""
+"""The Body Transformer in PyTorch, on whole sequences, and the perceptron of the paper's comparison."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from fcnet_core.policies.body_transformer import BodyTransformerConfig
 class BodyTransformer(nn.Module):
     """Maps normalised observations (B, T, observation) to normalised actions (B, T, action), causally.
 
-    What is older than the sequence is zero, the mean of an observation. The published critic is this network with one
-    joint a node: a value is the mean of its outputs. Weights begin as torch's layers do.
+    Observations before the sequence are zero, the mean. The published critic is this network with one joint per node:
+    a value is the mean of its outputs. Weights are initialised as in torch's layers.
     """
 
     _attended: Tensor
@@ -90,7 +90,7 @@ class EncoderLayer(nn.Module):
         nn.init.zeros_(self.project.bias)
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """The layer's output; mask: which node attends to which (n, n), or what is added to the scores."""
+        """Return the layer's output. mask (n, n): pairs that attend, or numbers to add to the scores."""
         qkv = self.qkv(x.flatten(0, 1)).unflatten(-1, (3, self.heads, -1))  # (N, n, 3, H, d / H)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)
         mixed = attention(q, k, v, mask).transpose(1, 2).flatten(2)
@@ -100,7 +100,7 @@ class EncoderLayer(nn.Module):
 
 
 class TokenPerceptron(nn.Module):
-    """What the paper compares it with: a perceptron over all tokens, then one linear layer to the action."""
+    """The perceptron of the paper's comparison: over all tokens, then one linear layer to the action."""
 
     def __init__(self, config: BodyTransformerConfig) -> None:
         super().__init__()
@@ -111,7 +111,7 @@ class TokenPerceptron(nn.Module):
         self.detokenizer = nn.Linear(size, config.action)
 
     def forward(self, observation: Tensor) -> Tensor:
-        """Actions (B, T, action) of observations (B, T, observation)."""
+        """Return actions (B, T, action) for observations (B, T, observation)."""
         first, second, third = self.layers
         x = third(relu(second(relu(first(self.tokenizer(observation).flatten(2))))))
         output: Tensor = self.detokenizer(x)

@@ -1,4 +1,4 @@
-"""The causal spectral convolution (CSC): its mathematics in float64, and the filters in NumPy that a step runs.
+"""The causal spectral convolution (CSC): its mathematics in float64, and its filters in NumPy.
 
 Symbols of the paper: window n, modes m, u_k = exp(2 pi j k / n). The spectrum of the window that ends at step t is
 X_k(t) = sum_i x_{t-n+1+i} exp(-2 pi j k i / n), advanced by X_k(t) = u_k (X_k(t-1) + x_t - x_{t-n}); the output is
@@ -20,13 +20,13 @@ Complex = npt.NDArray[np.complex128]
 
 
 def phase_table(window: int, modes: int) -> Complex:
-    """Rotations (modes, window): entry [k, tau] is u_k ** (tau + 1), with the angle reduced in whole numbers."""
+    """Return rotations (modes, window): entry [k, tau] is u_k ** (tau + 1), with the angle reduced in integers."""
     angles = np.outer(np.arange(modes), np.arange(1, window + 1)) % window
     return np.exp(2j * np.pi * angles / window)
 
 
 def inverse_dft_last(window: int, modes: int) -> Complex:
-    """Row e (modes,) of the inverse DFT that yields a real window's last sample: weights 1/n for k = 0, else 2/n."""
+    """Return row e (modes,) of the inverse DFT for a real window's last sample: weights 1/n for k = 0, else 2/n."""
     angle = (np.arange(modes) * (window - 1)) % window
     weight = np.full(modes, 2.0 / window)
     weight[0] = 1.0 / window
@@ -40,18 +40,21 @@ def folded_weights(weights: npt.ArrayLike, window: int) -> Complex:
 
 
 def kernel(folded: Complex, window: int) -> Array:
-    """Impulse response h (..., window, d) of the CSC with weights v (..., m, d): y_t = sum_tau h[tau] x_{t - tau}."""
+    """Return the impulse response h (..., window, d) of the CSC with weights v (..., m, d).
+
+    y_t = sum_tau h[tau] x_{t - tau}.
+    """
     return np.einsum("...kd,kt->...td", folded, phase_table(window, folded.shape[-2])).real
 
 
 class CausalFilter(Protocol):
-    """The memory of the network: the causal filter of every layer, fed one step at a time."""
+    """The memory of the network: the causal filter of every layer, with one step at a time."""
 
     def mix(self, layer: int, x: Floats) -> Floats:
-        """Output (..., d) of the layer's spectral convolution after its input x (..., d) of this step."""
+        """Return the output (..., d) of the layer's spectral convolution for its input x (..., d) of this step."""
 
     def advance(self) -> None:
-        """Go to the next step, once every layer has been fed."""
+        """Go to the next step, after `mix` of every layer."""
 
 
 class SlidingDft:
@@ -87,13 +90,12 @@ BLOCK = 8
 
 
 class BlockFilter:
-    """A CausalFilter of kernels (L, n, d) for `batch` robots, with inputs and outputs (batch, d), arranged so that
-    old inputs are read once per block of steps.
+    """CausalFilter of kernels (L, n, d) for `batch` robots, with inputs and outputs (batch, d), that reads old inputs
+    once per block of steps.
 
-    The sum y_t = sum_tau h[tau] x_{t - tau} is split at the start s of the current block of K steps: what x_{s-1} and
-    older contribute to all K outputs is one matrix product per channel, done when the block begins; what the block's
-    own inputs contribute is added step by step. With K = 1 each step would read a window of inputs per robot and layer
-    from memory.
+    The sum y_t = sum_tau h[tau] x_{t - tau} is split at the start s of the current block of K steps. The contribution
+    of x_{s-1} and older to all K outputs is one matrix product per channel at the start of the block; the block's own
+    inputs are added step by step. With K = 1, each step would read a window of inputs per robot and layer.
     """
 
     def __init__(self, kernels: Single, batch: int) -> None:
@@ -131,7 +133,7 @@ class BlockFilter:
             self._finish_block()
 
     def _finish_block(self) -> None:
-        """Put the block's inputs to the past, overwriting the oldest, and work out what the past adds to the next."""
+        """Replace the oldest past inputs by the block's, and compute the contribution of the past to the next block."""
         size = self._past.shape[2]
         if size:
             self._past[:, :, self._slot : self._slot + BLOCK] = self._block.transpose(0, 3, 1, 2)
@@ -150,8 +152,9 @@ PIECE = 32  # steps whose outputs are one matrix product: measured the best of 1
 
 
 class SequenceFilter:
-    """A CausalFilter of kernels (L, n, d) whose steps are blocks (T, d) of one sequence: their filtered values are a
-    matrix product per channel. It keeps each layer's last inputs for the next block.
+    """CausalFilter of kernels (L, n, d) whose steps are blocks (T, d) of one sequence, by a matrix product per channel.
+
+    It keeps each layer's last inputs for the next block.
     """
 
     def __init__(self, kernels: Single) -> None:
@@ -160,7 +163,7 @@ class SequenceFilter:
         self._past = [np.zeros((channels, window - 1), dtype=np.float32)] * layers
 
     def mix(self, layer: int, x: Floats) -> Floats:
-        """See CausalFilter; what lies beyond the block's end, up to whole pieces, is computed in vain."""
+        # The outputs after the block's end, up to whole pieces, are not used.
         past, matrix = self._past[layer], self._matrices[layer]
         channels, reach, _ = matrix.shape
         known = past.shape[1] + len(x)
@@ -172,15 +175,15 @@ class SequenceFilter:
         return np.ascontiguousarray((seen @ matrix).reshape(channels, -1)[:, : len(x)].T)
 
     def advance(self) -> None:
-        """See CausalFilter; the inputs are kept as they come."""
+        """Do nothing: `mix` keeps the inputs."""
 
     def reset(self) -> None:
-        """Forget every input."""
+        """Forget all inputs."""
         self._past = [np.zeros_like(past) for past in self._past]
 
 
 def _toeplitz(kernel: Single) -> Single:
-    """Weights (d, n - 1 + PIECE, PIECE) of the inputs of a piece and of the n - 1 steps before in its outputs."""
+    """Return weights (d, n - 1 + PIECE, PIECE) from the inputs of a piece and n - 1 steps before to its outputs."""
     window, channels = kernel.shape
     padded = np.zeros((channels, window + 2 * (PIECE - 1)), dtype=np.float32)
     padded[:, PIECE - 1 : PIECE - 1 + window] = kernel[::-1].T

@@ -12,11 +12,11 @@ from torch.nn.functional import gelu, rms_norm, silu
 from fcnet_core.policies.retnet import RetNetConfig
 from fcnet_core.policies.retnet.retention import EPSILON, ChunkDecays, angles, decays, query_scale
 
-CHUNK = 128  # steps that meet in parallel; a sequence that is not longer is in the parallel form
+CHUNK = 128  # steps that are computed in parallel
 
 
 class Tables(NamedTuple):
-    """What retention takes from the numbers of T steps, and from the length b of a chunk, see retention.py."""
+    """Constants of retention for T steps and chunks of b steps, see retention.py."""
 
     cosine: Tensor  # (T, d_k / 2)
     sine: Tensor  # (T, d_k / 2)
@@ -42,7 +42,7 @@ class RetNet(nn.Module):
         self.predict_tgt = nn.Linear(config.hidden, config.action)
 
     def forward(self, observation: Tensor) -> Tensor:
-        # The stream is in the precision of the weights, also where products are in a lower one.
+        # The residual stream has the precision of the weights, even if products have a lower one.
         x = self.embed_state(observation).to(self.embed_state.weight.dtype)  # (B, T, d)
         output: Tensor = self.predict_tgt(self.decoder(x, self._tables(x)))
         return output
@@ -123,16 +123,16 @@ class GatedFeedForward(nn.Module):
 
 
 def rotate(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
-    """Turn pairs of neighbouring entries of x (B, H, T, d_k) by the angles of their steps (T, d_k / 2).
+    """Rotate pairs of neighbouring entries of x (B, H, T, d_k) by the angles of their steps (T, d_k / 2).
 
-    First entries come before second ones in what is returned, which products of queries and keys do not show.
+    In the result, first entries come before second ones; products of queries and keys do not depend on this order.
     """
     first, second = x[..., 0::2], x[..., 1::2]
     return torch.cat((first * cosine - second * sine, second * cosine + first * sine), dim=-1)
 
 
 def retain(q: Tensor, k: Tensor, v: Tensor, tables: Tables) -> Tensor:
-    """Retained values (B, H, T, d_v) of rotated, scaled queries and keys (B, H, T, d_k) and values (B, H, T, d_v)."""
+    """Return retained values (B, H, T, d_v) for rotated, scaled q and rotated k (B, H, T, d_k) and v (B, H, T, d_v)."""
     chunk, steps = tables.within.shape[-1], q.shape[2]
     retained, state = [], None  # the latter (B, H, d_k, d_v)
     for start in range(0, steps, chunk):

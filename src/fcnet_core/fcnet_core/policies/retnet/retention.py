@@ -5,11 +5,11 @@ their products depend on differences of t alone, and values v_t to
 
     o_t = sum_{i <= t} gamma^(t - i) (q_t . k_i) v_i / sqrt(d_k n_t),    n_t = gamma n_{t-1} + 1
 
-In the parallel form this sum is two matrix products over a whole sequence. In the recurrent form the state
-S_t = gamma S_{t-1} + k_t v_t^T (d_k, d_v) is the memory, and o_t = q_t S_t / sqrt(d_k n_t). In the chunked form steps
-of the same chunk meet in parallel, and earlier ones are a state. The published code scales each form in another way,
-which the normalisation of o_t per head removes again but for its epsilon; here the scale of the published recurrent
-form stands in all three, which are therefore equal to rounding.
+The parallel form computes this sum by two matrix products over a whole sequence. In the recurrent form the memory is
+the state S_t = gamma S_{t-1} + k_t v_t^T (d_k, d_v), and o_t = q_t S_t / sqrt(d_k n_t). The chunked form computes the
+steps of a chunk in parallel and has a state for earlier steps. The published code scales each form in another way; the
+normalisation of o_t per head removes this scale except for its epsilon. Here all three forms have the scale of the
+published recurrent form, so they are equal up to rounding.
 """
 
 from __future__ import annotations
@@ -25,32 +25,34 @@ EPSILON = 1e-6  # of the RMS norms, as published
 
 
 def decays(heads: int) -> Array:
-    """Decay gamma of each head (H,), exact in float32 as well."""
+    """Return the decay gamma of each head (H,), exact also in float32."""
     gamma: Array = 1 - np.exp2(-5.0 - np.arange(heads))
     return gamma
 
 
 def angles(key_width: int) -> Array:
-    """By how much each pair of entries of a key turns in a step (d_k / 2,) [rad], from 1 to 1 / 10,000."""
+    """Return the rotation of each pair of key entries per step (d_k / 2,) [rad], from 1 to 1 / 10,000."""
     return np.logspace(0, -4, key_width // 2)
 
 
 def query_scale(steps: Array, decay: Array, key_width: int) -> Array:
-    """What queries of the steps 0, 1, ... (...) are multiplied by: 1 / sqrt(d_k n_t) (..., H)."""
+    """Return the factor of queries at steps 0, 1, ... (...): 1 / sqrt(d_k n_t) (..., H)."""
     count = (1 - decay ** (steps[..., None] + 1)) / (1 - decay)
     return 1 / np.sqrt(key_width * count)
 
 
 def rotate(x: Floats, cosine: Floats, sine: Floats) -> Floats:
-    """Turn x (rows, heads, d_k), first entries of all pairs before the second ones, by its rows' (rows, d_k / 2)."""
+    """Rotate x (rows, heads, d_k), first entries of all pairs before the second ones, by angles (rows, d_k / 2)."""
     cosine, sine = cosine[:, None], sine[:, None]
     first, second = np.split(x, 2, axis=-1)
     return np.concatenate([first * cosine - second * sine, second * cosine + first * sine], axis=-1)
 
 
 class ChunkDecays(NamedTuple):
-    """Powers of gamma for chunks of b steps: of what step r sees of step s, what it sees of the state before the chunk,
-    and what is left of step s in the state after the chunk.
+    """Powers of gamma for chunks of b steps.
+
+    within: weight of step s at step r; before: weight at step r of the state before the chunk; after: weight of step s
+    in the state after the chunk.
     """
 
     within: Floats  # (H, b, b): gamma^(r - s), 0 where s > r
@@ -59,7 +61,7 @@ class ChunkDecays(NamedTuple):
 
     @classmethod
     def of(cls, decay: Array, steps: int, dtype: npt.DTypeLike = np.float64) -> ChunkDecays:
-        """Those of chunks of so many steps."""
+        """Return the powers for chunks of `steps` steps."""
         powers = decay[:, None] ** np.arange(steps + 1)
         lag = np.abs(np.subtract.outer(np.arange(steps), np.arange(steps)))
         tables = np.tril(powers[:, lag]), powers[:, 1:, None], powers[:, steps - 1 :: -1, None]
@@ -70,11 +72,11 @@ class Retained(Protocol):
     """The memory of every layer, for rows that are robots or consecutive steps of a sequence."""
 
     def count(self, rows: int) -> Array:
-        """The numbers (rows,) of the steps that come now, 0 for the first after a reset."""
+        """Return the numbers (rows,) of the next steps, 0 for the first after a reset."""
 
     def retain(self, layer: int, q: Floats, k: Floats, v: Floats) -> Floats:
-        """Take rotated keys (rows, H, d_k) and values (rows, H, d_v) in; o (rows, H, d_v) of rotated, scaled queries
-        (rows, H, d_k).
+        """Add rotated keys (rows, H, d_k) and values (rows, H, d_v); return o (rows, H, d_v) for rotated, scaled
+        queries (rows, H, d_k).
         """
 
 

@@ -115,7 +115,7 @@ class Encoder(nn.Module):
         self.norm = nn.LayerNorm(hidden)
 
     def pool(self, tokens: Tensor) -> list[Tensor]:
-        """The step transformer alone: g of every pooling (B, T, D), without time, from tokens (B, T, P, d)."""
+        """Run only the step transformer: g of every pooling (B, T, D), without time, from tokens (B, T, P, d)."""
         pooled = []
         x = tokens.flatten(0, 1)
         for layer, block in enumerate(self.step_layers):
@@ -127,9 +127,9 @@ class Encoder(nn.Module):
         return [g.unflatten(0, tokens.shape[:2]) for g in pooled]
 
     def forward(self, pooled: list[Tensor], state: Tensor | None) -> Tensor:
-        """Features (B, n, D) of the n steps of a window, from g of every pooling and the pure state, (B, n, D) each.
+        """Return features (B, n, D) of a window's n steps, from g of every pooling and the pure state, (B, n, D) each.
 
-        Of g, the sequence transformer needs keys and values alone: what it would make of them is dropped.
+        The sequence transformer uses g only for keys and values.
         """
         steps = pooled[0].shape[1]
         if steps > len(self.time):
@@ -180,7 +180,7 @@ class Block(nn.Module):
         self.contract = nn.Linear(EXPANSION * width, width)
 
     def forward(self, x: Tensor, visible: Tensor | None = None, context: Tensor | None = None) -> Tensor:
-        """The block's output; x attends to `context` (N, m, width) and x, of which `visible` (n, m + n) is True."""
+        """Return the block's output. x attends to `context` (N, m, width) and x, if `visible` (n, m + n) is True."""
         normed = self.norm1(x)
         q, k, v = self.qkv(normed).chunk(3, dim=-1)
         if context is not None:
@@ -194,7 +194,7 @@ class Block(nn.Module):
 
 
 def initialise(network: nn.Module) -> None:
-    """Linear layers as published: truncated normal weights, no bias."""
+    """Initialise linear layers as published: truncated normal weights, zero bias."""
     for module in network.modules():
         if isinstance(module, nn.Linear):
             nn.init.trunc_normal_(module.weight, std=INITIAL_STD)

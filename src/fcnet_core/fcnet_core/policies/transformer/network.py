@@ -19,7 +19,7 @@ gelu_tanh = partial(gelu, approximate="tanh")
 class CausalTransformer(nn.Module):
     """Maps normalised observations (B, T, observation) to normalised actions (B, T, action), causally, any T >= 1.
 
-    One token a step. A step attends to the last `window` steps in every layer, see the package; there is no dropout.
+    One token per step. A step attends to the last `window` steps in every layer, see the package; there is no dropout.
     """
 
     def __init__(self, config: TransformerConfig) -> None:
@@ -37,7 +37,7 @@ class CausalTransformer(nn.Module):
 class BlockStack(nn.Module):
     """GPT-2's blocks and final LayerNorm, without positions, on tokens (B, N, d), initialised as GPT-2.
 
-    window: tokens to which one attends, itself among them; None for all before it. activation: of the perceptrons.
+    window: number of last tokens to which a token attends, including itself; None: all. activation: of the perceptrons.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class BlockStack(nn.Module):
                 nn.init.zeros_(weight)
 
     def forward(self, x: Tensor, visible: Tensor | None = None) -> Tensor:
-        """The tokens' features; `visible` (B, N) is False for padding, to which no other token attends."""
+        """Return the tokens' features; `visible` (B, N) is False for padding, to which no other token attends."""
         mask = self._mask(x, visible)
         for layer in self.layers:
             x = layer(x, mask)
@@ -69,14 +69,14 @@ class BlockStack(nn.Module):
         return features
 
     def _mask(self, x: Tensor, visible: Tensor | None) -> Tensor | None:
-        """What attends to what (..., N, N); None where all tokens attend to themselves and to all before them."""
+        """Return the attention mask (..., N, N), or None if every token attends to itself and to all before it."""
         tokens = x.shape[1]
         if visible is None and (self.window is None or tokens <= self.window):
             return None
         mask = torch.ones(tokens, tokens, dtype=torch.bool, device=x.device).tril()
         if self.window is not None:
             mask = mask.triu(1 - self.window)
-        if visible is not None:  # padding attends to itself, or its softmax would be of nothing
+        if visible is not None:  # padding attends to itself, because a softmax needs an entry
             itself = torch.eye(tokens, dtype=torch.bool, device=x.device)
             mask = mask & (visible[:, None, None, :] | itself)
         return mask

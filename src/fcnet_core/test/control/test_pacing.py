@@ -1,10 +1,11 @@
-"""Simulated time and the wall clock."""
+"""Pacing of simulated time and quantiles of latencies."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from fcnet_core.control.timing import Pacer
+from fcnet_core.control.timing import LatencyRing, Pacer, Quantiles
 
 
 class FakeTime:
@@ -35,21 +36,14 @@ def test_turns_keep_absolute_deadlines_although_work_takes_varying_time(fake):
     assert pacer.measured_rate() == pytest.approx(250.0)
 
 
-def test_a_short_delay_is_made_up_for(fake):
+@pytest.mark.parametrize(("delay", "lost"), [(0.015, 0.0), (10.0, 9.996)])
+def test_only_a_short_delay_is_made_up_for(fake, delay, lost):
     pacer = Pacer(0.004, fake.clock, fake.sleep)
-    fake.now += 0.015
-    for _ in range(100):
-        pacer.wait()
-    assert fake.now == pytest.approx(100.4)
-
-
-def test_a_long_pause_is_not_made_up_for(fake):
-    pacer = Pacer(0.004, fake.clock, fake.sleep)
-    fake.now += 10.0
+    fake.now += delay
     for _ in range(101):
         pacer.wait()
-    assert fake.now == pytest.approx(110.4)
-    assert pacer.lost == pytest.approx(9.996)
+    assert fake.now == pytest.approx(100.404 + lost)
+    assert pacer.lost == pytest.approx(lost)
 
 
 def test_a_simulation_that_cannot_keep_up_reports_its_true_rate(fake):
@@ -58,3 +52,16 @@ def test_a_simulation_that_cannot_keep_up_reports_its_true_rate(fake):
         fake.now += 0.008
         pacer.wait()
     assert pacer.measured_rate() == pytest.approx(125.0, rel=0.05)
+
+
+def test_quantiles_are_those_of_the_newest_samples():
+    ring = LatencyRing(size=100)
+    assert ring.quantiles() == Quantiles(0.0, 0.0, 0.0)
+    ring.add(2.0)
+    assert ring.quantiles() == Quantiles(2.0, 2.0, 2.0)
+    for duration in (*[9.0] * 50, *range(1, 101)):
+        ring.add(duration)
+    quantiles = ring.quantiles()
+    assert quantiles.p50 == 50.5
+    assert np.isclose(quantiles.p99, np.quantile(np.arange(1, 101), 0.99))
+    assert quantiles.largest == 100
