@@ -114,7 +114,7 @@ class CommandShaper:
         return self.command()
 
     def limited(self) -> str:
-        """Return the limited fields of the first robot's requested setpoint, such as "vx 2 to 1.2", or an empty text."""
+        """Return the limited fields of the first robot's request, such as "vx 2 to 1.2", or an empty text."""
         pairs = zip(SETPOINT_FIELDS, self.requested[0].tolist(), self.target[0].tolist(), strict=True)
         return ", ".join(f"{name} {asked:.3g} to {given:.3g}" for name, asked, given in pairs if asked != given)
 
