@@ -275,9 +275,13 @@ class ControllerNode(LifecycleNode):
         self.create_timer(PERIOD, self._publish_health, clock=steady)
         if self._settings.auto_start and not self._settings.auto_activate:
             auto_start = AutoStart(self._core)
-            self._auto_start_timer = self.create_timer(
-                AUTO_START_PERIOD, lambda: self._advance_auto_start(auto_start), clock=steady
-            )
+
+            def advance() -> None:
+                auto_start.advance(self._now())
+                if auto_start.done:
+                    timer.cancel()
+
+            timer = self.create_timer(AUTO_START_PERIOD, advance, clock=steady)
         freeze()
         self._active.callback(self._end_loop, loop, self._core)
         loop.start()
@@ -287,11 +291,6 @@ class ControllerNode(LifecycleNode):
         loop.stop()
         self._loop = None
         core.make_passive()
-
-    def _advance_auto_start(self, auto_start: AutoStart) -> None:
-        auto_start.advance(self._now())
-        if auto_start.done:
-            self._auto_start_timer.cancel()
 
     def _publish_mode(self) -> None:
         if self._core is None:

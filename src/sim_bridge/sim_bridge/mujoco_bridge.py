@@ -98,7 +98,12 @@ class MujocoHardware(HardwareInterface):
         """
         if self._lockstep.waits(self.time()):
             self.error = self._lockstep.problem(self.time())
-            return self._waiting_state() if self._lockstep.repeats() else None
+            if not self._lockstep.repeats():
+                return None
+            if self._reading is None:
+                with self._lock:
+                    self._reading = self._robot.read_sensors()
+            return self._reading
         if self._is_late() and time.monotonic() < self._received + self._settings.patience:
             return None
         if self._measured is None:
@@ -108,12 +113,6 @@ class MujocoHardware(HardwareInterface):
             self._robot.advance(self._settings.substeps)
             self._pose = self._robot.ground_truth()
             self._reading = self._robot.read_sensors()
-        return self._reading
-
-    def _waiting_state(self) -> SensorReading:
-        if self._reading is None:
-            with self._lock:
-                self._reading = self._robot.read_sensors()
         return self._reading
 
     def time(self) -> int:

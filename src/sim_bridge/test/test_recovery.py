@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -68,7 +70,13 @@ class Wired:
             self.driver.damp("controller")
             return
         if posture.mode is Mode.RECOVERING:
-            posture.turn_over(CYCLES_PER_TARGET * PERIOD, Measured(state))
+            measured = SimpleNamespace(
+                orientation=state.orientation,
+                angular_velocity=state.angular_velocity,
+                joint_position=state.position,
+                joint_velocity=state.velocity,
+            )
+            posture.turn_over(CYCLES_PER_TARGET * PERIOD, measured)
         else:
             posture.advance(CYCLES_PER_TARGET * PERIOD, state.position, state.orientation, self.limiter.last, False)
         if posture.commands_joints:
@@ -83,14 +91,6 @@ class Wired:
     @property
     def lies_on(self):
         return lying_on(projected_gravity(self.body.ground_truth().orientation))
-
-
-class Measured:
-    """A state under the names of a policy."""
-
-    def __init__(self, state):
-        self.orientation, self.angular_velocity = state.orientation, state.angular_velocity
-        self.joint_position, self.joint_velocity = state.position, state.velocity
 
 
 @pytest.mark.parametrize("terrain", [Flat(), SideSlope(10.0)], ids=["flat", "slope"])

@@ -50,11 +50,21 @@ def ended(pid: int) -> bool:
     return False
 
 
-def test_lines_carry_the_process_name_and_number(finish: Finish, launch_file: Write):
-    code, output = finish("launch", launch_file("python(\"print('one'); print('two')\", name='speaker')"))
-    assert code == 0
-    assert "[speaker-1] one\n[speaker-1] two\n" in output
-    assert "process has finished cleanly" in output
+@pytest.mark.parametrize(
+    ("entity", "expected", "words"),
+    [
+        ("python(\"print('one'); print('two')\", name='speaker')", 0, "[speaker-1] one\n[speaker-1] two\n"),
+        ("python('pass')", 0, "process has finished cleanly"),
+        ("python('exit(3)')", 0, "process has died"),
+        ("ExecuteProcess(cmd=['/no/such/program'])", 1, "/no/such/program"),
+    ],
+    ids=["lines carry name and number", "good end", "a failure without a handler", "a program that does not exist"],
+)
+def test_the_exit_code_and_output_of_a_launch(
+    finish: Finish, launch_file: Write, entity: str, expected: int, words: str
+):
+    code, output = finish("launch", launch_file(entity))
+    assert (code, words in output) == (expected, True)
 
 
 def test_ctrl_c_reaches_every_process_once_and_is_no_failure(start: Start, launch_file: Write):
@@ -124,29 +134,15 @@ def test_a_process_that_prints_runs_on_when_nobody_reads_its_launch(start: Start
     assert done.exists()
 
 
-def test_the_end_of_a_required_process_ends_the_others(finish: Finish, launch_file: Write):
-    entities = listener("SIGINT") + "python('import time; time.sleep(1)', on_exit=Shutdown(reason='required')),"
-    code, output = finish("launch", launch_file(entities))
-    assert (code, "got SIGINT" in output) == (0, True)
-
-
-@pytest.mark.parametrize(("exit_code", "expected"), [(0, 0), (3, 1)])
-def test_a_handler_that_raises_ends_the_launch_with_1(
-    finish: Finish, launch_file: Write, exit_code: int, expected: int
+@pytest.mark.parametrize(
+    ("exit_code", "on_exit", "expected"), [(0, "Shutdown(reason='required')", 0), (0, "failing", 0), (3, "failing", 1)]
+)
+def test_the_handler_of_a_process_ends_the_others_and_fails_the_launch_if_it_raises(
+    finish: Finish, launch_file: Write, exit_code: int, on_exit: str, expected: int
 ):
-    entities = listener("SIGINT") + f"python('import time; time.sleep(1); exit({exit_code})', on_exit=failing),"
+    entities = listener("SIGINT") + f"python('import time; time.sleep(1); exit({exit_code})', on_exit={on_exit}),"
     code, output = finish("launch", launch_file(entities))
     assert (code, "got SIGINT" in output) == (expected, True)
-
-
-def test_a_failing_process_that_nobody_watches_does_not_fail_the_launch(finish: Finish, launch_file: Write):
-    code, output = finish("launch", launch_file("python('exit(3)')"))
-    assert (code, "process has died" in output) == (0, True)
-
-
-def test_a_program_that_does_not_exist_fails_the_launch(finish: Finish, launch_file: Write):
-    code, output = finish("launch", launch_file("ExecuteProcess(cmd=['/no/such/program'])"))
-    assert (code, "/no/such/program" in output) == (1, True)
 
 
 def test_environment_of_a_process(finish: Finish, launch_file: Write):
@@ -164,8 +160,3 @@ def test_output_log_shows_only_the_error_stream(finish: Finish, launch_file: Wri
     output = finish("launch", launch_file(f'ExecuteProcess(cmd=[sys.executable, "-c", "{code}"])'))[1]
     assert "-1] loud" in output
     assert "-1] quiet" not in output
-
-
-def test_nothing_temporary_remains(finish: Finish, launch_file: Write, tmp_path: Path):
-    finish("launch", launch_file("python('pass')"))
-    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("launch_params_")] == []

@@ -66,13 +66,14 @@ def test_a_node_has_the_environment_that_it_is_given(run_node: Finish):
     assert "'] yes" in run_node(node('additional_env={"GIVEN": "yes"}'))[1]
 
 
-def test_parameters_become_files_in_their_order(run_node: Finish):
+def test_parameters_become_temporary_files_in_their_order(run_node: Finish, tmp_path: Path):
     share = 'PathJoinSubstitution([FindPackageShare("echoing"), "robot.yaml"])'
     output = run_node(node(f'parameters=[{share}, {{"rate": 100.0, "leg.kp": 40, "text": "1"}}]'))[1]
     files = [line for line in output.splitlines() if "FILE" in line]
     assert "rate: 50.0" in files[0]
     for wanted in ("rate: 100.0", "leg.kp: 40", "text: '1'"):
         assert wanted in files[1]
+    assert not list(tmp_path.glob("launch_params_*"))
 
 
 @pytest.mark.parametrize("value", ["None", "[]", "[1, 2.5]", "{'kp': 1}"])
