@@ -12,25 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_core import counted
+from fcnet_core import counted, names
 from fcnet_core.arrays import Array, Rows
 from fcnet_core.control.command import COMMAND_SIZE, CommandArbiter
 from fcnet_core.errors import ReplayError
-from fcnet_core.names import (
-    CMD_POSE,
-    CMD_VEL,
-    CONTROL,
-    CONTROLLER,
-    DIAGNOSTICS,
-    IMU,
-    JOINT_STATES,
-    JOINT_TRAJECTORY,
-    ODOM,
-    HealthKey,
-    Mode,
-    full_name,
-    status_name,
-)
+from fcnet_core.names import HealthKey, Mode
 from fcnet_core.observation import SCALARS
 from fcnet_core.remote import Source, load_remote_map
 from fcnet_replay.bags.bag import Bag
@@ -82,12 +68,12 @@ def read_run(bag: Bag, namespace: str | None = None, topic_map: TopicMap = OWN) 
     }
     definitions = bag.contents.definitions
     readers = {
-        record: _TopicReader(full_name(source.topic, namespace), source, definitions)
+        record: _TopicReader(names.full_name(source.topic, namespace), source, definitions)
         for record, source in sources.items()
     }
     cycles: list[tuple[float, int]] = []
-    for batch in bag.batches(frozenset({DIAGNOSTICS.name, *(reader.name for reader in readers.values())})):
-        if batch.topic == DIAGNOSTICS.name and len(cycles) + len(batch.size) <= MOST_CYCLES:
+    for batch in bag.batches(frozenset({names.DIAGNOSTICS.name, *(reader.name for reader in readers.values())})):
+        if batch.topic == names.DIAGNOSTICS.name and len(cycles) + len(batch.size) <= MOST_CYCLES:
             cycles += _cycle_counts(batch, namespace, definitions)
         for reader in readers.values():
             if reader.name == batch.topic:
@@ -96,7 +82,7 @@ def read_run(bag: Bag, namespace: str | None = None, topic_map: TopicMap = OWN) 
     problems = [*bag.contents.problems]
     for reader in readers.values():
         problems += reader.problems()
-    for record in (JOINT_STATES.name, IMU.name):
+    for record in (names.JOINT_STATES.name, names.IMU.name):
         if not found[record]:
             raise ReplayError(_without(bag, readers[record].name, problems))
     for record, arrays in found.items():
@@ -106,15 +92,15 @@ def read_run(bag: Bag, namespace: str | None = None, topic_map: TopicMap = OWN) 
             problems.append(Problem("no_stamp", f"{unknown.sum()} {what}"))
     modes = _modes(found["mode"])
     commands = {
-        CMD_VEL.name: [commander.velocity for commander in commanders],
-        CMD_POSE.name: [commander.pose for commander in commanders],
+        names.CMD_VEL.name: [commander.velocity for commander in commanders],
+        names.CMD_POSE.name: [commander.pose for commander in commanders],
     }
     return Run(
-        JointRecord(**found[JOINT_STATES.name]),
-        ImuRecord(**found[IMU.name]),
-        TargetRecord(**found[JOINT_TRAJECTORY.name]) if found[JOINT_TRAJECTORY.name] else NO_TARGETS,
+        JointRecord(**found[names.JOINT_STATES.name]),
+        ImuRecord(**found[names.IMU.name]),
+        TargetRecord(**found[names.JOINT_TRAJECTORY.name]) if found[names.JOINT_TRAJECTORY.name] else NO_TARGETS,
         SetpointRecord(partial(_setpoints, commanders, found, modes, notes)),
-        OdometryRecord(**found[ODOM.name]) if found[ODOM.name] else NO_ODOMETRY,
+        OdometryRecord(**found[names.ODOM.name]) if found[names.ODOM.name] else NO_ODOMETRY,
         steps=_steps(found["policy_step"]),
         mode=modes,
         cycles=_cycles(cycles),
@@ -275,7 +261,7 @@ def _cycle_counts(batch: MessageBatch, namespace: str, definitions: Definitions)
 
     Each cycle sends targets, so the counts show targets that the bag lacks and cycles that the controller missed.
     """
-    name = status_name(full_name(CONTROLLER, namespace), CONTROL)
+    name = names.status_name(names.full_name(names.CONTROLLER, namespace), names.CONTROL)
     types = fields_for(batch.kind, *definitions.get(batch.kind, ()))
     for received, message in zip(batch.received.tolist(), batch.messages(), strict=True):
         if name.encode() not in message:  # most messages are of other nodes

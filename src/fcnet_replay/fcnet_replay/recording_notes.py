@@ -94,7 +94,7 @@ def robot_of(recording: str | Path, notes: RecordingNotes, given: str | None = "
     name = given or notes.robot or otherwise
     if not name:
         raise ReplayError(
-            f"the recording {recording} does not say which robot it is of; name it, such as --robot aliengo, or"
+            f"the recording {recording} does not name its robot; name it, such as --robot aliengo, or"
             " robot:=aliengo at a launch"
         )
     robot = load_robot(name)

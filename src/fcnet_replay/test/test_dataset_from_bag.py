@@ -82,21 +82,19 @@ def test_episodes_end_where_states_are_missing(bag, tmp_path) -> None:
     assert data.manifest.description["bags"][0]["left_out"]["what the policy saw or sent is not in the bag"] >= 12
 
 
-def test_episodes_end_where_a_step_is_missing(bag, tmp_path) -> None:
-    data = converted(tmp_path, bag(edit=without("controller/policy_step", 2.0, 2.02)))
-    assert len(episodes(data)) == 2 and data.steps == 198
+def not_a_number(messages: list[Any]) -> list[Any]:
+    for time, topic, message in messages:
+        if topic == "joint_states" and 1.0 <= time < 1.2:
+            message.velocity[3] = np.nan
+    return messages
 
 
-def test_numbers_that_cannot_be_are_left_out_and_reported(bag, tmp_path, capsys) -> None:
-    def spoil(messages: list[Any]) -> list[Any]:
-        for time, topic, message in messages:
-            if topic == "joint_states" and 1.0 <= time < 1.2:
-                message.velocity[3] = np.nan
-        return messages
-
-    data = converted(tmp_path, bag(edit=spoil))
-    assert len(episodes(data)) == 2 and data.steps < 195
-    assert "steps left out: a value is not a number or cannot be" in capsys.readouterr().out
+@pytest.mark.parametrize("edit", [without("controller/policy_step", 2.0, 2.02), not_a_number], ids=["missing", "NaN"])
+def test_episodes_end_at_missing_and_impossible_steps(bag, tmp_path, edit) -> None:
+    data = converted(tmp_path, bag(edit=edit))
+    left_out = sum(data.manifest.description["bags"][0]["left_out"].values())
+    assert len(episodes(data)) == 2 and data.steps + left_out == (199 if edit is not_a_number else 198)
+    assert (left_out > 4) == (edit is not_a_number)
 
 
 def test_what_led_to_a_fault_is_no_example(bag, tmp_path) -> None:
@@ -138,7 +136,7 @@ def test_a_bag_of_another_robot_is_refused(bag, tmp_path, capsys) -> None:
     assert main(["dataset", "from-bag", str(strange), *out]) == USAGE_ERROR
     assert "lie beyond the joint limits of aliengo" in capsys.readouterr().err
     assert main(["dataset", "from-bag", str(bag("silent", custom={})), *out]) == USAGE_ERROR
-    assert "does not say which robot it is of; name it, such as --robot" in capsys.readouterr().err
+    assert "does not name its robot" in capsys.readouterr().err
     assert main(["dataset", "from-bag", str(bag("slow")), "--rate", "100", *out]) == USAGE_ERROR
     assert "took 50 steps a second, not 100" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())

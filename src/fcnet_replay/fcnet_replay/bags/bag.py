@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import shutil
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -37,7 +36,6 @@ LARGEST_METADATA = 512 * 2**10  # [bytes] of metadata.yaml; a bag of 12 topics h
 LARGEST_MESSAGE = 16 * 2**20  # [bytes] of one compressed message, unpacked
 LARGEST_FILE = 8 * 2**30  # [bytes] of one compressed file, unpacked
 BLOCK = 2**20  # [bytes]
-RESERVE = 64 * 2**20  # [bytes] that are left free where a compressed file is unpacked
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, RecursionError, yaml.YAMLError)  # of damaged metadata
 
 
@@ -187,15 +185,12 @@ def _check_ordinary(path: Path) -> None:
 def _unpacked(path: Path, folder: Path) -> Path:
     """Return a decompressed copy of the file, up to damage."""
     plain, size = folder / path.stem, 0
-    room = shutil.disk_usage(folder).free - RESERVE
     try:
         with zstandard.open(path, "rb") as packed, plain.open("wb") as file:
             while block := packed.read(BLOCK):
                 size += len(block)
                 if size > LARGEST_FILE:
                     raise ReplayError(f"{path} holds more than {LARGEST_FILE} bytes; decompress it, then try again")
-                if size > room:
-                    raise OSError(errno.ENOSPC, "no room")
                 file.write(block)
     except zstandard.ZstdError as error:
         if not size:

@@ -61,7 +61,7 @@ def read_mcap(path: Path, name: Path, wanted: frozenset[str] | None, contents: C
     """
     with path.open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC:
-            raise ReplayError(damage(name, 0, "it does not begin as an mcap file does").sentence)
+            raise ReplayError(damage(name, 0, "it does not start as an mcap file does").sentence)
         yield from _Reader(file, path.stat().st_size, name, wanted, contents).batches()
 
 
@@ -135,7 +135,7 @@ class _Reader:
             raise ReplayError(f"a chunk claims {size} bytes, more than any recorder writes; it is left out")
         self._unpacked += size
         if self._unpacked > LARGEST_FILE:
-            raise ReplayError(f"its chunks hold more than {LARGEST_FILE} bytes; what follows is left out")
+            raise ReplayError(f"its chunks hold more than {LARGEST_FILE} bytes; the rest is left out")
         records = _unpacked(chunk)
         if len(records) != size or (chunk.uncompressed_crc and zlib.crc32(records) != chunk.uncompressed_crc):
             raise ReplayError("a chunk's checksum is wrong; its messages are left out")
@@ -168,7 +168,7 @@ class _Reader:
         channels = heads["channel"]
         for channel in np.unique(channels).tolist():
             if channel not in self._topics:
-                raise ReplayError(f"messages are of channel {channel}, which nothing defines; they are left out")
+                raise ReplayError(f"messages are of channel {channel}, which is not defined; they are left out")
             if wanted := self._topics[channel]:
                 mine = channels == channel
                 start = first[mine] + HEAD.size + MESSAGE_HEAD

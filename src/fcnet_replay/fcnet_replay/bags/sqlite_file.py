@@ -33,7 +33,7 @@ def read_sqlite(path: Path, name: Path, wanted: frozenset[str] | None, contents:
     """
     with path.open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC:
-            raise ReplayError(damage(name, 0, "it does not begin as an sqlite3 bag does").sentence)
+            raise ReplayError(damage(name, 0, "it does not start as an sqlite3 bag does").sentence)
     rows = 0
     with closing(_Database(path)) as database:
         try:

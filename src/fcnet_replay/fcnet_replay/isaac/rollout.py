@@ -41,12 +41,12 @@ def read_rollout(path: Path) -> Run:
     magic, payload = frame_at(content, 0)
     if magic != HEADER:
         raise ReplayError(
-            f"{name} does not begin with the header of a rollout; expected a file that rollout_writer.py wrote, or "
+            f"{name} does not start with the header of a rollout; expected a file that rollout_writer.py wrote, or "
             "another kind of file by its suffix"
         )
     header, place = parse_header(payload, name), PREFIX.size + len(payload) + CHECKSUM.size
     rows, lost, broken = bytearray(), len(content) - place, 0
-    begin = PREFIX.pack(STATE, header.row_type().itemsize)  # states have one size: no other is looked at
+    begin = PREFIX.pack(STATE, header.row_type().itemsize)  # all states have this size
     while (place := content.find(begin, place)) >= 0:
         _, payload = frame_at(content, place)
         frame_size = PREFIX.size + len(payload) + CHECKSUM.size if payload else 0

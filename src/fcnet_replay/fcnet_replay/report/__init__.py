@@ -1,1 +1,1 @@
-"""The report of a replay as one HTML page: no scripts, nothing loaded, plots as inline SVG."""
+"""Reports of runs as HTML pages that load nothing."""

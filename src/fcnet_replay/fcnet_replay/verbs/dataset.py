@@ -8,12 +8,16 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fcnet_core import counted
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import NotNegative, Positive, Seed, option
 from fcnet_core.verbs import STDOUT, add_json, check_json, write_json
 from fcnet_replay.verbs import add_source
+
+if TYPE_CHECKING:
+    from fcnet_core.learning.dataset import DatasetWriter
 
 SUMMARY = "make datasets from bags; merge, split, describe, check, export and import datasets"
 EPILOG = """
@@ -30,7 +34,7 @@ examples:
   fcnet dataset export data/all -o lerobot/all
   fcnet dataset import lerobot/all -o data/again
 """
-MOST_FAULTS = 50  # printed of one folder
+MOST_FAULTS = 50  # printed for one folder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -83,7 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_bag_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare bags, the output folder and how bags are read."""
+    """Declare the bags, the output folder and the options for reading bags."""
     parser.add_argument(
         "bags", type=Path, nargs="+", metavar="BAG", help="folder of a bag, or one .mcap, .db3 or .bag file"
     )
@@ -124,16 +128,14 @@ def _from_bag(args: argparse.Namespace) -> int:
 def _merge(args: argparse.Namespace) -> int:
     from fcnet_replay.datasets.combine import merge
 
-    data = merge(args.data, args.out)
-    print(f"wrote {args.out}: {counted(data.steps, 'step')} in {counted(data.shards, 'shard')}")
-    return 0
+    return _wrote(args.out, merge(args.data, args.out))
 
 
 def _split(args: argparse.Namespace) -> int:
     from fcnet_replay.datasets.combine import split
 
     for half, data in split(args.data, args.out, args.validation, args.seed).items():
-        print(f"wrote {args.out / half}: {counted(data.steps, 'step')} in {counted(data.shards, 'shard')}")
+        _wrote(args.out / half, data)
     return 0
 
 
@@ -178,8 +180,11 @@ def _import(args: argparse.Namespace) -> int:
     _need_pyarrow()
     from fcnet_replay.datasets.lerobot import import_dataset
 
-    data = import_dataset(args.data, args.out)
-    print(f"wrote {args.out}: {counted(data.steps, 'step')} in {counted(data.shards, 'shard')}")
+    return _wrote(args.out, import_dataset(args.data, args.out))
+
+
+def _wrote(folder: Path, data: DatasetWriter) -> int:
+    print(f"wrote {folder}: {counted(data.steps, 'step')} in {counted(data.shards, 'shard')}")
     return 0
 
 

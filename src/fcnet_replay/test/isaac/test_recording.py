@@ -183,7 +183,7 @@ def test_a_missing_a_foreign_and_a_huge_file_are_refused(tmp_path):
         read_recording(tmp_path / "none.rollout")
     foreign, huge = tmp_path / "picture.rollout", tmp_path / "huge.rollout"
     foreign.write_bytes(os.urandom(5_000))
-    with pytest.raises(ReplayError, match="does not begin with the header"):
+    with pytest.raises(ReplayError, match="header of a rollout"):
         read_recording(foreign)
     with huge.open("wb") as file:
         file.truncate(1 << 33)

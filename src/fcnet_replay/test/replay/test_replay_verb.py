@@ -127,7 +127,7 @@ def test_another_robot_than_the_recorded_one_is_refused(bag, tmp_path, capsys) -
 
 def test_a_bag_that_names_no_robot_asks_for_one(write_bag, capsys) -> None:
     assert main(["replay", str(write_bag())]) == USAGE_ERROR
-    assert "does not say which robot it is of" in capsys.readouterr().err
+    assert "does not name its robot" in capsys.readouterr().err
     assert main(["replay", str(write_bag()), "--robot", "aliengo"]) == 0
     assert main(["replay", str(write_bag()), str(shipped_model("aliengo"))]) == 0
 
