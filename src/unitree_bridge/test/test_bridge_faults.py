@@ -132,13 +132,13 @@ def test_a_claim_that_is_repeated_ends_no_motion_and_lets_none_begin(following, 
 
     def is_in_conflict():
         client.send_targets(robot.lie_pose)
-        return time.monotonic() > began + 1.5 and any("x holds this robot" in line for line in following.lines)
+        return time.monotonic() > began + 1.5 and any("x also holds this robot" in line for line in following.lines)
 
     client.claim_until("holds 0 x", is_in_conflict, "a conflict in the log")
     assert board.commands.last.stiffness.max() > 0.0
     client.observe(String, "target_refusal", TARGET_REFUSAL.requested)
     client.send_targets(None, 0.1)
-    refusal = lambda: "x holds this robot" in client.newest.get("target_refusal", String()).data  # noqa: E731
+    refusal = lambda: "x also holds this robot" in client.newest.get("target_refusal", String()).data  # noqa: E731
     client.claim_until("holds 0 x", refusal, "a reason why targets are refused")
     board.commands.reset()
     began = time.monotonic()

@@ -130,7 +130,7 @@ def test_of_two_bridges_that_both_hold_the_robot_none_begins_to_move_it(start, c
         wait_for_commands(client, other_board)
         first.send(signal.SIGCONT)
         for program in (first, second):
-            program.until_printed("holds this robot, too")
+            program.until_printed("also holds this robot")
         for log in (board.commands, other_board.commands):
             log.reset()
         client.send_targets(None, 0.1)
@@ -138,6 +138,6 @@ def test_of_two_bridges_that_both_hold_the_robot_none_begins_to_move_it(start, c
         assert first.alive and second.alive
         assert board.commands.last_stiff() is None and other_board.commands.last_stiff() is None
         assert first.end() == 0, first.output
-        second.until_printed("no other bridge holds this robot")
+        second.until_printed("no longer holds this robot")
         client.begin(other_board, robot.lie_pose)
         assert other_board.commands.last_stiff() is not None

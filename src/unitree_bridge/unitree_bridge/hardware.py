@@ -1,4 +1,4 @@
-"""A Unitree quadruped as hardware: its motor board behind an I/O process, which drives it at 500 Hz."""
+"""The hardware interface of a Unitree quadruped: its motor board behind an I/O process at 500 Hz."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import time
 from array import array
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
-from typing import cast
+from dataclasses import asdict
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 from rclpy.node import Node
@@ -33,20 +34,19 @@ from unitree_lowlevel.codec import decode_remote
 from unitree_lowlevel.driver import DriverMode
 from unitree_lowlevel.io_client import IoClient
 from unitree_lowlevel.io_link import BoardReading, IoSettings, Targets
-from unitree_lowlevel.safety.monitor import RemoteLoss
 
 LEVELS = {logging.INFO: OK, logging.WARNING: WARN, logging.ERROR: ERROR}
 REMOTE_FRAME = "unitree_remote"  # selects the layout of the joystick in config/remote.yaml
 REMOTE_PERIOD = 0.02  # [s]
-OLDEST_STATE = 0.05  # [s] an older one has waited for this process, which was stopped, and is of no use
+OLDEST_STATE = 0.05  # [s] older states have waited while this process was stopped, and are dropped
 SILENCE = 3.0  # [s] without a state before a warning
-SILENCE_PERIOD = 5.0  # [s] between two warnings about it
+SILENCE_PERIOD = 5.0  # [s] between two such warnings
 
 
 class UnitreeHardware(HardwareInterface):
-    """The robot called `robot_name`. Its I/O process makes motor commands of targets and checks every state.
+    """The robot called `robot_name`. Its I/O process turns targets into motor commands and checks every state.
 
-    Where that process dies, the motors are damped from here, and ~/reset starts another one.
+    If that process dies, the bridge damps the motors, and ~/reset starts another one.
     """
 
     parameters = BridgeParameters
@@ -55,41 +55,42 @@ class UnitreeHardware(HardwareInterface):
 
     def __init__(self, robot_name: str) -> None:
         self._robot_name = robot_name
-        self._connected = ExitStack()  # what is undone, the latest first, when the robot is left
+        self._connected = ExitStack()  # cleanup for `close`
 
     @property
     def fault(self) -> str:
-        """The finding that has tripped the robot, or what has become of the I/O process."""
         if self._io.ended:
-            return f"io_process: {self._io.ended}; the bridge damps the motors; reset starts another one"
+            return f"io_process: {self._io.ended}; the bridge damps the motors; reset starts another I/O process"
         if self._io.is_silent:
-            return "io_process: the I/O process stands still; the bridge damps the motors"
+            return "io_process: the I/O process hangs; the bridge damps the motors"
         return self._io.report.trip if self._io.report else ""
 
     @property
     def target_refusal(self) -> str:
-        """Why targets would not be followed now."""
         report = self._io.report
         return report.target_refusal or self._blocked if report else ""
 
     @property
     def target_owner(self) -> str:
-        """Whose targets are followed."""
         return self._io.report.owner if self._io.report else ""
 
     @property
     def _blocked(self) -> str:
-        """Why targets may not begin to be followed."""
+        """Why targets may not start to be followed, or ""."""
         follows = self._io.report is not None and self._io.report.mode == DriverMode.FOLLOWING.value
         return "" if follows else self._ownership.conflict
 
     def configure(self, node: Node, parameters: BridgeParameters) -> None:
-        """Connect, and make sure that no other program moves the robot."""
+        """Connect to the robot. Raises ValueError or OSError, also if another program moves it."""
         if node.get_parameter(SIM_TIME).value:
-            raise ParameterError("use_sim_time is for simulations: the bridge of a robot keeps this computer's time")
+            raise ParameterError("use_sim_time is for simulations: the bridge of a robot uses this computer's time")
         self._parameters, self._robot_path = parameters, parameters.robot_file or self._robot_name
         self.robot = load_robot(self._robot_path)
-        self._check_robot()
+        if self.robot.name != self._robot_name:
+            raise ParameterError(
+                f"robot file {self._robot_path} is for the {self.robot.name}, this is the bridge of the "
+                f"{self._robot_name}; choose another file, or start {self.robot.name}_bridge"
+            )
         self.period = 1.0 / parameters.io_rate
         self.cycles_per_state = round(parameters.io_rate / parameters.publish_rate)
         self.error = ""
@@ -101,7 +102,7 @@ class UnitreeHardware(HardwareInterface):
         self._io = IoClient(self._settings())
         self._connected.callback(lambda: self._io.close())
         self._io.wait_for_start()
-        self._io.open()  # with the lock that excludes other bridges of this computer at once; messages take seconds
+        self._io.open()  # its lock excludes other bridges of this computer immediately; messages take seconds
         self._ownership = RobotOwnership(node)
         self._connected.callback(self._ownership.release)
         self._ownership.acquire()
@@ -112,65 +113,48 @@ class UnitreeHardware(HardwareInterface):
         self._io.begin()
 
     def _settings(self) -> IoSettings:
-        parameters, (host, port) = self._parameters, self._parameters.address
-        return IoSettings(
-            robot=str(self._robot_path),
-            transport=parameters.transport,
-            generation=parameters.generation,
-            host=host,
-            port=port,
-            local_port=parameters.local_port,
-            period=self.period,
-            interpolation_time=parameters.interpolation_time,
-            stop_chords=tuple(load_remote_map().joystick.emergency_stop),
-            remote_lost=cast(RemoteLoss, parameters.remote_lost),
-            allow_recovery=parameters.allow_recovery,
-            realtime_priority=parameters.realtime_priority,
-            lock_memory=parameters.lock_memory,
-            cpu=parameters.cpu,
-        )
-
-    def _check_robot(self) -> None:
-        if self.robot.name != self._robot_name:
-            raise ParameterError(
-                f"robot file {self._robot_path} is that of the {self.robot.name}, this is the bridge of the "
-                f"{self._robot_name}; choose the other file, or start {self.robot.name}_bridge"
-            )
+        """Return the parameters of the same names, and what follows from the others."""
+        host, port = self._parameters.address
+        others = {
+            "robot": str(self._robot_path),
+            "host": host,
+            "port": port,
+            "period": self.period,
+            "stop_chords": load_remote_map().joystick.emergency_stop,
+        }
+        return msgspec.convert(asdict(self._parameters) | others, IoSettings)
 
     def _renew_ownership(self) -> None:
         before = self._ownership.conflict
         self._ownership.renew()
         if self._ownership.conflict != before:
-            self._events.append(Event(WARN, self._ownership.conflict or "no other bridge holds this robot any longer"))
+            self._events.append(Event(WARN, self._ownership.conflict or "the other bridge no longer holds this robot"))
 
     def activate(self) -> None:
-        """Let the joints follow targets."""
         try:
             self._io.request("activate")
         except FcnetError:
-            with suppress(FcnetError):  # where it has come too late, not refused, this comes after it
+            with suppress(FcnetError):  # withdraws a request whose response is only late
                 self._io.request("deactivate")
             raise
         self._active = True
 
     def deactivate(self) -> None:
-        """Damp the joints."""
         self._active = False
         self._io.request("deactivate")
 
     def close(self) -> None:
-        """Close the connection and let others have the robot."""
         self._connected.close()
 
     def wait_until(self, deadline: float) -> float:
-        """Return with the next cycle of the I/O process."""
+        """Wait for the next cycle of the I/O process."""
         self._io.wait(2.0 * self.period)
         return time.monotonic()
 
     def write(self, command: JointCommand) -> str | None:
-        """Hand a command to the driver; why it is not followed is known, and returned, with a later one."""
+        """Send a command to the driver; return why a previous one was rejected, as far as reported."""
         if command.targets is not None and (reason := self._blocked):
-            return f"targets refused: {reason}"
+            return f"targets rejected: {reason}"
         self._io.send(Targets(command.targets, command.received, command.source))
         report = self._io.report
         if report is None or report.refused == self._refused:
@@ -179,7 +163,7 @@ class UnitreeHardware(HardwareInterface):
         return report.refusal
 
     def read(self) -> BoardReading | None:
-        """Take what has come from the robot; damp it where its I/O process stands still."""
+        """Return the newest state since the last call; damp the robot if its I/O process hangs."""
         newest = None
         for cycle in self._io.exchange():
             self._statistics.add("io_period", cycle.period)
@@ -187,7 +171,7 @@ class UnitreeHardware(HardwareInterface):
             self._statistics.cycles, self._statistics.misses = cycle.number, cycle.misses
             newest = cycle.reading or newest
         if self._io.error:
-            self.error = f"the loop to the robot has ended by an error; it is damped\n{self._io.error}"
+            self.error = f"the loop to the robot has exited with an error; the robot is damped\n{self._io.error}"
         if newest is None or time.monotonic() - newest.received > OLDEST_STATE:
             return None
         self._reading, self._received = newest, newest.received
@@ -198,22 +182,19 @@ class UnitreeHardware(HardwareInterface):
         self._remote.publish(reading.remote)
 
     def damp_at_end(self) -> None:
-        """End the I/O process, which sends damping for a while."""
+        """Stop the I/O process, which sends damping for a while."""
         self._io.close()
 
     def condition(self) -> object:
-        """Return what the driver has found."""
         report = self._io.report
         found = report and (report.mode, report.trip, report.warnings, report.owner)
         return found, self.target_refusal, self._io.is_silent, self._io.ended, self.error
 
     def take_events(self) -> Iterable[Event]:
-        """Return the driver's events."""
         events, self._events = self._events, []
-        return events + [Event(LEVELS[level], sentence) for level, sentence in self._io.take_events()]
+        return events + [Event(LEVELS[level], text) for level, text in self._io.take_events()]
 
     def requests(self) -> Mapping[str, Callable[[], str]]:
-        """Return ~/reset and ~/recover."""
         return {Request.RESET.value: self._reset, Request.RECOVER.value: self._recover}
 
     def _recover(self) -> str:
@@ -229,7 +210,7 @@ class UnitreeHardware(HardwareInterface):
         try:
             started.wait_for_start()
             self._io = started
-            ended.close()  # and with it the socket to the robot, through which the motors have been damped until now
+            ended.close()  # with its socket to the robot, which has damped the motors until now
             started.open()
             started.begin()
             if any(self._gains):
@@ -240,23 +221,22 @@ class UnitreeHardware(HardwareInterface):
             started.close()
             raise
         done = "another I/O process was started: the joints are damped; targets are followed after a damp"
-        return f"{done}, when the controller offers other gains: {refusal}" if refusal else done
+        return f"{done} and valid gains: {refusal}" if refusal else done
 
     def emergency_stop(self, reason: str) -> None:
-        """Damp until ~/reset, as the bridge does by itself where the I/O process has ended."""
+        """Damp until ~/reset. If the I/O process has exited, the bridge damps already."""
         if not self._io.ended:
             self._io.request("emergency_stop", reason)
 
     def set_gains(self, kp: npt.ArrayLike, kd: npt.ArrayLike) -> str | None:
-        """Use these gains when joints begin to follow; return why they are refused."""
         self._gains = np.asarray(kp).tolist(), np.asarray(kd).tolist()
         return self._io.request("set_gains", *self._gains)
 
     def status(self) -> Status:
-        """Return trip, warnings, packets and temperatures; a robot that does not answer gets a warning."""
+        """Return trip, warnings, counts of packets and temperatures; warn if the robot does not respond."""
         now, report = time.monotonic(), self._io.report
         if report is None:
-            return Status(WARN, "the I/O process starts")
+            return Status(WARN, "the I/O process is starting")
         self._watch_silence(now)
         values = {
             HealthKey.DRIVER_MODE: report.mode,
@@ -296,7 +276,7 @@ class UnitreeHardware(HardwareInterface):
 
 
 class RemotePublisher:
-    """joy: axes lx, ly, rx, ry (right and forward are positive, -1 to 1) and L2; the 16 buttons in BUTTONS' order."""
+    """Publishes joy: axes lx, ly, rx, ry (-1 to 1, right and forward positive) and L2; buttons in BUTTONS' order."""
 
     def __init__(self, node: Node) -> None:
         self._publisher = JOY.publisher(node)
@@ -306,7 +286,7 @@ class RemotePublisher:
         self._message.header.frame_id = REMOTE_FRAME
 
     def publish(self, remote: bytes) -> None:
-        """Publish the 40 bytes of a remote, where REMOTE_PERIOD has passed since the last time."""
+        """Publish the 40 bytes of a remote, at most every REMOTE_PERIOD."""
         now = time.monotonic()
         if now - self._published < REMOTE_PERIOD:
             return
@@ -323,6 +303,6 @@ class RemotePublisher:
 
 
 def main(robot: str) -> int:
-    """Run the bridge of the robot called `robot` until a signal or an error ends it; 0 after a signal."""
+    """Run the bridge of the robot called `robot` until a signal or an error; return the exit code, 0 after a signal."""
     sys.setswitchinterval(SWITCH_INTERVAL)
     return run_hardware(f"{robot}_bridge", UnitreeHardware(robot), udp_only=True)

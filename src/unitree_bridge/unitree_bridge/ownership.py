@@ -1,20 +1,19 @@
-"""One bridge for a robot: between computers by claims on robot_ownership; on one computer the I/O process has a lock.
+"""Ensures one bridge per robot across computers, by claims on robot_ownership. On one computer a lock does, see
+unitree_lowlevel/io_process.py.
 
-Every bridge publishes each PERIOD that it wants the robot, or holds it. The ROS graph is no proof of another bridge:
-one that was killed stays in it for 20 s, and its successor must not wait. Neither is a message: a claim counts while it
-is repeated (see Repetition), so that one text, whatever it says, changes nothing.
+Every PERIOD a bridge publishes that it requests the robot ("wants"), or holds it. The ROS graph does not prove that
+another bridge runs: a killed one remains in it for 20 s, and its successor must not wait. A single message proves
+nothing either: a claim counts only while it is repeated, see Repetition.
 
-- A bridge that starts listens for a second, in which others are discovered. It yields, and ends, to one that holds the
-  robot; of those that want it, to the one with the smaller number, drawn at random, since clocks of computers differ.
-  It has moved nothing so far.
-- A bridge that holds the robot never leaves it because of a claim. Two that hold it, because they did not discover each
-  other in time or one of them was suspended, are in conflict, and both report it. A conflict ends no motion and lets
-  none begin: who follows targets goes on, and nobody begins to follow until the other claim has ended.
+- A starting bridge listens for DISCOVERY_TIME. It exits if another one holds the robot, or requests it with a smaller
+  number. Numbers are random, because clocks of computers differ. The bridge has not moved the robot so far.
+- A bridge that holds the robot never gives it up because of a claim. If two hold it, because discovery was late or one
+  of them was suspended, both report a conflict. A conflict does not stop motion, but targets may not start to be
+  followed until the other claim has ended.
 
-Who may publish on robot_ownership can keep a bridge from starting or from following, never end or move one; SROS 2
-keeps strangers from it (docs/security.md). Two bridges of different computers on one motor board that do not hear each
-other are found by the safety checks alone: lost or foreign packets, and joint_error as soon as they want different
-things.
+A publisher on robot_ownership can therefore prevent a bridge from starting or following, but cannot stop or move one;
+SROS 2 restricts publishers (docs/security.md). Two bridges on different computers that do not discover each other are
+detected only by safety checks: lost or foreign packets, and joint_error when their targets differ.
 """
 
 from __future__ import annotations
@@ -34,19 +33,19 @@ from fcnet_ros.topics import JOINT_STATES, ROBOT_OWNERSHIP, PolledSubscription
 
 PERIOD = 0.1  # [s] between two messages
 DISCOVERY_TIME = 1.0  # [s] after which messages of others have arrived
-LONGEST = 2.0  # [s] where the graph knows of others from whom no message has arrived, or too few
+LONGEST = 2.0  # [s] if the graph has other publishers whose claims are not confirmed yet
 REPETITIONS, REPETITION_TIME, LAPSE = 3, 0.15, 0.5  # see Repetition [-, s, s]
 NAMING_TIME = 1.0  # [s]
-MOST_OWNERS = 64  # of which claims are remembered
-MOST_AT_ONCE = 50  # messages taken at a time
-UNNAMED = "_NODE_NAME_UNKNOWN_"  # how rmw calls a node whose name has not arrived yet
+MOST_OWNERS = 64  # with stored claims
+MOST_AT_ONCE = 50  # messages read per call
+UNNAMED = "_NODE_NAME_UNKNOWN_"  # rmw's name of a node before discovery is complete
 CLAIM = re.compile(r"(holds|wants) ([0-9]{1,20}) (.{1,200})")
 _STEP = 0.01  # [s]
 
 
 @dataclass(frozen=True)
 class Claim:
-    """That a bridge holds the robot, or wants it; number: decides between two that want it."""
+    """A claim of a bridge: it holds the robot, or requests it; number: decides between two requests."""
 
     holds: bool
     number: int
@@ -54,12 +53,12 @@ class Claim:
 
     @classmethod
     def parse(cls, text: str) -> Claim | None:
-        """Read the text of a message; None for what is no claim."""
+        """Parse the text of a message; return None for an invalid one."""
         found = CLAIM.fullmatch(text)
         return cls(found[1] == "holds", int(found[2]), found[3]) if found and found[3].isprintable() else None
 
     def yields_to(self, other: Claim) -> bool:
-        """Whether the other one takes precedence: a holder over those who want, then the smaller number."""
+        """Return whether the other claim has priority: a holder over a request, then the smaller number."""
         return (not self.holds, self.number, self.owner) > (not other.holds, other.number, other.owner)
 
     def __str__(self) -> str:
@@ -67,8 +66,8 @@ class Claim:
 
 
 class Repetition:
-    """Whether messages go on to arrive: `holds` after REPETITIONS of them in REPETITION_TIME or longer, until LAPSE
-    after the last. Times are monotonic seconds.
+    """Detects repeated messages: `holds` after REPETITIONS of them in at least REPETITION_TIME, until LAPSE after the
+    last one. Times are monotonic seconds.
     """
 
     def __init__(self) -> None:
@@ -76,24 +75,24 @@ class Repetition:
         self._first = self._last = float("-inf")
 
     def add(self, received: float) -> None:
-        """Note a message."""
+        """Count a message."""
         if received - self._last > LAPSE:
             self._count, self._first = 0, received
         self._count, self._last = self._count + 1, received
 
     def is_recent(self, now: float) -> bool:
-        """Whether a message has arrived within LAPSE."""
+        """Return whether a message has arrived within LAPSE."""
         return now - self._last <= LAPSE
 
     def holds(self, now: float) -> bool:
-        """Whether the messages are repeated."""
+        """Return whether the messages are repeated."""
         return self.is_recent(now) and self._count >= REPETITIONS and self._last - self._first >= REPETITION_TIME
 
 
 class RobotOwnership:
-    """This bridge's ownership of the robot of its namespace: `acquire` it, `renew` it every PERIOD, `release` it.
+    """This bridge's ownership of the robot in its namespace: `acquire`, `renew` every PERIOD, `release`.
 
-    conflict: the sentence about another bridge that holds the robot, too, while there is one.
+    conflict: the error message while another bridge also holds the robot, else "".
     """
 
     def __init__(self, node: Node) -> None:
@@ -107,7 +106,7 @@ class RobotOwnership:
         self._states, self._states_arrive = PolledSubscription(node, JOINT_STATES), Repetition()
 
     def acquire(self) -> None:
-        """Listen for a second; raises RobotInUseError when another program has the robot, or wants it and precedes."""
+        """Claim the robot. Raises RobotInUseError if another program has it, or requests it with priority."""
         began, sent = time.monotonic(), 0.0
         while (now := time.monotonic()) < began + DISCOVERY_TIME or (now < began + LONGEST and self._in_doubt(now)):
             if now >= sent + PERIOD:
@@ -120,17 +119,17 @@ class RobotOwnership:
         self._send()
 
     def renew(self) -> None:
-        """Publish that the robot is held, and renew `conflict`."""
+        """Publish the claim and update `conflict`."""
         self._send()
         others = (claim.owner for claim in self._repeated_claims(time.monotonic()) if claim.holds)
         other = min(others, default="")
         self.conflict = other and (
-            f"{other} holds this robot, too; nothing begins to move until one of the two bridges has ended: end one of "
-            "them, or give it a namespace of its own"
+            f"{other} also holds this robot; targets cannot start until one of the two bridges has exited: stop one of "
+            "them, or give it its own namespace"
         )
 
     def release(self) -> None:
-        """Let others have the robot."""
+        """Stop claiming the robot."""
         self._states.destroy(self._node)
         self._others.destroy(self._node)
         self._node.destroy_publisher(self._publisher)
@@ -147,14 +146,14 @@ class RobotOwnership:
     def _refuse_others(self, now: float) -> None:
         for claim in self._repeated_claims(now):
             if self._claim.yields_to(claim):
-                raise RobotInUseError(self._sentence(claim.owner))
+                raise self._in_use(claim.owner)
         if (taken := self._states.take()) is not None:
             self._states_arrive.add(taken[1])
         if self._states_arrive.holds(now):
-            raise RobotInUseError(self._sentence(self._publisher_of_states()))
+            raise self._in_use(self._publisher_of_states())
 
     def _publisher_of_states(self) -> str:
-        """Return the name of the node whose messages arrive; the name may arrive after its first message."""
+        """Return the name of the node that publishes joint states; it may be discovered after its first message."""
         deadline = time.monotonic() + NAMING_TIME
         while time.monotonic() < deadline:
             for publisher in self._node.get_publishers_info_by_topic(JOINT_STATES.name):
@@ -164,7 +163,7 @@ class RobotOwnership:
         return "another program"
 
     def _repeated_claims(self, now: float) -> list[Claim]:
-        """Take what has arrived; return the claims of others that are repeated."""
+        """Read new messages; return the repeated claims of other bridges."""
         for _ in range(MOST_AT_ONCE):
             if (taken := self._others.take()) is None:
                 break
@@ -182,8 +181,9 @@ class RobotOwnership:
         repetition.add(received)
         self._claims[claim.owner] = claim, repetition
 
-    def _sentence(self, who: str) -> str:
-        return (
-            f"{who} moves this robot already, or publishes {self._node.resolve_topic_name(JOINT_STATES.name)}: another "
-            "bridge or simulator is running; stop it, or use a namespace"
+    def _in_use(self, owner: str) -> RobotInUseError:
+        topic = self._node.resolve_topic_name(JOINT_STATES.name)
+        return RobotInUseError(
+            f"{owner} moves this robot already, or publishes {topic}: another bridge or simulator is running; stop it, "
+            "or use a namespace"
         )

@@ -15,33 +15,33 @@ from unitree_lowlevel.transport import TRANSPORTS
 
 @dataclass(frozen=True)
 class BridgeParameters(HardwareParameters):
-    """What the bridge connects to, and how its loop runs."""
+    """Connection and loop of the bridge."""
 
-    robot_file: str = parameter("", "YAML file of the robot; empty for the one that comes with the suite")
-    transport: str = parameter("wire", "what carries the packets, sdk is the vendor's library", choices=TRANSPORTS)
-    generation: str = parameter("gen33", "format of the packets; A1 and Aliengo use gen33", choices=tuple(GENERATIONS))
+    robot_file: str = parameter("", "YAML file of the robot; empty for the installed one")
+    transport: str = parameter("wire", "transport of the packets; sdk: the vendor's library", choices=TRANSPORTS)
+    generation: str = parameter("gen33", "wire format; A1 and Aliengo use gen33", choices=tuple(GENERATIONS))
     target: str = parameter("192.168.123.10", "address of the robot's motor board", name="network.target")
     port: int = parameter(8007, "UDP port of the motor board", (1, 65535), name="network.port")
     local_port: int = parameter(
-        8080, "UDP port of this computer; 0 takes any that is free", (0, 65535), name="network.local_port"
+        8080, "UDP port of this computer; 0 for any free port", (0, 65535), name="network.local_port"
     )
-    io_rate: float = parameter(500.0, "cycles of the loop per second [Hz]; each sends one command", (100.0, 1000.0))
+    io_rate: float = parameter(500.0, "rate of the loop [Hz]; each cycle sends one command", (100.0, 1000.0))
     publish_rate: float = parameter(
-        500.0, "joint_states and imu/data per second [Hz]; io_rate is a whole multiple of it", (10.0, 1000.0)
+        500.0, "rate of joint_states and imu/data [Hz]; io_rate must be a whole multiple of it", (10.0, 1000.0)
     )
-    interpolation_time: float = parameter(0.01, "longest ramp [s] from one target to the next", (0.0, 0.1))
+    interpolation_time: float = parameter(0.01, "maximum duration of the ramp to a new target [s]", (0.0, 0.1))
     remote_lost: str = parameter(
-        "hold", "when the wireless remote is lost while it drives: hold warns, stop trips", choices=get_args(RemoteLoss)
+        "hold",
+        "effect of a wireless remote lost while it drives; hold: warning, stop: trip",
+        choices=get_args(RemoteLoss),
     )
     allow_recovery: bool = parameter(
         False,
-        "let a robot that has fallen turn over when ~/recover requests it; docs/deployment.md says what that takes",
+        "allow ~/recover, which lets a fallen robot turn over; see docs/deployment.md",
     )
-    realtime_priority: int = parameter(
-        0, "SCHED_FIFO priority of the loop; 0 leaves it to the ordinary scheduler", (0, 99)
-    )
-    lock_memory: bool = parameter(False, "keep this process in memory (mlockall)")
-    cpu: int = parameter(-1, "processor to which the loop is pinned; -1 leaves it to the scheduler", (-1, 1023))
+    realtime_priority: int = parameter(0, "SCHED_FIFO priority of the loop; 0: normal scheduling", (0, 99))
+    lock_memory: bool = parameter(False, "lock this process in memory (mlockall)")
+    cpu: int = parameter(-1, "CPU to which the loop is pinned; -1: any", (-1, 1023))
 
     def __post_init__(self) -> None:
         """Check that the rates fit together."""

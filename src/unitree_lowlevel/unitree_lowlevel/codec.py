@@ -69,8 +69,8 @@ class LowState(SensorReading):
 
 @dataclass(frozen=True)
 class RemoteState:
-    """Pressed buttons, names out of BUTTONS; left and right stick to the right (x) and forward (y), -1 to 1; and how
-    far the trigger L2 is pulled.
+    """Pressed buttons (names of BUTTONS); deflection of left and right stick to the right (x) and forward (y), -1 to 1;
+    and of the trigger L2.
     """
 
     buttons: frozenset[str] = frozenset()
@@ -82,9 +82,9 @@ class RemoteState:
 
 
 def decode_remote(remote: bytes) -> RemoteState:
-    """The state of the remote; 40 zeros, and anything but 40 bytes, are a remote at rest.
+    """Return the state of the remote. 40 zeros, and input of another length, are a remote at rest.
 
-    Never raises: an axis that is not a number is 0, one beyond -1 to 1 is clipped.
+    Does not raise: a non-finite axis becomes 0, other values are clipped to -1 to 1.
     """
     if len(remote) != REMOTE_BYTES:
         return RemoteState()
@@ -94,7 +94,7 @@ def decode_remote(remote: bytes) -> RemoteState:
 
 
 def encode_remote(remote: RemoteState) -> bytes:
-    """The 40 bytes of a remote, with a head of zeros."""
+    """Return the 40 bytes of a remote, with a head of zeros."""
     bits = sum(1 << bit for bit, name in enumerate(BUTTONS) if name in remote.buttons)
     return _REMOTE_LAYOUT.pack(bits, remote.lx, remote.rx, remote.ry, remote.L2, remote.ly)
 
@@ -103,8 +103,8 @@ def _axis(value: float) -> float:
     return max(-1.0, min(1.0, value)) if math.isfinite(value) else 0.0
 
 
-MOTORS = 12  # the wire has room for 20; the others stay zero, which is motor mode OFF
-LOW_LEVEL = 0xFF  # levelFlag of everything that speaks to motors
+MOTORS = 12  # the wire has 20; the others stay zero, which is motor mode OFF
+LOW_LEVEL = 0xFF  # levelFlag of commands to motors
 
 _MOTOR_COMMAND = np.dtype(
     [
@@ -189,7 +189,7 @@ GENERATIONS = {generation.name: generation for generation in (GEN33, GEN38)}
 _SIZES = {layout.itemsize: each.name for each in GENERATIONS.values() for layout in (each.command, each.state)}
 
 _COMMAND_FIELDS = ("position", "velocity", "torque", "stiffness", "damping")
-# Steps of the command's fields on the wire, per SI unit; position and velocity are single precision as they are.
+# Steps of a command's fields on the wire, per SI unit; position and velocity are single precision numbers.
 STEPS = np.array([[1], [1], [256], [32], [16]], dtype=np.float32)
 DAMPING_STEP = 1.0 / float(STEPS[4, 0])  # [Nms/rad]
 _LOWEST = np.array([[-32768], [0], [0]], dtype=np.float32) / STEPS[2:]
@@ -202,9 +202,10 @@ _REVERSED_BITS = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 
 
 def encode_command(generation: Generation, command: LowCommand) -> bytes:
-    """The datagram of a command, byte for byte that of the vendor's library within the wire's range, see wire_values.
+    """Return the datagram of a command: within the wire's range the same bytes as the vendor's library, see
+    wire_values.
 
-    Raises WireError "not_finite" for NaN and for what single precision cannot hold.
+    Raises WireError "not_finite" for NaN and for values beyond single precision.
     """
     values = wire_values(command)
     record = _blank(generation, generation.command)
@@ -216,7 +217,7 @@ def encode_command(generation: Generation, command: LowCommand) -> bytes:
 
 
 def decode_command(generation: Generation, datagram: bytes) -> LowCommand:
-    """The command in a datagram, for the board's side.
+    """Return the command in a datagram, for the board's side.
 
     Raises WireError for a wrong size, head, checksum or level and for NaN or infinity.
     """
@@ -231,7 +232,7 @@ def decode_command(generation: Generation, datagram: bytes) -> LowCommand:
 
 
 def decode_state(generation: Generation, datagram: bytes) -> LowState:
-    """The state in a datagram.
+    """Return the state in a datagram.
 
     Raises WireError for a wrong size, head or checksum and for a position, velocity or IMU value that is not finite.
     The level is not checked, as in the vendor's library.
@@ -258,7 +259,7 @@ def decode_state(generation: Generation, datagram: bytes) -> LowState:
 
 
 def encode_state(generation: Generation, state: LowState) -> bytes:
-    """The datagram that a board sends for a state; values beyond the wire's range are clipped to it."""
+    """Return the datagram of a state; values beyond the wire's range are clipped."""
     record = _blank(generation, generation.state)
     record["identity"][0] = state.identity
     record["quaternion"][0] = np.asarray(state.orientation)[_WXYZ]
@@ -278,11 +279,11 @@ def encode_state(generation: Generation, state: LowState) -> bytes:
 
 
 def wire_values(command: LowCommand) -> npt.NDArray[np.float32]:
-    """Rows position, velocity, torque, stiffness, damping (5, 12), the last three whole numbers of their STEPS.
+    """Return rows position, velocity, torque, stiffness, damping (5, 12), the last three in whole STEPS.
 
-    Values are truncated towards zero as in the vendor's library, but clipped to the wire's range (-128 <= torque < 128
-    Nm, 0 <= stiffness < 1024 Nm/rad, 0 <= damping < 2048 Nms/rad) where the library wraps round.
-    Raises WireError "not_finite" for NaN and for what single precision cannot hold.
+    Values are truncated towards zero as in the vendor's library. Beyond the wire's range (-128 <= torque < 128 Nm,
+    0 <= stiffness < 1024 Nm/rad, 0 <= damping < 2048 Nms/rad) they are clipped, while the library wraps around.
+    Raises WireError "not_finite" for NaN and for values beyond single precision.
     """
     rows = [command.position, command.velocity, command.torque, command.stiffness, command.damping]
     with np.errstate(over="ignore", invalid="ignore"):
@@ -296,7 +297,7 @@ def wire_values(command: LowCommand) -> npt.NDArray[np.float32]:
 
 
 def finite_values(what: str, *parts: npt.NDArray[Any]) -> Array:
-    """All parts in one array; WireError "not_finite" where one is NaN or infinite, `what` opens the sentence."""
+    """Return all parts in one array; raises WireError "not_finite" for NaN and infinity, starting with `what`."""
     values = np.concatenate(parts)
     if not np.isfinite(values).all():
         raise WireError("not_finite", f"{what} that is not a finite number")
@@ -304,17 +305,17 @@ def finite_values(what: str, *parts: npt.NDArray[Any]) -> Array:
 
 
 def crc32_mpeg2(words: bytes) -> int:
-    """CRC-32/MPEG-2 (polynomial 04C11DB7, start FFFFFFFF) over little-endian 32-bit words, the high bit of each first.
+    """Return the CRC-32/MPEG-2 (polynomial 04C11DB7, start FFFFFFFF) of little-endian 32-bit words, high bit first.
 
-    words: a whole number of words. zlib's CRC has the same polynomial but takes the low bit of each byte first and
-    inverts its result, so bytes are reversed within words, bits within bytes, and the result once more.
+    zlib's CRC has the same polynomial, but takes the low bit of each byte first and inverts its result. So bytes are
+    reversed within words, bits within bytes, and the bits of the result once more.
     """
     reflected = np.frombuffer(words, dtype="<u4").byteswap().tobytes().translate(_REVERSED_BITS)
     return int(f"{zlib.crc32(reflected) ^ 0xFFFFFFFF:032b}"[::-1], 2)
 
 
 def _blank(generation: Generation, layout: np.dtype[np.void]) -> npt.NDArray[np.void]:
-    """A record (1,) of zeros with head and level filled in."""
+    """Return a record (1,) of zeros with head and level."""
     record = np.zeros(1, dtype=layout)
     record["level"] = LOW_LEVEL
     if generation.head:
@@ -323,13 +324,13 @@ def _blank(generation: Generation, layout: np.dtype[np.void]) -> npt.NDArray[np.
 
 
 def _sealed(record: npt.NDArray[np.void], checked: int) -> bytes:
-    """The datagram of a record (1,), with the checksum over its first `checked` bytes at its end."""
+    """Return the datagram of a record (1,), with the checksum of its first `checked` bytes at its end."""
     body = record.tobytes()
     return body[:-4] + crc32_mpeg2(body[:checked]).to_bytes(4, "little")
 
 
 def _opened(generation: Generation, layout: np.dtype[np.void], checked: int, datagram: bytes) -> npt.NDArray[np.void]:
-    """The record (1,) in a datagram, a view of its bytes; WireError for a wrong size, head or checksum."""
+    """Return the record (1,) in a datagram, a view of its bytes; WireError for a wrong size, head or checksum."""
     if len(datagram) != layout.itemsize:
         other = _SIZES.get(len(datagram), generation.name)
         if other != generation.name:

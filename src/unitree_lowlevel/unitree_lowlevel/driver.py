@@ -1,7 +1,7 @@
-"""The motor driver decides the command of every 2 ms: damping, or targets that have passed every check.
+"""The motor driver selects the command of every 2 ms cycle: damping, or targets that have passed every check.
 
-waiting -> damping (a state has come) -> following (targets) -> damping (no more targets, "damp", the loop stood still);
-any -> tripped (damping, latched), left only through reset.
+waiting -> damping (a state has arrived) -> following (targets) -> damping (no new targets, "damp", a gap in the loop);
+any -> tripped (damping, latched), left only by a reset. docs/inside.md has the table "Who damps, and when".
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from unitree_lowlevel.safety.monitor import IDENTITY, RemoteLoss, SafetyMonitor
 from unitree_lowlevel.safety.recovery import BEGIN_TIME
 from unitree_lowlevel.transport import Reception, TransportCounters
 
-MOST_ARMED = 8  # sources that may begin; one more displaces the one whose last damp is the oldest
-REFUSAL_MEMORY = 0.2  # [s] for which refused targets stay a warning
-WARNING_DELAY = 0.5  # [s] before a warning is logged: the first state always takes a while
-WARNING_PAUSE = 10.0  # [s] in which a warning that comes and goes is logged once
+MOST_ARMED = 8  # sources; a further one replaces the source with the oldest damp
+REFUSAL_MEMORY = 0.2  # [s] for which rejected targets remain a warning
+WARNING_DELAY = 0.5  # [s] before a warning is logged: the first state takes a while
+WARNING_PAUSE = 10.0  # [s] in which an intermittent warning is logged once
 _NEVER = float("-inf")
 
 
 class DriverMode(str, Enum):
-    """The mode of the motors; only in FOLLOWING has any of them stiffness."""
+    """The mode of the motors; they are stiff only in FOLLOWING."""
 
     WAITING = "waiting"  # for a state of the robot
     DAMPING = "damping"
@@ -41,19 +41,19 @@ class DriverMode(str, Enum):
 
 
 class EventLog:
-    """Levels (as `logging` has them) and sentences until they are taken: every event, and a warning once."""
+    """Collects events, and each warning once, as (level of `logging`, text), until they are taken."""
 
     def __init__(self) -> None:
         self._events: list[tuple[int, str]] = []
         self._since: dict[str, float] = {}
         self._logged: dict[str, float] = {}
 
-    def add(self, level: int, sentence: str) -> None:
-        """Log an event."""
-        self._events.append((level, sentence))
+    def add(self, level: int, text: str) -> None:
+        """Add an event."""
+        self._events.append((level, text))
 
     def warn(self, now: float, findings: Iterable[Finding]) -> None:
-        """Log, at time `now` [s], findings that have lasted WARNING_DELAY and are not logged yet."""
+        """Add, at time `now` [s], the findings that have lasted WARNING_DELAY and are not logged yet."""
         present = {finding.name: finding for finding in findings}
         self._since = {name: self._since.get(name, now) for name in present}
         for name, since in self._since.items():
@@ -64,26 +64,26 @@ class EventLog:
             self._logged[name] = now
 
     def take(self) -> list[tuple[int, str]]:
-        """The events since the last call."""
+        """Return the events since the last call."""
         taken, self._events = self._events, []
         return taken
 
 
 class MotorDriver:
-    """Stands between the senders of targets and the motors.
+    """Turns targets of named sources into motor commands, or into damping. Times [s] are from time.monotonic.
 
-    `cycle` is called once per `period` [s]. Times are those of time.monotonic. `stop_chords`: buttons of
-    the remote that, pressed together, stop the robot; `remote_lost`: whether a remote that is lost while it drives is a
-    warning ("hold") or a trip ("stop"). `allow_recovery`: whether a robot that has fallen may turn over.
+    period: interval [s] between calls of `cycle`. stop_chords: buttons of the remote that, pressed together, stop the
+    robot. remote_lost: whether a remote that is lost while it drives is a warning ("hold") or a trip ("stop").
+    allow_recovery: whether a fallen robot may turn over.
 
-    Commands come from sources, which have names. A source whose targets are followed owns the robot until it damps or
-    is silent for the robot's command_timeout; meanwhile nobody else's commands have an effect. Only a source that has
-    sent a "damp" is armed, that is, may begin; each beginning, each of its targets that is refused, a trip, and a cycle
-    later than the robot's max_cycle_gap take that away.
+    The source whose targets are followed owns the robot until it damps or sends nothing for the robot's
+    command_timeout. Until then, commands of other sources have no effect. Only a source that has sent a "damp" is
+    armed: its targets may start. It is disarmed by its start, by rejected targets, by a trip and by a cycle later than
+    the robot's max_cycle_gap.
 
-    mode; trip: the finding that has latched damping; owner: the source that is followed, or nothing; refused: how many
-    commands have been refused; warnings: sentences; target_refusal: why nobody's targets would be followed now, or
-    nothing. The last two are renewed in the cycle where a finding comes or goes, else every second.
+    mode; trip: the finding that has latched damping. owner: the source that is followed, or "". refused: number of
+    rejected commands. warnings: texts. target_refusal: why no targets would be followed now, or "". The last two are
+    updated in the cycle in which a finding appears or disappears, otherwise every second.
     """
 
     def __init__(
@@ -129,46 +129,46 @@ class MotorDriver:
 
     @property
     def packet_loss(self) -> float | None:
-        """Share of the packets that were lost in the last second; None while that is not known."""
+        """Fraction of the packets lost in the last second; None while unknown."""
         return self._monitor.loss.share
 
     @property
     def gains_pending(self) -> bool:
-        """Whether other gains than those in use have been accepted, for when joints begin to follow next."""
+        """Whether new gains were accepted that apply at the next start."""
         return self.mode is DriverMode.FOLLOWING and self._next_gains is not self._gains
 
     def take_events(self) -> list[tuple[int, str]]:
-        """Trips, warnings and changes of mode since the last call, each with its level (as `logging` has them)."""
+        """Return trips, warnings and changes of mode since the last call, as (level of `logging`, text)."""
         return self._events.take()
 
     def activate(self) -> None:
-        """Allow targets, once there has been a "damp"."""
+        """Allow targets after a "damp"."""
         self._active = True
         self._armed.clear()
 
     def deactivate(self) -> None:
-        """Damp, and follow no targets until `activate`."""
+        """Damp, and reject targets until `activate`."""
         self._active = False
         self._armed.clear()
         self._recovery.end()
         self._stop_following("deactivated: the joints are damped")
 
     def set_gains(self, kp: npt.ArrayLike, kd: npt.ArrayLike) -> str | None:
-        """Use stiffness kp [Nm/rad] and damping kd [Nms/rad], numbers or (12,), when joints begin to follow next.
+        """Use stiffness kp [Nm/rad] and damping kd [Nms/rad], numbers or (12,), at the next start.
 
-        Returns why they are refused; then no targets begin to be followed until acceptable gains come.
+        Returns why they are rejected, else None. After a rejection no targets are followed until valid gains arrive.
         """
-        wanted_kp, wanted_kd = np.asarray(kp, dtype=np.float64), np.asarray(kd, dtype=np.float64)
-        self._gains_problem = self._refuse_gains(wanted_kp, wanted_kd)
+        requested = np.asarray(kp, dtype=np.float64), np.asarray(kd, dtype=np.float64)
+        self._gains_problem = self._refuse_gains(*requested)
         if self._gains_problem is None:
-            gains = np.broadcast_to(wanted_kp, 12).copy(), np.broadcast_to(wanted_kd, 12).copy()
+            gains = np.broadcast_to(requested[0], 12).copy(), np.broadcast_to(requested[1], 12).copy()
             self._next_gains = self._gains if np.array_equal(gains, self._gains) else gains
             if self.gains_pending:
-                self._events.add(INFO, "other gains are accepted: they count when joints begin to follow next")
+                self._events.add(INFO, "new gains are accepted: they apply when targets start the next time")
         return self._gains_problem
 
     def damp(self, source: str = "") -> str | None:
-        """Stop following, as `source` commands, and arm it. Returns why it is refused: another source is followed."""
+        """Stop following as `source` commands, and arm it. Return why it is rejected (another is followed), or None."""
         self._arm(source)
         if refusal := self._refuse_intruder("damps", source):
             self.refused += 1
@@ -179,7 +179,8 @@ class MotorDriver:
     def set_targets(self, position: Array, received: float, source: str = "") -> str | None:
         """Follow position targets (12,) [rad] of `source` that arrived at this computer at time `received` [s].
 
-        Returns why they are refused: then they renew no age, and the source must damp before it may begin.
+        Returns why they are rejected, else None. Rejected targets do not prevent command_timeout, and disarm the
+        source.
         """
         refusal = self._accept_targets(np.asarray(position, dtype=np.float64), received, source)
         if refusal is not None:
@@ -190,9 +191,9 @@ class MotorDriver:
 
     def _accept_targets(self, position: Array, received: float, source: str) -> str | None:
         if position.shape != self._target.shape or not np.isfinite(position).all():
-            return f"targets must be {len(JOINT_NAMES)} finite positions; these are ignored"
+            return f"targets must be {len(JOINT_NAMES)} finite positions; other messages are ignored"
         if not (age := self._now - received) <= self._safety.command_timeout:  # true for NaN
-            return f"targets of {_words(source)} are {age:.2f} s old; look for a busy computer"
+            return f"targets of {_words(source)} are {age:.2f} s old; check this computer's load"
         if refusal := self._refuse_intruder("targets", source):
             return refusal
         checks, following = self._monitor.checks, self.mode is DriverMode.FOLLOWING
@@ -208,16 +209,18 @@ class MotorDriver:
         return None
 
     def emergency_stop(self, reason: str) -> None:
-        """Damp from the next cycle on, until reset."""
+        """Damp from the next cycle until reset."""
         self._trip(Finding("emergency_stop", reason, Severity.TRIP))
 
     def recover(self, now: float) -> str:
-        """Permit a robot that has fallen to turn over, once; returns a sentence. Raises FcnetError, where nothing
-        changes: it is not allowed, the robot is followed or has tripped, or more is wrong with it than its tilt.
+        """Permit a fallen robot to turn over, once; return a message for the user.
+
+        Raises FcnetError, without an effect, if it is not allowed, while targets are followed, after a trip, and if
+        there is another finding than the tilt.
         """
         if not self._allow_recovery or not self._recovery.exists:
             why = "its parameter allow_recovery is false" if self._recovery.exists else "the robot file has no recovery"
-            raise FcnetError(f"the bridge lets no tilted robot move: {why}; set the robot on its belly")
+            raise FcnetError(f"the bridge does not move a tilted robot: {why}; set the robot on its belly")
         if self.mode is DriverMode.FOLLOWING:
             raise FcnetError(f"cannot recover: the robot follows {_words(self.owner)}")
         if refusal := self._refuse_everyone(but=TILT):
@@ -225,20 +228,20 @@ class MotorDriver:
         if self.mode is DriverMode.WAITING:
             raise FcnetError("cannot recover: no state has arrived")
         self._recovery.grant(now)
-        self._events.add(INFO, f"a recovery may begin within {BEGIN_TIME:g} s")
+        self._events.add(INFO, f"a recovery may start within {BEGIN_TIME:g} s")
         return "the robot may turn over; request the controller to recover"
 
     def reset(self, now: float) -> str:
-        """Leave a trip whose cause has gone, else raise FcnetError; returns a sentence for the user.
+        """Clear a trip whose cause is gone; return a message for the user. Raises FcnetError if the cause remains.
 
-        The joints stay damped until a "damp", then targets. A tilted robot may be reset where it may recover: it is
-        followed only then.
+        The joints stay damped until a "damp", then targets. A tilted robot may be reset if a recovery is allowed, which
+        must then be requested.
         """
         if self.trip is None:
             return "nothing to reset: the motors have not tripped"
-        for finding in self._findings:  # of the trip itself, or one that would trip again at once
-            lasts = finding.name == self.trip.name and not (finding.name == TILT and self._allow_recovery)
-            if finding.name != IDENTITY and (lasts or finding.severity is Severity.TRIP):
+        for finding in self._findings:  # the trip's own, or one that would trip again immediately
+            remains = finding.name == self.trip.name and not (finding.name == TILT and self._allow_recovery)
+            if finding.name != IDENTITY and (remains or finding.severity is Severity.TRIP):
                 raise FcnetError(f"cannot reset: {finding.reason}")
         if self.trip.name == IDENTITY:
             self._monitor.accept_robot()
@@ -249,9 +252,9 @@ class MotorDriver:
         return "reset: the joints are damped; targets are followed after a damp"
 
     def cycle(self, now: float, reception: Reception | None, counters: TransportCounters) -> LowCommand:
-        """The command to send at time `now` [s], after what has arrived since the last cycle.
+        """Return the command to send at time `now` [s], given the state received since the last cycle, if any.
 
-        Never raises for the content of a state.
+        Does not raise for any content of a state.
         """
         with np.errstate(all="ignore"):
             self._stop_late(now)
@@ -266,17 +269,17 @@ class MotorDriver:
             return self._limiter.command(target, state.position, state.velocity, now)
 
     def _stop_late(self, now: float) -> None:
-        """Stop following where this loop stood still, and where the targets are too old at time `now` [s]."""
+        """Stop following after a gap in this loop, and if the targets are too old at time `now` [s]."""
         gap, self._now = now - self._now, now
         if self._safety.max_cycle_gap < gap < math.inf:
             self._armed.clear()
-            self._stop_following(f"this loop stood still for {gap:.2f} s: damped; a damp must come first")
+            self._stop_following(f"this loop was stopped for {gap:.2f} s: damped; a damp must come first")
         self._target_time = min(self._target_time, now)
         if (age := now - self._target_time) > self._safety.command_timeout:
             self._stop_following(f"no targets for {age:.2f} s: damped; a damp must come first")
 
     def _update_mode(self, now: float) -> None:
-        """Change the mode for findings and for the first state."""
+        """Change the mode according to findings and the age of the state."""
         following = self.mode is DriverMode.FOLLOWING
         for finding in self._findings:
             if finding.severity is Severity.TRIP or (following and finding.severity is Severity.TRIP_IF_FOLLOWING):
@@ -294,12 +297,12 @@ class MotorDriver:
         if self.mode is not DriverMode.FOLLOWING or source == self.owner:
             return None
         return (
-            f"the robot follows {_words(self.owner)}; {command} of {_words(source)} are refused until that one damps "
-            "or is silent"
+            f"the robot follows {_words(self.owner)}; {command} of {_words(source)} are rejected until that one damps "
+            "or stops sending"
         )
 
     def _begin_following(self, target: Array, source: str) -> str | None:
-        """Begin, or return why not."""
+        """Start following, or return why not."""
         state = self._monitor.states.state
         if refusal := self._refuse_everyone():
             return refusal
@@ -326,7 +329,7 @@ class MotorDriver:
             self._events.add(INFO, reason)
 
     def _trip(self, finding: Finding) -> None:
-        """Damp until reset; the first trip stays, later ones are warnings."""
+        """Damp until reset; the first trip is kept, later ones are warnings."""
         if self.trip is None:
             self.trip, self.mode, self.owner = finding, DriverMode.TRIPPED, ""
             self._recovery.end()
@@ -336,9 +339,7 @@ class MotorDriver:
             self._later_trips[finding.name] = finding
 
     def _refuse_everyone(self, but: str = "") -> str | None:
-        """Why no targets may begin to be followed now, whatever they are and whosever; `but` names a finding that is
-        not counted.
-        """
+        """Return why no source's targets may start now, or None; `but` names a finding to ignore."""
         if self.trip is not None:
             return f"{self.trip.reason}; remove the cause, then reset"
         if not self._active:
@@ -348,15 +349,15 @@ class MotorDriver:
         return self._gains_problem
 
     def _refuse_gains(self, kp: Array, kd: Array) -> str | None:
-        for name, unit, gains, largest in (
+        for name, unit, gains, limit in (
             ("kp", "Nm/rad", kp, self._safety.max_kp),
             ("kd", "Nms/rad", kd, self._safety.max_kd),
         ):
             if gains.shape not in ((), self._target.shape):
                 return f"{name} must be one number or {len(JOINT_NAMES)}; its shape is {gains.shape}"
-            if not ((gains > 0) & (gains <= largest)).all():  # false for NaN
+            if not ((gains > 0) & (gains <= limit)).all():  # false for NaN
                 return (
-                    f"{name} must be above 0 and at most {largest:g} {unit} for {self._robot.name}; "
+                    f"{name} must be above 0 and at most {limit:g} {unit} for {self._robot.name}; "
                     f"it is {gains.min():g} to {gains.max():g}"
                 )
         sent, least = np.floor(kd / DAMPING_STEP) * DAMPING_STEP, least_damping(self._robot, kp)
@@ -364,12 +365,12 @@ class MotorDriver:
             joint = int(short[0])
             return (
                 f"kd must be at least {least[joint]:g} Nms/rad for {JOINT_NAMES[joint]} at this kp, in steps of "
-                f"{DAMPING_STEP:g}; {np.broadcast_to(sent, 12)[joint]:g} would let it swing"
+                f"{DAMPING_STEP:g}; {np.broadcast_to(sent, 12)[joint]:g} would let it oscillate"
             )
         return None
 
     def _publish_findings(self, now: float) -> None:
-        """Renew `warnings` and `target_refusal`: at once where a finding comes or goes, slowly where numbers change."""
+        """Update `warnings` and `target_refusal`: immediately after a change of the findings, else every second."""
         current = [finding for finding in self._findings if self.trip is None or finding.name != self.trip.name]
         self._events.warn(now, current)
         refused = now - self._refusal_time < REFUSAL_MEMORY

@@ -1,7 +1,7 @@
-"""The bridge's side of its I/O process: starts it, hands targets to it, takes its cycles, and watches it.
+"""The bridge's side of its I/O process: starts it, sends targets to it, receives its cycles, and watches it.
 
-The bridge holds the socket to the robot, too. Where the I/O process stops, is stopped or dies, the bridge itself sends
-damping with it, so that the end of neither process leaves the motors stiff.
+The bridge also holds the socket to the robot. If the I/O process hangs, is stopped or dies, the bridge sends damping
+through this socket. So neither process leaves the motors stiff when it dies.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ from unitree_lowlevel.io_link import (
 from unitree_lowlevel.limiter import damping_command
 from unitree_lowlevel.network import resolve
 
-# [s] without a cycle after which the bridge damps the motors itself: more than the max_cycle_gap (0.05) after which the
-# I/O process itself does, so that it does not go on stiffly after the bridge has begun to damp.
+# [s] without a cycle after which the bridge damps the motors itself. It exceeds max_cycle_gap (0.05), after which the
+# I/O process damps: so that process never sends stiff commands after the bridge has started to damp.
 SILENCE = 0.06
 START_TIMEOUT = 20.0  # [s] for a process to import what it needs, on a busy computer
-OPEN_TIMEOUT = 5.0  # [s] with the time in which an I/O process without its bridge leaves
+OPEN_TIMEOUT = 5.0  # [s] includes the time in which an I/O process without a bridge exits
 RESPONSE_TIMEOUT = 1.0  # [s]
 LEAVE_TIMEOUT = 2.0  # [s]
 _MODULE = "unitree_lowlevel.io_process"
 
 
 class IoClient:
-    """One I/O process, made at once: `open`, `begin`, `close`. `wait`, `exchange`, `send` and `damp` are called by one
-    thread; requests by any.
+    """One I/O process, started by the constructor: then `wait_for_start`, `open`, `begin`, `close`.
 
-    report: the newest, None before the first. is_silent: whether it stands still, so that the bridge damps. ended: why
-    there is no process any longer, in words. error: the traceback of the error that has ended it.
+    One thread calls `wait`, `exchange`, `send` and `damp`; any thread may call the others.
+    report: the newest, None before the first. is_silent: whether the process hangs, so the bridge damps. ended: why the
+    process has exited, "" while it runs. error: the traceback of the error that has ended it.
     """
 
     def __init__(self, settings: IoSettings) -> None:
@@ -63,7 +63,7 @@ class IoClient:
         self._damping = encode_command(GENERATIONS[settings.generation], damping)
         self._events: deque[tuple[int, str]] = deque(maxlen=100)
         self._robot: socket.socket | None = None
-        self._newest = time.monotonic()  # when the last cycle came
+        self._newest = time.monotonic()  # arrival of the last cycle
         self._lock = threading.Lock()  # of requests
         self._number = 0  # of the last one
         (self._requests, requests), (self._data, data) = (
@@ -77,40 +77,41 @@ class IoClient:
         self._data.setblocking(False)
 
     def wait_for_start(self) -> None:
-        """Return when the process has imported what it needs and takes requests."""
+        """Wait until the process has finished its imports and responds to requests."""
         self._call("wait", timeout=START_TIMEOUT)
 
     def open(self) -> None:
-        """Connect the process to the robot; before `begin` it sends nothing, or damping where an orphan made room.
+        """Connect the process to the robot. Before `begin` it sends nothing; after a takeover from an I/O process
+        without a bridge it sends damping.
 
-        Raises FcnetError where the robot cannot be reached or another bridge has it.
+        Raises FcnetError if the robot cannot be reached or another bridge has it.
         """
         _, endpoints = self._call("open", timeout=OPEN_TIMEOUT)
         self._robot = socket.socket(fileno=endpoints[0]) if endpoints else None
 
     def begin(self) -> None:
-        """Let it drive the motors."""
+        """Start its cycles, which drive the motors."""
         self.request("begin")
         self._newest = time.monotonic()
 
     def request(self, name: str, *arguments: Any) -> Any:
-        """Call one of the process's methods and return what it returns; raises FcnetError with its refusal."""
+        """Call a method of the process and return its value; raises FcnetError with its error message."""
         return self._call(name, *arguments)[0]
 
     def send(self, targets: Targets) -> None:
-        """Hand targets to the driver; they are lost where the process does not take them."""
-        with suppress(OSError):  # it has stopped, which `exchange` notices
+        """Send targets to the driver; they are dropped if the process does not receive them."""
+        with suppress(OSError):  # the process hangs or has exited, which `exchange` detects
             self._data.send(targets.encode())
 
     def wait(self, timeout: float) -> None:
-        """Return when something has come, or after `timeout` [s]."""
+        """Wait until a message has arrived, at most `timeout` [s]."""
         if self.ended:
             time.sleep(timeout)
         else:
             select.select([self._data], [], [], timeout)
 
     def exchange(self) -> list[Cycle]:
-        """Take the cycles that have come; without any for SILENCE, damp the motors."""
+        """Return the new cycles; damp the motors if none has arrived for SILENCE."""
         cycles: list[Cycle] = []
         while not self.ended and (message := self._receive()) is not None:
             if message[:1] == CYCLE:
@@ -129,23 +130,20 @@ class IoClient:
         return cycles
 
     def damp(self) -> None:
-        """Send one damping command past the process."""
+        """Send one damping command directly to the robot."""
         if self._robot is not None:
-            with suppress(OSError):  # it is one of many, as the process's own commands are
+            with suppress(OSError):  # one of many, as the commands of the process are
                 self._robot.sendto(self._damping, self._address)
 
     def take_events(self) -> list[tuple[int, str]]:
         """Return the driver's events since the last call."""
-        events = list(self._events)
-        for _ in events:
-            self._events.popleft()
-        return events
+        return [self._events.popleft() for _ in range(len(self._events))]
 
     def close(self) -> None:
-        """End the process, which leaves the motors damped; kill it where it does not end. May be called twice."""
+        """Stop the process, which leaves the motors damped; kill it if it does not exit. May be called twice."""
         if self._requests.fileno() < 0:
             return
-        with suppress(FcnetError):  # it has ended, or is stopped
+        with suppress(FcnetError):  # it has exited, or hangs
             self.request("close")
         try:
             self._process.wait(LEAVE_TIMEOUT)
@@ -170,30 +168,28 @@ class IoClient:
             self.damp()
             code = self._process.wait(LEAVE_TIMEOUT)
             how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
-            self.ended = f"the I/O process has ended {how}"
+            self.ended = f"the I/O process has exited {how}"
             return None
         return message
 
     def _call(self, name: str, *arguments: Any, timeout: float = RESPONSE_TIMEOUT) -> tuple[Any, list[int]]:
+        """Call a method of the process; return its value and the file descriptors that it has sent."""
         with self._lock:
-            response, endpoints = self._exchange_request(name, arguments, timeout)
+            self._number += 1
+            self._requests.settimeout(timeout)
+            try:
+                self._requests.send(msgspec.msgpack.encode(Request(self._number, name, arguments)))
+                while True:  # skips late responses to earlier requests
+                    message, endpoints, _, _ = socket.recv_fds(self._requests, LONGEST, 1)
+                    if not message:
+                        raise ConnectionError
+                    response = msgspec.msgpack.decode(message, type=Response)
+                    if response.number == self._number:
+                        break
+            except TimeoutError:
+                raise FcnetError(f"the bridge's I/O process has not responded within {timeout:g} s") from None
+            except OSError as error:
+                raise FcnetError("the bridge's I/O process has exited; start the bridge again") from error
         if response.refusal is not None:
             raise FcnetError(response.refusal)
         return response.value, endpoints
-
-    def _exchange_request(self, name: str, arguments: tuple[Any, ...], timeout: float) -> tuple[Response, list[int]]:
-        self._number += 1
-        self._requests.settimeout(timeout)
-        try:
-            self._requests.send(msgspec.msgpack.encode(Request(self._number, name, arguments)))
-            while True:  # over what comes too late for an earlier request
-                message, endpoints, _, _ = socket.recv_fds(self._requests, LONGEST, 1)
-                if not message:
-                    raise FcnetError("the bridge's I/O process has ended; start the bridge again")
-                response = msgspec.msgpack.decode(message, type=Response)
-                if response.number == self._number:
-                    return response, endpoints
-        except TimeoutError:
-            raise FcnetError(f"the bridge's I/O process has not responded for {timeout:g} s") from None
-        except OSError as error:
-            raise FcnetError("the bridge's I/O process has ended; start the bridge again") from error

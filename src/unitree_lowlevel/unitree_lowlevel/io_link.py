@@ -1,8 +1,8 @@
-"""What a bridge and its I/O process say to each other, over two local sockets that keep messages whole (SEQPACKET).
+"""Messages between a bridge and its I/O process, over two local sockets that preserve message boundaries (SEQPACKET).
 
 Requests: one at a time, each with its response, as MessagePack. Data: targets in one direction; cycles, reports and the
-traceback of an error in the other. Targets and cycles have a fixed size, and neither side ever waits to send one: what
-does not fit into the socket's buffer is dropped, for the next one is better.
+traceback of an error in the other. Targets and cycles have a fixed size. Neither side waits to send one: a message that
+does not fit into the socket's buffer is dropped, because the next one replaces it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from unitree_lowlevel.safety.monitor import RemoteLoss
 
 JOINTS = len(JOINT_NAMES)
 LONGEST = 65536  # bytes of one message
-SOURCE_BYTES = 128  # of the text that names a publisher
+SOURCE_BYTES = 128  # of the name of a publisher
 CYCLE, REPORT, ERROR = b"C", b"R", b"E"  # the first byte of data from the I/O process
 _TARGETS = struct.Struct(f"<?d{SOURCE_BYTES}s{JOINTS}d")
 _CYCLE = struct.Struct("<cqddqd")  # kind, number, period, work, misses, received
@@ -30,7 +30,7 @@ _STATE = 4 * JOINTS + 4 + 3 + 3 + 1  # doubles
 
 
 class IoSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the I/O process connects to, and how its loop runs; the parameters of the bridge say what each is."""
+    """Connection and loop of the I/O process; unitree_bridge/parameters.py describes each value."""
 
     robot: str  # name, or path of a robot file
     transport: str
@@ -49,7 +49,7 @@ class IoSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Request(msgspec.Struct, frozen=True):
-    """A call of one of the I/O process's methods; the number tells its response from that of an earlier one."""
+    """A call of a method of the I/O process; the number matches it with its response."""
 
     number: int
     name: str
@@ -57,7 +57,7 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Response(msgspec.Struct, frozen=True):
-    """What the method returned, or the sentence with which it refused."""
+    """The returned value, or the error message."""
 
     number: int
     value: Any = None
@@ -65,8 +65,8 @@ class Response(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """How the driver is, beside the state itself. trip: the finding that has latched damping, or nothing; events:
-    levels (as `logging` has them) and sentences since the last report; link: the transport's counters by name.
+    """Status of the driver, see MotorDriver. trip: text of the finding, or ""; refusal: why the latest rejected command
+    was rejected; events: (level of `logging`, text) since the last report; link: the transport's counters by name.
     """
 
     mode: str
@@ -84,16 +84,14 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Targets:
-    """Joint targets (12,) [rad] for the driver, or None for "damp", from the publisher named `source`, that arrived at
-    time `received` [s, time.monotonic].
-    """
+    """Joint targets (12,) [rad], or None for "damp", of the publisher `source`, received at [s, time.monotonic]."""
 
     position: Array | None
     received: float
     source: str
 
     def encode(self) -> bytes:
-        """The message of fixed size."""
+        """Return the message, of fixed size."""
         position = (0.0,) * JOINTS if self.position is None else self.position
         source = self.source.encode("utf-8", "replace")[:SOURCE_BYTES]
         return _TARGETS.pack(self.position is None, self.received, source, *position)
@@ -108,7 +106,7 @@ class Targets:
 
 @dataclass(frozen=True)
 class BoardReading(SensorReading):
-    """A state of the robot as far as a bridge publishes it; see LowState. received: [s, time.monotonic]."""
+    """The part of a LowState that a bridge publishes. received: [s, time.monotonic]."""
 
     temperature: Array
     imu_temperature: float
@@ -118,8 +116,8 @@ class BoardReading(SensorReading):
 
 @dataclass(frozen=True)
 class Cycle:
-    """One cycle of the I/O loop: its number, the time [s] since the exchange with the board before it, from awakening
-    to its end, how many cycles have been left out so far, and the state that came, if one did.
+    """One cycle of the I/O loop: its number, time [s] since the previous exchange with the board, time [s] from wake-up
+    to its end, number of skipped cycles so far, and the new state, if any.
     """
 
     number: int
@@ -132,7 +130,7 @@ class Cycle:
 def encode_cycle(
     number: int, period: float, work: float, misses: int, state: LowState | None, received: float
 ) -> bytes:
-    """The message of a cycle; see Cycle."""
+    """Return the message of a cycle; see Cycle."""
     head = _CYCLE.pack(CYCLE, number, period, work, misses, received)
     if state is None:
         return head

@@ -1,8 +1,8 @@
-"""The I/O process of a bridge: transport and motor driver at 500 Hz, in a process that runs nothing else.
+"""The I/O process of a bridge: transport and motor driver at 500 Hz, in a process of their own.
 
-Beside DDS in one process the loop waits for the interpreter lock, which a real-time priority does not shorten. So this
+In one process with DDS the loop would wait for the interpreter lock, which real-time priority does not shorten. So this
 process has no ROS, one thread and no garbage collection. Its parent, the bridge, starts it (io_client.py), sends it the
-targets, and receives every cycle. Where the parent dies, the motors are damped until a new bridge takes over.
+targets and receives every cycle. If the parent dies, the process damps the motors until a new bridge takes over.
 """
 
 from __future__ import annotations
@@ -41,26 +41,26 @@ from unitree_lowlevel.limiter import damping_command
 from unitree_lowlevel.network import resolve
 from unitree_lowlevel.transport import make_transport
 
-END_DAMPING = 0.12  # [s] of damping commands at the end, many times what a lossy network needs
+END_DAMPING = 0.12  # [s] of damping commands at the end, enough also on a lossy network
 ORPHAN_DAMPING = 10.0  # [s] of damping commands after the bridge has died, in which a new bridge may take over
-TAKEOVER_TIME = 1.0  # [s] for one that has no bridge any longer to leave
-REPORT_PERIOD = 0.1  # [s] between two reports where nothing changes
-SHIFT = 0.1  # of a period, by which cycles move away from the arrivals of states
-SHIFT_INTERVAL = 0.5  # [s] between two shifts, so that they cost no more than 0.04 % of the rate
+TAKEOVER_TIME = 1.0  # [s] for an I/O process without a bridge to exit
+REPORT_PERIOD = 0.1  # [s] between two reports without changes
+SHIFT = 0.1  # fraction of a period by which cycles move away from the arrivals of states
+SHIFT_INTERVAL = 0.5  # [s] between two shifts: they cost at most 0.04 % of the rate
 MOST_TARGETS = 16  # messages taken per cycle: the newest of each publisher, and a margin
 _STEP = 0.01  # [s]
 
 
 class ParentGone(Exception):
-    """The bridge has ended or died: its sockets are closed."""
+    """The bridge has exited or died: its sockets are closed."""
 
 
 def lock_robot(target: tuple[str, int], takes_over: bool = True) -> socket.socket:
-    """Exclude other programs of this computer from the robot at this IP address and port, until the result is closed.
+    """Lock the robot at this IP address and port for this process, until the returned socket is closed.
 
-    Raises RobotInUseError where another process has locked it and does not leave. The lock is the name of a socket: the
-    system releases it at once when its process dies, while a file would outlive its owner. A message to it requests
-    an I/O process without a bridge to leave; one that has its bridge goes on. takes_over: whether to request it.
+    The lock is the name of a socket: the kernel releases it when the process dies, while a lock file would remain. A
+    message to the socket requests an I/O process without a bridge to exit; one with a bridge ignores it. takes_over:
+    whether to send this request. Raises RobotInUseError if another process keeps the lock.
     """
     lock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
     name, deadline = "\0fcnet-robot-{}:{}".format(*target), time.monotonic() + TAKEOVER_TIME
@@ -76,16 +76,16 @@ def lock_robot(target: tuple[str, int], takes_over: bool = True) -> socket.socke
                 raise RobotInUseError(
                     "another bridge on this computer moves the robot at {}:{} already; stop it first".format(*target)
                 ) from error
-        with suppress(OSError):  # it has just left, or its buffer is full of such requests
+        with suppress(OSError):  # it has just exited, or its buffer is full of such requests
             lock.sendto(b"leave", name)
         time.sleep(_STEP)
 
 
 class StatePhase:
-    """Decides when the loop's cycles should be a little later, so that they do not meet the arrivals of states.
+    """Delays the loop's cycles slightly if they coincide with the arrivals of states.
 
-    Robot and loop have the same period. Where a state arrives at about the time of a cycle, one cycle finds none and
-    the next finds two, of which the first is no longer of use.
+    Robot and loop have the same period. If states arrive at about the time of a cycle, one cycle finds none and the
+    next one finds two, of which the first is useless.
     """
 
     def __init__(self, period: float) -> None:
@@ -95,9 +95,7 @@ class StatePhase:
         self._shifted = float("-inf")
 
     def shift(self, received: int, now: float) -> float:
-        """Return how much later the next cycles should be [s], after a cycle at time `now` [s] up to which so many
-        states have been received in all.
-        """
+        """Return the delay [s] of the next cycles, after one at time `now` [s]; received: states in total."""
         arrived, self._received = received - self._received, received
         two_after_none = self._missed and arrived >= 2
         self._missed = arrived == 0
@@ -108,7 +106,7 @@ class StatePhase:
 
 
 class IoProcess:
-    """The loop, and what its parent may request: `open`, `begin`, `close`, and methods of the driver.
+    """The loop, and the requests of its parent: `open`, `begin`, `close`, and methods of the driver.
 
     requests, data: sockets to the parent.
     """
@@ -131,7 +129,7 @@ class IoProcess:
         )
         self._lock: socket.socket | None = None
         self._began = self._closing = False
-        self._took_over = False  # the lock, from a process that damps the robot no longer
+        self._took_over = False  # the lock, from a process that damped the robot until then
         self._warnings: list[tuple[int, str]] = []
         self._refusal = ""  # the driver's latest
         self._cycles = self._misses = 0
@@ -151,9 +149,10 @@ class IoProcess:
         }
 
     def run(self) -> int:
-        """Respond until `begin`, then run cycles until `close`, or until the parent is gone; leave the motors damped.
+        """Respond to requests until `begin`, then run cycles until `close` or the parent's death; leave the motors
+        damped.
 
-        Returns the exit code: 1 after an error, whose traceback the parent gets.
+        Returns the exit code: 1 after an error, whose traceback is sent to the parent.
         """
         try:
             self._wait_to_begin()
@@ -179,8 +178,8 @@ class IoProcess:
         return 0
 
     def _wait_to_begin(self) -> None:
-        """Respond until `begin` or `close`. Nothing is sent meanwhile, for another computer may move this robot, unless
-        an orphan left to make room: its damping goes on.
+        """Respond to requests until `begin` or `close`. Send nothing, because another computer may move this robot,
+        except after a takeover from a process without a bridge: continue its damping.
         """
         while not (self._began or self._closing):
             self._requests.setblocking(not self._took_over)
@@ -200,7 +199,7 @@ class IoProcess:
             self._take_request()
             reception = transport.receive()
             now = time.monotonic()
-            # Where this process is stopped here, the bridge damps meanwhile, and the driver does in the next cycle.
+            # If this process is stopped here, the bridge damps, and so does the driver in the next cycle.
             transport.send(driver.cycle(now, reception, transport.counters), until=now + self._longest_gap)
             since, exchanged = now - exchanged, now
             deadline += phase.shift(transport.counters.received, now)
@@ -211,7 +210,7 @@ class IoProcess:
             self._send(encode_cycle(self._cycles, since, work, self._misses, state, received))
 
     def _wait_until(self, deadline: float) -> float:
-        """Sleep until the deadline; return it, or the newest one where periods are left out."""
+        """Sleep until the deadline; return it, or the latest one if periods were missed."""
         late = time.monotonic() - deadline
         if late < 0:
             time.sleep(-late)
@@ -232,14 +231,15 @@ class IoProcess:
             self._refusal = refusal or self._refusal
 
     def _take_request(self) -> None:
-        """Respond to one request; with the response to `open` goes the socket to the robot."""
+        """Respond to one request, if any. The response to `open` carries the socket to the robot."""
         if (message := _receive(self._requests)) is None:
             return
         request = msgspec.msgpack.decode(message, type=Request)
-        value, refusal, endpoints = None, None, []
+        value, refusal, endpoints = None, None, list[int]()
         try:
             value = self._methods[request.name](*request.arguments)
-            endpoints = self._transport_sockets() if request.name == "open" else []
+            if request.name == "open" and (endpoint := self._transport.fileno()) is not None:
+                endpoints = [endpoint]
         except (ValueError, OSError) as error:
             refusal = str(error)
         response = msgspec.msgpack.encode(Response(request.number, value, refusal))
@@ -249,35 +249,31 @@ class IoProcess:
             raise ParentGone from error
 
     def _open(self) -> None:
-        # The lock first: through it a process without its bridge, which has the port, is requested to leave.
+        # The lock first: it makes a process without a bridge exit, which may still have the port.
         robot = (resolve(self._settings.host), self._settings.port)
-        left = False
+        took_over = False
         try:
             self._lock = lock_robot(robot, takes_over=False)
         except RobotInUseError:
-            self._lock, left = lock_robot(robot), True
+            self._lock, took_over = lock_robot(robot), True
         self._transport.open()
-        self._took_over = left
-
-    def _transport_sockets(self) -> list[int]:
-        endpoint = self._transport.fileno()
-        return [] if endpoint is None else [endpoint]
+        self._took_over = took_over
 
     def _begin(self) -> None:
         settings = self._settings
         refused = request_privileges(settings.realtime_priority, settings.lock_memory, settings.cpu)
-        self._warnings += [(logging.WARNING, sentence) for sentence in refused]
-        self._transport.receive()  # what has arrived meanwhile is old
+        self._warnings += [(logging.WARNING, text) for text in refused]
+        self._transport.receive()  # drops old states
         gc.collect()
         gc.freeze()
-        gc.disable()  # nothing here makes cycles of references; a collection would be a pause
+        gc.disable()  # this process makes no reference cycles; a collection would be a pause
         self._began = True
 
     def _close(self) -> None:
         self._closing = True
 
     def _report(self, now: float) -> None:
-        """Send a report where something has changed, and now and then."""
+        """Send a report after a change, and every REPORT_PERIOD."""
         driver, counters = self._driver, self._transport.counters
         self._warnings += driver.take_events()
         condition = (driver.mode, driver.trip, driver.warnings, driver.target_refusal, driver.owner, driver.refused)
@@ -317,21 +313,21 @@ class IoProcess:
         return True
 
     def _damp(self, duration: float) -> None:
-        """Send damping for a while; without a parent, until another bridge wants the robot.
+        """Send damping for `duration` [s]; without a parent, at most until another bridge requests the robot.
 
-        A bridge that was refused while this one had its parent has left requests to leave: they are of the past.
+        Requests that were queued before the parent died are ignored: their senders were rejected.
         """
-        end, past = time.monotonic() + duration, duration == ORPHAN_DAMPING
+        end, queued = time.monotonic() + duration, duration == ORPHAN_DAMPING
         while time.monotonic() < end:
             self._transport.send(self._damping)
             time.sleep(self._settings.period)
             if duration == ORPHAN_DAMPING:
-                requested = self._requested_to_leave()
-                if requested and not past:
+                requested = self._is_requested_to_exit()
+                if requested and not queued:
                     return
-                past = past and requested
+                queued = queued and requested
 
-    def _requested_to_leave(self) -> bool:
+    def _is_requested_to_exit(self) -> bool:
         assert self._lock is not None
         try:
             return bool(self._lock.recv(LONGEST))
@@ -340,7 +336,7 @@ class IoProcess:
 
 
 def _receive(endpoint: socket.socket) -> bytes | None:
-    """The next message, None where there is none; ParentGone where there will be none any more."""
+    """Return the next message, or None if there is none yet; raises ParentGone if the socket is closed."""
     try:
         message = endpoint.recv(LONGEST)
     except BlockingIOError:
@@ -353,9 +349,10 @@ def _receive(endpoint: socket.socket) -> bytes | None:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the process whose sockets to its parent have these two file descriptors: for requests, for data."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):  # of a terminal: the parent gets them
-        signal.signal(number, signal.SIG_IGN)  # too, and ends this process damped, or dies, which damps as well
+    """Run the process; arguments: file descriptors of its sockets for requests and data. Returns the exit code."""
+    # A terminal sends these also to the parent, which then stops this process damped, or dies, which damps as well.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_IGN)
     requests, data = (socket.socket(fileno=int(number)) for number in arguments)
     try:
         settings = msgspec.msgpack.decode(requests.recv(LONGEST), type=IoSettings)

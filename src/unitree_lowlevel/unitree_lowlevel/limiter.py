@@ -1,4 +1,4 @@
-"""From position targets to the command that is sent: interpolation, soft start, limits."""
+"""Computes the command to send from position targets: interpolation, soft start, limits."""
 
 from __future__ import annotations
 
@@ -13,33 +13,34 @@ from unitree_lowlevel.codec import DAMPING_STEP, POSITION_STOP, SERVO, LowComman
 JOINTS = len(JOINT_NAMES)
 _ZERO: Array = np.zeros(JOINTS)
 _SERVO = np.full(JOINTS, SERVO, dtype=np.uint8)
-_SMALLEST = 1e-6  # [rad, rad/s] stands for a smaller error or speed
+_SMALLEST = 1e-6  # [rad, rad/s] replaces a smaller error or speed in a division
 
 
 def damping_command(robot: Robot) -> LowCommand:
-    """The command that holds nothing and only resists motion."""
+    """Return the damping command: no stiffness, the robot file's holding damping."""
     stop, damping = np.full(JOINTS, POSITION_STOP), np.full(JOINTS, robot.gains.damping)
     return LowCommand(_SERVO, stop, velocity=_ZERO, torque=_ZERO, stiffness=_ZERO, damping=damping)
 
 
 def least_damping(robot: Robot, kp: Array) -> Array:
-    """The least damping (12,) [Nms/rad], in whole steps of the wire, that stiffness kp (12,) [Nm/rad] may go with.
+    """Return the minimum damping (12,) [Nms/rad] for stiffness kp (12,) [Nm/rad], in whole steps of the wire.
 
-    It is min_damping_ratio of what damps critically the inertia that no joint is without, its rotor's.
+    It is min_damping_ratio times the critical damping of the rotor, which is the minimum inertia of a joint.
     """
     least = 2.0 * robot.safety.min_damping_ratio * np.sqrt(robot.armature * kp)
     return np.ceil(least / DAMPING_STEP) * DAMPING_STEP
 
 
 class CommandLimiter:
-    """Makes a command every `period` [s] from targets that come at 50 to 200 Hz. Positions are (12,) [rad], times [s].
+    """Computes a command every `period` [s] from targets at 50 to 200 Hz. Positions are (12,) [rad], times [s].
 
-    A ramp leads evenly from one target to the next. It takes as long as the last two targets were apart, at most
-    `longest_ramp` [s]: longer would be smoother and later. Positions stay inside each side's limits and change no
-    faster than the robot's slew. Gains begin with no stiffness and the robot's holding damping, stay below the robot's
-    bounds, and damping is never below `least_damping`. The torque that a command asks of the joints as they are
-    measured, of spring and damper together, is within the motors' limits: damping is lowered first, as far as it is
-    more than what the limit leaves it, and stiffness gets the rest. `share`: of the motors' limits, that may be asked.
+    - A linear ramp leads from one target to the next. It takes as long as the interval between the last two targets, at
+      most `longest_ramp` [s]: longer ramps are smoother and later.
+    - Positions stay within the limits of each side and change no faster than the robot's slew.
+    - Gains start with zero stiffness and the holding damping, and stay below the robot's bounds. Damping is never below
+      `least_damping`.
+    - The torque that spring and damper together command at the measured joints is within `share` of the motors' limits.
+      Damping is lowered first, down to the limit; stiffness gets the rest.
     """
 
     def __init__(self, robot: Robot, period: float, longest_ramp: float) -> None:
@@ -53,8 +54,9 @@ class CommandLimiter:
         self.start(robot.lie_pose, self._damped.stiffness, self._damped.damping, 0.0)
 
     def start(self, position: Array, kp: Array, kd: Array, now: float) -> None:
-        """Begin softly at measured joint positions, clipped to the limits, with stiffness kp [Nm/rad] and damping kd
-        [Nms/rad], each (12,), once the start is over; these are cut to the robot's bounds.
+        """Start softly at measured joint positions, clipped to the limits.
+
+        kp [Nm/rad] and kd [Nms/rad], each (12,), are the gains after the soft start, clipped to the robot's bounds.
         """
         safety = self._robot.safety
         self._last = self._from = self._to = np.minimum(np.maximum(position, self._lower), self._upper)
@@ -64,21 +66,21 @@ class CommandLimiter:
         self._kd = np.minimum(np.maximum(kd, self._least), safety.max_kd)
 
     def aim(self, target: Array, now: float) -> None:
-        """Go to a new target from wherever the ramp is."""
+        """Start a ramp from its current position to a new target."""
         apart = now - self._aimed
         self._from, self._to = self.target(now), target
         self._aimed, self._duration = now, min(apart, self._longest_ramp)
 
     def target(self, now: float) -> Array:
-        """The ramp's position."""
+        """Return the position of the ramp."""
         elapsed = max(now - self._aimed, 0.0)
         if elapsed >= self._duration:
             return self._to
         return self._from + elapsed / self._duration * (self._to - self._from)
 
     def command(self, target: Array, measured: Array, velocity: Array, now: float) -> LowCommand:
-        """The command towards `target`, of the ramp, for joints at `measured` that move with `velocity` [rad/s]. What
-        is not finite becomes damping.
+        """Return the command towards `target`, a position of the ramp, for joints at `measured` with `velocity`.
+        Non-finite input gives the damping command.
         """
         position = np.minimum(np.maximum(target, self._last - self._step), self._last + self._step)
         position = np.minimum(np.maximum(position, self._lower), self._upper)
@@ -93,11 +95,11 @@ class CommandLimiter:
 
     @property
     def _torque(self) -> Array:
-        """Torques (12,) [Nm] that a command may ask."""
+        """Maximum torques (12,) [Nm] that a command may cause."""
         return self.share * self._torque_limit
 
     def _gains(self, now: float) -> tuple[Array, Array]:
-        """Stiffness and damping, each (12,), of the soft start or after it."""
+        """Return stiffness and damping, each (12,), during or after the soft start."""
         share = max((now - self._started) / self._robot.safety.soft_start, 0.0)
         if share >= 1.0:
             return self._kp, self._kd
@@ -105,10 +107,10 @@ class CommandLimiter:
         return share * self._kp, np.maximum(holding + share * (self._kd - holding), self._least)
 
     def _within_torque(self, kp: Array, kd: Array, error: Array, velocity: Array) -> tuple[Array, Array]:
-        """Gains, at most kp and kd, with which spring and damper together ask for no more than the torque limits.
+        """Return gains of at most kp and kd so that spring and damper together stay within the torque limits.
 
-        Each alone stays within them. In a joint that moves away from its target both pull the same way: there the
-        spring gets what the damper leaves.
+        Each one stays within the limits. If a joint moves away from its target, both act in the same direction: the
+        spring gets the rest that the damper leaves.
         """
         speed = np.maximum(np.abs(velocity), _SMALLEST)
         kd = np.minimum(kd, np.maximum(self._torque / speed, self._least))

@@ -1,4 +1,4 @@
-"""Addresses, routes and UDP ports: what can be checked before a datagram is sent, in one sentence each."""
+"""Checks of addresses, routes and UDP ports before a datagram is sent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HIGHEST_PORT = 65535
 
 
 def resolve(host: str) -> str:
-    """The IPv4 address of a host, given by number or by name; raises TransportError."""
+    """Return the IPv4 address of a host, given as number or name; raises TransportError."""
     text = _parse_numbers(host) if host and set(host) <= set("0123456789.") else _look_up(host)
     address = ipaddress.IPv4Address(text)
     if address.is_unspecified or address.is_multicast or text == "255.255.255.255":
@@ -24,7 +24,7 @@ def resolve(host: str) -> str:
 
 
 def check_route(target: Address) -> str:
-    """The address of this computer from which datagrams to target would leave; sends nothing, raises TransportError."""
+    """Return this computer's address on the route to the target; sends nothing, raises TransportError."""
     host, port = resolve(target[0]), target[1]
     _check_port(port, lowest=1)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -44,9 +44,9 @@ def check_route(target: Address) -> str:
 
 
 def check_target(target: Address, local_port: int) -> Address:
-    """The target with its host resolved, after every check that needs no datagram; raises TransportError.
+    """Check name, address and route of the target, and that it is not this program's own port.
 
-    Besides name, address and route: a program must not be its own robot.
+    Returns the target with its host resolved; raises TransportError.
     """
     host, port = resolve(target[0]), target[1]
     if check_route((host, port)) == host and port == local_port:
@@ -58,7 +58,7 @@ def check_target(target: Address, local_port: int) -> Address:
 
 
 def bound_socket(port: int, host: str = "") -> socket.socket:
-    """A UDP socket at this port of this computer that never waits; port 0 takes any free one. Raises TransportError."""
+    """Return a non-blocking UDP socket at this port of this computer, 0 for any free one; raises TransportError."""
     _check_port(port, lowest=0)
     bound = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     bound.setblocking(False)
@@ -71,7 +71,7 @@ def bound_socket(port: int, host: str = "") -> socket.socket:
 
 
 def check_port_free(port: int) -> None:
-    """Check that this computer's UDP port can be taken; raises TransportError."""
+    """Check that this computer's UDP port is free; raises TransportError."""
     bound_socket(port).close()
 
 
@@ -105,7 +105,7 @@ def _not_bound(host: str, port: int, error: OSError) -> str:
     if isinstance(error, PermissionError):
         return f"UDP port {port} needs privileges: choose a local port of 1024 or above, as 8080"
     if error.errno == errno.EADDRNOTAVAIL:
-        return f"{host} is no address of this computer: choose one of its own, or 127.0.0.1"
+        return f"{host} is not an address of this computer: choose one of its own, or 127.0.0.1"
     if error.errno == errno.EADDRINUSE:
         return (
             f"UDP port {port} is in use: another bridge or a program of the vendor is running; stop it first "

@@ -1,4 +1,4 @@
-"""The transport around the vendor's Python module, for those who trust its bytes more than ours."""
+"""The transport through the vendor's Python module, as an alternative to the wire format of codec.py."""
 
 from __future__ import annotations
 
@@ -38,28 +38,28 @@ _BAD_CHECKSUM = {GEN38.name: -3}  # gen33 says -3 to an empty queue as well
 
 
 class _Connection(NamedTuple):
-    """The module's UDP object, and the file descriptor of its socket where that could be found."""
+    """The module's UDP object, and the file descriptor of its socket, None if unknown."""
 
     udp: Any
     descriptor: int | None
 
 
-# The module's connections, for as long as the process lives: a second one to the same port would end it.
+# The module's connections, kept for the life of the process: a second one to the same port would exit it.
 _connections: dict[tuple[Address, int], _Connection] = {}
 
 
 class SdkModule(NamedTuple):
-    """An installed module of the vendor, and the generation of its datagrams."""
+    """An installed module of the vendor and the generation of its datagrams."""
 
     module: ModuleType
     generation: Generation
 
 
-def find_sdk(wanted: Generation | None = None) -> SdkModule:
-    """The vendor's module that is installed.
+def find_sdk(required: Generation | None = None) -> SdkModule:
+    """Return the vendor's installed module.
 
-    Raises TransportError where there is none, where it does not load, where it is something else of that name, or where
-    it does not speak the generation that is wanted.
+    Raises TransportError if there is none, if it does not load, if the module of this name is another program's, or if
+    it does not use the required generation.
     """
     reasons = []
     for name in _MODULES:
@@ -72,8 +72,8 @@ def find_sdk(wanted: Generation | None = None) -> SdkModule:
             continue
         if (generation := _generation(module)) is None:
             reasons.append(f"{name} is another program's, without UDP and LowCmd of the vendor")
-        elif wanted not in (None, generation):
-            reasons.append(f"the installed {name} speaks {generation.name}, not this robot's {wanted.name}")
+        elif required not in (None, generation):
+            reasons.append(f"the installed {name} uses {generation.name}, not this robot's {required.name}")
         else:
             return SdkModule(module, generation)
     found = "; ".join(reasons) or "no module of the vendor is installed"
@@ -83,10 +83,10 @@ def find_sdk(wanted: Generation | None = None) -> SdkModule:
 
 
 class SdkTransport:
-    """Sends and receives through the vendor's module; its Safety is not used, since its protections end the process.
+    """Sends and receives through the vendor's module. Its Safety is not used, because its protections exit the process.
 
-    The module itself drops datagrams with a wrong head or checksum, mostly without an error code, and does not say who
-    sent one: foreign is never counted here. close() keeps the module's port until the process ends.
+    The module drops datagrams with a wrong head or checksum, mostly without an error code, and does not report their
+    sender: `foreign` is never counted. The module's port stays open after close(), until the process exits.
     """
 
     def __init__(self, generation: Generation, target: Address, local_port: int = LOCAL_PORT) -> None:
@@ -94,15 +94,13 @@ class SdkTransport:
         self._generation = generation
         self._target = target
         self._local_port = local_port
-        self._connection: Any = None
-        self._descriptor: int | None = None
+        self._connection: _Connection | None = None
 
     def open(self) -> None:
         sdk = find_sdk(self._generation)
-        connection = _connect(sdk, check_target(self._target, self._local_port), self._local_port)
-        self._connection, self._descriptor = connection
+        self._connection = _connect(sdk, check_target(self._target, self._local_port), self._local_port)
         self._command, self._state = sdk.module.LowCmd(), sdk.module.LowState()
-        self._connection.InitCmdData(self._command)
+        self._udp().InitCmdData(self._command)
         self._command.levelFlag = LOW_LEVEL
         motors = list(self._command.motorCmd)  # looked up once: each look-up makes 20 objects
         for motor in motors:
@@ -115,23 +113,23 @@ class SdkTransport:
         for motor, mode, row in zip(self._motors, command.mode.tolist(), values.T.tolist(), strict=True):
             motor.mode = mode
             motor.q, motor.dq, motor.tau, motor.Kp, motor.Kd = row
-        connection = self._open_connection()
-        connection.SetSend(self._command)
+        udp = self._udp()
+        udp.SetSend(self._command)
         if time.monotonic() > until:
             return
-        if connection.Send() == self._generation.command.itemsize:
+        if udp.Send() == self._generation.command.itemsize:
             self.counters.sent += 1
         else:
             self.counters.send_errors += 1
 
     def receive(self) -> Reception | None:
-        connection = self._open_connection()
-        code = connection.Recv()
+        udp = self._udp()
+        code = udp.Recv()
         if code != _GOOD:
             if code == _BAD_CHECKSUM.get(self._generation.name):
                 self.counters.reject(WireError("checksum", "the vendor's library found a wrong checksum"))
             return None
-        connection.GetRecv(self._state)
+        udp.GetRecv(self._state)
         try:
             return self.counters.accept(_low_state(self._generation, self._state))
         except WireError as error:
@@ -139,15 +137,15 @@ class SdkTransport:
             return None
 
     def fileno(self) -> int | None:
-        return self._descriptor
+        return self._connection and self._connection.descriptor
 
     def close(self) -> None:
         self._connection = None
 
-    def _open_connection(self) -> Any:
+    def _udp(self) -> Any:
         if self._connection is None:
             raise TransportError("the transport is not open: open it first")
-        return self._connection
+        return self._connection.udp
 
 
 def _generation(module: ModuleType) -> Generation | None:
@@ -159,7 +157,7 @@ def _generation(module: ModuleType) -> Generation | None:
 
 
 def _connect(sdk: SdkModule, target: Address, local_port: int) -> _Connection:
-    """The module's connection, made once; it ends the process where the port is in use or there is no route."""
+    """Return the module's connection, made once. The module exits the process if the port is in use or has no route."""
     endpoint = (target, local_port)
     if endpoint in _connections:
         return _connections[endpoint]
@@ -182,17 +180,17 @@ def _connect(sdk: SdkModule, target: Address, local_port: int) -> _Connection:
 
 
 def _open_sockets() -> set[int]:
-    """File descriptors of this process's sockets."""
+    """Return the file descriptors of this process's sockets."""
     found = set()
     for link in Path("/proc/self/fd").iterdir():
-        with suppress(OSError):  # that with which the folder was listed
+        with suppress(OSError):  # the descriptor with which the folder was listed
             if stat.S_ISSOCK(link.stat().st_mode):
                 found.add(int(link.name))
     return found
 
 
 def _low_state(generation: Generation, raw: Any) -> LowState:
-    """The module's state as ours; WireError for a joint or IMU value that is not finite."""
+    """Convert the module's state; raises WireError for a non-finite joint or IMU value."""
     rows = [(m.mode, m.q, m.dq, m.tauEst, m.temperature) for m in raw.motorState[:MOTORS]]
     mode, position, velocity, torque, temperature = np.array(rows, dtype=np.float64).T
     imu = [np.array(part, dtype=np.float64) for part in (raw.imu.quaternion, raw.imu.gyroscope, raw.imu.accelerometer)]

@@ -1,4 +1,4 @@
-"""Carries commands to a robot and states back: over one UDP socket, or by another means of the same interface."""
+"""Transports of commands to a robot and states from it: over one UDP socket, or another one of the same interface."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from unitree_lowlevel.codec import Generation, LowCommand, LowState, decode_stat
 from unitree_lowlevel.network import Address, bound_socket, check_target
 
 TRANSPORTS = ("wire", "sdk")
-LOCAL_PORT = 8080  # where the vendor's programs listen
-LONGEST_DATAGRAM = 2048  # bytes; a longer datagram is cut here and refused for its size
+LOCAL_PORT = 8080  # the port of the vendor's programs
+LONGEST_DATAGRAM = 2048  # bytes; a longer datagram is cut here and rejected for its size
 RESTART_AFTER = 5  # early ticks in a row
 _TICK_RANGE = 2**32
-_MOST_PER_CALL = 256  # more than a socket's buffer holds of states; a flood must not keep the caller
+_MOST_PER_CALL = 256  # more states than the socket's buffer holds; bounds the time of a call during a flood
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class TickAge(Enum):
 
 
 class TickOrder:
-    """Separates overtaken states from new ones by the board's tick, a 32-bit number that wraps round.
+    """Separates overtaken states from new ones by the board's tick, a 32-bit number that wraps around.
 
-    A datagram that was overtaken on the way is early on its own; after a restart of the board all are early, and they
-    advance. So RESTART_AFTER early ticks in a row, each later than the one before, are taken for a restart: that holds
-    whatever the tick counts (the vendor's headers say milliseconds in one place and microseconds in another).
+    An overtaken datagram has a single early tick; after a restart of the board all ticks are early, and increase. So
+    RESTART_AFTER early ticks in a row, each later than the previous one, count as a restart. This does not depend on
+    the unit of the tick (the vendor's headers state both milliseconds and microseconds).
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class TickOrder:
         self._run = 0
 
     def classify(self, tick: int) -> TickAge:
-        """The age of a state with this tick; NEW and RESTART make it the newest."""
+        """Return the age of a state with this tick; NEW and RESTART make it the newest."""
         if self._newest is None or _is_later(tick, self._newest):
             return self._accept(tick, TickAge.NEW)
         if tick == self._newest:
@@ -74,11 +74,10 @@ def _is_later(tick: int, other: int) -> bool:
 class TransportCounters:
     """Datagrams since the transport was opened.
 
-    received: good states, whatever their age; duplicates: those with the tick of the newest; old: those with an
-    earlier tick, overtaken on the way; restarts: those that were the first after the robot's tick began anew.
-    rejected: datagrams of the robot that were no good states, by WireError kind, and last_rejection, the latest in
-    words. foreign: datagrams of other senders, and last_foreign, the latest of them. send_errors, receive_errors:
-    datagrams lost to errors of the network.
+    received: valid states of any age. duplicates: of these, states with the tick of the newest. old: with an earlier
+    tick, overtaken by the network. restarts: first states after a restart of the robot's tick. rejected: invalid
+    datagrams of the robot, by WireError kind; last_rejection: text of the latest. foreign: datagrams of other senders;
+    last_foreign: address of the latest. send_errors, receive_errors: errors of the network.
     """
 
     received: int = 0
@@ -95,12 +94,12 @@ class TransportCounters:
     _order: TickOrder = field(default_factory=TickOrder)
 
     def reject(self, error: WireError) -> None:
-        """Count one datagram that was no good state."""
+        """Count one invalid datagram."""
         self.rejected[error.kind] = self.rejected.get(error.kind, 0) + 1
         self.last_rejection = str(error)
 
     def accept(self, state: LowState) -> Reception | None:
-        """Count one good state; the state as it is read now, or None where it was overtaken on the way."""
+        """Count one valid state; return it with the current time, or None if it was overtaken."""
         age = self._order.classify(state.tick)
         self.received += 1
         self.duplicates += age is TickAge.DUPLICATE
@@ -110,38 +109,38 @@ class TransportCounters:
 
 
 class Transport(Protocol):
-    """Carries commands and states; neither send nor receive waits, and neither raises for errors of the network."""
+    """Sends commands and receives states. Neither waits, and neither raises for errors of the network."""
 
     counters: TransportCounters
 
     def open(self) -> None:
-        """Get ready to send and receive; raises TransportError."""
+        """Open the socket; raises TransportError."""
 
     def send(self, command: LowCommand, until: float = math.inf) -> None:
-        """Send a command, or count that it could not be sent; WireError for a command that is not finite.
+        """Send a command, or count the failure; raises WireError for a non-finite command.
 
-        Nothing is sent after `until` [s, time.monotonic]: a process that is stopped between a decision and its sending
-        must not carry the decision out when it goes on.
+        Nothing is sent after `until` [s, time.monotonic]: a process that is stopped between decision and sending must
+        not send an outdated command when it continues.
         """
 
     def receive(self) -> Reception | None:
-        """Read everything that has arrived and return the newest good state, or None where there is none.
+        """Read all received datagrams and return the newest valid state, or None.
 
-        A state with an earlier tick than the newest is dropped, one with the same tick is returned: whether the board's
-        clock stands still is checked by the safety monitor.
+        A state with an earlier tick than the newest is dropped. One with the same tick is returned: the safety monitor
+        checks for a frozen clock of the board.
         """
 
     def fileno(self) -> int | None:
-        """The file descriptor of the open socket to the robot; None where it is not known."""
+        """Return the file descriptor of the open socket to the robot; None if unknown."""
 
     def close(self) -> None:
-        """Release what open acquired; may be called twice."""
+        """Close the socket; may be called twice."""
 
 
 class WireTransport:
-    """Sends commands to target and takes states from there only, from the very port that commands go to.
+    """Sends commands to the target, and accepts states only from its address and port.
 
-    target: host and port of the robot; local_port: where states arrive, 0 for any free port.
+    target: host and port of the robot. local_port: this computer's port, 0 for any free one.
     """
 
     def __init__(self, generation: Generation, target: Address, local_port: int = LOCAL_PORT) -> None:
@@ -159,7 +158,7 @@ class WireTransport:
 
     @property
     def local_port(self) -> int:
-        """The UDP port at which states arrive."""
+        """This computer's UDP port."""
         return int(self._open_socket().getsockname()[1])
 
     def send(self, command: LowCommand, until: float = math.inf) -> None:
@@ -211,7 +210,7 @@ class WireTransport:
 
 
 def make_transport(kind: str, generation: Generation, target: Address, local_port: int = LOCAL_PORT) -> Transport:
-    """The transport of this kind, one of TRANSPORTS, not yet opened; TransportError for another kind."""
+    """Return a transport of this kind, one of TRANSPORTS, not yet open; raises TransportError for another kind."""
     if kind == "wire":
         return WireTransport(generation, target, local_port)
     if kind == "sdk":

@@ -1,4 +1,4 @@
-"""Checks of computer, network, board and robot that move nothing, and the outcome of a check."""
+"""Checks of computer, network, board and robot without motion, and the outcome of a check."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Level(Enum):
-    """Fine, worth knowing, or a reason not to start this robot."""
+    """Passed, passed with advice, or a reason not to start the robot."""
 
     OK = "ok"
     WARNING = "warning"
@@ -16,7 +16,7 @@ class Level(Enum):
 
 
 class Outcome(NamedTuple):
-    """The level of a check and a sentence that says what to do where it is bad."""
+    """The level of a check and a message: the finding and the action to take."""
 
     level: Level
     message: str

@@ -1,6 +1,6 @@
-"""Checks of this computer, of the vendor's module and of the way to the robot, before any packet is sent.
+"""Checks of this computer, of the vendor's module and of the route to the robot, before any packet is sent.
 
-Those of the computer only warn, about what keeps it from 500 Hz; a fake board needs none of it.
+Checks of the computer only warn of causes of a loop below 500 Hz.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ ROBOT_NETWORK = ipaddress.IPv4Network("192.168.123.0/24")
 _CPU = Path("/sys/devices/system/cpu")
 _INTERFACES = Path("/sys/class/net")
 _ROUTES = Path("/proc/net/route")
-_PRIORITY = 20  # enough for one loop above everything ordinary; kernel threads of the network run at 50
-_LOCKED_BYTES = 1 << 30  # memory of bridge and controller together, with room
+_PRIORITY = 20  # above all ordinary programs, below the kernel's network threads (50)
+_LOCKED_BYTES = 1 << 30  # memory of bridge and controller, with a margin
 _CLOCK_NOT_SYNCHRONISED = 5  # TIME_ERROR of adjtimex(2)
 _HELP = "see docs/deployment.md, Real time"
 
 
 def check_network(target: Address, local_port: int) -> dict[str, Outcome]:
-    """Address, route, interface and port; what depends on something that failed is left out."""
+    """Check address, route, interface and port. Checks that depend on a failed one are omitted."""
     try:
         host, port = check_target(target, local_port)
         local = check_route((host, port))
@@ -48,22 +48,22 @@ def check_network(target: Address, local_port: int) -> dict[str, Outcome]:
 
 
 def check_address(host: str, local: str) -> Outcome:
-    """Whether this computer, with the address `local`, is in the robot's network, and not behind a router."""
+    """Check that this computer, with the address `local`, is in the robot's network, not behind a router."""
     robot, here = ipaddress.IPv4Address(host), ipaddress.IPv4Address(local)
     if robot.is_loopback:
         return ok(f"{host} is this computer: a fake board")
     if robot in ROBOT_NETWORK and here not in ROBOT_NETWORK:
         return failed(
             f"packets to {host} would leave from {local}, through a router: give the interface of the robot's cable an "
-            f"address in {ROBOT_NETWORK}, as 192.168.123.162/24"
+            f"address in {ROBOT_NETWORK}, for example 192.168.123.162/24"
         )
     if robot not in ROBOT_NETWORK:
-        return warning(f"{host} is not in {ROBOT_NETWORK}, where robots are; reached from {local}")
+        return warning(f"{host} is not in the robots' network {ROBOT_NETWORK}; reached from {local}")
     return ok(f"{host}, reached from {local}")
 
 
 def interface_to(host: str, routes: Path = _ROUTES) -> str | None:
-    """The interface through which packets to `host` leave, by the kernel's table; None for this computer itself."""
+    """Return the interface on the route to `host`, from the kernel's table; None for this computer itself."""
     if ipaddress.IPv4Address(host).is_loopback:
         return None
     matching = []
@@ -76,23 +76,23 @@ def interface_to(host: str, routes: Path = _ROUTES) -> str | None:
 
 
 def _address(number: str) -> int:
-    """An address as the kernel prints it: the network's bytes as a number of this machine."""
+    """Parse an address of the kernel's table: network bytes as a number in this machine's byte order."""
     return int.from_bytes(int(number, 16).to_bytes(4, sys.byteorder), "big")
 
 
 def check_sdk(transport: str, generation: Generation) -> Outcome:
-    """Whether the vendor's module speaks this robot's generation, where the transport "sdk" needs it."""
+    """Check that the vendor's module uses the robot's generation, if the transport is "sdk"."""
     needed = transport == "sdk"
     try:
         sdk = find_sdk(generation if needed else None)
     except TransportError as error:
-        return failed(str(error)) if needed else ok("none installed, and none needed for wire")
-    found = f"{sdk.module.__name__} speaks {sdk.generation.name}"
+        return failed(str(error)) if needed else ok("not installed, not needed for wire")
+    found = f"{sdk.module.__name__} uses {sdk.generation.name}"
     return ok(found if needed else f"{found}, not needed for wire")
 
 
 def check_computer(lateness: Array | None) -> dict[str, Outcome]:
-    """All checks of the computer; `lateness` [s] of its awakenings every 2 ms (n,), where they were recorded."""
+    """Run all checks of the computer; lateness: of its wake-ups every 2 ms (n,) [s], None if not recorded."""
     outcomes = {
         "priority": _check_limit("rtprio", resource.RLIMIT_RTPRIO, _PRIORITY, "run at a real-time priority"),
         "memory": _check_limit("memlock", resource.RLIMIT_MEMLOCK, _LOCKED_BYTES, "lock memory"),
@@ -108,25 +108,25 @@ def _check_interface(host: str) -> Outcome:
     if name is None:
         return ok("this computer itself")
     if (_INTERFACES / name / "wireless").exists():
-        return failed(f"{name} is Wi-Fi, whose gaps of 10 to 100 ms a robot at 500 Hz does not forgive: use the cable")
+        return failed(f"{name} is Wi-Fi, with gaps of 10 to 100 ms, too long for 500 Hz: use the cable")
     try:
         speed = (_INTERFACES / name / "speed").read_text().strip()
     except OSError:
-        speed = ""  # the kernel refuses where a cable is not plugged in
+        speed = ""  # no cable is plugged in
     return ok(f"{name}, {speed} Mbit/s" if speed.isdigit() else name)
 
 
-def _check_limit(name: str, number: int, wanted: int, purpose: str) -> Outcome:
+def _check_limit(name: str, number: int, needed: int, purpose: str) -> Outcome:
     limit = resource.getrlimit(number)[0]
-    if os.geteuid() == 0 or limit == resource.RLIM_INFINITY or limit >= wanted:
+    if os.geteuid() == 0 or limit == resource.RLIM_INFINITY or limit >= needed:
         return ok(f"this user may {purpose}")
-    return warning(f"{name} is limited to {limit}, {wanted} is wanted: raise it, {_HELP}")
+    return warning(f"{name} is limited to {limit}, {needed} is recommended: raise it, {_HELP}")
 
 
 def _check_governor() -> Outcome:
     files = sorted(_CPU.glob("cpu[0-9]*/cpufreq/scaling_governor"))
     if not files:
-        return ok("this computer shows none (a virtual machine, or a fixed clock)")
+        return ok("not reported (virtual machine, or fixed clock)")
     slow = sorted({file.read_text().strip() for file in files} - {"performance"})
     if not slow:
         return ok("performance")
@@ -140,21 +140,21 @@ def _check_cores() -> Outcome:
         return warning("there is one core: bridge and controller need two")
     if isolated:
         return ok(f"{cores}, of which {isolated} isolated: give one to the bridge with its parameter cpu")
-    return ok(f"{cores}, none isolated; that helps on a busy computer, {_HELP}")
+    return ok(f"{cores}, none isolated; isolation helps on a loaded computer, {_HELP}")
 
 
 def _check_clock() -> Outcome:
-    """Recordings of two computers fit together only where both follow the same time."""
-    buffer = ctypes.create_string_buffer(512)  # struct timex, all zero: only ask
+    """Check the synchronisation of the clock, which recordings of two computers need."""
+    buffer = ctypes.create_string_buffer(512)  # struct timex, all zero: read only
     state = ctypes.CDLL(None).adjtimex(buffer)
     if state == _CLOCK_NOT_SYNCHRONISED:
-        return warning("this computer's clock follows no other: set up chrony, see docs/deployment.md, Clock")
-    return ok("synchronised" if state >= 0 else "this computer reports no state of its clock")
+        return warning("this computer's clock is not synchronised: set up chrony, see docs/deployment.md, Clock")
+    return ok("synchronised" if state >= 0 else "not reported")
 
 
 def _check_wake_up(lateness: Array) -> Outcome:
     late = 1e3 * np.quantile(lateness, (0.5, 0.99, 1.0)) if lateness.size else np.zeros(3)
     found = f"woke up late by p50 {late[0]:.2f}, p99 {late[1]:.2f}, max {late[2]:.1f} ms, without real-time priority"
     if late[1] > 2e3 * PERIOD:
-        return warning(f"{found}: this computer is busy, end what it does not need, {_HELP}")
+        return warning(f"{found}: this computer is loaded, stop other programs, {_HELP}")
     return ok(found)

@@ -1,6 +1,6 @@
-"""The doctor: checks the way to a robot and the robot, and prints one line for each check.
+"""The doctor: checks the route to a robot and the robot, and prints one line for each check.
 
-Nothing moves: all it sends are commands with the motors off.
+The robot does not move: the doctor sends only commands with the motors off.
 """
 
 from __future__ import annotations
@@ -19,13 +19,11 @@ from unitree_lowlevel.io_process import lock_robot
 from unitree_lowlevel.network import resolve
 from unitree_lowlevel.transport import LOCAL_PORT, TRANSPORTS, make_transport
 
-_ADVICE = (
-    "Run it with the robot lying on the ground or hung up: its motors are off meanwhile, a standing robot would fall."
-)
+_ADVICE = "Run it with the robot lying on the ground or hung up: its motors go off, a standing robot falls."
 
 
 def main(robot: str) -> int:
-    """Examine the robot called `robot`; returns the exit code, 1 when it must not be started."""
+    """Check the robot called `robot`; return the exit code, 1 if it must not be started."""
     options = _parser(robot).parse_args(_arguments())
     levels = []
     for check, (level, message) in _examine(robot, options):
@@ -33,44 +31,40 @@ def main(robot: str) -> int:
         levels.append(level)
     failures, warnings = levels.count(Level.FAILED), levels.count(Level.WARNING)
     if failures:
-        print(f"\n{failures} of {len(levels)} checks failed: do not start this robot before they pass.")
+        print(f"\n{failures} of {len(levels)} checks failed: do not start this robot until they pass.")
         return 1
     print(f"\n{len(levels)} checks passed" + (f", {warnings} of them with a warning." if warnings else "."))
     return 0
 
 
 def _arguments() -> list[str]:
-    """The user's arguments; `ros2 run` and launch files add --ros-args and what belongs to it."""
+    """Return the user's arguments, without --ros-args and all after it, which `ros2 run` and launch files add."""
     given = sys.argv[1:]
     return given[: given.index("--ros-args")] if "--ros-args" in given else given
 
 
 def _parser(robot: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="doctor", description=f"Checks the way to the {robot}, and the {robot}. {_ADVICE}"
+        prog="doctor", description=f"Check the route to the {robot}, and the {robot}. {_ADVICE}"
     )
     parser.add_argument("--target", default="192.168.123.10", help="the robot's address (%(default)s)")
     parser.add_argument("--port", type=int, default=8007, help="its UDP port (%(default)s)")
     parser.add_argument("--local-port", type=int, default=LOCAL_PORT, help="this computer's UDP port (%(default)s)")
-    parser.add_argument(
-        "--generation", choices=tuple(GENERATIONS), default="gen33", help="of the wire format (%(default)s)"
-    )
-    parser.add_argument("--transport", choices=TRANSPORTS, default="wire", help="who speaks it (%(default)s)")
-    parser.add_argument("--seconds", type=_seconds, default=3.0, help="how long to listen (%(default)s)")
-    parser.add_argument(
-        "--by-hand", type=_seconds, metavar="SECONDS", help="then name the joints that you move by hand"
-    )
+    parser.add_argument("--generation", choices=tuple(GENERATIONS), default="gen33", help="wire format (%(default)s)")
+    parser.add_argument("--transport", choices=TRANSPORTS, default="wire", help="sdk: vendor's library (%(default)s)")
+    parser.add_argument("--seconds", type=_seconds, default=3.0, help="duration of the measurement [s] (%(default)s)")
+    parser.add_argument("--by-hand", type=_seconds, metavar="SECONDS", help="then name joints that you move by hand")
     return parser
 
 
 def _seconds(text: str) -> float:
     if not 0.0 < (seconds := float(text)) <= 3600.0:
-        raise argparse.ArgumentTypeError(f"{text} is no time from 0 to 3600 seconds")
+        raise argparse.ArgumentTypeError(f"{text} is not a time up to 3600 s")
     return seconds
 
 
 def _examine(name: str, options: argparse.Namespace) -> Iterator[tuple[str, Outcome]]:
-    """Name and outcome of every check, each as soon as it is there; what depends on a failed one is left out."""
+    """Yield name and outcome of every check as soon as it is done. Checks that depend on a failed one are omitted."""
     try:
         robot = load_robot(name)
     except FcnetError as error:
@@ -85,7 +79,7 @@ def _examine(name: str, options: argparse.Namespace) -> Iterator[tuple[str, Outc
     transport = make_transport(options.transport, generation, target, options.local_port)
     lock = None
     try:
-        lock = lock_robot((resolve(options.target), options.port), takes_over=False)  # its bridge may use another port
+        lock = lock_robot((resolve(options.target), options.port), takes_over=False)
         transport.open()
         recording = record(transport, options.seconds)
         yield from check_robot(recording, robot, target, generation)

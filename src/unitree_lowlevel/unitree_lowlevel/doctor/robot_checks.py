@@ -1,4 +1,4 @@
-"""What a robot sends while its motors are kept off: recorded for a few seconds, then checked."""
+"""Checks of a robot's states, recorded for a few seconds with the motors off."""
 
 from __future__ import annotations
 
@@ -28,38 +28,38 @@ from unitree_lowlevel.safety.checks import RobotChecks, Severity
 from unitree_lowlevel.transport import Transport, TransportCounters
 
 _POLL = 0.0003  # [s] between two receptions
-_LATEST = 0.1  # [s] in which an answer comes, or never
-_PAUSE = 0.2  # [s] without a command after that, to see whether states go on
-_ANSWERS = 25  # commands whose answer is timed
+_LATEST = 0.1  # [s] after which an answer counts as lost
+_PAUSE = 0.2  # [s] without a command after that, to see whether states continue
+_ANSWERS = 25  # commands with a timed answer
 _MOVED = 0.15  # [rad] since the joint was last named
 _ZERO = np.zeros(12)
 MOTORS_OFF = LowCommand(np.full(12, OFF, dtype=np.uint8), np.full(12, POSITION_STOP), _ZERO, _ZERO, _ZERO, _ZERO)
-_GOOD_RATE, _LOWEST_RATE = 0.9 / PERIOD, 0.4 / PERIOD  # [Hz] of states; a policy at 50 Hz lives with the lower one
-_BROKEN_SHARE = 0.05  # of the packets
+_GOOD_RATE, _LOWEST_RATE = 0.9 / PERIOD, 0.4 / PERIOD  # [Hz] of states; the lower one suffices for a policy at 50 Hz
+_BROKEN_FRACTION = 0.05  # of the packets
 _SLOW_ANSWER = 10.0  # [ms]
-_SHORT_STEPS = 0.1  # quantile of the steps of the board's time that is its period
+_SHORT_STEPS = 0.1  # quantile of the steps of the board's clock that equals its period
 _LENGTH_ERROR = 0.02  # of a unit quaternion
 _NORM_ERROR = 1.0  # [m/s^2] of an accelerometer at rest
-_ANGLE_ERROR = 0.15  # [rad] between quaternion and accelerometer on where down is
+_ANGLE_ERROR = 0.15  # [rad] between the vertical of quaternion and accelerometer
 _STILL = 0.1  # [rad/s] of a gyroscope at rest
 _CALM = 1.0  # [rad/s] of a joint at rest
 _DEAD_ZONE = 0.1  # of a stick
-_USE_CABLE = "use the cable, not Wi-Fi, and see whether this computer is busy"
+_USE_CABLE = "use the cable, not Wi-Fi, and check this computer's load"
 _REJECTIONS = {
-    "checksum": "with a wrong checksum: look at cable and plugs, and whether generation is right",
-    "size": "of an unknown size: something else than a robot's low level answers on this port",
-    "head": "with a wrong head: something else than a robot's low level answers on this port",
-    "not_finite": "with values that are not finite numbers: a board or a sensor is broken, do not start this robot",
+    "checksum": "with a wrong checksum: check cable, connectors and generation",
+    "size": "of an unknown size: this port does not belong to a robot's low level",
+    "head": "with a wrong head: this port does not belong to a robot's low level",
+    "not_finite": "with non-finite values: a board or a sensor is broken, do not start this robot",
 }
 
 
 @dataclass(frozen=True)
 class Recording:
-    """Everything received within `duration` [s] of commands every 2 ms.
+    """Data received within `duration` [s] of commands every 2 ms.
 
-    states: the newest good one of each reception; lateness [s] of every command (m,), this computer's; unasked: states
-    that came in a pause without commands; answer_times [s] from single commands to their answers, where none came
-    unasked; counters: the transport's, at the end of the commands.
+    states: the newest valid one of each reception. lateness: of every command (m,) [s], caused by this computer.
+    unasked: number of states in a pause without commands. answer_times: from single commands to answers [s], empty
+    if states come unasked. counters: of the transport, at the end of the commands.
     """
 
     duration: float
@@ -71,22 +71,22 @@ class Recording:
 
     @property
     def newest(self) -> LowState:
-        """The last state."""
+        """The newest state."""
         return self.states[-1]
 
     @property
     def ticks(self) -> Array:
-        """The boards' times of the states (n,)."""
+        """The ticks of the states (n,)."""
         return np.array([state.tick for state in self.states], dtype=np.float64)
 
     @property
     def runs_free(self) -> bool:
-        """Whether states come without commands."""
+        """Whether the board sends states without commands."""
         return self.unasked > 0
 
 
 def record(transport: Transport, seconds: float) -> Recording:
-    """Exchange packets with the robot through an open transport; takes about one second more than `seconds`."""
+    """Exchange packets with the robot through an open transport; takes up to 3 s more than `seconds`."""
     states: list[LowState] = []
     lateness: list[float] = []
     start = due = time.monotonic()
@@ -106,11 +106,8 @@ def record(transport: Transport, seconds: float) -> Recording:
 
 
 def watch_joints(transport: Transport, seconds: float) -> list[str]:
-    """Print the name of every joint that a person moves within `seconds`, motors off; returns the names in their order.
-
-    Numbers alone do not show which leg is which.
-    """
-    print(f"Move one joint after the other by hand for {seconds:g} s; its name and its angle appear here.", flush=True)
+    """Print the name of every joint that a person moves within `seconds`, motors off; return the names in order."""
+    print(f"Move one joint after the other by hand for {seconds:g} s; its name and angle appear here.", flush=True)
     named, resting = [], None
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -129,7 +126,7 @@ def watch_joints(transport: Transport, seconds: float) -> list[str]:
 
 
 def _unasked(transport: Transport) -> int:
-    """States that come although no command has been sent for a while."""
+    """Return the number of states received without commands."""
     time.sleep(_LATEST)
     transport.receive()
     before = transport.counters.received
@@ -139,7 +136,7 @@ def _unasked(transport: Transport) -> int:
 
 
 def _answer_times(transport: Transport) -> Array:
-    """Times [s] from a command to its answer, where one came; nothing may be under way at the beginning."""
+    """Return the times [s] from single commands to their answers. No packet may be in transit at the start."""
     found = []
     for _ in range(_ANSWERS):
         asked = time.monotonic()
@@ -155,7 +152,7 @@ def _answer_times(transport: Transport) -> Array:
 def check_robot(
     recording: Recording, robot: Robot, target: Address, generation: Generation
 ) -> Iterator[tuple[str, Outcome]]:
-    """Name and outcome of every check; rates and sensors are left out where no states come."""
+    """Yield name and outcome of every check. Without states, checks of rates and sensors are omitted."""
     yield "answers", _check_answers(recording, target, generation)
     yield "integrity", _check_rejected(recording)
     yield "sources", _check_sources(recording)
@@ -180,41 +177,41 @@ def check_robot(
 def _check_answers(recording: Recording, target: Address, generation: Generation) -> Outcome:
     counters, host = recording.counters, target[0]
     if counters.received:
-        trigger = "by itself" if recording.runs_free else "only when commands come"
+        trigger = "by itself" if recording.runs_free else "only in response to commands"
         return ok(f"{counters.received} states in {recording.duration:.1f} s; this board sends {trigger}")
     if counters.rejected.get("generation"):
         other = next(name for name in GENERATIONS if name != generation.name)
         advice = f"if it is the right robot, use --generation {other}"
-        return failed(f"{host} speaks {other}, not {generation.name}: {advice}")
+        return failed(f"{host} uses {other}, not {generation.name}: {advice}")
     if counters.rejected:
-        return failed(f"{host} sends nothing that can be used, see below")
+        return failed(f"{host} sends only invalid packets, see below")
     if counters.foreign:
-        return failed(f"nothing from {host}, but {_sender(recording)} sends: is that the robot's address?")
+        return failed(f"no packet from {host}, but from {_sender(recording)}: is that the robot's address?")
     return failed(
-        f"nothing from {host}:{target[1]} in {recording.duration:.1f} s: is the robot on, the cable plugged in, "
-        "and its sport mode left, as its manual says?"
+        f"no packet from {host}:{target[1]} in {recording.duration:.1f} s: is the robot on, the cable plugged in, "
+        "and its sport mode off (see its manual)?"
     )
 
 
 def _check_rejected(recording: Recording) -> Outcome:
     rejected = {kind: number for kind, number in recording.counters.rejected.items() if kind != "generation"}
     if not rejected:
-        return ok("every packet of the robot can be used")
+        return ok("every packet of the robot is valid")
     bad, total = sum(rejected.values()), recording.counters.received + sum(rejected.values())
     found = "; ".join(f"{number} of {total} packets {_REJECTIONS.get(kind, kind)}" for kind, number in rejected.items())
-    return (failed if bad > _BROKEN_SHARE * total else warning)(found)
+    return (failed if bad > _BROKEN_FRACTION * total else warning)(found)
 
 
 def _check_sources(recording: Recording) -> Outcome:
     if not (number := recording.counters.foreign):
         return ok("no other program sends to this port")
-    return failed(f"{_sender(recording)} sends to this port, too ({number} packets): end that program")
+    return failed(f"{_sender(recording)} also sends to this port ({number} packets): stop that program")
 
 
 def _check_generations(recording: Recording, generation: Generation) -> Outcome:
     if not (number := recording.counters.rejected.get("generation", 0)):
         return ok(f"every packet is {generation.name}")
-    return failed(f"{number} packets are of the other generation: two robots share this network, unplug one")
+    return failed(f"{number} packets are of the other generation: two robots are on this network, unplug one")
 
 
 def _check_rate(recording: Recording) -> Outcome:
@@ -223,25 +220,25 @@ def _check_rate(recording: Recording) -> Outcome:
     if rate >= _GOOD_RATE:
         return ok(found)
     if rate >= _LOWEST_RATE:
-        return warning(f"{found}, {1 / PERIOD:.0f} would be right: {_USE_CABLE}")
+        return warning(f"{found}, expected {1 / PERIOD:.0f}: {_USE_CABLE}")
     return failed(f"{found}, at least {_LOWEST_RATE:.0f} are needed: {_USE_CABLE}")
 
 
 def _check_loss(recording: Recording, robot: Robot) -> Outcome:
-    counters, loss = recording.counters, _lost_share(recording)
-    found = f"{loss:.1%} of the states are lost, {counters.duplicates} came twice, {counters.old} were overtaken"
+    counters, loss = recording.counters, _lost_fraction(recording)
+    found = f"{loss:.1%} of the states are lost, {counters.duplicates} duplicates, {counters.old} overtaken"
     if loss >= robot.safety.max_packet_loss:
         return failed(f"{found}: the bridge would trip; replace the cable, leave Wi-Fi")
     if loss >= robot.safety.packet_loss_warning or counters.old:
-        return warning(f"{found}: look at cable, plugs and switch")
+        return warning(f"{found}: check cable, connectors and switch")
     return ok(found)
 
 
-def _lost_share(recording: Recording) -> float:
-    """The share of the states that should have come and did not.
+def _lost_fraction(recording: Recording) -> float:
+    """Return the fraction of lost states.
 
-    A board that runs free numbers its states by its time, and most steps of it may be long because states were lost or
-    this computer was slow: the short ones are its period. Of one that answers, a state is due for every command.
+    The ticks of a free-running board advance with its clock. Lost states and a slow computer make steps longer, so the
+    short steps are its period. From a board that answers, one state is due for every command.
     """
     counters, ticks = recording.counters, recording.ticks
     steps = np.diff(ticks)
@@ -256,7 +253,7 @@ def _lost_share(recording: Recording) -> float:
 
 
 def check_round_trip(recording: Recording) -> Outcome:
-    """The time from a command to its answer, where the board answers."""
+    """Check the time from a command to its answer, if the board answers."""
     if recording.runs_free:
         return ok("not measured: this board sends by itself")
     times = 1e3 * recording.answer_times
@@ -272,16 +269,16 @@ def check_round_trip(recording: Recording) -> Outcome:
 def _check_tick(recording: Recording) -> Outcome:
     ticks = recording.ticks
     if not np.diff(ticks).any():
-        return failed("the robot's time stands still: its board hangs, switch the robot off and on")
+        return failed("the robot's clock has stopped: its board hangs, switch the robot off and on")
     if recording.counters.restarts:
-        return warning("the robot's board restarted meanwhile: look at its supply")
+        return warning("the robot's board restarted during the check: check its power supply")
     return ok(f"advances by {(ticks[-1] - ticks[0]) / recording.duration:.0f} a second")
 
 
 def _check_identity(recording: Recording) -> Outcome:
     identities = sorted({state.identity for state in recording.states})
     if len(identities) > 1:
-        return failed(f"two boards answer, {identities[0]} and {identities[1]}: unplug one")
+        return failed(f"two boards respond, {identities[0]} and {identities[1]}: unplug one")
     return ok(f"{identities[0]}")
 
 
@@ -291,56 +288,53 @@ def _check_joint_limits(recording: Recording, robot: Robot) -> Outcome:
         return ok(f"all joints are inside the limits of the {robot.name}")
     others = [load_robot(file.stem) for file in sorted(ROBOT_FOLDER.glob("*.yaml")) if file.stem != robot.name]
     fitting = [other.name for other in others if RobotChecks(other).position(position) is None]
-    hint = f"; these would be positions of the {' or '.join(fitting)}" if fitting else ""
+    hint = f"; they fit the {' or '.join(fitting)}" if fitting else ""
     return failed(f"{found.reason}{hint}")
 
 
 def check_joint_order(recording: Recording, robot: Robot) -> Outcome:
-    """Whether hip, thigh and calf stand in this order: only a calf is always bent.
-
-    Which leg is which no number can show: move one by hand, with --by-hand.
-    """
+    """Check the order hip, thigh, calf: only a calf is always bent. The order of the legs needs --by-hand."""
     legs = recording.newest.position.reshape(4, 3)
     margin = robot.safety.position_margin
     lowest, highest = robot.lower[2::3] - margin, robot.upper[2::3] + margin  # of the calves
     fits = [bool(((lowest <= legs[:, joint]) & (legs[:, joint] <= highest)).all()) for joint in range(3)]
     if fits == [False, False, True]:
-        return ok("hip, thigh, calf; to see which leg is which, move one by hand with --by-hand 30")
+        return ok("hip, thigh, calf; to check the order of the legs, move one by hand with --by-hand 30")
     if fits[2]:
-        return warning("not to be distinguished at these positions: move a leg by hand with --by-hand 30")
-    return failed("the third joint of each leg is not where a calf can be: the order is not hip, thigh, calf")
+        return warning("ambiguous at these positions: move a leg by hand with --by-hand 30")
+    return failed("the third joint of each leg is outside the range of a calf: the order is not hip, thigh, calf")
 
 
 def _check_joint_speed(recording: Recording, robot: Robot) -> Outcome:
     fastest = np.max(np.abs([state.velocity for state in recording.states]), axis=0)
     if (found := RobotChecks(robot).velocity(fastest)) is not None:
-        return failed(f"{found.reason}; where no joint moves, its encoder is broken")
+        return failed(f"{found.reason}; if no joint moves, its encoder is broken")
     joint = int(np.argmax(fastest))
     if fastest[joint] > _CALM:
-        return warning(f"{JOINT_NAMES[joint]} moves with {fastest[joint]:.1f} rad/s: let the robot rest")
+        return warning(f"{JOINT_NAMES[joint]} moves at {fastest[joint]:.1f} rad/s: keep the robot still")
     return ok(f"at most {fastest[joint]:.2f} rad/s")
 
 
 def _check_accelerometer(recording: Recording) -> Outcome:
     norm = float(np.median(np.linalg.norm([state.linear_acceleration for state in recording.states], axis=1)))
     if abs(norm - GRAVITY) > _NORM_ERROR:
-        return failed(f"measures {norm:.2f} instead of {GRAVITY} m/s^2: let the robot rest, or its IMU is broken")
+        return failed(f"measures {norm:.2f} instead of {GRAVITY} m/s^2: keep the robot still, or its IMU is broken")
     return ok(f"measures {norm:.2f} m/s^2")
 
 
 def check_orientation(recording: Recording) -> Outcome:
-    """Whether the quaternion is one, and whether it and the accelerometer agree on where down is."""
+    """Check that the quaternion has length 1, and that its vertical agrees with the accelerometer."""
     state = recording.newest
     norm = float(np.linalg.norm(state.orientation))
     if abs(norm - 1.0) > _LENGTH_ERROR:
-        return failed(f"the quaternion has length {norm:.3f} instead of 1: the IMU is not ready, wait, try again")
+        return failed(f"the quaternion has length {norm:.3f} instead of 1: the IMU is not ready, wait and try again")
     down = projected_gravity(state.orientation)
     measured = -state.linear_acceleration / max(float(np.linalg.norm(state.linear_acceleration)), 1e-6)
     angle = float(np.arccos(np.clip(down @ measured, -1.0, 1.0)))
     if angle > _ANGLE_ERROR:
         return failed(
-            f"quaternion and accelerometer differ by {np.degrees(angle):.0f} degrees on where down is: "
-            "let the robot rest; if it stays, the IMU's axes or its quaternion are not as this suite takes them"
+            f"the vertical of quaternion and accelerometer differ by {np.degrees(angle):.0f} degrees: keep the robot "
+            "still; if the difference remains, the IMU's axes or the order of its quaternion are not as expected"
         )
     tilt = np.degrees(tilt_of_gravity(down))
     return ok(f"tilted by {tilt:.0f} degrees, accelerometer agrees within {np.degrees(angle):.1f}")
@@ -349,7 +343,7 @@ def check_orientation(recording: Recording) -> Outcome:
 def _check_gyroscope(recording: Recording) -> Outcome:
     rate = float(np.max(np.abs(np.median([state.angular_velocity for state in recording.states], axis=0))))
     if rate > _STILL:
-        return warning(f"turns with {rate:.2f} rad/s: let the robot rest, or its gyroscope drifts")
+        return warning(f"turns at {rate:.2f} rad/s: keep the robot still, or its gyroscope drifts")
     return ok(f"at most {rate:.3f} rad/s")
 
 
@@ -358,12 +352,12 @@ def _check_temperatures(recording: Recording, robot: Robot) -> Outcome:
     if (hot := RobotChecks(robot).temperature(temperature)) is not None:
         return (warning if hot.severity is Severity.WARNING else failed)(hot.reason)
     if not temperature.any():
-        return warning("every motor reports 0 C: the boards behind it may be without power")
+        return warning("every motor reports 0 C: the motor drives may be without power")
     return ok(f"motors {temperature.min():.0f} to {temperature.max():.0f} C")
 
 
 def check_remote(recording: Recording) -> Outcome:
-    """Whether the remote is on and at rest."""
+    """Check that the remote is on and at rest."""
     raw = recording.newest.remote
     remote = decode_remote(raw)
     axes = {name: value for name in ("lx", "ly", "rx", "ry") if abs(value := getattr(remote, name)) > _DEAD_ZONE}
@@ -371,7 +365,7 @@ def check_remote(recording: Recording) -> Outcome:
         return warning("is off: switch it on, its buttons are an emergency stop")
     if remote.buttons or axes:
         used = ", ".join([*sorted(remote.buttons), *(f"{name} {value:+.2f}" for name, value in axes.items())])
-        return warning(f"is in use ({used}): let go of it before starting")
+        return warning(f"is in use ({used}): release it before starting")
     return ok("is received, no button or stick is used")
 
 

@@ -1,1 +1,1 @@
-"""A simulated motor board: the real protocol over UDP, with simulated joints and faults behind it."""
+"""Emulator of a motor board: the real protocol over UDP, simulated joints, and faults."""

@@ -1,4 +1,4 @@
-"""A simulated motor board: speaks the real protocol over UDP, with physics and faults behind it."""
+"""An emulated motor board: the real protocol over UDP, with simulated physics and faults."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ from unitree_lowlevel.fake_board.physics import BoardPhysics
 from unitree_lowlevel.network import Address, bound_socket
 from unitree_lowlevel.transport import LONGEST_DATAGRAM
 
-MILLISECONDS = 1000.0  # ticks per second; whether real boards count milliseconds or microseconds is not known
+MILLISECONDS = 1000.0  # ticks per second; the unit of real boards is unknown
 REMOTE_CYCLES = 10  # between two frames of the remote
-# A simple model of motor temperatures, measured on no motor: holding half of the largest torque ends HEATING above
-# ambient, approached with this time constant [s].
+# A simple model of motor temperatures, not based on measurements: half of the maximum torque leads to HEATING above
+# ambient, with this time constant [s].
 AMBIENT = 30.0  # [deg C]
 HEATING = 30.0  # [deg C]
 TIME_CONSTANT = 300.0
@@ -50,8 +50,8 @@ _WITHOUT_TORQUE = LowCommand(np.full(12, OFF, dtype=np.uint8), *np.zeros((5, 12)
 
 
 def motor_terms(command: LowCommand) -> tuple[Array, Array, Array, Array, Array]:
-    """Position, velocity, torque, stiffness and damping, each (12,), that give the torques of a command by these
-    numbers alone: what the vendor's special values, or another mode than SERVO, switch off is zero.
+    """Return position, velocity, torque, stiffness and damping, each (12,), with zeros for the terms that the vendor's
+    special values, or another mode than SERVO, switch off.
     """
     servo = command.mode == SERVO
     holds = servo & (np.abs(command.position) < POSITION_STOP)
@@ -66,27 +66,27 @@ def motor_terms(command: LowCommand) -> tuple[Array, Array, Array, Array, Array]
 
 
 class MotorHeat:
-    """Temperatures (n,) [deg C] of the motors whose largest torques are `torque_limit` (n,) [Nm]."""
+    """Temperatures (n,) [deg C] of motors with these maximum torques (n,) [Nm]."""
 
     def __init__(self, torque_limit: Array) -> None:
         self.temperature = np.full_like(torque_limit, AMBIENT)
         self._gain = HEATING / (0.5 * torque_limit) ** 2
 
     def advance(self, torque: Array, duration: float) -> None:
-        """Let `torque` (n,) [Nm] act for `duration` [s]."""
+        """Apply `torque` (n,) [Nm] for `duration` [s]."""
         rise = self.temperature - AMBIENT
         self.temperature = AMBIENT + rise + (self._gain * torque**2 - rise) * (duration / TIME_CONSTANT)
 
 
 def _board_socket(address: Address) -> socket.socket:
-    """A socket whose datagrams carry when the kernel received them, however late this process reads them."""
+    """Return a socket with kernel timestamps of received datagrams, independent of when this process reads them."""
     bound = bound_socket(address[1], address[0])
     bound.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
     return bound
 
 
 def _arrival(ancillary: list[tuple[int, int, bytes]]) -> float:
-    """When the kernel received a datagram [s, time.monotonic]."""
+    """Return when the kernel received a datagram [s, time.monotonic]."""
     now = time.monotonic()
     for level, kind, data in ancillary:
         if level == socket.SOL_SOCKET and kind == SO_TIMESTAMPNS:
@@ -96,17 +96,15 @@ def _arrival(ancillary: list[tuple[int, int, bytes]]) -> float:
 
 
 class FakeBoard:
-    """Listens on a UDP address, moves its joints in real time, and sends their state at 500 Hz.
+    """Listens on a UDP address, simulates its joints in real time, and sends their state at 500 Hz.
 
-    free_running: states go, 500 times a second, to the sender of the last good command; else one state answers each
-    good command. Which of both real boards do is not known. command_timeout [s]: commands older than this take the
-    torque from the motors; None, the worst case, holds the last command for ever. What real boards do is not known.
-    Commands arrive when the kernel has received them.
+    free_running: send states at 500 Hz to the sender of the last valid command; else one state in response to each
+    valid command. command_timeout: age of the last command [s] after which the motors have no torque; None keeps the
+    last command, the worst case. The behaviour of real boards is unknown in both respects.
 
-    The socket is bound at once, or TransportError raised. `start` runs the board in a thread of its own, `run` in the
-    caller's, `cycle` is one cycle of it. `faults` may be set at any time and act from the next packet on; `commands` is
-    the log of everything that has arrived; `states_sent` counts the states that left the board, before the line lost
-    any; `client` is where they go.
+    The constructor binds the socket; raises TransportError. `start` runs the board in its own thread, `run` in the
+    caller's; `cycle` runs one cycle. faults: may be set at any time, apply from the next packet. commands: log of all
+    received commands. states_sent: number of states sent, before any loss of the line. client: their destination.
     """
 
     def __init__(
@@ -140,9 +138,9 @@ class FakeBoard:
         self._arriving: Channel[tuple[LowCommand, Address]] = Channel(seed + 1)
         self._departing: Channel[tuple[bytes, Address]] = Channel(seed + 3)
         self._socket = _board_socket(address)
-        self._foreign = bound_socket(0, address[0])  # from where another program seems to send
-        self._pacer: Pacer | None = None  # time begins with the first cycle
-        self._stopping = False  # no lock: a signal's handler sets it
+        self._foreign = bound_socket(0, address[0])  # the source of another program's datagrams
+        self._pacer: Pacer | None = None  # time starts with the first cycle
+        self._stopping = False  # no lock: a signal handler sets it
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
         self._restart = False
@@ -151,38 +149,38 @@ class FakeBoard:
 
     @property
     def address(self) -> Address:
-        """Where it listens."""
+        """Its address."""
         host, port = self._socket.getsockname()
         return host, port
 
     @property
     def time_lost(self) -> float:
-        """Seconds in which the board stood still because this machine was busy elsewhere."""
+        """Time [s] in which the board was stopped because this machine was overloaded."""
         return 0.0 if self._pacer is None else self._pacer.lost
 
     def real_time_factor(self) -> float:
-        """Seconds of the board's time per second of the wall's since the last call."""
+        """Return simulated seconds per second since the last call."""
         return 0.0 if self._pacer is None else self._pacer.measured_rate() * PERIOD
 
     def restart(self) -> None:
-        """Begin again as after a loss of power: time at 0, no command, no client."""
+        """Restart as after a power cycle: time at 0, no command, no client."""
         self._restart = True
 
     def close_port(self, duration: float) -> None:
-        """Stand still with a closed port for `duration` [s]: senders get ICMP's "port unreachable"."""
+        """Stop with a closed port for `duration` [s]: senders get ICMP "port unreachable"."""
         self._unreachable = duration
 
     def send_raw(self, datagram: bytes, client: Address) -> None:
-        """Send any datagram from the board's port, past its line."""
+        """Send any datagram from the board's port, without the faults of the line."""
         _send(self._socket, datagram, client)
 
     def start(self) -> None:
-        """Run in a thread of its own until `stop`."""
+        """Run in its own thread until `stop`."""
         self._thread = threading.Thread(target=self._run_keeping_failure, name="fake_board", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread that `start` has begun, close the sockets, and raise what went wrong in that thread."""
+        """Stop the thread of `start`, close the sockets, and raise any error of that thread."""
         self.request_stop()
         if self._thread is not None:
             self._thread.join()
@@ -192,16 +190,16 @@ class FakeBoard:
             raise self._failure
 
     def request_stop(self) -> None:
-        """Let `run` return after its cycle; may be called from a signal handler."""
+        """Make `run` return after its cycle; may be called from a signal handler."""
         self._stopping = True
 
     def run(self) -> None:
-        """Run in the caller's thread until `request_stop` is called from elsewhere."""
+        """Run in the caller's thread until `request_stop`."""
         while not self._stopping:
             self.cycle()
 
     def cycle(self) -> None:
-        """Wait for the next 2 ms to pass, applying the commands that arrive meanwhile, then move and send a state."""
+        """Wait for the next 2 ms period, applying the commands received in it, then simulate it and send a state."""
         if self._pacer is None:
             self._pacer = Pacer(PERIOD, sleep=self._listen)
         self._pacer.wait()
@@ -239,7 +237,7 @@ class FakeBoard:
             self._failure = failure
 
     def _listen(self, duration: float) -> None:
-        """Sleep for `duration` [s], receiving and delivering whatever is due meanwhile."""
+        """Receive and deliver packets for `duration` [s]."""
         end = time.monotonic() + duration
         while (now := time.monotonic()) < end:
             due = min(end, self._arriving.next_due, self._departing.next_due)
@@ -248,7 +246,7 @@ class FakeBoard:
                 self._deliver(time.monotonic())
 
     def _receive(self, now: float) -> None:
-        """Take what has arrived at the socket through the line to the motors."""
+        """Move received commands through the line to the motors."""
         while True:
             try:
                 datagram, ancillary, _flags, client = self._socket.recvmsg(
@@ -256,7 +254,7 @@ class FakeBoard:
                 )
             except BlockingIOError:
                 break
-            except ConnectionError:  # a client to which states went has gone
+            except ConnectionError:  # a client has closed its port
                 continue
             try:
                 command = decode_command(self.generation, datagram)
@@ -279,7 +277,7 @@ class FakeBoard:
         self._physics.drive(*motor_terms(command))
 
     def _release(self) -> None:
-        """Take the torque from all motors."""
+        """Remove the torque of all motors."""
         self._torque: Array = np.zeros(12)
         self._drive(_WITHOUT_TORQUE)
 
@@ -293,11 +291,11 @@ class FakeBoard:
             self._release()
 
     def _send_state(self, now: float) -> None:
-        """Put a state on the line, from which it leaves with `_deliver`, and a foreign one beside it."""
+        """Put a state into the line, which `_deliver` empties, and send a foreign one if that fault is set."""
         if self.client is None:
             return
         faults, sensors = self.faults, self._physics.sense()
-        self._torque = sensors["torque"]  # warms the motors
+        self._torque = sensors["torque"]  # heats the motors
         state = LowState(
             mode=self._mode,
             temperature=self._heat.temperature,
@@ -321,11 +319,11 @@ class FakeBoard:
         self.states_sent += 1
 
     def _remote_frame(self) -> bytes:
-        """The remote's bytes, with a number of the frame in those that have no documented meaning: it is alive."""
+        """Return the remote's bytes, with a frame number in undocumented ones: they change while the remote is on."""
         return encode_remote(self.faults.remote)[:-4] + (self._cycles // REMOTE_CYCLES).to_bytes(4, "little")
 
     def _deliver(self, now: float) -> None:
-        """Send the states that have come out of the line by `now`."""
+        """Send the states that leave the line by time `now`."""
         for datagram, client in self._departing.take(now):
             _send(self._socket, datagram, client)
 

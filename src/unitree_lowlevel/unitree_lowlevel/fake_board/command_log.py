@@ -10,15 +10,15 @@ import numpy as np
 from fcnet_core.arrays import Array
 from unitree_lowlevel.codec import POSITION_STOP, SERVO, LowCommand
 
-HISTORY = 60_000  # commands whose arrival is remembered, two minutes at 500 Hz
-SHORTEST_INTERVAL = 0.002  # [s] between two commands; that they arrive in a bunch does not make their targets faster
+HISTORY = 60_000  # stored arrivals, two minutes at 500 Hz
+SHORTEST_INTERVAL = 0.002  # [s] assumed between two commands: a burst of packets does not make targets faster
 
 
 class CommandLog:
-    """Counts and extremes of the datagrams that reached the board's socket, before any fault of the line acts on them.
+    """Counts and extremes of the datagrams received by the board's socket, before faults of the line.
 
-    Times are those of time.monotonic() [s]. A joint is stiff where it is asked to hold a position with some stiffness,
-    a command where any of its joints is. It may be read while the board runs.
+    Times are from time.monotonic() [s]. A joint is stiff if its command has a position and stiffness; a command is
+    stiff if any joint is. Any thread may read the log.
     """
 
     def __init__(self, keep: int = 5000) -> None:
@@ -27,21 +27,21 @@ class CommandLog:
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything."""
+        """Clear the log."""
         with self._lock:
             self.count = 0  # good commands
-            self.bad: Counter[str] = Counter()  # refused datagrams by the kind of their WireError
+            self.bad: Counter[str] = Counter()  # rejected datagrams by the kind of their WireError
             self.last: LowCommand | None = None
             self.largest_stiffness = self.largest_damping = self.largest_torque = 0.0
             self.lowest_position, self.highest_position = np.full(12, np.inf), np.full(12, -np.inf)  # of stiff joints
             self.largest_step = 0.0  # [rad] between successive positions of a stiff joint
-            self.largest_rate = 0.0  # [rad/s] the same for the time between them
+            self.largest_rate = 0.0  # [rad/s] the same, divided by their interval
             self._history: deque[tuple[float, bool]] = deque(maxlen=HISTORY)  # arrival, stiff
             self._commands: deque[tuple[float, LowCommand]] = deque(maxlen=self._keep)
             self._last_position: Array = np.full(12, np.nan)  # of stiff joints
 
     def record(self, command: LowCommand, arrival: float) -> None:
-        """Add a good command."""
+        """Add a valid command."""
         stiff = (command.mode == SERVO) & (command.stiffness > 0.0) & (np.abs(command.position) < POSITION_STOP)
         position = np.where(stiff, command.position, np.nan)
         with self._lock:
@@ -61,44 +61,44 @@ class CommandLog:
             self._commands.append((arrival, command))
 
     def record_bad(self, kind: str) -> None:
-        """Add a refused datagram."""
+        """Add a rejected datagram."""
         with self._lock:
             self.bad[kind] += 1
 
     @property
     def non_finite(self) -> int:
-        """Refused datagrams with a number that is not finite."""
+        """Number of rejected datagrams with non-finite values."""
         return self.bad["not_finite"]
 
     @property
     def last_arrival(self) -> float | None:
-        """When the last good command came."""
+        """Arrival of the last valid command, None without any."""
         with self._lock:
             return self._history[-1][0] if self._history else None
 
     @property
     def arrivals(self) -> Array:
-        """When the good commands came, oldest first; no more than HISTORY."""
+        """Arrivals of the last HISTORY valid commands, oldest first."""
         with self._lock:
             return np.array([arrival for arrival, _stiff in self._history])
 
     @property
     def intervals(self) -> Array:
-        """Times between successive good commands [s]."""
+        """Intervals between successive valid commands [s]."""
         return np.diff(self.arrivals)
 
     @property
     def recent(self) -> list[tuple[float, LowCommand]]:
-        """The last `keep` good commands with their arrivals, oldest first."""
+        """The last `keep` valid commands with their arrivals, oldest first."""
         with self._lock:
             return list(self._commands)
 
     def first_soft_after(self, time: float) -> float | None:
-        """When the first command without stiffness came after `time`, None where there was none."""
+        """Return the arrival of the first command without stiffness after `time`, None without any."""
         with self._lock:
             return next((arrival for arrival, stiff in self._history if arrival > time and not stiff), None)
 
     def last_stiff(self) -> float | None:
-        """When the last stiff command came, None where there was none."""
+        """Return the arrival of the last stiff command, None without any."""
         with self._lock:
             return next((arrival for arrival, stiff in reversed(self._history) if stiff), None)

@@ -1,4 +1,4 @@
-"""Faults of a fake board and of the line to it: their values, the words that set them, and their effect."""
+"""Faults of a fake board and of the line to it: values, typed commands that set them, and effects."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from fcnet_core.robot import JOINT_NAMES, Robot
 from fcnet_core.rotation import matrix_from_xyzw, product, xyzw_from_roll_pitch
 from unitree_lowlevel.codec import REMOTE_BYTES, STICKS, LowState, RemoteState
 
-OVERTAKEN = 0.005  # [s] by which a packet is held back for later ones to overtake it
-OUTSIDE = 0.3  # [rad] beyond its upper limit where `outside_limits` puts every calf
+OVERTAKEN = 0.005  # [s] by which a packet is delayed so that later ones overtake it
+OUTSIDE = 0.3  # [rad] beyond the upper limit, of every calf with `outside_limits`
 CALVES = [2, 5, 8, 11]
 SPIKE_JOINT = 4  # FL_thigh_joint
-BROKEN_JOINT = 7  # RR_thigh_joint, whose position is not a number
+BROKEN_JOINT = 7  # RR_thigh_joint, with a position of NaN
 Packet = TypeVar("Packet")
 
 
 class ValueKind(NamedTuple):
-    """A kind of value: what it is, as a text and as a function, and how many words are converted to it."""
+    """A type of value: description, check, conversion from a word, and number of words."""
 
     takes: str
     is_valid: Callable[[Any], bool]
@@ -34,10 +34,10 @@ class ValueKind(NamedTuple):
 
 
 SWITCH = ValueKind("on or off", lambda value: True, {"on": True, "off": False}.__getitem__)
-SHARE = ValueKind("a share, from 0 to 1", lambda value: 0.0 <= value <= 1.0)
+SHARE = ValueKind("a fraction, from 0 to 1", lambda value: 0.0 <= value <= 1.0)
 AMOUNT = ValueKind("a number of zero or more", lambda value: 0.0 <= value < math.inf)
 FINITE = ValueKind("a finite number", math.isfinite)
-WARMTH = ValueKind("-128 to 127 deg C, as the wire does", lambda value: -128.0 <= value <= 127.0)
+TEMPERATURE = ValueKind("-128 to 127 deg C, the range of the wire", lambda value: -128.0 <= value <= 127.0)
 ANGLES = ValueKind("roll and pitch, finite numbers", lambda value: all(map(math.isfinite, value)), words=2)
 JOINT = ValueKind(f"one of {', '.join(JOINT_NAMES)}", JOINT_NAMES.__contains__, str)
 
@@ -48,37 +48,37 @@ def _fault(default: Any, kind: ValueKind, meaning: str) -> Any:
 
 @dataclass(frozen=True)
 class BoardFaults:
-    """Every fault, none by default. Those of the line act in both directions, all others on the states alone.
+    """All faults, none by default. Faults of the line act in both directions, all others only on the states.
 
-    Raises ValueError with a sentence for a value that is not of its kind.
+    Raises ValueError for a value of the wrong type or range.
     """
 
-    delay: float = _fault(0.0, AMOUNT, "every packet is late by this [s]")
-    jitter: float = _fault(0.0, AMOUNT, "every packet is late by a random time up to this [s]")
-    loss: float = _fault(0.0, SHARE, "share of the packets that are lost")
-    duplicates: float = _fault(0.0, SHARE, "share of the packets that arrive twice")
-    reordering: float = _fault(0.0, SHARE, "share of the packets that later ones overtake")
-    corruption: float = _fault(0.0, SHARE, "share of the states in which one bit is wrong")
-    silence: bool = _fault(False, SWITCH, "no states are sent")
-    frozen_tick: bool = _fault(False, SWITCH, "the board's time stands still, its sensors live")
-    frozen_state: bool = _fault(False, SWITCH, "all sensors say the same for ever, the board's time goes on")
-    not_finite: bool = _fault(False, SWITCH, "one joint's position is not a number")
+    delay: float = _fault(0.0, AMOUNT, "delay of every packet [s]")
+    jitter: float = _fault(0.0, AMOUNT, "maximum random delay of every packet [s]")
+    loss: float = _fault(0.0, SHARE, "fraction of lost packets")
+    duplicates: float = _fault(0.0, SHARE, "fraction of packets that arrive twice")
+    reordering: float = _fault(0.0, SHARE, "fraction of packets that later ones overtake")
+    corruption: float = _fault(0.0, SHARE, "fraction of states with one wrong bit")
+    silence: bool = _fault(False, SWITCH, "send no states")
+    frozen_tick: bool = _fault(False, SWITCH, "the board's tick stops, its sensor values change")
+    frozen_state: bool = _fault(False, SWITCH, "no sensor value changes, the board's tick advances")
+    not_finite: bool = _fault(False, SWITCH, "the position of one joint is NaN")
     other_generation: bool = _fault(False, SWITCH, "states in the format of the other generation")
-    other_robot: bool = _fault(False, SWITCH, "the header says that another robot answers")
-    outside_limits: bool = _fault(False, SWITCH, "calves stand where this robot's cannot be")
-    foreign_source: bool = _fault(False, SWITCH, "besides, another port sends plausible states")
-    temperature: float | None = _fault(None, WARMTH, "all motors are as warm as this [deg C]")
-    tilt: tuple[float, float] | None = _fault(None, ANGLES, "the trunk seems turned by roll and pitch [rad]")
-    spin: float = _fault(0.0, FINITE, "the trunk seems to turn about its y axis by this [rad/s]")
-    joint_offset: float = _fault(0.0, FINITE, "all joint positions are wrong by this [rad]")
-    velocity_spike: float = _fault(0.0, FINITE, "one joint seems faster by this [rad/s]")
-    spike_share: float = _fault(1.0, SHARE, "share of the states that carry the velocity spike")
-    torque_offset: float = _fault(0.0, FINITE, "all torque estimates are wrong by this [Nm]")
-    power: float = _fault(0.0, AMOUNT, "the motors seem to take this [W] together")
-    blocked_joint: str | None = _fault(None, JOINT, "this joint does not move, whatever its motor does")
-    dead_motor: str | None = _fault(None, JOINT, "the motor of this joint has cut itself out: no torque, no servo mode")
-    remote_lost: bool = _fault(False, SWITCH, "the remote's bytes are zeros")
-    remote_frozen: bool = _fault(False, SWITCH, "the remote's bytes never change, whatever is pressed")
+    other_robot: bool = _fault(False, SWITCH, "the header has the identity of another robot")
+    outside_limits: bool = _fault(False, SWITCH, "calf positions outside this robot's limits")
+    foreign_source: bool = _fault(False, SWITCH, "another port also sends plausible states")
+    temperature: float | None = _fault(None, TEMPERATURE, "temperature of all motors [deg C]")
+    tilt: tuple[float, float] | None = _fault(None, ANGLES, "measured roll and pitch of the trunk [rad]")
+    spin: float = _fault(0.0, FINITE, "added angular velocity of the trunk about its y axis [rad/s]")
+    joint_offset: float = _fault(0.0, FINITE, "offset of all joint positions [rad]")
+    velocity_spike: float = _fault(0.0, FINITE, "offset of the velocity of one joint [rad/s]")
+    spike_share: float = _fault(1.0, SHARE, "fraction of states with the velocity spike")
+    torque_offset: float = _fault(0.0, FINITE, "offset of all torque estimates [Nm]")
+    power: float = _fault(0.0, AMOUNT, "measured total power of the motors [W]")
+    blocked_joint: str | None = _fault(None, JOINT, "this joint does not move")
+    dead_motor: str | None = _fault(None, JOINT, "the motor of this joint is off: no torque, no servo mode")
+    remote_lost: bool = _fault(False, SWITCH, "the remote's bytes are zero")
+    remote_frozen: bool = _fault(False, SWITCH, "the remote's bytes do not change")
     remote: RemoteState = field(default_factory=RemoteState)
 
     def __post_init__(self) -> None:
@@ -88,7 +88,7 @@ class BoardFaults:
                 raise ValueError(f"{fault.name} is {value}; it takes {kind.takes}")
 
     def active(self) -> dict[str, Any]:
-        """The faults that differ from none, by name."""
+        """Return the active faults by name."""
         values = {one.name: getattr(self, one.name) for one in fields(self)}
         return {name: value for name, value in values.items() if value != getattr(NONE, name)}
 
@@ -102,7 +102,7 @@ class BoardFaults:
 
 
 def fault_fields() -> list[Field[Any]]:
-    """The faults that one value sets: all but the remote. Their metadata holds "kind", a ValueKind, and "help"."""
+    """Return the fields of all faults except the remote. Their metadata has "kind", a ValueKind, and "help"."""
     return [one for one in fields(BoardFaults) if one.name != "remote"]
 
 
@@ -110,8 +110,8 @@ NONE = BoardFaults()
 
 
 def changed_faults(faults: BoardFaults, words: list[str]) -> BoardFaults:
-    """`faults` after one command such as `loss 0.1`, `silence on`, `tilt 1.2 0`, `press L2 B`, `stick lx 0.5`,
-    `release` or `clear`. Raises ValueError with a sentence.
+    """Return `faults` after one command such as `loss 0.1`, `silence on`, `tilt 1.2 0`, `press L2 B`, `stick lx 0.5`,
+    `release` or `clear`. Raises ValueError for an unknown or wrong command.
     """
     verb, *values = words
     if verb == "clear":
@@ -157,9 +157,9 @@ def _changed_remote(remote: RemoteState, verb: str, words: list[str]) -> RemoteS
 
 
 class Channel(Generic[Packet]):
-    """One direction of the line: loses, doubles, delays and reorders packets, the same for the same seed.
+    """One direction of the line: loses, duplicates, delays and reorders packets, reproducibly for a seed.
 
-    A packet is late by `delay` and a random share of `jitter`: packets closer together than the jitter change places.
+    A packet is delayed by `delay` and a random fraction of `jitter`: packets closer than the jitter may be reordered.
     """
 
     def __init__(self, seed: int) -> None:
@@ -169,11 +169,11 @@ class Channel(Generic[Packet]):
 
     @property
     def next_due(self) -> float:
-        """When the next packet comes out, infinity where there is none."""
+        """Time at which the next packet leaves the line, infinity without any."""
         return self._waiting[0][0] if self._waiting else math.inf
 
     def put(self, packet: Packet, now: float, faults: BoardFaults) -> None:
-        """Send `packet` at the time `now` [s]."""
+        """Send `packet` at time `now` [s]."""
         if not (faults.delay or faults.jitter or faults.loss or faults.duplicates or faults.reordering):
             self._hold(packet, now)
             return
@@ -185,7 +185,7 @@ class Channel(Generic[Packet]):
             self._hold(packet, now + late)
 
     def take(self, now: float) -> list[Packet]:
-        """The packets that have arrived by the time `now`, in the order of arrival."""
+        """Return the packets that have arrived by time `now`, in order of arrival."""
         arrived = []
         while self._waiting and self._waiting[0][0] <= now:
             arrived.append(heapq.heappop(self._waiting)[2])
@@ -196,7 +196,7 @@ class Channel(Generic[Packet]):
 
 
 class StateDistortion:
-    """Applies the faults of a state's content; remembers what it needs to freeze."""
+    """Applies the faults of a state's content; keeps the frozen values."""
 
     def __init__(self, robot: Robot, seed: int) -> None:
         self._robot = robot
@@ -206,7 +206,7 @@ class StateDistortion:
         self._frozen_remote: bytes | None = None
 
     def distort(self, state: LowState, faults: BoardFaults) -> LowState:
-        """The state that the board sends in place of `state`."""
+        """Return the state that the board sends instead of `state`."""
         changed = self._wrong_joints(state, faults)
         if faults.tilt is not None:
             changed = _tilted(changed, *faults.tilt)

@@ -1,4 +1,4 @@
-"""The body behind a fake motor board: its interface, and twelve joints that weigh nothing."""
+"""The physics of a fake motor board: the interface, and twelve independent joints."""
 
 from __future__ import annotations
 
@@ -10,44 +10,44 @@ from fcnet_core.arrays import Array
 from fcnet_core.robot import Robot
 from fcnet_core.rotation import GRAVITY
 
-INERTIA = 0.05  # [kg m^2] of a joint with what hangs on it
+INERTIA = 0.05  # [kg m^2] of a joint with its link
 FRICTION = 0.1  # [Nms/rad]
 STOP_MARGIN = 0.1  # [rad] from the vendor's limits to the mechanical stops, which lie outside them
 UPRIGHT = (0.0, 0.0, 0.0, 1.0)
-AT_REST = (0.0, 0.0, GRAVITY)  # [m/s^2] what an accelerometer measures
+AT_REST = (0.0, 0.0, GRAVITY)  # [m/s^2] of an accelerometer
 # Standard deviations of the sensors at noise 1: no real sensor repeats a value. Joints [rad, rad/s], angular
 # velocity [rad/s], acceleration [m/s^2].
 NOISE = np.repeat([1e-4, 0.01, 0.005, 0.02], [12, 12, 3, 3])
 
 
 class BoardPhysics(Protocol):
-    """The body behind a board, without torque at first; used from the board's thread alone."""
+    """The physics of a board, initially without torque; used only by the board's thread."""
 
     robot: Robot
 
     def drive(self, position: Array, velocity: Array, torque: Array, stiffness: Array, damping: Array) -> None:
-        """Follow a command from now on: arrays (12,), all of them finite, in the units of LowCommand."""
+        """Set the command: finite arrays (12,) in the units of LowCommand."""
         ...
 
     def block(self, joint: int | None) -> None:
-        """Hold one joint, an index in JOINT_NAMES, where it is, whatever its motor does; None releases it."""
+        """Block one joint, an index in JOINT_NAMES; None releases it."""
         ...
 
     def advance(self, duration: float) -> None:
-        """Let `duration` [s] pass."""
+        """Simulate `duration` [s]."""
         ...
 
     def sense(self) -> dict[str, Array]:
-        """The sensors' values: position, velocity, torque, orientation, angular_velocity, linear_acceleration and
-        foot_force, as in a LowState.
+        """Return position, velocity, torque, orientation, angular_velocity, linear_acceleration and foot_force, as in a
+        LowState.
         """
         ...
 
 
 class JointPhysics:
-    """Joints of a robot that hangs at rest in the lying pose, each a body of its own with a motor; see BoardPhysics.
+    """Independent joints of a robot that hangs at rest in the lying pose; see BoardPhysics.
 
-    The trunk never moves and no foot touches anything.
+    The trunk does not move and no foot has contact.
     """
 
     def __init__(self, robot: Robot, noise: float = 1.0, seed: int = 0) -> None:
@@ -74,8 +74,8 @@ class JointPhysics:
         momentum = INERTIA * self._velocity
         drag = INERTIA + duration * FRICTION
         velocity = (momentum + duration * spring) / (drag + duration * (self._damping + duration * self._stiffness))
-        wanted = spring - (self._stiffness * duration + self._damping) * velocity
-        self._torque = np.clip(wanted, -self._limit, self._limit)
+        commanded = spring - (self._stiffness * duration + self._damping) * velocity
+        self._torque = np.clip(commanded, -self._limit, self._limit)
         velocity = (momentum + duration * self._torque) / drag
         if self._blocked is not None:
             velocity[self._blocked] = 0.0

@@ -1,4 +1,4 @@
-"""The program `fake_board`: a simulated motor board, with faults that are switched on and off by typing."""
+"""The program `fake_board`: an emulated motor board with faults that typed commands switch on and off."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from unitree_lowlevel.fake_board.board import FakeBoard
 from unitree_lowlevel.fake_board.faults import NONE, BoardFaults, changed_faults, fault_fields
 from unitree_lowlevel.fake_board.physics import JointPhysics
 
-DESCRIPTION = """A simulated motor board in place of {robot}'s: Unitree's low-level protocol over UDP, with 12 joints
-that weigh nothing behind it. Faults are given as options, or typed while it runs: `help` shows them."""
+DESCRIPTION = """Emulate the motor board of {robot}: Unitree's low-level protocol over UDP with 12 independent joints.
+Set faults by options, or type them while it runs: `help` lists them."""
 HELP = """Typed commands:
   <fault> <value>, or <fault> off; the faults:
 {faults}
-  clear                all of these off
-  press L2 B           hold buttons of the remote; release [L2 B] lets go
+  clear                switch all of these off
+  press L2 B           hold buttons of the remote; release [L2 B] releases them
   stick lx 0.5         move a stick: lx ly rx ry L2, -1 to 1
-  restart              as after a loss of power
-  forget               forget the commands counted so far
-  status               what has arrived so far
+  restart              restart as after a power cycle
+  forget               reset the counts of commands
+  status               print the counts of commands
   quit"""
 STATUS_PERIOD = 1.0  # [s]
 
 
 def main(robot: str, arguments: Sequence[str] | None = None) -> int:
-    """Run a board for the robot called `robot` until a signal or `quit` ends it; return the exit code."""
+    """Run a board for the robot called `robot` until a signal or `quit`; return the exit code."""
     options = _parser(robot).parse_args(arguments)
     try:
         board = FakeBoard(
@@ -65,7 +65,7 @@ def main(robot: str, arguments: Sequence[str] | None = None) -> int:
     threading.Thread(target=_execute_lines, args=(board, sys.stdin), daemon=True).start()
     threading.Thread(target=_report, args=(board,), daemon=True).start()
     gc.collect()
-    gc.freeze()  # what lives now lives on: later collections need not look at it and stay short
+    gc.freeze()  # later collections skip the existing objects and stay short
     try:
         board.run()
     finally:
@@ -75,13 +75,13 @@ def main(robot: str, arguments: Sequence[str] | None = None) -> int:
 
 def _parser(robot: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="fake_board", description=DESCRIPTION.format(robot=robot))
-    parser.add_argument("--address", default="127.0.0.1", help="where to listen (default: %(default)s)")
-    parser.add_argument("--port", type=int, default=8007, help="0 chooses a free one (default: %(default)s)")
+    parser.add_argument("--address", default="127.0.0.1", help="address to listen at (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=8007, help="UDP port, 0 for a free one (default: %(default)s)")
     parser.add_argument("--generation", choices=sorted(GENERATIONS), default="gen33", help="wire format (%(default)s)")
-    parser.add_argument("--answer-only", action="store_true", help="one state for each command instead of 500 a second")
-    parser.add_argument("--command-timeout", type=float, help="[s] after which the motors let go (default: never)")
-    parser.add_argument("--ticks-per-second", type=float, default=1000.0, help="the board's clock (%(default)g)")
-    parser.add_argument("--seed", type=int, default=0, help="of what happens by chance")
+    parser.add_argument("--answer-only", action="store_true", help="one state per command instead of 500 per second")
+    parser.add_argument("--command-timeout", type=float, help="[s] until the motors have no torque (default: never)")
+    parser.add_argument("--ticks-per-second", type=float, default=1000.0, help="unit of the tick (%(default)g)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of random faults and noise (%(default)s)")
     for fault in fault_fields():
         name, kind = "--" + fault.name.replace("_", "-"), fault.metadata["kind"]
         parser.add_argument(name, nargs="*", metavar="VALUE", help=f"{fault.metadata['help']}; {kind.takes}")
@@ -89,7 +89,7 @@ def _parser(robot: str) -> argparse.ArgumentParser:
 
 
 def _faults(options: argparse.Namespace) -> BoardFaults:
-    """The faults given as options, as if they had been typed; an option without a value switches its fault on."""
+    """Return the faults given as options; an option without a value switches its fault on."""
     faults = NONE
     for fault in fault_fields():
         if (words := getattr(options, fault.name)) is not None:
@@ -142,9 +142,9 @@ def _summary(board: FakeBoard) -> str:
     lines = [f"commands: {log.count} good, bad: {dict(log.bad) or 'none'}"]
     if len(intervals):
         median, slow, longest = (intervals[int(share * (len(intervals) - 1))] for share in (0.5, 0.99, 1.0))
-        lines.append(f"intervals [ms]: median {median:.2f}, 99 % {slow:.2f}, longest {longest:.2f}")
+        lines.append(f"intervals [ms]: p50 {median:.2f}, p99 {slow:.2f}, max {longest:.2f}")
     lines.append(
-        f"largest stiffness {log.largest_stiffness:g} Nm/rad, damping {log.largest_damping:g} Nms/rad, "
+        f"maximum stiffness {log.largest_stiffness:g} Nm/rad, damping {log.largest_damping:g} Nms/rad, "
         f"torque {log.largest_torque:g} Nm, change of a stiff joint's target {log.largest_rate:.1f} rad/s"
     )
     return "\n".join(lines)

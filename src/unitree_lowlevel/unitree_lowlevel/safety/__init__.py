@@ -1,1 +1,1 @@
-"""The checks in front of the motors, run once per cycle. What fails is a Finding; the driver decides what follows."""
+"""Checks of states and targets, run in every cycle. A failed check is a Finding; the driver decides on the effect."""

@@ -1,4 +1,4 @@
-"""Checks of joints, trunk and targets against the limits of one robot; what fails is a Finding.
+"""Checks of joints, trunk and targets against the limits of one robot. A failed check is a Finding.
 
 Joint arrays are (12,) in JOINT_NAMES order: positions [rad], velocities [rad/s], torques [Nm].
 """
@@ -13,11 +13,12 @@ import numpy as np
 
 from fcnet_core.arrays import Array
 from fcnet_core.robot import JOINT_NAMES, Robot, Safety
+from fcnet_core.rotation import tilt
 
 MISMATCH_WINDOW = 0.1  # [s] over which velocities are compared with positions, a quarter of a stride
-MISMATCH_SHARE = 0.5  # of the distance that is accepted on top: a simulated robot may be slower than the clock
+MISMATCH_SHARE = 0.5  # fraction of the distance, accepted in addition: a simulated robot may be slower than the clock
 LATENESS_WINDOW = 1.0  # [s] over which the loop's lateness is averaged
-LONGEST_STEP = 0.02  # [s] between two states; over more the motion between them is not known
+LONGEST_STEP = 0.02  # [s] between two states; the motion over a longer gap is unknown
 TILT = "tilt"
 _NEVER = float("-inf")
 
@@ -26,13 +27,13 @@ class Severity(IntEnum):
     """The effect of a finding."""
 
     WARNING = 0
-    TRIP_IF_FOLLOWING = 1  # latches damping while joints follow targets, and keeps them from beginning to
+    TRIP_IF_FOLLOWING = 1  # latches damping while joints follow targets; otherwise blocks the start of following
     TRIP = 2  # latches damping in any mode
 
 
-@dataclass(frozen=True, eq=False)  # a trip that comes back with the same words is another trip
+@dataclass(frozen=True, eq=False)  # a second trip with the same text is another trip
 class Finding:
-    """The name of a check that has failed and the reason, a sentence that a user can act on."""
+    """A failed check: its name, and the reason with the action to take."""
 
     name: str
     reason: str
@@ -43,7 +44,7 @@ class Finding:
 
 
 class RobotChecks:
-    """The checks without a memory, with the limits of one robot; each returns a Finding or None."""
+    """Stateless checks against the limits of one robot. Each returns a Finding, or None if the check passes."""
 
     def __init__(self, robot: Robot) -> None:
         self.lower, self.upper = robot.lower, robot.upper
@@ -51,7 +52,7 @@ class RobotChecks:
         self._safety = robot.safety
 
     def position(self, position: Array) -> Finding | None:
-        """Measured positions outside the limits of their side by more than the margin."""
+        """Check that measured positions (12,) [rad] exceed the limits of their side by no more than the margin."""
         lower, upper = self.lower, self.upper
         worst = _beyond(np.maximum(lower - position, position - upper), self._safety.position_margin)
         if worst is None:
@@ -63,38 +64,38 @@ class RobotChecks:
         )
 
     def velocity(self, velocity: Array) -> Finding | None:
-        """Measured velocities beyond the accepted share of the motor's limit."""
+        """Check measured velocities (12,) [rad/s] against a fraction of the motors' limits."""
         worst = _beyond(np.abs(velocity) / self._velocity_limit, self._safety.max_velocity)
         if worst is None:
             return None
         return Finding(
             "joint_velocity",
-            f"{JOINT_NAMES[worst]} turns at {velocity[worst]:.1f} rad/s, accepted are "
+            f"{JOINT_NAMES[worst]} turns at {velocity[worst]:.1f} rad/s, the limit is "
             f"{self._safety.max_velocity * self._velocity_limit[worst]:.1f}; look for shaking joints (gains, policy)",
         )
 
     def torque(self, torque: Array) -> Finding | None:
-        """Estimated torques beyond the accepted share of the motor's limit: for long they heat it."""
+        """Check estimated torques (12,) [Nm] against a fraction of the motors' limits: an excess heats them."""
         worst = _beyond(np.abs(torque) / self._torque_limit, self._safety.max_torque)
         if worst is None:
             return None
         return Finding(
             "joint_torque",
-            f"{JOINT_NAMES[worst]} gives {torque[worst]:.1f} Nm of its {self._torque_limit[worst]:g} Nm without a "
-            "pause; free the leg or lighten the robot",
+            f"{JOINT_NAMES[worst]} gives {torque[worst]:.1f} Nm of its {self._torque_limit[worst]:g} Nm "
+            "continuously; free the leg or lighten the robot",
         )
 
     def power(self, torque: Array, velocity: Array) -> Finding | None:
-        """The sum of |torque x velocity| beyond the limit, as in the vendor's PowerProtect, which ends the process."""
+        """Check the sum of |torque x velocity| [W], as the vendor's PowerProtect does, which exits the process."""
         power, limit = float(np.abs(torque * velocity).sum()), self._safety.max_power
         if power <= limit:
             return None
         return Finding(
-            "motor_power", f"the motors turn {power:.0f} W, accepted are {limit:g} W; look for shaking joints"
+            "motor_power", f"the motors convert {power:.0f} W, the limit is {limit:g} W; look for shaking joints"
         )
 
     def joint_error(self, target: Array, position: Array) -> Finding | None:
-        """Measured positions too far from their targets."""
+        """Check the distance of measured positions (12,) [rad] from their targets."""
         error, limit = np.abs(target - position), self._safety.max_joint_error
         if (worst := _beyond(error, limit)) is None:
             return None
@@ -105,7 +106,7 @@ class RobotChecks:
         )
 
     def temperature(self, temperature: Array) -> Finding | None:
-        """Motor temperatures [deg C]: a warning, then a trip."""
+        """Check motor temperatures (12,) [deg C] against the warning and the trip threshold."""
         limit = self._safety.max_temperature
         worst = int(temperature.argmax())
         hottest = float(temperature[worst])
@@ -117,40 +118,35 @@ class RobotChecks:
         return Finding("temperature", f"{reason}; let it cool", Severity.TRIP)
 
     def tilt(self, orientation: Array, permitted: bool = False) -> Finding | None:
-        """The trunk's z axis, from the orientation (4,) x, y, z, w, too far from the vertical; where that is permitted,
-        a warning.
-        """
-        x, y, _, _ = orientation.tolist()
-        tilt, limit = math.acos(min(1.0, max(-1.0, 1.0 - 2.0 * (x * x + y * y)))), self._safety.max_tilt
-        if tilt <= limit:
+        """Check the tilt of the trunk with this orientation (4,) x, y, z, w. A permitted tilt is only a warning."""
+        angle, limit = float(tilt(orientation)), self._safety.max_tilt
+        if angle <= limit:
             return None
         severity = Severity.WARNING if permitted else Severity.TRIP_IF_FOLLOWING
-        return Finding(
-            "tilt", f"the robot is tilted by {tilt:.2f} rad, the limit is {limit:g} rad; set it on its belly", severity
-        )
+        reason = f"the robot is tilted by {angle:.2f} rad, the limit is {limit:g} rad; set it on its belly"
+        return Finding("tilt", reason, severity)
 
     def first_target(self, position: Array, target: Array) -> str | None:
-        """Why these first targets are refused: they are too far from the measured positions."""
+        """Return why first targets (12,) [rad] are rejected: too far from the measured positions. None if accepted."""
         distance, limit = np.abs(target - position), self._safety.max_start_error
         if (worst := _beyond(distance, limit)) is None:
             return None
         return (
-            f"the first target of {JOINT_NAMES[worst]} is {distance[worst]:.2f} rad away, accepted are {limit:g} rad; "
-            "damp, then begin where the joints are"
+            f"the first target of {JOINT_NAMES[worst]} is {distance[worst]:.2f} rad away, the limit is {limit:g} rad; "
+            "damp, then start at the measured positions"
         )
 
 
 def _beyond(values: Array, limit: float) -> int | None:
-    """The joint with the largest value, where that is not within the limit."""
+    """Return the joint with the maximum value if it exceeds the limit, else None."""
     worst = int(values.argmax())
     return None if values[worst] <= limit else worst
 
 
 class Sustained:
-    """Passes a finding only after more than `duration` [s] of it: impacts pass, faults stay.
+    """Reports a finding only after it has lasted longer than `duration` [s]: impacts are ignored, faults are reported.
 
-    The time with a finding is added up and the time without taken away, so that shaking above and below a threshold
-    counts too.
+    The counter rises with a finding and falls without, so shaking around a threshold also counts.
     """
 
     def __init__(self, duration: float, period: float) -> None:
@@ -158,20 +154,20 @@ class Sustained:
         self._count = 0
 
     def reset(self) -> None:
-        """Forget the past."""
+        """Restart the count."""
         self._count = 0
 
     def check(self, finding: Finding | None) -> Finding | None:
-        """The finding of one more period, once there has been one for long enough."""
+        """Count one more period; return its finding if the duration is exceeded."""
         self._count = max(self._count - 1, 0) if finding is None else self._count + 1
         return finding if self._count > self._longest else None
 
 
 class TargetWatch:
-    """Checks how fast targets move: each step, and over time.
+    """Checks how fast targets move: each step, and the mean rate.
 
-    Two targets may arrive at once, so a step of max_target_jump is accepted on top of the slew. Over time the way of
-    each joint's targets, there and back, may be mean_target_rate, and max_target_path more than that.
+    Two targets may arrive together, so a step of max_target_jump is accepted in addition to the slew. The path
+    length of each joint's targets may exceed mean_target_rate * time by max_target_path.
     """
 
     def __init__(self, safety: Safety) -> None:
@@ -179,11 +175,11 @@ class TargetWatch:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Restart the path."""
         self._path: Array = np.zeros(len(JOINT_NAMES))
 
     def check(self, last: Array, target: Array, elapsed: float) -> Finding | None:
-        """What is wrong with targets that come `elapsed` [s] after the last ones."""
+        """Check targets (12,) [rad] that arrive `elapsed` [s] after the last ones."""
         jump, safety = np.abs(target - last), self._safety
         self._path = np.maximum(self._path - safety.mean_target_rate * elapsed, 0.0) + jump
         accepted = safety.max_target_jump + safety.max_target_rate * elapsed
@@ -191,21 +187,21 @@ class TargetWatch:
             return Finding(
                 "target_jump",
                 f"the target of {JOINT_NAMES[worst]} jumped by {jump[worst]:.2f} rad in {elapsed * 1e3:.0f} ms, "
-                f"accepted are {accepted:.2f} rad; look at who sends joint_trajectory",
+                f"the limit is {accepted:.2f} rad; check the sender of joint_trajectory",
             )
         if (worst := _beyond(self._path, safety.max_target_path)) is not None:
             return Finding(
                 "target_rate",
-                f"the target of {JOINT_NAMES[worst]} keeps moving by more than {safety.mean_target_rate:g} rad/s; look "
-                "at who sends joint_trajectory",
+                f"the target of {JOINT_NAMES[worst]} keeps moving by more than {safety.mean_target_rate:g} rad/s; "
+                "check the sender of joint_trajectory",
             )
         return None
 
 
 class VelocityWatch:
-    """Compares measured velocities with the distances between measured positions, over MISMATCH_WINDOW [s].
+    """Compares integrated velocities with changes of position, over windows of MISMATCH_WINDOW [s].
 
-    One window that differs passes; two in a row do not, nor does every other one.
+    Two contradicting windows in a row are a finding, a single one is not; alternating ones also become one.
     """
 
     def __init__(self, safety: Safety) -> None:
@@ -216,7 +212,7 @@ class VelocityWatch:
         self._position = self._way = np.zeros(len(JOINT_NAMES))
 
     def update(self, now: float, position: Array, velocity: Array) -> None:
-        """Take a new state that arrived at time `now` [s]."""
+        """Add a new state that arrived at time `now` [s]."""
         step, self._time = now - self._time, now
         if step > LONGEST_STEP:
             self._restart(now, position)
@@ -230,7 +226,7 @@ class VelocityWatch:
             self._restart(now, position)
 
     def check(self) -> Finding | None:
-        """What the newest windows have shown."""
+        """Return the finding of the newest windows."""
         return self._finding
 
     def _restart(self, now: float, position: Array) -> None:
@@ -240,15 +236,15 @@ class VelocityWatch:
         moved = position[worst] - self._position[worst]
         return Finding(
             "velocity_mismatch",
-            f"{JOINT_NAMES[worst]} moved by {moved:.2f} rad in {MISMATCH_WINDOW:g} s, its velocities say "
+            f"{JOINT_NAMES[worst]} moved by {moved:.2f} rad in {MISMATCH_WINDOW:g} s, its velocities give "
             f"{self._way[worst]:.2f} rad; a sensor of this joint is broken: run the doctor",
         )
 
 
 class FallWatch:
-    """Watches how fast the trunk turns about its horizontal axes, as a moving average over fall_rate_time.
+    """Watches the angular velocity about the horizontal axes of the trunk, as a moving average over fall_rate_time.
 
-    It reports a fall before the tilt is too large, and without an orientation.
+    Detects a fall before the tilt exceeds its limit, and without an orientation.
     """
 
     def __init__(self, safety: Safety) -> None:
@@ -257,11 +253,11 @@ class FallWatch:
         self.reset()
 
     def reset(self) -> None:
-        """Forget the past."""
+        """Restart the average."""
         self._roll = self._pitch = 0.0
 
     def update(self, now: float, angular_velocity: Array) -> None:
-        """Take the angular velocity (3,) [rad/s] of a new state that arrived at time `now` [s]."""
+        """Add the angular velocity (3,) [rad/s] of a new state that arrived at time `now` [s]."""
         step, self._time = now - self._time, now
         weight = min(min(step, LONGEST_STEP) / self._duration, 1.0)
         roll, pitch, _ = angular_velocity.tolist()
@@ -269,17 +265,17 @@ class FallWatch:
         self._pitch += weight * (pitch - self._pitch)
 
     def check(self, limit: float | None = None) -> Finding | None:
-        """A fall at the newest state, with another limit [rad/s] than the usual one where it is given."""
+        """Check for a fall at the newest state, by the robot's max_fall_rate or by `limit` [rad/s]."""
         if (rate := math.hypot(self._roll, self._pitch)) <= (limit or self._limit):
             return None
-        return Finding("fall_rate", f"the robot falls: it turns over with {rate:.1f} rad/s; set it on its belly")
+        return Finding("fall_rate", f"the robot falls: its trunk rotates at {rate:.1f} rad/s; set it on its belly")
 
 
 class LoopWatch:
-    """Watches how late the cycles of the driver's own loop are, as a moving average over LATENESS_WINDOW [s].
+    """Watches the lateness of the driver's cycles, as a moving average over LATENESS_WINDOW [s].
 
-    Each cycle counts for as long as it took: the average is how much too old a command is. A pause beyond
-    max_cycle_gap, after which nothing is followed anyway, begins anew.
+    Each cycle is weighted by its duration: the average is the excess age of a command. A pause beyond max_cycle_gap
+    stops following anyway and restarts the average.
     """
 
     def __init__(self, safety: Safety, period: float) -> None:
@@ -288,7 +284,7 @@ class LoopWatch:
         self._late = 0.0
 
     def update(self, now: float) -> None:
-        """Count one more cycle, at time `now` [s]."""
+        """Add one more cycle, at time `now` [s]."""
         gap, self._time = now - self._time, now
         if gap > self._longest:
             self._late = 0.0
@@ -296,11 +292,11 @@ class LoopWatch:
             self._late += min(gap / LATENESS_WINDOW, 1.0) * (gap - self._period - self._late)
 
     def check(self) -> Finding | None:
-        """Lateness that lasts."""
+        """Check the average lateness."""
         if self._late <= self._limit:
             return None
         return Finding(
             "loop_late",
-            f"commands are {1e3 * self._late:.0f} ms late on average; end other programs, or permit the bridge "
+            f"commands are {1e3 * self._late:.0f} ms late on average; stop other programs, or give the bridge "
             "real-time priority",
         )

@@ -1,4 +1,4 @@
-"""What arrives from a robot: the age of its states, other packets, the share that is lost, and its remote's signal."""
+"""Checks of the link to a robot: age of the states, other packets, packet loss, and the signal of the remote."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ from unitree_lowlevel.codec import REMOTE_BYTES, STICKS, LowState, RemoteState, 
 from unitree_lowlevel.safety.checks import Finding, Severity
 from unitree_lowlevel.transport import Reception, TransportCounters
 
-LINK_MEMORY = 1.0  # [s] for which an event of the link stays a finding
-LOSS_WINDOW = 1.0  # [s] over which the share of lost packets is estimated
+LINK_MEMORY = 1.0  # [s] for which an event of the link remains a finding
+LOSS_WINDOW = 1.0  # [s] over which packet loss is estimated
 LOSS_SAMPLES = 10  # in this window
 FIRST_LOSS = 0.5  # [s] before the first estimate
-RELEASED, DEFLECTED, FULL = 0.1, 0.3, 0.99  # of a stick: at most at rest; at least when it cannot have been let go; end
-_TICKS = (1.0, 2.0, 2000.0)  # a tick per state, a millisecond, a microsecond: for states that are 2 ms apart
-_COARSE = 3  # coarse ticks, see StateWatch, that prove a clock coarser than the states
+RELEASED, DEFLECTED, FULL = 0.1, 0.3, 0.99  # stick deflection: max. at rest; min. that rules out a release; end stop
+_TICKS = (1.0, 2.0, 2000.0)  # ticks per 2 ms state if the tick counts states, milliseconds or microseconds
+_COARSE = 3  # coarse ticks (see StateWatch) that show a clock coarser than the states
 _NEVER = float("-inf")
 _NOTHING = bytes(REMOTE_BYTES)
 
 
 class StateWatch:
-    """Keeps the newest valid state and checks its age: `timeout` [s] for the arrival of a state with a new tick,
-    `frozen_time` [s] for any sensor to change, which noise alone does all the time. `coarse_ticks` counts states with
-    an old tick and new values: no copies made on the way, but a clock coarser than the states.
+    """Keeps the newest valid state and checks its age.
+
+    timeout: maximum age [s] of the newest state with a new tick. frozen_time: maximum time [s] without a change of any
+    sensor; noise alone changes real ones in every state. coarse_ticks: number of states with an old tick and new
+    values: not copies by the network, but a clock coarser than the states.
     """
 
     def __init__(self, timeout: float, frozen_time: float) -> None:
@@ -40,7 +42,7 @@ class StateWatch:
         self._sensors = b""
 
     def update(self, reception: Reception | None) -> bool:
-        """Take in what has arrived, once per cycle; True for a new valid state."""
+        """Add the received state of this cycle; return whether it is new and valid."""
         if reception is None:
             return False
         state, now = reception.state, reception.received
@@ -50,7 +52,7 @@ class StateWatch:
             self._rejected, self._invalid = now, "a sensor value is not a finite number; restart the robot"
             return False
         if not 0.9 < float(state.orientation @ state.orientation) < 1.1:
-            reason = "the orientation is no unit quaternion; wait until the IMU has started, or restart the robot"
+            reason = "the orientation is not a unit quaternion; wait until the IMU has started, or restart the robot"
             self._rejected, self._invalid = now, reason
             return False
         values = sensors.tobytes()
@@ -64,11 +66,11 @@ class StateWatch:
         return True
 
     def is_stale(self, now: float) -> bool:
-        """Whether there is no state, or none that is new enough at time `now` [s]."""
+        """Return whether there is no state at time `now` [s], or only one older than the timeout."""
         return self.state is None or now - self._received > self._timeout
 
     def check(self, now: float, rejection: str | None = None) -> Finding | None:
-        """What is wrong with the states at time `now` [s]; rejection: why packets have been refused lately."""
+        """Check the states at time `now` [s]; rejection: why recent packets were rejected."""
         if now - self._rejected <= self._timeout:
             return Finding("invalid_state", self._invalid)
         if self.state is None:
@@ -76,23 +78,23 @@ class StateWatch:
             return Finding("stale_state", f"no state has arrived; {advice}")
         if self.is_stale(now):
             if now - self._repeated <= self._timeout:
-                return Finding("frozen_state", f"the robot's tick stands at {self.state.tick}; restart the robot")
+                return Finding("frozen_state", f"the robot's tick stays at {self.state.tick}; restart the robot")
             advice = rejection or "check the cable and that the robot is on"
             return Finding("stale_state", f"no state for {now - self._received:.2f} s; {advice}")
         if (still := now - self._changed) > self._frozen_time:
-            return Finding("frozen_state", f"all sensors have had the same values for {still:.2f} s; restart the robot")
+            return Finding("frozen_state", f"no sensor value has changed for {still:.2f} s; restart the robot")
         return None
 
 
 class LinkWatch:
-    """Reports for LINK_MEMORY what else arrives over the network, and what cannot be sent."""
+    """Reports rejected and foreign packets and failed sends, each for LINK_MEMORY."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
         self._times: dict[str, float] = {}
 
     def update(self, now: float, counters: TransportCounters) -> None:
-        """Compare the transport's counters at time `now` [s] with those before."""
+        """Compare the transport's counters at time `now` [s] with the previous ones."""
         counts = {**counters.rejected, "foreign": counters.foreign, "unsent": counters.send_errors}
         for event, count in counts.items():
             if count > self._counts.get(event, 0):
@@ -100,11 +102,11 @@ class LinkWatch:
         self._counts = counts
 
     def rejection(self, now: float, counters: TransportCounters) -> str | None:
-        """Why packets of the robot were no good states, when there have been such lately."""
+        """Return why packets of the robot were rejected within LINK_MEMORY; None if no packet was."""
         return counters.last_rejection if counters.rejected.keys() & self._recent(now) else None
 
     def check(self, now: float, counters: TransportCounters) -> list[Finding]:
-        """What has happened lately; values that are not finite, which the codec refuses, are no reason to go on."""
+        """Return the recent findings. Non-finite values, which the codec rejects, are a fault; others warn."""
         found: list[Finding] = []
         recent = self._recent(now)
         if "not_finite" in recent:
@@ -114,7 +116,7 @@ class LinkWatch:
             found.append(Finding("rejected_packets", counters.last_rejection, Severity.WARNING))
         if "foreign" in recent:
             sender = "another computer" if counters.last_foreign is None else "{}:{}".format(*counters.last_foreign)
-            reason = f"packets of {sender} are ignored; is another bridge running?"
+            reason = f"packets from {sender} are ignored; is another bridge running?"
             found.append(Finding("foreign_packets", reason, Severity.WARNING))
         if "unsent" in recent:
             reason = "commands cannot be sent; check the cable and the route"
@@ -126,7 +128,7 @@ class LinkWatch:
 
 
 class _Sample(NamedTuple):
-    """All that had been counted at one time [s]."""
+    """All counts at one time [s]."""
 
     time: float
     tick: int
@@ -137,12 +139,12 @@ class _Sample(NamedTuple):
 
 
 class PacketLoss:
-    """Estimates the share of states that did not come, over the last second.
+    """Estimates the fraction of lost states over the last second.
 
-    The advance of the robot's tick gives the number of states that were due. Its unit is not documented: the nearest of
-    the usual ones is taken, and where the clock and its usual steps disagree (a simulated robot may be slow) that with
-    the smaller loss. A robot may also send only in answer to commands: then there are no more states than there were
-    commands, and packets lost on either way count. A robot that ever sent clearly more than that runs freely.
+    The advance of the robot's tick gives the number of states that were due. Its unit is undocumented: the nearest
+    usual unit is used. If the clock and its usual steps disagree (a simulated robot may be slow), the unit with the
+    smaller loss is used. A robot may also send only in response to commands. Then there are at most as many states as
+    commands, and packets lost in either direction count. A robot that ever sent clearly more states runs freely.
     """
 
     def __init__(self, period: float) -> None:
@@ -155,13 +157,13 @@ class PacketLoss:
         self._steps: deque[int] = deque(maxlen=round(LOSS_WINDOW / period))
 
     def reset(self) -> None:
-        """Begin a new window."""
+        """Start a new window."""
         self._samples.clear()
         self._steps.clear()
         self.share = None
 
     def update(self, now: float, tick: int, coarse_ticks: int, counters: TransportCounters) -> None:
-        """Count one more cycle, at time `now` [s], with the newest state's tick."""
+        """Add one more cycle, at time `now` [s], with the tick of the newest state."""
         self._cycles += 1
         if tick != self._tick:
             self._steps.append(_advance(self._tick, tick))
@@ -172,13 +174,13 @@ class PacketLoss:
             if elapsed < interval:
                 return
             if _advance(samples[-1].tick, tick) >= 2**31 or elapsed > 2 * interval:
-                self.reset()  # the robot has restarted, or nothing has been counted for a while
+                self.reset()  # the robot has restarted, or counting was interrupted
         samples.append(_Sample(now, tick, counters.received, counters.duplicates, coarse_ticks, self._cycles))
         if now - samples[0].time >= FIRST_LOSS:
             self.share = self._estimate(samples[0], samples[-1])
 
     def check(self, safety: Safety) -> Finding | None:
-        """A warning, then a trip, for the newest estimate."""
+        """Check the newest estimate against the warning and the trip threshold."""
         if self.share is None or self.share < safety.packet_loss_warning:
             return None
         severity = Severity.WARNING if self.share < safety.max_packet_loss else Severity.TRIP_IF_FOLLOWING
@@ -211,9 +213,9 @@ def _advance(earlier: int, later: int) -> int:
 class RemoteWatch:
     """Keeps the state of the wireless remote, and reports a remote that is lost while it drives.
 
-    Nothing documents what the 40 bytes are once the remote is out of reach, and it has been seen on no robot. Two ways
-    are recognised. They become zeros from one state to the next while a stick was far out, which no thumb does. Or none
-    of them changes for remote_timeout while a stick is held, but not at its end: no hand and no sensor is that steady.
+    The 40 bytes of a lost remote are undocumented and have not been observed on any robot. Two signs count as a loss:
+    (1) the bytes become zero from one state to the next while a stick was strongly deflected; (2) no byte changes for
+    remote_timeout while a stick is deflected, but not at its end stop.
     """
 
     def __init__(self, timeout: float, severity: Severity) -> None:
@@ -224,7 +226,7 @@ class RemoteWatch:
         self._deflection = 0.0
 
     def update(self, now: float, remote: bytes) -> None:
-        """Take the bytes of a new state at time `now` [s]."""
+        """Add the bytes of a new state at time `now` [s]."""
         if remote == self._bytes:
             return
         if remote == _NOTHING and self._deflection > DEFLECTED:
@@ -233,10 +235,10 @@ class RemoteWatch:
         self._deflection = max(abs(getattr(self.state, stick)) for stick in STICKS)
 
     def check(self, now: float) -> Finding | None:
-        """What is wrong with it at time `now` [s]."""
+        """Check the remote at time `now` [s]."""
         if now - self._vanished <= LINK_MEMORY:
-            return Finding("remote_lost", "the remote has vanished while it drove the robot", self._severity)
+            return Finding("remote_lost", "the remote was lost while it drove; is it on and near?", self._severity)
         if RELEASED < self._deflection < FULL and (still := now - self._changed) > self._timeout:
-            reason = f"the remote has sent the same for {still:.1f} s with a stick held; is it on and near?"
+            reason = f"the remote has not changed for {still:.1f} s with a stick deflected; is it on and near?"
             return Finding("remote_lost", reason, self._severity)
         return None

@@ -24,16 +24,18 @@ from unitree_lowlevel.safety.recovery import RecoveryPermit
 from unitree_lowlevel.transport import Reception, TransportCounters
 
 IDENTITY = "identity"
-RemoteLoss = Literal["hold", "stop"]  # what follows when a remote is lost while it drives: a warning, or a trip
+RemoteLoss = Literal["hold", "stop"]  # effect of a remote that is lost while it drives: a warning, or a trip
 
 
 class SafetyMonitor:
-    """All the checks of one robot. `stop_chords`: buttons of the remote that, pressed together, stop the robot;
-    `remote_lost`: what follows when the remote is lost while it drives.
+    """All the checks of one robot.
 
-    A robot that is only damped may be carried, turned over and moved by hand, so that velocity, torque, power, joint
-    error and falls count only while joints follow targets; so do motor modes, which a board may change without
-    stiffness. Tilt and falls count differently while there is a permission to recover.
+    stop_chords: buttons of the remote that, pressed together, stop the robot. remote_lost: effect of a remote that is
+    lost while it drives.
+
+    A damped robot may be carried, turned over and moved by hand. Velocity, torque, power, joint error and falls are
+    therefore checked only while joints follow targets. Motor modes too: a board may change them without stiffness. A
+    permission to recover relaxes tilt and falls.
     """
 
     def __init__(
@@ -60,28 +62,28 @@ class SafetyMonitor:
         self.accept_robot()
 
     def begin_following(self) -> None:
-        """Forget what has been counted about joints that followed before."""
+        """Restart all counters of joints that follow."""
         for sustained in (self._servo_lost, self._velocity, self._power, self._error, self._torque):
             sustained.reset()
         self._fall.reset()
 
     def accept_robot(self) -> None:
-        """Take the sender of the next state for the robot."""
+        """Accept the sender of the next state as the robot."""
         self._identity: tuple[int, ...] | None = None
         self._other_robot: Finding | None = None
-        self._in_servo_mode = np.zeros(len(JOINT_NAMES), dtype=bool)  # motors that have reported it while commanded so
+        self._in_servo_mode = np.zeros(len(JOINT_NAMES), dtype=bool)  # motors that have reported servo mode since then
 
     def inspect(
         self, now: float, reception: Reception | None, counters: TransportCounters, target: Array | None
     ) -> list[Finding]:
-        """Everything that is wrong at time `now` [s], the gravest first; target (12,) [rad] while joints follow."""
+        """Return all findings at time `now` [s], the most severe first. target: (12,) [rad], None unless following."""
         is_new = self.states.update(reception)
         self._loop.update(now)
         self._link.update(now, counters)
         state = self.states.state
         problem = self.states.check(now, self._link.rejection(now, counters))
         if problem is not None:
-            self.loss.reset()  # a gap has a finding of its own
+            self.loss.reset()  # a gap has its own finding
         elif state is not None:
             self.loss.update(now, state.tick, self.states.coarse_ticks, counters)
         found = [*self._link.check(now, counters), problem, self._loop.check()]
@@ -108,18 +110,18 @@ class SafetyMonitor:
         return sorted(findings, key=lambda finding: -finding.severity)
 
     def _take_sender(self, state: LowState) -> None:
-        """Compare the sender of a new state with that of the first."""
+        """Compare the sender of a new state with the sender of the first."""
         self._identity = state.identity if self._identity is None else self._identity
         self._other_robot = None
         if state.identity != self._identity:
             reason = (
-                f"a robot with the identity {state.identity} answers instead of {self._identity}; leave one robot on "
+                f"a robot with the identity {state.identity} responds instead of {self._identity}; leave one robot on "
                 "this network, then reset"
             )
             self._other_robot = Finding(IDENTITY, reason, Severity.TRIP)
 
     def _check_stop(self) -> Finding | None:
-        """The emergency stop of the wireless remote: all buttons of one of the chords are pressed."""
+        """Check for the emergency stop of the wireless remote: all buttons of one of the chords are pressed."""
         for chord in self._stop_chords:
             if chord and chord <= self.remote.state.buttons:
                 return Finding("remote_stop", f"{' + '.join(sorted(chord))} is pressed on the remote", Severity.TRIP)
@@ -137,18 +139,18 @@ class SafetyMonitor:
         ]
 
     def _check_servo(self, state: LowState) -> Finding | None:
-        """Motors that have left servo mode: one that has cut itself out, too hot or without power, does.
+        """Check for motors that have left servo mode, as one that cuts out does (too hot, without power).
 
-        What real boards report there has been seen on no robot: motors that never report servo mode are not checked.
+        The modes that real boards report are unknown: motors that never report servo mode are not checked.
         """
-        serves = state.mode == SERVO
-        self._in_servo_mode |= serves
-        lost = np.flatnonzero(self._in_servo_mode & ~serves)
+        in_servo_mode = state.mode == SERVO
+        self._in_servo_mode |= in_servo_mode
+        lost = np.flatnonzero(self._in_servo_mode & ~in_servo_mode)
         if not len(lost):
             return None
         others = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
         return Finding(
             "servo_lost",
             f"the motor of {JOINT_NAMES[lost[0]]}{others} has left its servo mode ({SERVO}) and reports "
-            f"{state.mode[lost[0]]}; let it cool, look at its plugs, switch the robot off and on",
+            f"{state.mode[lost[0]]}; let it cool, check its connectors, switch the robot off and on",
         )

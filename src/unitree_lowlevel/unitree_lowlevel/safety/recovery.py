@@ -1,4 +1,4 @@
-"""Permission for a robot that has fallen to turn over, for a bounded time: see "Getting up" in docs/deployment.md."""
+"""Permission for a fallen robot to turn over, for a limited time: see "Getting up" in docs/deployment.md."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from fcnet_core.arrays import Array
 from fcnet_core.robot import Robot
 from fcnet_core.rotation import tilt
 
-BEGIN_TIME = 2.0  # [s] from the request until targets must begin
-UPRIGHT_TIME = 0.5  # [s] upright, after which the robot needs no permission any longer
+BEGIN_TIME = 2.0  # [s] from the request until the first targets
+UPRIGHT_TIME = 0.5  # [s] upright, after which the permission ends
 _NEVER = float("-inf")
 
 
 class RecoveryPermit:
-    """While it is `valid` the tilt does not count, and the trunk may turn faster.
+    """While it is `valid`, tilt is only a warning and the trunk may rotate faster.
 
-    Times [s] are those of the driver's cycles. It is granted for BEGIN_TIME; targets that begin in it make it last
-    until the robot has been upright for a while, at most the max_time of the robot's recovery. It ends with them.
+    Times [s] are from the driver's cycles. It is granted for BEGIN_TIME. Targets that start within that time extend it
+    until the robot has been upright for UPRIGHT_TIME, at most by max_time of the robot file. It ends when they end.
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -26,7 +26,7 @@ class RecoveryPermit:
 
     @property
     def exists(self) -> bool:
-        """Whether the robot's file has a recovery."""
+        """Whether the robot file has a recovery."""
         return self._facts is not None
 
     @property
@@ -36,20 +36,20 @@ class RecoveryPermit:
 
     @property
     def torque(self) -> float:
-        """Share of the motors' torque that joints may have now."""
+        """Fraction of the motors' torque limits that commands may use now."""
         return self._facts.torque if self._facts and self._running else 1.0
 
     @property
     def max_rate(self) -> float | None:
-        """Largest rate [rad/s] of the trunk, None where it is the usual one."""
+        """Maximum rate [rad/s] of the trunk; None for the usual one."""
         return self._facts.max_rate if self._facts and self.valid else None
 
     def grant(self, now: float) -> None:
-        """Permit somebody's targets to begin."""
+        """Permit targets to start."""
         self._until = now + BEGIN_TIME
 
     def begin(self, now: float) -> None:
-        """Targets begin."""
+        """Extend the permission: targets have started."""
         if self.valid and self._facts:
             self._running, self._upright, self._until = True, now, now + self._facts.max_time
 
@@ -58,7 +58,7 @@ class RecoveryPermit:
         self._running, self._until, self._upright = False, _NEVER, math.inf
 
     def update(self, now: float, orientation: Array) -> None:
-        """Look at a robot with this orientation (4,) x, y, z, w; what is not finite counts as tilted."""
+        """End it if its time is over or the orientation (4,) x, y, z, w is upright; NaN counts as tilted."""
         if not self.valid or self._facts is None:
             return
         if not tilt(orientation) <= self._facts.max_tilt:
