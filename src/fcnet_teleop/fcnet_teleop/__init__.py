@@ -1,4 +1,4 @@
-"""Remote control of a robot: keyboard, joystick, browser monitor, and the demo course; with its console scripts."""
+"""Remote control of a robot: keyboard, joystick, browser monitor, demo course; entry points of the executables."""
 
 from fcnet_ros import entry_point
 

@@ -1,4 +1,4 @@
-"""Publishes the commands of one source, and requests changes of mode from controller and bridge."""
+"""Publishes the commands of one source, and requests changes of mode from the controller and the bridge."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from fcnet_ros.topics import CMD_POSE, CMD_VEL
 from fcnet_teleop.controls import VELOCITY, Command
 
 REPEAT_PERIOD = 0.2  # [s] between two emergency stops while one is not confirmed
-STYLE_TIMEOUT = 1.0  # [s] without a response after which a request no longer counts
+STYLE_TIMEOUT = 1.0  # [s] without a response after which a request counts as lost
 STOP_TIMEOUT = 5.0  # [s] for which an emergency stop is repeated
 FLUSH_TIMEOUT = 0.3  # [s]
-BRIDGE_DELAY = 0.2  # [s] in which the controller receives what has changed at the bridge
+BRIDGE_DELAY = 0.2  # [s] for the new state of the bridge to reach the controller
 
 
 def steady_timer(node: Node, period: float, callback: Callable[[], None]) -> Timer:
-    """A timer [s] that goes on where simulated time stands still."""
+    """Return a timer with this period [s] that also runs while simulated time is paused."""
     return node.create_timer(period, callback, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
 
@@ -45,7 +45,7 @@ class CommandPublisher:
         self._pose = CMD_POSE.named(source.pose).publisher(node)
 
     def publish(self, command: Command) -> None:
-        """Publish those parts that the command has."""
+        """Publish the velocity and the pose of the command, if it has them."""
         if command.velocity is not None:
             self._publish_velocity(command.velocity)
         if command.pose is not None:
@@ -55,7 +55,7 @@ class CommandPublisher:
             self._pose.publish(pose)
 
     def stop(self) -> None:
-        """Publish a velocity of zero and wait until it has arrived: the end of a node drops what is under way."""
+        """Publish zero velocity and wait until it has arrived: a node that exits drops unsent messages."""
         self._publish_velocity(dict.fromkeys(VELOCITY, 0.0))
         self._velocity.wait_for_all_acked(Duration(seconds=FLUSH_TIMEOUT))
 
@@ -71,34 +71,34 @@ class CommandPublisher:
 
 
 class StyleClient:
-    """Sets the controller's parameters of the stride; `report` gets refusals as sentences.
+    """Sets the controller's gait-style parameters; `report` is called with error messages.
 
-    One request is under way at a time; what is asked for meanwhile is sent with the next one.
+    At most one request is pending; later changes are sent together in the next one.
     """
 
     def __init__(self, node: Node, controller: str, report: Callable[[str], None]) -> None:
         self._report = report
         self._service = node.create_client(SetParameters, f"{controller}/set_parameters")
-        self._wanted: dict[str, float] = {}
+        self._changes: dict[str, float] = {}
         self._pending: Future | None = None
-        self._sent = 0.0  # when the pending one was [s]
+        self._sent = 0.0  # time of the pending request [s]
 
     def request(self, style: Mapping[str, float]) -> None:
-        """Ask for changes, by fields of STYLE; without any, send what has not been sent yet."""
-        self._wanted |= style
+        """Request changes, by fields of STYLE; without any, send those not sent yet."""
+        self._changes |= style
         waits = self._pending is not None and not self._pending.done()
-        if not self._wanted or (waits and time.monotonic() - self._sent < STYLE_TIMEOUT):
+        if not self._changes or (waits and time.monotonic() - self._sent < STYLE_TIMEOUT):
             return
         if not self._service.service_is_ready():
-            self._wanted = {}
-            self._report(f"{self._service.srv_name} is not there; is the controller running?")
+            self._changes = {}
+            self._report(f"the service {self._service.srv_name} is missing; is the controller running?")
             return
         kind = ParameterType.PARAMETER_DOUBLE
         changes = [
             Parameter(name=STYLE_PARAMETERS[field], value=ParameterValue(type=kind, double_value=value))
-            for field, value in self._wanted.items()
+            for field, value in self._changes.items()
         ]
-        self._wanted, self._sent = {}, time.monotonic()
+        self._changes, self._sent = {}, time.monotonic()
         self._pending = self._service.call_async(SetParameters.Request(parameters=changes))
         self._pending.add_done_callback(self._take)
 
@@ -109,11 +109,11 @@ class StyleClient:
 
 
 class ModeClient:
-    """Requests changes of mode without waiting; `report` gets the responses as sentences.
+    """Requests changes of mode without waiting; `report` is called with the text of each response.
 
-    An emergency stop is sent at once, whatever is pending, to the controller and to the bridge if there is one, and
-    repeated until each has confirmed it. A reset and a recovery go to the bridge first and, where that does not refuse,
-    to the controller.
+    An emergency stop is sent immediately, regardless of pending requests, to the controller and to the bridge, if any,
+    and repeated until each has confirmed it. A reset and a recovery go to the bridge first and, if it accepts, to the
+    controller.
     """
 
     def __init__(self, node: Node, controller: str, bridge: str, report: Callable[[str], None]) -> None:
@@ -128,10 +128,10 @@ class ModeClient:
         if bridge:
             for request in (Request.RESET, Request.RECOVER):
                 self._services[request].insert(0, node.create_client(Trigger, f"{bridge}/{request.value}"))
-        self._unconfirmed: dict[Client, float] = {}  # until when to repeat the stop [s]
+        self._unconfirmed: dict[Client, float] = {}  # end of the repetition of the stop [s]
         self._refusals: dict[Client, str] = {}
         self._stop_timer = steady_timer(node, REPEAT_PERIOD, self._repeat_stops)
-        self._next: Sequence[Client] = ()  # what follows when the bridge has agreed
+        self._next: Sequence[Client] = ()  # services to call after the bridge has accepted
         self._next_timer = steady_timer(node, BRIDGE_DELAY, self._call_next)
         self._stop_timer.cancel()
         self._next_timer.cancel()
@@ -144,10 +144,10 @@ class ModeClient:
             self._call(self._services[request])
 
     def _call(self, services: Sequence[Client]) -> None:
-        """Call the first; where it agrees, the timer calls the other one, the controller's."""
+        """Call the first service; if it succeeds, the timer calls the next one, the controller's."""
         service, *others = services
         if not service.service_is_ready():
-            self._report(f"{service.srv_name} is not there; is its node running?")
+            self._report(f"the service {service.srv_name} is missing; is its node running?")
             return
 
         def take(future: Future) -> None:
@@ -165,7 +165,7 @@ class ModeClient:
     def _stop(self) -> None:
         for service in self._stops:
             if not service.service_is_ready():
-                self._report(f"{service.srv_name} is not there yet; the stop is repeated for {STOP_TIMEOUT:g} s")
+                self._report(f"the service {service.srv_name} is missing; the stop is repeated for {STOP_TIMEOUT:g} s")
             self._unconfirmed[service] = time.monotonic() + STOP_TIMEOUT
         self._refusals.clear()
         self._stop_timer.reset()

@@ -1,4 +1,4 @@
-"""What the controls of joysticks and the keys of a keyboard mean, read from config/remote.yaml."""
+"""Functions of joystick controls and keyboard keys, read from config/remote.yaml."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from fcnet_core.files import Positive, read_settings
 from fcnet_core.names import STYLE_PARAMETERS, Request, UnitreeButton
 from fcnet_core.remote import REMOTE_FILE, Source, Sources, check_sources, repeated
 
-# L3 and R3 (a stick pressed down) and `home` exist on other devices than Unitree's remote only.
+# Unitree's remote has no L3, R3 (a stick pressed down) and `home`.
 Button = Literal[UnitreeButton, "L3", "R3", "home"]
 # Sticks, triggers and cross; x is positive to the right, y forward (up), a trigger positive when pulled. A minus
-# inverts the axis.
+# before it inverts the axis.
 Axis = Annotated[str, Meta(pattern="^-?(lx|ly|rx|ry|l2|r2|dx|dy)$")]
 Unused = Literal["unused"]
 LayoutAxis = Annotated[str, Meta(pattern="^(unused|-?(lx|ly|rx|ry|l2|r2|dx|dy))$")]
@@ -30,18 +30,16 @@ Keys = Annotated[tuple[Key, ...], Meta(min_length=1)]
 
 VELOCITY = ("vx", "vy", "yaw_rate")
 POSE = ("height", "roll", "pitch")
-STYLE = tuple(STYLE_PARAMETERS)  # of the stride: fields of a robot's `commands`
+STYLE = tuple(STYLE_PARAMETERS)  # of the gait: fields of a robot's `commands`
 SPEEDS = ("normal", "slow", "fast")
 DEFAULT_LAYOUT = "xbox"
-PRESSED = 0.5  # of an axis that stands for a button
-
-
+PRESSED = 0.5  # deflection of an axis that acts as a button
 REQUESTS = [request.value for request in Request]
 
 
 @dataclass(frozen=True)
 class Command:
-    """Setpoints by field: velocity [m/s, m/s, rad/s] and pose [m, rad, rad]; None where nothing is to be published."""
+    """Setpoints by field: velocity [m/s, m/s, rad/s] and pose [m, rad, rad]; None: not to be published."""
 
     velocity: dict[str, float] | None = None
     pose: dict[str, float] | None = None
@@ -49,19 +47,19 @@ class Command:
 
 @dataclass(frozen=True)
 class Controls:
-    """The state of a joystick: axes -1..1, names of pressed buttons, and what was wrong with its message."""
+    """The state of a joystick: axes -1..1, names of pressed buttons, and the problem of an invalid message."""
 
     axes: dict[str, float]
     pressed: frozenset[str]
     problem: str = ""
 
     def value(self, axis: str) -> float:
-        """The value of an axis, with its sign where it is inverted by a minus."""
+        """Return the value of an axis; a minus before its name inverts it."""
         return _sign(axis) * self.axes.get(axis.lstrip("-"), 0.0)
 
 
 class JoyLayout(Struct, frozen=True, forbid_unknown_fields=True):
-    """The controls of one kind of joystick, in the order of its messages. pressed: buttons made of axes."""
+    """The controls of one type of joystick, in the order of its messages. pressed: axes that act as buttons."""
 
     axes: Annotated[tuple[LayoutAxis, ...], Meta(min_length=1)]
     buttons: Annotated[tuple[Button | Unused, ...], Meta(min_length=1)]
@@ -73,7 +71,7 @@ class JoyLayout(Struct, frozen=True, forbid_unknown_fields=True):
         repeated([axis for axis in _unsigned(self.axes) if axis != "unused"], "axes has")
         repeated([button for button in (*self.buttons, *self.pressed) if button != "unused"], "buttons has")
         if missing := set(_unsigned(self.pressed.values())) - set(_unsigned(self.axes)):
-            raise ValueError(f"pressed names {', '.join(sorted(missing))}, which its axes lack")
+            raise ValueError(f"pressed names {', '.join(sorted(missing))}, which axes does not list")
 
     @property
     def controls(self) -> frozenset[str]:
@@ -81,7 +79,7 @@ class JoyLayout(Struct, frozen=True, forbid_unknown_fields=True):
         return frozenset((*self.buttons, *self.pressed, *_unsigned(self.axes))) - {"unused"}
 
     def read(self, axes: Sequence[float], buttons: Sequence[int]) -> Controls:
-        """Read one message; what cannot be read counts as centred and not pressed, with `problem` saying why."""
+        """Read one message. Invalid axes and buttons count as centred and not pressed; `problem` gives the reason."""
         values = {
             axis.lstrip("-"): _sign(axis) * min(max(value, -1.0), 1.0)
             for axis, value in zip(self.axes, axes)  # noqa: B905 - a short message is a problem, see below
@@ -102,10 +100,10 @@ class JoyLayout(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Joystick(Struct, frozen=True, forbid_unknown_fields=True):
-    """Meanings of chords and axes. Raises ValueError where two meanings exclude each other.
+    """Functions of chords and axes. Raises ValueError for contradictions.
 
-    velocity: the axis of each field. speed: SPEEDS as fractions of a robot's command ranges. pose: the chords that
-    lower and raise each field.
+    velocity: axis of each field. speed: SPEEDS as fractions of a robot's command ranges. pose: chords that lower and
+    raise each field.
     """
 
     deadman: Chord
@@ -128,7 +126,7 @@ class Joystick(Struct, frozen=True, forbid_unknown_fields=True):
         _check_names("pose", self.pose, POSE)
         for (one, chord), (other, same) in combinations(self.meanings, 2):
             if chord == same:
-                raise ValueError(f"{_name(chord)} means {one} and {other}; give each a chord of its own")
+                raise ValueError(f"{_name(chord)} means {one} and {other}; give each its own chord")
         for meaning, chord in self.meanings:
             stops = [stop for stop in self.emergency_stop if stop <= chord]
             if stops and meaning != Request.EMERGENCY_STOP:
@@ -139,7 +137,7 @@ class Joystick(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def meanings(self) -> list[tuple[str, frozenset[str]]]:
-        """Every chord with its meaning."""
+        """Every function with its chord."""
         return [
             ("deadman", self.deadman),
             *((Request.EMERGENCY_STOP.value, chord) for chord in self.emergency_stop),
@@ -161,7 +159,7 @@ class KeyStep(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
 
 
 class Keyboard(Struct, frozen=True, forbid_unknown_fields=True):
-    """Meanings of keys: a lower-case character, or space, escape, up, down, left, right."""
+    """Functions of keys: a lower-case character, or space, escape, up, down, left, right."""
 
     steps: dict[str, KeyStep]
     halt: Keys
@@ -175,12 +173,12 @@ class Keyboard(Struct, frozen=True, forbid_unknown_fields=True):
         for name, keys in self.meanings:
             for key in keys:
                 if key in meaning:
-                    raise ValueError(f"the key {key!r} means {meaning[key]} and {name}; give each a key of its own")
+                    raise ValueError(f"the key {key!r} means {meaning[key]} and {name}; give each its own key")
                 meaning[key] = name
 
     @property
     def meanings(self) -> list[tuple[str, tuple[str, ...]]]:
-        """Every meaning with its keys."""
+        """Every function with its keys."""
         return [
             *((f"lower {field}", step.lower) for field, step in self.steps.items()),
             *((f"raise {field}", step.higher) for field, step in self.steps.items()),
@@ -208,20 +206,20 @@ class RemoteControl(Struct, frozen=True, forbid_unknown_fields=True):
         for name, layout in self.layouts.items():
             msgspec.structs.force_setattr(layout, "name", name)
             if missing := sorted(needed - layout.controls):
-                raise ValueError(f"layout {name} lacks {', '.join(missing)}, which joystick gives a meaning")
+                raise ValueError(f"layout {name} lacks {', '.join(missing)}, which joystick uses")
         repeated([layout.frame_id for layout in self.layouts.values() if layout.frame_id], "layouts have the frame_id")
 
     def source(self, name: str) -> Source:
-        """The source of that name. Raises ValueError where there is none."""
+        """Return the source of that name; raises ValueError if it does not exist."""
         for source in self.sources:
             if source.name == name:
                 return source
         raise ValueError(f"the remote control file lists no source {name}; add it to `sources`")
 
     def layout(self, frame_id: str, otherwise: str = DEFAULT_LAYOUT) -> JoyLayout:
-        """The layout of the device whose messages have that frame_id; where no layout has it, the one of that name.
+        """Return the layout for messages with that frame_id, or else the layout called `otherwise`.
 
-        Raises ValueError where there is none of that name, either.
+        Raises ValueError if neither exists.
         """
         for layout in self.layouts.values():
             if layout.frame_id and layout.frame_id == frame_id:
@@ -232,13 +230,13 @@ class RemoteControl(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load_remote_control(path: str | Path = REMOTE_FILE) -> RemoteControl:
-    """Read the file at `path`, by default the suite's own. Raises FcnetError with one sentence."""
+    """Read the file at `path`, by default the installed one. Raises FcnetError."""
     return read_settings(path, RemoteControl, "remote control file")
 
 
-def _check_names(entry: str, given: Collection[str], wanted: Sequence[str]) -> None:
-    if odd := sorted(set(given) ^ set(wanted)):
-        raise ValueError(f"{entry} must be given for {', '.join(wanted)}, and for nothing else; see {odd[0]}")
+def _check_names(entry: str, given: Collection[str], expected: Sequence[str]) -> None:
+    if odd := sorted(set(given) ^ set(expected)):
+        raise ValueError(f"{entry} must list exactly {', '.join(expected)}; see {odd[0]}")
 
 
 def _unsigned(axes: Iterable[str]) -> list[str]:

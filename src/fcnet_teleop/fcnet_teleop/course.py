@@ -1,4 +1,4 @@
-"""The demo's courses: their commands, and how a robot on them is scored from its ground truth."""
+"""The demo's courses: commands, and the score of a robot from its ground truth."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from fcnet_core.arrays import Array
 from fcnet_core.names import HealthKey
 from fcnet_core.rotation import projected_gravity
 
-SETTLING_TIME = 1.5  # [s] at the start of each section in which errors do not count
-STRIDE = 0.5  # [s] over which velocities are averaged, so that the sway of a step is no error
+SETTLING_TIME = 1.5  # [s] at the start of each section, excluded from tracking errors
+STRIDE = 0.5  # [s] over which velocities are averaged, so that sway within a step is not an error
 FALLEN_UPRIGHT = 0.5  # cosine of the tilt
 SLOW = 0.95  # of the requested real-time factor
 
 
 @dataclass(frozen=True)
 class Section:
-    """A command kept for `duration` [s]: velocities [m/s, m/s, rad/s], height offset [m], roll and pitch [rad].
+    """A command for `duration` [s]: velocities [m/s, m/s, rad/s], height offset [m], roll and pitch [rad].
 
-    clearance: how much higher than usual the feet are lifted [m]. toppled: before it the robot is pushed over, and gets
-    up.
+    clearance: offset of the foot clearance [m]. toppled: whether the robot is pushed over before it, and gets up.
     """
 
     name: str
@@ -44,7 +43,7 @@ STANDSTILL = Section("standstill", 0.0)  # before and after the course
 
 @dataclass(frozen=True)
 class Course:
-    """Sections in turn. duration [s]; distance [m], as commanded."""
+    """Sections in order. duration [s]; distance [m], as commanded."""
 
     sections: tuple[Section, ...]
 
@@ -57,7 +56,7 @@ class Course:
         return sum(math.hypot(section.vx, section.vy) * section.duration for section in self.sections)
 
     def section_at(self, elapsed: float) -> tuple[Section, float] | None:
-        """The section at `elapsed` [s] after the start, and the time [s] since it began; None after the end."""
+        """Return the section at `elapsed` [s] after the start and the time [s] in it; None after the end."""
         for section in self.sections:
             if elapsed < section.duration:
                 return section, elapsed
@@ -67,10 +66,10 @@ class Course:
 
 COURSES = {
     "normal": Course(
-        (  # over a ramp and a step, where the ground has them, as the terrain "course"
+        (  # over the ramp and the step of the terrain "course"
             Section("slope", 8.5, vx=0.6),  # to the foot of the ramp, up and down
             Section("step", 5.0, vx=0.5, clearance=0.04),
-            Section("turn", 6.0, vx=0.2, yaw_rate=1.05),  # once around: the way back leads over the step
+            Section("turn", 6.0, vx=0.2, yaw_rate=1.05),  # one turn: the way back leads over the step
             Section("sideways", 4.0, vy=0.25),
             Section("crouch", 5.0, vx=0.3, height=-0.08),
             Section("tilt", 2.5, vx=0.2, roll=0.2),
@@ -90,10 +89,10 @@ COURSES = {
 
 
 class CourseScore:
-    """Distance [m], falls and tracking errors, updated by odometry; height [m] and speed [m/s] of the trunk in it.
+    """Distance [m], falls and tracking errors from odometry; newest height [m] and speed [m/s] of the trunk.
 
-    recovery: seconds after which a robot that was pushed over on purpose walked again, None where none was; such a fall
-    does not count.
+    recovery: time [s] in which a robot that was pushed over walked again, None without a push. Such a fall does not
+    count.
     """
 
     def __init__(self) -> None:
@@ -109,11 +108,11 @@ class CourseScore:
 
     @property
     def tracking_error(self) -> Array:
-        """Mean absolute error of vx, vy [m/s] and yaw rate [rad/s] (3,), averaged over a stride; NaN without any."""
+        """Mean absolute error of vx, vy [m/s] and yaw rate [rad/s] (3,), averaged per stride; NaN without data."""
         return np.mean(self._errors, axis=0) if self._errors else np.full(3, np.nan)
 
     def update(self, odometry: Odometry, time: float, section: Section, in_section: float) -> None:
-        """Take the ground truth at `time` [s], `in_section` seconds after the start of `section`."""
+        """Add the ground truth at `time` [s], `in_section` [s] after the start of `section`."""
         pose, motion = odometry.pose.pose, odometry.twist.twist
         place = pose.position.x, pose.position.y
         self.distance += math.dist(place, self._place or place)
@@ -135,12 +134,12 @@ class CourseScore:
             self._stride, self._stride_start = [], time
 
     def take_recovery(self, seconds: float) -> None:
-        """The robot was pushed over, and walks again after so many seconds."""
+        """Record that the robot was pushed over and walks again after `seconds`."""
         self.recovery = seconds
         self.falls = 0
 
     def report(self, elapsed: float, health: Mapping[str, str]) -> str:
-        """Return a table after `elapsed` [s], with the controller's and the simulator's figures in `health`."""
+        """Return the result table after `elapsed` [s]; health: diagnostics of the controller and the simulator."""
         vx, vy, yaw_rate = self.tracking_error
         rows = {
             "time": f"{elapsed:.1f} s",
@@ -157,12 +156,12 @@ class CourseScore:
 
 
 def slow_simulation(health: Mapping[str, str]) -> str | None:
-    """Return a sentence where the simulation was slower than its real-time factor requests, and what that means."""
+    """Return a message if the simulation was slower than its requested real-time factor, else None."""
     slowest = float(health.get("slowest_factor", "nan"))
     factor = float(health.get(HealthKey.WANTED_REAL_TIME_FACTOR, "nan"))
     if not slowest < SLOW * factor:
         return None
     slow = f"This computer did not reach real time: {slowest:.2f} instead of {factor:.2f} times at its slowest."
     if health.get("lockstep") == "true":
-        return f"{slow} Simulation and controller went on in lockstep, in simulated time, to which all figures refer."
-    return f"{slow} Close other programs and try again before you rely on the figures."
+        return f"{slow} Simulation and controller ran in lockstep; all figures are in simulated time."
+    return f"{slow} Stop other programs and repeat the demo for reliable figures."

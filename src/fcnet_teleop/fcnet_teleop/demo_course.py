@@ -1,6 +1,6 @@
-"""The demo: stands a robot up, walks it over a course by topics and services alone, and prints its score.
+"""The demo: makes a robot stand up and walk a course, by topics and services only, and prints its score.
 
-On the hard course a simulated robot is pushed over, too, and gets up again.
+On the hard course a simulated robot is also pushed over and gets up again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from fcnet_teleop.terminal import StatusDisplay
 START_TIMEOUT = 120.0  # [s] until the robot must walk; a first start compiles
 COMMAND_PERIOD = 0.05  # [s]
 REQUEST_PERIOD = 1.0  # [s] between two requests for the same
-HEALTH_TIMEOUT = 2.0  # [s] for two diagnostics of the controller
+HEALTH_TIMEOUT = 2.0  # [s] two periods of the controller's diagnostics
 MIN_PROGRESS = 0.7  # of the course's distance, below which the robot did not follow its commands
 PUSHES = (2.0, 2.5, 3.0, 3.0, 3.0)  # [m/s] to the side, until the robot falls
 PUSH_HEIGHT = 0.08  # [m] above the trunk's centre
@@ -44,7 +44,7 @@ GET_UP_TIMEOUT = 40.0  # [s] from the fall until it walks
 
 
 class DemoCourse(Node):
-    """Drives one controller over the course until it ends or is stopped."""
+    """Drives a robot over the course by its controller."""
 
     def __init__(self) -> None:
         super().__init__("demo_course")
@@ -62,7 +62,7 @@ class DemoCourse(Node):
         self._commands = CommandPublisher(self, Source("demo", CMD_VEL.name, CMD_POSE.name), stamped=False)
         self._modes = ModeClient(self, chosen.controller, chosen.bridge, report=lambda _response: None)
         self._style = StyleClient(self, chosen.controller, report=self.get_logger().warning)
-        self._lifted = STANDSTILL.clearance  # what the controller was asked for last [m]
+        self._clearance = STANDSTILL.clearance  # last request to the controller [m]
         self._push = self.create_client(Trigger, f"{chosen.simulator}/{PUSH}")
         self._push_settings = self.create_client(SetParameters, f"{chosen.simulator}/set_parameters")
         MODE.of(chosen.controller).subscribe(self, self._set_mode)
@@ -72,7 +72,8 @@ class DemoCourse(Node):
     def drive(self, stop: Stop) -> None:
         """Stand up, walk the course, print the table. Raises DemoFailedError, or KeyboardInterrupt after `stop`."""
         self._stop = stop
-        self._start_walking()
+        ways: dict[str, Request] = {Mode.PASSIVE: Request.STAND_UP, Mode.STANDING: Request.WALK}
+        self._request_walking(ways, START_TIMEOUT, "" if self._mode else "waiting for a robot")
         start = self._now()
         self._health.pop("slowest_factor", None)
         try:
@@ -80,19 +81,15 @@ class DemoCourse(Node):
         finally:
             self._publish(STANDSTILL)
             self._display.print(f"\n{self._score.report(self._now() - start, self._health)}\n")
-            if sentence := slow_simulation(self._health):
-                self._display.print(f"  {sentence}\n")
+            if message := slow_simulation(self._health):
+                self._display.print(f"  {message}\n")
         if self._score.distance < MIN_PROGRESS * self._course.distance:
             raise DemoFailedError(
-                f"the robot went {self._score.distance:.1f} m of the course's {self._course.distance:.1f} m"
+                f"the robot walked {self._score.distance:.1f} m of the course's {self._course.distance:.1f} m"
             )
 
-    def _start_walking(self) -> None:
-        ways: dict[str, Request] = {Mode.PASSIVE: Request.STAND_UP, Mode.STANDING: Request.WALK}
-        self._request_walking(ways, START_TIMEOUT, "" if self._mode else "waiting for a robot")
-
     def _request_walking(self, ways: dict[str, Request], timeout: float, progress: str) -> None:
-        """Request what leads on from each mode until the robot walks."""
+        """Send the request of each mode in `ways` until the robot walks."""
         deadline, requested = self._now() + timeout, float("-inf")
         while self._mode != Mode.WALKING:
             self._spin(0.1)
@@ -111,7 +108,7 @@ class DemoCourse(Node):
                 requested = self._now()
 
     def _walk(self, start: float) -> float:
-        """Walk the course, which began at `start` [s]; return the same without the time for which it lay."""
+        """Walk the course from time `start` [s]; return `start` plus the time of falls and recoveries."""
         published = float("-inf")
         while (place := self._course.section_at(self._now() - start)) is not None:
             if place[0].toppled and self._score.recovery is None:
@@ -133,7 +130,7 @@ class DemoCourse(Node):
         return start
 
     def _fall_and_get_up(self) -> float:
-        """Push the robot over and let it get up and walk; return how long it took [s]."""
+        """Push the robot over and make it get up and walk; return the time taken [s]."""
         began = self._now()
         self._topple()
         fallen = self._now()
@@ -172,12 +169,12 @@ class DemoCourse(Node):
 
     @property
     def success(self) -> str:
-        """What the robot has done, in words."""
+        """The result in words."""
         toppled = "" if self._score.recovery is None else "was pushed over, got up, and "
         return f"the robot {toppled}finished the course without a fall{' of its own' if toppled else ''}"
 
     def _fault(self) -> str:
-        """Why the controller is in fault, if it is; its diagnostics come once a second."""
+        """Return why the controller is in fault, or ""; waits for its diagnostics, which are sent every second."""
         deadline = time.monotonic() + HEALTH_TIMEOUT
         while self._mode == Mode.FAULT and not self._health.get(HealthKey.FAULT) and time.monotonic() < deadline:
             self._spin(0.1)
@@ -191,7 +188,7 @@ class DemoCourse(Node):
     def _publish(self, section: Section) -> None:
         setpoint = asdict(section)
         self._commands.publish(Command(velocity=setpoint, pose=setpoint))
-        changed, self._lifted = section.clearance != self._lifted, section.clearance
+        changed, self._clearance = section.clearance != self._clearance, section.clearance
         self._style.request({"clearance": section.clearance} if changed else {})
 
     def _show(self, progress: str) -> None:
@@ -218,14 +215,14 @@ class DemoCourse(Node):
             self._health["slowest_factor"] = str(min(factor, float(self._health.get("slowest_factor", "inf"))))
 
     def _now(self) -> float:
-        """Simulated seconds, of /clock where the node uses that, or with a real robot seconds."""
+        """Return simulated time [s]: /clock if use_sim_time, else real time multiplied by the factor."""
         if self._simulated_time:
             return float(self.get_clock().now().nanoseconds) * 1e-9
         return time.monotonic() * self._factor
 
 
 def main() -> int:
-    """Drive the course; the exit code is 0 only where the robot finished it without a fall."""
+    """Drive the course; return the exit code, 0 only if the robot finished it without a fall."""
     return run_program("demo_course", DemoCourse, _run)
 
 

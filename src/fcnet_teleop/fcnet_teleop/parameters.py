@@ -14,48 +14,46 @@ AUTO_LAYOUT = "auto"
 
 @dataclass(frozen=True)
 class TeleopParameters:
-    """Parameters that every node of remote control has."""
+    """Common parameters of the nodes of remote control."""
 
-    robot: str = parameter("aliengo", "robot to drive: the name of a file in config/robots")
+    robot: str = parameter("aliengo", "robot, a file name in config/robots")
     controller: str = parameter("controller", "name of the controller's node")
-    bridge: str = parameter("", "name of a real robot's bridge, to stop and reset it as well; empty for none")
-    use_stamped_cmd_vel: bool = parameter(False, "send TwistStamped, as the controller's parameter of that name")
+    bridge: str = parameter("", "name of a real robot's bridge, which is also stopped and reset; empty for none")
+    use_stamped_cmd_vel: bool = parameter(False, "publish TwistStamped; must equal the controller's parameter")
     remote_file: str = parameter(str(REMOTE_FILE), "YAML file of buttons, keys and the priority of command sources")
 
 
 @dataclass(frozen=True)
 class JoyParameters(TeleopParameters):
-    """The node's parameters."""
+    """Parameters of teleop_joy."""
 
     layout: str = parameter(
-        AUTO_LAYOUT, f"layout of joysticks whose frame_id is in none of the remote file; auto is {DEFAULT_LAYOUT}"
+        AUTO_LAYOUT, f"layout of joysticks with a frame_id that is not in the remote file; auto: {DEFAULT_LAYOUT}"
     )
     joy_timeout: float = parameter(
-        0.5, "silence, or age of a message [s], after which a joystick counts as released", (0.05, 5.0)
+        0.5, "age of the newest message [s] after which a joystick counts as released", (0.05, 5.0)
     )
 
 
 @dataclass(frozen=True)
 class MonitorParameters(TeleopParameters):
-    """The node's parameters."""
+    """Parameters of the monitor."""
 
     host: str = parameter(
         "127.0.0.1", "address to listen at; beyond this computer, such as 0.0.0.0, pages need a token"
     )
-    port: int = parameter(8088, "TCP port to listen at; 0 takes a free one", (0, 65535))
-    frame_rate: float = parameter(30.0, "snapshots per second", (1.0, 60.0))
-    watch_only: bool = parameter(False, "a page without controls, for a recording that is played")
+    port: int = parameter(8088, "TCP port to listen at; 0 for a free one", (0, 65535))
+    frame_rate: float = parameter(30.0, "rate of snapshots [Hz]", (1.0, 60.0))
+    watch_only: bool = parameter(False, "page without controls, for playback of a recording")
 
 
 @dataclass(frozen=True)
 class DemoParameters:
-    """The node's parameters."""
+    """Parameters of demo_course."""
 
     controller: str = parameter("controller", "name of the controller's node")
-    status_terminal: str = parameter("", "path of the terminal for the status line; empty for that of stdout")
+    status_terminal: str = parameter("", "path of the terminal for the status line; empty for stdout")
     real_time_factor: float = parameter(1.0, "simulated seconds per second", SPEEDS)
-    course: str = parameter(
-        "normal", "which course: normal, or hard, where a push topples the robot", choices=tuple(COURSES)
-    )
-    simulator: str = parameter("mujoco_bridge", "name of the simulated robot's node, which pushes it")
-    bridge: str = parameter("", "name of a real robot's bridge, which resets and recovers with it; empty for none")
+    course: str = parameter("normal", "course; hard: a push topples the robot", choices=tuple(COURSES))
+    simulator: str = parameter("mujoco_bridge", "name of the simulator's node, which pushes the robot")
+    bridge: str = parameter("", "name of a real robot's bridge, which is also reset and recovered; empty for none")

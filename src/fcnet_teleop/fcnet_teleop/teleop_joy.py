@@ -35,14 +35,14 @@ from fcnet_teleop.controls import (
 from fcnet_teleop.parameters import AUTO_LAYOUT, JoyParameters
 
 SOURCE = "joystick"
-CHECK_PERIOD = 0.05  # [s] between two checks of joy_timeout
+CHECK_PERIOD = 0.05  # [s] between checks of joy_timeout
 NO_STAMP = Stamp()
-MAX_STEP = 0.1  # [s] between two messages, for which a held button changes the pose
+MAX_STEP = 0.1  # [s] maximum time step of a pose change by a held button
 
 
 @dataclass(frozen=True)
 class JoyCommand(Command):
-    """What one message commands. driving: the deadman button is held. problem: why the message cannot be right."""
+    """The command of one message. driving: the deadman button is held. problem: why the message is invalid, or ""."""
 
     requests: tuple[Request, ...] = ()
     driving: bool = False
@@ -50,9 +50,9 @@ class JoyCommand(Command):
 
 
 class JoyReader:
-    """Reads one joystick's messages; keeps what was held, so that a press counts once and a release stops once.
+    """Reads the messages of one joystick; keeps its state, so that a press counts once and a release stops once.
 
-    silence: seconds without a message. is_released: it was released after the last message.
+    silence: time [s] without a message. is_released: whether it was released after the last message.
     """
 
     def __init__(self, joystick: Joystick, layout: JoyLayout, ranges: dict[str, CommandRange]) -> None:
@@ -64,12 +64,12 @@ class JoyReader:
         self._time = -math.inf
         self._driving = False
         self._stops: frozenset[frozenset[str]] = frozenset()
-        self._held: frozenset[str] | None = None  # meanings; None: not known, so that nothing counts as just pressed
+        self._held: frozenset[str] | None = None  # functions; None: unknown, so no button counts as just pressed
 
     def take(self, axes: Sequence[float], buttons: Sequence[int], now: float, problem: str = "") -> JoyCommand:
-        """Read the message received at time `now` [s]. problem: why it says nothing about the joystick of now.
+        """Read the message received at time `now` [s]. problem: why it does not show the current state.
 
-        A message that cannot be right counts as one with everything released, except for an emergency stop in it.
+        An invalid message counts as released, except for an emergency stop in it.
         """
         controls = self._layout.read(axes, buttons)
         problem = problem or controls.problem
@@ -84,7 +84,7 @@ class JoyReader:
         return command
 
     def release(self) -> JoyCommand:
-        """Release everything, as when the joystick falls silent; a driven robot gets a velocity of zero once."""
+        """Release all controls, as after a timeout; return zero velocity once if the robot was driven."""
         command = JoyCommand(velocity=self._last_velocity())
         self._driving, self._held, self._stops = False, None, frozenset()
         self.is_released = True
@@ -104,7 +104,7 @@ class JoyReader:
         return JoyCommand(velocity, pose, requests, driving)
 
     def _last_velocity(self) -> dict[str, float] | None:
-        """Zero for a robot that has been driven so far."""
+        """Return zero velocity if the robot was driven, else None."""
         return dict.fromkeys(VELOCITY, 0.0) if self._driving else None
 
     def _velocity(self, controls: Controls, held: Collection[str]) -> dict[str, float]:
@@ -117,13 +117,13 @@ class JoyReader:
         return velocity
 
     def _shape(self, value: float) -> float:
-        """Leave a dead zone out and make the middle finer; -1..1 stays -1..1."""
+        """Apply dead zone and expo to a deflection; -1..1 stays -1..1."""
         beyond = max(abs(value) - self._joystick.dead_zone, 0.0) / (1.0 - self._joystick.dead_zone)
         expo = self._joystick.expo
         return math.copysign((1.0 - expo) * beyond + expo * beyond**3, value)
 
     def _change_pose(self, held: set[str], new: set[str], duration: float) -> dict[str, float] | None:
-        """The pose after the pose buttons were held for `duration` [s]; None if none is held."""
+        """Return the pose after the pose buttons were held for `duration` [s]; None if none is held."""
         if "level" in new:
             self._pose = dict.fromkeys(POSE, 0.0)
             return dict(self._pose)
@@ -138,10 +138,10 @@ class JoyReader:
 
 
 class Joysticks:
-    """Distinguishes joysticks by the frame_id of their messages. Whose deadman button was held first drives alone.
+    """All joysticks, by the frame_id of their messages. Only the one with the deadman button held first drives.
 
-    `layout` is for joysticks whose frame_id no layout has. A joystick without a message in `timeout` [s] counts as
-    released. Raises ValueError for an unknown layout.
+    layout: name of the layout for other frame_ids than those of the layouts. timeout: time [s] without a message after
+    which a joystick counts as released. Raises ValueError for an unknown layout.
     """
 
     def __init__(self, remote: RemoteControl, layout: str, ranges: dict[str, CommandRange], timeout: float) -> None:
@@ -162,7 +162,7 @@ class Joysticks:
         return self._of_driver(frame_id, self._readers[frame_id].take(axes, buttons, now, problem))
 
     def release_silent(self, elapsed: float) -> list[tuple[str, JoyCommand]]:
-        """After `elapsed` [s] more, release joysticks that have reached the timeout: frame_ids and what follows."""
+        """Release joysticks that exceed the timeout after `elapsed` [s] more; return their frame_ids and commands."""
         released = []
         for frame_id, reader in self._readers.items():
             reader.silence += elapsed
@@ -199,14 +199,14 @@ class TeleopJoy(Node):
         steady_timer(self, CHECK_PERIOD, self._check_timeout)
 
     def release(self) -> None:
-        """Release every joystick: a robot that is being driven gets a velocity of zero."""
+        """Release all joysticks: a driven robot gets zero velocity."""
         if any(command.velocity is not None for _, command in self._joysticks.release_silent(float("inf"))):
             self._commands.stop()
 
     def _take(self, message: Joy) -> None:
         if self._is_waiting:
             self._is_waiting = False
-            self.get_logger().info(f"the joystick {message.header.frame_id!r} is there")
+            self.get_logger().info(f"connected to the joystick {message.header.frame_id!r}")
         frame_id, problem = message.header.frame_id, self._reason_to_doubt(message)
         command = self._joysticks.take(frame_id, message.axes, message.buttons, time.monotonic(), problem)
         self._publish(command)
@@ -217,9 +217,9 @@ class TeleopJoy(Node):
             )
 
     def _reason_to_doubt(self, message: Joy) -> str:
-        """Why a message is none of now, such as one of a bag that is played beside a robot; nothing where it is.
+        """Return why a message is not current, as one of a bag that is played back; "" for a current one.
 
-        In simulated time it is not known by which clock a joystick's driver stamps.
+        In simulated time the clock of a joystick's driver is unknown.
         """
         clock = cast(ROSClock, self.get_clock())
         if clock.ros_time_is_active:
@@ -228,14 +228,14 @@ class TeleopJoy(Node):
         if abs(age) <= self._timeout:
             return ""
         if message.header.stamp == NO_STAMP:
-            return "the joystick's messages have no stamp; let its driver write the time into header.stamp"
+            return "the joystick's messages have no stamp; make its driver set header.stamp"
         return (
             f"the joystick's message is {abs(age):.1f} s {'old' if age > 0 else 'ahead of this clock'}, the limit is "
-            f"{self._timeout:g} s; end the bag that is played, or synchronise the clocks of the two computers (chrony)"
+            f"{self._timeout:g} s; stop the playback of the bag, or synchronise the computers' clocks (chrony)"
         )
 
     def _check_timeout(self) -> None:
-        """Time in which this process did not run does not count: messages of that time are waiting to be read."""
+        """Release silent joysticks. Pauses of this process do not count: messages of that time are still unread."""
         now = time.monotonic()
         elapsed, self._checked = min(now - self._checked, 2 * CHECK_PERIOD), now
         for frame_id, command in self._joysticks.release_silent(elapsed):
@@ -257,7 +257,7 @@ class TeleopJoy(Node):
 
 
 def main() -> int:
-    """Run the teleoperation until a signal; the exit code is 2 where a parameter or the remote file is wrong."""
+    """Run the teleoperation until a signal; return the exit code, 2 for a wrong parameter or remote file."""
     return run_program("teleop_joy", TeleopJoy, _run)
 
 

@@ -22,8 +22,8 @@ from fcnet_teleop.terminal import StatusDisplay, open_keyboard
 NAME = "teleop_keyboard"
 SOURCE = "keyboard"
 PUBLISH_PERIOD = 0.1  # [s]
-LINGER = 1.0  # [s] for which a velocity of zero is still published
-FIELDS = {  # what more and less of it are, and its unit
+LINGER = 1.0  # [s] for which zero velocity is still published
+FIELDS = {  # directions of increase and decrease, unit
     "vx": ("forward", "backward", "m/s"),
     "vy": ("left", "right", "m/s"),
     "yaw_rate": ("turn left", "turn right", "rad/s"),
@@ -34,10 +34,10 @@ FIELDS = {  # what more and less of it are, and its unit
 
 
 class KeyboardCommand:
-    """The command built up by key presses, within a robot's command ranges.
+    """The command accumulated from key presses, within a robot's command ranges.
 
-    A velocity is published from a press that changes the command until it has been zero for a while, so that a
-    keyboard that nobody touches leaves the robot to other sources; a pose for a while after it has changed.
+    A velocity is published from the first change until it has been zero for LINGER, so that an unused keyboard does not
+    block other sources; a pose for LINGER after a change.
     """
 
     def __init__(self, keys: Keyboard, ranges: dict[str, CommandRange]) -> None:
@@ -48,11 +48,11 @@ class KeyboardCommand:
         self.setpoint = dict.fromkeys((*VELOCITY, *POSE), 0.0)
 
     def press(self, key: str, now: float) -> Request | None:
-        """Take a key, named as in the remote control file, at time `now` [s]; return its request."""
+        """Apply a key, named as in the remote control file, at time `now` [s]; return its request, if any."""
         meaning = self._meanings.get(key, "")
-        way, _, field = meaning.partition(" ")
+        direction, _, field = meaning.partition(" ")
         if field:
-            step = self._sizes[field] if way == "raise" else -self._sizes[field]
+            step = self._sizes[field] if direction == "raise" else -self._sizes[field]
             self.setpoint[field] = self._ranges[field].clip(round(self.setpoint[field] + step, 6))
         elif meaning == "halt":
             self._clear(VELOCITY)
@@ -71,7 +71,7 @@ class KeyboardCommand:
         return Request(meaning)
 
     def release(self, now: float) -> bool:
-        """Take the velocity back at time `now` [s]; return whether there was one."""
+        """Set the velocity to zero at time `now` [s]; return whether it was not zero."""
         moved = any(self.setpoint[field] for field in VELOCITY)
         if moved:
             self._pressed = now
@@ -79,7 +79,7 @@ class KeyboardCommand:
         return moved
 
     def command(self, now: float) -> Command:
-        """What to publish at time `now` [s]."""
+        """Return the command to publish at time `now` [s]."""
         if any(self.setpoint[field] for field in VELOCITY):
             self._pressed = now
         velocity, pose = ({field: self.setpoint[field] for field in fields} for fields in (VELOCITY, POSE))
@@ -99,7 +99,7 @@ class KeyboardCommand:
 
 
 def describe(keys: Keyboard) -> str:
-    """Return what every key does, a line each."""
+    """Return a help text with one line per function."""
     lines = []
     for field, step in keys.steps.items():
         more, less, unit = FIELDS[field]
@@ -112,7 +112,7 @@ def describe(keys: Keyboard) -> str:
 
 
 class TeleopKeyboard(Node):
-    """Turns keys into messages and shows mode, command and responses. Raises ValueError for unusable parameters."""
+    """Publishes commands of keys; shows mode, command and responses. Raises ValueError for wrong parameters."""
 
     def __init__(self) -> None:
         super().__init__(NAME)
@@ -127,7 +127,7 @@ class TeleopKeyboard(Node):
         MODE.of(chosen.controller).subscribe(self, self._set_mode)
 
     def drive(self, keys: Callable[[float], list[str]], stop: Stop) -> None:
-        """Read keys and publish at 10 Hz until `stop` is set; a robot being driven gets a velocity of zero then."""
+        """Read keys and publish at 10 Hz until `stop` is set; then publish zero velocity if the robot is driven."""
         self._display.print(self._help)
         due = time.monotonic()
         executor = GuardedExecutor(self)
@@ -146,15 +146,15 @@ class TeleopKeyboard(Node):
                 self._publisher.stop()
 
     def _set_mode(self, message: String) -> None:
-        """Note the mode; nothing moves by itself when the robot walks again after it had ended."""
+        """Store the mode; when walking ends, reset the velocity, so that the next walk does not start with it."""
         before, self._mode = self._mode, message.data
-        ended = Mode.FAULT.value == self._mode or before == Mode.WALKING.value != self._mode
-        if ended and self._command.release(time.monotonic()):
-            self._display.print(f"the velocity is zero again: the robot is {self._mode.replace('_', ' ')}")
+        stopped = Mode.FAULT.value == self._mode or before == Mode.WALKING.value != self._mode
+        if stopped and self._command.release(time.monotonic()):
+            self._display.print(f"the velocity is reset to zero: the robot is {self._mode.replace('_', ' ')}")
 
 
 def main() -> int:
-    """Run the teleoperation until Ctrl-C, or until its terminal is closed."""
+    """Run the teleoperation until Ctrl-C or the end of its terminal; return the exit code."""
     return run_program(NAME, TeleopKeyboard, _run)
 
 

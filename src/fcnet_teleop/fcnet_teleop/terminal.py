@@ -1,4 +1,4 @@
-"""A terminal: single key presses from it, and a status line on it."""
+"""A terminal: single key presses and a status line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 
 KEY = re.compile("\x1b\\[[0-9;]*[A-Za-z~]|.", re.DOTALL)
 NAMES = {" ": "space", "\x1b": "escape", "\x1b[A": "up", "\x1b[B": "down", "\x1b[C": "right", "\x1b[D": "left"}
-PLAIN_PERIOD = 1.0  # [s] between two lines where there is no terminal
+PLAIN_PERIOD = 1.0  # [s] between two lines without a terminal
 LIVE_PERIOD = 0.1  # [s]
 DEFAULT_WIDTH = 80
 CLEAR_LINE = "\r\x1b[2K"
@@ -22,13 +22,13 @@ CLEAR_LINE = "\r\x1b[2K"
 
 @contextmanager
 def open_keyboard() -> Iterator[Callable[[float], list[str]]]:
-    """Within this context keys come without Enter and without echo.
+    """Read keys without Enter and without echo within this context.
 
-    The function that it gives returns the keys pressed within a time [s], named as in config/remote.yaml: lower-case
-    characters and NAMES. Raises OSError where standard input is no terminal.
+    Yields a function that returns the keys pressed within a time [s], named as in config/remote.yaml: lower-case
+    characters and NAMES. Raises OSError if standard input is not a terminal.
     """
     if not sys.stdin.isatty():
-        raise OSError("standard input is no terminal; run it by itself in a terminal, not in a launch file")
+        raise OSError("standard input is not a terminal; run it in a terminal, not from a launch file")
     file = sys.stdin.fileno()
 
     def keys(timeout: float) -> list[str]:
@@ -39,8 +39,8 @@ def open_keyboard() -> Iterator[Callable[[float], list[str]]]:
     before = termios.tcgetattr(file)
     tty.setcbreak(file)
     settings = termios.tcgetattr(file)
-    settings[0] &= ~termios.IXON  # Ctrl-S would hold up the status line, and with it every key
-    settings[6][termios.VSUSP] = b"\0"  # after Ctrl-Z and fg a held velocity would come back by itself
+    settings[0] &= ~termios.IXON  # Ctrl-S would block the status line, and with it all keys
+    settings[6][termios.VSUSP] = b"\0"  # after Ctrl-Z and fg a velocity would resume automatically
     termios.tcsetattr(file, termios.TCSANOW, settings)
     try:
         yield keys
@@ -49,13 +49,13 @@ def open_keyboard() -> Iterator[Callable[[float], list[str]]]:
 
 
 class StatusDisplay:
-    """A line that changes in place on a terminal, and is printed once a second elsewhere.
+    """A status line, updated in place on a terminal, printed once per second elsewhere.
 
-    terminal: path of the terminal; empty for that of stdout. A launch, whose programs write into a pipe, gives its own.
+    terminal: path of the terminal, "" for stdout. A launch passes its own, because its programs write to a pipe.
     """
 
     def __init__(self, terminal: str = "") -> None:
-        self._terminal: int | None = None  # file descriptor, where there is a terminal
+        self._terminal: int | None = None  # file descriptor
         if terminal:
             with suppress(OSError):
                 self._terminal = os.open(terminal, os.O_WRONLY | os.O_NOCTTY)
@@ -64,7 +64,7 @@ class StatusDisplay:
         self._shown_at = float("-inf")
 
     def show(self, status: str) -> None:
-        """Show `status` in place of the one before, unless that is too fresh."""
+        """Show `status` instead of the previous one, rate limited."""
         now = time.monotonic()
         if now - self._shown_at < (PLAIN_PERIOD if self._terminal is None else LIVE_PERIOD):
             return
@@ -73,11 +73,11 @@ class StatusDisplay:
             print(status, flush=True)
         else:
             width = os.get_terminal_size(self._terminal).columns or DEFAULT_WIDTH
-            # The cursor goes back to the left edge, so that a log line written meanwhile starts there.
+            # Returns the cursor to the left edge, where other log lines then start.
             os.write(self._terminal, f"{CLEAR_LINE}{status[: width - 1]}\r".encode())
 
     def print(self, text: str) -> None:
-        """Print lines that stay."""
+        """Print permanent lines."""
         if self._terminal is not None:
             os.write(self._terminal, CLEAR_LINE.encode())
         print(text, flush=True)

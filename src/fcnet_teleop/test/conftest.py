@@ -2,6 +2,7 @@
 
 import sys
 import threading
+import time
 
 import pytest
 from geometry_msgs.msg import Twist
@@ -75,6 +76,31 @@ def ideal_robot(client, robot):
     ideal = IdealRobot(client, robot)
     yield ideal
     ideal.close()
+
+
+@pytest.fixture
+def assert_refused(start):
+    """That a program with these parameters ends with code 2 and one sentence, which has these words."""
+
+    def assert_refused(module, words, **parameters):
+        program = start(module, **parameters)
+        assert program.wait() == 2
+        assert words in program.output
+        assert "Traceback" not in program.output
+
+    return assert_refused
+
+
+@pytest.fixture(scope="session")
+def is_silent():
+    """Whether no message is added to a list for a while."""
+
+    def is_silent(messages):
+        before = len(messages)
+        time.sleep(0.5)
+        return len(messages) == before
+
+    return is_silent
 
 
 @pytest.fixture

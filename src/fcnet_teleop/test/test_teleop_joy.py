@@ -78,7 +78,7 @@ def requests(module_services):
 
 
 @pytest.fixture
-def released(remote, teleop, requests, module_services):
+def released(remote, teleop, requests, module_services, is_silent):
     """The remote with no button held, and nothing under way."""
     remote.age = 0.0
     remote.hold()
@@ -87,12 +87,6 @@ def released(remote, teleop, requests, module_services):
     for record in (remote.velocities, remote.poses, requests):
         record.clear()
     return remote
-
-
-def is_silent(messages):
-    before = len(messages)
-    time.sleep(0.5)
-    return len(messages) == before
 
 
 def test_the_stick_drives_while_the_deadman_is_held_and_letting_go_stops_the_robot_and_is_silent(released):
@@ -108,17 +102,14 @@ def test_the_stick_drives_while_the_deadman_is_held_and_letting_go_stops_the_rob
     assert [message.linear.x for message in released.velocities].count(0.0) == 1
 
 
-def test_a_remote_that_falls_silent_stops_the_robot(released):
+@pytest.mark.parametrize("end", ["silence", "NaN"])
+def test_a_remote_that_falls_silent_or_sends_nonsense_stops_the_robot(released, end):
     released.hold("L1", ly=1.0)
     wait_until(lambda: released.velocities and released.velocities[-1].linear.x > 0.0, "velocities")
-    released.muted = True
-    wait_until(lambda: released.velocities[-1].linear.x == 0.0, "a velocity of zero")
-
-
-def test_a_message_that_cannot_be_right_stops_the_robot(released):
-    released.hold("L1", ly=1.0)
-    wait_until(lambda: released.velocities, "velocities")
-    released.state = ("L1",), [float("nan")] * 5
+    if end == "silence":
+        released.muted = True
+    else:
+        released.state = ("L1",), [float("nan")] * 5
     wait_until(lambda: released.velocities[-1].linear.x == 0.0, "a velocity of zero")
 
 
@@ -147,7 +138,7 @@ def test_the_cross_gives_poses(released):
 
 def test_a_button_sends_one_request(released, requests):
     released.hold("L1")
-    time.sleep(0.2)
+    wait_until(lambda: released.velocities, "a velocity of the deadman button")
     released.hold("L1", "A")
     wait_until(lambda: requests, "a request")
     time.sleep(0.3)
@@ -156,7 +147,7 @@ def test_a_button_sends_one_request(released, requests):
 
 def test_a_reset_goes_to_the_bridge_and_then_to_the_controller(released, requests):
     released.hold("L1")
-    time.sleep(0.2)
+    wait_until(lambda: released.velocities, "a velocity of the deadman button")
     released.hold("L1", "start")
     wait_until(lambda: len(requests) == 2, "two requests")
     assert requests == ["aliengo_bridge/reset", "controller/reset"]
@@ -165,7 +156,7 @@ def test_a_reset_goes_to_the_bridge_and_then_to_the_controller(released, request
 def test_a_recovery_goes_to_the_bridge_and_where_that_agrees_to_the_controller(released, requests, module_services):
     module_services.refused.append("aliengo_bridge/recover")
     released.hold("L1", "L2")
-    time.sleep(0.2)
+    wait_until(lambda: released.velocities, "a velocity of the deadman button")
     released.hold("L1", "L2", "A")
     wait_until(lambda: requests, "a request")
     released.hold("L1", "L2")
@@ -180,7 +171,7 @@ def test_a_recovery_goes_to_the_bridge_and_where_that_agrees_to_the_controller(r
 def test_one_short_press_stops_both_nodes_and_is_repeated_until_confirmed(released, requests, module_services):
     module_services.refused.append("controller/emergency_stop")
     released.hold("L1")
-    time.sleep(0.2)
+    wait_until(lambda: released.velocities, "a velocity of the deadman button")
     released.hold("L1", "A")
     released.muted = True
     released.send(("B",), [0.0] * 5)
@@ -218,13 +209,10 @@ def half_written(tmp_path):
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        (lambda _: {"layout": "wii"}, "no joystick layout 'wii'"),
-        (lambda _: {"joy_timeout": 60.0}, "0.05 and 5"),
-        (half_written, "cannot be used"),
+        (lambda _: {"layout": "wii"}, "layout"),
+        (lambda _: {"joy_timeout": 60.0}, "joy_timeout"),
+        (half_written, "remote.yaml"),
     ],
 )
-def test_a_parameter_or_a_file_that_cannot_be_used_ends_it_with_one_sentence(start, tmp_path, parameters, words):
-    program = start(TELEOP, **parameters(tmp_path))
-    assert program.wait() == 2
-    assert words in program.output
-    assert "Traceback" not in program.output
+def test_a_parameter_or_a_file_that_cannot_be_used_ends_it(assert_refused, tmp_path, parameters, words):
+    assert_refused(TELEOP, words, **parameters(tmp_path))

@@ -98,15 +98,6 @@ def test_gains_beyond_bounds_are_refused_and_keep_the_robot_from_following(bridg
     assert board.commands.last_stiff() is None
 
 
-def test_gains_that_are_offered_are_used(bridge, client, board, robot):
-    gains = {"kp": dict.fromkeys(JOINT_NAMES, 40.0), "kd": dict.fromkeys(JOINT_NAMES, 1.5)}
-    client.gains.publish(String(data=json.dumps(gains)))
-    client.until(lambda: "offered" in client.health.get("gains", ""), "gains in the diagnostics")
-    client.begin(board, robot.lie_pose)
-    client.send_targets(robot.lie_pose, 1.0)
-    client.until(lambda: board.commands.largest_stiffness == 40.0, "the offered stiffness")
-
-
 def test_claims_of_one_message_end_no_bridge_and_no_motion(following, client, board, robot):
     client.until(client.claims.get_subscription_count, "the bridge's subscription")
     for text in FORGED_CLAIMS:

@@ -14,33 +14,23 @@ def on_its_back(board):
     board.faults = BoardFaults()
 
 
-def test_a_recovery_is_refused_where_the_parameter_does_not_allow_it(start, client, board, robot, on_its_back):
-    start(auto_start=True)
+@pytest.mark.parametrize("allowed", [False, True])
+def test_targets_begin_where_a_recovery_is_allowed_and_requested(start, client, board, robot, on_its_back, allowed):
+    start(auto_start=True, allow_recovery=allowed)
     client.until_driver_mode("damping")
     client.until(lambda: "tilt" in client.health.get("warnings", ""), "a warning of the tilt")
-    response = client.call("aliengo_bridge/recover")
-    assert not response.success
-    assert "allow_recovery" in response.message
-    board.commands.reset()
-    client.send_targets(None, 0.2)
-    client.send_targets(robot.lie_pose, 0.5)
-    assert board.commands.last_stiff() is None
 
-
-def test_where_it_is_allowed_a_request_lets_targets_begin(start, client, board, robot, on_its_back):
-    start(auto_start=True, allow_recovery=True)
-    client.until_driver_mode("damping")
-    client.until(lambda: "tilt" in client.health.get("warnings", ""), "a warning of the tilt")
-    board.commands.reset()
-    client.send_targets(None, 0.2)
-    client.send_targets(robot.lie_pose, 0.5)
-    assert board.commands.last_stiff() is None
-
-    def recovers():
+    def is_followed(request):
+        board.commands.reset()
         client.send_targets(None, 0.2)
-        assert client.call("aliengo_bridge/recover").success
-        client.begin(board, robot.lie_pose)
+        if request:
+            assert client.call("aliengo_bridge/recover").success is allowed
+        client.send_targets(robot.lie_pose, 0.5)
         return board.commands.last_stiff() is not None
 
-    client.until(recovers, "targets that are followed")
+    assert not is_followed(request=False)
+    if not allowed:
+        assert not is_followed(request=True)
+        return
+    client.until(lambda: is_followed(request=True), "targets that are followed")
     assert client.fault == ""

@@ -94,35 +94,31 @@ def test_a_process_that_was_stopped_moves_nothing_afterwards(followed, client, b
     assert 0.0 < stiffness[0] < 0.1 * robot.gains.kp
 
 
-@pytest.mark.parametrize("part", ["ros", "io"])
-def test_after_kill_9_of_either_process_the_other_one_damps(followed, client, board, robot, is_damping, part):
-    killed = time.monotonic()
-    os.kill(processes_of(followed)[part], signal.SIGKILL)
-    client.send_targets(robot.lie_pose, 0.8)
-    assert stiff_after(board, killed) < WITHIN + LATENESS
-    assert is_damping(board.commands.last)
-    assert board.commands.last_arrival - killed > 0.7, "damping went on"
-
-
-def test_a_bridge_that_was_refused_does_not_keep_an_orphan_from_damping(followed, client, board, robot, is_damping):
+def lock_in_vain(board):
+    """Request the robot as a second bridge does."""
     with pytest.raises(RobotInUseError):
-        lock_robot(board.address)  # as a second bridge does, which requests the first to leave
-    killed = time.monotonic()
-    os.kill(processes_of(followed)["ros"], signal.SIGKILL)
-    client.send_targets(robot.lie_pose, 0.8)
-    assert stiff_after(board, killed) < WITHIN + LATENESS
-    assert is_damping(board.commands.last)
-    assert board.commands.last_arrival - killed > 0.7, "damping went on"
+        lock_robot(board.address)
 
 
-@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGQUIT])
-def test_when_a_terminal_ends_the_whole_group_the_io_process_still_damps(
-    followed, client, board, robot, is_damping, number
-):
+@pytest.mark.parametrize(
+    ("before", "signals"),
+    [
+        (None, {"ros": signal.SIGKILL}),
+        (None, {"io": signal.SIGKILL}),
+        (lock_in_vain, {"ros": signal.SIGKILL}),
+        # A terminal sends these to both; the one with ROS does not handle them, and dies.
+        (None, {"io": signal.SIGHUP, "ros": signal.SIGKILL}),
+        (None, {"io": signal.SIGQUIT, "ros": signal.SIGKILL}),
+    ],
+    ids=["ros", "io", "ros after a refused bridge", "SIGHUP of a terminal", "SIGQUIT of a terminal"],
+)
+def test_when_one_process_is_killed_the_other_one_damps(followed, client, board, robot, is_damping, before, signals):
     processes = processes_of(followed)
-    os.kill(processes["io"], number)
-    os.kill(processes["ros"], signal.SIGKILL)  # as the same signal does that it does not handle
+    if before:
+        before(board)
     killed = time.monotonic()
+    for part, number in signals.items():
+        os.kill(processes[part], number)
     client.send_targets(robot.lie_pose, 0.8)
     assert stiff_after(board, killed) < WITHIN + LATENESS
     assert is_damping(board.commands.last)

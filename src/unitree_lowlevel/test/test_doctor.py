@@ -55,6 +55,10 @@ def examine(board, capsys, monkeypatch):
 
 @pytest.fixture
 def healthy(board) -> Recording:
+    return recorded(board)
+
+
+def recorded(board: FakeBoard) -> Recording:
     transport = WireTransport(GEN33, board.address, 0)
     transport.open()
     recording = record(transport, 0.2)
@@ -62,65 +66,46 @@ def healthy(board) -> Recording:
     return recording
 
 
-def test_a_healthy_robot_passes(examine):
+def test_a_healthy_robot_passes_and_does_not_move(board, examine):
     code, lines = examine()
     assert code == 0, lines
-    expected = {
-        "address",
-        "port",
-        "sdk",
-        "answers",
-        "rate",
-        "loss",
-        "round trip",
-        "tick",
-        "joint limits",
-        "joint order",
-    }
-    assert expected <= set(lines)
-    assert "sends by itself" in lines["answers"]
-
-
-def test_nothing_moves(board, examine):
-    examine()
+    network, link = {"address", "port", "sdk"}, {"answers", "rate", "loss", "round trip", "tick"}
+    assert network | link | {"joint limits", "joint order"} <= set(lines)
     log = board.commands
     assert log.count > 0
     assert (log.largest_stiffness, log.largest_damping, log.largest_torque) == (0.0, 0.0, 0.0)
     assert all((command.mode == OFF).all() for _, command in log.recent)
 
 
-def test_a_board_that_only_answers_is_distinguished_from_one_that_runs_free():
-    physics = JointPhysics(load_robot("aliengo"))
-    with FakeBoard(GEN33, physics, free_running=False) as board:
-        transport = WireTransport(GEN33, board.address, 0)
-        transport.open()
-        assert not record(transport, 0.2).runs_free
-        transport.close()
+def test_a_board_that_only_answers_is_distinguished_from_one_that_runs_free(healthy):
+    with FakeBoard(GEN33, JointPhysics(load_robot("aliengo")), free_running=False) as answering:
+        assert not recorded(answering).runs_free
+    assert healthy.runs_free
 
 
 @pytest.mark.parametrize(
-    ("faults", "check", "words"),
+    ("faults", "check", "named"),
     [
-        (BoardFaults(silence=True), "answers", "is the robot on"),
-        (BoardFaults(other_generation=True), "answers", "use --generation gen38"),
-        (BoardFaults(silence=True, foreign_source=True), "answers", "is that the robot's address?"),
-        (BoardFaults(foreign_source=True), "sources", "end that program"),
+        (BoardFaults(silence=True), "answers", ""),
+        (BoardFaults(other_generation=True), "answers", "--generation gen38"),
+        (BoardFaults(silence=True, foreign_source=True), "answers", "127.0.0.1"),
+        (BoardFaults(foreign_source=True), "sources", "127.0.0.1"),
         (BoardFaults(corruption=0.5), "integrity", "checksum"),
-        (BoardFaults(not_finite=True), "integrity", "not finite numbers"),
-        (BoardFaults(loss=0.4), "loss", "replace the cable"),
-        (BoardFaults(frozen_tick=True), "tick", "switch the robot off and on"),
+        (BoardFaults(not_finite=True), "integrity", ""),
+        (BoardFaults(loss=0.4), "loss", ""),
+        (BoardFaults(frozen_tick=True), "tick", ""),
         (BoardFaults(outside_limits=True), "joint limits", "FR_calf_joint"),
         (BoardFaults(velocity_spike=40.0), "joint speed", "FL_thigh_joint"),
-        (BoardFaults(temperature=95.0), "temperature", "let it cool"),
+        (BoardFaults(temperature=95.0), "temperature", "FR_hip_joint"),
     ],
     ids=lambda value: "" if isinstance(value, str) else "+".join(value.active()),
 )
-def test_a_faulty_robot_fails_the_check_of_its_fault(board, examine, faults, check, words):
+def test_a_faulty_robot_fails_the_check_of_its_fault(board, examine, faults, check, named):
     board.faults = faults
     code, lines = examine()
     assert code == 1
     assert lines[check].startswith("FAILED"), lines
-    assert words in lines[check]
+    assert named in lines[check]
 
 
 def test_a_second_board_that_joins_is_noticed(board, examine):
@@ -128,17 +113,13 @@ def test_a_second_board_that_joins_is_noticed(board, examine):
     timer.start()
     code, lines = examine()
     assert code == 1
-    assert "two boards answer" in lines["identity"]
+    assert lines["identity"].startswith("FAILED")
 
 
 def test_a_slow_line_is_only_a_warning():
-    with FakeBoard(
-        GEN33, JointPhysics(load_robot("aliengo")), free_running=False, faults=BoardFaults(delay=0.02)
-    ) as board:
-        transport = WireTransport(GEN33, board.address, 0)
-        transport.open()
-        recording = record(transport, 0.2)
-        transport.close()
+    slow, physics = BoardFaults(delay=0.02), JointPhysics(load_robot("aliengo"))
+    with FakeBoard(GEN33, physics, free_running=False, faults=slow) as board:
+        recording = recorded(board)
     assert check_round_trip(recording).level is Level.WARNING
     assert 0.04 <= np.median(recording.answer_times) < 0.1
 
@@ -156,7 +137,7 @@ def test_a_port_in_use_sends_nothing(board, examine):
         other.bind(("", 0))
         code, lines = examine("--local-port", str(other.getsockname()[1]))
     assert code == 1
-    assert "another bridge" in lines["port"]
+    assert lines["port"].startswith("FAILED")
     assert board.commands.count == 0
 
 
@@ -164,14 +145,12 @@ def test_a_robot_that_a_bridge_moves_gets_nothing_whatever_its_port(board, exami
     with lock_robot(board.address):
         code, lines = examine()
     assert code == 1
-    assert "another bridge on this computer moves the robot" in lines["robot"]
+    assert lines["robot"].startswith("FAILED")
     assert board.commands.count == 0
 
 
 def test_a_robot_behind_a_router_fails_before_anything_is_sent():
-    finding = check_address("192.168.123.10", "10.0.0.5")
-    assert finding.level is Level.FAILED
-    assert "192.168.123.162/24" in finding.message
+    assert check_address("192.168.123.10", "10.0.0.5").level is Level.FAILED
     assert check_address("192.168.123.10", "192.168.123.162").level is Level.OK
 
 
@@ -215,7 +194,7 @@ def test_a_remote_in_use_is_a_warning(healthy):
     at_rest = b"\x01" + encode_remote(RemoteState())[1:]
     assert checked(at_rest).level is Level.OK
     assert "A" in checked(encode_remote(RemoteState(buttons=frozenset({"A"})))).message
-    assert "switch it on" in checked(bytes(40)).message
+    assert checked(bytes(40)).level is Level.WARNING
 
 
 def test_a_joint_moved_by_hand_is_named(board, capsys):

@@ -1,1 +1,1 @@
-"""Shows a robot in browsers and lets people drive it from there."""
+"""Shows a robot in browsers and lets people drive it."""

@@ -1,4 +1,4 @@
-"""Combines the commands of all pages in browsers into one, which returns to zero when in doubt."""
+"""Combines the commands of all browser pages into one, which returns to zero in case of doubt."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from fcnet_core.robot import CommandRange
 from fcnet_teleop.controls import POSE, VELOCITY, Command
 
 COMMAND_TIMEOUT = 0.5  # [s] without a command after which a page no longer drives
-SNAPSHOT_TIMEOUT = 0.5  # [s] age of the snapshot that a person sees, up to which a page may drive
-REQUEST_TIMEOUT = 1.0  # [s] the same, for a change of mode, of the pose or of the stride
-LINGER = 1.0  # [s] for which a velocity of zero, or a pose, is still published
-MAX_AGE = 100.0  # [s] of a snapshot, as far as it is told
-MAX_NUMBER = 1e9  # of a command
-MAX_PAGES = 32  # that are remembered
+SNAPSHOT_TIMEOUT = 0.5  # [s] maximum age of the displayed snapshot of a page that drives
+REQUEST_TIMEOUT = 1.0  # [s] the same, for a change of mode, pose or gait style
+LINGER = 1.0  # [s] for which zero velocity, or a pose, is still published
+MAX_AGE = 100.0  # [s] of a snapshot, as far as it is reported
+MAX_NUMBER = 1e9  # absolute value in a command
+MAX_PAGES = 32  # with stored state
 ZERO = (0.0, 0.0, 0.0)
 STANDSTILL = dict.fromkeys(VELOCITY, 0.0)
 
@@ -30,9 +30,9 @@ LET_GO = "let go of sticks, sliders and keys first"
 class PageCommand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A command of a page.
 
-    page: its random name. number: grows with every command of the page. seen: time [s] of the newest snapshot it has.
-    velocity: [m/s, m/s, rad/s]. pose: height [m], roll, pitch [rad]; None where it stays as it is. style: what of the
-    stride changes, see fcnet_core.control.command.
+    page: its random name. number: increases with every command of the page. seen: time [s] of its newest snapshot.
+    velocity: [m/s, m/s, rad/s]. pose: height [m], roll, pitch [rad]; None without a change. style: changes of the gait
+    style, see fcnet_core.control.command.
     """
 
     page: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
@@ -44,7 +44,7 @@ class PageCommand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PageRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What comes with a page's request for a change of mode. seen: time [s] of the newest snapshot it has."""
+    """Content of a page's request for a change of mode. seen: time [s] of its newest snapshot."""
 
     seen: Number
 
@@ -52,9 +52,9 @@ class PageRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class PageDriver:
     """The command of the page that drives, within a robot's command ranges. Times are monotonic seconds.
 
-    Only one page drives at a time, until its velocity is zero. A page may drive after it has sent zero: one whose
-    velocity was taken back (no command came, its snapshot was old, a change of mode was requested) has to send zero
-    first, so that nothing moves by itself when a connection recovers. Every thread may use it.
+    Only one page drives at a time, until its velocity is zero. A page may drive only after it has sent zero. This also
+    applies after its velocity was reset (no command arrived, its snapshot was old, a change of mode was requested), so
+    that motion never resumes automatically when a connection recovers. Thread-safe.
     """
 
     def __init__(self, ranges: dict[str, CommandRange]) -> None:
@@ -62,14 +62,14 @@ class PageDriver:
         self._lock = threading.Lock()
         self._numbers: dict[str, int] = {}  # of the last command of every page, oldest page first
         self._ready: set[str] = set()  # pages that may drive
-        self._style: dict[str, float] = {}  # not yet taken
-        self._cut = ("", NEVER)  # the page that last fell silent while it drove, and when [s] its last command came
+        self._style: dict[str, float] = {}  # changes that take_style has not returned yet
+        self._cut = ("", NEVER)  # page that timed out while it drove, and the time [s] of its last command
         self._driver = ""
         self._velocity, self._pose = STANDSTILL, dict.fromkeys(POSE, 0.0)
         self._commanded = self._moved = self._posed = NEVER
 
     def update(self, command: PageCommand, now: float) -> str:
-        """Take a command; return why it is refused in one sentence, or nothing."""
+        """Apply a command; return why it is rejected, or ""."""
         with self._lock:
             if command.number <= self._numbers.get(command.page, -1):
                 return ""  # overtaken by a newer one
@@ -89,26 +89,26 @@ class PageDriver:
             return cut or late
 
     def release(self, now: float) -> None:
-        """Take the velocity back; every page has to send zero before it drives again."""
+        """Reset the velocity; every page must send zero before it drives again."""
         with self._lock:
             self._stop(now)
             self._ready.clear()
 
     def command(self, now: float) -> Command:
-        """Return what to publish at time `now`: a velocity while a page drives, a pose for a while after it."""
+        """Return the command to publish at time `now`: a velocity while a page drives, a pose after a change."""
         with self._lock:
             self._check_timeout(now)
             moves = bool(self._driver) or now - self._moved <= LINGER
             return Command(self._velocity if moves else None, self._pose if now - self._posed <= LINGER else None)
 
     def take_style(self) -> dict[str, float]:
-        """Return what of the stride pages have changed since the last call."""
+        """Return the changes of the gait style since the last call."""
         with self._lock:
             style, self._style = self._style, {}
             return style
 
     def _take_cut(self, page: str, now: float) -> str:
-        """Return, once, why the page's drive was cut, where its silence was the cause."""
+        """Return once why the robot was stopped if this page timed out, else ""."""
         cut_page, since = self._cut
         if page != cut_page:
             return ""
@@ -151,18 +151,18 @@ class PageDriver:
 
 
 def too_late(seen: float, now: float) -> str:
-    """Why a page that saw its newest snapshot at `seen` [s] may change no mode, pose or stride at `now`, or nothing.
+    """Return why a page with its newest snapshot at time `seen` [s] may not change mode, pose or gait at `now`, or "".
 
-    A request that a network held up would otherwise move a robot that people have approached since.
+    A request delayed by the network could otherwise move a robot that people have approached in the meantime.
     """
     old = _too_old(seen, now, REQUEST_TIMEOUT)
     return f"nothing was sent to the robot: {old}; look at it, and try again" if old else ""
 
 
 def _too_old(seen: float, now: float, limit: float) -> str:
-    """Why a snapshot is too old, or nothing; the age of one of another run of the server says nothing."""
+    """Return why a snapshot is too old, or ""; one of an earlier run of the server is outdated."""
     age = now - seen
     if 0.0 <= age <= limit:
         return ""
     words = f"{age:.1f} s old, the limit is {limit:g} s" if 0.0 <= age < MAX_AGE else "outdated"
-    return f"this page's snapshot of it is {words}"
+    return f"this page's snapshot is {words}"

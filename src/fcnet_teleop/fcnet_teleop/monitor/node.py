@@ -1,4 +1,4 @@
-"""The monitor's node: between a robot's topics and services and the pages' server."""
+"""The monitor's node: connects a robot's topics and services with the server of the pages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TOKEN_BYTES = 16  # of randomness
 class Monitor(Node):
     """Sends snapshots and status to the pages, publishes their command and forwards their requests.
 
-    Raises ValueError for a parameter that cannot be used.
+    Raises ValueError for a wrong parameter.
     """
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class Monitor(Node):
         self._show_address(chosen, token)
 
     def close(self) -> None:
-        """End the server; a robot that is being driven gets a velocity of zero."""
+        """Stop the server; publish zero velocity if the robot is driven."""
         self._server.close()
         if self._driver.command(time.monotonic()).velocity is not None:
             self._commands.stop()
@@ -75,7 +75,7 @@ class Monitor(Node):
         self._driver.release(time.monotonic())
 
     def _request(self, request: Request, page: PageRequest | None) -> str:
-        """Take a page's request in the server's thread, for the node's own thread; return why not, or nothing."""
+        """Queue a page's request (server thread) for the node's thread; return why it is rejected, or ""."""
         if page and (late := too_late(page.seen, time.monotonic())):
             return late
         if request is not Request.WALK:
@@ -112,16 +112,16 @@ class Monitor(Node):
         if not token:
             self.get_logger().info(f"open {address} in a browser")
             return
-        print(f"open {address}/?token={token} in a browser", flush=True)  # not logged: /rosout is public, and recorded
+        print(f"open {address}/?token={token} in a browser", flush=True)  # not logged: /rosout is public and recorded
         self.get_logger().warning(
             f"host is {chosen.host}: everybody who has the link above, or listens to this network, can "
-            f"{'watch' if chosen.watch_only else 'move'} the robot; use a network of your own, or host 127.0.0.1 and "
-            "an ssh tunnel"
+            f"{'watch' if chosen.watch_only else 'move'} the robot; use a private network, or host 127.0.0.1 and an "
+            "ssh tunnel"
         )
 
 
 def main() -> int:
-    """Run the monitor until a signal; the exit code is 2 where a parameter is wrong or the port is taken."""
+    """Run the monitor until a signal; return the exit code, 2 for a wrong parameter or a port in use."""
     return run_program("monitor", Monitor, _run)
 
 

@@ -1,7 +1,7 @@
 """The monitor's HTTP server: page, snapshots as server-sent events, commands and requests. No ROS.
 
-Events go out on one stream per page. Whatever moves or stops the robot comes in as an HTTP request of its own: an
-emergency stop needs no open connection, and works while the page is being reloaded, from a second page, or by `curl`.
+Events are sent on one stream per page. Each command and request is a separate HTTP request: an emergency stop needs no
+open connection, and works while the page reloads, from a second page, and by `curl`.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from fcnet_teleop.monitor.driver import PageCommand, PageRequest
 PAGE = Path(__file__).parent / "page"
 MAX_WATCHERS = 16
 MAX_CONTENT = 4096  # [bytes] of a request
-SEND_BUFFER = 8192  # [bytes] in the kernel for one page, so that a slow connection gets few snapshots, not late ones
+SEND_BUFFER = 8192  # [bytes] in the kernel per page: a slow connection gets fewer snapshots, not late ones
 DRAIN_POLL = 0.01  # [s]
-STALLED = 60.0  # [s] after which a page that reads nothing is dropped
-SHUTDOWN_TIMEOUT = 0.5  # [s] for responses under way
+STALLED = 60.0  # [s] after which a page that does not read is dropped
+SHUTDOWN_TIMEOUT = 0.5  # [s] for pending responses
 TOKEN = "token"  # in an address
-NO_TOKEN = "this monitor listens beyond its own computer and needs a token: open the link that it printed at its start"
-SOMEWHERE = ("192.0.2.1", 9)  # of the documentation's network (RFC 5737); nothing is sent there
-WATCH_ONLY = "this monitor only watches: it shows a recording, and there is no robot to command"
+NO_TOKEN = "this monitor listens beyond its own computer and needs a token: open the link that it printed at start"
+SOMEWHERE = ("192.0.2.1", 9)  # in the network for documentation (RFC 5737); no packet is sent
+WATCH_ONLY = "this monitor is read-only: it shows a recording, not a robot"
 HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; form-action 'self'; base-uri 'none'",
@@ -47,10 +47,10 @@ HEADERS = {
 
 
 class Controls:
-    """What pages can do; both functions are called in the server's thread.
+    """Handlers of commands and requests; both functions are called in the server's thread.
 
-    command, request: take a command, and a request for a change of mode with what its page has seen; they return why it
-    is refused, or nothing. An emergency stop is never refused, whatever has been seen.
+    command: called with a command. request: called with a request for a change of mode and its content. Both return why
+    it is rejected, or "". An emergency stop is never rejected, and has no content.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Controls:
         return web.FileResponse(PAGE / "stopped.html")
 
     async def command(self, request: web.Request) -> web.StreamResponse:
-        """Take a page's command."""
+        """Handle a page's command."""
         try:
             command = msgspec.json.decode(await request.read(), type=PageCommand)
         except (ValueError, RecursionError) as error:
@@ -72,35 +72,34 @@ class Controls:
         return _message(200, self._command(command))
 
     async def request(self, request: web.Request) -> web.StreamResponse:
-        """Take the request for a change of mode that the path names."""
+        """Handle the request for a change of mode that the path names."""
         name = request.match_info["name"]
         if name not in {known.value for known in Request}:
-            return _message(404, f"there is no request {name!r}")
+            return _message(404, f"unknown request {name!r}")
         if name == Request.EMERGENCY_STOP.value:
             return _message(200, self._request(Request.EMERGENCY_STOP, None))
         try:
             page = msgspec.json.decode(await request.read(), type=PageRequest)
         except (ValueError, RecursionError) as error:
-            return _message(400, f'nothing was done: {error}; send {{"seen": T}}, T being t of the newest snapshot')
-        refused = self._request(Request(name), page)
-        return _message(409 if refused else 200, refused)
+            return _message(400, f'rejected: {error}; send {{"seen": T}} with t of the newest snapshot as T')
+        rejection = self._request(Request(name), page)
+        return _message(409 if rejection else 200, rejection)
 
 
 @dataclass(eq=False)
 class _Watcher:
-    """The newest event of each kind that a page has not received yet."""
+    """The newest event of each type that a page has not received yet."""
 
     pending: dict[str, bytes]
     is_pending: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class MonitorServer:
-    """The server in a thread of its own, from construction until `close`.
+    """The server in its own thread, from construction until `close`.
 
-    facts: what a page has to know of the robot, as JSON's types. Without controls, commands and requests are refused.
-    token: where there is one, every request must carry it, in its address (?token=), as a bearer, or in the cookie that
-    is set for whoever came by the address.
-    Raises OSError where it cannot listen at the address.
+    facts: constants of the robot for the pages, as JSON types. controls: None rejects all commands and requests. token:
+    if not empty, every request must carry it: in its address (?token=), as a bearer token, or in the cookie that is set
+    after a request with the token in its address. Raises OSError if it cannot listen at the address.
     """
 
     def __init__(
@@ -127,18 +126,18 @@ class MonitorServer:
 
     @property
     def watchers(self) -> int:
-        """How many pages watch now."""
+        """Number of connected pages."""
         return len(self._watchers)
 
     def publish(self, event: str, content: Any, retained: bool = False) -> None:
-        """Send content as JSON to every page that watches; `retained`: to pages that come later, too.
+        """Send content as JSON to all connected pages; retained: also to pages that connect later.
 
-        A page that is slow receives the newest of each kind of event and misses those before.
+        A slow page receives only the newest event of each type.
         """
         self._loop.call_soon_threadsafe(self._publish, event, msgspec.json.encode(content), retained)
 
     def close(self) -> None:
-        """End every stream and the server."""
+        """End all streams and the server."""
         self._loop.call_soon_threadsafe(self._closing.set)
         self._thread.join()
 
@@ -177,9 +176,9 @@ class MonitorServer:
             watcher.is_pending.set()
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
-        """Send events until the page goes away."""
+        """Send events until the page disconnects."""
         if len(self._watchers) >= self._max_watchers:
-            return _message(503, f"{self._max_watchers} pages watch already; close one")
+            return _message(503, f"{self._max_watchers} pages are connected, the maximum; close one")
         watcher = _Watcher(dict(self._retained))
         watcher.is_pending.set()
         self._watchers.add(watcher)
@@ -194,7 +193,7 @@ class MonitorServer:
                 watcher.is_pending.clear()
                 await response.write(b"".join(b"event: %s\ndata: %s\n\n" % (k.encode(), c) for k, c in events.items()))
             return response
-        except ConnectionResetError:  # the page has gone while something was sent
+        except ConnectionResetError:  # the page has disconnected
             return response
         finally:
             self._watchers.discard(watcher)
@@ -206,7 +205,7 @@ class MonitorServer:
     async def _protect(
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        """Refuse what comes from elsewhere, is too long or moves a recording; add the protecting headers."""
+        """Reject requests of other sites, without token, too long, or to a recording; add protective headers."""
         response: web.StreamResponse
         if reason := reason_to_refuse(request.headers):
             response = _message(403, reason)
@@ -228,20 +227,20 @@ class MonitorServer:
         return response
 
     def _is_allowed(self, request: web.Request) -> bool:
-        """Whether the request carries the token, if there is one; compared in constant time."""
+        """Return whether the request carries the token, if there is one; compares in constant time."""
         bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
         shown = (request.query.get(TOKEN, ""), bearer, request.cookies.get(self._cookie, ""))
-        wanted = self._token.encode()
-        matches = [hmac.compare_digest(one.encode(errors="replace"), wanted) for one in shown]
+        token = self._token.encode()
+        matches = [hmac.compare_digest(one.encode(errors="replace"), token) for one in shown]
         return not self._token or any(matches)
 
 
 def reason_to_refuse(headers: Mapping[str, str]) -> str:
-    """Return one sentence why a request with these headers is refused, or nothing.
+    """Return why a request with these headers is rejected, or "".
 
-    Another site's page that is open in the same browser must not move the robot. Host must be an address, localhost
-    or this computer's name: a foreign name that was made to lead here (DNS rebinding) is none of them. Origin, which
-    browsers send with whatever could have an effect, must be that of our page. Other programs send none.
+    A page of another site in the same browser must not move the robot. Host must be an address, localhost or this
+    computer's name, which excludes foreign names that resolve to it (DNS rebinding). Origin, which browsers send with
+    every request that can have an effect, must be the monitor's own page. Other programs send no Origin.
     """
     host, origin = headers.get("Host", ""), headers.get("Origin")
     if not _is_this_computer(host):
@@ -254,7 +253,7 @@ def reason_to_refuse(headers: Mapping[str, str]) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only programs on this computer can reach a server at `host`."""
+    """Return whether only programs on this computer can reach a server at `host`."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -262,11 +261,11 @@ def is_loopback(host: str) -> bool:
 
 
 def own_address(host: str) -> str:
-    """Return how browsers elsewhere call a server at `host`: this computer's address, where that is all of them."""
+    """Return the address of a server at `host` for other computers: this computer's own if `host` is any address."""
     if host in ("", "0.0.0.0", "::"):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             try:
-                probe.connect(SOMEWHERE)  # chooses the network, and sends nothing
+                probe.connect(SOMEWHERE)  # selects the route, sends no packet
                 return str(probe.getsockname()[0])
             except OSError:  # no network
                 return socket.gethostname()
@@ -296,7 +295,7 @@ def _file(path: Path) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
 
 
 def _logger() -> logging.Logger:
-    """Log errors of this program with a traceback, and nothing about bytes that are no HTTP."""
+    """Return a logger of errors with traceback that ignores invalid HTTP."""
     logger = logging.getLogger(__name__)
     logger.addFilter(lambda record: not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError)))
     return logger
@@ -307,6 +306,6 @@ def _message(status: int, message: str) -> web.Response:
 
 
 async def _drain(request: web.Request) -> None:
-    """Wait until all that was written is sent: the library's own flow control lets 64 KiB of old snapshots wait."""
+    """Wait until all data are sent: the flow control of aiohttp would queue 64 KiB of old snapshots."""
     while request.transport is not None and request.transport.get_write_buffer_size():
         await asyncio.sleep(DRAIN_POLL)

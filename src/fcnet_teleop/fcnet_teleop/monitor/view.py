@@ -1,4 +1,4 @@
-"""What a page shows of a robot: shape, joints, targets and commands as snapshots; mode, faults and health as status."""
+"""Data of a robot for pages: shape, joints, targets and commands as snapshots; mode, faults and health as status."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ from fcnet_ros.topics import (
 )
 from fcnet_teleop.controls import POSE, STYLE, VELOCITY, RemoteControl
 
-TIMEOUT = 0.5  # [s] for which commands, targets and odometry count
+TIMEOUT = 0.5  # [s] maximum age of commands, targets and odometry
 SETPOINT_SIZE = len(VELOCITY) + len(POSE)
 STEP_SETPOINT = slice(len(SCALARS), len(SCALARS) + SETPOINT_SIZE)  # in ~/policy_step
-OUTDATED = 3.0  # [s] after which a status that is published every second no longer holds
+OUTDATED = 3.0  # [s] maximum age of a status, which is published every second
 MAX_HEIGHT = 1000.0  # [m] of the ground
-REMOVED = 60.0  # [s] after which it is no longer shown
+REMOVED = 60.0  # [s] maximum age of a displayed status
 MAX_RESPONSES = 8
 UNKNOWN = "unknown"  # mode of a controller that no longer publishes it
 LOST = (
-    "the controller has ended or does not respond: nothing commands the robot; start the controller again, this page "
-    "goes on by itself"
+    "the controller has ended or does not respond: the robot gets no commands; start the controller again, this page "
+    "then reconnects"
 )
 LEVELS = ("ok", "warning", "error", "stale")
 
@@ -61,7 +61,7 @@ LEVELS = ("ok", "warning", "error", "stale")
 class RobotView:
     """The newest state, odometry, targets and commands; used by one thread.
 
-    No message has a callback: all are decoded when a snapshot is taken.
+    Messages have no callbacks: they are decoded when a snapshot is made.
     """
 
     def __init__(self, node: Node, robot: Robot, controller: str, remote: RemoteControl, stamped: bool) -> None:
@@ -87,13 +87,12 @@ class RobotView:
             self._messages.append(NewestMessage(node, pose, partial(_store_pose, source)))
 
     def snapshot(self) -> dict[str, Any]:
-        """Receive without waiting; return the newest of everything as JSON's types.
+        """Receive without waiting; return the newest values as JSON types, None for unknown ones.
 
-        t: monotonic time [s]. Points and places in metres, angles in radians, ages in seconds. trunk: x, y, z and the
-        rotation's 9 numbers, row by row; legs: 4 legs of 4 points in the trunk's frame; ghost: the same for the
-        targets; each null where there is none. commanded: velocity and pose, of the policy while it walks, else of the
-        source in control. torques [Nm]. contacts: 1 for each foot on the ground, else 0. body: the trunk's height above
-        the lowest foot, roll and pitch.
+        t: monotonic time [s]. Positions in metres, angles in radians, ages in seconds. trunk: x, y, z and the rotation
+        matrix, row by row. legs: 4 legs of 4 points in the trunk frame; ghost: the same for the targets. commanded:
+        velocity and pose, of the policy while it walks, else of the source in control. torques [Nm]. contacts: 1 for
+        each foot on the ground, else 0. body: height of the trunk above the lowest foot, roll and pitch.
         """
         self._states.receive(NEVER, time.monotonic())
         for message in self._messages:
@@ -129,14 +128,14 @@ class RobotView:
         return self._legs.points(joints.reshape(len(LEGS), -1))
 
     def _attitude(self) -> Array | None:
-        """The IMU's rotation from trunk to world, None where it gives none."""
+        """Return the IMU's rotation (3, 3) from trunk to world, None if it is invalid."""
         length = np.linalg.norm(self._state.orientation)
         if not 0.5 < length < 2.0:  # false for NaN
             return None
         return matrix_from_xyzw(self._state.orientation / length)
 
     def _trunk(self, points: Array, rotation: Array | None, has_odometry: bool) -> list[float] | None:
-        """Without odometry, the attitude is the IMU's and the robot stands at the origin."""
+        """Return position and rotation. Without odometry: at the origin, with the attitude of the IMU."""
         if has_odometry:
             return [*_rounded(self._position), *_rounded(matrix_from_xyzw(self._orientation).ravel())]
         if rotation is None:
@@ -145,12 +144,12 @@ class RobotView:
         return [0.0, 0.0, round(height, 4), *_rounded(rotation.ravel())]
 
     def _body(self, points: Array, rotation: Array) -> list[float]:
-        """The trunk's height above the lowest foot, roll and pitch: what cmd_pose commands."""
+        """Return height of the trunk above the lowest foot, roll and pitch, the quantities of cmd_pose."""
         roll, pitch, _ = roll_pitch_yaw(self._state.orientation / np.linalg.norm(self._state.orientation))
         return _rounded([float(standing_height(self._robot, points, rotation)), float(roll), float(pitch)])
 
     def _contacts(self, rotation: Array) -> list[int]:
-        """Whether each foot is on the ground: it carries weight and rests, estimated from joints and IMU."""
+        """Return whether each foot is on the ground (it carries load and rests), estimated from joints and IMU."""
         state = self._state
         return (
             self._contact.feet(
@@ -183,17 +182,17 @@ class RobotView:
 class RobotStatus:
     """The newest mode, robot fault, diagnostics and responses; used by the node's thread.
 
-    on_fault: called when the controller enters fault, and when it is lost.
+    on_fault: called when the controller enters fault or is lost.
     """
 
     def __init__(self, node: Node, controller: str, on_fault: Callable[[], None]) -> None:
         self._node, self._controller = node, controller
         self._mode, self._on_fault = "", on_fault
         self._lost = False
-        self._heard = NEVER  # when the controller's newest diagnostics were received [s]
+        self._health_time = NEVER  # reception of the controller's newest diagnostics [s]
         self._namespaces = ("", node.get_namespace().strip("/"))  # a driver's diagnostics have no namespace
         self._robot_fault = ""
-        self._statuses: dict[str, tuple[float, dict[str, Any]]] = {}  # when received [s], and as JSON's types
+        self._statuses: dict[str, tuple[float, dict[str, Any]]] = {}  # reception [s], JSON types
         self._responses: deque[str] = deque(maxlen=MAX_RESPONSES)
         self._count = 0
         MODE.of(controller).subscribe(node, self._set_mode)
@@ -201,16 +200,16 @@ class RobotStatus:
         DIAGNOSTICS.subscribe(node, self._set_diagnostics)
 
     def add_response(self, message: str) -> None:
-        """Take a response to what a page has requested."""
+        """Add a response to a page's request."""
         self._count += 1
         self._responses.append(message)
 
     def as_json(self, now: float) -> dict[str, Any]:
-        """Return all of it as JSON's types; now in monotonic seconds.
+        """Return the status as JSON types; now in monotonic seconds.
 
-        lost: whether the controller has ended or is silent; its mode is then unknown. faults: why the robot cannot be
-        used. statuses: one for each of this robot's diagnostics, `old` where outdated. response_count: of all
-        responses so far; `responses` has the last few.
+        lost: whether the controller has exited or sends no diagnostics; its mode is then unknown. faults: why the robot
+        cannot be used. statuses: this robot's diagnostics, with `old` if outdated. responses: the last ones;
+        response_count: number of all.
         """
         self._look_for_controller(now)
         self._statuses = {name: entry for name, entry in self._statuses.items() if now - entry[0] <= REMOVED}
@@ -232,17 +231,17 @@ class RobotStatus:
             if self._lost and node.rpartition("/")[2] == self._controller:
                 continue
             if status["old"]:
-                faults.append(f"{node} has been silent for more than {OUTDATED:g} s")
+                faults.append(f"{node} has sent no diagnostics for more than {OUTDATED:g} s")
             elif status["level"] == "error" and status["message"] != self._robot_fault:
                 faults.append(f"{node}: {status['message']}")
         return faults
 
     def _look_for_controller(self, now: float) -> None:
-        """A controller that ended withdraws its topics; one that was killed or hangs is silent."""
+        """Detect a lost controller: one that exits removes its topics; one that is killed or hangs sends nothing."""
         ended = self._mode and not self._node.count_publishers(MODE.of(self._controller).name)
-        lost = bool(ended) or NEVER < self._heard < now - OUTDATED
+        lost = bool(ended) or NEVER < self._health_time < now - OUTDATED
         if ended:
-            self._mode, self._heard = UNKNOWN, NEVER
+            self._mode, self._health_time = UNKNOWN, NEVER
         if lost and not self._lost:
             self._on_fault()
         self._lost = lost or self._mode == UNKNOWN
@@ -261,7 +260,7 @@ class RobotStatus:
             if status.name.partition(":")[0].strip("/").rpartition("/")[0] not in self._namespaces:
                 continue  # of another robot
             if status.name.partition(":")[0].rpartition("/")[2] == self._controller:
-                self._heard = now
+                self._health_time = now
             level = status.level[0] if isinstance(status.level, bytes) else int(status.level)
             self._statuses[status.name] = (
                 now,
@@ -275,9 +274,9 @@ class RobotStatus:
 
 
 def page_facts(robot: Robot, remote: RemoteControl, source: str) -> dict[str, Any]:
-    """Return what a page has to know of the robot and of the keys beforehand, as JSON's types.
+    """Return constants of the robot and the keys for pages, as JSON types.
 
-    source: the pages' own; `higher` are the names of those that precede it.
+    source: command source of the pages; `higher`: sources with a higher priority.
     """
     keys = remote.keyboard
     sources = [each.name for each in remote.sources]
@@ -301,7 +300,7 @@ def page_facts(robot: Robot, remote: RemoteControl, source: str) -> dict[str, An
 
 
 def ground_facts(cloud: PointCloud2) -> dict[str, Any]:
-    """Return the ground on `terrain` as JSON's types, heights in mm. Raises MessageError for what is no such grid."""
+    """Return the heights [mm] on `terrain` as JSON types. Raises MessageError for an invalid grid."""
     ground = GroundPatch.read(cloud)
     heights = np.round(1e3 * np.clip(ground.heights, -MAX_HEIGHT, MAX_HEIGHT)).astype(int).tolist()
     return {"x": ground.x, "y": ground.y, "step": ground.step, "heights": heights}
@@ -321,5 +320,5 @@ def _xyzw(quaternion: Quaternion) -> tuple[float, float, float, float]:
 
 
 def _rounded(values: npt.ArrayLike | None) -> Any:
-    """Lists of numbers, to 0.1 mm or 0.1 mrad; None stays None."""
+    """Return nested lists of numbers, rounded to 4 decimals (0.1 mm, 0.1 mrad); None stays None."""
     return None if values is None else np.round(np.asarray(values, dtype=np.float64), 4).tolist()

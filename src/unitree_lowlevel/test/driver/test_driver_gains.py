@@ -15,12 +15,22 @@ def test_gains_come_from_the_policy_within_the_robots_bounds(bench):
 
 
 @pytest.mark.parametrize(
-    ("kp", "kd"), [(500.0, 1.0), (30.0, 50.0), (np.nan, 1.0), (30.0, -1.0), (np.full(3, 30.0), 1.0)]
+    ("kp", "kd", "name"),
+    [
+        (500.0, 1.0, "kp"),
+        (30.0, 50.0, "kd"),
+        (np.nan, 1.0, "kp"),
+        (30.0, -1.0, "kd"),
+        (np.full(3, 30.0), 1.0, "kp"),
+        (80.0, 0.03, "kd"),  # too little damping on the wire
+        (60.0, 0.4, "kd"),
+        (80.0, np.where(np.arange(12) == 8, 0.06, 1.0), "kd"),
+    ],
 )
-def test_gains_beyond_the_bounds_are_refused_and_then_nothing_is_followed(bench, kp, kd):
+def test_gains_beyond_the_bounds_or_with_too_little_damping_are_refused_and_nothing_is_followed(bench, kp, kd, name):
     bench.awake()
     refusal = bench.driver.set_gains(kp, kd)
-    assert refusal.startswith(("kp must be", "kd must be"))
+    assert refusal.startswith(name)
     assert refusal in bench.send(bench.position)
     assert bench.driver.set_gains(30.0, 1.0) is None
     bench.driver.damp()
@@ -46,14 +56,6 @@ def test_bad_gains_offered_while_following_stop_nothing_and_keep_targets_from_be
     bench.run(0.1, bench.position)
     assert bench.sent[-1].stiffness.all()
     bench.driver.damp()
-    assert refusal in bench.send(bench.position)
-
-
-@pytest.mark.parametrize(("kp", "kd"), [(80.0, 0.03), (60.0, 0.4), (80.0, np.where(np.arange(12) == 8, 0.06, 1.0))])
-def test_gains_without_enough_damping_on_the_wire_are_refused(bench, kp, kd):
-    bench.awake()
-    refusal = bench.driver.set_gains(kp, kd)
-    assert "kd must be at least" in refusal
     assert refusal in bench.send(bench.position)
 
 

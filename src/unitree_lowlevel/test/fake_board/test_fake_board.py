@@ -197,7 +197,7 @@ def test_bad_commands_are_counted_and_move_nothing(rig, damage, kind):
 
 def test_two_boards_cannot_listen_at_one_address(rig):
     rig = rig()
-    with pytest.raises(TransportError, match="is in use"):
+    with pytest.raises(TransportError):
         FakeBoard(GEN33, JointPhysics(ALIENGO), rig.board.address)
 
 
@@ -309,28 +309,17 @@ def test_a_foreign_source_sends_plausible_states_from_a_port_of_its_own_even_whe
     assert rig.sender[1] != rig.board.address[1]
 
 
-def test_a_blocked_joint_does_not_follow_and_does_again_when_freed(rig):
-    rig = rig(faults=BoardFaults(blocked_joint="FL_thigh_joint"))
-    rig.send(DAMP)
-    rig.new_state()
+@pytest.mark.parametrize("fault", ["blocked_joint", "dead_motor"])
+def test_a_blocked_joint_or_a_dead_motor_does_not_follow_until_the_fault_ends(rig, fault):
+    rig = rig(faults=BoardFaults(**{fault: "FL_thigh_joint"}))
     rig.send(HOLD)
     others = [joint for joint in range(12) if joint != 4]
     target = ALIENGO.stand_pose
     state = rig.until(lambda state: bool(np.allclose(state.position[others], target[others], atol=0.01)))
     assert state.position[4] == pytest.approx(ALIENGO.lie_pose[4], abs=0.02)
-    rig.board.faults = BoardFaults()
-    rig.until(lambda state: bool(np.allclose(state.position, target, atol=0.01)))
-
-
-def test_a_dead_motor_leaves_servo_mode_and_has_no_torque_while_the_others_follow(rig):
-    rig = rig(faults=BoardFaults(dead_motor="FL_thigh_joint"))
-    rig.send(HOLD)
-    others = [joint for joint in range(12) if joint != 4]
-    target = ALIENGO.stand_pose
-    state = rig.until(lambda state: bool(np.allclose(state.position[others], target[others], atol=0.01)))
-    assert (state.mode[4], state.torque[4]) == (OFF, 0.0)
     assert (state.mode[others] == SERVO).all()
-    assert state.position[4] == pytest.approx(ALIENGO.lie_pose[4], abs=0.02)
+    assert state.mode[4] == (OFF if fault == "dead_motor" else SERVO)
+    assert (state.torque[4] == 0.0) == (fault == "dead_motor")
     rig.board.faults = BoardFaults()
     rig.send(HOLD)
     rig.until(lambda state: bool(np.allclose(state.position, target, atol=0.01)))

@@ -123,7 +123,8 @@ def test_a_module_that_does_not_load_is_refused_with_its_error(installed, board)
 def test_a_module_of_the_other_generation_is_not_taken(installed, board, header, speaks, wanted):
     installed(STAND_IN.format(header=header))
     assert find_sdk().generation is speaks
-    assert f"speaks {speaks.name}, not this robot's {wanted.name}" in refusal(wanted, board.getsockname(), 0)
+    sentence = refusal(wanted, board.getsockname(), 0)
+    assert speaks.name in sentence and wanted.name in sentence
 
 
 @pytest.mark.parametrize("target", ["192.168.123.300", "0.0.0.0"])

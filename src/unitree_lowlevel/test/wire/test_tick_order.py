@@ -5,25 +5,19 @@ import pytest
 from unitree_lowlevel.transport import RESTART_AFTER, TickAge, TickOrder
 
 
-def ages(*ticks):
+@pytest.mark.parametrize(
+    ("ticks", "ages"),
+    [
+        ((100, 102, 104, 90_000, 1_000_000_000), "new new new new new"),
+        ((100, 100, 102, 102), "new duplicate new duplicate"),
+        ((100, 104, 102, 104, 106), "new new old duplicate new"),
+        ((2**32 - 2, 0, 2, 2**32 - 1, 4), "new new new old new"),
+    ],
+    ids=["advancing", "duplicates", "overtaken", "wrapping"],
+)
+def test_a_state_is_new_a_duplicate_or_old_by_its_tick(ticks, ages):
     order = TickOrder()
-    return [order.classify(tick).value for tick in ticks]
-
-
-def test_a_tick_that_advances_is_new_however_far():
-    assert ages(100, 102, 104, 90_000, 1_000_000_000) == ["new"] * 5
-
-
-def test_the_same_tick_is_a_duplicate():
-    assert ages(100, 100, 102, 102) == ["new", "duplicate", "new", "duplicate"]
-
-
-def test_an_overtaken_state_is_old_and_the_newest_stays_the_newest():
-    assert ages(100, 104, 102, 104, 106) == ["new", "new", "old", "duplicate", "new"]
-
-
-def test_the_tick_may_wrap_round():
-    assert ages(2**32 - 2, 0, 2, 2**32 - 1, 4) == ["new", "new", "new", "old", "new"]
+    assert [order.classify(tick).value for tick in ticks] == ages.split()
 
 
 @pytest.mark.parametrize("up_for", [200, 900_000, 2_000_000_000])

@@ -286,50 +286,6 @@ def test_the_orientation_travels_with_w_first(generation):
     np.testing.assert_allclose(decode_state(generation, upright).orientation, [0.1, 0.2, 0.3, 0.9], rtol=1e-6)
 
 
-def flipped(chance, datagram):
-    """One to eight bits turned over."""
-    damaged = bytearray(datagram)
-    for _ in range(chance.randint(1, 8)):
-        damaged[chance.randrange(len(damaged))] ^= 1 << chance.randrange(8)
-    return bytes(damaged)
-
-
-def hostile_datagram(chance, generation, good, checked, foreign):
-    """Random bytes, a damaged datagram, some with a checksum that is right, or one of the other generation."""
-    content = chance.randbytes(len(good) - len(generation.head))
-    return chance.choice(
-        [
-            chance.randbytes(chance.randrange(1500)),
-            sealed(generation.head + content, checked),
-            flipped(chance, good),
-            sealed(flipped(chance, good), checked),
-            (good + chance.randbytes(64))[: chance.randrange(len(good) + 64)],
-            foreign,
-        ]
-    )
-
-
-@both_generations
-def test_damaged_and_random_datagrams_are_decoded_or_refused(generation):
-    chance, other = random.Random(7), next(one for one in GENERATIONS.values() if one is not generation)
-    given_state, outcomes = state(), set()
-    commands = decode_command, encode_command(generation, command()), generation.command_checked
-    states = decode_state, encode_state(generation, given_state), generation.state_checked
-    foreign = {decode_command: encode_command(other, command()), decode_state: encode_state(other, given_state)}
-    for _ in range(10_000):
-        decode, good, checked = chance.choice((commands, states))
-        try:
-            decoded = decode(generation, hostile_datagram(chance, generation, good, checked, foreign[decode]))
-        except WireError as error:
-            outcomes.add(error.kind)
-            continue
-        outcomes.add("decoded")
-        arrays = [value for field in fields(decoded) if isinstance(value := getattr(decoded, field.name), np.ndarray)]
-        assert np.isfinite(np.concatenate(arrays)).all()
-    assert outcomes <= {"decoded", "size", "generation", "head", "checksum", "level", "not_finite"}
-    assert len(outcomes) >= 6
-
-
 @both_generations
 @settings(deadline=None)
 @given(datagram=st.binary(max_size=900), decode=st.sampled_from([decode_command, decode_state]))
@@ -384,7 +340,8 @@ def test_a_damaged_datagram_is_decoded_or_a_counted_rejection() -> None:
             kind = number % 7
             transport._accept(damaged(sent_state, head, generation.state_checked, kind, draws), ROBOT)
             try:
-                decode_command(generation, damaged(sent_command, head, generation.command_checked, kind, draws))
+                read = decode_command(generation, damaged(sent_command, head, generation.command_checked, kind, draws))
+                assert all(np.isfinite(getattr(read, name)).all() for name in COMMAND_SPANS)
                 outcomes["accepted"] += 1
             except WireError as error:
                 outcomes[error.kind] += 1
