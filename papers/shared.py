@@ -130,26 +130,3 @@ def read_json(path: Path, kind: Any) -> Any:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except ValueError as error:
         raise FcnetError(f"{path} is damaged ({error}); delete it, and the study repeats that job") from error
-
-
-def draw_lines(path: Path, x: str, y: str, values: Sequence[float], lines: dict[str, list[list[float]]]) -> None:
-    """Write a figure with logarithmic axes.
-
-    lines: low, middle and high y at every value of x, by label "SIDE, FORM"; sides differ in colour, forms in dashes.
-    """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8, 4.5), layout="constrained")
-    axes = figure.subplots()
-    sides, forms = (list(dict.fromkeys(label.split(", ")[part] for label in lines)) for part in (0, 1))
-    for label, (low, middle, high) in lines.items():
-        side, form = label.split(", ")
-        colour, dashes = f"C{sides.index(side)}", ("--", "-", ":", "-.")[forms.index(form)]
-        axes.plot(values, middle, dashes, marker="o", color=colour, label=label)
-        axes.fill_between(values, low, high, alpha=0.2, color=colour, linewidth=0)
-    axes.set(xlabel=x, ylabel=y, xscale="log", yscale="log")
-    axes.set_xticks(values, [f"{value:g}" for value in values], minor=False)
-    axes.minorticks_off()
-    axes.grid(alpha=0.3)
-    figure.legend(loc="outside right upper")
-    figure.savefig(path, dpi=120)

@@ -43,22 +43,14 @@ class WalkAttention:
     strides: Array
     steps: int
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The nodes."""
-        return tuple(node.name for node in self.config.graph.nodes)
-
 
 def check_fits(model: PolicyModel, data: Dataset) -> None:
-    """Raise FcnetError unless the model is a Body Transformer of the robot, observation and rate of the data."""
-    card, manifest = model.card, data.manifest
-    if not isinstance(card.config, BodyTransformerConfig):
-        raise FcnetError(f"the model is a {card.policy_type}; give a Body Transformer")
-    own = (card.robot, card.joint_names, card.config.observation_spec["observation"].shape, float(card.control_rate))
-    seen = (manifest.robot, manifest.joint_names, manifest.arrays["observation"].shape, manifest.control_rate)
-    for name, ours, theirs in zip(("robot", "joints", "observation", "rate [Hz]"), own, seen, strict=True):
-        if ours != theirs:
-            raise FcnetError(f"{name} of the model: {ours}, of the data: {theirs}; choose a model or data that fit")
+    """Raise FcnetError unless the model is a Body Transformer of the robot of the data."""
+    if not isinstance(model.card.config, BodyTransformerConfig) or model.card.robot != data.manifest.robot:
+        raise FcnetError(
+            f"the model is a {model.card.policy_type} for {model.card.robot}; give a Body Transformer for"
+            f" {data.manifest.robot}, the robot of the data"
+        )
 
 
 def attention_over(model: PolicyModel, data: Dataset, most: int) -> WalkAttention:
@@ -118,7 +110,8 @@ def draw(attention: WalkAttention, path: Path) -> None:
     """Write the figure: a map of every layer, and over the stride the pairs that vary most; crosses: excluded pairs."""
     from matplotlib.figure import Figure
 
-    config, names = attention.config, attention.names
+    config = attention.config
+    names = [node.name for node in config.graph.nodes]
     columns = 4
     rows = -(-config.layers // columns) + 1
     figure = Figure(figsize=(4 * columns, 3.8 * rows), layout="constrained")

@@ -117,8 +117,7 @@ class WalkJob:
     def curve(self) -> list[Point]:
         """Return the evaluations so far."""
         path = self.folder / "curve.json"
-        found: list[Point] = read_json(path, list[Point]) if path.exists() else []
-        return found
+        return list(read_json(path, list[Point])) if path.exists() else []
 
     def is_done(self, steps: int) -> bool:
         """Return whether it has learned, and was evaluated, for so many control steps."""

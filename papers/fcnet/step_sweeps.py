@@ -24,7 +24,7 @@ from fcnet_core.policies.retnet import RetNetConfig
 from fcnet_core.policies.transformer import TransformerConfig
 from fcnet_core.policy import Policy, load_policy
 from papers.fcnet.eager import FilterStep, RetNetStep, TransformerStep
-from papers.shared import draw_lines, pace_of, parser, run, untrained, write
+from papers.shared import pace_of, parser, run, untrained, write
 
 SUBJECT = "FCNet"
 RUNTIMES = ("eager", "numba")
@@ -104,13 +104,25 @@ def table(sweep: Sweep, timings: Mapping[int, Timing], pace: Pace) -> ResultTabl
 
 
 def draw(sweep: Sweep, timings: Mapping[int, Timing], path: Path) -> None:
-    """Write the figure: a line for each side and runtime."""
-    names = [f"{side}, {runtime}" for side in sweep.sides for runtime in RUNTIMES]
-    lines = {
-        name: [[1e3 * timing.quantile(name, q) for timing in timings.values()] for q in (0.1, 0.5, 0.9)]
-        for name in names
-    }
-    draw_lines(path, sweep.size, "one step [ms], 10 to 90 %", list(timings), lines)
+    """Write the figure: median and 10 to 90 % of the duration; sides differ in colour, runtimes in dashes."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    axes, values = figure.subplots(), list(timings)
+    for colour, side in enumerate(sweep.sides):
+        for runtime, dashes in zip(RUNTIMES, ("--", "-"), strict=True):
+            name, style = f"{side}, {runtime}", {"color": f"C{colour}"}
+            low, middle, high = (
+                [1e3 * timing.quantile(name, q) for timing in timings.values()] for q in (0.1, 0.5, 0.9)
+            )
+            axes.plot(values, middle, dashes, marker="o", label=name, **style)
+            axes.fill_between(values, low, high, alpha=0.2, linewidth=0, **style)
+    axes.set(xlabel=sweep.size, ylabel="one step [ms], 10 to 90 %", xscale="log", yscale="log")
+    axes.set_xticks(values, [f"{value:g}" for value in values], minor=False)
+    axes.minorticks_off()
+    axes.grid(alpha=0.3)
+    figure.legend(loc="outside right upper")
+    figure.savefig(path, dpi=120)
 
 
 def main() -> None:

@@ -48,8 +48,8 @@ from papers.fcnet.study_table import Results, draw, table
 from papers.shared import claim_folder, markdown, read_json, run, untrained
 from quadruped_sim.evaluation.results import Evaluation, Subject, continue_evaluation, read_evaluation
 from quadruped_sim.evaluation.scenarios import Scenario, scenarios
-from quadruped_sim.evaluation.score import Episodes, join, score_of
-from quadruped_sim.evaluation.trial import trials
+from quadruped_sim.evaluation.score import join, score_of
+from quadruped_sim.evaluation.trial import Trial, trials
 from quadruped_sim.worker_pool import Place, add_worker_options, worker_pool
 
 EXPERT = "expert"
@@ -176,38 +176,27 @@ class Study:
         return self.folder / "walk" / f"{name}.json"
 
     def _evaluate(self, pool: Executor, models: Mapping[str, PolicyModel | None]) -> dict[str, Evaluation]:
-        """Return the scores of policies by name; None is the expert."""
+        """Return the scores of policies by name in every scenario; None is the expert."""
         found = {name: continue_evaluation(self._walk(name), self._subject(model)) for name, model in models.items()}
-        for name, scenario, episodes in self._episodes(pool, models, found):
-            found[name].scenarios[scenario.name] = score_of(scenario, episodes)
+        waiting = [
+            (name, scenario, [pool.submit(trial.run) for trial in self._trials(scenario, model)])
+            for name, model in models.items()
+            for scenario in self.scenarios
+            if scenario.name not in found[name].scenarios
+        ]
+        for name, scenario, parts in tqdm(waiting, desc="walking", disable=None):
+            found[name].scenarios[scenario.name] = score_of(scenario, join([part.result() for part in parts]))
             found[name].write(self._walk(name))
         return found
+
+    def _trials(self, scenario: Scenario, model: PolicyModel | None) -> list[Trial]:
+        episodes, teacher = self.plan.config.episodes, None if model else self.teacher
+        return trials(self.robot.name, scenario, episodes, 0, model, teacher)
 
     def _subject(self, model: PolicyModel | None) -> Subject:
         policy = model.fingerprint if model else None
         teacher = self.teacher.fingerprint if self.teacher and not model else None
         return Subject(self.robot.name, policy, 0, self.plan.config.episodes, teacher)
-
-    def _episodes(
-        self, pool: Executor, models: Mapping[str, PolicyModel | None], found: Mapping[str, Evaluation]
-    ) -> Iterator[tuple[str, Scenario, Episodes]]:
-        """Yield the episodes of every scenario that an evaluation lacks, when all of them are done."""
-        work = {
-            (name, scenario.name): trials(
-                self.robot.name, scenario, self.plan.config.episodes, 0, model, None if model else self.teacher
-            )
-            for name, model in models.items()
-            for scenario in self.scenarios
-            if scenario.name not in found[name].scenarios
-        }
-        waiting = {pool.submit(trial.run): (key, trial.number) for key, parts in work.items() for trial in parts}
-        done: dict[tuple[str, str], dict[int, Episodes]] = {key: {} for key in work}
-        for future in tqdm(as_completed(waiting), total=len(waiting), desc="walking", disable=None):
-            key, number = waiting[future]
-            done[key][number] = future.result()
-            if len(done[key]) == len(work[key]):
-                parts = done.pop(key)
-                yield key[0], work[key][0].scenario, join([parts[number] for number in sorted(parts)])
 
     def _latency(self) -> dict[str, float]:
         """Return the median duration of a compiled step [s] by variant, measured in turn once a study."""
@@ -217,8 +206,7 @@ class Study:
             calls = {name: stepping(load_policy(model), observations(model)) for name, model in models.items()}
             timing = interleave(calls, LATENCY)
             write_whole(path, json.dumps({name: timing.quantile(name, 0.5) for name in calls}, indent=1).encode())
-        found: dict[str, float] = read_json(path, dict[str, float])
-        return found
+        return dict(read_json(path, dict[str, float]))
 
 
 def best_rate(tried: list[Trained]) -> float:

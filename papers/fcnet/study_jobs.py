@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from msgspec.structs import replace as changed
 
 from fcnet_core.control.envelope import Envelope
 from fcnet_core.errors import FcnetError
-from fcnet_core.learning.config import TrainConfig
+from fcnet_core.learning.config import TrainConfig, with_settings
 from fcnet_core.learning.dataset import Dataset, DatasetWriter
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.policy import load_policy
@@ -84,21 +85,15 @@ class TrainJob:
 
         envelope: of the accepted commands, derived from all data, so that policies of small parts get the same ones.
         """
-        from fcnet_core.learning.config import with_settings
         from fcnet_core.learning.imitation import Imitation
 
         imitation = Imitation(with_settings(self.settings, data=(str(parts / part_name(self.share)),), threads=1))
-        model, error, started = None, None, time.process_time()
-        try:
+        model, started = None, time.process_time()
+        with suppress(FcnetError):  # without a checkpoint only divergence is reported
             imitation.trainer.run(report=lambda _progress: None, stop=lambda: False)
-        except FcnetError:  # without a checkpoint only divergence is reported
-            pass
-        else:
             model = imitation.policy(f"study, {self.name}")
             model = replace(model, card=changed(model.card, envelope=envelope))
         seconds = time.process_time() - started
-        if model:
-            error = validation_error(model, Dataset(str(parts / VALIDATION)))
         trained = Trained(
             variant=self.variant,
             share=self.share,
@@ -106,7 +101,7 @@ class TrainJob:
             learning_rate=self.settings.learning_rate,
             parameters=self.settings.policy_config.parameters,
             steps=imitation.trainer.progress.step,
-            validation_error=error,
+            validation_error=validation_error(model, Dataset(parts / VALIDATION)) if model else None,
             seconds=round(seconds, 1),
         )
         return trained, model

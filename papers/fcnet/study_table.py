@@ -30,11 +30,11 @@ class Results:
         """Return the jobs of one variant and share, of every seed."""
         return {name: one for name, one in self.trained.items() if (one.variant, one.share) == (variant, share)}
 
-    def returns(self, variant: str, share: float) -> list[float]:
-        """Return the mean return of every evaluated seed, as a share of the expert's."""
+    def returns(self, variant: str, share: float) -> Values:
+        """Return the mean return of every evaluated seed, as a percentage of the expert's."""
         walks = [self.walked[name].scenarios for name in self.of(variant, share) if name in self.walked]
         found = [mean_return(scores, self.expert.scenarios) for scores in walks]
-        return [one for one in found if one is not None]
+        return [100 * one for one in found if one is not None]
 
     def leading(self, share: float, count: int) -> list[str]:
         """Return the variants with the highest return on a share of the data."""
@@ -87,14 +87,10 @@ def _falls(results: Results, variant: str, share: float) -> Values:
     return [100 * sum(s.falls for s in w.values()) / sum(s.episodes for s in w.values()) for w in walks]
 
 
-def _returns(results: Results, variant: str, share: float) -> Values:
-    return [100 * one for one in results.returns(variant, share)]
-
-
 MEASURES: Mapping[str, Callable[[Results, str, float], Values]] = {
     "validation error [mrad]": _errors,
     "falls [%]": _falls,
-    "return [%]": _returns,
+    "return [%]": Results.returns,
 }
 
 

@@ -1,4 +1,4 @@
-"""What defines a training run: one YAML file of config/train/, checked before anything starts."""
+"""Settings of a training run: one YAML file of config/train/, checked before anything starts."""
 
 from __future__ import annotations
 
@@ -33,25 +33,26 @@ PRESETS = CONFIG / "train"
 DEFAULT_PRESET = "imitation"
 SENSORS = "sensors"  # observation_noise: sensors stands for SENSOR_NOISE
 FILE = "training configuration"
-LENGTH = {"steps", "epochs"}  # of which a file gives one
+LENGTH = {"steps", "epochs"}  # a file gives one of them
 
 Precision = Literal["float32", "bfloat16"]  # of products of matrices
 
 
 class TrainConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings of a run. Their defaults are defined here, the network's in its policy's configuration; a file gives
-    the entries that differ. The length of a run is a number of optimiser steps (`steps` or `epochs`), never a time, so
-    that the same data, settings and seed give the same policy on a slow machine and on a fast one.
+    """Settings of a run and their defaults; a file gives the settings that differ. The length of a run is a number of
+    optimiser steps (`steps` or `epochs`), never a time: the same data, settings and seed give the same policy on any
+    machine.
 
-    policy_type: a folder of fcnet_core/policies; config: the settings of its network. data: folders, or hf://owner/name
-    on the hub; each may end in `:weight`, by which its steps are drawn more often (default 1); crop: control periods of
-    one training sequence; batch: crops of one optimiser step, of all processes together; warmup: share of the steps
-    over which the learning rate rises linearly, before a cosine decay to zero; gradient_clip: largest norm, 0 is off;
-    observation_noise: standard deviation by part of the observation, in its unit, scaled by a random factor in 0..1 per
-    crop (a file may say `sensors` for observation.SENSOR_NOISE); episode_start_share: share of the crops that start at
-    the start of an episode; held_out_share: share of the sequences kept for the held-out error; action_scale [rad]:
-    unit of the network's output; observation_clip: in standard deviations; device: cuda is a GPU for each process;
-    precision: of matrix products, weights are always float32; threads: of each process; intervals: in optimiser steps.
+    policy_type: a folder of fcnet_core/policies; config: settings of its network. data: folders, or hf://owner/name
+    on the hub, each with an optional `:weight` (default 1; steps of a folder with weight 2 are sampled twice as often);
+    crop: control periods of one training sequence; batch: crops of one optimiser step, summed over all processes;
+    warmup: fraction of the steps in which the learning rate rises linearly, before a cosine decay to zero;
+    gradient_clip: maximum norm, 0 disables it; observation_noise: standard deviation by part of the observation, in its
+    unit, scaled by a random factor in 0..1 per crop (`sensors` in a file: observation.SENSOR_NOISE);
+    episode_start_share: fraction of the crops that start at the start of an episode; held_out_share: fraction of the
+    sequences held out for validation; action_scale [rad]: unit of the network's output; observation_clip: in standard
+    deviations; device: cuda is one GPU per process; precision: of matrix products, weights are always float32;
+    threads: of each process; intervals: in optimiser steps.
     """
 
     policy_type: str = "fcnet"
@@ -98,12 +99,12 @@ class TrainConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     @property
     def policy_config(self) -> PolicyConfig:
-        """The network's configuration."""
+        """The configuration of the network."""
         return policy_type(self.policy_type).config_from(self.config)
 
     @property
     def entries(self) -> dict[str, Any]:
-        """All settings as plain values, the network's configuration complete."""
+        """All settings as plain values, with the defaults of the network."""
         return msgspec.to_builtins(self) | {"config": msgspec.to_builtins(self.policy_config)}
 
     def total_steps(self, recorded: int) -> int:
@@ -113,23 +114,17 @@ class TrainConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         if self.epochs is not None:
             steps = self.epochs * recorded / (self.crop * self.batch)
             if steps > MOST_STEPS:
-                raise FcnetError(f"epochs is {self.epochs:g}: {steps:.3g} steps, but at most {MOST_STEPS:g} can be")
+                raise FcnetError(f"epochs is {self.epochs:g}: {steps:.3g} steps, maximum {MOST_STEPS:g}")
             return max(1, round(steps))
         raise FcnetError("the length of the run is missing: give steps or epochs in the file, or --steps")
-
-
-class _Difference(Struct, frozen=True):
-    """The additional entry of a file that gives only its differences from a preset."""
-
-    base: Annotated[str, Meta(pattern="^[a-z0-9_]{1,60}$")]
 
 
 def load_train_config(path: str | Path) -> TrainConfig:
     """Read a YAML file of a TrainConfig, or a preset of config/train/ by its name. A file with `base: PRESET` gives its
     differences from that preset.
 
-    `config` is merged entry by entry unless policy_type differs; steps and epochs override each other; any other entry
-    replaces the base's. Raises FcnetError that names the file and the entry that cannot be used.
+    `config` is merged key by key unless policy_type differs; steps and epochs override each other; any other key
+    replaces the key of the base. Raises FcnetError that names the file and the invalid key.
     """
     path = preset(path, PRESETS.name, FILE)
     entries = _entries(path)
@@ -142,18 +137,16 @@ def load_train_config(path: str | Path) -> TrainConfig:
 
 
 def _entries(path: Path, derived: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return the entries of a file and of its base; derived: presets that are based on this one."""
+    """Return the settings of a file merged with its base; derived: presets that are based on this one."""
     own = read_settings(path, dict[str, Any], FILE)
     if "base" not in own:
         return own
-    name = read_settings(path, _Difference, FILE).base
-    presets = {preset.stem: preset for preset in PRESETS.glob("*.yaml")}
+    name, presets = str(own.pop("base")), {preset.stem: preset for preset in PRESETS.glob("*.yaml")}
     if name not in presets.keys() - set(derived):
-        reason = "leads back to this file" if name in derived else "is no preset"
+        reason = "leads back to this file" if name in derived else "is not a preset"
         known = ", ".join(sorted(presets))
         raise FcnetError(f"{FILE} {path} cannot be used: base {name} {reason}; choose one of {known}")
     base = _entries(presets[name], (*derived, name))
-    del own["base"]
     if own.keys() & LENGTH:
         base = {entry: value for entry, value in base.items() if entry not in LENGTH}
     config = own.setdefault("config", {})
@@ -163,7 +156,7 @@ def _entries(path: Path, derived: tuple[str, ...] = ()) -> dict[str, Any]:
 
 
 def with_settings(settings: TrainConfig, /, **changes: Any) -> TrainConfig:
-    """Return the configuration with other settings, checked like a file's."""
+    """Return the configuration with these changes, validated like a file."""
     return converted(msgspec.to_builtins(settings) | changes, TrainConfig)
 
 

@@ -1,17 +1,17 @@
-"""Recorded behaviour on disk: a folder of shards, each written whole or not at all and read in pieces of any size.
+"""Recorded behaviour on disk: a folder of shards, written atomically and read in pieces of any size.
 
     FOLDER/manifest.json                robot, joint names, control rate, the arrays of a step, a free description
     FOLDER/shard-00000/NAME.npy         (S, T, ...) one array: S sequences of T steps
     FOLDER/shard-00000/first.npy        (S, T) bool, True at the first step of an episode
     FOLDER/shard-00000/job.json         how the shard was made
 
-The manifest names the arrays of a step (ArraySpec by name). Every dataset has `action`, the labels; a quadruped's
-has `observation` (70,) of observation.py beside it, and others may have `reward`, `return`, `terminal` or images.
-Folders of format 1 are a quadruped's.
+The manifest names the arrays of a step (ArraySpec by name). Every dataset has `action`, the labels. A quadruped's
+dataset also has `observation` (70,) of observation.py; others may have `reward`, `return`, `terminal` or images.
+Folders of format 1 are from quadrupeds.
 
-Plain .npy files, because every tool reads them and any part is at a known offset. A shard is complete if its folder
-exists: it is written under a temporary name and renamed. Files are opened only while they are read, so that data may be
-larger than memory, and there may be more shards than files that a process may open.
+Plain .npy files: every tool reads them, and any part is at a known offset. A shard is written under a temporary name
+and renamed: it is complete if its folder exists. Files are open only while they are read, so data may be larger than
+memory and have more shards than a process may have open files.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta, Struct, field
 
-from fcnet_core.arrays import ArraySpec, Mask, Single
+from fcnet_core.arrays import Array, ArraySpec, Mask, Single
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import read_file, write_whole
 from fcnet_core.hub import hub_data, is_hub
-from fcnet_core.learning.statistics import ArrayStatistics, array_statistics
 from fcnet_core.observation import ARRAYS
 from fcnet_core.robot import JOINT_NAMES
 
 FORMAT_VERSION = 2
 HIGHEST_RATE = 100_000.0  # [Hz]
 LARGEST_JSON = 64 * 2**20  # [bytes] of a manifest or a job
+CHUNK = 2**23  # values in memory at a time, for statistics
 FIRST = ArraySpec((), "bool")
 ArrayName = Annotated[str, Meta(pattern=r"^(?!first$)[A-Za-z][\w.-]{0,99}\Z")]  # of a file in a shard's folder
-IDENTITY = ("robot", "joint_names", "control_rate", "arrays")  # what folders that are used together share
+IDENTITY = ("robot", "joint_names", "control_rate", "arrays")  # equal in folders that are used together
 
 
 class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
-    """What holds for every shard of a folder: the robot (or task), the control rate [Hz], how the data came about, the
-    joints' order, and the arrays of a step. The defaults are a quadruped's.
+    """Properties of all shards of a folder: robot (or task), control rate [Hz], a free description of how the data were
+    made, joint order, and the arrays of a step. The defaults are those of a quadruped.
     """
 
     robot: str
@@ -61,7 +61,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class ArrayFile:
-    """An array (S, T, ...) in a .npy file; offset: where its values begin [bytes]."""
+    """An array (S, T, ...) in a .npy file; offset: position of the first value [bytes]."""
 
     path: Path
     offset: int
@@ -69,13 +69,13 @@ class ArrayFile:
     dtype: npt.DTypeLike
 
     def map(self) -> npt.NDArray[Any]:
-        """The whole array, memory-mapped, read-only."""
+        """Return the whole array, memory-mapped, read-only."""
         return np.memmap(self.path, self.dtype, "r", self.offset, self.shape)
 
     def read(self, sequence: int, start: int, into: npt.NDArray[Any]) -> None:
-        """Fill `into` (steps, ...), contiguous and of the file's type, with the steps of a sequence from `start` on.
+        """Fill `into` (steps, ...), contiguous and of the file's type, with the steps of a sequence from `start`.
 
-        Raises FcnetError when the file is no longer what it was. (Reading a mapped page would end the process then.)
+        Raises FcnetError if the file has become shorter or unreadable (a memory-mapped page would kill the process).
         """
         place = self.offset + (sequence * self.shape[1] + start) * (into.nbytes // len(into))
         try:
@@ -105,7 +105,7 @@ class Shard:
 
     @property
     def observation(self) -> Single:
-        """Observations (S, T, ...), where they are one array."""
+        """Observations (S, T, ...) of a dataset that has them as one array."""
         return self.files["observation"].map()
 
     @property
@@ -115,12 +115,12 @@ class Shard:
 
     @property
     def first(self) -> Mask:
-        """Where (S, T) an episode begins."""
+        """True (S, T) at the first step of an episode."""
         return self.files["first"].map()
 
     @property
     def sequences(self) -> tuple[int, int]:
-        """How many sequences of how many steps (S, T)."""
+        """Number of sequences and of their steps (S, T)."""
         count, steps = self.files["first"].shape
         return count, steps
 
@@ -133,8 +133,8 @@ class Shard:
 class DatasetWriter:
     """Adds shards to `folder`, one at a time; several processes may write different shards of one folder.
 
-    The manifest's description may hold anything that JSON can. A folder begun with another manifest is refused, so a
-    resumed collection cannot mix two recipes. shards, steps: how much this writer has written.
+    A folder with another manifest is refused, so that a resumed collection cannot mix two recipes. shards, steps:
+    number of shards and control periods that this writer has written.
     """
 
     def __init__(self, folder: str | Path, manifest: Manifest) -> None:
@@ -153,24 +153,24 @@ class DatasetWriter:
             raise FcnetError(f"data cannot be written to {folder}: {error.strerror}; choose another folder") from error
 
     def has(self, index: int) -> bool:
-        """Whether shard `index` is already complete."""
+        """Return whether shard `index` is complete."""
         return self._shard(index).is_dir()
 
     def job(self, index: int) -> dict[str, Any]:
-        """How shard `index`, which is complete, was made."""
+        """Return the job of shard `index`, which must be complete."""
         return open_shard(self._shard(index), self._manifest.arrays).job
 
     def write_shard(self, index: int, job: dict[str, Any], **arrays: npt.ArrayLike) -> None:
-        """Write shard `index` wholly or not at all: every array of the dataset and `first`, (S, T, ...).
+        """Write shard `index` atomically: every array of the dataset and `first`, (S, T, ...).
 
-        Raises FcnetError if the arrays do not fit each other or are not finite, if the shard exists, or if the disk
-        is full; shards already written stay as they are.
+        Raises FcnetError if shapes do not match or a value is not finite, if the shard exists, or if the disk is full;
+        existing shards stay unchanged.
         """
         specs = self._manifest.arrays
-        wanted = {**specs, "first": FIRST}
-        if odd := sorted(wanted.keys() ^ arrays.keys()):
-            raise FcnetError(f"shard {index} lacks or has an unknown array {odd[0]}; give {', '.join(wanted)}")
-        given = {name: np.ascontiguousarray(arrays[name], dtype=spec.dtype) for name, spec in wanted.items()}
+        expected = {**specs, "first": FIRST}
+        if odd := sorted(expected.keys() ^ arrays.keys()):
+            raise FcnetError(f"shard {index} lacks or has an unknown array {odd[0]}; give {', '.join(expected)}")
+        given = {name: np.ascontiguousarray(arrays[name], dtype=spec.dtype) for name, spec in expected.items()}
         _check_shapes(f"shard {index}", given, specs)
         if not all(np.isfinite(array).all() for array in given.values()):
             raise FcnetError(f"shard {index} holds a value that is not finite; it was not written")
@@ -190,11 +190,11 @@ class DatasetWriter:
         self.steps += given["first"].size
 
     def add(self, job: dict[str, Any], **arrays: npt.ArrayLike) -> None:
-        """Write the next shard of a folder that this writer alone fills."""
+        """Write the next shard of a folder that has no other writer."""
         self.write_shard(self.shards, job, **arrays)
 
     def describe(self, description: dict[str, Any]) -> None:
-        """Rewrite the manifest with how the data came about and how much there is, which validation compares."""
+        """Rewrite the manifest with this description and the number of shards and steps, for validation."""
         facts = {**description, "shards": self.shards, "steps": self.steps}
         _write_manifest(self.folder, msgspec.structs.replace(self._manifest, description=facts))
 
@@ -202,11 +202,21 @@ class DatasetWriter:
         return self.folder / f"shard-{index:05d}"
 
 
-class Dataset:
-    """The shards of one folder or several; all must be of one robot and one control rate. A folder may be the name
-    hf://owner/name of a data set on the Hugging Face hub.
+@dataclass(frozen=True)
+class ArrayStatistics:
+    """Mean, standard deviation, minimum and maximum of each element of an array, over all steps."""
 
-    Raises FcnetError if there is nothing to read, a file is truncated, or the folders do not belong together.
+    mean: Array
+    std: Array
+    lowest: Array
+    highest: Array
+
+
+class Dataset:
+    """The shards of one or more folders with the same robot, joints, control rate and arrays. A folder may be the name
+    hf://owner/name of a dataset on the Hugging Face hub.
+
+    Raises FcnetError if there is no complete shard, a file is damaged, or the folders differ in IDENTITY.
     """
 
     def __init__(self, folders: str | Path | Sequence[str | Path]) -> None:
@@ -230,7 +240,7 @@ class Dataset:
 
     @property
     def manifest(self) -> Manifest:
-        """The first folder's manifest; robot, joints and control rate hold for all."""
+        """The manifest of the first folder; all folders have equal IDENTITY."""
         return self.manifests[0]
 
     @property
@@ -240,13 +250,13 @@ class Dataset:
 
     @cached_property
     def statistics(self) -> dict[str, ArrayStatistics]:
-        """Statistics of every array of float32, by name. Reads all data once."""
+        """Statistics of each float32 array, by name. Reads all data once."""
         arrays = {name: spec.shape for name, spec in self.manifest.arrays.items() if spec.dtype == "float32"}
         return {name: array_statistics(self.shards, name, shape) for name, shape in arrays.items()}
 
 
 def read_manifest(folder: str | Path) -> Manifest:
-    """Read the manifest of a data folder; FcnetError if there is none or it cannot be used."""
+    """Read the manifest of a data folder. Raises FcnetError if it is missing, damaged or of an unknown format."""
     path = Path(folder) / "manifest.json"
     if not path.is_file():
         raise FcnetError(f"{folder} is not a data folder (it has no manifest.json); make one with `fcnet collect`")
@@ -262,12 +272,37 @@ def read_manifest(folder: str | Path) -> Manifest:
         raise FcnetError(f"{path} is damaged ({error}); restore it from another copy, or collect again") from error
 
 
-def _refuse_other_recipe(folder: Path, wanted: Manifest) -> None:
-    if (found := read_manifest(folder)) == wanted:
+def array_statistics(shards: Sequence[Shard], name: str, shape: tuple[int, ...]) -> ArrayStatistics:
+    """Return the statistics of an array, of this shape per step, over all shards. Reads it in chunks.
+
+    Raises FcnetError that names a file with a value that is not finite.
+    """
+    size, steps = int(np.prod(shape, dtype=int)), sum(shard.steps for shard in shards)
+    total, square = np.zeros(size), np.zeros(size)
+    lowest, highest = np.full(size, np.inf), np.full(size, -np.inf)
+    for shard in shards:
+        rows: npt.NDArray[Any] = shard.files[name].map().reshape(-1, size)
+        for start in range(0, len(rows), step := max(1, CHUNK // size)):
+            chunk = rows[start : start + step].astype(np.float64)
+            total += chunk.sum(0)
+            lowest, highest = np.minimum(lowest, chunk.min(0)), np.maximum(highest, chunk.max(0))
+            square += np.square(chunk, out=chunk).sum(0)
+        if not np.isfinite(total).all():
+            raise FcnetError(
+                f"{shard.files[name].path} holds a value that is not finite; `fcnet dataset validate"
+                f" {shard.path.parent}` says where, delete {shard.path} and make that shard again"
+            )
+    mean = total / steps
+    std = np.sqrt(np.maximum(square / steps - mean**2, 0.0))
+    return ArrayStatistics(*(values.reshape(shape) for values in (mean, std, lowest, highest)))
+
+
+def _refuse_other_recipe(folder: Path, own: Manifest) -> None:
+    if (found := read_manifest(folder)) == own:
         return
-    names = [name for name in IDENTITY if getattr(found, name) != getattr(wanted, name)]
-    keys = found.description.keys() | wanted.description.keys()
-    names += sorted(key for key in keys if found.description.get(key) != wanted.description.get(key))
+    names = [name for name in IDENTITY if getattr(found, name) != getattr(own, name)]
+    keys = found.description.keys() | own.description.keys()
+    names += sorted(key for key in keys if found.description.get(key) != own.description.get(key))
     raise FcnetError(
         f"{folder} already holds data made with another {', '.join(names)}; choose another folder, or delete this one"
     )
@@ -306,10 +341,9 @@ def _check_shapes(
 
 
 def open_shard(path: Path, specs: Mapping[str, ArraySpec]) -> Shard:
-    """Check the files of a shard against their headers and the manifest.
+    """Open a shard and check its files against their headers and the manifest.
 
-    Raises FcnetError that names the file that is missing, damaged, longer than its header promises, in another
-    order or of another shape or type.
+    Raises FcnetError that names a missing or damaged file, or one of another size, order, shape or type.
     """
     try:
         files = {name: _open_array(path / f"{name}.npy") for name in ("first", *specs)}

@@ -34,8 +34,8 @@ LONGEST_DESCRIPTIONS = 500_000  # [characters] of all data folders, in a policy'
 class Imitation:
     """A run that is ready to start: the data of `config`, opened, and the trainer, from random weights or from `init`.
 
-    Weights and normalisation of `init` are kept, so that a further round of DAgger continues with the same units.
-    Raises FcnetError when the parts do not fit each other, or a recorded value is not finite.
+    Weights and normalisation of `init` are kept, so that a DAgger iteration continues with the same units.
+    Raises FcnetError if data, robot, network and `init` do not match, or a recorded value is not finite.
     """
 
     def __init__(self, config: TrainConfig, init: PolicyModel | None = None, processes: Processes = ALONE) -> None:
@@ -63,7 +63,7 @@ class Imitation:
         self.trainer = Trainer(network, config, crops, normalisation, arrays, processes)
 
     def policy(self, command_line: str) -> PolicyModel:
-        """Return the policy as it is now, with a card that describes its training."""
+        """Return the current policy, with a card that describes its training."""
         normalisation = self.trainer.normalisation
         facts: dict[str, Any] = {
             "window_policy": self.config.window_policy,
@@ -81,7 +81,7 @@ class Imitation:
 
     @cached_property
     def _envelope(self) -> Envelope | None:
-        """Read from all data once, however many policies of the run are kept."""
+        """The command envelope. Reads all data once per run."""
         return envelope_of(self.data, self.robot) if self.robot else None
 
     def _summary(self, command_line: str) -> dict[str, Any]:
@@ -115,21 +115,21 @@ class Imitation:
     def _check_init(self, init: PolicyModel) -> None:
         if self.robot is not None:
             check_robot(init, self.robot)
-        asked = {
+        pairs = {
             "policy type": (init.card.policy_type, self.config.policy_type),
             "configuration": (init.card.config, self.config.policy_config),
             "window policy": (init.card.window_policy, self.config.window_policy),
         }
-        for what, (has, wanted) in asked.items():
-            if has != wanted:
+        for name, (of_model, of_run) in pairs.items():
+            if of_model != of_run:
                 raise FcnetError(
-                    f"the model to start from has the {what} {has}, the training configuration asks for {wanted};"
-                    " make them equal or leave out --init"
+                    f"the model to start from has the {name} {of_model}, the training configuration {of_run}; make them"
+                    " equal or leave out --init"
                 )
 
 
 def envelope_of(data: Dataset, robot: Robot) -> Envelope | None:
-    """The command envelope of a quadruped's data; None where they hold no setpoints or too few."""
+    """Return the command envelope of a quadruped's data, or None if they have no setpoints or too few."""
     if data.manifest.arrays.get("observation") != ARRAYS["observation"]:
         return None
     return Envelope.from_setpoints(_Setpoints(data.shards), data.manifest.control_rate, robot.commands)
@@ -137,7 +137,7 @@ def envelope_of(data: Dataset, robot: Robot) -> Envelope | None:
 
 @dataclass(frozen=True)
 class _Setpoints:
-    """The setpoints (N, 9) of one shard after another, read anew at every pass."""
+    """The setpoints (N, 9) shard by shard, read again in each pass."""
 
     shards: list[Shard]
 
@@ -147,7 +147,7 @@ class _Setpoints:
 
 
 def _robot(data: Dataset) -> Robot | None:
-    """The robot that the data are of; None for data of a task that has no joints by name."""
+    """Return the robot of the data, or None for a task without joint names."""
     if not data.manifest.joint_names:
         return None
     if data.manifest.joint_names != JOINT_NAMES:
@@ -157,13 +157,13 @@ def _robot(data: Dataset) -> Robot | None:
 
 
 def _check_arrays(config: TrainConfig, data: Dataset) -> None:
-    """Raise FcnetError when the data lack what the network sees, or have another shape of it."""
+    """Raise FcnetError if the data lack an array that the network reads, or have it in another shape or type."""
     arrays, robot = data.manifest.arrays, data.manifest.joint_names
     if robot and config.policy_config.action != len(robot):
         action = config.policy_config.action
-        raise FcnetError(f"the network's action is {action}, but {data.folders[0]} is of {len(robot)} joints")
-    wanted = {name: (spec.shape, spec.dtype) for name, spec in config.policy_config.observation_spec.items()}
-    for name, kind in (wanted | {"action": ((config.policy_config.action,), "float32")}).items():
+        raise FcnetError(f"the network's action is {action}, but {data.folders[0]} has {len(robot)} joints")
+    expected = {name: (spec.shape, spec.dtype) for name, spec in config.policy_config.observation_spec.items()}
+    for name, kind in (expected | {"action": ((config.policy_config.action,), "float32")}).items():
         found = (arrays[name].shape, arrays[name].dtype) if name in arrays else None
         if found != kind:
             has = f"{found[1]} of shape {found[0]}" if found else "no such array"

@@ -1,4 +1,4 @@
-"""The processes of a training run: one, or those that torchrun started on one machine or several."""
+"""The processes of a training run: one, or several that torchrun started on one or more machines."""
 
 from __future__ import annotations
 

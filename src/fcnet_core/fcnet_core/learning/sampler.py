@@ -1,4 +1,4 @@
-"""Crops: the short sequences that training draws from recorded behaviour, read from disk as they are needed."""
+"""Crops: short sequences sampled from recorded behaviour for training, read from disk on demand."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ ALL = slice(None)
 
 @dataclass(frozen=True)
 class Batch:
-    """Crops of recorded behaviour: arrays (B, T, ...) by name, and valid (B, T) float32, which is 0 from the step on
-    at which the recording jumps to another episode: the steps before are not its past.
+    """Crops of recorded behaviour: arrays (B, T, ...) by name, and valid (B, T) float32: 0 once another episode has
+    started in the crop, because the steps before it are not its past.
     """
 
     arrays: dict[str, npt.NDArray[Any]]
@@ -28,12 +28,12 @@ class Batch:
 
 
 class CropSampler:
-    """Draws crops of `length` steps of the named arrays, keeping `held_out_share` of the sequences for validation.
+    """Samples crops of `length` steps of the named arrays; `held_out_share` of the sequences are for validation.
 
-    weights: one per data folder; a step of a folder with weight 2 is drawn twice as often as one with weight 1.
-    Which sequences of a folder are held out depends on `seed` alone: a resumed run holds out the same ones, and a run
-    that continues from its policy with further folders (DAgger) is not validated on that policy's training data.
-    Several processes draw the same crops of a batch, and each reads its `share` of them.
+    weights: one per data folder; a step of a folder with weight 2 is sampled twice as often as one with weight 1.
+    The held-out sequences of a folder depend only on `seed`: a resumed run has the same ones, and a run that continues
+    from its policy with further folders (DAgger) is not validated on that policy's training data.
+    Several processes sample the same crops of a batch, and each reads its `share` of them.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class CropSampler:
         self._starts = _Places(self._episode_starts(sequences[~held_out]), shard_weight)
 
     def draw(self, rng: np.random.Generator, batch: int, share: slice = ALL) -> Batch:
-        """Crops for one optimiser step, those of `share` of the `batch` drawn."""
+        """Sample `batch` crops for one optimiser step, and return the `share` of them."""
         places = self._training.draw(rng, batch)
         if len(self._starts.rows) and self._start_share > 0:
             at_start = rng.random(batch) < self._start_share
@@ -75,7 +75,7 @@ class CropSampler:
         return self._read(places[share])
 
     def held_out(self, crops: int, batch: int, seed: int, share: slice = ALL) -> Iterator[Batch]:
-        """The same `crops` crops of the held-out sequences at every call, those of `share`, in batches."""
+        """Yield `crops` crops of the held-out sequences, the same in each call, the `share` of them in batches."""
         if not len(self._held_out.rows):
             return
         rng = np.random.default_rng(seed)
@@ -93,7 +93,7 @@ class CropSampler:
         return Batch(arrays, (~np.logical_or.accumulate(jumps, axis=1)).astype(np.float32))
 
     def _episode_starts(self, sequences: Index) -> Index:
-        """Rows of _Places at which an episode begins and a whole crop follows."""
+        """Return rows of _Places at which an episode starts and a whole crop follows."""
         found = []
         for shard in np.unique(sequences[:, 0]).tolist():
             mine = sequences[sequences[:, 0] == shard]
@@ -103,14 +103,14 @@ class CropSampler:
 
 
 class _Places:
-    """Where crops may begin. rows: (shard, sequence, step, steps from there on that are as likely)."""
+    """First steps of crops. rows: (shard, sequence, first step, number of steps from there that are equally likely)."""
 
     def __init__(self, rows: Index, shard_weight: Array) -> None:
         self.rows = rows
         self._cumulative = np.cumsum(rows[:, 3] * shard_weight[rows[:, 0]])
 
     def draw(self, rng: np.random.Generator, count: int) -> Index:
-        """Rows (count, 3) of (shard, sequence, first step), by their weights."""
+        """Sample rows (count, 3) of (shard, sequence, first step), by their weights."""
         where = rng.random(count) * self._cumulative[-1]
         rows = self.rows[np.searchsorted(self._cumulative, where, side="right")]
         rows[:, 2] += (rng.random(count) * rows[:, 3]).astype(np.int64)
@@ -118,9 +118,9 @@ class _Places:
 
 
 def _held_out(folders: Index, share: float, seed: int) -> Mask:
-    """True for the sequences kept for validation, `share` of each folder: never all, at least one if any are wanted.
+    """Return a mask of the sequences for validation: `share` of each folder, never all, at least one if share > 0.
 
-    Where every folder is too small for that, such as one walk each, they are chosen from all together.
+    If every folder is too small for that, such as one walk each, they are chosen from all folders together.
     """
     chosen = np.zeros(len(folders), dtype=bool)
 

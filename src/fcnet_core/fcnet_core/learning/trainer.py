@@ -64,9 +64,9 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
 
 @dataclass
 class Progress:
-    """Where a run is: loss is the mean since the report before, in the network's unit; held_out_error the latest root
-    mean square error on held-out data [rad], None before the first, measured at held_out_step; seconds the time spent
-    training, without pauses.
+    """Progress of a run. loss: mean since the last report, in the network's unit; held_out_error: latest root mean
+    square error on held-out data [rad], measured at held_out_step, None before the first; seconds: training time
+    without pauses.
     """
 
     steps: int
@@ -79,11 +79,11 @@ class Progress:
 
 
 class Trainer:
-    """Trains `network` in place. The run is defined by config, data and normalisation; `progress` says how far it is.
+    """Trains `network` in place; config, data and normalisation define the run.
 
-    arrays: what a step of the data has, of which the network sees those that its configuration names. Several
-    processes have the same settings, data and progress; each computes its share of a batch, and gradients, losses and
-    errors are those of the whole batch. The first process writes the checkpoint.
+    arrays: the arrays of a step of the data; the network's configuration names the ones that it reads. Several
+    processes have the same settings, data and progress. Each computes its share of a batch; gradients, losses and
+    errors are of the whole batch. The first process writes the checkpoint.
     """
 
     def __init__(
@@ -123,10 +123,10 @@ class Trainer:
         torch.manual_seed(config.seed * processes.count + processes.rank)
 
     def run(self, report: Callable[[Progress], None], stop: Callable[[], bool], checkpoint: Path | None = None) -> bool:
-        """Train to the end, or until `stop` returns True after a step; then the checkpoint is written. Return whether
-        the end was reached.
+        """Train to the end, or until `stop` returns True after a step and the checkpoint is written. Return whether the
+        end was reached.
 
-        report: called at every log_interval, and at every held-out error, before the weights change again.
+        report: called at each log_interval and after each validation, before the weights change again.
         """
         config, progress = self.config, self.progress
         stopped = False
@@ -151,7 +151,7 @@ class Trainer:
         return not stopped
 
     def optimise(self) -> float:
-        """One optimiser step on the crops of its number; returns this process's part of its loss."""
+        """Make one optimiser step and return this process's part of its loss."""
         observation, target, valid = self._batch(self.progress.step)
         (steps,) = self._processes.sum(valid.sum().item())
         with self._autocast():
@@ -207,7 +207,7 @@ class Trainer:
             save_checkpoint(path, content)
 
     def restore(self, path: Path) -> None:
-        """Continue from a checkpoint, in all processes; FcnetError if it belongs to a run that differs in anything."""
+        """Continue from a checkpoint, in all processes. Raises FcnetError if settings or data differ."""
         content = self._processes.from_first(lambda: load_checkpoint(path))
         saved = json.loads(content["run"])
         for name, value in json.loads(self._run()).items():
@@ -226,21 +226,21 @@ class Trainer:
             torch.cuda.set_rng_state(generators["cuda"], self._device)
 
     def _generators(self) -> dict[str, Tensor]:
-        """States of the generators that dropout draws from."""
+        """Return the states of the random generators that dropout uses."""
         states = {"cpu": torch.get_rng_state()}
         if self._device.type == "cuda":
             states["cuda"] = torch.cuda.get_rng_state(self._device)
         return states
 
     def _batch(self, step: int) -> Tensors:
-        """This process's crops of an optimiser step; those of the next steps are read meanwhile."""
+        """Return this process's crops of an optimiser step; the next AHEAD batches are read in the background."""
         for number in range(step, min(step + 1 + AHEAD, self.progress.steps)):
             if number not in self._read:
                 self._read[number] = self._reader.submit(self._drawn, number)
         return self._placed(self._read.pop(step).result())
 
     def _drawn(self, step: int) -> Tensors:
-        """The crops of an optimiser step, with noise where sensors have it."""
+        """Return the crops of an optimiser step, with sensor noise."""
         seed, size, share = self.config.seed, self.config.batch, self._processes.share
         batch = self.crops.draw(np.random.default_rng([seed, CROPS, step]), size, share)
         for row, crop in enumerate(range(size)[share]) if self._noise else ():
@@ -281,7 +281,7 @@ class Trainer:
         )
 
     def _run(self) -> str:
-        """Return the facts that a checkpoint must share with this run, as JSON."""
+        """Return the settings and data sizes that a checkpoint must share with this run, as JSON."""
         settings = self.config.entries
         for name in ("data", "log_interval", "checkpoint_interval"):
             del settings[name]  # folders may have moved; the others do not change the result
@@ -305,7 +305,7 @@ def summed_error(output: Tensor, target: Tensor, valid: Tensor, kind: str) -> Te
 
 
 def noise_by_entry(noise: dict[str, float], arrays: Spec) -> dict[str, Single]:
-    """Return the standard deviations of the entries of each array with noise, from those of its named parts."""
+    """Return the standard deviation of each element of the arrays with noise, from those of their named parts."""
     deviations: dict[str, Single] = {}
     for part, value in noise.items():
         having = [name for name, spec in arrays.items() if part in spec.parts]
@@ -319,7 +319,7 @@ def noise_by_entry(noise: dict[str, float], arrays: Spec) -> dict[str, Single]:
 
 
 def check_bfloat16(device: torch.device) -> None:
-    """Raise FcnetError if the device has no instructions for products in bfloat16, which would be slow."""
+    """Raise FcnetError if the device has no instructions for products in bfloat16, which would make it slow."""
     if device.type == "cuda":
         has = torch.cuda.is_bf16_supported(including_emulation=False)
     else:

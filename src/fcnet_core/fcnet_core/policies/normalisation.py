@@ -15,7 +15,7 @@ import numpy as np
 from fcnet_core.arrays import Floats, Observation, Single, Spec
 
 if TYPE_CHECKING:
-    from fcnet_core.learning.statistics import ArrayStatistics
+    from fcnet_core.learning.dataset import ArrayStatistics
 
 STD_FLOOR = 1e-2  # added to a standard deviation, so that a nearly constant entry is not amplified
 COMMAND_STD_FLOOR = 0.05  # minimum for commands: one that is rare in the data would saturate when it is used

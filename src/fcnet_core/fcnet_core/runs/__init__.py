@@ -1,1 +1,1 @@
-"""Training runs: the folder that each leaves behind, what writes it, and how runs are compared."""
+"""Training runs: the folder of a run, its recorder, and trackers."""

@@ -12,8 +12,6 @@ RUN/evaluation.json, .md   of `fcnet evaluate RUN`
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -31,14 +29,13 @@ from fcnet_core.model_file import RUN_POLICIES
 
 Kind = TypeVar("Kind")
 RUNS = Path("runs")  # where runs without --out are made
-LARGEST_FACTS = 2**20  # [bytes]
-LARGEST_RESULTS = 2**28  # [bytes] of metrics or an evaluation
+LARGEST_RESULTS = 2**28  # [bytes] of a file
 State = Literal["training", "finished", "interrupted", "failed"]
 
 
 class RunFacts(Struct, frozen=True):
-    """Facts of a run. steps: optimiser steps of the whole run; started_from: fingerprint of the policy of --init;
-    reason: why the run failed, as a sentence.
+    """The content of run.json. steps: optimiser steps of the whole run; started_from: fingerprint of the policy of
+    --init; reason: the error message of a failed run.
     """
 
     robot: str
@@ -72,39 +69,14 @@ class _Evaluation(Struct, frozen=True):
     scenarios: dict[str, Falls]
 
 
-@dataclass(frozen=True)
 class RunFolder:
     """The paths in a run's folder, which may not exist yet."""
 
-    path: Path
-
-    @property
-    def settings(self) -> Path:
-        return self.path / "settings.yaml"
-
-    @property
-    def facts(self) -> Path:
-        return self.path / "run.json"
-
-    @property
-    def metrics(self) -> Path:
-        return self.path / "metrics.csv"
-
-    @property
-    def checkpoint(self) -> Path:
-        return self.path / "checkpoint.ckpt"
-
-    @property
-    def best(self) -> Path:
-        return self.path / RUN_POLICIES[0]
-
-    @property
-    def last(self) -> Path:
-        return self.path / RUN_POLICIES[1]
-
-    @property
-    def evaluation(self) -> Path:
-        return self.path / "evaluation.json"
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.settings, self.facts, self.metrics = path / "settings.yaml", path / "run.json", path / "metrics.csv"
+        self.checkpoint, self.evaluation = path / "checkpoint.ckpt", path / "evaluation.json"
+        self.best, self.last = (path / name for name in RUN_POLICIES)
 
 
 @dataclass(frozen=True)
@@ -158,8 +130,10 @@ def unfinished_run(robot: str, policy_type: str) -> Path:
     numbered = _numbered(robot, policy_type)
     unfinished = [number for number, path in numbered.items() if RunFolder(path).checkpoint.exists()]
     if not unfinished:
-        wanted = RUNS / f"{_stem(robot, policy_type)}-N"
-        raise FcnetError(f"there is no unfinished run {wanted} to resume; name it with --out, or leave out --resume")
+        raise FcnetError(
+            f"there is no unfinished run {RUNS / _stem(robot, policy_type)}-N to resume; name it with --out, or leave"
+            " out --resume"
+        )
     return numbered[max(unfinished)]
 
 
@@ -187,7 +161,7 @@ def write_settings(folder: RunFolder, settings: TrainConfig) -> None:
 def read_reports(folder: RunFolder) -> list[Report]:
     """Read the rows of metrics.csv, without an incomplete last one. Raises FcnetError if the file is damaged."""
     text = read_file(folder.metrics, "metrics", LARGEST_RESULTS).decode(errors="replace")
-    heads, *rows = [*csv.reader(io.StringIO(text[: text.rfind("\n") + 1]))] or [[]]
+    heads, *rows = [line.split(",") for line in text.split("\n")[:-1]] or [[]]
     try:
         if heads != list(Report._fields):
             raise msgspec.ValidationError(f"its columns are {', '.join(heads)}, expected {', '.join(Report._fields)}")
@@ -208,9 +182,7 @@ def append_report(folder: RunFolder, report: Report) -> None:
 
 
 def _rows(rows: Iterable[Iterable[object]]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()
+    return "".join(",".join("" if cell is None else str(cell) for cell in row) + "\n" for row in rows)
 
 
 def _stem(robot: str, policy_type: str) -> str:
@@ -219,7 +191,7 @@ def _stem(robot: str, policy_type: str) -> str:
 
 
 def _numbered(robot: str, policy_type: str) -> dict[int, Path]:
-    """Runs of this robot and policy type by number."""
+    """Return the folders of the runs of this robot and policy type, by number."""
     pattern = re.compile(re.escape(_stem(robot, policy_type)) + r"-(\d{1,9})")
     found = ((pattern.fullmatch(path.name), path) for path in (RUNS.iterdir() if RUNS.is_dir() else ()))
     return {int(match[1]): path for match, path in found if match}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from msgspec import to_builtins
 
 from fcnet_core.bench.table import text_table
-from fcnet_core.runs.comparison import sections
-from fcnet_core.runs.folder import TrainingRun, read_run
+from fcnet_core.runs.folder import Report, TrainingRun, read_run
 from fcnet_core.verbs import STDOUT, add_json, check_json, write_json
 
 SUMMARY = "compare training runs: errors, time, settings that differ, evaluations"
@@ -21,6 +21,7 @@ curves: tensorboard --logdir runs
 example:
   fcnet compare runs/aliengo-fcnet-1 runs/aliengo-mlp-1
 """
+MISSING = "–"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,13 +31,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the tables; 0 if every folder could be read."""
+    """Print the tables; return 0."""
     check_json(args.json)
     runs = [read_run(path) for path in args.runs]
     write_json([_facts(run) for run in runs], args.json)
     if args.json != STDOUT:
+        tables = {
+            "Results": [[name, *map(result, runs)] for name, result in RESULTS.items()],
+            "Settings that differ": _differences(runs),
+            "Falls in closed loop": _falls(runs),
+        }
         names = [run.name for run in runs]
-        print("\n\n".join(text_table([heading, *names], rows) for heading, rows in sections(runs).items()))
+        print("\n\n".join(text_table([heading, *names], rows) for heading, rows in tables.items() if rows))
     return 0
 
 
@@ -49,3 +55,57 @@ def _facts(run: TrainingRun) -> dict[str, Any]:
         "best": run.best._asdict() if run.best else None,
         "evaluation": to_builtins(run.evaluation),
     }
+
+
+def _duration(seconds: float) -> str:
+    """Format a duration, such as 4.2 s, 3 min 20 s or 1 h 05 min."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    if seconds < 3600:
+        return "{} min {:02d} s".format(*divmod(int(seconds), 60))
+    return "{} h {:02d} min".format(*divmod(int(seconds / 60), 60))
+
+
+def _last(reports: list[Report], form: str) -> str:
+    """Format the last report, if there is one."""
+    return form.format(reports[-1], duration=_duration(reports[-1].seconds)) if reports else MISSING
+
+
+RESULTS: dict[str, Callable[[TrainingRun], str]] = {
+    "robot or task": lambda run: run.facts.robot,
+    "policy": lambda run: run.facts.policy_type,
+    "parameters": lambda run: f"{run.facts.parameters:,}",
+    "state": lambda run: ": ".join(filter(None, (run.facts.state, run.facts.reason))),
+    "steps": lambda run: f"{run.reports[-1].step if run.reports else 0:,} of {run.facts.steps:,}",
+    "time in training": lambda run: _last(run.reports, "{duration}"),
+    "last loss": lambda run: _last(run.reports, "{0.loss:.4g}"),
+    "last validation error": lambda run: _last(run.held_out, "{0.held_out_error:.4f} rad"),
+    "lowest validation error": lambda run: _last([run.best] if run.best else [], "{0.held_out_error:.4f} rad"),
+    "at step": lambda run: f"{run.best.step:,}" if run.best else MISSING,
+}
+
+
+def _differences(runs: list[TrainingRun]) -> list[list[str]]:
+    """Return a row for each setting that differs, settings of the network as config.NAME; RESULTS has the type."""
+    settings: list[dict[str, Any]] = []
+    for run in runs:
+        entries = run.settings.entries
+        network = {f"config.{name}": value for name, value in entries.pop("config").items()}
+        settings.append({name: value for name, value in (entries | network).items() if name != "policy_type"})
+    names = dict.fromkeys(name for one in settings for name in one)
+    rows = [[name, *(_brief(one.get(name)) for one in settings)] for name in names]
+    return [row for row in rows if len(set(row[1:])) > 1]
+
+
+def _brief(value: Any) -> str:
+    if value is None:
+        return MISSING
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _falls(runs: list[TrainingRun]) -> list[list[str]]:
+    """Return a row for each scenario in which any of the runs was evaluated."""
+    names = dict.fromkeys(name for run in runs for name in run.evaluation)
+    found = [[run.evaluation.get(name) for run in runs] for name in names]
+    cells = [[f"{one.falls} of {one.episodes}" if one else MISSING for one in row] for row in found]
+    return [[name, *row] for name, row in zip(names, cells, strict=True)]

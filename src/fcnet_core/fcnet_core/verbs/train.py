@@ -44,8 +44,8 @@ SUMMARY = "train a policy to imitate recorded behaviour"
 EPILOG = """
 A run is defined by its configuration, its data and its seed: repeated, it gives the same policy. It writes a folder,
 runs/<robot>-<policy>-<number> or --out, with
-  best.safetensors, last.safetensors   the policy with the lowest held-out error, and the policy at the end
-  metrics.csv, events.out.tfevents.*   loss, held-out error and learning rate (`tensorboard --logdir runs`)
+  best.safetensors, last.safetensors   the policy with the lowest validation error, and the policy at the end
+  metrics.csv, events.out.tfevents.*   loss, validation error and learning rate (`tensorboard --logdir runs`)
   settings.yaml, run.json              settings, command line and state of the run
 A checkpoint is written regularly and on Ctrl-C; the same command with --resume continues the run exactly.
 
@@ -194,9 +194,9 @@ def _recorded(args: argparse.Namespace, imitation: Imitation, folder: RunFolder)
         write(facts | {"held_out_error": trainer.progress.held_out_error})
     if not quiet:
         best, held_out = recorder.run.best, trainer.progress.held_out_error
-        print(f"wrote {folder.last}" + ("" if held_out is None else f", held-out error {held_out:.4f} rad"))
+        print(f"wrote {folder.last}" + ("" if held_out is None else f", validation error {held_out:.4f} rad"))
         if best:
-            print(f"wrote {folder.best}, of step {best.step:,}, held-out error {best.held_out_error:.4f} rad")
+            print(f"wrote {folder.best}, of step {best.step:,}, validation error {best.held_out_error:.4f} rad")
     return 0
 
 
@@ -224,13 +224,15 @@ def _json_lines(file: str | None) -> Iterator[Callable[[dict[str, Any]], None]]:
 
 @contextmanager
 def _progress_bar(start: Progress, disable: bool) -> Iterator[Callable[[Progress], None]]:
-    """Yield a function that shows progress as a bar with loss and held-out error."""
+    """Yield a function that shows progress as a bar with loss and validation error."""
     with tqdm(
         initial=start.step, total=start.steps, unit="step", desc="training", dynamic_ncols=True, disable=disable
     ) as bar:
 
         def show(progress: Progress) -> None:
-            held_out = "" if progress.held_out_error is None else f", held-out error {progress.held_out_error:.4f} rad"
+            held_out = (
+                "" if progress.held_out_error is None else f", validation error {progress.held_out_error:.4f} rad"
+            )
             bar.set_postfix_str(f"loss {progress.loss:.4f}{held_out}", refresh=False)
             bar.update(progress.step - bar.n)
 

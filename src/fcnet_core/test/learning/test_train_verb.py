@@ -75,7 +75,7 @@ def test_it_names_its_folder_and_writes_all_of_the_run_there(folder: Path, capsy
     assert train("--data", "data", "--seed", "5") == 0
     printed = capsys.readouterr().out
     assert "training into runs/aliengo-fcnet-1" in printed
-    assert "wrote runs/aliengo-fcnet-1/last.safetensors, held-out error" in printed
+    assert "wrote runs/aliengo-fcnet-1/last.safetensors, validation error" in printed
     card = policy().card
     assert card.robot == "aliengo" and card.training["settings"]["seed"] == 5 and card.training["steps"] == 40
     files = sorted(path.name for path in Path("runs/aliengo-fcnet-1").iterdir())

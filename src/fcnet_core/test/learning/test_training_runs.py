@@ -122,8 +122,8 @@ def test_runs_stand_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[s
         r"parameters +5 +1,234",
         r"steps +20 of 20 +30 of 20",
         r"time in training +2\.0 s +1 h 06 min",
-        r"last held-out error +0\.0300 rad +0\.0400 rad",
-        r"lowest held-out error +0\.0300 rad +0\.0300 rad",
+        r"last validation error +0\.0300 rad +0\.0400 rad",
+        r"lowest validation error +0\.0300 rad +0\.0300 rad",
         r"seed +0 +3",
         r"flat +– +3 of 300",
     ):
