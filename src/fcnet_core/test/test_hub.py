@@ -82,21 +82,16 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Repositorie
 WALKER, OTHER = shipped_model("aliengo").read_bytes(), shipped_model("aliengo-mlp").read_bytes()
 
 
-def test_a_policy_is_loaded_by_repository_revision_and_file(hub: Repositories, capsys) -> None:
+def test_a_policy_is_loaded_by_repository_revision_and_file(hub: Repositories, tmp_path: Path, capsys) -> None:
     hub["models/lab/one"] = {"walker.safetensors": WALKER, "README.md": b"# A card", "run.py": b"import os"}
     hub["models/lab/two"] = {"a/walker.safetensors": WALKER, "b.safetensors": OTHER}
     expected = load_policy("aliengo").step(np.zeros(70))
     np.testing.assert_array_equal(load_policy("hf://lab/one").step(np.zeros(70)), expected)
+    assert [path.name for path in tmp_path.glob("cache/models--*/snapshots/*/*")] == ["walker.safetensors"]  # no code
     for name in ("hf://lab/one@main", f"hf://lab/one@{COMMIT}/walker.safetensors", "hf://lab/two/a/walker.safetensors"):
         assert load_model(name).fingerprint == load_model("aliengo").fingerprint
     assert load_model(Path("hf://lab/two/b.safetensors")).card.policy_type == "mlp"  # a verb's argument may be a Path
     assert main(["info", "hf://lab/one"]) == 0 and "aliengo" in capsys.readouterr().out
-
-
-def test_only_weights_of_a_repository_are_fetched(hub: Repositories, tmp_path: Path) -> None:
-    hub["models/lab/one"] = {"walker.safetensors": WALKER, "run.py": b"import os"}
-    load_model("hf://lab/one")
-    assert [path.name for path in tmp_path.glob("cache/models--*/snapshots/*/*")] == ["walker.safetensors"]
 
 
 def test_what_was_fetched_once_is_there_without_a_network(hub: Repositories, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,16 +102,6 @@ def test_a_collection_resumes_where_it_stopped(folder: Path) -> None:
     assert len(Dataset(folder).shards) == 3
 
 
-def test_a_finished_shard_is_never_overwritten(folder: Path) -> None:
-    with pytest.raises(FcnetError, match="already exists"):
-        DatasetWriter(folder, RECIPE).write_shard(0, **arrays(9), job={})
-
-
-def test_a_folder_of_another_recipe_is_refused(folder: Path) -> None:
-    with pytest.raises(FcnetError, match="another robot, expert"):
-        DatasetWriter(folder, Manifest("a1", 50.0, {"expert": "none"}))
-
-
 def test_a_shard_that_does_not_fit_is_refused_whole(folder: Path) -> None:
     writer = DatasetWriter(folder, RECIPE)
     wrong = arrays(2)
@@ -121,6 +111,14 @@ def test_a_shard_that_does_not_fit_is_refused_whole(folder: Path) -> None:
     with pytest.raises(FcnetError, match="not finite"):
         writer.write_shard(2, **wrong, job={})
     assert len(Dataset(folder).shards) == 2
+
+
+def test_neither_a_finished_shard_nor_data_of_another_recipe_are_touched(folder: Path) -> None:
+    with pytest.raises(FcnetError, match="already exists"):
+        DatasetWriter(folder, RECIPE).write_shard(0, **arrays(9), job={})
+    with pytest.raises(FcnetError, match="another robot, expert"):
+        DatasetWriter(folder, Manifest("a1", 50.0, {"expert": "none"}))
+    np.testing.assert_array_equal(Dataset(folder).shards[0].action, arrays(0)["action"])
 
 
 WRITE = """
@@ -165,15 +163,27 @@ def test_a_writer_killed_in_the_middle_loses_only_its_own_shard(folder: Path) ->
     assert len(Dataset(folder).shards) == 3 and not partial.exists()
 
 
-def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FcnetError, match=r"nowhere is not a data folder.*fcnet collect"):
-        Dataset(tmp_path / "nowhere")
+def test_folders_that_are_no_data_or_do_not_belong_together_are_named(folder: Path, tmp_path: Path) -> None:
+    DatasetWriter(tmp_path / "empty", RECIPE)
+    DatasetWriter(tmp_path / "a1", Manifest("a1", 50.0)).write_shard(0, **arrays(0), job={})
+    for folders, named in (
+        ([], "no data folder"),
+        ([tmp_path / "nowhere"], r"nowhere is not a data folder.*fcnet collect"),
+        ([tmp_path / "empty"], "no finished shard"),
+        ([folder, tmp_path / "a1"], "their robot differs"),
+    ):
+        with pytest.raises(FcnetError, match=named):
+            Dataset(folders)
 
 
-def test_a_folder_without_a_finished_shard_is_named(tmp_path: Path) -> None:
-    DatasetWriter(tmp_path, RECIPE)
-    with pytest.raises(FcnetError, match="no finished shard"):
-        Dataset(tmp_path)
+@pytest.mark.parametrize(
+    ("content", "named"),
+    [("{", r"manifest\.json is damaged"), ('{"format_version": 99}', "data format 99"), ("[]", "is damaged")],
+)
+def test_a_manifest_that_cannot_be_used_is_named(folder: Path, content: str, named: str) -> None:
+    (folder / "manifest.json").write_text(content)
+    with pytest.raises(FcnetError, match=named):
+        Dataset(folder)
 
 
 @pytest.mark.parametrize("name", ["observation.npy", "action.npy", "first.npy", "job.json"])
@@ -182,25 +192,6 @@ def test_a_truncated_file_is_named(folder: Path, name: str) -> None:
     path.write_bytes(path.read_bytes()[:-3])
     with pytest.raises(FcnetError, match="shard-00001 is incomplete or damaged"):
         Dataset(folder)
-
-
-def test_a_damaged_manifest_is_named(folder: Path) -> None:
-    (folder / "manifest.json").write_text("{")
-    with pytest.raises(FcnetError, match=r"manifest\.json is damaged"):
-        Dataset(folder)
-
-
-def test_data_of_another_format_are_refused(folder: Path) -> None:
-    facts = json.loads((folder / "manifest.json").read_text())
-    (folder / "manifest.json").write_text(json.dumps({**facts, "format_version": 99}))
-    with pytest.raises(FcnetError, match="data format 99"):
-        Dataset(folder)
-
-
-def test_data_of_two_robots_are_not_mixed(folder: Path, tmp_path: Path) -> None:
-    DatasetWriter(tmp_path / "a1", Manifest("a1", 50.0)).write_shard(0, **arrays(0), job={})
-    with pytest.raises(FcnetError, match="their robot differs"):
-        Dataset([folder, tmp_path / "a1"])
 
 
 def test_folders_of_format_1_are_a_quadrupeds(folder: Path) -> None:

@@ -298,14 +298,6 @@ def test_a_model_of_another_shape_is_no_start(tiny_config: TrainConfig) -> None:
         Imitation(other, init=policy)
 
 
-def test_data_of_two_robots_are_refused(tiny_config: TrainConfig, tiny_data: Path, tmp_path: Path) -> None:
-    zeros = np.zeros((1, 120, 70))
-    writer = DatasetWriter(tmp_path / "a1", Manifest("a1", 50.0))
-    writer.write_shard(0, {}, observation=zeros, action=zeros[..., :12], first=zeros[..., 0] > 0)
-    with pytest.raises(FcnetError, match="their robot differs"):
-        Imitation(with_settings(tiny_config, data=(str(tiny_data), str(tmp_path / "a1"))))
-
-
 @pytest.mark.parametrize(
     ("weight", "message"), [("much", "expected a weight"), ("0", "weight is 0"), ("nan", "weight is nan")]
 )
