@@ -144,10 +144,8 @@ def _train(args: argparse.Namespace, processes: Processes) -> int:
         with _stop_on_signal() as stop:
             return 0 if imitation.trainer.run(lambda _progress: None, stop, folder.checkpoint) else INTERRUPTED
     except (MemoryError, RuntimeError) as error:
-        known = isinstance(error, MemoryError) or isinstance(
-            error.__context__, MemoryError
-        )  # the latter from torch.save
-        if not known and not any(words in str(error) for words in OUT_OF_MEMORY):
+        memory = isinstance(error, MemoryError) or isinstance(error.__context__, MemoryError)  # hidden by torch.save
+        if not memory and not any(words in str(error) for words in OUT_OF_MEMORY):
             raise
         raise FcnetError(
             f"this computer has too little memory for batch {config.batch}, crop {config.crop} and a network of"
