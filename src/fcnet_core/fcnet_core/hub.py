@@ -1,7 +1,7 @@
-"""Policies and data sets of the Hugging Face hub, by the name `hf://owner/name[@revision][/file]`.
+"""Policies and datasets of the Hugging Face hub, by the name `hf://owner/name[@revision][/file]`.
 
-huggingface_hub downloads them into its cache and, without a network, finds them there. Only weights (.safetensors) and
-the arrays of data sets (.npy, .json) are fetched; neither can run code.
+huggingface_hub downloads them into its cache and finds them there without a network. Only weights (.safetensors) and
+arrays (.npy, .json) are downloaded; neither can run code.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Writes the folder of a training run while it trains, and passes its reports on to TensorBoard and a tracker.
+"""Write the folder of a training run, and send its reports to TensorBoard and a tracker.
 
-A tracker is a function of the user's own, named by `fcnet train --track MODULE:FUNCTION`: called with the run's folder
-and its settings, it returns a context manager that yields a function of the optimiser step and the values by name.
+A tracker is a user's function, named by `fcnet train --track MODULE:FUNCTION`. It is called with the run's folder and
+settings and returns a context manager that yields a function of the optimiser step and the values by name.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ Tracker = Callable[[Path, dict[str, Any]], AbstractContextManager[Log]]
 class Recorder:
     """Keeps the run's folder up to date; call `record` at every report of the trainer.
 
-    policy: returns the policy as it is now. `run` holds all reports, also those before an interruption. logs: receive
-    every report.
+    policy: returns the current policy; logs: receive every report. `run` has all reports, also from before an
+    interruption.
     """
 
     def __init__(self, folder: RunFolder, run: TrainingRun, policy: Callable[[], PolicyModel], logs: list[Log]) -> None:
@@ -85,7 +85,7 @@ class Recorder:
 def recording(
     folder: RunFolder, imitation: Imitation, command_line: str, tracker: Tracker | None = None
 ) -> Iterator[Recorder]:
-    """Yield the recorder of a run, new or continued; afterwards run.json says how the run ended.
+    """Yield the recorder of a new or continued run; at the end write the state of the run into run.json.
 
     Raises FcnetError if the folder cannot be written.
     """

@@ -1,7 +1,7 @@
-"""The verbs of the `fcnet` program, one a file; each has SUMMARY, EPILOG, add_arguments(parser) and run(args).
+"""Subcommands of `fcnet`, one per file, with SUMMARY, EPILOG, add_arguments(parser) and run(args).
 
-Options that several verbs have are declared here, so that they look and work alike: the model is positional, `-o/--out`
-names the output, `--robot` the robot, and `--json FILE` writes the results, to standard output if FILE is `-`.
+Shared arguments are declared here: the model is positional, `-o/--out` names the output, `--robot` the robot, and
+`--json FILE` writes the results (`-`: to standard output).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ STDOUT = "-"
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
-    """Add the positional MODEL to a verb's parser."""
+    """Add the positional argument MODEL."""
     parser.add_argument(
         "model",
         metavar="MODEL",
@@ -26,12 +26,12 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 
 def add_json(parser: argparse.ArgumentParser, content: str = "the results") -> None:
-    """Add `--json FILE` to a verb's parser; `content` completes its help text."""
+    """Add `--json FILE`; `content` completes its help text."""
     parser.add_argument("--json", metavar="FILE", help=f"write {content} as JSON to FILE; - prints to standard output")
 
 
 def check_json(file: str | None) -> None:
-    """Raise FcnetError if `write_json` could not write to `file`, before work is spent on its content."""
+    """Raise FcnetError if `write_json` could not write to `file`; call it before the work."""
     if file and file != STDOUT:
         check_writable(Path(file))
 

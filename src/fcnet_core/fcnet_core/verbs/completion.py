@@ -1,4 +1,4 @@
-"""fcnet completion: the script with which a shell completes verbs, options and file names."""
+"""fcnet completion: a shell script that completes verbs, options and file names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the script; 0 when it is printed."""
+    """Print the script; return 0."""
     parser = program()
     _complete_files(parser)
     print(shtab.complete(parser, args.shell))
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _complete_files(parser: argparse.ArgumentParser) -> None:
     """Complete every argument that is a path as a file name."""
-    for action in parser._actions:  # argparse has no other way to them
+    for action in parser._actions:  # argparse has no public access to them
         if isinstance(action, argparse._SubParsersAction):
             for inner in action.choices.values():
                 _complete_files(inner)

@@ -19,7 +19,7 @@ EPILOG = """
 example:
   fcnet info models/aliengo.safetensors
 """
-LONGEST = 10  # longest list that is shown entry by entry
+LONGEST = 10  # longer lists are shown by their length
 WINDOW_POLICIES = {
     "sliding": "sliding (the window moves with every step)",
     "reset_every_n": "reset_every_n (all memory is cleared after each window)",
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show the file; 0 when it is a valid model."""
+    """Show the file; return 0."""
     check_json(args.json)
     model, path = load_model(args.model), model_path(args.model)
     size = path.stat().st_size

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the names with their descriptions; 0."""
+    """Print the names with their descriptions; return 0."""
     check_json(args.json)
     entries = sorted(entry_points(group=LIST_GROUP), key=lambda entry: entry.name)
     found: dict[str, dict[str, str]] = {e.name: e.load()() for e in entries if args.what in (None, e.name)}
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def models() -> dict[str, str]:
-    """Describe the policies that come with the suite."""
+    """Describe the shipped policies."""
     cards = {name: load_model(name).card for name in shipped_names()}
     return {
         name: f"{card.robot}, {card.policy_type}, {card.config.parameters:,} parameters, {card.control_rate:g} Hz"

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from fcnet_core.learning.processes import Processes
     from fcnet_core.learning.trainer import Progress
 
-PACKAGES = ("torch", "tensorboard")  # which a robot does not need
+PACKAGES = ("torch", "tensorboard")  # not installed on a robot
 OUT_OF_MEMORY = ("allocate memory", "out of memory")  # in the messages of torch for processor and GPU
 INTERRUPTED = 130
 SUMMARY = "train a policy to imitate recorded behaviour"
@@ -58,7 +58,7 @@ examples:
   fcnet evaluate runs/aliengo-fcnet-1
   fcnet train --config mlp --data hf://owner/name --steps 5000
 
-a further round, with three times the weight on newer data:
+a DAgger iteration, with three times the weight on newer data:
   fcnet train --config dagger --data data/aliengo --data data/aliengo-dagger:3 \\
               --init runs/aliengo-fcnet-1/last.safetensors
 """
@@ -78,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="DIR[:WEIGHT]",
         help="a data folder of `fcnet collect` or `fcnet dataset`, or hf://owner/name; may be given several times; a"
-        " step of a folder with weight 2 is drawn twice as often (default: the configuration's data)",
+        " step of a folder with weight 2 is sampled twice as often (default: the configuration's data)",
     )
     parser.add_argument(
         "-o", "--out", type=Path, metavar="DIR", help="the run's folder (default: runs/<robot>-<policy>-<number>)"
@@ -88,7 +88,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     length.add_argument("--steps", type=int, metavar="N", help="optimiser steps (default: the configuration's length)")
     length.add_argument("--epochs", type=float, metavar="N", help="passes over the data, instead of --steps")
     parser.add_argument("--seed", type=int, metavar="N", help="random seed (default: the configuration's)")
-    parser.add_argument("--threads", type=int, metavar="N", help="processor cores (default: the configuration's)")
+    parser.add_argument(
+        "--threads", type=int, metavar="N", help="threads of this process (default: the configuration's)"
+    )
     parser.add_argument(
         "--resume",
         action="store_true",
@@ -97,13 +99,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--track",
         metavar="MODULE:FUNCTION",
-        help="pass the metrics on to a function of your own, such as for Weights & Biases (docs/training.md)",
+        help="send the metrics to a function of your own, for example for Weights & Biases (docs/training.md)",
     )
     add_json(parser, "progress, a line a report,")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Train; 0 when the policy is written, 130 when interrupted with a checkpoint to resume from."""
+    """Train; return 0 if the policy is written, 130 if interrupted, with a checkpoint for --resume."""
     if os.environ.get("RANK", "0") == "0":  # of the processes of torchrun, one reports wrong use
         _check(args)
     from fcnet_core.learning.processes import joined
@@ -165,22 +167,32 @@ def _place(args: argparse.Namespace, imitation: Imitation) -> Path:
 
 
 def _recorded(args: argparse.Namespace, imitation: Imitation, folder: RunFolder) -> int:
-    """Train, in the first process, which shows the progress and writes the folder."""
-    trainer, command_line = imitation.trainer, shlex.join(["fcnet", *sys.argv[1:]])
+    """Train in the first process, which shows the progress and writes the run's folder."""
+    trainer, start, command_line = imitation.trainer, imitation.trainer.progress, shlex.join(["fcnet", *sys.argv[1:]])
     quiet, tracker = args.json == STDOUT, load_tracker(args.track) if args.track else None
     if not quiet:
         print(f"training into {folder.path}; `tensorboard --logdir {folder.path.parent}` shows the curves", flush=True)
     with (
-        _stop_on_signal() as stop,  # outermost, because torchrun terminates this process before it has said why
-        _json_lines(args.json) as write,
+        _stop_on_signal() as stop,  # outermost, because torchrun terminates this process before it has reported its error
+        nullcontext(sys.stdout) if quiet or not args.json else Path(args.json).open("w") as out,
         recording(folder, imitation, command_line, tracker) as recorder,
-        _progress_bar(trainer.progress, quiet) as show,
+        tqdm(
+            initial=start.step, total=start.steps, unit="step", desc="training", dynamic_ncols=True, disable=quiet
+        ) as bar,
     ):
+
+        def write(content: dict[str, Any]) -> None:
+            if args.json:
+                print(json.dumps(content), file=out, flush=True)
 
         def report(progress: Progress) -> None:
             recorder.record(progress)
             write(asdict(progress))
-            show(progress)
+            error = progress.held_out_error
+            bar.set_postfix_str(
+                f"loss {progress.loss:.4f}" + ("" if error is None else f", validation error {error:.4f} rad"), False
+            )
+            bar.update(progress.step - bar.n)
 
         if not trainer.run(report, stop, folder.checkpoint):
             step = trainer.progress.step
@@ -207,33 +219,6 @@ def _config(args: argparse.Namespace) -> TrainConfig:
     if args.steps is not None or args.epochs is not None:
         changes |= {"steps": args.steps, "epochs": args.epochs}
     return with_settings(load_train_config(args.config), **changes)
-
-
-@contextmanager
-def _json_lines(file: str | None) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """Yield a function that writes a line of JSON to the file of --json, if it is given."""
-    if file is None:
-        yield lambda _content: None
-        return
-    with nullcontext(sys.stdout) if file == STDOUT else Path(file).open("w") as out:
-        yield lambda content: print(json.dumps(content), file=out, flush=True)
-
-
-@contextmanager
-def _progress_bar(start: Progress, disable: bool) -> Iterator[Callable[[Progress], None]]:
-    """Yield a function that shows progress as a bar with loss and validation error."""
-    with tqdm(
-        initial=start.step, total=start.steps, unit="step", desc="training", dynamic_ncols=True, disable=disable
-    ) as bar:
-
-        def show(progress: Progress) -> None:
-            held_out = (
-                "" if progress.held_out_error is None else f", validation error {progress.held_out_error:.4f} rad"
-            )
-            bar.set_postfix_str(f"loss {progress.loss:.4f}{held_out}", refresh=False)
-            bar.update(progress.step - bar.n)
-
-        yield show
 
 
 @contextmanager

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the URDF; 0 when it is written."""
+    """Write the URDF; return 0."""
     text = robot_urdf(load_robot(args.robot))
     if args.out is None:
         print(text, end="")
