@@ -173,7 +173,7 @@ def _recorded(args: argparse.Namespace, imitation: Imitation, folder: RunFolder)
     if not quiet:
         print(f"training into {folder.path}; `tensorboard --logdir {folder.path.parent}` shows the curves", flush=True)
     with (
-        _stop_on_signal() as stop,  # outermost, because torchrun terminates this process before it has reported its error
+        _stop_on_signal() as stop,  # outermost: torchrun terminates this process before it has reported its error
         nullcontext(sys.stdout) if quiet or not args.json else Path(args.json).open("w") as out,
         recording(folder, imitation, command_line, tracker) as recorder,
         tqdm(
