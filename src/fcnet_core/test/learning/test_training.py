@@ -57,7 +57,11 @@ def assert_equal(one: dict[str, torch.Tensor], two: dict[str, torch.Tensor]) -> 
 RETNET = {"layers": 2, "hidden": 16, "value_width": 32, "heads": 2, "ffn_width": 24, "window": 24}
 
 
-@pytest.mark.parametrize(("changes", "share"), [({}, 0.15), ({"policy_type": "retnet", "config": RETNET}, 0.35)])
+@pytest.mark.parametrize(
+    ("changes", "share"),
+    [({}, 0.15), ({"loss": "huber"}, 0.25), ({"policy_type": "retnet", "config": RETNET}, 0.35)],
+    ids=["mse", "huber", "retnet"],
+)
 def test_a_behaviour_that_depends_on_the_past_is_learnt(
     tiny_config: TrainConfig, changes: dict[str, Any], share: float
 ) -> None:
@@ -72,12 +76,6 @@ def test_a_behaviour_that_depends_on_the_past_is_learnt(
     assert reports[-1].held_out_error < (0.5 + share) * Dataset(run.data.folders).statistics["action"].std.mean()
 
 
-def test_huber_loss_learns_too(tiny_config: TrainConfig) -> None:
-    reports: list[Progress] = []
-    Imitation(with_settings(tiny_config, loss="huber", steps=200)).trainer.run(reports.append, never)
-    assert reports[-1].loss < 0.5 * reports[0].loss
-
-
 def test_the_same_seed_gives_the_same_policy_and_another_seed_another(tiny_config: TrainConfig) -> None:
     runs = [Imitation(with_settings(tiny_config, seed=seed)) for seed in (3, 3, 4)]
     for run in runs:
@@ -86,52 +84,40 @@ def test_the_same_seed_gives_the_same_policy_and_another_seed_another(tiny_confi
     assert not torch.equal(weights(runs[0])["fc0.weight"], weights(runs[2])["fc0.weight"])
 
 
-@pytest.mark.parametrize("stopped_at", [1, 20, 27])
-def test_an_interrupted_run_continues_bit_for_bit(tiny_config: TrainConfig, tmp_path: Path, stopped_at: int) -> None:
-    whole = Imitation(tiny_config)
-    whole_reports: list[Progress] = []
-    assert whole.trainer.run(whole_reports.append, never)
-    checkpoint, reports = tmp_path / "run.ckpt", []
-    first = Imitation(tiny_config)
-    assert not first.trainer.run(reports.append, after(stopped_at), checkpoint)
-    assert first.trainer.progress.step == stopped_at
-    second = Imitation(tiny_config)
-    second.trainer.restore(checkpoint)
-    assert second.trainer.run(reports.append, never, checkpoint)
-    assert_equal(weights(whole), weights(second))
-    assert [(r.step, r.loss, r.held_out_error) for r in reports] == [
-        (r.step, r.loss, r.held_out_error) for r in whole_reports
-    ]
+def with_dropout(run: Imitation) -> None:
+    network: Any = run.trainer.network
+    network.fc1 = torch.nn.Sequential(network.fc1, torch.nn.Dropout(0.3))
 
 
-def test_a_run_killed_between_checkpoints_continues_from_the_last_one(tiny_config: TrainConfig, tmp_path: Path) -> None:
-    killed = Imitation(tiny_config)
-    killed.trainer.run(ignore, after(20), tmp_path / "run.ckpt")
-    for _ in range(7):  # lost
-        killed.trainer.optimise()
-    again, whole = Imitation(tiny_config), Imitation(tiny_config)
-    again.trainer.restore(tmp_path / "run.ckpt")
-    again.trainer.run(ignore, never)
-    whole.trainer.run(ignore, never)
-    assert_equal(weights(whole), weights(again))
-
-
-def test_dropout_continues_bit_for_bit_too(tiny_config: TrainConfig, tmp_path: Path) -> None:
-    def with_dropout() -> Imitation:
+@pytest.mark.parametrize(
+    ("stopped_at", "lost", "change"),
+    [(1, 0, None), (27, 0, None), (20, 7, None), (27, 0, with_dropout)],
+    ids=["at the first step", "later", "killed after its last checkpoint", "with dropout"],
+)
+def test_an_interrupted_run_continues_bit_for_bit(
+    tiny_config: TrainConfig, tmp_path: Path, stopped_at: int, lost: int, change: Callable[[Imitation], None] | None
+) -> None:
+    def new() -> Imitation:
         run = Imitation(tiny_config)
-        network: Any = run.trainer.network
-        network.fc1 = torch.nn.Sequential(network.fc1, torch.nn.Dropout(0.3))
+        if change:
+            change(run)
         return run
 
-    whole = with_dropout()
-    whole.trainer.run(ignore, never)
-    first = with_dropout()
-    first.trainer.run(ignore, after(27), tmp_path / "run.ckpt")
-    torch.rand(5)  # something else draws meanwhile
-    second = with_dropout()
-    second.trainer.restore(tmp_path / "run.ckpt")
-    second.trainer.run(ignore, never)
+    reports: dict[str, list[Progress]] = {"whole": [], "parts": []}
+    whole, checkpoint = new(), tmp_path / "run.ckpt"
+    assert whole.trainer.run(reports["whole"].append, never)
+    first = new()
+    assert not first.trainer.run(reports["parts"].append, after(stopped_at), checkpoint)
+    assert first.trainer.progress.step == stopped_at
+    for _ in range(lost):
+        first.trainer.optimise()
+    torch.rand(5)  # another user of the generator
+    second = new()
+    second.trainer.restore(checkpoint)
+    assert second.trainer.run(reports["parts"].append, never, checkpoint)
     assert_equal(weights(whole), weights(second))
+    facts = {name: [(r.step, r.loss, r.held_out_error) for r in of_run] for name, of_run in reports.items()}
+    assert facts["parts"] == facts["whole"]
 
 
 @pytest.mark.parametrize(
@@ -299,11 +285,20 @@ def test_a_model_of_another_shape_is_no_start(tiny_config: TrainConfig) -> None:
 
 
 @pytest.mark.parametrize(
-    ("weight", "message"), [("much", "expected a weight"), ("0", "weight is 0"), ("nan", "weight is nan")]
+    ("changes", "named"),
+    [
+        ({"data": ["much"]}, "expected a weight"),
+        ({"data": ["0"]}, "weight is 0"),
+        ({"data": ["nan"]}, "weight is nan"),
+        ({"observation_noise": {"smell": 1.0}}, "smell"),
+    ],
 )
-def test_a_bad_weight_is_named(tiny_config: TrainConfig, weight: str, message: str) -> None:
-    with pytest.raises(FcnetError, match=message):
-        Imitation(with_settings(tiny_config, data=(f"{tiny_config.data[0]}:{weight}",)))
+def test_settings_that_do_not_fit_the_data_are_refused(
+    tiny_config: TrainConfig, changes: dict[str, Any], named: str
+) -> None:
+    weighted = {"data": [f"{tiny_config.data[0]}:{weight}" for weight in changes["data"]]} if "data" in changes else {}
+    with pytest.raises(FcnetError, match=named):
+        Imitation(with_settings(tiny_config, **(changes | weighted)))
 
 
 def test_the_policy_acts_on_the_robot_as_it_did_in_training(tiny_config: TrainConfig) -> None:
@@ -334,8 +329,3 @@ def test_another_policy_type_trains_on_other_arrays_of_another_task(tiny_config:
     assert main(["info", str(tmp_path / "policy.safetensors")]) == 0
     with pytest.raises(FcnetError, match=r"network's observation is float32 of shape \(70,\)"):
         Imitation(with_settings(tiny_config, data=[str(tmp_path / "task")]))
-
-
-def test_noise_for_a_part_that_the_data_do_not_have_is_refused(tiny_config: TrainConfig) -> None:
-    with pytest.raises(FcnetError, match="smell"):
-        Imitation(with_settings(tiny_config, observation_noise={"smell": 1.0}))
