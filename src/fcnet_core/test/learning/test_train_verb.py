@@ -212,7 +212,6 @@ def test_a_further_round_starts_from_the_policy_before(folder: Path) -> None:
         (["--data", "data", "--track", "nowhere:begin"], "MODULE:FUNCTION"),
         (["--data", "data", "--track", "json:nothing"], "MODULE:FUNCTION"),
         (["--data", "data", "--out", "none", "--resume"], "no checkpoint none/checkpoint.ckpt to resume"),
-        (["--data", "data", "--steps", "0"], "steps"),
         (["--data", "data:lots"], "expected a weight such as 2"),
         (["--data", "data", "--config", "other.yaml"], "there is no training configuration other.yaml"),
         (["--data", "data", "--out", "runs/p.safetensors"], "write --out runs/p, .* will be runs/p/last.safetensors"),
