@@ -111,12 +111,12 @@ def draw(sweep: Sweep, timings: Mapping[int, Timing], path: Path) -> None:
     axes, values = figure.subplots(), list(timings)
     for colour, side in enumerate(sweep.sides):
         for runtime, dashes in zip(RUNTIMES, ("--", "-"), strict=True):
-            name, style = f"{side}, {runtime}", {"color": f"C{colour}"}
+            name = f"{side}, {runtime}"
             low, middle, high = (
                 [1e3 * timing.quantile(name, q) for timing in timings.values()] for q in (0.1, 0.5, 0.9)
             )
-            axes.plot(values, middle, dashes, marker="o", label=name, **style)
-            axes.fill_between(values, low, high, alpha=0.2, linewidth=0, **style)
+            axes.plot(values, middle, dashes, marker="o", color=f"C{colour}", label=name)
+            axes.fill_between(values, low, high, alpha=0.2, color=f"C{colour}", linewidth=0)
     axes.set(xlabel=sweep.size, ylabel="one step [ms], 10 to 90 %", xscale="log", yscale="log")
     axes.set_xticks(values, [f"{value:g}" for value in values], minor=False)
     axes.minorticks_off()
