@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Export; return 0."""
     if (args.onnx is None) == (args.weights is None) or (args.weights is None) != (args.out is None):
-        raise FcnetError("nothing to write; give --onnx FILE, or --weights fp16 --out FILE")
+        raise FcnetError("say what to write: --onnx FILE, or --weights fp16 --out FILE")
     check_writable(args.onnx, args.out)
     check_json(args.json)
     facts, sentence = _export_onnx(args.model, args.onnx) if args.onnx else _export_half(args.model, args.out)
