@@ -5,7 +5,7 @@ import os
 
 
 def _import_mujoco(backend: str) -> None:
-    """Import MuJoCo even where MUJOCO_GL, which is `backend`, names what is unknown or not installed.
+    """Import MuJoCo even if MUJOCO_GL, which is `backend`, is unknown or not installed.
 
     Only pictures need OpenGL; render/renderer.py reports what is missing.
     """

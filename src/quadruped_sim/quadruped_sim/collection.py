@@ -1,4 +1,4 @@
-"""Collecting experience: the expert walks with disturbed actions, or labels what a student does."""
+"""Collection of experience: the expert walks with disturbed actions, or labels the states that a student visits."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from msgspec import Meta
 from fcnet_core.files import NotNegative, Positive, preset, read_settings
 from fcnet_core.learning.dataset import DatasetWriter, Manifest
 from fcnet_core.model_file import load_model
-from fcnet_core.policy import LoadedPolicy, load_policy
-from fcnet_core.robot import Robot, load_robot
+from fcnet_core.policy import load_policy
+from fcnet_core.robot import load_robot
 from quadruped_sim.physics.randomization import TYPICAL, Randomization
 from quadruped_sim.physics.sensors import noisy
 from quadruped_sim.physics.simulation import CONTROL_PERIOD
@@ -74,7 +74,7 @@ class Job:
     terrain: dict[str, Any] = field(default_factory=dict)
 
     def build_terrain(self) -> Terrain:
-        """The shard's terrain; random ones differ from shard to shard."""
+        """Build the shard's terrain; random ones differ from shard to shard."""
         return terrain_from_facts(**(self.terrain | {"seed": self.seed}))
 
 
@@ -84,7 +84,7 @@ def load_plan(path: Path) -> CollectionPlan:
 
 
 def jobs(plan: CollectionPlan, seed: int) -> list[Job]:
-    """The plan's shards, parts interleaved, so that even an interrupted collection holds a bit of everything."""
+    """Return the plan's shards with parts interleaved, so that an interrupted collection holds some of each part."""
     total = sum(part.share for part in plan.parts.values())
     made = dict.fromkeys(plan.parts, 0)
     chosen = []
@@ -103,7 +103,7 @@ PUSH_PROBABILITY = CONTROL_PERIOD / 4.0
 
 @dataclass(frozen=True)
 class Collector:
-    """Everything a worker process needs to make any shard of a plan. The expert is the `teacher` of that model file, or
+    """All that a worker process needs to make any shard of a plan. The expert is the `teacher` of that model file, or
     else the trot. `student` is a model file whose policy drives `student_share` of the robots while the expert labels
     what it sees (DAgger); without one the expert drives all.
     """
@@ -127,8 +127,8 @@ class Collector:
         return DatasetWriter(self.folder, Manifest(robot.name, 1 / CONTROL_PERIOD, description))
 
     def collect(self, job: Job, writer: DatasetWriter) -> int:
-        """Make and write one shard; returns how often a robot fell. One that is there is not made again."""
-        if writer.has(job.index):  # its worker died before it could say so
+        """Make and write one shard unless it exists; return the number of falls."""
+        if writer.has(job.index):  # its worker died before it could report it
             return int(writer.job(job.index)["falls"])
         robot, batch, part = load_robot(self.plan.robot), self.plan.robots, job.part
         teacher = load_model(self.teacher) if self.teacher else None
@@ -136,7 +136,11 @@ class Collector:
             robot, batch, job.build_terrain(), part.setpoints, part.randomization, job.seed, teacher=teacher
         )
         simulation, rng = rollout.simulation, np.random.default_rng([job.seed, 2])
-        student = _student(self.student, robot, batch)
+        student = None
+        if self.student is not None:
+            model = load_model(self.student)
+            check_walks_here(model, robot)
+            student = load_policy(model, batch=batch)
         driven = rng.random(batch) < (self.student_share if student else 0.0)
         noise = ActionNoise(batch, part.action_noise, rng)
         fallen, falls = np.ones(batch, dtype=bool), 0
@@ -165,11 +169,3 @@ class Collector:
         made = {"part": job.name, "terrain": job.terrain, "seed": job.seed, "falls": falls}
         writer.write_shard(job.index, made, **{name: np.stack(steps, axis=1) for name, steps in recorded.items()})
         return falls
-
-
-def _student(path: Path | None, robot: Robot, batch: int) -> LoadedPolicy | None:
-    if path is None:
-        return None
-    model = load_model(path)
-    check_walks_here(model, robot)
-    return load_policy(model, batch=batch)

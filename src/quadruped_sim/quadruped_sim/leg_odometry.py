@@ -1,4 +1,4 @@
-"""Where a trunk is and how it moves, from its legs: the feet near the lowest stand on the ground without slipping."""
+"""Position and velocity of a trunk from its legs: the feet near the lowest one stand on the ground without slipping."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LegOdometry:
 def leg_odometry(
     robot: Robot, orientation: Array, angular_velocity: Array, joint_position: Array, joint_velocity: Array
 ) -> LegOdometry:
-    """From orientation (N, 4) x, y, z, w; angular velocity (N, 3) [rad/s] in the body frame; joints (N, 12)."""
+    """Use orientation (N, 4) x, y, z, w; angular velocity (N, 3) [rad/s] in the body frame; joints (N, 12)."""
     feet, jacobian = LegKinematics(robot).feet(joint_position.reshape(-1, 4, 3))
     placed = feet @ matrix_from_xyzw(orientation).transpose(0, 2, 1)
     contact = placed[..., 2] <= placed[..., 2].min(axis=1, keepdims=True) + ON_GROUND

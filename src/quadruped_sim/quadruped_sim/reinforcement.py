@@ -27,7 +27,7 @@ class Robots(Protocol):
     """Robots (B,) that are reset automatically, simulated in one process."""
 
     def observe(self) -> Single:
-        """The observations (B, size) now."""
+        """Return the observations (B, size) now."""
 
     def step(self, actions: Array) -> tuple[npt.NDArray[Any], ...]:
         """Take actions (B, 12); return observations, rewards, which robots fell, which reached the time limit, and the
@@ -73,28 +73,25 @@ class WorkerEnvironment(VecEnv):
         return observation, reward.astype(np.float32), fell | old, facts
 
     def ask(self, method: str, parts: Sequence[Any] | None = None) -> list[Any]:
-        """What a method of the robots of each worker returns, given its part."""
+        """Call a method of the robots of each worker, with its part if there are parts; return the results."""
         arguments = [()] * len(self._workers) if parts is None else [(part,) for part in parts]
         futures = [worker.submit(call, method, *given) for worker, given in zip(self._workers, arguments, strict=True)]
         return [future.result() for future in futures]
 
-    def close(self) -> None:
-        """The workers end with their pools."""
+    def close(self) -> None:  # the workers end with their pools
+        pass
 
+    # The rest of VecEnv's interface, of which stable-baselines3 uses the first and the last.
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        """Only what stable-baselines3 asks for."""
         return [{"render_mode": None}.get(attr_name)] * self.num_envs
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-        """Robots have no attributes that could be set."""
         raise NotImplementedError
 
     def env_method(self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any) -> list[Any]:
-        """Robots have no methods that could be called."""
         raise NotImplementedError
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
-        """None is."""
         return [False] * self.num_envs
 
 
@@ -106,7 +103,7 @@ def save_checkpoint(learner: PPO, path: Path) -> None:
 
 
 def load_checkpoint(kind: type[LearnerT], path: Path, env: VecEnv, device: str, **settings: Any) -> LearnerT:
-    """A learner as it was, with other `settings`. Raises SimulationError for a file that cannot be loaded."""
+    """Load a learner with other `settings`. Raises SimulationError if the file cannot be loaded."""
     try:
         return kind.load(path, env=env, device=device, custom_objects=settings)
     except (ValueError, OSError, RuntimeError, AttributeError, ImportError) as error:

@@ -1,7 +1,7 @@
-"""Recorded runs relabelled: what the expert would have sent in the situations that a robot got itself into.
+"""Relabelling of recorded runs: the expert's targets for the recorded states.
 
-As in collection with a student, the expert is asked in every control period, whatever is sent; here the recording is
-what is sent. Between the recorded states nothing is simulated.
+As in collection with a student, the expert is asked in every control period, while the recorded targets are sent.
+Nothing is simulated between the recorded states.
 
 The expert needs the robot's true state. A bag has joints, attitude and angular velocity; it has no height, and no
 velocity unless odom was recorded. Both are estimated from the legs, on the assumptions that the ground is flat and that
@@ -37,7 +37,7 @@ SAME_PHASE = 1e-4  # of a stride
 
 
 def recorded_states(run: Run, steps: Steps, robot: Robot) -> tuple[BodyState, Mask]:
-    """The states (K,) of all steps, over flat ground at z = 0, and which velocities (K,) are from odometry."""
+    """Return the states (K,) of all steps, over flat ground at z = 0, and the mask (K,) of velocities from odometry."""
     orientation, angular_velocity = run.imu.orientation[steps.imu], run.imu.angular_velocity[steps.imu]
     joint_position, joint_velocity = run.joints.position[steps.joints], run.joints.velocity[steps.joints]
     legs = leg_odometry(robot, orientation, angular_velocity, joint_position, joint_velocity)
@@ -58,8 +58,8 @@ def recorded_states(run: Run, steps: Steps, robot: Robot) -> tuple[BodyState, Ma
 
 
 def beyond_the_expert(state: BodyState, robot: Robot) -> dict[str, Mask]:
-    """States (K,) in which the expert has no advice, by reason: those in which simulation counts a robot as fallen,
-    and joints where they cannot be.
+    """Return the states (K,) without advice of the expert by reason: states that simulation counts as a fall,
+    and joints beyond their limits.
     """
     upright = -projected_gravity(state.orientation)[:, 2]
     margin = robot.safety.position_margin
@@ -74,7 +74,7 @@ def beyond_the_expert(state: BodyState, robot: Robot) -> dict[str, Mask]:
 
 
 def _velocity_of_odometry(run: Run, steps: Steps) -> tuple[Array, Mask]:
-    """Velocity (K, 3) [m/s] in the body frame, and where (K,) it is known."""
+    """Return velocity (K, 3) [m/s] in the body frame, and the mask (K,) of known ones."""
     stamp, time = run.odometry.stamp, steps.record.joints_stamp
     if not len(stamp):
         return np.zeros((len(steps), 3)), np.zeros(len(steps), dtype=np.bool_)
@@ -98,14 +98,15 @@ def advise(run: Run, steps: Steps, first: Mask, robot: Robot) -> Labels:
         if first[step]:
             expert.reset()
         _set_command(shaper, steps.record.command[step])
-        target[step] = expert.act(_at(states, int(step)), shaper)[0]
+        state = BodyState(**{name: values[step : step + 1] for name, values in vars(states).items()})
+        target[step] = expert.act(state, shaper)[0]
     known = able & np.isfinite(target).all(axis=1)
     share = round(float(by_odometry[able].mean()), 4) if able.any() else 0.0
     return Labels(target, known, first, {"velocity_from_odometry": share}, left_out)
 
 
 def expert_labels(episodes: BagEpisodes) -> Labels:
-    """The targets that the expert would have sent in the steps of a walk."""
+    """Return the expert's targets for the steps of a walk."""
     labels = advise(episodes.run, episodes.steps, episodes.first, episodes.robot)
     error, odometry = (labels.target - episodes.target)[labels.known], labels.facts["velocity_from_odometry"]
     rms = round(float(np.sqrt(np.square(error).mean())), 4) if error.size else None
@@ -118,9 +119,9 @@ def expert_labels(episodes: BagEpisodes) -> Labels:
 
 
 def relabel(bags: Sequence[Path], folder: Path, reading: BagReading, log: Log) -> DatasetWriter:
-    """Write a dataset of what the policies of these bags saw and what the expert would have sent.
+    """Write a dataset of the observations of the policies of these bags, with the expert's targets.
 
-    Raises FcnetError and what fcnet_replay.datasets.from_bag.read_episodes raises.
+    Raises FcnetError, and the errors of fcnet_replay.datasets.from_bag.read_episodes.
     """
     if abs(reading.rate * CONTROL_PERIOD - 1.0) > 1e-6:
         raise FcnetError(
@@ -130,14 +131,10 @@ def relabel(bags: Sequence[Path], folder: Path, reading: BagReading, log: Log) -
     return dataset_from_bags(bags, folder, reading, log, expert_labels, description)
 
 
-def _at(states: BodyState, step: int) -> BodyState:
-    return BodyState(**{name: values[step : step + 1] for name, values in vars(states).items()})
-
-
 def _set_command(shaper: CommandShaper, command: Array) -> None:
-    """Bring setpoint and gait clock to where they were when this command vector (16,) was made.
+    """Set setpoint and gait clock to their values when this command vector (16,) was made.
 
-    The clock's own sum is kept where the recorded phase agrees with it: at 2.5 strides a second it meets the very
+    The clock's own sum is kept if the recorded phase agrees with it: at 2.5 strides a second it meets the very
     instants at which feet lift and land, and there the last digit decides on which side it is.
     """
     shaper.setpoint = setpoints_of(command[None]).astype(np.float64)

@@ -26,7 +26,7 @@ Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 def check_walks_here(model: PolicyModel, robot: Robot) -> None:
-    """Raise FcnetError where the model is not of this robot, or not of the rate at which the simulation steps it."""
+    """Raise FcnetError if the model is not of this robot, or does not step at the rate of the simulation."""
     check_robot(model, robot)
     if not np.isclose(model.card.control_rate * CONTROL_PERIOD, 1.0):
         raise SimulationError(
@@ -70,7 +70,7 @@ class SetpointSource:
         self._left: Array = np.zeros(batch)
 
     def step(self) -> Array:
-        """The setpoints (batch, 9) of the next control period."""
+        """Return the setpoints (batch, 9) of the next control period."""
         due = self._left <= 0
         if due.any():
             self._draw(due)
@@ -93,7 +93,7 @@ class SetpointSource:
         self._left[mask] = np.round(self._rng.uniform(*self._ranges.hold, count) / self._period)
 
     def _values(self, ends: tuple[float, float], corner: Mask) -> Array:
-        """A value of the range for each draw, one of its ends for those at a corner."""
+        """Sample a value of the range for each element, one of its ends at a corner."""
         if self._ranges.levels < 2:
             values = self._rng.uniform(*ends, len(corner))
         else:
@@ -146,8 +146,8 @@ class ActionNoise:
 
 @dataclass(frozen=True)
 class Situation:
-    """What is known at the start of a control period: true state, who has fallen (B,), and, for those who have not,
-    the observation (B, 70) that has arrived, see Sensors, without noise.
+    """Start of a control period: true state, fallen robots (B,), and the observation (B, 70) without noise that has
+    arrived, see Sensors, valid for robots that have not fallen.
     """
 
     state: BodyState
@@ -156,8 +156,8 @@ class Situation:
 
 
 class Rollout:
-    """`batch` robots on a terrain, following setpoints; the caller decides which targets are sent, and may have another
-    `shaper` of commands than the robot's own. The expert that advises is a `teacher`, or else the trot.
+    """`batch` robots on a terrain that follow setpoints; the caller sends the targets. `shaper` replaces the robot's
+    own shaper of commands. The expert that advises is the `teacher`, or else the trot.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class Rollout:
         self.previous_action = self.last_action
 
     def observe(self) -> Situation:
-        """Take the commands' next step and look at the robots."""
+        """Step the commands and observe the robots."""
         state = self.simulation.state()
         fallen = self.simulation.fallen(state)
         command = self.shaper.step(self._source.step())
@@ -198,19 +198,19 @@ class Rollout:
         return Situation(state, fallen, observation)
 
     def advise(self, seen: Situation) -> Array:
-        """The expert's position targets (B, 12) [rad]; call it in every control period or never."""
+        """Return the expert's position targets (B, 12) [rad]; call it in every control period or never."""
         return self._teacher.act(seen.state, self) if self._teacher else self._trot.act(seen.state, self.shaper)
 
     def send(self, targets: Array, samples: Array | None = None) -> None:
-        """Send position targets (B, 12) [rad], clipped to the joint limits, and let one control period pass; `samples`
-        receives what Simulation.step says.
+        """Send position targets (B, 12) [rad], clipped to the joint limits, and let one control period pass; `samples`:
+        see Simulation.step.
         """
         self.previous_action = self.last_action
         self.last_action = np.clip(targets, self.simulation.robot.lower, self.simulation.robot.upper)
         self.simulation.step(self.last_action, samples)
 
     def restart(self, mask: Mask) -> None:
-        """Put the robots in `mask` (B,) back on their feet with everything forgotten."""
+        """Reset the robots in `mask` (B,) with all their state."""
         self.simulation.reset(mask)
         self._sensors.reset(mask)
         self.shaper.reset(mask)

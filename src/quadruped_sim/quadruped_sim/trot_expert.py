@@ -1,7 +1,7 @@
 """The trotting expert: Raibert footholds, closed-form legs, and trunk forces folded into joint position targets.
 
 It sees the robot's true state and feels its feet, but not the terrain. Its gait phase is the command's, so that a
-policy that imitates it can know where in the stride it is. Frame H is at the trunk's centre, level, heading along x.
+policy that imitates it can know the phase of the stride. Frame H is at the trunk's centre, level, heading along x.
 """
 
 from __future__ import annotations
@@ -52,8 +52,9 @@ REGULARISATION = 0.02
 
 
 def share_forces(feet: Array, stance: Mask, wrench: Array, highest: float, friction: float) -> Array:
-    """Forces (B, 4, 3) [N] on the feet (B, 4, 3) [m, from the trunk's centre] that give the wrench (B, 6) [N, Nm] in
-    the least-squares sense; feet off the ground get none, others push with at most `highest` [N] within `friction`.
+    """Return forces (B, 4, 3) [N] on the feet (B, 4, 3) [m, from the trunk's centre] that give the wrench (B, 6) [N,
+    Nm] in the least-squares sense; feet off the ground get none, others push with at most `highest` [N] within
+    `friction`.
     """
     grip = _grasp(feet, stance) * WEIGHTS[:, None]
     square = grip @ grip.transpose(0, 2, 1) + REGULARISATION * np.eye(6)
@@ -66,7 +67,7 @@ def share_forces(feet: Array, stance: Mask, wrench: Array, highest: float, frict
 
 
 def _grasp(feet: Array, stance: Mask) -> Array:
-    """Matrix (B, 6, 12) from the stance feet's forces to the wrench at the trunk."""
+    """Return the matrix (B, 6, 12) from the stance feet's forces to the wrench at the trunk."""
     batch = len(feet)
     on = stance.astype(np.float64)
     x, y, z = np.moveaxis(feet * on[..., None], -1, 0)
@@ -86,9 +87,9 @@ FIELD = {name: index for index, name in enumerate(SETPOINT_FIELDS)}
 class TrotExpert:
     """Position targets for a batch of robots that follow the commands of a CommandShaper."""
 
-    def __init__(self, robot: Robot, batch: int, parameters: TrotParameters | None = None) -> None:
+    def __init__(self, robot: Robot, batch: int) -> None:
         self.robot = robot
-        self.parameters = parameters or PARAMETERS.get(robot.name, TrotParameters())
+        self.parameters = PARAMETERS.get(robot.name, TrotParameters())
         self._kinematics = LegKinematics(robot)
         self._leg = robot.geometry.thigh + robot.geometry.calf
         self._inertia = robot.mass * robot.geometry.hip_x**2
@@ -109,7 +110,7 @@ class TrotExpert:
         self._slope[chosen] = 0.0
 
     def act(self, state: BodyState, shaper: CommandShaper) -> Array:
-        """Position targets (B, 12) [rad] for the commands that `shaper` has just stepped to."""
+        """Return position targets (B, 12) [rad] for the commands that `shaper` has just stepped to."""
         view = _View(state, self._kinematics)
         self._velocity += 0.5 * (view.velocity - self._velocity)
         self._begin(view)
@@ -147,7 +148,7 @@ class TrotExpert:
         return self.parameters.duty - self.parameters.duty_gain * np.maximum(speed - self.robot.gait.speed_knee, 0.0)
 
     def _switch_stance(self, view: _View, shaper: CommandShaper, duty: Array) -> Mask:
-        """Decide which feet carry; returns the feet (B, 4) that have just landed or lifted."""
+        """Choose the feet in stance; return the feet (B, 4) that have just landed or lifted."""
         phase = (shaper.clock.phase[:, None] + PHASE_OFFSET) % 1.0
         walking = shaper.clock.walking[:, None]
         self._swing = np.clip((phase - duty[:, None]) / (1 - duty[:, None]), 0.0, 1.0)
@@ -170,7 +171,7 @@ class TrotExpert:
         self._slope += self.parameters.slope_rate * (np.clip(slope, -0.4, 0.4) - self._slope)
 
     def _plan_stance(self, setpoint: Array, slope: Array) -> None:
-        """Feet in stance move back under the body as fast as the body should move over them."""
+        """Move the feet in stance back under the body as fast as the body should move over them."""
         stance = self._stance
         spin = _cross_z(self.parameters.yaw_scale * setpoint[:, FIELD["yaw_rate"]], self._feet)
         body = self.parameters.speed_scale * _horizontal(setpoint)[:, None] + spin
@@ -181,7 +182,7 @@ class TrotExpert:
         self._feet[..., 2] += np.where(stance, lift[:, None], 0.0)
 
     def _plan_swing(self, setpoint: Array, slope: Array, stance_time: Array) -> None:
-        """Feet in swing fly to where the body will need them."""
+        """Move the feet in swing towards their footholds."""
         target = self._foothold(setpoint, stance_time)
         target[..., 2] = -self._leg_height(setpoint)[:, None] + (target[..., :2] * slope[:, None]).sum(-1)
         height = self.parameters.clearance * self._leg + setpoint[:, FIELD["clearance"]]
@@ -201,7 +202,7 @@ class TrotExpert:
         return height - self.robot.geometry.foot_radius
 
     def _solve(self, attitude: Array, view: _View) -> Array:
-        """Joints for the planned feet: stance legs turn the trunk to its attitude, swing legs start where they are."""
+        """Solve the joints of the planned feet: stance legs turn the trunk to its attitude, swing legs follow it."""
         stance, swing = self._feet @ attitude, self._feet @ view.rotation
         return self._kinematics.joints(np.where(self._stance[..., None], stance, swing))
 
@@ -237,7 +238,7 @@ class _View:
 
 
 def _swing_path(start: Array, target: Array, clearance: Array, swing: Array) -> Array:
-    """Foot positions (B, 4, 3) at `swing` in [0, 1]: up quickly, over, and down a little below the target."""
+    """Return foot positions (B, 4, 3) at `swing` in [0, 1]: up quickly, over, and down a little below the target."""
     path = start + (target - start) * (0.5 * (1 - np.cos(np.pi * swing)))[..., None]
     top = np.maximum(start[..., 2], target[..., 2]) + clearance
     rising = start[..., 2] + (top - start[..., 2]) * np.sin(np.minimum(swing / 0.4, 1.0) * np.pi / 2)
@@ -247,12 +248,12 @@ def _swing_path(start: Array, target: Array, clearance: Array, swing: Array) -> 
 
 
 def _horizontal(setpoint: Array) -> Array:
-    """Commanded velocity (B, 3) in H."""
+    """Return the commanded velocity (B, 3) in H."""
     return np.stack([setpoint[:, FIELD["vx"]], setpoint[:, FIELD["vy"]], np.zeros(len(setpoint))], axis=-1)
 
 
 def _cross_z(rate: Array, points: Array) -> Array:
-    """Velocity (B, 4, 3) of points (B, 4, 3) that turn about z at `rate` (B,)."""
+    """Return the velocity (B, 4, 3) of points (B, 4, 3) that turn about z at `rate` (B,)."""
     return np.stack([-points[..., 1], points[..., 0], np.zeros(points.shape[:-1])], axis=-1) * rate[:, None, None]
 
 
@@ -263,7 +264,7 @@ def _yaw_matrix(yaw: Array) -> Array:
 
 
 def _attitude(roll: Array, pitch: Array) -> Array:
-    """Rotations Ry(pitch) Rx(roll) (B, 3, 3)."""
+    """Return the rotations Ry(pitch) Rx(roll) (B, 3, 3)."""
     cr, sr, cp, sp = np.cos(roll), np.sin(roll), np.cos(pitch), np.sin(pitch)
     zero = np.zeros_like(roll)
     rows = [[cp, sp * sr, sp * cr], [zero, cr, -sr], [-sp, cp * sr, cp * cr]]
@@ -271,6 +272,6 @@ def _attitude(roll: Array, pitch: Array) -> Array:
 
 
 def _rotation_error(target: Array, actual: Array) -> Array:
-    """Small rotation (B, 2) about x and y [rad] that brings `actual` to `target`, in H."""
+    """Return the small rotation (B, 2) about x and y [rad] from `actual` to `target`, in H."""
     error = target @ actual.transpose(0, 2, 1)
     return 0.5 * np.stack([error[:, 2, 1] - error[:, 1, 2], error[:, 0, 2] - error[:, 2, 0]], axis=-1)

@@ -5,25 +5,30 @@ machine, or of a Ray cluster.
 from __future__ import annotations
 
 import argparse
+import logging
 import multiprocessing
 import os
 import signal
+import socket
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from fcnet_core.errors import SimulationError
 from fcnet_core.files import Workers, option
-from quadruped_sim.cluster import cluster_pool
 
 Place = int | str  # so many processes of this machine, or the address of a Ray cluster
 # Read when NumPy and MuJoCo are imported, which a worker does with its first piece of work: many small matrices gain
 # nothing from threads, and nothing is drawn.
 SETTINGS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "MUJOCO_GL": "disable"}
+AHEAD = 2  # jobs handed over for each core, so that none waits for its next one
+RETRIES = 5  # of a job whose worker or machine dies
+TIMEOUT = 5.0  # [s] for an address to answer
 
 
 def add_worker_options(parser: argparse.ArgumentParser) -> None:
@@ -38,18 +43,18 @@ def add_worker_options(parser: argparse.ArgumentParser) -> None:
 
 @contextmanager
 def worker_pool(workers: Place) -> Iterator[Executor]:
-    """A pool of single-threaded workers. Workers stop immediately if the block is left with an error or by Ctrl-C, or
-    if this process dies, so their work must tolerate that. Results do not depend on where a job runs.
+    """Yield a pool of single-threaded workers. Workers stop immediately if the block is left with an error or by
+    Ctrl-C, or if this process dies, so their work must tolerate that. Results do not depend on where a job runs.
     """
-    with cluster_pool(workers, SETTINGS) if isinstance(workers, str) else _processes(workers) as pool:
+    with _cluster(workers) if isinstance(workers, str) else _processes(workers) as pool:
         yield pool
 
 
-_kept: list[Any] = []  # of this process, where it is a worker
+_kept: list[Any] = []  # in a worker process
 
 
 def keep(make: Callable[[], Any]) -> None:
-    """Make the object that this worker keeps, in place of the one before."""
+    """Make the object that this worker keeps."""
     _kept[:] = [make()]
 
 
@@ -86,3 +91,68 @@ def _begin(lifeline: Connection) -> None:
 def _die_with(lifeline: Connection) -> None:
     lifeline.poll(None)
     os._exit(1)
+
+
+class ClusterPool(ThreadPoolExecutor):
+    """Each job waits in a thread here for a core of the cluster: few jobs, with their models, are sent at a time."""
+
+    def __init__(self, ray: Any) -> None:
+        super().__init__(AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1))))
+        self._ray, self._run = ray, ray.remote(num_cpus=1, max_retries=RETRIES)(_run)
+
+    def submit(self, work: Callable[..., Any], /, *arguments: Any) -> Future[Any]:  # type: ignore[override]
+        """Return a future of `work(*arguments)`, which runs again if a worker dies."""
+        return super().submit(self._wait, work, arguments)
+
+    def _wait(self, work: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        errors = self._ray.exceptions
+        try:
+            return self._ray.get(self._run.remote(Path.cwd(), work, arguments))
+        except errors.RayTaskError as error:
+            raise error.cause from None  # what the work itself raised
+        except errors.RayError as error:
+            raise SimulationError(
+                f"the cluster lost a job {RETRIES + 1} times ({type(error).__name__}), perhaps for lack of memory; see"
+                " `ray status`, then run the same command again"
+            ) from error
+
+
+@contextmanager
+def _cluster(address: str) -> Iterator[ClusterPool]:
+    """Yield the cores of a cluster as a pool. All machines have the suite, Ray and the output folders in the same
+    places. Workers stop at the end of the block and with this process. Raises SimulationError.
+    """
+    try:
+        import ray
+    except ImportError:
+        raise SimulationError(
+            "--ray needs Ray on every machine: `pip install -r requirements/ray.txt` in the suite's .venv installs it"
+        ) from None
+    try:
+        _connect(os.environ.get("RAY_ADDRESS", address) if address == "auto" else address)
+        ray.init(address, log_to_driver=False, logging_level=logging.ERROR, runtime_env={"env_vars": SETTINGS})
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise SimulationError(
+            f"no Ray cluster answers at {address!r}; start one with `ray start` ({reason})"
+        ) from error
+    pool = ClusterPool(ray)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        ray.shutdown()
+
+
+def _connect(address: str) -> None:
+    """Raise OSError if nothing answers at HOST:PORT; Ray itself would try forever."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if colon and port.isdigit():
+        socket.create_connection((host, int(port)), TIMEOUT).close()
+
+
+def _run(folder: Path, work: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    """Run in a worker, with relative paths as in the command's folder."""
+    with suppress(OSError):
+        os.chdir(folder)
+    return work(*arguments)

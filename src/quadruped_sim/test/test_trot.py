@@ -1,4 +1,4 @@
-"""The expert walks, turns and stands, in step with the gait clock."""
+"""The expert walks, turns and stands in step with the gait clock; forces at its feet carry the robot."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from quadruped_sim.physics.randomization import KIND, TYPICAL
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, Simulation
 from quadruped_sim.physics.terrain import Flat
 from quadruped_sim.rollout import Rollout, SetpointRanges
-from quadruped_sim.trot_expert import TrotExpert
+from quadruped_sim.trot_expert import TrotExpert, share_forces
 
 SECONDS = 4.0
 
@@ -126,3 +126,47 @@ def test_targets_are_within_the_joint_limits_in_every_attitude(robot):
         shaper.step(rng.uniform(-2, 2, (50, len(SETPOINT_FIELDS))))
         targets = expert.act(simulation.state(), shaper)
         assert (targets >= robot.lower).all() and (targets <= robot.upper).all()
+
+
+GRAVITY = 9.81
+FRICTION = 0.3
+
+
+@pytest.fixture
+def feet(robot):
+    return (LegKinematics(robot).neutral - [0, 0, robot.nominal_height])[None]
+
+
+def _wrench(*entries):
+    return np.array([entries], dtype=float)
+
+
+@pytest.mark.parametrize("stance", [(1, 1, 1, 1), (1, 0, 0, 1), (0, 1, 1, 0)])
+def test_the_feet_in_stance_carry_the_weight_without_turning_the_trunk(robot, feet, stance):
+    weight = robot.mass * GRAVITY
+    forces = share_forces(
+        feet, np.array([stance], dtype=bool), _wrench(0, 0, weight, 0, 0, 0), 12 * robot.mass, FRICTION
+    )
+    assert forces.sum(axis=1)[0, 2] == pytest.approx(weight, rel=0.02)
+    moment = np.cross(feet, forces).sum(axis=1)[0]
+    np.testing.assert_allclose(moment, 0, atol=0.01 * weight * robot.geometry.hip_x)
+    assert not forces[0, ~np.array(stance, dtype=bool)].any()
+
+
+def test_a_roll_moment_comes_from_the_outer_feet(robot, feet):
+    stance = np.ones((1, 4), dtype=bool)
+    forces = share_forces(feet, stance, _wrench(0, 0, robot.mass * GRAVITY, 5, 0, 0), 12 * robot.mass, FRICTION)
+    right, left = forces[0, [0, 2], 2].sum(), forces[0, [1, 3], 2].sum()
+    assert left > right
+    assert np.cross(feet, forces).sum(axis=1)[0, 0] == pytest.approx(5, rel=0.05)
+
+
+def test_forces_push_within_friction_and_strength_whatever_is_asked(robot, feet):
+    rng = np.random.default_rng(0)
+    count, strongest = 200, 12 * robot.mass
+    stance = rng.random((count, 4)) < 0.6
+    wrench = rng.normal(0, 300, (count, 6))
+    forces = share_forces(np.repeat(feet, count, 0), stance, wrench, strongest, FRICTION)
+    assert (forces[..., 2] >= 0).all() and (forces[..., 2] <= strongest).all()
+    assert (np.abs(forces[..., :2]) <= FRICTION * forces[..., 2:] + 1e-9).all()
+    assert not forces[~stance].any()

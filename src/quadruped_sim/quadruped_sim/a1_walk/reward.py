@@ -42,19 +42,19 @@ class WalkReward:
         self._stood[mask] = False
 
     def __call__(self, state: BodyState, samples: Array) -> Array:
-        """Rewards (B,), never negative, for the period that ended in `state`; samples: see Simulation.step."""
+        """Return rewards (B,), never negative, for the period that ended in `state`; samples: see Simulation.step."""
         terms = self.terms(state, samples)
         return CONTROL_PERIOD * np.maximum(sum(weight * terms[name] for name, weight in WEIGHTS.items()), 0.0)
 
     def terms(self, state: BodyState, samples: Array) -> dict[str, Array]:
-        """Each term (B,) without its weight.
+        """Return each term (B,) without its weight.
 
         tracking_lin_vel, tracking_ang_vel: exp(-squared error / TRACKING_WIDTH) of the horizontal velocity and of the
         yaw rate in the body frame. world_vel_l2norm: distance [m/s] from the command to the horizontal velocity in the
         world, which keeps a robot on its track. legs_energy_substeps: squared powers [W^2] of the joints, summed, mean
         over the time steps. feet_air_time: time in the air [s] less SWING of every foot that lands, where a foot stands
         that touched the ground now or a period ago. exceed_dof_pos_limits: how many joints are beyond SOFT_RANGE; ours
-        looks at the end of a period, theirs at every time step. exceed_torque_limits_i: 1 where a joint's torque was
+        looks at the end of a period, theirs at every time step. exceed_torque_limits_i: 1 if a joint's torque was
         beyond TORQUE in any time step.
         """
         torque, rate = samples[..., SENSORS["torque"]], samples[..., SENSORS["joint_velocity"]]
@@ -82,5 +82,5 @@ class WalkReward:
 
 
 def _tracking(error: Array) -> Array:
-    """Of errors (components, B)."""
+    """Return exp(-squared error / TRACKING_WIDTH) of errors (components, B)."""
     return np.exp(-np.square(error).sum(0) / TRACKING_WIDTH)

@@ -8,6 +8,7 @@ in the suite's stand pose at rest; and the differences listed at ROUGHNESS and R
 
 from __future__ import annotations
 
+import gymnasium
 import msgspec
 import numpy as np
 from msgspec.structs import replace
@@ -17,6 +18,7 @@ from fcnet_core.robot import LEG_JOINTS, LEGS, Robot, load_robot
 from fcnet_core.rotation import projected_gravity, roll_pitch_yaw
 from quadruped_sim.a1_walk.reward import COMMAND, TORQUE, WalkReward
 from quadruped_sim.environments import EPISODE
+from quadruped_sim.environments.walking import OneRobot
 from quadruped_sim.physics.randomization import OFF, Randomization
 from quadruped_sim.physics.simulation import SENSOR_COUNT, SUBSTEPS, BodyState, Simulation
 from quadruped_sim.physics.terrain import Rough
@@ -54,7 +56,7 @@ RANDOMIZATION = msgspec.convert(
 
 
 def walking_robot() -> Robot:
-    """The A1 with the task's gains."""
+    """Return the A1 with the task's gains."""
     robot = load_robot("a1")
     return replace(robot, gains=replace(robot.gains, kp=STIFFNESS, kd=DAMPING))
 
@@ -82,7 +84,7 @@ class A1WalkBatch:
         return self.reward(self._state, self._samples), self.fallen(self._state)
 
     def restart(self, mask: Mask) -> None:
-        """Put other robots in the place of those in `mask` (B,)."""
+        """Replace the robots in `mask` (B,)."""
         self.simulation.redraw(mask)
         self.simulation.reset(mask)
         self.reward.reset(mask)
@@ -91,16 +93,16 @@ class A1WalkBatch:
         self.observation = np.where(mask[:, None], self._observe(), self.observation)
 
     def targets(self) -> Array:
-        """Position targets (B, 12) [rad] of the last actions in the suite's order: none asks for more than TORQUE now.
+        """Return position targets (B, 12) [rad] of the last actions in the suite's order, none above TORQUE now.
         Later in the period a motor may give more, for which WalkReward takes its part.
         """
         position, velocity = self._state.joint_position, self._state.joint_velocity
-        wanted = (DEFAULT_POSE + ACTION_UNIT * self._action)[:, ORDER]  # legs change places in pairs, so there and back
+        targets = (DEFAULT_POSE + ACTION_UNIT * self._action)[:, ORDER]  # legs change places in pairs
         lowest, highest = ((DAMPING * velocity + torque) / STIFFNESS for torque in (-TORQUE, TORQUE))
-        return np.clip(wanted, position + lowest, position + highest)
+        return np.clip(targets, position + lowest, position + highest)
 
     def fallen(self, state: BodyState) -> Mask:
-        """Which robots (B,) touch the ground with the trunk, or are too tilted, too low or too high."""
+        """Return the robots (B,) that touch the ground with the trunk, are too tilted, too low or too high."""
         roll, pitch, _ = np.abs(roll_pitch_yaw(state.orientation)).T
         height = state.position[:, 2] - self.simulation.terrain.height(state.position[:, 0], state.position[:, 1])
         touches = [np.isin(data.contact.geom, self._touching).all(axis=1).any() for data in self.simulation.data]
@@ -136,7 +138,7 @@ class A1WalkEpisodes:
         self._age = np.random.default_rng([seed, 2]).integers(0, EPISODE, batch)
 
     def observe(self) -> Single:
-        """The observations (B, 48) now."""
+        """Return the observations (B, 48) now."""
         return self._walk.observation
 
     def step(self, actions: Array) -> tuple[Single, Array, Mask, Mask, Single]:
@@ -151,3 +153,15 @@ class A1WalkEpisodes:
             self._walk.restart(over)
             self._age[over] = 0
         return self._walk.observation, reward, fell, old, last
+
+
+class A1Walk(OneRobot):
+    """The task for Gymnasium. An episode ends when the robot falls; Gymnasium's TimeLimit cuts it off after 20 s. Every
+    reset brings another robot; a reset with a seed also another track.
+    """
+
+    observation_space = gymnasium.spaces.Box(-CLIP, CLIP, OBSERVATION.shape, np.float32)
+    action_space = gymnasium.spaces.Box(-CLIP, CLIP, (12,), np.float32)
+
+    def __init__(self) -> None:
+        super().__init__(lambda seed: A1WalkBatch(1, seed))

@@ -17,4 +17,4 @@ for _id, _robot in (("fcnet/Aliengo-v0", "aliengo"), ("fcnet/A1-v0", "a1")):
         max_episode_steps=EPISODE,
         kwargs={"robot": _robot},
     )
-gymnasium.register("fcnet/A1Walk-v0", entry_point="quadruped_sim.a1_walk.environment:A1Walk", max_episode_steps=EPISODE)
+gymnasium.register("fcnet/A1Walk-v0", entry_point="quadruped_sim.a1_walk.walk:A1Walk", max_episode_steps=EPISODE)

@@ -50,11 +50,11 @@ SUMS = np.dtype(
 if TYPE_CHECKING:
     Figure = float
 else:
-    Figure = float | None  # a result file has null for NaN, where nothing was counted
+    Figure = float | None  # a result file has null for NaN: nothing was counted
 
 
 class GaitQuality(Struct, frozen=True):
-    """Figures of a scenario, NaN where nothing was counted, as in standing.
+    """Figures of a scenario, NaN if nothing was counted, as in standing.
 
     slip [m/s]: mean horizontal speed of the lowest point of the feet on the ground, that is of the foot's centre plus
     spin x radius, so that rolling is no slip. slip_share: slip / mean horizontal speed of the trunk.
@@ -149,7 +149,7 @@ class GaitRecorder:
 
 
 def quality(sums: Sums) -> GaitQuality:
-    """The figures of a scenario from the sums of its robots."""
+    """Return the figures of a scenario from the sums of its robots."""
     total = {name: float(sums[name].sum()) for name in sums.dtype.names or ()}
 
     def share(part: str, whole: str, scale: float = 1.0) -> float:

@@ -118,7 +118,7 @@ class GettingUp:
         return _Episode(robot).get_up(np.array([0.0, -math.sin(angle), math.cos(angle)]), walks=self.model is not None)
 
     def _live(self, terrain: Terrain, rng: np.random.Generator, place: Place | None = None) -> LiveRobot:
-        """A robot on ground of drawn friction: at a place it lies, else it stands."""
+        """Make a robot on ground of random friction: lying at a place, else standing."""
         start: StartPose = "lying" if place else "standing"
         seed = int(rng.integers(2**31))
         live = LiveRobot(load_robot(self.robot), terrain, timestep=TIMESTEP, start=start, place=place, seed=seed)

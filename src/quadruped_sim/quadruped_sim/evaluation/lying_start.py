@@ -24,7 +24,7 @@ ON_SLOPE = START + 6.0  # [m] along x: far enough from the slope's ends for an e
 
 
 def stand_up(rollout: Rollout, lying: Mask, rng: np.random.Generator) -> Mask:
-    """Lay down the robots in `lying` (B,), on slopes on the incline itself, where the terrain allows at any heading,
+    """Lay down the robots in `lying` (B,), on slopes on the incline itself, at any heading if the terrain allows it,
     and let them stand up; the others wait. Returns the robots that failed (B,): not standing within LONGEST, or
     tilted beyond the controller's limit.
     """
@@ -64,7 +64,7 @@ def stand_up(rollout: Rollout, lying: Mask, rng: np.random.Generator) -> Mask:
 
 
 def _lay_down(simulation: Simulation, index: int, rng: np.random.Generator) -> None:
-    """Put one robot down, folded and level with the ground below it."""
+    """Lay one robot down, folded and level with the ground below it."""
     robot, terrain, data = simulation.robot, simulation.terrain, simulation.data[index]
     spot = np.array([ON_SLOPE, 0.0]) if isinstance(terrain, Slope) else data.qpos[:2].copy()
     heading = rng.uniform(-np.pi, np.pi) if isinstance(terrain, ANY_HEADING) else 0.0
@@ -74,8 +74,8 @@ def _lay_down(simulation: Simulation, index: int, rng: np.random.Generator) -> N
 
 
 def _rest(rollout: Rollout, chosen: list[int]) -> None:
-    """Let the robots come to rest with damped joints. The targets are where the joints are, so that none of before
-    takes effect afterwards.
+    """Let the robots come to rest with damped joints. The targets are the joint positions, so that no earlier
+    target takes effect afterwards.
     """
     simulation = rollout.simulation
     models = [simulation.models[index] for index in chosen]

@@ -37,7 +37,7 @@ fall of each of up to {MOST_FALLS} scenarios, those with the largest share of fa
 
 @dataclass(frozen=True)
 class Episode:
-    """An episode that is shown: which one of its scenario, and whether it ends in a fall."""
+    """An episode of the page: its number in the scenario, and whether it ends in a fall."""
 
     scenario: Scenario
     number: int
@@ -46,14 +46,8 @@ class Episode:
     terrain: Terrain
 
 
-def page(
-    name: str,
-    subject: Subject,
-    rows: Sequence[Sequence[str]],
-    met: str,
-    episodes: Sequence[Episode],
-) -> str:
-    """The page. name: of who was evaluated; rows: cells in COLUMNS order; met: the summary as one or two sentences."""
+def page(name: str, subject: Subject, rows: Sequence[Sequence[str]], met: str, episodes: Sequence[Episode]) -> str:
+    """Return the page. name: of the policy or expert; rows: cells in COLUMNS order; met: the summary as text."""
     plots, made = Plots(), Page(f"Evaluation of {name}")
     lead = f"{subject.robot}, {len(rows)} scenarios, up to {subject.episodes} episodes of each, seed {subject.seed}"
     made.body += [text(made.title, "h1"), f'<p class="lead">{escape(lead)}</p>', verdict(_findings(rows, met))]
@@ -77,10 +71,8 @@ def shown_episodes(
     model: PolicyModel | None,
     teacher: PolicyModel | None,
 ) -> list[Episode]:
-    """A typical episode, and one fall of each of the scenarios with the most of them; each scenario is run again until
-    one is found.
-    """
-    chosen = [scenario for scenario in chosen if not scenario.getting_up]  # these leave no trace
+    """Run a typical episode again, and one fall of each of the scenarios with the highest rate of falls."""
+    chosen = [scenario for scenario in chosen if not scenario.getting_up]  # these have no trace
     falls = [scenario for scenario in chosen if scores[scenario.name].falls]
     falls.sort(key=lambda scenario: -scores[scenario.name].falls / scores[scenario.name].episodes)
     found = []
@@ -92,7 +84,7 @@ def shown_episodes(
 
 
 def ground_of(terrain: Terrain, signals: Signals) -> Ground | None:
-    """The ground around the path; None where it is level at zero."""
+    """Return the ground around the path; None if it is level at zero."""
     places = signals.run.odometry.position[:, :2]
     low, high = places.min(axis=0) - AROUND, places.max(axis=0) + AROUND
     step = max(CELL, float((high - low).max()) / MOST_CELLS)
@@ -102,7 +94,7 @@ def ground_of(terrain: Terrain, signals: Signals) -> Ground | None:
 
 
 def _first(work: Sequence[Trial], fell: bool) -> Iterator[Episode]:
-    """Of each batch the first episode that ends in a fall, or does not."""
+    """Yield the first episode of each batch that ends in a fall, or that does not."""
     for trial in work:
         trace = BatchTrace()
         matching = np.flatnonzero(trial.run(trace).fell == fell)

@@ -1,4 +1,4 @@
-"""The tests a policy has to pass: terrains, commands, disturbances, and what is expected of expert and student."""
+"""The scenarios of an evaluation: terrains, commands, disturbances, and limits for expert and policy."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ALL_COMMANDS = ("corners", "random_5min")
 class Limits:
     """The most that is accepted: falls as a share of the episodes, of the expert's and of a policy's; mean absolute
     errors of velocity (vx, vy, yaw rate) [m/s, rad/s], height [m] and attitude [rad]; the share by which the mean of a
-    held speed may differ from the one asked for; touchdowns per foot and stride; the share of time for which some joint
+    held speed may differ from the commanded one; touchdowns per foot and stride; the share of time for which some joint
     is at its torque-speed curve. None: nothing is asked.
     """
 
@@ -70,12 +70,12 @@ class Scenario:
         return self.terrain["kind"] == "flat"
 
     def build_terrain(self, number: int) -> Terrain:
-        """The terrain; a random one differs from `number` to `number`, and is not one that `fcnet collect` builds."""
+        """Build the terrain; a random one differs from `number` to `number` and from those of `fcnet collect`."""
         return terrain_from_facts(**(self.terrain | {"seed": 2**31 + number}))
 
 
 NONE, ALMOST_NONE = 0.0, 0.01  # of the episodes may end in a fall
-RARE = {"aliengo": ALMOST_NONE}  # where the ground is at the limit of what legs of the robot's length manage
+RARE = {"aliengo": ALMOST_NONE}  # on ground at the limit for legs of the robot's length
 RARE_OF_SMALL_ROBOTS = 0.02
 
 

@@ -47,10 +47,10 @@ CONFIDENCE = 1.96  # standard normal quantile of a two-sided 95 % interval
 
 class Score(Struct, frozen=True):
     """Falls of `episodes`, of which `lying_episodes` began lying, and means over all strides: absolute errors of
-    velocity (vx, vy [m/s], yaw rate [rad/s]), height [m] and attitude (roll, pitch [rad], None where the ground is not
+    velocity (vx, vy [m/s], yaw rate [rad/s]), height [m] and attitude (roll, pitch [rad], None if the ground is not
     level). `bias` is the mean over the robots of |mean error| of vx, vy, yaw rate: what is left when a robot's errors
     in both directions cancel. `fall_bound` is the upper end of the 95 % confidence interval (Wilson) of the share of
-    episodes that end in a fall. `speeds`: forward speeds asked for and reached on average [m/s], where they are held.
+    episodes that end in a fall. `speeds`: commanded and mean reached forward speeds [m/s], if they are held.
     """
 
     episodes: int

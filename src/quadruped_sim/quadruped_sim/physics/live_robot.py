@@ -23,7 +23,7 @@ SETTLING_TIME = 1.5  # [s] in which a robot that was laid down comes to rest
 class LiveRobot:
     """A robot on a terrain, damped until it gets position targets, `noise` times as noisy as in training.
 
-    start, place: how and where it begins; what is set later counts from the next reset on.
+    start, place: pose and place of the start; changes take effect at the next reset.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class LiveRobot:
         return not self.model.actuator_gainprm[:, STIFFNESS].any()
 
     def reset(self) -> None:
-        """Put the robot at its place, at rest: lying on belly or back and damped, or standing on stiff legs."""
+        """Place the robot at rest: lying on belly or back and damped, or standing on stiff legs."""
         self._elapsed = self.time
         mujoco.mj_resetData(self.model, self.data)
         lying = self.start != "standing"
@@ -83,14 +83,14 @@ class LiveRobot:
 
         Targets that are not finite raise ValueError and change nothing.
         """
-        wanted = np.asarray(targets, dtype=np.float64)
-        if not np.isfinite(wanted).all():
+        joints = np.asarray(targets, dtype=np.float64)
+        if not np.isfinite(joints).all():
             raise ValueError("a position target is not a finite number")
-        joints = np.clip(wanted, self.robot.lower, self.robot.upper)
+        joints = np.clip(joints, self.robot.lower, self.robot.upper)
         self._command(joints, 0.0, 0.0, self.robot.gains.kp, self.robot.gains.kd)
 
     def damp(self) -> None:
-        """Let go of all targets; the joints only resist motion."""
+        """Damp the joints: they follow no targets and only resist motion."""
         self._command(0.0, 0.0, 0.0, 0.0, self.robot.gains.damping)
 
     def advance(self, steps: int) -> None:
@@ -98,8 +98,8 @@ class LiveRobot:
         mujoco.mj_step(self.model, self.data, steps)
 
     def push(self, speed: float, direction: float | None = None, height: float = 0.0) -> float:
-        """Change the trunk's horizontal velocity by `speed` [m/s] towards `direction` [rad] from its heading, or
-        towards any side; return the direction. A push `height` [m] above the trunk's centre turns the robot, too.
+        """Change the trunk's horizontal velocity by `speed` [m/s] towards `direction` [rad] from its heading, or in
+        a random direction; return the direction. A push `height` [m] above the trunk's centre also turns the robot.
         """
         chosen = float(self._rng.uniform(-np.pi, np.pi)) if direction is None else direction
         rotation = matrix_from_xyzw(self._orientation())
@@ -114,7 +114,7 @@ class LiveRobot:
         return chosen
 
     def read_sensors(self) -> SensorReading:
-        """Measure now."""
+        """Return noisy measurements."""
         return SensorReading(
             position=self._noisy(self.data.qpos[7:], SENSOR_NOISE["sin_joint_position"]),
             velocity=self._noisy(self.data.qvel[6:], SENSOR_NOISE["joint_velocity"]),
@@ -125,7 +125,7 @@ class LiveRobot:
         )
 
     def ground_truth(self) -> TrunkPose:
-        """Where the trunk really is."""
+        """Return the true pose and velocity of the trunk."""
         inverse, velocity = np.empty(4), np.empty(3)
         mujoco.mju_negQuat(inverse, self.data.qpos[3:7])
         mujoco.mju_rotVecQuat(velocity, self.data.qvel[:3], inverse)
@@ -162,7 +162,7 @@ class LiveRobot:
         return xyzw_from_wxyz(turned)
 
 
-FASTEST = FARTHEST = 1e6  # [rad/s, rad] targets beyond are taken as these; MuJoCo refuses controls above 1e10
+FASTEST = FARTHEST = 1e6  # [rad/s, rad] targets are clipped to these; MuJoCo rejects controls above 1e10
 TRUNK_FREEDOMS = 6
 BLOCKED = 1000.0  # [Nms/rad] against which a motor's largest torque moves a joint by a few hundredths of a rad/s
 
@@ -191,7 +191,7 @@ class MotorDrivenRobot(LiveRobot):
         self._touch = slice(touch, touch + len(LEGS))
 
     def reset(self) -> None:
-        """Put the robot back where it started, at rest and without torque."""
+        """Return the robot to its start, at rest and without torque."""
         super().reset()
         self.release()
 
@@ -216,15 +216,15 @@ class MotorDrivenRobot(LiveRobot):
         self._command(target, speed, push, spring, damper)
 
     def release(self) -> None:
-        """Take the torque from all motors."""
+        """Remove the torque from all motors."""
         self.drive(*np.zeros((5, 12)))
 
     def block(self, joint: int | None) -> None:
-        """Hold one joint, an index in JOINT_NAMES, where it is, whatever its motor does; None lets go of it."""
+        """Hold one joint, an index in JOINT_NAMES, in place whatever its motor does; None releases it."""
         self.model.dof_damping[:] = self._free_damping
         if joint is not None:
             self.model.dof_damping[TRUNK_FREEDOMS + joint] = BLOCKED
 
     def foot_force(self) -> Array:
-        """Forces (4,) [N] with which the ground presses against the feet FR, FL, RR, RL."""
+        """Return the forces (4,) [N] of the ground on the feet FR, FL, RR, RL."""
         return self.data.sensordata[self._touch].copy()

@@ -1,4 +1,4 @@
-"""A robot on a terrain as a MuJoCo model, generated from the robot's facts, without meshes."""
+"""A robot on a terrain as a MuJoCo model, generated from the robot's file, without meshes."""
 
 from __future__ import annotations
 
@@ -44,9 +44,10 @@ def build_model(
 
 
 def robot_xml(robot: Robot, terrain: Terrain, timestep: float, effects: Effects = REAL, *, inputs: str = "pos") -> str:
-    """MJCF of `robot` on `terrain`, with a time step [s]: a free trunk, 12 hinges in JOINT_NAMES order with motors (the
-    robot's gains and torque limits), an IMU (gyroscope, accelerometer) at the trunk, touch sensors at the feet, and
-    sensors of what no robot measures: motion of the feet, and torque and velocity of the joints at one instant.
+    """Return MJCF of `robot` on `terrain`, with a time step [s]: a free trunk, 12 hinges in JOINT_NAMES order with
+    motors (the robot's gains and torque limits), an IMU (gyroscope, accelerometer) at the trunk, touch sensors at the
+    feet, and sensors of what no robot measures: motion of the feet, and torque and velocity of the joints at one
+    instant.
 
     inputs: what a motor is commanded by, in the order of its controls: "pos", "vel" and "ff" (feed-forward torque).
     """
@@ -128,10 +129,10 @@ def _joint(robot: Robot, leg: str, joint: str, axis: str) -> str:
 
 
 def _motor(robot: Robot, leg: str, joint: str, effects: Effects, inputs: str) -> str:
-    """A dcmotor: a current controller gives the torque kp (pos - q) + kd (vel - dq) + ff within the peak torque and
-    within what the supply voltage allows: a line from the nominal stall torque at rest to none at the nominal speed.
-    The line is the falling part of the torque-speed curve; its stall torque is above the peak. A voltage is given as
-    the speed that it reaches without load.
+    """Return a dcmotor: a current controller gives the torque kp (pos - q) + kd (vel - dq) + ff within the peak torque
+    and within what the supply voltage allows: a line from the nominal stall torque at rest to none at the nominal
+    speed. The line is the falling part of the torque-speed curve; its stall torque is above the peak. A voltage is
+    given as the speed that it reaches without load.
     """
     facts, gains = robot.joints[joint], robot.gains
     fastest = facts.velocity
@@ -148,13 +149,13 @@ RESISTANCE, STIFFNESS, DAMPING = 0, 4, 6
 
 
 def stand_height(robot: Robot) -> float:
-    """Height [m] of the trunk's centre over level ground in the stand pose."""
+    """Return the height [m] of the trunk's centre over level ground in the stand pose."""
     thigh, calf = robot.stand_pose[1], robot.stand_pose[1] + robot.stand_pose[2]
     return float(robot.geometry.thigh * np.cos(thigh) + robot.geometry.calf * np.cos(calf)) + robot.geometry.foot_radius
 
 
 def folded_height(robot: Robot) -> float:
-    """Height [m] of the trunk's centre when it stands on its folded legs or lies on its belly, whichever is higher."""
+    """Return the height [m] of the trunk's centre on folded legs or on the belly, whichever is higher."""
     thigh, calf = robot.lie_pose[1], robot.lie_pose[1] + robot.lie_pose[2]
     legs = robot.geometry.thigh * np.cos(thigh) + robot.geometry.calf * np.cos(calf) + robot.geometry.foot_radius
     return max(float(legs), robot.geometry.trunk[2])

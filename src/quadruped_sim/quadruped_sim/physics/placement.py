@@ -1,4 +1,4 @@
-"""Where on a terrain a robot begins."""
+"""Start of a robot on a terrain."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CLEARANCE = 0.01  # [m] above the ground
 
 @dataclass(frozen=True)
 class Place:
-    """Where the trunk's centre is, x and y [m], and where it heads [rad], in the world."""
+    """Position of the trunk's centre, x and y [m], and heading [rad] in the world."""
 
     x: float = 0.0
     y: float = 0.0
@@ -28,8 +28,8 @@ class Place:
 
 
 def trunk_above(robot: Robot, terrain: Terrain, place: Place, height: float) -> Array:
-    """Position [m] and orientation w, x, y, z of the trunk (7,), level with the ground around a place: `height` [m]
-    above the plane that fits the ground best, raised by its highest bump.
+    """Return position [m] and orientation w, x, y, z of the trunk (7,), level with the ground around a place: `height`
+    [m] above the plane that fits the ground best, raised by its highest bump.
     """
     reach = robot.geometry.hip_x + robot.geometry.thigh
     x, y = (axis.ravel() for axis in np.meshgrid(*2 * [np.linspace(-reach, reach, 13)]))

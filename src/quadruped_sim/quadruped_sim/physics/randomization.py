@@ -1,4 +1,4 @@
-"""What differs from robot to robot and from its model: the ranges, and drawing from them."""
+"""Randomisation: ranges of the properties that differ from robot to robot, and samples from them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from quadruped_sim.physics.mjcf import DAMPING, REAL, RESISTANCE, STIFFNESS, Eff
 if TYPE_CHECKING:
     Range = tuple[float, float]
 else:
-    # As settings files have it, see `pair`, which checks it: msgspec 0.22 reads foreign memory where a union has both a
+    # As settings files have it, see `pair`, which checks it: msgspec 0.22 reads foreign memory if a union has both a
     # tuple of fixed length and a number with a range.
     Range = tuple[float, float] | float
 
 
 def pair(value: Range | float) -> Range:
-    """Both ends of a range for which a settings file may give one number. Raises ValueError for what is no range."""
+    """Return both ends of a range for which a settings file may give one number. Raises ValueError for an invalid
+    range.
+    """
     lowest, highest = value if isinstance(value, tuple) else (value, value)
     if not -1e9 <= lowest <= highest <= 1e9:  # as long as an evaluation holds its setpoints
         raise ValueError(f"the range {value} must go from a lower to a higher number, both within +-1e9")
@@ -82,7 +84,7 @@ KIND = msgspec.convert(
 
 @dataclass(frozen=True)
 class Draw:
-    """What `batch` robots have drawn, see Randomization: arrays (B,), com (B, 3), gain and joint_zero (B, 12)."""
+    """Samples of `batch` robots, see Randomization: arrays (B,), com (B, 3), gain and joint_zero (B, 12)."""
 
     friction: Array
     payload: Array
@@ -100,7 +102,7 @@ SIZES: dict[str, tuple[int, ...]] = {"com": (3,), "gain": (12,), "joint_zero": (
 
 
 def draw(ranges: Randomization, batch: int, rng: np.random.Generator) -> Draw:
-    """Draw a batch of robots."""
+    """Sample a batch of robots."""
     drawn: dict[str, Array] = {}
     for name in Draw.__dataclass_fields__:
         low, high = getattr(ranges, name)

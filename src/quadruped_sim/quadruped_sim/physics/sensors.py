@@ -1,4 +1,4 @@
-"""What the sensors make of the true state."""
+"""Sensors: noise, encoder offsets and dropouts."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ for _part, _deviation in SENSOR_NOISE.items():
 
 
 def noisy(observation: npt.NDArray[np.float32], scale: float, rng: np.random.Generator) -> npt.NDArray[np.float32]:
-    """Observations (..., 70) as the sensors would give them."""
+    """Add sensor noise to observations (..., 70)."""
     if scale == 0.0:
         return observation
     return observation + scale * NOISE_LEVELS * rng.standard_normal(observation.shape, dtype=np.float32)
 
 
 class Sensors:
-    """What arrives from the robots of a simulation, without noise: joint angles as the encoders count them and, while
-    states drop out, the last state that came.
+    """States that arrive from the robots of a simulation, without noise: joint angles as the encoders count them and,
+    while states drop out, the last state that came.
     """
 
     MEASURED = ("orientation", "angular_velocity", "joint_position", "joint_velocity")
@@ -41,7 +41,7 @@ class Sensors:
         self._left[mask] = 0.0
 
     def measure(self, state: BodyState) -> BodyState:
-        """The state that arrives in this control period; call it once in each. What no robot measures stays true."""
+        """Return the state that arrives in this control period; call it once in each. Unmeasured fields stay true."""
         arriving = {name: getattr(state, name) for name in self.MEASURED}
         arriving["joint_position"] = state.joint_position + self._simulation.drawn.joint_zero
         missing = self._left >= CONTROL_PERIOD / 2

@@ -77,14 +77,14 @@ class Simulation:
         self.reset()
 
     def redraw(self, mask: Mask) -> None:
-        """Draw the robots in `mask` (B,) again; reset them next."""
+        """Sample the robots in `mask` (B,) again; reset them next."""
         fresh = draw(self.randomization, self.batch, self.rng)
         for name in Draw.__dataclass_fields__:
             getattr(self.drawn, name)[mask] = getattr(fresh, name)[mask]
         self._apply(np.flatnonzero(mask))
 
     def reset(self, mask: Mask | None = None) -> None:
-        """Put the robots in `mask` (B,), or all, on their feet near the origin, at rest in the stand pose."""
+        """Place the robots in `mask` (B,), or all, near the origin, at rest in the stand pose."""
         chosen = np.arange(self.batch) if mask is None else np.flatnonzero(mask)
         for index in chosen:
             self._place(self.models[index], self.data[index])
@@ -97,7 +97,7 @@ class Simulation:
         self.active[chosen] = True
 
     def state(self) -> BodyState:
-        """The true state of every robot."""
+        """Return the true state of every robot."""
         qpos = np.stack([data.qpos for data in self.data])
         qvel = np.stack([data.qvel for data in self.data])
         touch = np.stack([data.sensordata[SENSORS["touch"]] for data in self.data])
@@ -127,7 +127,7 @@ class Simulation:
             self._advance(int(index), arrival[index], samples)
 
     def fallen(self, state: BodyState) -> Mask:
-        """Which robots (B,) have fallen: tilted by more than 60 degrees, or the trunk near the ground."""
+        """Return the robots (B,) that have fallen: tilted by more than 60 degrees, or the trunk near the ground."""
         upright = -projected_gravity(state.orientation)[:, 2]
         clearance = state.position[:, 2] - self.terrain.height(state.position[:, 0], state.position[:, 1])
         return (upright < FALLEN_UPRIGHT) | (clearance < FALLEN_HEIGHT * self.robot.nominal_height)
@@ -156,7 +156,7 @@ class Simulation:
         data.ctrl[:] = data.qpos[7:]
 
     def _highest_ground(self, spot: Array) -> float:
-        """Highest ground [m] under a robot's feet, so that none starts inside it."""
+        """Return the highest ground [m] under a robot's feet, so that none starts inside it."""
         size = self.robot.geometry
         offsets = np.linspace(-1.2, 1.2, 13)
         x, y = np.meshgrid(offsets * size.hip_x, offsets * (size.hip_y + size.abduction))

@@ -31,30 +31,32 @@ class Terrain(ABC):
     spawn_radius: ClassVar[float] = 0.0
 
     def assets(self) -> str:
-        """MJCF for the <asset> section."""
+        """Return MJCF for the <asset> section."""
         return ""
 
     @abstractmethod
     def geoms(self) -> str:
-        """MJCF for the <worldbody> section."""
+        """Return MJCF for the <worldbody> section."""
 
-    @abstractmethod
     def height(self, x: Array, y: Array) -> Array:
-        """Height of the ground [m] at world positions x, y [m]."""
+        """Return the height of the ground [m] at world positions x, y [m]; level ground has height 0."""
+        return np.zeros_like(x)
 
     def height_field(self) -> Array | None:
-        """Samples in [0, 1] of the height field named `ground`, where there is one."""
+        """Return samples in [0, 1] of the height field named `ground`, if there is one."""
         return None
 
 
 def box(x: float, y: float, z: float, half: tuple[float, float, float], pitch: float = 0.0, more: str = "") -> str:
-    """A box of the ground, `half` its half sizes [m], `pitch` its rotation about y [rad], `more` further attributes."""
+    """Return MJCF of a box of the ground, `half` its half sizes [m], `pitch` its rotation about y [rad], `more` further
+    attributes.
+    """
     size = " ".join(f"{value:.6g}" for value in half)
     return f'<geom type="box" pos="{x:.6g} {y:.6g} {z:.6g}" size="{size}" euler="0 {pitch:.6g} 0" {GROUND} {more}/>'
 
 
 def plane(z: float = 0.0, roll: float = 0.0) -> str:
-    """An endless plane, `roll` its rotation about x [rad]."""
+    """Return MJCF of an endless plane, `roll` its rotation about x [rad]."""
     return f'<geom name="floor" type="plane" pos="0 0 {z:.6g}" size="0 0 .05" euler="{roll:.6g} 0 0" {GROUND}/>'
 
 
@@ -64,9 +66,6 @@ class Flat(Terrain):
 
     def geoms(self) -> str:
         return plane()
-
-    def height(self, x: Array, y: Array) -> Array:
-        return np.zeros_like(x)
 
 
 @dataclass(frozen=True)
@@ -172,9 +171,6 @@ class Patch(Terrain):
         before, after = (box(x, 0.0, -depth, (10.0, HALF_WIDTH, depth)) for x in (START - 10.0, end + 10.0))
         return before + patch + after
 
-    def height(self, x: Array, y: Array) -> Array:
-        return np.zeros_like(x)
-
 
 @dataclass(frozen=True)
 class Obstacles(Terrain):
@@ -273,9 +269,9 @@ TERRAINS: dict[str, Terrain] = {
 
 
 def terrain_from_facts(kind: str, *, seed: int = 0, **facts: Any) -> Terrain:
-    """A terrain from its kind (one of KINDS), that kind's facts, and the seed of a random one.
+    """Make a terrain from its kind (one of KINDS), the parameters of that kind, and the seed of a random one.
 
-    Raises SimulationError for an unknown kind or fact, and for a value that cannot be.
+    Raises SimulationError for an unknown kind or parameter, and for an invalid value.
     """
     if not isinstance(kind, str) or kind not in KINDS:
         raise SimulationError(f"there is no terrain of kind {kind!r}; choose one of {', '.join(KINDS)}")
@@ -289,10 +285,10 @@ def terrain_from_facts(kind: str, *, seed: int = 0, **facts: Any) -> Terrain:
 
 
 def named_terrain(name: str, *, seed: int = 0) -> Terrain:
-    """The terrain called `name`, one of TERRAINS, or that of a YAML file of this name, with the seed of a random one.
+    """Return the terrain called `name`, one of TERRAINS or a YAML file, with the seed of a random one.
 
-    A file holds the kind and the facts of a terrain, such as `{kind: stairs, rise: 0.1, run: 0.35}`, as
-    config/collect does; a seed in it counts more. Raises FcnetError that lists what there is.
+    A file holds the kind and the parameters of a terrain, such as `{kind: stairs, rise: 0.1, run: 0.35}`, as in
+    config/collect; a seed in it takes precedence. Raises FcnetError that lists the names.
     """
     if name.endswith(FILES):
         facts = read_settings(name, dict[str, Any], "terrain")
@@ -308,12 +304,11 @@ def named_terrain(name: str, *, seed: int = 0) -> Terrain:
 
 
 def listed() -> dict[str, str]:
-    """What each of TERRAINS is: for `fcnet list terrains`."""
-    return {name: _described(terrain) for name, terrain in TERRAINS.items()}
-
-
-def _described(terrain: Terrain) -> str:
-    """The first words of a terrain's documentation, with its facts."""
-    kind = " ".join((terrain.__doc__ or "").split()).rstrip(".").replace("`", "").replace("START", f"x = {START:g} m")
-    facts = [f"{field.name} {getattr(terrain, field.name):g}" for field in fields(terrain) if field.name != "seed"]
-    return f"{kind} ({', '.join(facts)})" if facts else kind
+    """Return a description of each of TERRAINS, with its parameters, for `fcnet list terrains`."""
+    described = {}
+    for name, terrain in TERRAINS.items():
+        kind = " ".join((terrain.__doc__ or "").split()).rstrip(".")
+        kind = kind.replace("`", "").replace("START", f"x = {START:g} m")
+        given = [f"{field.name} {getattr(terrain, field.name):g}" for field in fields(terrain) if field.name != "seed"]
+        described[name] = f"{kind} ({', '.join(given)})" if given else kind
+    return described

@@ -1,4 +1,4 @@
-"""How a robot and its ground look: a MuJoCo model for display only, made from the facts that the physics are made from.
+"""Appearance of a robot and its ground: a MuJoCo model for display only, made from the robot's file.
 
 It has the joints of physics/mjcf.py and none of its shapes, which stay bare for speed; it is posed and never stepped.
 """
@@ -43,7 +43,7 @@ class Shape:
 
 
 def display_model(robot: Robot, terrain: Terrain, width: int, height: int) -> mujoco.MjModel:
-    """The model to pose, for pictures of so many pixels: `qpos` is that of the physics, trunk and 12 joints."""
+    """Return the model to pose for pictures of width x height pixels; `qpos`: trunk and 12 joints as in the physics."""
     spec = mujoco.MjSpec.from_string(robot_xml(robot, terrain, timestep=0.004))
     for name in ["trunk", *(f"{leg}_{part}" for leg in LEGS for part in ("hip", "thigh", "calf"))]:
         for geom in spec.body(name).geoms:
@@ -65,14 +65,14 @@ def display_model(robot: Robot, terrain: Terrain, width: int, height: int) -> mu
 
 
 def shapes(robot: Robot) -> Iterator[Shape]:
-    """Everything that is seen of a robot."""
+    """Yield all visible shapes of a robot."""
     yield from _trunk(robot)
     for leg in LEGS:
         yield from _leg(robot, leg)
 
 
 def half_length(robot: Robot) -> float:
-    """Half the length [m] of the trunk with the motors at its ends, which the box of the physics may leave out."""
+    """Return half the length [m] of the trunk including the motors at its ends."""
     return max(robot.geometry.trunk[0], 1.3 * robot.geometry.hip_x)
 
 
@@ -134,7 +134,7 @@ def _box(centre: tuple[float, float, float], half: tuple[float, float, float]) -
 
 
 def _disc(centre: Array, axis: Array, radius: float, half: float) -> Array:
-    """Two rings around `axis`, `half` [m] before and behind the centre."""
+    """Return two rings around `axis`, `half` [m] before and behind the centre."""
     first = np.cross(axis, np.roll(axis, 1))
     angle = np.linspace(0.0, 2 * np.pi, 32, endpoint=False)[:, None]
     ring = radius * (np.cos(angle) * first + np.sin(angle) * np.cross(axis, first))
@@ -142,7 +142,7 @@ def _disc(centre: Array, axis: Array, radius: float, half: float) -> Array:
 
 
 def _rounded(shape: Shape) -> Array:
-    """Points whose hull is the shape: each of its own with a sphere around it, finer where it is large."""
+    """Return points whose hull is the shape: a sphere around each of its points, finer if it is large."""
     sides = 12 if shape.radius < LARGE else 32
     azimuth = np.linspace(0, 2 * np.pi, sides, endpoint=False)
     elevation = np.linspace(-np.pi / 2, np.pi / 2, sides // 2 + 1)[:, None]
@@ -151,7 +151,7 @@ def _rounded(shape: Shape) -> Array:
 
 
 def _light(spec: mujoco.MjSpec) -> None:
-    """Sun, sky, haze and ground."""
+    """Set sun, sky, haze and ground."""
     visual = spec.visual
     visual.quality.shadowsize, visual.quality.offsamples = 2048, 0
     visual.headlight.ambient, visual.headlight.diffuse, visual.headlight.specular = [[v] * 3 for v in (0.42, 0.12, 0.0)]

@@ -21,7 +21,7 @@ AXES = ("forward", "sideways", "turning")
 
 
 def film_writer(path: Path) -> Callable[[Iterable[Image.Image], float], bytes]:
-    """What makes a file of pictures and their rate [Hz], by the suffix of its name. Raises SimulationError."""
+    """Return the function that encodes pictures at a rate [Hz], by the file's suffix. Raises SimulationError."""
     writers = {".gif": _gif, ".mp4": _mp4, ".png": _png}
     if path.suffix.lower() not in writers:
         raise SimulationError(f"{path} is no name of a picture; choose one that ends in {', '.join(writers)}")
@@ -31,7 +31,7 @@ def film_writer(path: Path) -> Callable[[Iterable[Image.Image], float], bytes]:
 
 
 def captioned(image: Image.Image, commanded: Array, measured: Array) -> Image.Image:
-    """The picture with velocities (3,) commanded and measured [m/s, m/s, rad/s] in its corner."""
+    """Write commanded and measured velocities (3,) [m/s, m/s, rad/s] in the picture's corner; return the picture."""
     size = max(image.height // 26, 9)
     font, draw = ImageFont.load_default(size), ImageDraw.Draw(image)
     rows = [("", *AXES), ("commanded", *map(_number, commanded)), ("measured", *map(_number, measured))]
@@ -56,7 +56,7 @@ def _png(images: Iterable[Image.Image], rate: float) -> bytes:
 
 
 def _gif(images: Iterable[Image.Image], rate: float) -> bytes:
-    """One palette for all pictures and no dithering, so that what stays the same from one to the next costs nothing."""
+    """Encode with one palette for all pictures and without dithering, so that unchanged parts cost nothing."""
     pictures = list(images)
     palette = _palette(pictures[:: -(-len(pictures) // SAMPLES)])
     frames = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures]

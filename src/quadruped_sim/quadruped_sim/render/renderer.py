@@ -59,7 +59,7 @@ CAMERAS = {
 
 
 def camera_named(name: str) -> Camera:
-    """One of CAMERAS. Raises SimulationError that lists them."""
+    """Return one of CAMERAS. Raises SimulationError that lists them."""
     if name not in CAMERAS:
         raise SimulationError(f"there is no camera {name!r}; choose one of {', '.join(CAMERAS)}")
     return CAMERAS[name]
@@ -68,7 +68,7 @@ def camera_named(name: str) -> Camera:
 class Renderer:
     """Draws a trajectory in pictures of width x height pixels; a context manager.
 
-    Raises SimulationError where a picture cannot be that large, or the computer lacks OpenGL.
+    Raises SimulationError if a picture cannot be that large or the computer lacks OpenGL.
     """
 
     def __init__(self, shown: Trajectory, camera: Camera, width: int, height: int) -> None:
@@ -97,7 +97,7 @@ class Renderer:
         self._gl.free()
 
     def draw(self, row: int) -> Image:
-        """The picture (height, width, 3) of one row of the trajectory."""
+        """Return the picture (height, width, 3) of one row of the trajectory."""
         shown, data, look = self._trajectory, self._data, self._followed[row]
         data.qpos[:3], data.qpos[3:7], data.qpos[7:] = (
             shown.position[row],
@@ -127,7 +127,7 @@ class Renderer:
         return parts.mean(axis=(1, 3)).round().astype(np.uint8)
 
     def _mark_feet(self, row: int) -> None:
-        """Discs where feet came down, fading, and where they stand."""
+        """Draw discs at touchdowns, fading, and at feet in stance."""
         shown, radius = self._trajectory, self._trajectory.robot.geometry.foot_radius
         first = max(row - round(MARK_TIME / shown.period), 0)
         for back, leg in np.argwhere(self._touchdowns[first : row + 1][::-1]):
@@ -142,7 +142,7 @@ class Renderer:
         self._add(mujoco.mjtGeom.mjGEOM_CYLINDER, radius, *ends, color)
 
     def _mark_path(self, row: int) -> None:
-        """The trunk's path, fading."""
+        """Draw the trunk's path, fading."""
         shown, step = self._trajectory, max(round(TRAIL_STEP / self._trajectory.period), 1)
         rows = np.arange(row, max(row - round(TRAIL_TIME / shown.period), -1), -step)
         for number, (near, far) in enumerate(pairwise(rows)):
@@ -150,7 +150,7 @@ class Renderer:
             self._add(mujoco.mjtGeom.mjGEOM_CAPSULE, 0.006, shown.position[near], shown.position[far], color)
 
     def _add(self, kind: mujoco.mjtGeom, radius: float, begin: Array, end: Array, color: Color) -> None:
-        """A shape of this radius [m] from one place to another."""
+        """Draw a shape of this radius [m] from one place to another."""
         geom = self._scene.geoms[self._scene.ngeom]
         mujoco.mjv_initGeom(geom, kind, np.zeros(3), np.zeros(3), np.eye(3).ravel(), np.array(color, dtype=np.float32))
         mujoco.mjv_connector(geom, kind, radius, begin, end)
@@ -159,7 +159,7 @@ class Renderer:
 
 
 def _ground(terrain: Terrain, place: Array) -> tuple[Array, Array]:
-    """The point of the ground below a place (3,), and its normal."""
+    """Return the point of the ground below a place (3,), and its normal."""
     reach = 0.004
     x, y = place[0] + np.array([0, reach, -reach, 0, 0]), place[1] + np.array([0, 0, 0, reach, -reach])
     height = terrain.height(x, y)
@@ -170,10 +170,10 @@ def _ground(terrain: Terrain, place: Array) -> tuple[Array, Array]:
 
 
 def offscreen_context(model: mujoco.MjModel, width: int, height: int) -> tuple[Any, mujoco.MjrContext]:
-    """An OpenGL context without a window, and the model in it: by MUJOCO_GL where that is set, else by EGL, which needs
-    no display.
+    """Return an OpenGL context without a window, and the model in it: by MUJOCO_GL if it is set, else by EGL, which
+    needs no display.
 
-    Raises SimulationError that says what to install.
+    Raises SimulationError that names what to install.
     """
     backend = os.environ.get("MUJOCO_GL", "").strip().lower() or "egl"
     if backend not in BACKENDS:

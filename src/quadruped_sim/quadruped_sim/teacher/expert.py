@@ -1,6 +1,8 @@
-"""The teacher as an expert: position targets from the true state alone, without plans of its own."""
+"""The teacher as an expert: position targets from the current true state only."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,12 +14,15 @@ from fcnet_core.policies.mlp import MLPConfig
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import Robot
 from quadruped_sim.physics.simulation import BodyState
-from quadruped_sim.teacher.privileged import TEACHER_SIZE, CommandedRobots, PrivilegedState
+from quadruped_sim.teacher.privileged import TEACHER_SIZE, PrivilegedState
 from quadruped_sim.teacher.symmetry import ACTION, OBSERVATION, mirrored
+
+if TYPE_CHECKING:
+    from quadruped_sim.rollout import Rollout
 
 
 def teacher_config(model: PolicyModel) -> MLPConfig:
-    """The network's sizes; raises SimulationError for a model that is no teacher."""
+    """Return the network's sizes. Raises SimulationError if the model is not a teacher."""
     config = model.card.config
     if not isinstance(config, MLPConfig) or config.observation != TEACHER_SIZE:
         advice = "choose a file that `fcnet teach` wrote"
@@ -28,7 +33,7 @@ def teacher_config(model: PolicyModel) -> MLPConfig:
 class TeacherExpert:
     """Position targets for a batch of robots from a model file of `fcnet teach`, alike for robot and mirror image.
 
-    Raises SimulationError for a model of another robot, and for one that is no teacher.
+    Raises SimulationError for a model of another robot, and for one that is not a teacher.
     """
 
     def __init__(self, model: PolicyModel, robot: Robot, batch: int) -> None:
@@ -39,8 +44,10 @@ class TeacherExpert:
         self._policy = load_policy(model, batch=2 * batch)
         self._kinematics = LegKinematics(robot)
 
-    def act(self, state: BodyState, rollout: CommandedRobots) -> Array:
-        """Position targets (B, 12) [rad], as the encoders count, for the robots of a rollout in their true state."""
+    def act(self, state: BodyState, rollout: Rollout) -> Array:
+        """Return position targets (B, 12) [rad], as the encoders count, for the robots of a rollout in their true
+        state.
+        """
         seen = PrivilegedState(rollout.simulation, self._kinematics, state).teacher_observation(rollout)
         targets = self._policy.step(np.concatenate([seen, mirrored(seen, OBSERVATION)])).astype(np.float64)
         as_seen, as_mirrored = np.split(targets, 2)

@@ -24,7 +24,7 @@ OBSERVATION_CLIP = 6.0  # [standard deviations]
 
 
 class Mirror(nn.Module):
-    """The mirror image of what a teacher sees or does, see teacher.symmetry."""
+    """Mirror image of a teacher's observations or actions (B, n), see teacher.symmetry."""
 
     source: Tensor
     sign: Tensor
@@ -36,7 +36,6 @@ class Mirror(nn.Module):
         self.register_buffer("sign", torch.as_tensor(sign, dtype=torch.float32), persistent=False)
 
     def forward(self, values: Tensor) -> Tensor:
-        """Of values (B, n)."""
         return values[:, self.source] * self.sign
 
 
@@ -55,7 +54,6 @@ class Normalised(BaseFeaturesExtractor):
         self._mirror = Mirror(OBSERVATION)
 
     def forward(self, observation: Tensor) -> Tensor:
-        """In units of the networks."""
         image = self._mirror(observation[:, :TEACHER_SIZE])
         off = observation - self.mean, image - self.mean[:TEACHER_SIZE]
         scaled = torch.cat([off[0] / self.deviation, off[1] / self.deviation[:TEACHER_SIZE]], dim=1)
@@ -72,14 +70,13 @@ class SymmetricAction(nn.Linear):
         self._mirror = Mirror(ACTION)
 
     def forward(self, latent: Tensor) -> Tensor:
-        """See the class."""
         own, image = super().forward(latent).unbind(1)
         return (own + self._mirror(image)) / 2
 
 
 class Networks(nn.Module):
-    """Actor and critic up to their last layers; the actor sees the teacher's part of the observation alone, of the
-    robots and of their mirror images.
+    """Actor and critic up to their last layers, with the interface of stable-baselines3's MlpExtractor. The actor sees
+    only the teacher's part of the observation, of the robots and of their mirror images.
     """
 
     def __init__(self, hidden: tuple[int, ...]) -> None:
@@ -88,18 +85,15 @@ class Networks(nn.Module):
         self.actor, self.critic = _hidden_layers(TEACHER_SIZE, hidden), _hidden_layers(CRITIC_SIZE, hidden)
 
     def forward_actor(self, features: Tensor) -> Tensor:
-        """See stable-baselines3's MlpExtractor."""
         both = torch.stack([features[:, :TEACHER_SIZE], features[:, CRITIC_SIZE:]], dim=1)
         latent: Tensor = self.actor(both)
         return latent
 
     def forward_critic(self, features: Tensor) -> Tensor:
-        """Likewise."""
         latent: Tensor = self.critic(features[:, :CRITIC_SIZE])
         return latent
 
     def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        """Likewise."""
         return self.forward_actor(features), self.forward_critic(features)
 
 
@@ -135,16 +129,16 @@ class TeacherPolicy(ActorCriticPolicy):
 
     @property
     def actor_parameters(self) -> list[nn.Parameter]:
-        """Of the mean action."""
+        """Parameters of the mean action."""
         return [*self.mlp_extractor.actor.parameters(), *self.action_net.parameters()]
 
     @property
     def actor_layers(self) -> list[nn.Linear]:
-        """The actor's, first to last."""
+        """The actor's linear layers, first to last."""
         return [*(layer for layer in self.mlp_extractor.actor if isinstance(layer, nn.Linear)), self.action_net]
 
     def mean_action(self, observation: Tensor) -> Tensor:
-        """The actions (B, 12) without exploration."""
+        """Return the actions (B, 12) without exploration."""
         action: Tensor = self.action_net(self.mlp_extractor.forward_actor(self.features_extractor(observation)))
         return action
 
@@ -159,7 +153,7 @@ class TeacherPPO(PPO):
 
 
 def teacher_model(policy: TeacherPolicy, robot: Robot, facts: dict[str, Any]) -> PolicyModel:
-    """The actor as a policy file: a perceptron over one observation, the teacher's."""
+    """Return the actor as a policy: an MLP over one observation of the teacher."""
     weights = {}
     for index, layer in enumerate(policy.actor_layers):
         weights[f"layers.{index}.weight"] = layer.weight.detach().numpy().copy()

@@ -1,17 +1,19 @@
-"""What a teacher may know and no robot measures: velocities, contacts, the ground, and what a robot has drawn."""
+"""Privileged state of a teacher: velocities, contacts, the ground, and the samples of the randomisation."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fcnet_core.arrays import Array, ArraySpec, Single
-from fcnet_core.control.command import CommandShaper
+from fcnet_core.arrays import ArraySpec, Single
 from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.observation import ACTION_SIZE, OBSERVATION_SIZE, assemble_observation
 from fcnet_core.rotation import matrix_from_xyzw, roll_pitch_yaw
 from quadruped_sim.physics.simulation import BodyState, Simulation
+
+if TYPE_CHECKING:
+    from quadruped_sim.rollout import Rollout
 
 DRAWN = {"friction": 1, "payload": 1, "com": 3, "strength": 1, "delay": 1}  # of randomization.Draw
 TEACHER_PARTS = {
@@ -28,15 +30,6 @@ SCAN = np.array([(x, y) for x in (-0.12, 0.0, 0.12) for y in (-0.06, 0.06)])  # 
 CRITIC_SIZE = TEACHER_SIZE + 4 * (len(SCAN) + 2) + 3
 FARTHEST = 0.4  # [m] beyond which heights of the ground at a foot are clipped for the critic
 SIDE = 0.15  # [m] from the trunk's middle to the places left and right of it where the slope is measured
-
-
-class CommandedRobots(Protocol):
-    """The part of rollout.Rollout that a teacher observes."""
-
-    simulation: Simulation
-    shaper: CommandShaper
-    last_action: Array
-    previous_action: Array
 
 
 class PrivilegedState:
@@ -74,9 +67,9 @@ class PrivilegedState:
         self.height = state.position[:, 2] - (front + rear + left + right + middle) / 5
         self.slope = np.stack([(front - rear) / (2 * size.hip_x), (left - right) / (2 * SIDE)], axis=-1)
 
-    def teacher_observation(self, rollout: CommandedRobots) -> Single:
-        """What the teacher acts on (B, TEACHER_SIZE), see TEACHER_PARTS. The ground is not among it: a policy that sees
-        none could not imitate who looks ahead.
+    def teacher_observation(self, rollout: Rollout) -> Single:
+        """Return the input of the teacher (B, TEACHER_SIZE), see TEACHER_PARTS. It lacks the ground ahead: a policy
+        that does not see the ground could not imitate a teacher that does.
         """
         state, drawn = self.state, rollout.simulation.drawn
         observation = assemble_observation(

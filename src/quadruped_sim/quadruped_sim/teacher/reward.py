@@ -1,4 +1,4 @@
-"""What PPO pays the teacher for: commands followed, on the clock's feet, gently.
+"""The reward of the teacher: it follows commands, in step with the gait clock, gently.
 
 In the manner of legged_gym (Rudin et al., 2022) and walk-these-ways (Margolis and Agrawal, 2022). Tracking is paid
 twice: at each period with a broad kernel, and averaged over about a stride with a narrow one, because a trot's speed
@@ -44,7 +44,7 @@ class TeacherReward:
         self._touch[mask] = True
 
     def swing(self, setpoint: Array, phase: Array, walking: Mask) -> Array:
-        """How far each foot (B, 4) is in its swing by the clock, above 0 to 1; -1 where it stands."""
+        """Return the progress of each foot (B, 4) in its swing by the clock, above 0 to 1; -1 in stance."""
         speed = np.hypot(setpoint[:, FIELD["vx"]], setpoint[:, FIELD["vy"]])
         above = np.maximum(speed - self._robot.gait.speed_knee, 0.0)
         duty = (self._gait.duty - self._gait.duty_gain * above)[:, None]
@@ -54,7 +54,7 @@ class TeacherReward:
     def __call__(
         self, state: PrivilegedState, setpoint: Array, swing: Array, samples: Array, change: Array, jerk: Array
     ) -> Array:
-        """Rewards (B,) for the period that ended in `state` under setpoints (B, 9).
+        """Return the rewards (B,) for the period that ended in `state` under setpoints (B, 9).
 
         swing (B, 4) when it began; samples: the sensors of its time steps, see Simulation.step; change and jerk
         (B, 12): first and second difference of the position targets, in units of the action.

@@ -1,7 +1,7 @@
-"""The mirror image of a robot, left for right, as its teacher sees it and as it acts.
+"""The mirror image, left for right, of a teacher's observations and actions.
 
 PPO learns one side better than the other: a robot then falls under commands whose mirror images it manages. A teacher
-therefore acts as the mean of what its network does and of the mirror image of what it does for the mirrored robot.
+therefore acts as the mean of its network's action and of the mirrored action for the mirrored robot.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ JOINT_SIGN = np.tile([-1.0, 1.0, 1.0], len(LEGS))  # hips turn about the axis th
 VECTOR_SIGN = np.array([1.0, -1.0, 1.0])  # of velocities, forces and places
 ROTATION_SIGN = -VECTOR_SIGN  # of angular velocities
 SIDEWAYS_FIELDS = ("vy", "yaw_rate", "roll")  # of SETPOINT_FIELDS
-Permutation = tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]  # where each entry comes from, and its sign
+Permutation = tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]  # source index and sign of each element
 
 
 def _command() -> Permutation:
-    """See CommandShaper: the diagonal pairs of legs change places, so the gait's phase is half a stride on."""
+    """Return the mirror image of the command: diagonal pairs of legs swap: the phase moves by half a stride."""
     sign = np.ones(PARTS["command"])
     sign[[SETPOINT_FIELDS.index(field) for field in SIDEWAYS_FIELDS]] = -1.0
     sign[8:10] = -1.0  # sine and cosine of the phase
@@ -67,6 +67,6 @@ ACTION = JOINTS
 
 
 def mirrored(values: npt.NDArray[np.floating], permutation: Permutation) -> npt.NDArray[np.floating]:
-    """The teacher's observations (..., TEACHER_SIZE) or actions (..., 12) of the mirrored robot."""
+    """Mirror the teacher's observations (..., TEACHER_SIZE) or actions (..., 12)."""
     source, sign = permutation
     return values[..., source] * sign.astype(values.dtype)

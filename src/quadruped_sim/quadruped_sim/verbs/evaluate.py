@@ -1,12 +1,14 @@
-"""fcnet evaluate: how well the expert or a policy walks."""
+"""fcnet evaluate: falls, tracking errors and return of the expert or a policy."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import as_completed
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from msgspec.structs import replace
 from tqdm import tqdm
@@ -35,7 +37,7 @@ from quadruped_sim.evaluation.results import (
     text_line,
 )
 from quadruped_sim.evaluation.scenarios import Scenario, getting_up, scenarios
-from quadruped_sim.evaluation.score import Episodes, join, score_of
+from quadruped_sim.evaluation.score import Episodes, Score, join, score_of
 from quadruped_sim.evaluation.trial import trials
 from quadruped_sim.rollout import check_walks_here
 from quadruped_sim.worker_pool import Place, add_worker_options, worker_pool
@@ -109,88 +111,106 @@ def run(args: argparse.Namespace) -> int:
         return 0
     check_json(args.json)
     check_writable(args.markdown, args.report)
-    table = sys.stderr if args.json == STDOUT else sys.stdout
     file = Path(args.json) if args.json and args.json != STDOUT else None
     names = [given.fingerprint if given else None for given in (model, teacher)]
     subject = Subject(robot.name, names[0], args.seed, args.episodes, names[1])
     results = continue_evaluation(file, subject)
     baseline = _baseline(args.baseline, subject).scenarios if args.baseline else {}
-
-    def cells(scenario: Scenario) -> list[str]:
-        score = results.scenarios[scenario.name]
-        return row(scenario, score, baseline.get(scenario.name)) if model else row(scenario, None, score)
-
-    print(text_line(list(COLUMNS)), file=table)
-    for scenario in chosen:
-        if scenario.name in results.scenarios:
-            print(text_line(cells(scenario)), file=table, flush=True)
-    missing = [scenario for scenario in chosen if scenario.name not in results.scenarios]
+    task = _Task(subject, model, teacher, chosen, results, baseline, sys.stderr if args.json == STDOUT else sys.stdout)
     try:
-        for scenario, episodes in _finished(missing, subject, model, teacher, args.workers):
-            results.scenarios[scenario.name] = score_of(scenario, episodes)
-            if file:
-                results.write(file)
-            tqdm.write(text_line(cells(scenario)), file=table)
+        task.measure(args.workers, file)
     except KeyboardInterrupt:
         advice = "run the same command again to resume" if file else "with --json FILE it could be resumed"
         print(f"fcnet: stopped after {len(results.scenarios)} scenarios; {advice}", file=sys.stderr)
         return 130
-    rows = [cells(scenario) for scenario in chosen]
-    overall = summary(results.scenarios, baseline) if model else ""
-    met = f"{sum(line[-1] == MET for line in rows)} of {len(rows)} scenarios meet their target. {overall}".strip()
-    scores = {scenario.name: results.scenarios[scenario.name] for scenario in chosen}
-    print(*filter(None, (met, LEGEND, gait_table(scores), speed_table(scores))), sep="\n", file=table)
-    if args.json == STDOUT:
-        print(results.text(), end="")
-    if args.markdown:
-        tags = [robot.name, model.card.policy_type] if model else []
-        card = head(args.model.stem, tags, rows, mean_return(results.scenarios, baseline)) if model else ""
-        write_whole(args.markdown, (card + markdown(rows, scores, met)).encode())
-    if args.report:
-        from quadruped_sim.evaluation.report import page, shown_episodes
-
-        name = args.model.stem if model else f"the teacher {args.teacher.stem}" if teacher else "the trot"
-        shown = shown_episodes(subject, chosen, scores, model, teacher)
-        write_whole(args.report, page(name, subject, rows, met, shown).encode())
-        print(f"wrote {args.report}; open it in a browser", file=table)
-    missed = [f"{line[0]} {line[-1]}" for line in rows if line[-1] != MET]
+    missed = task.write(args)
     for line in missed:
         print(f"fcnet: {line}", file=sys.stderr)
     return 1 if missed and not args.no_fail else 0
 
 
-def _finished(
-    missing: list[Scenario],
-    subject: Subject,
-    model: PolicyModel | None,
-    teacher: PolicyModel | None,
-    workers: Place,
-) -> Iterator[tuple[Scenario, Episodes]]:
-    """Each scenario with its episodes, as soon as it is complete."""
-    work = {s.name: trials(subject.robot, s, subject.episodes, subject.seed, model, teacher) for s in missing}
-    steps = sum(trial.size * trial.periods for parts in work.values() for trial in parts)
-    with worker_pool(workers) as pool, tqdm(total=steps, unit="step", unit_scale=True, disable=not missing) as bar:
-        waiting = {pool.submit(trial.run): trial for parts in work.values() for trial in parts}
-        done: dict[str, dict[int, Episodes]] = {name: {} for name in work}
-        for future in as_completed(waiting):
-            trial = waiting[future]
-            done[trial.scenario.name][trial.number] = future.result()
-            bar.update(trial.size * trial.periods)
-            parts = done[trial.scenario.name]
-            if len(parts) == len(work[trial.scenario.name]):
-                yield trial.scenario, join([parts[number] for number in sorted(parts)])
+@dataclass(frozen=True)
+class _Task:
+    """An evaluation: who in which scenarios, the results so far, scores of the expert, and the stream of the table."""
+
+    subject: Subject
+    model: PolicyModel | None
+    teacher: PolicyModel | None
+    chosen: list[Scenario]
+    results: Evaluation
+    baseline: Mapping[str, Score]
+    table: TextIO
+
+    def measure(self, workers: Place, file: Path | None) -> None:
+        """Run the missing scenarios; print and write each as soon as it is complete."""
+        done, missing = self.results.scenarios, [s for s in self.chosen if s.name not in self.results.scenarios]
+        print(text_line(list(COLUMNS)), file=self.table)
+        for scenario in self.chosen:
+            if scenario.name in done:
+                print(text_line(self._cells(scenario)), file=self.table, flush=True)
+        for scenario, episodes in self._episodes(missing, workers):
+            done[scenario.name] = score_of(scenario, episodes)
+            if file:
+                self.results.write(file)
+            tqdm.write(text_line(self._cells(scenario)), file=self.table)
+
+    def write(self, args: argparse.Namespace) -> list[str]:
+        """Print the summary, write the files that `args` names, and return the missed limits."""
+        model, scores = self.model, {scenario.name: self.results.scenarios[scenario.name] for scenario in self.chosen}
+        rows = [self._cells(scenario) for scenario in self.chosen]
+        overall = summary(self.results.scenarios, self.baseline) if model else ""
+        met = f"{sum(line[-1] == MET for line in rows)} of {len(rows)} scenarios meet their target. {overall}".strip()
+        print(*filter(None, (met, LEGEND, gait_table(scores), speed_table(scores))), sep="\n", file=self.table)
+        if args.json == STDOUT:
+            print(self.results.text(), end="")
+        if args.markdown:
+            card = ""
+            if model:
+                share = mean_return(self.results.scenarios, self.baseline)
+                card = head(args.model.stem, [self.subject.robot, model.card.policy_type], rows, share)
+            write_whole(args.markdown, (card + markdown(rows, scores, met)).encode())
+        if args.report:
+            from quadruped_sim.evaluation.report import page, shown_episodes
+
+            name = args.model.stem if model else f"the teacher {args.teacher.stem}" if self.teacher else "the trot"
+            shown = shown_episodes(self.subject, self.chosen, scores, model, self.teacher)
+            write_whole(args.report, page(name, self.subject, rows, met, shown).encode())
+            print(f"wrote {args.report}; open it in a browser", file=self.table)
+        return [f"{line[0]} {line[-1]}" for line in rows if line[-1] != MET]
+
+    def _cells(self, scenario: Scenario) -> list[str]:
+        score = self.results.scenarios[scenario.name]
+        if self.model:
+            return row(scenario, score, self.baseline.get(scenario.name))
+        return row(scenario, None, score)
+
+    def _episodes(self, missing: list[Scenario], workers: Place) -> Iterator[tuple[Scenario, Episodes]]:
+        """Yield each scenario with its episodes as soon as it is complete."""
+        who = self.subject
+        work = {s.name: trials(who.robot, s, who.episodes, who.seed, self.model, self.teacher) for s in missing}
+        steps = sum(trial.size * trial.periods for parts in work.values() for trial in parts)
+        with worker_pool(workers) as pool, tqdm(total=steps, unit="step", unit_scale=True, disable=not missing) as bar:
+            waiting = {pool.submit(trial.run): trial for parts in work.values() for trial in parts}
+            done: dict[str, dict[int, Episodes]] = {name: {} for name in work}
+            for future in as_completed(waiting):
+                trial = waiting[future]
+                parts = done[trial.scenario.name]
+                parts[trial.number] = future.result()
+                bar.update(trial.size * trial.periods)
+                if len(parts) == len(work[trial.scenario.name]):
+                    yield trial.scenario, join([parts[number] for number in sorted(parts)])
 
 
 def _chosen(robot: Robot, names: str, listed: bool) -> list[Scenario]:
-    """The scenarios of these names, a list with commas; for ALL those of the walk, or every one that is `listed`."""
+    """Return the scenarios of a comma-separated list of names. ALL: those of the walk, or all if they are `listed`."""
     walks, others = scenarios(robot), getting_up()
     known = walks | others
     if names == ALL:
         return list((known if listed else walks).values())
-    wanted = names.split(",")
-    if unknown := [name for name in wanted if name not in known]:
+    chosen = names.split(",")
+    if unknown := [name for name in chosen if name not in known]:
         raise SimulationError(f"there is no scenario {unknown[0]!r}; choose from {', '.join(known)}")
-    return [known[name] for name in known if name in wanted]
+    return [known[name] for name in known if name in chosen]
 
 
 def _baseline(path: Path, subject: Subject) -> Evaluation:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -126,10 +127,7 @@ def test_a_shard_holds_what_was_seen_and_what_the_expert_advised(plan, aliengo, 
     sent = shard.observation[:, 1:, LAYOUT["last_action"]]  # disturbed on purpose
     difference = np.abs(sent - shard.action[:, :-1])
     assert 0.001 < difference.mean() < 0.1
-    sine, cosine = (
-        shard.observation[..., LAYOUT["sin_joint_position"]],
-        shard.observation[..., LAYOUT["cos_joint_position"]],
-    )
+    sine, cosine = (shard.observation[..., LAYOUT[f"{name}_joint_position"]] for name in ("sin", "cos"))
     np.testing.assert_allclose(sine**2 + cosine**2, 1, atol=1e-6)  # no noise is recorded: training adds its own
     assert data.manifest.robot == "aliengo" and data.manifest.control_rate == 50
 
@@ -155,57 +153,43 @@ def test_a_folder_is_not_continued_with_another_seed_or_plan(plan, tmp_path):
         Collector(plan, tmp_path / "data").writer(1)
 
 
+def _walk(**changes: Any) -> dict[str, Any]:
+    part = {"share": 1, "terrains": [{"kind": "flat"}], "setpoints": {}} | changes
+    return {"parts": {"walk": {key: value for key, value in part.items() if value is not None}}}
+
+
 @pytest.mark.parametrize(
-    ("change", "sentence"),
+    ("change", "named"),
     [
         ({"robots": None}, "robots"),
-        ({"colour": "red"}, "cannot be used: .*colour"),
-        (
-            {"parts": {"walk": {"share": 1, "terrains": [{"kind": "lava"}], "setpoints": {}}}},
-            "no terrain of kind 'lava'",
-        ),
-        ({"parts": {"walk": {"share": 1, "setpoints": {}}}}, "terrains"),
-        (
-            {"parts": {"walk": {"share": 1, "terrains": [{"kind": "flat"}], "setpoints": {"always": {"speed": 1}}}}},
-            "unknown setpoint fields",
-        ),
-        (
-            {
-                "parts": {
-                    "w": {"share": 1, "terrains": [{"kind": "flat"}], "setpoints": {}, "randomization": {"wind": 1}}
-                }
-            },
-            "wind",
-        ),
-        ({"parts": [1, 2]}, "cannot be used"),
+        ({"colour": "red"}, "colour"),
+        (_walk(terrains=[{"kind": "lava"}]), "lava"),
+        (_walk(terrains=None), "terrains"),
+        (_walk(setpoints={"always": {"speed": 1}}), "speed"),
+        (_walk(randomization={"wind": 1}), "wind"),
+        ({"parts": [1, 2]}, "parts"),
         ({"robots": True}, "robots is True"),
         ({"shards": 10**12}, "shards is 1000000000000"),
         ({"seconds": 1e308}, r"seconds is 1e\+308"),
         ({"robots": 10_000, "seconds": 1e6}, "steps in a shard"),
-        (
-            {"parts": {"walk": {"share": 1, "terrains": [{"kind": "stairs", "rise": True}], "setpoints": {}}}},
-            "terrain stairs: rise is True",
-        ),
-        (
-            {"parts": {"walk": {"share": 1, "terrains": [{"kind": "flat"}], "setpoints": {"always": {"vx": [1, 0]}}}}},
-            "from a lower to a higher number",
-        ),
+        (_walk(terrains=[{"kind": "stairs", "rise": True}]), "rise is True"),
+        (_walk(setpoints={"always": {"vx": [1, 0]}}), "range"),
     ],
 )
-def test_a_plan_that_cannot_be_used_is_refused_in_a_sentence(change, sentence, tmp_path):
+def test_an_invalid_plan_is_refused_with_its_name_and_the_setting(change, named, tmp_path):
     facts = {key: value for key, value in {**PLAN, **change}.items() if value is not None}
     (tmp_path / "plan.yaml").write_text(yaml.safe_dump(facts))
-    with pytest.raises(FcnetError, match=sentence) as error:
+    with pytest.raises(FcnetError, match=named) as error:
         load_plan(tmp_path / "plan.yaml")
     assert "plan.yaml" in str(error.value)
 
 
-def test_a_missing_or_broken_plan_is_refused_in_a_sentence(tmp_path):
-    with pytest.raises(FcnetError, match="there is no collection file"):
-        load_plan(tmp_path / "none.yaml")
-    (tmp_path / "broken.yaml").write_text("parts: [")
-    with pytest.raises(FcnetError, match="cannot be used"):
-        load_plan(tmp_path / "broken.yaml")
+@pytest.mark.parametrize("content", [None, "parts: ["])
+def test_a_missing_or_broken_plan_is_refused(content, tmp_path):
+    if content:
+        (tmp_path / "plan.yaml").write_text(content)
+    with pytest.raises(FcnetError, match=r"plan\.yaml"):
+        load_plan(tmp_path / "plan.yaml")
 
 
 @pytest.mark.parametrize("path", sorted(CONFIG.glob("*.yaml")), ids=lambda path: path.stem)

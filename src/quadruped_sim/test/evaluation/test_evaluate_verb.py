@@ -1,4 +1,4 @@
-"""`fcnet evaluate`: a table, a file that is continued, and sentences for wrong use."""
+"""`fcnet evaluate`: a table, a file that is continued, and errors for wrong use."""
 
 from __future__ import annotations
 
@@ -45,13 +45,8 @@ def test_results_do_not_depend_on_the_number_of_processes(policy, tmp_path, caps
         assert main(["evaluate", *arguments, "--no-fail"]) == 0
     assert (tmp_path / "1.json").read_bytes() == (tmp_path / "2.json").read_bytes()
     facts = json.loads((tmp_path / "1.json").read_text())
-    assert facts["subject"] == {
-        "robot": "aliengo",
-        "policy": facts["subject"]["policy"],
-        "seed": 0,
-        "episodes": 2,
-        "teacher": None,
-    }
+    expected = {"robot": "aliengo", "seed": 0, "episodes": 2, "teacher": None}
+    assert facts["subject"] == expected | {"policy": facts["subject"]["policy"]}
     assert facts["scenarios"].keys() == {"flat", "stand"}
     printed = capsys.readouterr().out
     assert "stand " in printed and "0 of 2" in printed and "scenarios meet their target" in printed
@@ -141,23 +136,19 @@ def test_an_episode_that_is_run_again_for_the_report_is_the_one_that_was_counted
     assert signals.contact.any()
 
 
-def test_interrupted_it_continues(fcnet, tmp_path):
+def test_interrupted_it_continues(fcnet, while_running, tmp_path):
     results = tmp_path / "expert.json"
     arguments = ["--expert", "--scenarios", "stand,crawl,tilt", "--episodes", "3", "--processes", "1"]
     process = fcnet("evaluate", *arguments, "--json", results)
-    end = time.monotonic() + 90
-    while not results.exists():
-        assert process.poll() is None and time.monotonic() < end
-        time.sleep(0.02)
+    while_running(process, results.exists)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=240)
     assert process.returncode == 130
-    assert "run the same command again" in errors.splitlines()[-1]
-    assert "Traceback" not in errors
+    assert errors.splitlines()[-1].startswith("fcnet: ") and "Traceback" not in errors
     before = json.loads(results.read_text())["scenarios"]
     assert 0 < len(before) < 3
     process = fcnet("evaluate", *arguments, "--json", results)
-    printed, _ = process.communicate(timeout=90)
+    printed, _ = process.communicate(timeout=240)
     assert process.returncode == 0
     after = json.loads(results.read_text())["scenarios"]
     assert len(after) == 3 and before.items() <= after.items()
@@ -180,10 +171,8 @@ def test_getting_up_is_measured_if_it_is_named(capsys):
     arguments = ["a1", "--scenarios", "recovery,stand_up", "--episodes", "4", "--json", "-"]
     assert main(["evaluate", *arguments]) == 0
     scores = json.loads(capsys.readouterr().out)["scenarios"]
-    assert {name: (score["episodes"], score["falls"]) for name, score in scores.items()} == {
-        "recovery": (4, 0),
-        "stand_up": (4, 0),
-    }
+    figures = {name: (score["episodes"], score["falls"]) for name, score in scores.items()}
+    assert figures == {"recovery": (4, 0), "stand_up": (4, 0)}
 
 
 def test_the_list_names_every_scenario_and_what_it_asks(capsys):
@@ -197,17 +186,15 @@ def test_the_list_names_every_scenario_and_what_it_asks(capsys):
 def test_a_number_out_of_range_is_refused(option, capsys):
     with pytest.raises(SystemExit) as ended:
         main(["evaluate", "--expert", option, "0"])
-    assert ended.value.code == 2 and f"argument {option}: it is '0', expected `int` >= 1" in capsys.readouterr().err
+    assert ended.value.code == USAGE_ERROR and option in capsys.readouterr().err
 
 
 def test_a_policy_of_another_rate_does_not_walk_here(standing_policy, tmp_path, capsys):
-    save_model(
-        replace(standing_policy, card=structs.replace(standing_policy.card, control_rate=25.0)),
-        tmp_path / "slow.safetensors",
-    )
+    slow = tmp_path / "slow.safetensors"
+    save_model(replace(standing_policy, card=structs.replace(standing_policy.card, control_rate=25.0)), slow)
     for verb in (["evaluate"], ["render", "-o", str(tmp_path / "a.gif")]):
-        assert main([*verb, str(tmp_path / "slow.safetensors")]) == USAGE_ERROR
-        assert "the model steps at 25 Hz, the simulation's verbs at 50 Hz" in capsys.readouterr().err
+        assert main([*verb, str(slow)]) == USAGE_ERROR
+        assert "25 Hz" in capsys.readouterr().err
 
 
 def test_an_expert_that_earned_nothing_is_no_measure(policy):
@@ -222,17 +209,17 @@ def test_wrong_use_is_refused_in_a_sentence(policy, tmp_path, capsys):
     (tmp_path / "other.json").write_text(
         '{"format_version": 2, "subject": {"robot": "a1", "policy": null, "seed": 1, "episodes": 3}, "scenarios": {}}'
     )
-    for arguments, sentence in (
-        ([], "nothing to evaluate"),
-        (["--expert", "--scenarios", "flat,moon"], "there is no scenario 'moon'; choose from flat, pushes"),
-        (["--expert", "--robot", "spot"], "there is no robot file"),
-        (["--expert", "--markdown", str(tmp_path)], "cannot be written"),
-        (["--expert", "--json", str(tmp_path / "broken.json")], "is damaged"),
+    for arguments, named in (
+        ([], "MODEL"),
+        (["--expert", "--scenarios", "flat,moon"], "moon"),
+        (["--expert", "--robot", "spot"], "spot"),
+        (["--expert", "--markdown", str(tmp_path)], str(tmp_path)),
+        (["--expert", "--json", str(tmp_path / "broken.json")], "broken.json"),
         (["--expert", "--json", str(tmp_path / "other.json")], "another robot, seed, episodes"),
-        ([str(tmp_path / "none")], "there is no model file"),
-        ([str(policy), "--robot", "a1"], "made for the robot aliengo, not a1"),
-        ([str(policy), "--baseline", str(tmp_path / "none.json")], "there is no result file"),
-        ([str(policy), "--baseline", str(tmp_path / "other.json")], "not the expert's evaluation"),
+        ([str(tmp_path / "none")], "none"),
+        ([str(policy), "--robot", "a1"], "a1"),
+        ([str(policy), "--baseline", str(tmp_path / "none.json")], "none.json"),
+        ([str(policy), "--baseline", str(tmp_path / "other.json")], "other.json"),
     ):
         assert main(["evaluate", *arguments]) == USAGE_ERROR
-        assert sentence in capsys.readouterr().err
+        assert named in capsys.readouterr().err

@@ -55,15 +55,8 @@ def test_the_table_of_tests_is_complete(robot):
     assert found["flat"].limits == Limits(0.0, (0.04, 0.03, 0.04))
     assert found["run_2.0"].limits.touchdowns == 1.15 and found["run_2.0"].limits.saturation == 0.1
     rare = {"aliengo": 3, "a1": 6}[robot.name]
-    allowed = {
-        "flat": 0,
-        "stairs_10cm_up": rare,
-        "course": 0,
-        "friction_0.35": rare,
-        "delay_20ms": 3,
-        "pushes_2.0": 30,
-        "kick_1.5": 3,
-    }
+    allowed = {"flat": 0, "course": 0, "delay_20ms": 3, "pushes_2.0": 30, "kick_1.5": 3}
+    allowed |= {"stairs_10cm_up": rare, "friction_0.35": rare}
     assert {name: round(found[name].limits.falls * 300) for name in allowed} == allowed
     assert found["endurance"].seconds == 60
     assert found["delay_20ms"].randomization.delay == (0.02, 0.04)
@@ -113,9 +106,8 @@ def test_a_policy_that_stands_stands_but_does_not_walk(known, standing_policy):
 
 
 def test_a_policy_that_lets_the_robot_down_falls_and_stays_out(known, aliengo, standing_policy):
-    folded = replace(
-        standing_policy, scales=standing_policy.scales | {"action_mean": aliengo.lie_pose.astype(np.float32)}
-    )
+    scales = standing_policy.scales | {"action_mean": aliengo.lie_pose.astype(np.float32)}
+    folded = replace(standing_policy, scales=scales)
     episodes = Trial("aliengo", known["flat"], 0, 0, 3, folded).run()
     assert episodes.fell.all()
     assert (episodes.returned < 0.8 * 1.5 * 3.0).all()
@@ -226,8 +218,5 @@ def test_every_shortfall_is_named(known, standing_policy):
     found = shortfalls(score, limits, expert=False)
     assert [entry.split()[0] for entry in found] == ["falls", "yaw", "height", "roll"]
     assert shortfalls(score, limits, expert=True) == ["falls 1/4 > 1.0%"]
-    assert shortfalls(structs.replace(score, velocity=(np.nan,) * 3), limits, expert=False)[1:4] == [
-        "vx nan > 9",
-        "vy nan > 9",
-        "yaw rate nan > 1e-06",
-    ]
+    unknown = shortfalls(structs.replace(score, velocity=(np.nan,) * 3), limits, expert=False)
+    assert [entry.split(" nan")[0] for entry in unknown[1:4]] == ["vx", "vy", "yaw rate"]

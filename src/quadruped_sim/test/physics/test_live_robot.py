@@ -1,4 +1,4 @@
-"""A simulated robot that lives on like a real one."""
+"""A simulated robot that is never reset by itself, as a real one."""
 
 from __future__ import annotations
 
@@ -7,20 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from fcnet_core.robot import load_robot
 from fcnet_core.rotation import matrix_from_xyzw, projected_gravity, roll_pitch_yaw
 from quadruped_sim.physics.live_robot import LiveRobot
 from quadruped_sim.physics.mjcf import stand_height
 from quadruped_sim.physics.placement import Place
 from quadruped_sim.physics.terrain import TERRAINS, SideSlope
 
-ROBOTS = ("aliengo", "a1")
 SECOND = 250  # time steps
-
-
-@pytest.fixture(params=ROBOTS)
-def robot(request):
-    return load_robot(request.param)
 
 
 def _stand(live: LiveRobot) -> None:
@@ -130,8 +123,8 @@ def test_noise_is_zero_mean_and_scales_with_its_parameter(robot):
 
 
 @pytest.mark.parametrize("terrain", sorted(TERRAINS))
-def test_it_can_be_put_on_every_terrain(terrain):
-    live = LiveRobot(load_robot("aliengo"), TERRAINS[terrain], noise=0.0)
+def test_it_can_be_put_on_every_terrain(aliengo, terrain):
+    live = LiveRobot(aliengo, TERRAINS[terrain], noise=0.0)
     assert projected_gravity(live.ground_truth().orientation)[2] < -0.9
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fcnet_core.robot import load_robot
 from quadruped_sim.physics.live_robot import MotorDrivenRobot
 from quadruped_sim.physics.mjcf import stand_height
 from quadruped_sim.physics.terrain import TERRAINS
@@ -14,9 +13,9 @@ ZERO = np.zeros(12)
 SECOND = 500  # time steps
 
 
-@pytest.fixture(params=["aliengo", "a1"])
-def body(request):
-    return MotorDrivenRobot(load_robot(request.param), TERRAINS["flat"], noise=0.0)
+@pytest.fixture
+def body(robot):
+    return MotorDrivenRobot(robot, TERRAINS["flat"], noise=0.0)
 
 
 def _stand(body: MotorDrivenRobot) -> None:

@@ -8,9 +8,7 @@ import torch
 from gymnasium.spaces import Box
 
 from fcnet_core.legs.kinematics import LegKinematics
-from fcnet_core.model_file import PolicyModel, card_for_robot
 from fcnet_core.observation import LAYOUT
-from fcnet_core.policies.mlp import MLPConfig
 from fcnet_core.robot import SETPOINT_FIELDS, load_robot
 from quadruped_sim.physics.randomization import NOMINAL
 from quadruped_sim.physics.terrain import Flat
@@ -27,7 +25,7 @@ SIDEWAYS = [SETPOINT_FIELDS.index(field) for field in ("vy", "yaw_rate", "roll")
 
 @pytest.fixture
 def pair(aliengo) -> Rollout:
-    """A robot that turns and leans to the left, and beside it its mirror image half a stride on."""
+    """A robot that turns and leans to the left, and its mirror image half a stride on."""
     rollout = Rollout(aliengo, 2, Flat(), TO_THE_LEFT, NOMINAL, seed=3)
     rollout.simulation.drawn.com[:] = (0.01, 0.02, 0.03), (0.01, -0.02, 0.03)
     shaper, lean = rollout.shaper, np.array([0.03, 0.02, 0.04])
@@ -52,20 +50,6 @@ def seen(rollout: Rollout) -> np.ndarray:
     return PrivilegedState(simulation, LegKinematics(simulation.robot), simulation.state()).teacher_observation(rollout)
 
 
-def teacher(aliengo, seed: int) -> PolicyModel:
-    config, rng = MLPConfig(observation=TEACHER_SIZE, window=1, hidden=(16,)), np.random.default_rng(seed)
-    return PolicyModel(
-        card_for_robot(aliengo, config),
-        {name: rng.normal(0, 0.1, shape).astype(np.float32) for name, shape in config.weight_shapes().items()},
-        {
-            "observation_mean": rng.normal(0, 0.1, TEACHER_SIZE).astype(np.float32),
-            "observation_std": np.ones(TEACHER_SIZE, np.float32),
-            "action_mean": aliengo.stand_pose.astype(np.float32),
-            "action_scale": np.full(12, 0.1, np.float32),
-        },
-    )
-
-
 def test_what_a_robot_and_its_mirror_image_see_are_mirror_images(pair):
     robot, image = seen(pair)
     assert np.abs(robot - image).max() > 0.1
@@ -85,8 +69,8 @@ def test_mirrored_robots_fall_alike(aliengo):
     assert np.linalg.norm(off) < 0.1 * np.linalg.norm((image - robot)[:at])
 
 
-def test_a_teacher_drives_both_alike_whatever_its_network_has_learned(aliengo, pair):
-    expert, simulation = TeacherExpert(teacher(aliengo, 0), aliengo, 2), pair.simulation
+def test_a_teacher_drives_both_alike_whatever_its_network_has_learned(aliengo, pair, teacher):
+    expert, simulation = TeacherExpert(teacher, aliengo, 2), pair.simulation
     robot, image = expert.act(simulation.state(), pair)
     assert np.abs(robot - image).max() > 0.01
     np.testing.assert_allclose(image, mirrored(robot, ACTION), atol=1e-6)
