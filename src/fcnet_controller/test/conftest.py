@@ -1,23 +1,21 @@
 """A robot, a small random policy that holds the legs near the stand pose, and real controller processes."""
 
 import sys
-import threading
 
 import numpy as np
 import pytest
-from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
+from rclpy.qos import DurabilityPolicy, QoSProfile
 from ros_fixtures import domain as domain
-from ros_harness import Client, processes, ros_arguments
-from sensor_msgs.msg import Imu, JointState
-from std_msgs.msg import String
-from trajectory_msgs.msg import JointTrajectory
+from ros_fixtures import robot as robot
+from ros_harness import IdealRobot, processes, ros_arguments
 
 from fcnet_core.model_file import PolicyModel, card_for_robot, save_model
+from fcnet_core.names import CONTROLLER
 from fcnet_core.policies.fcnet import FCNetConfig
 from fcnet_core.robot import JOINT_NAMES, load_robot
+from fcnet_ros.topics import MODE
 
 SHAPE = FCNetConfig(layers=2, modes=3, hidden=16, decoder_hidden=8, window=16)
-STATE_PERIOD = 0.005  # [s]
 LONGEST_STATE_TIMEOUT = 1.0  # [s]
 EVERY_MODE = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
@@ -35,11 +33,6 @@ def random_model(robot, seed=0):
             "action_scale": np.full(12, 0.05, np.float32),
         },
     )
-
-
-@pytest.fixture(scope="session")
-def robot():
-    return load_robot("aliengo")
 
 
 @pytest.fixture(scope="session")
@@ -77,24 +70,17 @@ def start(domain):
         yield start
 
 
-class Bench(Client):
-    """A client that is also an ideal robot: each joint is where its last target was.
-
-    modes: all modes of the controller, trajectories: all of its targets, oldest first.
-    """
+class Bench(IdealRobot):
+    """An ideal robot that publishes its joints in an order of its own. modes: all modes of the controller."""
 
     def __init__(self, domain, robot):
-        self.robot = robot
-        self.modes, self.trajectories = [], []
+        self.modes = []
+        super().__init__(domain, robot, "bench")
+        self.subscribe(MODE.of(CONTROLLER).kind, MODE.of(CONTROLLER).name, self._add_mode, EVERY_MODE)
         self.restore()
-        super().__init__(domain, "bench")
-        self._joints = self.node.create_publisher(JointState, "joint_states", qos_profile_sensor_data)
-        self._imu = self.node.create_publisher(Imu, "imu/data", qos_profile_sensor_data)
-        self.subscribe(String, "controller/mode", lambda message: self.modes.append(message.data), EVERY_MODE)
-        self.subscribe(JointTrajectory, "joint_trajectory", self._follow, 10)
-        self._silence = threading.Event()
-        self._publisher = threading.Thread(target=self._publish, daemon=True)
-        self._publisher.start()
+
+    def _add_mode(self, message):
+        self.modes.append(message.data)
 
     def forget_modes(self):
         """Drop the modes of a controller that has ended."""
@@ -102,28 +88,9 @@ class Bench(Client):
         self.mode = ""
 
     def restore(self):
-        """A healthy robot lying on its belly; joints are published in an order of their own."""
-        self.silent = False
-        self.position = dict(zip(JOINT_NAMES, self.robot.lie_pose.tolist(), strict=True))
-        self.velocities = dict.fromkeys(JOINT_NAMES, 0.0)
+        """Lie on the belly and publish the states of all joints."""
         self.names = sorted(JOINT_NAMES)
-
-    def _follow(self, message):
-        self.trajectories.append(message)
-        if message.points[0].positions:
-            self.position.update(zip(message.joint_names, message.points[0].positions, strict=True))
-
-    def _publish(self):
-        imu, joints = Imu(), JointState()
-        imu.orientation.w = 1.0
-        while not self._silence.wait(STATE_PERIOD):
-            if self.silent:
-                continue
-            joints.name = list(self.names)
-            joints.position = [self.position.get(name, 0.0) for name in self.names]
-            joints.velocity = [self.velocities.get(name, 0.0) for name in self.names]
-            self._imu.publish(imu)
-            self._joints.publish(joints)
+        self.lie()
 
     @property
     def damped(self):
@@ -142,14 +109,8 @@ class Bench(Client):
         points = [message.points[0] for message in list(self.trajectories)]
         return np.array([point.positions for point in points if point.positions])
 
-    def close(self):
-        self._silence.set()
-        self._publisher.join()
-        super().close()
-
 
 @pytest.fixture(scope="module")
 def bench(domain, robot):
-    bench = Bench(domain, robot)
-    yield bench
-    bench.close()
+    with Bench(domain, robot) as bench:
+        yield bench

@@ -119,7 +119,7 @@ def test_a_bad_state_while_walking_is_a_latched_fault_with_a_reason(walking, fai
 
 
 def test_standing_up_on_a_state_that_is_not_finite_is_refused(lying):
-    lying.velocities = dict.fromkeys(JOINT_NAMES, math.nan)
+    lying.joint_velocity = math.nan
     lying.until(lambda: not lying.call("controller/stand_up").success, "a refusal")
     assert "finite" in lying.call("controller/stand_up").message
     assert lying.mode != "standing"

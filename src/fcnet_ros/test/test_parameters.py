@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 import pytest
-import rclpy
 from rclpy.parameter import Parameter
 
 from fcnet_core.errors import ParameterError
@@ -34,23 +32,16 @@ class Settings:
 
 
 @pytest.fixture
-def make_node():
-    context, made = rclpy.Context(), []
-    rclpy.init(context=context, domain_id=101 + (os.getpid() + 70) % 100)
-
+def settings_node(make_node):
     def make(**given):
         overrides = [Parameter(name.replace("__", "."), value=value) for name, value in given.items()]
-        made.append(rclpy.create_node("settings", context=context, parameter_overrides=overrides))
-        return made[-1]
+        return make_node("settings", parameter_overrides=overrides)
 
-    yield make
-    for node in made:
-        node.destroy_node()
-    rclpy.shutdown(context=context)
+    return make
 
 
-def test_values_that_are_given_replace_the_defaults(make_node):
-    node = make_node(rate=100.0, network__port=9000, use_sim_time=False)
+def test_values_that_are_given_replace_the_defaults(settings_node):
+    node = settings_node(rate=100.0, network__port=9000, use_sim_time=False)
     assert declare_fixed_parameters(node, Settings) == Settings(rate=100.0, port=9000)
 
 
@@ -70,8 +61,8 @@ def test_the_defaults_are_named_as_ros_names_them():
     }
 
 
-def test_ros_knows_description_range_and_choices(make_node):
-    node = make_node()
+def test_ros_knows_description_range_and_choices(settings_node):
+    node = settings_node()
     declare_parameters(node, Settings)
     rate, port, transport = node.describe_parameters(["rate", "network.port", "transport"])
     assert rate.description == "cycles per second [Hz]"
@@ -92,28 +83,28 @@ def test_ros_knows_description_range_and_choices(make_node):
         ({"network__prot": 1}, "network.prot"),
     ],
 )
-def test_what_cannot_be_used_is_refused_by_name(make_node, given, named):
+def test_what_cannot_be_used_is_refused_by_name(settings_node, given, named):
     with pytest.raises(ParameterError, match=rf"parameter {named} "):
-        declare_fixed_parameters(make_node(**given), Settings)
+        declare_fixed_parameters(settings_node(**given), Settings)
 
 
-def test_a_value_set_later_is_read(make_node):
-    node = make_node()
+def test_a_value_set_later_is_read(settings_node):
+    node = settings_node()
     declare_parameters(node, Settings)
     assert node.set_parameters([Parameter("rate", value=20.0)])[0].successful
     assert read_parameters(node, Settings).rate == 20.0
 
 
-def test_only_changeable_parameters_can_be_set_where_the_others_are_fixed(make_node):
-    node = make_node()
+def test_only_changeable_parameters_can_be_set_where_the_others_are_fixed(settings_node):
+    node = settings_node()
     declare_fixed_parameters(node, Settings)
     results = node.set_parameters([Parameter("rate", value=20.0), Parameter("speed", value=1.0)])
     assert [result.successful for result in results] == [False, True]
     assert read_parameters(node, Settings) == Settings(speed=1.0)
 
 
-def test_a_word_that_is_no_choice_is_refused_while_the_node_runs(make_node):
-    node = make_node()
+def test_a_word_that_is_no_choice_is_refused_while_the_node_runs(settings_node):
+    node = settings_node()
     declare_parameters(node, Settings)
     (result,) = node.set_parameters([Parameter("transport", value="pigeon")])
     assert not result.successful

@@ -9,7 +9,6 @@ import sys
 import time
 
 import pytest
-import rclpy
 from std_srvs.srv import Trigger
 
 from fcnet_ros.program import (
@@ -78,10 +77,9 @@ print(sorted(name for name in os.environ if "FAST" in name), os.environ["ROS_AUT
 
 
 @pytest.fixture
-def environment():
-    domain = str(101 + os.getpid() % 100)
+def environment(domain):
     kept = {name: value for name, value in os.environ.items() if name not in (*PROFILES, TRANSPORTS)}
-    return kept | {"ROS_DOMAIN_ID": domain, DISCOVERY_RANGE: "LOCALHOST"}
+    return kept | {"ROS_DOMAIN_ID": str(domain), DISCOVERY_RANGE: "LOCALHOST"}
 
 
 @pytest.fixture
@@ -101,13 +99,8 @@ def start(environment):
 
 
 @pytest.fixture
-def node():
-    context = rclpy.Context()
-    rclpy.init(context=context, domain_id=101 + (os.getpid() + 30) % 100)
-    node = rclpy.create_node("guarded", context=context)
-    yield node
-    node.destroy_node()
-    rclpy.shutdown(context=context)
+def node(make_node):
+    return make_node("guarded")
 
 
 def until_ready(program):

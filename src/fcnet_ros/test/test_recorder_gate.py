@@ -2,42 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 
 import pytest
-import rclpy
 from rclpy.qos import qos_profile_sensor_data
 from std_msgs.msg import String
 
-from fcnet_ros.program import RECORDER, RecorderGate, participant_profile
+from fcnet_ros.program import RECORDER, RecorderGate
 
 PATIENCE = 30.0  # [s], for a loaded machine
 TOPICS = ("states", "~/mode")
 
 
 @pytest.fixture
-def make_node():
-    """Nodes of participants of their own, as in processes of their own."""
-    domain, made = 101 + (os.getpid() + 40) % 100, []
-
-    def make(name):
-        context = rclpy.Context()
-        with participant_profile():
-            rclpy.init(context=context, domain_id=domain)
-            made.append((rclpy.create_node(name, namespace="dog", context=context), context))
-        return made[-1][0]
-
-    yield make
-    for node, context in made:
-        node.destroy_node()
-        rclpy.shutdown(context=context)
-
-
-@pytest.fixture
 def robot(make_node):
-    node = make_node("robot")
+    node = make_node("robot", namespace="dog")
     for topic in TOPICS:
         node.create_publisher(String, topic, qos_profile_sensor_data)
     return node
@@ -54,8 +34,8 @@ def test_it_is_open_where_nothing_is_recorded(robot):
 
 def test_it_opens_when_the_recorder_has_every_topic_and_not_for_another_subscriber(robot, make_node):
     gate = RecorderGate(robot, TOPICS, PATIENCE)
-    subscribe(make_node("monitor"), "states", "robot/mode")
-    recorder = make_node(RECORDER)
+    subscribe(make_node("monitor", namespace="dog"), "states", "robot/mode")
+    recorder = make_node(RECORDER, namespace="dog")
     subscribe(recorder, "states")
     end = time.monotonic() + PATIENCE / 2
     while len(robot.get_subscriptions_info_by_topic("/dog/states")) < 2 and time.monotonic() < end:

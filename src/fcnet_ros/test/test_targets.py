@@ -9,7 +9,6 @@ import time
 
 import numpy as np
 import pytest
-import rclpy
 from rclpy.serialization import serialize_message
 from ros_harness import wait_until
 from std_msgs.msg import String
@@ -46,13 +45,8 @@ def validator():
 
 
 @pytest.fixture
-def node():
-    context = rclpy.Context()
-    rclpy.init(context=context, domain_id=101 + (os.getpid() + 10) % 100)
-    node = rclpy.create_node("commander", context=context, namespace="dog")
-    yield node
-    node.destroy_node()
-    rclpy.shutdown(context=context)
+def node(make_node):
+    return make_node("commander", namespace="dog")
 
 
 def test_a_message_becomes_a_command_with_its_arrival_and_its_source(validator):

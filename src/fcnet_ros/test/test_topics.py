@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import threading
 import time
@@ -11,7 +10,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import rclpy
 from nav_msgs.msg import Odometry
 from rclpy.qos import QoSProfile
 from ros_harness import TIMEOUT, wait_until
@@ -27,13 +25,8 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "driving.md"
 
 
 @pytest.fixture
-def node():
-    context = rclpy.Context()
-    rclpy.init(context=context, domain_id=101 + (os.getpid() + 60) % 100)
-    node = rclpy.create_node("topics", context=context)
-    yield node
-    node.destroy_node()
-    rclpy.shutdown(context=context)
+def node(make_node):
+    return make_node("topics")
 
 
 def test_every_name_is_in_the_table_of_driving_and_stands_once():

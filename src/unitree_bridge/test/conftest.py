@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 import yaml
 from ros_fixtures import domain as domain
+from ros_fixtures import robot as robot
 from ros_harness import COMMAND_PERIOD, TIMEOUT, Client, Process, ros_arguments
 from sensor_msgs.msg import Imu, JointState, Joy
 from std_msgs.msg import String
 
-from fcnet_core.robot import JOINT_NAMES, ROBOT_FOLDER, load_robot
+from fcnet_core.robot import JOINT_NAMES, ROBOT_FOLDER
 from fcnet_ros.messages import Gains
 from fcnet_ros.topics import IMU, JOINT_GAINS, JOINT_STATES, ROBOT_OWNERSHIP
 from unitree_bridge.ownership import PERIOD as CLAIM_PERIOD
@@ -98,11 +99,6 @@ class BridgeClient(Client):
             return condition()
 
         self.until(is_met, what)
-
-
-@pytest.fixture(scope="session")
-def robot():
-    return load_robot("aliengo")
 
 
 @pytest.fixture(scope="module")

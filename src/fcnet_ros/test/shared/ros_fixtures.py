@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
+import rclpy
 from ros_harness import Client, own_domain
+
+from fcnet_core.robot import Robot, load_robot
+from fcnet_ros.program import participant_profile
+
+
+@pytest.fixture(scope="session")
+def robot() -> Robot:
+    """The Aliengo."""
+    return load_robot("aliengo")
 
 
 @pytest.fixture(scope="module")
@@ -20,3 +31,21 @@ def client(domain: int) -> Iterator[Client]:
     """A node that observes and commands."""
     with Client(domain) as client:
         yield client
+
+
+@pytest.fixture
+def make_node(domain: int) -> Iterator[Callable[..., Any]]:
+    """Create nodes, each with a participant of its own, as in processes of their own; nothing executes them."""
+    made = []
+
+    def make(name: str, **options: Any) -> Any:
+        context = rclpy.Context()
+        with participant_profile():
+            rclpy.init(context=context, domain_id=domain)
+            made.append(rclpy.create_node(name, context=context, **options))
+        return made[-1]
+
+    yield make
+    for node in made:
+        node.destroy_node()
+        rclpy.shutdown(context=node.context)

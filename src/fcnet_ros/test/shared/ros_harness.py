@@ -27,19 +27,21 @@ from lifecycle_msgs.srv import ChangeState
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import QoSProfile, qos_profile_sensor_data
 from rclpy.time import Time as RosTime
+from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from fcnet_core.names import CONTROLLER
-from fcnet_core.robot import JOINT_NAMES
+from fcnet_core.robot import JOINT_NAMES, Robot
 from fcnet_ros.program import participant_profile
-from fcnet_ros.topics import CMD_VEL, DIAGNOSTICS, JOINT_TRAJECTORY, MODE, ROBOT_FAULT
+from fcnet_ros.topics import CMD_VEL, DIAGNOSTICS, IMU, JOINT_STATES, JOINT_TRAJECTORY, MODE, ROBOT_FAULT
 
 TIMEOUT = 60.0  # [s] for whatever a loaded machine delays
 REQUEST_INTERVAL = 10.0  # [s] after which a service request without a response is sent again
 POLL_INTERVAL = 0.005  # [s]
 COMMAND_PERIOD = 0.02  # [s]
+STATE_PERIOD = 0.005  # [s]
 MARK = "FCNET_TEST_PROCESS"  # environment variable that a process and all its descendants carry
 
 
@@ -307,7 +309,7 @@ class Client:
     ) -> None:
         """Publish position targets [rad], or damping where None, once or every 20 ms for `duration` [s].
 
-        stamp: [ns]; None for the time of day.
+        stamp: [ns]; None for the time of sending.
         """
         point = JointTrajectoryPoint()
         if positions is None:
@@ -374,3 +376,57 @@ class Client:
     def _take_health(self, message: DiagnosticArray) -> None:
         for status in message.status:
             self.health |= {entry.key: entry.value for entry in status.values}
+
+
+class IdealRobot(Client):
+    """A client that is also an upright robot: each joint is where its last target was. It lies at first.
+
+    position: by name [rad]; joint_velocity [rad/s]: of every joint; names: joints in the order of publishing; effort
+    [Nm]: in this order, empty if not measured; silent: publishes no states. trajectories: all targets received, the
+    oldest first.
+    """
+
+    def __init__(self, domain: int, robot: Robot, name: str = "ideal_robot") -> None:
+        self.robot = robot
+        self.names, self.effort = list(JOINT_NAMES), list[float]()
+        self.trajectories: list[JointTrajectory] = []
+        self.lie()
+        super().__init__(domain, name)
+        self._joints, self._imu = JOINT_STATES.publisher(self.node), IMU.publisher(self.node)
+        self.subscribe(JointTrajectory, JOINT_TRAJECTORY.name, self._follow, 10)
+        self._ended = threading.Event()
+        self._publisher = threading.Thread(target=self._publish, daemon=True)
+        self._publisher.start()
+
+    def lie(self) -> None:
+        """Lie on the belly and publish states."""
+        self.silent, self.joint_velocity = False, 0.0
+        self.position = dict(zip(JOINT_NAMES, self.robot.lie_pose.tolist(), strict=True))
+
+    def stand(self) -> None:
+        """Stand."""
+        self.position = dict(zip(JOINT_NAMES, self.robot.stand_pose.tolist(), strict=True))
+
+    def close(self) -> None:
+        """Leave the domain."""
+        self._ended.set()
+        self._publisher.join()
+        super().close()
+
+    def _follow(self, message: JointTrajectory) -> None:
+        self.trajectories.append(message)
+        if message.points[0].positions:
+            self.position.update(zip(message.joint_names, message.points[0].positions, strict=True))
+
+    def _publish(self) -> None:
+        imu = Imu()
+        imu.orientation.w = 1.0
+        while not self._ended.wait(STATE_PERIOD):
+            if not self.silent:
+                names = list(self.names)
+                positions = [self.position.get(name, 0.0) for name in names]
+                self._imu.publish(imu)
+                velocities = [self.joint_velocity] * len(names)
+                self._joints.publish(
+                    JointState(name=names, position=positions, velocity=velocities, effort=self.effort)
+                )

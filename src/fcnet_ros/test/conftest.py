@@ -1,0 +1,4 @@
+"""Fixtures of the harness."""
+
+from ros_fixtures import domain as domain
+from ros_fixtures import make_node as make_node
