@@ -84,7 +84,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--baseline", type=Path, metavar="JSON", help="results of the expert to compare with")
     add_json(parser, "the results (and continue from those in FILE)")
     parser.add_argument(
-        "--markdown", type=Path, metavar="FILE", help="write the tables; for a policy, with the head of a model card"
+        "--markdown",
+        type=Path,
+        metavar="FILE",
+        help="write the tables as Markdown; for a policy, with the header of a model card",
     )
     parser.add_argument(
         "--report", type=Path, metavar="HTML", help="write a page with the tables and with episodes to play back"

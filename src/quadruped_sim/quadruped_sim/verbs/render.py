@@ -28,8 +28,8 @@ from quadruped_sim.rollout import check_walks_here
 SUMMARY = "render a policy in the simulator, or a bag, as a GIF, film or picture"
 EPILOG = """
 A policy walks in the simulator and follows --commands. A bag shows the recorded robot; if it has no odom, its path is
-estimated from the legs. No display is needed, but OpenGL, which Mesa has in software (Debian, Ubuntu: apt install
-libegl1 libgl1). MUJOCO_GL=osmesa or glfw selects another backend.
+estimated from the legs. No display is needed. OpenGL is required; Mesa's software renderer is
+sufficient (Debian, Ubuntu: apt install libegl1 libgl1). MUJOCO_GL=osmesa or glfw selects another backend.
 
 examples:
   fcnet render models/aliengo.safetensors -o walk.gif --terrain stairs_up
@@ -54,22 +54,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         required=True,
         metavar="FILE",
-        help="a .gif, .mp4 or .png, which shows the last period",
+        help="output file: .gif or .mp4, or .png for a still of the last control period",
     )
     parser.add_argument("--terrain", metavar="NAME|FILE", help="the ground (default: flat)")
     parser.add_argument(
         "--commands",
         nargs="+",
         metavar="SECONDS:FIELD=VALUE,...",
-        help=f"of a policy, one after the other (default: {' '.join(DEFAULT_COMMANDS)})",
+        help=f"commands of a policy, one after the other (default: {' '.join(DEFAULT_COMMANDS)})",
     )
-    parser.add_argument("--start", metavar="POSE", help="of a policy: standing (default), lying or on_back")
+    parser.add_argument("--start", metavar="POSE", help="start pose of a policy: standing (default), lying or on_back")
     parser.add_argument("--robot", metavar="NAME", help="robot of a bag that does not name it")
     parser.add_argument(
-        "--from", dest="begin", type=option(NotNegative), default=0.0, metavar="S", help="begin there (default: 0)"
+        "--from",
+        dest="begin",
+        type=option(NotNegative),
+        default=0.0,
+        metavar="S",
+        help="start of the film in the recording (default: 0)",
     )
     parser.add_argument(
-        "--seconds", type=option(Length), default=20.0, metavar="S", help="show so many at most (default: 20)"
+        "--seconds", type=option(Length), default=20.0, metavar="S", help="maximum duration (default: 20)"
     )
     parser.add_argument(
         "--camera", default="corner", metavar="NAME", help="corner (default), side, front, chase or top"

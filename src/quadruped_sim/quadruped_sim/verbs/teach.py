@@ -33,7 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--settings", type=Path, metavar="YAML", help="settings of imitation and PPO, see TeacherConfig"
     )
-    parser.add_argument("--minutes", type=option(Positive), default=180.0, metavar="T", help="of PPO (default: 180)")
+    parser.add_argument(
+        "--minutes", type=option(Positive), default=180.0, metavar="T", help="duration of PPO in minutes (default: 180)"
+    )
     parser.add_argument("--processes", type=option(Workers), default=2, metavar="N", help="workers (default: 2)")
 
 
