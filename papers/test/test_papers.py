@@ -97,7 +97,7 @@ def figures(path: Path) -> list[float]:
     ("name", "arguments"),
     [
         ("fcnet.spectrum", (BAG,)),
-        ("fcnet.step_sweeps", ("context", "--values", 8, *PACE)),
+        ("fcnet.step_sweeps", ("layers", "--values", 1, *PACE)),  # two compiled sides instead of three
         ("fcnet.train_steps", ("--windows", 8, "--bf16", "--rounds", 1)),
         ("body_transformer.attention", (BODY_TRANSFORMER, BAG, "--steps", 200)),
         ("body_transformer.sparse_attention", PACE),
@@ -114,6 +114,12 @@ def test_a_script_gives_finite_figures_and_a_picture(script, monkeypatch, tmp_pa
     script(name, *arguments, *outputs)
     assert all(math.isfinite(figure) for figure in figures(tmp_path / "table.json"))
     assert name == "fcnet.train_steps" or is_picture(tmp_path / "figure.png")
+
+
+def test_every_side_of_a_sweep_has_the_varied_size() -> None:
+    for sweep in step_sweeps.SWEEPS.values():
+        for side in sweep.sides.values():
+            assert side(sweep.values[0]) != side(sweep.values[-1])
 
 
 @pytest.mark.parametrize(
