@@ -34,6 +34,7 @@ from fcnet_ros.targets import TargetReader
 SECOND, NANOSECOND = 1_700_000_000, 123_456_789
 STAMP = SECOND * 10**9 + NANOSECOND
 VALUES = np.linspace(-1.0, 1.0, 12)
+frames = st.text(st.characters(codec="ascii", exclude_characters="\0"), max_size=40)
 numbers = st.lists(st.floats(allow_nan=False), max_size=MAX_NAMES)
 names = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20), max_size=MAX_NAMES)
 
@@ -82,13 +83,12 @@ def big_endian(message):
     return bytes(content) + bytes(8)
 
 
-@pytest.mark.parametrize("serialise", [serialize_message, big_endian])
+both_byte_orders = pytest.mark.parametrize("serialise", [serialize_message, big_endian])
+
+
+@both_byte_orders
 @settings(deadline=None)
-@given(
-    frame=st.text(st.characters(codec="ascii", exclude_characters="\0"), max_size=40),
-    joints=names,
-    parts=st.tuples(numbers, numbers, numbers),
-)
+@given(frame=frames, joints=names, parts=st.tuples(numbers, numbers, numbers))
 def test_a_joint_state_of_any_layout_is_read_as_rclpy_reads_it(serialise, frame, joints, parts):
     position, velocity, effort = parts
     message = JointState(header=header(frame), name=joints, position=position, velocity=velocity, effort=effort)
@@ -101,13 +101,9 @@ def test_a_joint_state_of_any_layout_is_read_as_rclpy_reads_it(serialise, frame,
         np.testing.assert_array_equal(found.effort, effort)
 
 
-@pytest.mark.parametrize("serialise", [serialize_message, big_endian])
+@both_byte_orders
 @settings(deadline=None)
-@given(
-    frame=st.text(st.characters(codec="ascii", exclude_characters="\0"), max_size=40),
-    joints=names,
-    parts=st.tuples(numbers, numbers, numbers, numbers),
-)
+@given(frame=frames, joints=names, parts=st.tuples(numbers, numbers, numbers, numbers))
 def test_a_trajectory_of_any_layout_is_read_as_rclpy_reads_it(serialise, frame, joints, parts):
     positions, velocities, accelerations, effort = parts
     point = JointTrajectoryPoint(positions=positions, velocities=velocities, accelerations=accelerations, effort=effort)
@@ -119,7 +115,7 @@ def test_a_trajectory_of_any_layout_is_read_as_rclpy_reads_it(serialise, frame, 
     np.testing.assert_array_equal(found.efforts, effort)
 
 
-@pytest.mark.parametrize("serialise", [serialize_message, big_endian])
+@both_byte_orders
 @pytest.mark.parametrize("frame", ["", "imu_link", "a frame of another length"])
 def test_an_imu_is_read_as_rclpy_reads_it(serialise, frame):
     message = Imu(

@@ -14,7 +14,7 @@ from ros_harness import wait_until
 from std_msgs.msg import String
 
 from fcnet_core.errors import FcnetError, RefusedCommandError
-from fcnet_core.names import SECOND
+from fcnet_core.names import JOINT_TRAJECTORY, SECOND
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_ros.publisher_identity import MAX_PUBLISHERS, PublisherNames, gid_of, is_own
 from fcnet_ros.serialized import TrajectoryBuffer
@@ -209,7 +209,7 @@ def test_targets_of_one_connection_take_nothing_from_another_one(node, local):
 
 
 def test_the_text_of_a_publisher_that_is_heard_stays_however_many_others_come(node, monkeypatch):
-    names = PublisherNames(node, "joint_trajectory")
+    names = PublisherNames(node, JOINT_TRAJECTORY.name)
     monkeypatch.setattr(names, "_name", lambda gid: f"name-{next(counter)}")
     own = names.text(b"own")
     for stranger in range(3 * MAX_PUBLISHERS):
