@@ -32,9 +32,9 @@ test: ## every test, two files at a time
 	@sh tools/setup.sh test
 	@$(ENTER) && python tools/check_packages.py && python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-lint: ## ruff and mypy
+lint: ## ruff, mypy, and words to avoid in text
 	@sh tools/setup.sh test
-	@.venv/bin/python -m ruff check . && .venv/bin/python -m mypy
+	@.venv/bin/python -m ruff check . && .venv/bin/python -m mypy && .venv/bin/python tools/check_words.py
 
 ## Measure
 

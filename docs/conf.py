@@ -1,6 +1,6 @@
 """The documentation site: `make docs` builds it from the Markdown files of the repository, without a network.
 
-The repository's root is the source folder, so that a link between two pages, or to a file beside docs/, is the same
+The repository's root is the source folder, so that a link between two pages, or to a file next to docs/, is the same
 here and where a browser shows the repository.
 """
 
