@@ -13,13 +13,14 @@ from fcnet_controller.watchdogs import FollowingWatchdog, JointErrorWatchdog, Ti
 from fcnet_core.arrays import Array
 from fcnet_core.control.command import CommandArbiter
 from fcnet_core.control.limiter import JointLimiter
+from fcnet_core.control.runner import PolicyRunner
 from fcnet_core.errors import FcnetError, NonFiniteObservation
 from fcnet_core.legs.posture import Posture
 from fcnet_core.legs.recovery import joint_beyond_limits
 from fcnet_core.model_file import PolicyModel, check_robot, load_model
 from fcnet_core.names import Mode
 from fcnet_core.observation import PolicyStep
-from fcnet_core.policy import Policy, PolicyRunner, load_policy
+from fcnet_core.policy import Policy, load_policy
 from fcnet_core.robot import SETPOINT_FIELDS, Robot, load_robot
 from fcnet_ros.health import LoopStatistics
 from fcnet_ros.messages import StateBuffer

@@ -10,8 +10,9 @@ import numpy as np
 
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.control.limiter import JointLimiter
+from fcnet_core.control.runner import PolicyRunner
 from fcnet_core.model_file import PolicyModel
-from fcnet_core.policy import Policy, PolicyRunner, SequencePolicy, load_policy
+from fcnet_core.policy import Policy, SequencePolicy, load_policy
 from fcnet_core.robot import JOINT_NAMES, Robot
 from fcnet_replay.run import NO_TARGETS, Run
 from fcnet_replay.steps import Basis, Steps, extract_steps, steps_over_states

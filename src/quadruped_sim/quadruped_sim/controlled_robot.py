@@ -7,11 +7,12 @@ from collections.abc import Callable
 
 from fcnet_core.arrays import Array
 from fcnet_core.control.limiter import JointLimiter
+from fcnet_core.control.runner import PolicyRunner
 from fcnet_core.legs.posture import Posture
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.names import Mode
 from fcnet_core.observation import SensorReading
-from fcnet_core.policy import PolicyRunner, load_policy
+from fcnet_core.policy import load_policy
 from fcnet_core.rotation import tilt
 from quadruped_sim.physics.live_robot import LiveRobot
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, FALLEN_UPRIGHT, SUBSTEPS

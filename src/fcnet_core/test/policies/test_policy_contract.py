@@ -11,11 +11,12 @@ import pytest
 import torch
 from msgspec import structs
 
+from fcnet_core.control.runner import PolicyRunner
 from fcnet_core.errors import FcnetError, NonFiniteObservation
 from fcnet_core.model_file import PolicyModel, card_for_robot, load_model, save_model
 from fcnet_core.observation import MeasuredState
 from fcnet_core.policies import policy_type, policy_type_names
-from fcnet_core.policy import PolicyRunner, SequencePolicy, load_policy
+from fcnet_core.policy import SequencePolicy, load_policy
 from fcnet_core.robot import load_robot
 
 BATCH = 4
