@@ -13,9 +13,11 @@ from fcnet_core.verbs import add_json, check_json, write_json
 
 SUMMARY = "measure the duration of a policy's control step in every runtime"
 EPILOG = """
-All forms run in turn on one core, so that other load on the machine affects all of them. Ratios are of processor time,
-with their 10 to 90 % range over the rounds. Measure on an idle machine: load favours compiled forms. The reference is
-FCNet's published recurrent step in eager PyTorch, and the NumPy form for other policies.
+All runtimes (NumPy, ONNX Runtime, numba, and numba with weights in half precision) take turns on one core, so that
+other load on the machine affects them equally. The last column says how many times faster a runtime is than the
+reference: the ratio of CPU times, its median and the 10th and 90th percentile over the rounds. The reference is the
+NumPy runtime; for FCNet it is the published recurrent step in eager PyTorch. Measure on an idle machine: load favours
+the compiled runtimes.
 
 examples:
   fcnet bench step                                         # the shipped policy of the Aliengo
@@ -34,11 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rounds", type=option(Count), default=40, metavar="N", help="rounds (default: 40)")
     parser.add_argument("--steps", type=option(Count), default=50, metavar="N", help="steps a round (default: 50)")
     parser.add_argument("--paced", type=option(Positive), metavar="HZ", help="step at this rate, with cold caches")
-    add_json(parser, "one table a model")
+    add_json(parser, "one table per model")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure and print one table a model; return 0."""
+    """Measure and print one table per model; return 0."""
     check_json(args.json)
     for library in LIBRARIES:
         if find_spec(library) is None:

@@ -101,7 +101,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="MODULE:FUNCTION",
         help="send the metrics to a function of your own, for example for Weights & Biases (docs/training.md)",
     )
-    add_json(parser, "progress, a line a report,")
+    add_json(parser, "progress, one line per report,")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=option(NotNegative),
         default=1.0,
         metavar="S",
-        help="leave out the time before a fault [s] (default: 1.0); `fcnet relabel` uses it",
+        help="leave out the last S seconds before a fault (default: 1.0); `fcnet relabel` keeps and labels them",
     )
     merge = action("merge", "merge several datasets into one", _merge, data="datasets of one robot and one rate")
     _add_out(merge)
@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="share of validation steps (default: 0.1)",
     )
     split.add_argument("--seed", type=option(Seed), default=0, metavar="N", help="seed of the split (default: 0)")
-    summary = "print sizes, statistics of every field, coverage of commands and targets at limits"
+    summary = "print sizes, statistics of every field, the coverage of the commands, and how many targets are at limits"
     stats = action("stats", summary, _stats, data="datasets, described together")
     stats.add_argument("--against", type=Path, metavar="DIR|FILE", help="dataset or model to show drift from")
     stats.add_argument("--entries", action="store_true", help="print a line for each entry of the arrays")
