@@ -15,7 +15,7 @@ from fcnet_core.verbs import STDOUT, add_json, check_json, write_json
 
 SUMMARY = "compare training runs: errors, time, settings that differ, evaluations"
 EPILOG = """
-RUN is a folder that `fcnet train` wrote. Falls are shown after `fcnet evaluate RUN`. TensorBoard shows the
+RUN is a folder that `fcnet train` wrote. It shows the falls of a run that `fcnet evaluate RUN` has evaluated. TensorBoard shows the
 curves: tensorboard --logdir runs
 
 example:

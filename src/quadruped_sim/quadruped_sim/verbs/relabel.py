@@ -8,7 +8,7 @@ from fcnet_replay.verbs.dataset import add_bag_arguments
 
 SUMMARY = "turn bags of failed runs into training data labelled by the expert"
 EPILOG = """
-Every observation of the policy up to the fault is labelled with the target of the simulated robot's expert, as in a
+Every observation up to the fault is labelled with the target that the expert computes for it in simulation, as in a
 DAgger round (docs/training.md). States for which the expert has no target, such as a robot on its side, are left out
 and counted. docs/datasets.md describes the approximations and their errors.
 
