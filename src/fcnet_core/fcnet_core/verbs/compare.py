@@ -15,8 +15,8 @@ from fcnet_core.verbs import STDOUT, add_json, check_json, write_json
 
 SUMMARY = "compare training runs: errors, time, settings that differ, evaluations"
 EPILOG = """
-RUN is a folder that `fcnet train` wrote. It shows the falls of a run that `fcnet evaluate RUN` has evaluated. TensorBoard shows the
-curves: tensorboard --logdir runs
+RUN is a folder that `fcnet train` wrote. Falls are compared if `fcnet evaluate RUN` has evaluated the runs. TensorBoard
+shows the curves: tensorboard --logdir runs
 
 example:
   fcnet compare runs/aliengo-fcnet-1 runs/aliengo-mlp-1

@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-o", "--out", required=True, type=Path, metavar="DIR", help="data folder to write or continue")
     parser.add_argument("--shards", type=option(Shards), metavar="N", help="number of shards (default: as in the file)")
-    parser.add_argument("--student", type=Path, metavar="FILE", help="policy that moves the robot; the expert labels its observations")
+    parser.add_argument("--student", type=Path, metavar="FILE", help="policy to correct; the expert labels its states")
     parser.add_argument("--teacher", type=Path, metavar="FILE", help="expert made by `fcnet teach` (default: the trot)")
     parser.add_argument("--seed", type=option(Seed), default=0, metavar="N", help="seed of all randomness (default: 0)")
     add_worker_options(parser)
