@@ -19,7 +19,7 @@ from fcnet_core.verbs import STDOUT, add_json, check_json, write_json
 from quadruped_sim.collection import Collector, Job, Shards, jobs, load_plan
 from quadruped_sim.worker_pool import add_worker_options, worker_pool
 
-SUMMARY = "collect experience of the expert, or of a policy that the expert corrects, in simulation"
+SUMMARY = "record walks of the expert in simulation, or of a policy whose actions the expert corrects"
 EPILOG = """
 Shards are written atomically. An interrupted collection (Ctrl-C) resumes if the same command is run again. The data
 depend only on the file and the seed, not on the number of processes, except for rounding on another type of processor.

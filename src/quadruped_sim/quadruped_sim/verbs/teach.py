@@ -13,7 +13,7 @@ from fcnet_core.files import Positive, Workers, option, read_settings
 from quadruped_sim.collection import load_plan
 from quadruped_sim.teacher.settings import TeacherConfig
 
-SUMMARY = "make a teacher, the expert of `fcnet collect`: imitate the trot, then improve by PPO in simulation"
+SUMMARY = "make a teacher, the expert of `fcnet collect`: imitate the built-in trot, then improve by PPO"
 EPILOG = """
 The folder receives teacher.safetensors, log.jsonl and a checkpoint, from which the same command resumes.
 
