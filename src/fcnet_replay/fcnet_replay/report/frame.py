@@ -32,7 +32,6 @@ MEANINGS = {
     "late": "received more than 20 ms after its stamp",
     "latency": "from the stamp of the joint states that a step saw to that of its targets",
     "power": "mechanical: sum over the joints of |torque x velocity|, which the safety layer limits",
-    "return": "what an episode earns: for following the command, less effort and jerk",
     "RMS": "root mean square",
     "stance, swing": "how long a foot stays in contact, and off the ground",
     "target": "position that the policy commands a joint",
@@ -93,16 +92,16 @@ def verdict(found: Iterable[ReportFinding]) -> str:
     return f'<ul class="verdict">{"".join(items)}</ul>'
 
 
-def add_sections(made: Page, sections: Sequence[Section], tag: str = "h2") -> None:
+def add_sections(made: Page, sections: Sequence[Section]) -> None:
     """Append headings and their elements to the body of the page."""
     made.body.append("<noscript><p>Plots and playback need JavaScript; the figures in tables do not.</p></noscript>")
     for heading, elements in sections:
-        made.body += [text(heading, tag), *elements]
+        made.body += [text(heading, "h2"), *elements]
 
 
-def glossary(terms: Iterable[str]) -> str:
-    """Return a table of the meanings of these terms in HTML."""
-    rows = [[term, MEANINGS[term]] for term in sorted(terms, key=str.lower)]
+def glossary() -> str:
+    """Return a table of the terms and their meanings in HTML."""
+    rows = [list(entry) for entry in MEANINGS.items()]
     return table(["term", "meaning"], rows).replace("<table>", '<table class="facts">')
 
 

@@ -28,7 +28,6 @@ COUNTS = ("no foot", "one foot", "two feet", "three feet", "four feet")
 LEAST = 1.0  # [s] of walking, below which a gait has no figures
 WITHOUT = "The gait is not known: the run has no torques, by which contacts are estimated."
 ESTIMATED = "Coloured: the foot is in contact, by an estimate from joints, torques and IMU."
-KNOWN = "Coloured: the foot is in contact, as the simulator knows it."
 
 
 def gait(view: TimePlots) -> Iterator[str]:
@@ -38,18 +37,17 @@ def gait(view: TimePlots) -> Iterator[str]:
     for name, spans in modes.items():
         bars.append(Bars(name.replace("_", " "), spans, MODE_COLOURS.get(name, 0)))
     rows += ["mode"] if modes else []
-    known = signals.touch is not None or signals.has_torque
-    if known:
+    if signals.has_torque:
         time = np.sort(signals.joint_time)
         for leg, name in enumerate(LEGS):
             bars.append(Bars("in contact", spans_of(time, signals.contact[:, leg]), 1, len(rows)))
             rows.append(name)
-    yield text(WITHOUT if not known else ESTIMATED if signals.touch is None else KNOWN)
+    yield text(ESTIMATED if signals.has_torque else WITHOUT)
     ends, height = signals.grid.values[[0, -1]], 60 + 24 * len(rows)
     yield view.plots.element(
         Plot("Modes and contacts", TIME, "", ends, bars=bars, rows=rows, group=view.group, height=height)
     )
-    if not known:
+    if not signals.has_torque:
         return
     figures = gait_figures(signals)
     if figures is None:

@@ -1,4 +1,4 @@
-"""The sections of a report that show a walk, the same for a recorded run and for an episode in the simulator."""
+"""The sections of a report that show a walk."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fcnet_replay.metrics import (
 )
 from fcnet_replay.report.frame import QUANTILES, VELOCITIES, Section, TimePlots, joint_title, number, numbers
 from fcnet_replay.report.gait import gait
-from fcnet_replay.report.playback import Ground, playback, rate
+from fcnet_replay.report.playback import playback, rate
 from fcnet_replay.report.signals import Signals
 
 JOINTS = "Joints: target, measured and torque"  # a heading
@@ -36,11 +36,11 @@ NO_ODOM = "the run has no odom"
 NO_TORQUE = "the run has no torques"
 
 
-def motion_sections(signals: Signals, plots: Plots, group: str, ground: Ground | None = None) -> list[Section]:
+def motion_sections(signals: Signals, plots: Plots, group: str) -> list[Section]:
     """Return the sections on playback, gait, path, velocity, height and attitude, joints, and power."""
     view = TimePlots(signals, plots, group)
     return [
-        ("Playback", [text(_about(signals)), playback(view, ground)]),
+        ("Playback", [text(_about(signals)), playback(view)]),
         ("Gait and contacts", list(gait(view))),
         ("Path", list(_path(view))),
         ("Velocity, commanded and measured", list(_velocity(view))),

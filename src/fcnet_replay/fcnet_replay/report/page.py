@@ -36,11 +36,6 @@ GROUP = "time"
 MILLISECOND = 0.005  # [ms] to which latencies are rounded
 UNNOTED = "not noted in the bag"
 BEFORE = "before the first mode"
-TERMS = (
-    "95 %, 99 %", "above 8 Hz", "attitude", "contact", "cost of transport", "duty", "error", "gap", "height", "jerk",
-    "late", "latency", "power", "RMS", "stance, swing", "target", "tilt", "torque", "touchdowns", "tracking error",
-    "velocity",
-)  # fmt: skip
 DIFFERENCE = """At every step each policy saw what the controller saw, was given the target that was really sent before,
 and remembered what came before. Of the recorded policy the error stays below 1e-5 rad; of another one it says how
 differently it would act, not which is better."""
@@ -64,7 +59,7 @@ def page(evaluation: ReplayEvaluation) -> str:
     if any(not policy["action_error_rad"]["agrees"] for policy in figures["policies"].values()):
         sections.append(("Policy difference", list(_difference(evaluation, view))))
     sections.append(("Recording", list(_recording(evaluation, signals))))
-    sections.append(("Terms", [glossary(TERMS)]))
+    sections.append(("Terms", [glossary()]))
     add_sections(made, sections)
     made.body.append("<footer>Made by fcnet replay.</footer>")
     add_scripts(made, plots)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fcnet_core.arrays import Array
 from fcnet_core.document import Page, scene
 from fcnet_core.document.plots import Plots
 from fcnet_core.legs.kinematics import LegKinematics
@@ -27,17 +25,7 @@ FINEST = 0.02  # [s] between two poses, at least
 POINT, TURN = 0.0005, 0.0005  # steps [m] of points and of the entries of rotations
 
 
-@dataclass(frozen=True)
-class Ground:
-    """Heights (R, C) [m] of the ground at x + step C, y + step R [m]."""
-
-    x: float
-    y: float
-    step: float
-    heights: Array
-
-
-def playback(view: TimePlots, ground: Ground | None = None) -> str:
+def playback(view: TimePlots) -> str:
     """Return the HTML of the scene with its controls, which also move the time mark of the group's plots."""
     signals, poses = view.signals, _poses(view.signals)
     columns = np.concatenate(
@@ -52,7 +40,6 @@ def playback(view: TimePlots, ground: Ground | None = None) -> str:
         "period": poses["period"],
         "hips": LegKinematics(signals.robot).hips.tolist(),
         "columns": [view.plots.arrays.add(column, step) for column, step in zip(columns.T, steps, strict=True)],
-        "ground": ground and {**vars(ground), "heights": np.round(1000 * ground.heights).astype(int).tolist()},
     }
     name = f"{signals.robot.name}, {signals.seconds:.1f} s"
     return (

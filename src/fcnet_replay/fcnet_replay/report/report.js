@@ -19,7 +19,6 @@ class Playback {
     this.playing = false;
     this.canvas = element.querySelector("canvas");
     this.scene = new Scene(this.canvas, facts.scene);
-    if (facts.ground) this.scene.setGround(facts.ground);
     this.addControls(element);
     this.seek(0);
     addEventListener("beforeprint", () => this.scene.redraw());

@@ -25,14 +25,10 @@ SHORTEST = 0.04  # [s] of a contact or a swing; shorter ones are noise of the es
 
 @dataclass(frozen=True)
 class Signals:
-    """A run by the robot's clock, with zero at its first state.
-
-    touch: contacts of the feet (N, 4) at the joint states, if a simulator knows them.
-    """
+    """A run by the robot's clock, with zero at its first state."""
 
     run: Run
     robot: Robot
-    touch: Mask | None = None
 
     @cached_property
     def start(self) -> float:
@@ -158,9 +154,7 @@ class Signals:
 
     @cached_property
     def contact(self) -> Mask:
-        """Contacts of the feet (N, 4) in the order of the states' stamps: known, or else estimated."""
-        if self.touch is not None:
-            return self.touch
+        """Estimated contacts of the feet (N, 4) in the order of the states' stamps."""
         joints, imu = self.run.joints, self.run.imu
         raw = ContactEstimator(self.robot).feet(
             joints.position, joints.velocity, joints.effort, imu.angular_velocity[self.imu_row], self.rotation[:, 2]

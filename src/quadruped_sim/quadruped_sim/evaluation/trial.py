@@ -17,7 +17,6 @@ from quadruped_sim.evaluation.getting_up import GettingUp
 from quadruped_sim.evaluation.lying_start import stand_up
 from quadruped_sim.evaluation.scenarios import Scenario
 from quadruped_sim.evaluation.score import Episodes
-from quadruped_sim.evaluation.trace import BatchTrace
 from quadruped_sim.physics.sensors import noisy
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, SENSOR_COUNT, SENSORS, SUBSTEPS, TIMESTEP, BodyState
 from quadruped_sim.physics.terrain import Terrain
@@ -126,11 +125,8 @@ class Trial:
         """Control periods of each episode."""
         return round(self.scenario.seconds / CONTROL_PERIOD)
 
-    def run(self, trace: BatchTrace | None = None) -> Episodes:
-        """Run the episodes. The expert sees the true state, a policy only noisy measurements.
-
-        trace: records all robots.
-        """
+    def run(self) -> Episodes:
+        """Run the episodes. The expert sees the true state, a policy only noisy measurements."""
         scenario, size = self.scenario, self.size
         if scenario.getting_up:
             numbers = range(self.number * GETTING_UP_BATCH, self.number * GETTING_UP_BATCH + size)
@@ -164,8 +160,6 @@ class Trial:
             if step == round(KICK_TIME / CONTROL_PERIOD):
                 simulation.kick(scenario.kick)
             rollout.send(targets, samples)
-            if trace is not None:
-                trace.record(seen, rollout.last_action, samples[-1][:, SENSORS["torque"]], upright)
             recorder.add_reward(samples[-1][:, SENSORS["torque"]], targets)
             strides = clock.frequency(rollout.shaper.setpoint)
             gait.record(samples, seen.state, strides, clock.walking, upright & recorder.settled)

@@ -62,7 +62,6 @@ examples:
   fcnet evaluate runs/aliengo-fcnet-1
   fcnet evaluate --teacher models/teachers/aliengo.safetensors --json expert.json
   fcnet evaluate models/aliengo.safetensors --baseline expert.json --json policy.json --markdown policy.md
-  fcnet evaluate models/aliengo.safetensors --scenarios flat,patch_0.1 --episodes 30 --report report.html
   fcnet evaluate --list
 """
 
@@ -90,9 +89,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="write the tables as Markdown; for a policy, with the header of a model card",
     )
-    parser.add_argument(
-        "--report", type=Path, metavar="HTML", help="write a page with the tables and with episodes to play back"
-    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -114,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
         print("\n".join(_listing(scenario) for scenario in chosen))
         return 0
     check_json(args.json)
-    check_writable(args.markdown, args.report)
+    check_writable(args.markdown)
     file = Path(args.json) if args.json and args.json != STDOUT else None
     names = [given.fingerprint if given else None for given in (model, teacher)]
     subject = Subject(robot.name, names[0], args.seed, args.episodes, names[1])
@@ -173,13 +169,6 @@ class _Task:
                 share = mean_return(self.results.scenarios, self.baseline)
                 card = head(args.model.stem, [self.subject.robot, model.card.policy_type], rows, share)
             write_whole(args.markdown, (card + markdown(rows, scores, met)).encode())
-        if args.report:
-            from quadruped_sim.evaluation.report import page, shown_episodes
-
-            name = args.model.stem if model else f"the teacher {args.teacher.stem}" if self.teacher else "the trot"
-            shown = shown_episodes(self.subject, self.chosen, scores, model, self.teacher)
-            write_whole(args.report, page(name, self.subject, rows, met, shown).encode())
-            print(f"wrote {args.report}; open it in a browser", file=self.table)
         return [f"{line[0]} {line[-1]}" for line in rows if line[-1] != MET]
 
     def _cells(self, scenario: Scenario) -> list[str]:

@@ -4,29 +4,22 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import signal
-import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from browser import Browser, broken_rules, chromedriver, needs_browser
 from msgspec import structs
-from page_reader import PageReader
 
 from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.learning.config import TrainConfig
 from fcnet_core.model_file import save_model
 from fcnet_core.robot import load_robot
 from fcnet_core.runs.folder import RunFacts, RunFolder, read_run, write_facts, write_reports, write_settings
-from quadruped_sim.evaluation import report
 from quadruped_sim.evaluation.gait_quality import SUMS, quality
 from quadruped_sim.evaluation.results import Evaluation, Subject, mean_return, read_evaluation, row, summary
 from quadruped_sim.evaluation.scenarios import ALL_COMMANDS, scenarios
 from quadruped_sim.evaluation.score import Score
-from quadruped_sim.evaluation.trace import BatchTrace
-from quadruped_sim.evaluation.trial import trials
 
 FEW = ["--scenarios", "stand,flat", "--episodes", "2"]
 
@@ -87,53 +80,6 @@ def test_scenarios_of_all_commands_are_left_out_of_the_mean_return():
     assert "over 1 scenarios (without corners" in summary(policy, expert) and "90.0%" in summary(policy, expert)
     assert mean_return(scores(corners=1.0), expert) is None and summary(scores(corners=1.0), expert) == ""
     assert set(ALL_COMMANDS) < set(scenarios(load_robot("aliengo")))
-
-
-def test_the_report_shows_tables_and_a_typical_episode_and_a_fall(policy, tmp_path, monkeypatch):
-    monkeypatch.setattr(report, "MOST_FALLS", 1)
-    page = tmp_path / "report.html"
-    arguments = [str(policy), "--no-fail", "--scenarios", "stand,pushes,stairs_6cm_up", "--episodes", "4"]
-    assert main(["evaluate", *arguments, "--json", str(tmp_path / "scores.json"), "--report", str(page)]) == 0
-    read, scores = PageReader(page.read_text()), read_evaluation(tmp_path / "scores.json").scenarios
-    words = " ".join(read.words)
-    for heading in ("Scenarios", "Episodes", "Terms"):
-        assert heading in read.words
-    assert re.search(r"pushes, episode \d: does not fall", words)  # it comes first in the list of scenarios
-    assert f"{scores['pushes'].falls} of 4" in words
-    assert words.count("falls after ") == any(score.falls for score in scores.values())
-    assert words.count("Playback") == 1 + any(score.falls for score in scores.values())
-    assert "as the simulator knows it" in words
-
-
-@needs_browser
-def test_the_report_plays_back_and_breaks_no_rule_of_accessibility(policy, tmp_path):
-    page = tmp_path / "report.html"
-    arguments = [str(policy), "--no-fail", "--scenarios", "stairs_6cm_up", "--episodes", "1"]
-    assert main(["evaluate", *arguments, "--report", str(page)]) == 0
-    with chromedriver() as driver:
-        browser = Browser(driver, tmp_path / "profile", phone=False)
-        browser.open(f"file://{page}")
-        end = time.monotonic() + 30
-        while not browser.run("return Boolean(window.report)"):
-            assert time.monotonic() < end, browser.warnings()
-            time.sleep(0.05)
-        assert browser.run("return report.playbacks.map(({scene}) => Boolean(scene.ground))") == [True]
-        assert broken_rules(browser) == []
-        assert browser.warnings() == []
-        browser.close()
-
-
-def test_an_episode_that_is_run_again_for_the_report_is_the_one_that_was_counted(aliengo, standing_policy):
-    trial = trials("aliengo", scenarios(aliengo)["pushes"], 3, 0, standing_policy)[0]
-    trace = BatchTrace()
-    counted, again = trial.run(), trial.run(trace)
-    np.testing.assert_array_equal(counted.returned, again.returned)
-    signals = trace.signals(0, aliengo)
-    seconds = trial.scenario.seconds
-    assert seconds - 0.1 < signals.seconds <= seconds or again.fell[0]
-    assert signals.run.odometry.position[0, 2] == pytest.approx(signals.height[0], abs=0.03)
-    assert signals.has_torque
-    assert signals.contact.any()
 
 
 def test_interrupted_it_continues(fcnet, while_running, tmp_path):
