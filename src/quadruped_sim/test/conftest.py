@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -14,8 +13,6 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-import fcnet_core
-import quadruped_sim
 from fcnet_core.model_file import PolicyModel, card_for_robot
 from fcnet_core.policies.fcnet import FCNetConfig
 from fcnet_core.policies.mlp import MLPConfig
@@ -24,8 +21,6 @@ from quadruped_sim.teacher.privileged import TEACHER_SIZE
 
 settings.register_profile("busy_machine", deadline=None, max_examples=50)
 settings.load_profile("busy_machine")
-
-PROGRAM = "import sys; from fcnet_core.cli import main; sys.exit(main(sys.argv[1:]))"
 
 
 @pytest.fixture(params=["aliengo", "a1"])
@@ -38,36 +33,33 @@ def aliengo() -> Robot:
     return load_robot("aliengo")
 
 
+def _policy(robot: Robot, config: Any, scale: float, draw: Callable[..., Any]) -> PolicyModel:
+    """A policy whose weights and mean observation `draw` makes by their shape."""
+    mean = draw(config.observation).astype(np.float32)
+    return PolicyModel(
+        card_for_robot(robot, config),
+        {name: draw(shape).astype(np.float32) for name, shape in config.weight_shapes().items()},
+        {
+            "observation_mean": mean,
+            "observation_std": np.ones_like(mean),
+            "action_mean": robot.stand_pose.astype(np.float32),
+            "action_scale": np.full(12, scale, np.float32),
+        },
+    )
+
+
 @pytest.fixture(scope="session")
 def standing_policy(aliengo: Robot) -> PolicyModel:
     """A policy whose output is the stand pose, whatever it sees."""
-    shape = FCNetConfig(layers=1, modes=4, hidden=16, decoder_hidden=16, window=8)
-    return PolicyModel(
-        card=card_for_robot(aliengo, shape, observation_clip=5.0),
-        weights={name: np.zeros(size, dtype=np.float32) for name, size in shape.weight_shapes().items()},
-        scales={
-            "observation_mean": np.zeros(70, dtype=np.float32),
-            "observation_std": np.ones(70, dtype=np.float32),
-            "action_mean": aliengo.stand_pose.astype(np.float32),
-            "action_scale": np.ones(12, dtype=np.float32),
-        },
-    )
+    config = FCNetConfig(layers=1, modes=4, hidden=16, decoder_hidden=16, window=8)
+    return _policy(aliengo, config, 1.0, np.zeros)
 
 
 @pytest.fixture(scope="session")
 def teacher(aliengo: Robot) -> PolicyModel:
     """A teacher with random weights."""
     config, rng = MLPConfig(observation=TEACHER_SIZE, window=1, hidden=(16,)), np.random.default_rng(0)
-    return PolicyModel(
-        card_for_robot(aliengo, config),
-        {name: rng.normal(0, 0.1, shape).astype(np.float32) for name, shape in config.weight_shapes().items()},
-        {
-            "observation_mean": rng.normal(0, 0.1, TEACHER_SIZE).astype(np.float32),
-            "observation_std": np.ones(TEACHER_SIZE, np.float32),
-            "action_mean": aliengo.stand_pose.astype(np.float32),
-            "action_scale": np.full(12, 0.1, np.float32),
-        },
-    )
+    return _policy(aliengo, config, 0.1, lambda shape: rng.normal(0, 0.2, shape))
 
 
 @pytest.fixture(scope="session")
@@ -85,18 +77,10 @@ def while_running() -> Callable[[subprocess.Popen[str], Callable[[], Any]], None
 
 @pytest.fixture
 def fcnet() -> Callable[..., subprocess.Popen[str]]:
-    """Starts `fcnet ARGUMENTS` as a process."""
-    places = [str(Path(package.__file__ or "").parents[1]) for package in (fcnet_core, quadruped_sim)]
-    path = os.pathsep.join([*places, os.environ.get("PYTHONPATH", "")])
+    """Start `fcnet ARGUMENTS` as a process."""
 
     def start(*arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, *map(str, arguments)],
-            env={**os.environ, "PYTHONPATH": path},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            **options,
-        )
+        command = [sys.executable, "-m", "fcnet_core.cli", *map(str, arguments)]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
 
     return start

@@ -40,16 +40,12 @@ def test_a_setpoint_holds_as_long_as_it_should(hold, seed):
         np.testing.assert_array_equal(times, expected)
 
 
-def test_a_share_of_the_setpoints_stands_still():
-    drawn = _steps(SetpointRanges({"vx": (0.5, 1), "height": (-0.1, -0.05)}, standing_share=0.3), 1, 2000)[0]
+def test_shares_of_the_setpoints_stand_still_and_have_the_fields_of_sometimes():
+    always = {"vx": (0.5, 1), "height": (-0.1, -0.05)}
+    drawn = _steps(SetpointRanges(always, {"roll": (0.1, 0.2)}, sometimes_share=0.4, standing_share=0.3), 1, 2000)[0]
     still = (drawn[:, :3] == 0).all(axis=1)
     assert 0.25 < still.mean() < 0.35
     assert (drawn[:, SETPOINT_FIELDS.index("height")] < 0).all()  # a robot that stands may crouch
-
-
-def test_a_share_of_the_setpoints_has_the_fields_of_sometimes():
-    ranges = SetpointRanges({"vx": (0.5, 1)}, {"roll": (0.1, 0.2)}, sometimes_share=0.4)
-    drawn = _steps(ranges, 1, 2000)[0]
     assert 0.35 < (drawn[:, SETPOINT_FIELDS.index("roll")] > 0).mean() < 0.45
 
 
@@ -69,5 +65,5 @@ def test_the_seed_decides():
 
 
 def test_unknown_fields_are_refused_by_name():
-    with pytest.raises(ValueError, match=r"unknown setpoint fields \['speed'\]; known are vx, vy"):
+    with pytest.raises(ValueError, match="'speed'"):
         SetpointRanges({"speed": (0, 1)})

@@ -1,47 +1,58 @@
-"""`fcnet collect` as a process: interrupted, killed, out of disk space, and continued."""
+"""`fcnet collect`: interrupted, killed, out of disk space, and continued; on a Ray cluster, which `fcnet evaluate` uses
+as well.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import resource
 import signal
 import subprocess
+import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
 from fcnet_core.cli import USAGE_ERROR, main
+from fcnet_core.model_file import PolicyModel, save_model
 
 PLAN = {
     "robot": "aliengo",
-    "shards": 2,
+    "shards": 10,
     "robots": 2,
     "seconds": 1,
     "parts": {"walk": {"share": 1, "terrains": [{"kind": "flat"}], "setpoints": {"always": {"vx": [0.2, 0.8]}}}},
 }
 SHARD_BYTES = 2 * 50 * 70 * 4
 TIMEOUT = 240
+Start = Callable[..., subprocess.Popen[str]]
+Wait = Callable[..., None]
 
 
-@pytest.fixture
-def config(tmp_path):
+@pytest.fixture(autouse=True)
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder has a plan."""
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "plan.yaml").write_text(yaml.safe_dump(PLAN))
     return tmp_path / "plan.yaml"
 
 
-def _shards(folder: Path) -> list[Path]:
-    return sorted(folder.glob("shard-*"))
+def _shards(folder: str) -> list[Path]:
+    return sorted(Path(folder).glob("shard-*"))
 
 
-def _content(folder: Path) -> dict[str, bytes]:
-    files = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+def _content(folder: str) -> dict[str, bytes]:
+    files = {str(path.relative_to(folder)): path.read_bytes() for path in Path(folder).rglob("*") if path.is_file()}
     return {name: content for name, content in files.items() if ".partial" not in name}
 
 
-def _children(process: subprocess.Popen[str]) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+def _children(process: int) -> list[int]:
+    threads = Path(f"/proc/{process}/task").iterdir()
+    return [int(child) for thread in threads for child in (thread / "children").read_text().split()]
 
 
 def _wait_until_gone(children: list[int]) -> None:
@@ -63,49 +74,107 @@ def _shrink_the_disk() -> None:
 
 
 def test_interrupted_out_of_disk_space_and_killed_it_continues_to_the_same_bytes(
-    fcnet, while_running, config, tmp_path
-):
-    whole, cut = tmp_path / "whole", tmp_path / "cut"
-    arguments = ("collect", "--config", config, "--shards", "10", "--out")
-    uninterrupted = fcnet(*arguments, whole, "--processes", "1", "--json", "-")
-
-    process = fcnet(*arguments, cut)
-    while_running(process, lambda: _shards(cut))
-    children = _children(process)
+    fcnet: Start, while_running: Wait, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ("collect", "--config", "plan.yaml", "--processes", "1", "--out", "cut")
+    process = fcnet(*arguments)
+    while_running(process, lambda: _shards("cut"))
+    children = _children(process.pid)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 130 and "Traceback" not in errors
     _wait_until_gone(children)
-    kept, shards = _content(cut), _shards(cut)
+    kept, shards = _content("cut"), _shards("cut")
     assert 0 < len(shards) < 10
 
-    process = fcnet(*arguments, cut, preexec_fn=_shrink_the_disk)
+    process = fcnet(*arguments, preexec_fn=_shrink_the_disk)
     _, errors = process.communicate(timeout=TIMEOUT)
     assert process.returncode == USAGE_ERROR and "Traceback" not in errors
     assert errors.splitlines()[-1].startswith("fcnet: shard ")
-    assert _shards(cut) == shards
+    assert _shards("cut") == shards
 
-    process = fcnet(*arguments, cut)
-    while_running(process, lambda: len(_shards(cut)) > len(shards))
-    children = _children(process)
+    process = fcnet(*arguments)
+    while_running(process, lambda: len(_shards("cut")) > len(shards))
+    children = _children(process.pid)
     process.kill()
     process.communicate(timeout=TIMEOUT)
     _wait_until_gone(children)
 
-    process = fcnet(*arguments, cut)
-    printed, _ = process.communicate(timeout=TIMEOUT)
-    assert process.returncode == 0 and "10 shards, 1,000 steps" in printed
-    made, _ = uninterrupted.communicate(timeout=TIMEOUT)
-    assert uninterrupted.returncode == 0
-    assert sorted(shard["shard"] for shard in json.loads(made)["shards"]) == list(range(10))
-    assert _content(cut) == _content(whole)
-    assert kept.items() <= _content(cut).items() and len(_shards(cut)) == 10
+    assert main([*arguments]) == 0
+    assert "10 shards, 1,000 steps" in capsys.readouterr().out
+    assert main([*arguments[:3], "--processes", "2", "--json", "-", "--out", "whole"]) == 0
+    made = json.loads(capsys.readouterr().out)["shards"]
+    assert sorted(shard["shard"] for shard in made) == list(range(10))
+    assert _content("cut") == _content("whole")
+    assert kept.items() <= _content("cut").items() and len(_shards("cut")) == 10
 
 
 @pytest.mark.parametrize(
     "arguments", ["--config none.yaml", "--config plan.yaml --out /proc/data", "--config plan.yaml --student none"]
 )
-def test_wrong_use_is_refused_in_one_line(arguments, config, monkeypatch, capsys):
-    monkeypatch.chdir(config.parent)
+def test_wrong_use_is_refused_in_one_line(arguments: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["collect", "--out", "data", *arguments.split()]) == USAGE_ERROR
     assert capsys.readouterr().err.splitlines()[-1].startswith("fcnet: ")
+
+
+class Machines:
+    """A cluster of two machines with one core each: its address, and its worker processes."""
+
+    def __init__(self) -> None:
+        from ray.cluster_utils import Cluster
+
+        self._cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+        self._cluster.add_node(num_cpus=1)
+        self.address: str = self._cluster.address
+        self.stop = self._cluster.shutdown
+
+    def busy(self) -> list[int]:
+        """Return the processes that are running a job."""
+        nodes = [node.all_processes["raylet"][0].process.pid for node in self._cluster.list_all_nodes()]
+        workers = [worker for node in nodes for worker in _children(node)]
+        return [worker for worker in workers if Path(f"/proc/{worker}/cmdline").read_bytes().startswith(b"ray::_run")]
+
+
+@pytest.fixture(scope="module")
+def machines() -> Iterator[Machines]:
+    machines = Machines()
+    yield machines
+    machines.stop()
+
+
+def test_a_killed_workers_shard_is_made_again_and_all_bytes_are_those_of_a_local_run(
+    machines: Machines, fcnet: Start, while_running: Wait, plan: Path
+) -> None:
+    plan.write_text(yaml.safe_dump(PLAN | {"shards": 4, "seconds": 6}))
+    arguments = ("collect", "--config", "plan.yaml", "--out")
+    far = fcnet(*arguments, "far", "--ray", machines.address)
+    while_running(far, lambda: _shards("far") and machines.busy())
+    os.kill(machines.busy()[0], signal.SIGKILL)
+    printed, errors = far.communicate(timeout=TIMEOUT)
+    assert far.returncode == 0, errors
+    assert "4 shards, 2,400 steps" in printed
+    assert all("step/s" in line for line in errors.splitlines() if line)  # one bar, no word of the cluster's
+    assert main([*arguments, "near", "--processes", "1"]) == 0
+    assert len(_shards("far")) == 4
+    assert _content("far") == _content("near")
+
+
+def test_an_evaluation_on_a_cluster_gives_the_results_of_a_local_one(
+    machines: Machines, standing_policy: PolicyModel
+) -> None:
+    save_model(standing_policy, Path("policy.safetensors"))
+    few = ("--scenarios", "stand,flat", "--episodes", "2", "--no-fail")
+    for file, *place in (("far.json", "--ray", machines.address), ("near.json", "--processes", "1")):
+        assert main(["evaluate", "policy.safetensors", *few, "--json", file, *place]) == 0
+    assert Path("far.json").read_bytes() == Path("near.json").read_bytes()
+
+
+def test_without_a_cluster_or_without_ray_a_sentence_says_what_to_do(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ["evaluate", "--expert", "--scenarios", "stand", "--episodes", "1", "--ray", "127.0.0.1:9"]
+    assert main(arguments) == USAGE_ERROR
+    assert "ray start" in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "ray", None)
+    assert main(arguments) == USAGE_ERROR
+    assert "requirements/ray.txt" in capsys.readouterr().err

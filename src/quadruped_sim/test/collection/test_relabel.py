@@ -10,7 +10,7 @@ import made_bag
 import numpy as np
 import pytest
 
-from fcnet_core.cli import main
+from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.learning.dataset import Dataset
 from fcnet_core.model_file import load_model
 from fcnet_core.observation import LAYOUT
@@ -122,17 +122,19 @@ def test_a_bag_of_a_failed_run_becomes_data_up_to_the_fault(aliengo: Robot, tmp_
         def _messages(self) -> list[Any]:
             return [*super()._messages(), (4.0, "controller/mode", made_bag.text("fault"))]
 
+    def verb(*words: str, to: str) -> int:
+        return main([*words, str(bag), "--robot", "aliengo", "-o", str(tmp_path / to)])
+
     model = load_model(Path(__file__).parents[4] / "models" / "aliengo.safetensors")
     bag = FailedRun(model, aliengo, rate=100.0).write(tmp_path / "fall")
-    out = tmp_path / "data"
-    assert main(["relabel", str(bag), "--robot", "aliengo", "-o", str(out)]) == 0
-    assert "199 steps relabelled" in capsys.readouterr().out and not list(faults(out))
-    data = Dataset(out)
+    assert verb("relabel", to="data") == 0
+    assert "199 steps relabelled" in capsys.readouterr().out and not list(faults(tmp_path / "data"))
+    data = Dataset(tmp_path / "data")
     (described,) = data.manifest.description["bags"]
     assert data.steps == described["relabelled"] == 199 and described["velocity_from_odometry"] == 1.0
-    assert main(["dataset", "from-bag", str(bag), "--robot", "aliengo", "-o", str(tmp_path / "sent")]) == 0
+    assert verb("dataset", "from-bag", to="sent") == 0
     sent = Dataset(tmp_path / "sent").shards[0]
     np.testing.assert_array_equal(data.shards[0].observation[:, :149], sent.observation)
     assert np.abs(data.shards[0].action[:, :149] - sent.action).max() > 0.05
-    assert main(["relabel", str(bag), "--robot", "aliengo", "--rate", "100", "-o", str(tmp_path / "x")]) == 2
-    assert "the expert walks at 50 Hz" in capsys.readouterr().err
+    assert verb("relabel", "--rate", "100", to="x") == USAGE_ERROR
+    assert "50 Hz" in capsys.readouterr().err

@@ -9,7 +9,7 @@ from fcnet_core.model_file import load_model, shipped_model
 from quadruped_sim.evaluation.getting_up import FALLS, GROUNDS, IN_TIME, GettingUp
 
 SAG = 0.05  # [rad] on level ground
-REPEATS = 8
+REPEATS = 4  # of each kind of fall
 
 
 @pytest.mark.parametrize("number", [0, 5])
@@ -25,14 +25,13 @@ def test_a_robot_stands_up_holds_and_lies_down(robot, ground, number):
     assert start.joint_error < robot.safety.max_joint_error
 
 
-@pytest.mark.parametrize(("fall", "degrees"), FALLS)
-def test_a_fallen_robot_rights_itself_in_time_and_within_its_limits_then_walks(robot, fall, degrees):
+def test_a_fallen_robot_rights_itself_in_time_and_within_its_limits_then_walks(robot):
     trial = GettingUp(robot.name, "recovery", 7, 0, load_model(shipped_model(robot.name)))
-    outcomes = [trial.recover(fall, degrees, number) for number in range(REPEATS)]
+    outcomes = [trial.recover(fall, degrees, number) for fall, degrees in FALLS for number in range(REPEATS)]
     assert any(outcome.lay_on is not Lying.BELLY for outcome in outcomes)
     # One in eight may end with a leg across another, which it touches; the scenario counts them in hundreds.
-    assert sum(outcome.righting <= IN_TIME for outcome in outcomes) >= REPEATS - 1
-    assert sum(not outcome.failure for outcome in outcomes) >= REPEATS - 1
+    assert sum(outcome.righting <= IN_TIME for outcome in outcomes) >= 7 / 8 * len(outcomes)
+    assert sum(not outcome.failure for outcome in outcomes) >= 7 / 8 * len(outcomes)
     assert max(outcome.power for outcome in outcomes) < robot.safety.max_power
     assert max(outcome.speed for outcome in outcomes) < 1.0
     assert max(outcome.turning for outcome in outcomes) < robot.recovery.max_rate

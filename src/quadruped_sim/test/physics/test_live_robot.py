@@ -1,4 +1,4 @@
-"""A simulated robot that is never reset by itself, as a real one."""
+"""A simulated robot that is never reset by itself, as a real one, with position targets or driven motor by motor."""
 
 from __future__ import annotations
 
@@ -8,129 +8,53 @@ import numpy as np
 import pytest
 
 from fcnet_core.rotation import matrix_from_xyzw, projected_gravity, roll_pitch_yaw
-from quadruped_sim.physics.live_robot import LiveRobot
+from quadruped_sim.physics.live_robot import LiveRobot, MotorDrivenRobot
 from quadruped_sim.physics.mjcf import stand_height
 from quadruped_sim.physics.placement import Place
 from quadruped_sim.physics.terrain import TERRAINS, SideSlope
 
-SECOND = 250  # time steps
+ZERO = np.zeros(12)
+
+
+@pytest.fixture
+def live(robot) -> LiveRobot:
+    return LiveRobot(robot, TERRAINS["flat"], noise=0.0)
+
+
+@pytest.fixture
+def standing(robot) -> LiveRobot:
+    return LiveRobot(robot, TERRAINS["flat"], noise=0.0, start="standing")
+
+
+@pytest.fixture
+def driven(robot) -> MotorDrivenRobot:
+    return MotorDrivenRobot(robot, TERRAINS["flat"], noise=0.0)
+
+
+def _wait(live: LiveRobot, seconds: float) -> None:
+    live.advance(round(seconds / live.model.opt.timestep))
 
 
 def _stand(live: LiveRobot) -> None:
-    start = live.read_sensors().position
-    for step in range(2 * SECOND):
-        live.follow(start + (live.robot.stand_pose - start) * min(1.0, step / SECOND))
+    start, second = live.read_sensors().position, round(1.0 / live.model.opt.timestep)
+    for step in range(2 * second):
+        live.follow(start + (live.robot.stand_pose - start) * min(1.0, step / second))
         live.advance(1)
 
 
-def test_it_starts_at_rest_on_its_belly_and_damped(robot):
-    live = LiveRobot(robot, TERRAINS["flat"], noise=0.0)
+@pytest.mark.parametrize("terrain", TERRAINS)
+@pytest.mark.parametrize(("start", "gravity"), [("lying", -1.0), ("on_back", 1.0)])
+def test_it_starts_at_rest_and_damped_on_belly_or_back_on_every_terrain(aliengo, terrain, start, gravity):
+    live = LiveRobot(aliengo, TERRAINS[terrain], noise=0.0, start=start)
     truth = live.ground_truth()
     assert live.damped
-    assert truth.position[2] < 0.6 * robot.nominal_height
     assert np.abs(truth.linear_velocity).max() < 0.1
-    assert projected_gravity(truth.orientation)[2] < -0.95
-
-
-def test_it_may_start_at_rest_on_its_back(robot):
-    live = LiveRobot(robot, TERRAINS["slope_across"], noise=0.0, start="on_back")
-    assert live.damped
-    assert np.abs(live.ground_truth().linear_velocity).max() < 0.1
-    assert projected_gravity(live.ground_truth().orientation)[2] > 0.9
-
-
-def test_it_gets_up_when_its_joints_are_led_to_the_stand_pose(robot):
-    live = LiveRobot(robot, TERRAINS["flat"], noise=0.0)
-    _stand(live)
-    assert not live.damped
-    assert live.ground_truth().position[2] > 0.8 * stand_height(robot)
-
-
-def test_damping_lets_a_standing_robot_sink_slowly_to_the_ground(robot):
-    live = LiveRobot(robot, TERRAINS["flat"], noise=0.0, start="standing")
-    live.advance(SECOND // 2)
-    standing = live.ground_truth().position[2]
-    live.damp()
-    live.advance(10)
-    assert live.ground_truth().position[2] > 0.9 * standing
-    live.advance(3 * SECOND)
-    assert live.ground_truth().position[2] < 0.5 * standing
-    assert projected_gravity(live.ground_truth().orientation)[2] < -0.9
-
-
-def test_targets_are_clipped_to_the_joint_limits(robot):
-    live = LiveRobot(robot, TERRAINS["flat"], noise=0.0)
-    live.follow(np.full(12, 100.0))
-    np.testing.assert_array_equal(live.data.ctrl.reshape(12, 3), np.outer(robot.upper, [1, 0, 0]))
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_targets_that_are_not_finite_change_nothing(robot, bad):
-    live = LiveRobot(robot, TERRAINS["flat"], noise=0.0)
-    with pytest.raises(ValueError, match="finite"):
-        live.follow([bad] * 12)
-    assert live.damped
-    assert np.isfinite(live.data.ctrl).all()
-
-
-def test_a_push_changes_the_velocity_in_the_direction_asked_for(robot):
-    live = LiveRobot(robot, TERRAINS["flat"], noise=0.0, start="standing")
-    before = live.ground_truth().linear_velocity
-    assert live.push(0.7, np.pi / 2) == np.pi / 2
-    np.testing.assert_allclose(live.ground_truth().linear_velocity - before, [0.0, 0.7, 0.0], atol=0.01)
-
-
-def test_a_push_above_the_centre_turns_the_robot_over_towards_its_direction(robot):
-    live = LiveRobot(robot, TERRAINS["flat"], noise=0.0, start="standing")
-    live.push(1.0, np.pi / 2, height=0.1)  # to the left
-    rates = live.ground_truth().angular_velocity
-    assert rates[0] < -1.0, "a roll to the left is negative about the forward axis"
-    assert np.abs(rates[1:]).max() < 0.2 * abs(rates[0])
-
-
-def test_a_reset_brings_it_back_while_time_goes_on(robot):
-    live = LiveRobot(robot, TERRAINS["flat"], noise=0.0)
-    start = live.ground_truth().position
-    _stand(live)
-    live.push(3.0, 0.0)
-    live.advance(SECOND)
-    elapsed = live.time
-    live.reset()
-    assert live.time == pytest.approx(elapsed)
-    assert live.damped
-    np.testing.assert_allclose(live.ground_truth().position, start, atol=1e-6)
-
-
-def test_the_accelerometer_feels_gravity_and_the_imu_is_upright(robot):
-    live = LiveRobot(robot, TERRAINS["flat"], noise=0.0, start="standing")
-    live.advance(2 * SECOND)
-    reading = live.read_sensors()
-    np.testing.assert_allclose(reading.linear_acceleration, -9.81 * projected_gravity(reading.orientation), atol=0.1)
-    assert np.linalg.norm(reading.orientation) == pytest.approx(1.0)
-    assert np.abs(roll_pitch_yaw(reading.orientation)[:2]).max() < 0.1
-
-
-def test_noise_is_zero_mean_and_scales_with_its_parameter(robot):
-    def spread(noise: float) -> float:
-        live = LiveRobot(robot, TERRAINS["flat"], noise=noise, seed=1)
-        readings = np.array([live.read_sensors().position - live.data.qpos[7:] for _ in range(500)])
-        assert abs(readings.mean()) < 0.1 * noise * 0.01 + 1e-12
-        return float(readings.std())
-
-    assert spread(0.0) == 0.0
-    assert spread(1.0) == pytest.approx(0.01, rel=0.05)
-    assert spread(2.0) == pytest.approx(0.02, rel=0.05)
-
-
-@pytest.mark.parametrize("terrain", sorted(TERRAINS))
-def test_it_can_be_put_on_every_terrain(aliengo, terrain):
-    live = LiveRobot(aliengo, TERRAINS[terrain], noise=0.0)
-    assert projected_gravity(live.ground_truth().orientation)[2] < -0.9
+    assert projected_gravity(truth.orientation)[2] == pytest.approx(gravity, abs=0.1)
 
 
 @pytest.mark.parametrize("heading", [0.0, 2.0])
 @pytest.mark.parametrize("start", ["lying", "standing"])
-def test_a_live_robot_begins_at_its_place_level_with_the_ground(robot, start, heading):
+def test_it_starts_at_its_place_level_with_the_ground(robot, start, heading):
     live = LiveRobot(robot, SideSlope(10.0), noise=0.0, start=start, place=Place(1.0, -0.5, heading))
     live.advance(50)
     trunk = live.ground_truth()
@@ -139,3 +63,124 @@ def test_a_live_robot_begins_at_its_place_level_with_the_ground(robot, start, he
     normal = [0.0, -math.sin(math.radians(10.0)), math.cos(math.radians(10.0))]
     assert rotation[:, 2] @ normal > math.cos(0.1)
     assert math.atan2(rotation[1, 0], rotation[0, 0]) == pytest.approx(heading, abs=0.1)
+
+
+def test_it_gets_up_when_its_joints_are_led_and_a_reset_brings_it_back_while_time_goes_on(live):
+    start = live.ground_truth().position
+    assert start[2] < 0.6 * live.robot.nominal_height
+    _stand(live)
+    assert not live.damped
+    assert live.ground_truth().position[2] > 0.8 * stand_height(live.robot)
+    live.push(3.0, 0.0)
+    _wait(live, 1.0)
+    elapsed = live.time
+    live.reset()
+    assert live.time == pytest.approx(elapsed)
+    assert live.damped
+    np.testing.assert_allclose(live.ground_truth().position, start, atol=1e-6)
+
+
+def test_damping_lets_a_standing_robot_sink_slowly_to_the_ground(standing):
+    _wait(standing, 0.5)
+    height = standing.ground_truth().position[2]
+    standing.damp()
+    standing.advance(10)
+    assert standing.ground_truth().position[2] > 0.9 * height
+    _wait(standing, 3.0)
+    assert standing.ground_truth().position[2] < 0.5 * height
+    assert projected_gravity(standing.ground_truth().orientation)[2] < -0.9
+
+
+def test_targets_are_clipped_to_the_joint_limits(live):
+    live.follow(np.full(12, 100.0))
+    np.testing.assert_array_equal(live.data.ctrl.reshape(12, 3), np.outer(live.robot.upper, [1, 0, 0]))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_commands_that_are_not_finite_change_nothing(driven, bad):
+    driven.follow(driven.robot.stand_pose)
+    controls = driven.data.ctrl.copy()
+    for command in (lambda: driven.follow([bad] * 12), lambda: driven.drive(ZERO, ZERO, [bad] * 12, ZERO, ZERO)):
+        with pytest.raises(ValueError, match="finite"):
+            command()
+        np.testing.assert_array_equal(driven.data.ctrl, controls)
+        assert not driven.damped
+
+
+def test_a_push_has_the_direction_asked_for_and_above_the_centre_it_turns_the_robot_over(standing):
+    before = standing.ground_truth().linear_velocity
+    assert standing.push(0.7, np.pi / 2) == np.pi / 2
+    np.testing.assert_allclose(standing.ground_truth().linear_velocity - before, [0.0, 0.7, 0.0], atol=0.01)
+    standing.push(1.0, np.pi / 2, height=0.1)  # to the left
+    rates = standing.ground_truth().angular_velocity
+    assert rates[0] < -1.0, "a roll to the left is negative about the forward axis"
+    assert np.abs(rates[1:]).max() < 0.2 * abs(rates[0])
+
+
+def test_the_accelerometer_feels_gravity_and_the_imu_is_upright(standing):
+    _wait(standing, 2.0)
+    reading = standing.read_sensors()
+    np.testing.assert_allclose(reading.linear_acceleration, -9.81 * projected_gravity(reading.orientation), atol=0.1)
+    assert np.linalg.norm(reading.orientation) == pytest.approx(1.0)
+    assert np.abs(roll_pitch_yaw(reading.orientation)[:2]).max() < 0.1
+
+
+@pytest.mark.parametrize("noise", [0.0, 1.0, 2.0])
+def test_noise_is_zero_mean_and_scales_with_its_parameter(aliengo, noise):
+    live = LiveRobot(aliengo, TERRAINS["flat"], noise=noise, seed=1)
+    readings = np.array([live.read_sensors().position - live.data.qpos[7:] for _ in range(500)])
+    assert abs(readings.mean()) <= 0.1 * noise * 0.01
+    assert readings.std() == pytest.approx(0.01 * noise, rel=0.05)
+
+
+def test_driven_by_its_motors_it_starts_without_torque_stands_on_its_feet_and_a_reset_takes_the_torque_away(driven):
+    def lies_without_torque() -> bool:
+        torque, height = driven.read_sensors().torque, driven.ground_truth().position[2]
+        return driven.damped and not torque.any() and height < 0.6 * driven.robot.nominal_height
+
+    _wait(driven, 1.0)
+    assert lies_without_torque()
+    _stand(driven)
+    assert not driven.damped
+    assert driven.ground_truth().position[2] > 0.8 * stand_height(driven.robot)
+    assert driven.foot_force().sum() == pytest.approx(9.81 * driven.robot.mass, rel=0.05)
+    driven.reset()
+    driven.advance(1)
+    assert lies_without_torque()
+
+
+def test_each_motor_has_torque_stiffness_and_damping_of_its_own(driven):
+    _stand(driven)
+    reading = driven.read_sensors()
+    stiffness, damping = np.linspace(10.0, 40.0, 12), np.linspace(0.5, 2.0, 12)
+    offset, speed, push = np.linspace(-0.2, 0.2, 12), np.linspace(-1.0, 1.0, 12), np.linspace(-3.0, 3.0, 12)
+    driven.drive(reading.position + offset, speed, push, stiffness, damping)
+    driven.advance(1)
+    expected = push + stiffness * offset + damping * (speed - reading.velocity)
+    np.testing.assert_allclose(driven.read_sensors().torque, expected, atol=1e-6)
+
+
+def test_torques_end_at_the_robots_limits_whatever_is_asked(driven):
+    driven.drive(np.full(12, 1e30), np.full(12, -1e30), ZERO, np.full(12, 1023.0), np.full(12, 0.1))
+    driven.advance(1)
+    assert (np.abs(driven.read_sensors().torque) <= driven.robot.torque_limit).all()
+
+
+@pytest.mark.parametrize(("stiffness", "damping"), [(1023.9, 0.0), (0.0, 2047.9), (1023.9, 2047.9)])
+def test_the_largest_gains_of_the_wire_stay_stable(driven, stiffness, damping):
+    driven.drive(driven.robot.stand_pose, ZERO, ZERO, np.full(12, stiffness), np.full(12, damping))
+    _wait(driven, 4.0)
+    assert np.isfinite(driven.data.qpos).all()
+    assert np.abs(driven.read_sensors().velocity).max() < 5.0
+
+
+def test_a_blocked_joint_stays_while_the_others_follow_and_moves_again_when_freed(driven):
+    start = driven.read_sensors().position[4]
+    driven.block(4)
+    _stand(driven)
+    joints = driven.read_sensors().position
+    assert abs(joints[4] - start) < 0.15
+    assert abs(joints[1] - start) > 0.3
+    driven.block(None)
+    _wait(driven, 1.0)
+    assert abs(driven.read_sensors().position[4] - joints[4]) > 0.1  # the foot stays where it stands

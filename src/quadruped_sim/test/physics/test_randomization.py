@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mujoco
 import numpy as np
-import pytest
 from msgspec import convert
 from msgspec.structs import replace
 
@@ -40,11 +39,8 @@ def test_robots_are_drawn_from_the_ranges_and_are_simulated_as_drawn(aliengo):
     }
     for name, (found, wanted) in expected.items():
         np.testing.assert_allclose(found, wanted, atol=1e-12, err_msg=name)
-
-
-def test_motors_that_are_stronger_than_their_model_do_not_exceed_its_peak(aliengo):
-    simulation = Simulation(aliengo, 1, Flat(), randomization=replace(NOMINAL, strength=(1.2, 1.2)))
-    np.testing.assert_allclose(simulation.models[0].actuator_forcerange[:, 1], aliengo.torque_limit)
+    strong = Simulation(aliengo, 1, Flat(), randomization=replace(NOMINAL, strength=(1.2, 1.2))).models[0]
+    np.testing.assert_allclose(strong.actuator_forcerange[:, 1], aliengo.torque_limit)  # the peak is not exceeded
 
 
 def test_only_the_robots_that_are_asked_for_are_drawn_anew(aliengo):
@@ -87,9 +83,9 @@ def test_while_states_drop_out_the_last_one_is_seen(aliengo):
     np.testing.assert_array_equal(sensors.measure(state).joint_velocity, state.joint_velocity)
 
 
-@pytest.mark.parametrize("name", RANGES)
-def test_each_range_can_be_one_number_in_a_settings_file(name):
-    assert getattr(convert({name: 0.5}, Randomization), name) == (0.5, 0.5)
+def test_each_range_can_be_one_number_in_a_settings_file():
+    for name in RANGES:
+        assert getattr(convert({name: 0.5}, Randomization), name) == (0.5, 0.5)
 
 
 def test_the_kind_simulator_draws_what_the_first_release_drew(aliengo):

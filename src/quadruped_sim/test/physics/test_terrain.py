@@ -21,18 +21,8 @@ from quadruped_sim.physics.terrain import (
 )
 
 EXACT = [
-    Flat(),
-    Slope(10),
-    Slope(-15),
-    SideSlope(10),
-    SideSlope(15),
-    Stairs(0.1),
-    Stairs(-0.06),
-    Obstacles(0.06),
-    Obstacles(0.06, seed=5),
-    Course(),
-    Course(20.0, 0.1),
-    Course(12.0, 0.07, 4),
+    *(Flat(), Slope(10), Slope(-15), SideSlope(10), SideSlope(15), Stairs(0.1), Stairs(-0.06)),
+    *(Obstacles(0.06), Obstacles(0.06, seed=5), Course(), Course(20.0, 0.1), Course(12.0, 0.07, 4)),
 ]
 SPOTS = np.random.default_rng(0).uniform((-2.9, -2.9), (7.9, 2.9), (300, 2))
 
@@ -70,13 +60,18 @@ def test_random_terrains_are_the_same_for_the_same_seed_only():
         assert not np.array_equal(kind(1).height(x, y), kind(2).height(x, y))
 
 
-def test_unknown_terrains_are_refused_with_the_known_ones():
-    with pytest.raises(ValueError, match="no terrain 'lava'; choose one of flat"):
-        named_terrain("lava")
-    with pytest.raises(ValueError, match="no terrain of kind 'lava'"):
-        terrain_from_facts("lava")
-    with pytest.raises(ValueError, match=r"terrain rough: .*heigth"):
-        terrain_from_facts("rough", heigth=0.1)
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (lambda: named_terrain("lava"), "lava.*flat"),
+        (lambda: named_terrain("none.yaml"), "none.yaml"),
+        (lambda: terrain_from_facts("lava"), "lava.*flat"),
+        (lambda: terrain_from_facts("rough", heigth=0.1), "rough.*heigth"),
+    ],
+)
+def test_unknown_terrains_are_refused_with_the_known_ones(make, named):
+    with pytest.raises(FcnetError, match=named):
+        make()
 
 
 def test_a_yaml_file_is_a_terrain(tmp_path):
@@ -92,21 +87,18 @@ def test_a_yaml_file_is_a_terrain(tmp_path):
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("rise: 0.1", "no terrain of kind None; choose one of flat"),
-        ("{kind: stairs, rise: high}", "rise is 'high'"),
+        ("rise: 0.1", "None.*flat"),
+        ("{kind: stairs, rise: high}", "rise.*'high'"),
         ("{kind: stairs}", "rise"),
-        ("{kind: stairs, rise: 0.1, depth: 1}", "it has no depth"),
-        ("{kind: rough, amplitude: 0.05, seed: x}", "seed is 'x'"),
-        ("{kind: stairs, rise: 0.1, 3: 1}", "cannot be used"),
-        ("- stairs", "cannot be used"),
-        ("{", "cannot be used"),
+        ("{kind: stairs, rise: 0.1, depth: 1}", "depth"),
+        ("{kind: rough, amplitude: 0.05, seed: x}", "seed.*'x'"),
+        ("{kind: stairs, rise: 0.1, 3: 1}", ""),
+        ("- stairs", ""),
+        ("{", ""),
     ],
 )
 def test_a_file_that_is_no_terrain_is_refused_with_its_name(tmp_path, text, named):
     path = tmp_path / "ground.yaml"
     path.write_text(text)
-    with pytest.raises(FcnetError, match=named) as caught:
+    with pytest.raises(FcnetError, match=f"(?s){path}.*{named}"):
         named_terrain(str(path))
-    assert str(path) in str(caught.value)
-    with pytest.raises(FcnetError, match="cannot be read"):
-        named_terrain(str(tmp_path / "none.yaml"))

@@ -1,24 +1,25 @@
-"""The URDF of a robot is the robot that the simulation has."""
+"""The URDF of a robot and the closed-form legs are the robot that the simulation has."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from xml.etree import ElementTree as Xml
 
 import mujoco
 import numpy as np
 import pytest
 
+from fcnet_core.cli import main
 from fcnet_core.legs.kinematics import LegKinematics, standing_height
+from fcnet_core.legs.statics import LegStatics
 from fcnet_core.robot import JOINT_NAMES, LEGS
-from fcnet_core.rotation import matrix_from_xyzw
+from fcnet_core.rotation import matrix_from_xyzw, xyzw_from_roll_pitch
 from fcnet_core.urdf import robot_urdf
 from quadruped_sim.physics.mjcf import build_model
 from quadruped_sim.physics.terrain import Flat
 
 # MuJoCo, as a reader of URDF, shall keep the bodies that are fixed to others.
 KEEP_ALL = '<mujoco><compiler fusestatic="false" discardvisual="false"/></mujoco></robot>'
+PARTS = ("hip", "thigh", "calf")
 
 
 @pytest.fixture
@@ -33,43 +34,35 @@ def described(robot):
     return model, mujoco.MjData(model)
 
 
-def pose(simulated, described, joints):
-    """Put both at the same joint angles, the trunk at the origin."""
-    model, data = simulated
-    data.qpos[:] = [0, 0, 0, 1, 0, 0, 0, *joints]
-    mujoco.mj_kinematics(model, data)
-    model, data = described
-    for name, angle in zip(JOINT_NAMES, joints, strict=True):
-        data.joint(name).qpos[:] = angle
-    mujoco.mj_kinematics(model, data)
-
-
-def random_joints(robot, seed):
-    return np.random.default_rng(seed).uniform(robot.lower, robot.upper)
-
-
-def test_every_body_has_the_same_mass_inertia_and_centre(simulated, described):
-    for name in ["trunk", *(f"{leg}_{part}" for leg in LEGS for part in ("hip", "thigh", "calf"))]:
+def test_every_body_has_the_same_mass_inertia_and_centre_and_nothing_else_has_mass(robot, simulated, described):
+    for name in ["trunk", *(f"{leg}_{part}" for leg in LEGS for part in PARTS)]:
         ours, theirs = described[0].body(name), simulated[0].body(name)
         assert ours.mass == pytest.approx(theirs.mass)
         assert ours.ipos == pytest.approx(theirs.ipos)
         assert np.sort(ours.inertia) == pytest.approx(np.sort(theirs.inertia))
-
-
-def test_the_whole_mass_is_the_robots(robot, described):
     assert described[0].body_mass.sum() == pytest.approx(robot.mass)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_bodies_and_feet_are_where_the_simulation_has_them(robot, simulated, described, seed):
-    pose(simulated, described, random_joints(robot, seed))
-    for leg in LEGS:
-        for part in ("hip", "thigh", "calf"):
-            ours, theirs = (data.body(f"{leg}_{part}") for _, data in (described, simulated))
+    joints = np.random.default_rng(seed).uniform(robot.lower, robot.upper)
+    (model, data), (described_model, described_data) = simulated, described
+    data.qpos[:] = [0, 0, 0, 1, 0, 0, 0, *joints]
+    mujoco.mj_kinematics(model, data)
+    for name, angle in zip(JOINT_NAMES, joints, strict=True):
+        described_data.joint(name).qpos[:] = angle
+    mujoco.mj_kinematics(described_model, described_data)
+    legs = LegKinematics(robot)
+    points, (feet, _) = legs.points(joints.reshape(4, 3)), legs.feet(joints.reshape(1, 4, 3))
+    for number, leg in enumerate(LEGS):
+        foot = data.site(f"{leg}_foot").xpos
+        for ours, theirs in ((described_data.body(f"{leg}_{part}"), data.body(f"{leg}_{part}")) for part in PARTS):
             assert ours.xpos == pytest.approx(theirs.xpos, abs=1e-9)
             assert ours.xmat == pytest.approx(theirs.xmat, abs=1e-9)
-        foot = described[1].body(f"{leg}_foot").xpos
-        assert foot == pytest.approx(simulated[1].site(f"{leg}_foot").xpos, abs=1e-9)
+        assert described_data.body(f"{leg}_foot").xpos == pytest.approx(foot, abs=1e-9)
+        expected = np.array([*(data.body(f"{leg}_{part}").xpos for part in PARTS), foot])
+        assert points[number] == pytest.approx(expected, abs=1e-9)
+        assert feet[0, number] == pytest.approx(foot, abs=1e-9)
 
 
 def test_joints_have_the_robots_names_and_limits(robot, described):
@@ -77,8 +70,7 @@ def test_joints_have_the_robots_names_and_limits(robot, described):
     assert {model.joint(index).name for index in range(model.njnt)} == set(JOINT_NAMES)
     limits = np.array([model.joint(name).range for name in JOINT_NAMES])
     assert limits == pytest.approx(np.stack([robot.lower, robot.upper], axis=-1))
-    root = Xml.fromstring(robot_urdf(robot))
-    limit = root.find("joint[@name='FR_calf_joint']/limit").attrib
+    limit = Xml.fromstring(robot_urdf(robot)).find("joint[@name='FR_calf_joint']/limit").attrib
     assert float(limit["effort"]) == robot.joints["calf"].torque
     assert float(limit["velocity"]) == robot.joints["calf"].velocity
 
@@ -91,17 +83,6 @@ def test_the_base_is_the_frame_of_odom_and_the_imus_frame_is_there(robot):
     assert "imu_link" in links
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_leg_points_are_where_the_simulation_has_them(robot, simulated, described, seed):
-    joints = random_joints(robot, seed)
-    pose(simulated, described, joints)
-    points = LegKinematics(robot).points(joints.reshape(4, 3))
-    for number, leg in enumerate(LEGS):
-        names = [f"{leg}_{part}" for part in ("hip", "thigh", "calf")]
-        expected = [simulated[1].body(name).xpos for name in names] + [simulated[1].site(f"{leg}_foot").xpos]
-        assert points[number] == pytest.approx(np.array(expected), abs=1e-9)
-
-
 def test_a_standing_robot_is_as_high_as_its_legs(robot):
     points = LegKinematics(robot).points(robot.stand_pose.reshape(4, 3))
     height = standing_height(robot, points, np.eye(3))
@@ -110,10 +91,61 @@ def test_a_standing_robot_is_as_high_as_its_legs(robot):
     assert standing_height(robot, points, on_its_back) == pytest.approx(robot.geometry.trunk[2])
 
 
-def test_the_program_writes_it(robot, tmp_path):
-    path = tmp_path / "robot.urdf"
-    program = "import sys; from fcnet_core.cli import main; sys.exit(main(sys.argv[1:]))"
-    subprocess.run([sys.executable, "-c", program, "urdf", robot.name, "--out", str(path)], check=True)
-    assert path.read_text() == robot_urdf(robot)
-    shown = subprocess.run([sys.executable, "-c", program, "urdf", robot.name], capture_output=True, text=True)
-    assert shown.stdout == robot_urdf(robot)
+def test_the_program_writes_it(aliengo, tmp_path, capsys):
+    assert main(["urdf", "aliengo", "--out", str(tmp_path / "robot.urdf")]) == 0
+    assert (tmp_path / "robot.urdf").read_text() == robot_urdf(aliengo)
+    capsys.readouterr()
+    assert main(["urdf", "aliengo"]) == 0
+    assert capsys.readouterr().out == robot_urdf(aliengo)
+
+
+@pytest.fixture
+def bent(robot):
+    """Joints (200, 4, 3) within the limits with the feet below the hips, the knees neither stretched nor folded."""
+    low, high = robot.lower.reshape(4, 3).copy(), robot.upper.reshape(4, 3).copy()
+    low[:], high[:] = (-0.6, 0.2, -2.4), (0.6, 1.4, -1.0)
+    return np.random.default_rng(0).uniform(low, high, (200, 4, 3))
+
+
+def test_joints_are_solved_for_feet_and_the_jacobian_is_the_derivative(robot, bent):
+    legs = LegKinematics(robot)
+    feet, jacobian = legs.feet(bent)
+    np.testing.assert_allclose(legs.joints(feet), bent, atol=1e-9)
+    for joint, small in enumerate(1e-6 * np.eye(3)):
+        slope = (legs.feet(bent + small)[0] - legs.feet(bent - small)[0]) / 2e-6
+        np.testing.assert_allclose(jacobian[..., joint], slope, atol=1e-8)
+
+
+def test_feet_out_of_reach_are_approached_on_the_same_line(robot):
+    legs = LegKinematics(robot)
+    joints = legs.joints((legs.neutral + [0.3, 0.0, -2.0])[None])
+    assert np.isfinite(joints).all()
+    near = legs.feet(joints)[0][0] - legs.neutral
+    np.testing.assert_allclose(near[:, 0] / near[:, 2], 0.3 / -2.0, rtol=1e-6)
+
+
+def test_torques_that_balance_forces_at_the_feet_give_these_forces(robot, bent):
+    legs = LegKinematics(robot)
+    forces = np.random.default_rng(1).uniform(-100.0, 100.0, bent.shape)
+    torques = -np.einsum("...ji,...j->...i", legs.feet(bent)[1], forces)
+    np.testing.assert_allclose(legs.ground_forces(bent, torques), forces, atol=1e-6)
+
+
+@pytest.mark.parametrize("attitude", [(0.0, 0.0), (0.26, 0.0), (-0.1, 0.2)])
+@pytest.mark.parametrize("pose", ["stand", "crouch"])
+def test_the_robot_is_in_equilibrium_on_its_feet(robot, simulated, attitude, pose):
+    joints = robot.stand_pose if pose == "stand" else 0.5 * (robot.stand_pose + robot.lie_pose)
+    orientation = xyzw_from_roll_pitch(*attitude)
+    model, data = simulated
+    data.qpos[:3], data.qpos[3:7], data.qpos[7:] = (0, 0, 5), orientation[[3, 0, 1, 2]], joints
+    mujoco.mj_forward(model, data)  # in the air: qfrc_bias is the weight
+    torque = LegStatics(robot).torques(joints, -matrix_from_xyzw(orientation)[2])
+    jacobians = np.zeros((4, 3, model.nv))
+    down = matrix_from_xyzw(orientation) @ [0, 0, -robot.geometry.foot_radius]
+    for leg, jacobian in zip(LEGS, jacobians, strict=True):
+        mujoco.mj_jac(model, data, jacobian, None, data.site(f"{leg}_foot").xpos + down, model.body(f"{leg}_calf").id)
+    stacked = jacobians.reshape(12, -1)
+    left = data.qfrc_bias - np.concatenate([np.zeros(6), torque])
+    forces = np.linalg.lstsq(stacked.T, left, rcond=None)[0]
+    np.testing.assert_allclose(stacked.T @ forces, left, atol=1e-6)
+    assert (forces.reshape(4, 3)[:, 2] > 0).all()

@@ -14,6 +14,7 @@ from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.errors import SimulationError
 from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.model_file import load_model
+from fcnet_core.robot import Robot
 from quadruped_sim.collection import CollectionPlan, jobs
 from quadruped_sim.physics.randomization import TYPICAL
 from quadruped_sim.physics.simulation import SENSOR_COUNT, SENSORS, SUBSTEPS
@@ -34,17 +35,9 @@ PLAN = {
     "seconds": 0.4,
     "parts": {"walk": {"share": 1, "terrains": [{"kind": "flat"}], "setpoints": {"always": {"vx": [0.3, 0.6]}}}},
 }
-SETTINGS = {
-    "hidden": [16],
-    "imitation_steps": 6,
-    "imitation_epochs": 1,
-    "robots": 4,
-    "groups": 2,
-    "n_steps": 4,
-    "batch_size": 16,
-    "n_epochs": 1,
-    "critic_rounds": 1,
-}
+SETTINGS = {"hidden": [16], "imitation_steps": 6, "imitation_epochs": 1, "robots": 4, "groups": 2, "n_steps": 4,
+            "batch_size": 16, "n_epochs": 1, "critic_rounds": 1}  # fmt: skip
+STILL, NO_CHANGE, STANCE = np.zeros((SUBSTEPS, 3, SENSOR_COUNT)), np.zeros((3, 12)), np.full((3, 4), -1.0)
 
 
 @pytest.fixture
@@ -117,53 +110,53 @@ def test_a_policy_is_not_accepted_as_a_teacher(aliengo, standing_policy):
         TeacherExpert(standing_policy, aliengo, 1)
 
 
-def test_a_foot_is_paid_for_the_height_that_is_asked_neither_less_nor_more(rollout):
-    robot, state = rollout.simulation.robot, privileged(rollout)
-    still, nothing = np.zeros((SUBSTEPS, 3, SENSOR_COUNT)), np.zeros((3, 12))
-    setpoint, swing = np.zeros((3, 9)), np.full((3, 4), -1.0)
+def new_reward(robot: Robot) -> TeacherReward:
+    return TeacherReward(robot, LegKinematics(robot).neutral, 3)
+
+
+def test_a_foot_is_paid_for_the_height_that_is_asked_neither_less_nor_more(rollout, aliengo):
+    state, setpoint, swing, loss = privileged(rollout), np.zeros((3, 9)), STANCE.copy(), {}
     setpoint[:, FIELD["clearance"]], swing[:, 0] = 0.02, 0.5
-    asked = PARAMETERS[robot.name].clearance * (robot.geometry.thigh + robot.geometry.calf) + 0.02
-    loss = {}
+    asked = PARAMETERS["aliengo"].clearance * (aliengo.geometry.thigh + aliengo.geometry.calf) + 0.02
     for name, height in (("asked", asked), ("low", asked - 0.03), ("high", asked + 0.04)):
         state.foot_height[:, 0] = height
-        reward = TeacherReward(robot, LegKinematics(robot).neutral, 3)
-        reward(state, setpoint, swing, still, nothing, nothing)
+        reward = new_reward(aliengo)
+        reward(state, setpoint, swing, STILL, NO_CHANGE, NO_CHANGE)
         loss[name] = -reward.totals["clearance"]
     assert loss["asked"] == pytest.approx(0.0, abs=1e-9)
     assert min(loss["low"], loss["high"]) > 0.1
 
 
-def test_following_the_command_is_paid_better_than_standing_against_it(rollout):
-    robot = rollout.simulation.robot
-    reward = TeacherReward(robot, LegKinematics(robot).neutral, 3)
+def test_following_the_command_gently_is_paid_better_than_all_else(rollout, aliengo):
+    reward, setpoint = new_reward(aliengo), np.zeros((3, 9))
     for data, speed in zip(rollout.simulation.data, (0.5, 0.0, -0.5), strict=True):
         data.qvel[0] = speed
-    setpoint, nothing, still = np.zeros((3, 9)), np.zeros((3, 12)), np.zeros((SUBSTEPS, 3, SENSOR_COUNT))
     setpoint[:, 0] = 0.5
-    state, swing = privileged(rollout), np.full((3, 4), -1.0)
-    paid = reward(state, setpoint, swing, still, nothing, nothing)
+    state = privileged(rollout)
+    paid = reward(state, setpoint, STANCE, STILL, NO_CHANGE, NO_CHANGE)
     assert paid[0] > paid[1] > paid[2]
-    shaken = reward(state, setpoint, swing, still, nothing + 1.0, nothing + 2.0)
-    loaded, bouncing = still.copy(), still.copy()
-    loaded[..., SENSORS["torque"]] = robot.torque_limit
-    saturated = reward(state, setpoint, swing, loaded, nothing, nothing)
+    loaded, bouncing = STILL.copy(), STILL.copy()
+    loaded[..., SENSORS["torque"]] = aliengo.torque_limit
     bouncing[::2, :, SENSORS["touch"]] = 50.0
-    bounced = reward(state, setpoint, swing, bouncing, nothing, nothing)
-    assert (shaken < paid).all() and (saturated < paid).all() and (bounced < paid).all()
+    assert (reward(state, setpoint, STANCE, STILL, NO_CHANGE + 1.0, NO_CHANGE + 2.0) < paid).all()
+    for samples in (loaded, bouncing):
+        assert (reward(state, setpoint, STANCE, samples, NO_CHANGE, NO_CHANGE) < paid).all()
+
+
+def group_of_four(seconds: float) -> Group:
+    return Group("aliengo", seconds, jobs(msgspec.convert(PLAN, CollectionPlan), 0)[0], size=4)
 
 
 def test_robots_that_fall_or_grow_old_are_replaced_and_their_last_observation_is_returned():
-    plan = msgspec.convert(PLAN, CollectionPlan)
-    group = Group(plan.robot, plan.seconds, jobs(plan, 0)[0], size=4)
-    ends: list[str] = []
+    group, old_ones = group_of_four(PLAN["seconds"]), 0
     for step in range(40):
         action = group.advise() if step < 25 else np.full((4, 12), 6.0 * (-1) ** step)
         observation, reward, fell, old, last = group.step(action)
         assert np.isfinite(observation).all() and np.isfinite(reward).all() and not (fell & old).any()
         for robot in np.flatnonzero(fell | old):
             assert not np.array_equal(last[robot], observation[robot])
-        ends += ["fell"] * int(fell.sum()) + ["old"] * int(old.sum())
-    assert ends.count("old") >= 4
+        old_ones += int(old.sum())
+    assert old_ones >= 4
 
 
 def test_the_robots_of_a_group_that_makes_place_end_as_old_ones_do():
@@ -176,8 +169,7 @@ def test_the_robots_of_a_group_that_makes_place_end_as_old_ones_do():
 
 
 def test_the_trots_actions_lead_to_the_trots_targets(aliengo):
-    plan = msgspec.convert(PLAN, CollectionPlan)
-    group = Group(plan.robot, 1000.0, jobs(plan, 0)[0], size=4)  # none grows old
+    group = group_of_four(1000.0)  # none grows old
     advice = group.advise()
     group.step(advice)
     sent = group._rollout.last_action - group._rollout.simulation.drawn.joint_zero
@@ -186,6 +178,7 @@ def test_the_trots_actions_lead_to_the_trots_targets(aliengo):
 
 def test_a_teacher_is_made_continued_and_used_as_the_expert(tmp_path: Path, capsys):
     plan, settings, folder = tmp_path / "plan.yaml", tmp_path / "settings.yaml", tmp_path / "teacher"
+    teacher, one = folder / "teacher.safetensors", ("--processes", "1")
     plan.write_text(json.dumps(PLAN))
 
     def succeeds(*arguments: str | Path) -> str:
@@ -195,29 +188,26 @@ def test_a_teacher_is_made_continued_and_used_as_the_expert(tmp_path: Path, caps
 
     for rate in (1e-4, 2e-5):
         settings.write_text(json.dumps(SETTINGS | {"learning_rate": rate}))
-        succeeds("teach", "--config", plan, "--settings", settings, "--out", folder, "--minutes", "0.02")
+        succeeds("teach", "--config", plan, "--settings", settings, "--out", folder, "--minutes", "0.01")
     learner = TeacherPPO.load(folder / "checkpoint.zip", device="cpu")
     assert [group["lr"] for group in learner.policy.optimizer.param_groups] == [2e-5, 1e-3]
-    model = load_model(folder / "teacher.safetensors")
+    model = load_model(teacher)
     assert model.card.training["steps"] >= 2 * 10 * 4 * 8
     assert len((folder / "log.jsonl").read_text().splitlines()) >= 2
+    made, result = tmp_path / "data", tmp_path / "result.json"
+    succeeds("collect", "--config", plan, "--teacher", teacher, "--out", made, *one)
+    assert json.loads((made / "manifest.json").read_text())["description"]["teacher"] == model.fingerprint
+    few = ("--scenarios", "stand", "--episodes", "1", "--no-fail", *one)
+    succeeds("evaluate", "--teacher", teacher, *few, "--json", result)
+    assert json.loads(result.read_text())["subject"]["teacher"] == model.fingerprint
     plan.write_text(json.dumps(PLAN | {"robot": "a1"}))
-    other = ("--config", plan, "--settings", settings, "--out", tmp_path / "a1", "--minutes", "0.01")
     settings.write_text(json.dumps(SETTINGS | {"critic_rounds": 10**6}))
+    other = ("teach", "--config", plan, "--settings", settings, "--out", tmp_path / "a1", "--minutes", "0.001", *one)
     student = Path(__file__).parents[4] / "models" / "aliengo-mlp.safetensors"
     for init in (tmp_path / "absent", student):
-        assert main(["teach", *map(str, other), "--init", str(init)]) == USAGE_ERROR
+        assert main([*map(str, other), "--init", str(init)]) == USAGE_ERROR
         assert capsys.readouterr().err.startswith("fcnet: ")
-    assert "trot:" not in succeeds("teach", *other, "--init", folder / "teacher.safetensors")
+    assert "trot:" not in succeeds(*other, "--init", teacher)
     successor = load_model(tmp_path / "a1" / "teacher.safetensors")  # the critic alone has learned
     assert successor.card.robot == "a1"
     np.testing.assert_equal(dict(successor.weights), dict(model.weights))
-    plan.write_text(json.dumps(PLAN))
-    made = tmp_path / "data"
-    succeeds("collect", "--config", plan, "--teacher", folder / "teacher.safetensors", "--out", made)
-    assert json.loads((made / "manifest.json").read_text())["description"]["teacher"] == model.fingerprint
-    result = tmp_path / "result.json"
-    teacher = folder / "teacher.safetensors"
-    few = ("--scenarios", "run_2.0", "--episodes", "2", "--no-fail")
-    succeeds("evaluate", "--teacher", teacher, *few, "--json", result)
-    assert json.loads(result.read_text())["subject"]["teacher"] == model.fingerprint
