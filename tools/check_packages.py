@@ -50,7 +50,7 @@ KEYS = {
 # llvmlite is a part of numba.
 WITHOUT_KEY = {
     "av", "backports", "gymnasium", "huggingface_hub", "llvmlite", "lz4", "mcap", "msgspec", "onnx", "pyarrow",
-    "ray", "safetensors", "shtab", "stable_baselines3", "tensorboard", "youplot", "zstandard",
+    "ray", "safetensors", "stable_baselines3", "tensorboard", "youplot", "zstandard",
 }  # fmt: skip
 # Imported on demand: tests need it, a robot does not.
 ONLY_FOR_TESTS = {"python3-h5py", "python3-matplotlib", "python3-onnxruntime-pip", "python3-scipy", "python3-torch"}

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib.metadata import entry_points
-from types import ModuleType
 
 from fcnet_core import __version__
 from fcnet_core.errors import FcnetError
@@ -21,7 +20,7 @@ GROUPS = {  # headings of --help with their verbs; verbs that are not listed com
     "train": ("collect", "teach", "train", "compare"),
     "evaluate": ("evaluate", "replay", "bench", "render"),
     "data": ("dataset", "relabel"),
-    "models and robots": ("list", "info", "export", "urdf", "completion"),
+    "models and robots": ("list", "info", "export", "urdf"),
 }
 WORKFLOW = """
 A policy is made in three steps: `collect` records an expert that walks in simulation, `train` imitates the recording,
@@ -53,23 +52,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), USAGE_ERROR)
 
 
-def program(verb: str = "") -> argparse.ArgumentParser:
-    """Return the parser of `fcnet` with only that verb, to load only its libraries, or with all verbs.
-
-    Raises FcnetError if there is no such verb.
-    """
-    verbs = {entry.name: entry for entry in entry_points(group=VERB_GROUP)}
-    if verb == "--version":
-        return _parser({})
-    if not verb or verb.startswith("-"):
-        return _parser({name: verbs[name].load() for name in sorted(verbs)})
-    if verb not in verbs:
-        near = get_close_matches(verb, verbs, n=1)
-        advice = f"did you mean {near[0]!r}?" if near else f"choose one of {', '.join(sorted(verbs))}"
-        raise FcnetError(f"there is no verb {verb!r}; {advice}")
-    return _parser({verb: verbs[verb].load()})
-
-
 class _Program(argparse.ArgumentParser):
     """A parser whose help shows the verbs in GROUPS."""
 
@@ -86,22 +68,37 @@ class _Program(argparse.ArgumentParser):
         return "\n".join(lines) + "\n" + WORKFLOW
 
 
-def _parser(verbs: dict[str, ModuleType]) -> argparse.ArgumentParser:
+def program(verb: str = "") -> argparse.ArgumentParser:
+    """Return the parser of `fcnet` with only that verb, to load only its libraries, or with all verbs.
+
+    Raises FcnetError if there is no such verb.
+    """
+    entries = {entry.name: entry for entry in sorted(entry_points(group=VERB_GROUP), key=lambda entry: entry.name)}
+    if verb == "--version":
+        entries = {}
+    elif verb and not verb.startswith("-"):
+        if verb not in entries:
+            near = get_close_matches(verb, entries, n=1)
+            advice = f"did you mean {near[0]!r}?" if near else f"choose one of {', '.join(entries)}"
+            raise FcnetError(f"there is no verb {verb!r}; {advice}")
+        entries = {verb: entries[verb]}
     parser = _Program(prog="fcnet", usage="fcnet [-h] [--version] VERB ...")
-    parser.summaries = {name: verb.SUMMARY for name, verb in verbs.items()}
+    parser.summaries = {}
     parser.add_argument("--version", action="version", version=f"fcnet {__version__}")
     choices = parser.add_subparsers(metavar="VERB", parser_class=argparse.ArgumentParser)
-    for name, verb in verbs.items():
+    for name, entry in entries.items():
+        module = entry.load()
+        parser.summaries[name] = module.SUMMARY
         verb_parser = choices.add_parser(
             name,
             prog=f"fcnet {name}",
-            help=verb.SUMMARY,
-            description=f"{verb.SUMMARY[0].upper()}{verb.SUMMARY[1:]}.",
-            epilog=verb.EPILOG,
+            help=module.SUMMARY,
+            description=f"{module.SUMMARY[0].upper()}{module.SUMMARY[1:]}.",
+            epilog=module.EPILOG,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        verb.add_arguments(verb_parser)
-        verb_parser.set_defaults(run=verb.run)
+        module.add_arguments(verb_parser)
+        verb_parser.set_defaults(run=module.run)
     return parser
 
 

@@ -36,11 +36,10 @@ def test_it_says_which_version_it_is(capsys) -> None:
 
 
 def test_a_mistyped_verb_is_one_sentence_with_the_one_that_was_meant(capsys) -> None:
-    assert main(["trian", "--out", "a"]) == USAGE_ERROR
-    assert capsys.readouterr().err == "fcnet: there is no verb 'trian'; did you mean 'train'?\n"
-    assert main(["xyzzy"]) == USAGE_ERROR
-    message = capsys.readouterr().err
-    assert "export, info, list" in message and message.count("\n") == 1
+    for verb, meant in (("trian", "'train'"), ("xyzzy", "export, info, list")):
+        assert main([verb, "--out", "a"]) == USAGE_ERROR
+        message = capsys.readouterr().err
+        assert verb in message and meant in message and message.count("\n") == 1
 
 
 def test_list_gives_names_that_other_verbs_take(tmp_path, capsys) -> None:
@@ -58,31 +57,15 @@ def test_list_gives_names_that_other_verbs_take(tmp_path, capsys) -> None:
     assert {"a1", "aliengo"} <= json.loads((tmp_path / "names.json").read_text())["robots"].keys()
 
 
-COMPLETE = """
-source ./fcnet.bash
-COMP_WORDS=(fcnet "$@"); COMP_CWORD=$#
-_shtab_fcnet fcnet "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
-echo "${COMPREPLY[@]}"
-"""
-
-
-def test_bash_completes_verbs_choices_options_and_files(tmp_path, capsys) -> None:
-    assert main(["completion", "bash"]) == 0
-    (tmp_path / "fcnet.bash").write_text(capsys.readouterr().out)
-    (tmp_path / "walk.onnx").touch()
-    lines = {"tra": "train", "list mo": "models", "export --onn": "--onnx", "export --onnx wal": "walk.onnx"}
-    for line, expected in lines.items():
-        command = ["bash", "-c", COMPLETE, "bash", *line.split()]
-        asked = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
-        assert asked.stdout.split() == [expected]
-
-
-@pytest.mark.parametrize("verb", ["info", "export"])
-def test_every_verb_has_help_with_an_example(verb, capsys) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main([verb, "--help"])
-    assert stopped.value.code == 0
-    assert f"  fcnet {verb} models/aliengo.safetensors" in capsys.readouterr().out
+def test_help_lists_every_verb_under_one_heading_and_each_has_help_with_an_example(capsys) -> None:
+    assert main([]) == USAGE_ERROR
+    words = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line.startswith("    ")]
+    names = {entry.name for entry in entry_points(group=VERB_GROUP)}
+    assert len(words) == len(set(words)) and names <= set(words)
+    for name in names:
+        with pytest.raises(SystemExit) as stopped:
+            main([name, "--help"])
+        assert stopped.value.code == 0 and f"\n  fcnet {name}" in capsys.readouterr().out
 
 
 def test_info_shows_the_card_as_text_and_as_json(path, walker, capsys) -> None:
@@ -112,37 +95,16 @@ def test_info_shows_the_envelope_as_a_table(path, capsys) -> None:
     assert json.loads(capsys.readouterr().out)["card"]["envelope"]["ranges"]["vy"] == ranges["vy"]
 
 
-def test_export_writes_a_graph_that_was_checked(path, tmp_path, capsys) -> None:
-    out = tmp_path / "new" / "policy.onnx"
-    assert main(["export", str(path), "--onnx", str(out), "--json", "-"]) == 0
-    assert json.loads(capsys.readouterr().out)["largest_difference"] < 2e-6
-    onnx.checker.check_model(onnx.load(out), full_check=True)
-
-
-def test_the_policy_that_ships_is_exported_by_its_name(tmp_path, capsys) -> None:
-    assert main(["export", "aliengo", "--onnx", str(tmp_path / "aliengo.onnx")]) == 0
-    assert "root mean square" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize("verb", [["info"], ["export", "--onnx", "never.onnx"]])
 def test_a_file_that_is_missing_or_damaged_is_one_sentence(verb, path, tmp_path, capsys, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert main([*verb, "nothing.safetensors"]) == USAGE_ERROR
-    assert capsys.readouterr().err.startswith("fcnet: there is no model file nothing.safetensors; ")
+    assert "nothing.safetensors" in capsys.readouterr().err
     path.write_bytes(path.read_bytes()[:1000])
     assert main([*verb, str(path)]) == USAGE_ERROR
     message = capsys.readouterr().err
-    assert "is damaged or not a model" in message
-    assert message.count("\n") == 1
+    assert message.startswith("fcnet: ") and str(path) in message and message.count("\n") == 1
     assert not (tmp_path / "never.onnx").exists()
-
-
-def test_a_place_that_cannot_be_written_is_one_sentence(path, tmp_path, capsys) -> None:
-    (tmp_path / "file").write_text("in the way")
-    assert main(["export", str(path), "--onnx", str(tmp_path / "file" / "policy.onnx")]) == USAGE_ERROR
-    message = capsys.readouterr().err
-    assert message.startswith("fcnet: ")
-    assert message.count("\n") == 1
 
 
 def test_a_defect_keeps_its_traceback(path, monkeypatch) -> None:
@@ -184,6 +146,13 @@ def test_a_closed_pipe_ends_it_quietly(path) -> None:
     assert result.returncode == 1
 
 
+def test_export_writes_a_graph_that_was_checked(path, tmp_path, capsys) -> None:
+    out = tmp_path / "new" / "policy.onnx"
+    assert main(["export", str(path), "--onnx", str(out), "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["largest_difference"] < 2e-6
+    onnx.checker.check_model(onnx.load(out), full_check=True)
+
+
 def test_export_writes_weights_in_half_precision_once(path, tmp_path) -> None:
     out = tmp_path / "half.safetensors"
     assert main(["export", str(path), "--weights", "fp16", "-o", str(out)]) == 0
@@ -192,14 +161,13 @@ def test_export_writes_weights_in_half_precision_once(path, tmp_path) -> None:
     assert main(["export", str(out), "--weights", "fp16", "-o", str(path)]) == USAGE_ERROR  # it is already
 
 
-def test_help_lists_every_verb_under_one_heading(capsys) -> None:
-    assert main([]) == USAGE_ERROR
-    words = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line.startswith("    ")]
-    names = {entry.name for entry in entry_points(group=VERB_GROUP)}
-    assert len(words) == len(set(words)) and names <= set(words)
-
-
-@pytest.mark.parametrize("options", [[], ["--weights", "fp16"], ["--onnx", "a", "--weights", "fp16"], ["--out", "b"]])
-def test_export_asks_what_to_write(path, options, capsys) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [[], ["--weights", "fp16"], ["--onnx", "a", "--weights", "fp16"], ["--out", "b"], ["--onnx", "file/policy.onnx"]],
+)
+def test_an_export_to_nowhere_is_one_error_message(path, options, tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("in the way")
     assert main(["export", str(path), *options]) == USAGE_ERROR
-    assert "say what to write" in capsys.readouterr().err
+    message = capsys.readouterr().err
+    assert message.startswith("fcnet: ") and message.count("\n") == 1

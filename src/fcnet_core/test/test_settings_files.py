@@ -75,9 +75,7 @@ def refusal(path: Path) -> str:
         (b"? [1]\n: 2", "cannot be used"),
         (b"<<: 3", "cannot be used"),
         (b"\xff\xfe", "byte 0 is 0xff"),
-        (b"[" * 100_000, "nested"),
-        (b"{a: " * 50_000, "nested"),
-        (b"- " * 100_000, "nested"),
+        *((opening * 50_000, "nested") for opening in (b"[", b"{a: ", b"- ")),
         (b"a: &a [*a]", "entries"),
         (
             b"a: &a [1,1,1,1,1,1,1,1,1,1]\n"

@@ -95,7 +95,7 @@ class Panel {
       const name = add(this.caption, "span", "");
       const swatch = add(name, "i", "");
       swatch.className = `c${colour}`;
-      add(name, "span", right ? `${label} [${spec.unitRight}]` : label);
+      add(name, "span", right ? `${label} [${spec.unit_right}]` : label);
       this.labels.set(label, add(name, "output", ""));
     }
     this.place = element.appendChild(document.createElement("div"));
@@ -168,7 +168,7 @@ class Panel {
       label: line.label, scale: line.right ? "right" : "y", stroke: () => colour(`c${line.colour}`), width: 1.3,
       points: { show: this.values.every((values) => values.length < FEW) }, ...(path ? { facets: [{ scale: "x", auto: true }, { scale: "y", auto: true }], paths: wayPath } : {}),
     }));
-    const limits = spec.limits.map(({ value }) => value);
+    const limits = spec.limits.map(([, value]) => value);
     const scales = {
       x: path ? { time: false, range: (u, low, high) => this.square(u, "x", low, high) } : { time: false, range: (u, low, high) => (low === null ? this.whole : [low, high]) },
       y: bars ? { range: [0, spec.rows.length] }
@@ -185,7 +185,7 @@ class Panel {
       width: this.place.clientWidth || PAPER, height: spec.height, mode: path ? 2 : 1, scales,
       series: [path ? null : {}, ...(bars ? [{ points: { show: false } }] : series)],
       axes: [
-        { ...axis, ...(bars ? { grid: { show: false } } : {}), label: spec.xLabel, labelSize: 16, labelFont: "11px system-ui, sans-serif", size: 24 },
+        { ...axis, ...(bars ? { grid: { show: false } } : {}), label: spec.x_label, labelSize: 16, labelFont: "11px system-ui, sans-serif", size: 24 },
         { ...axis, size: MARGIN, space: 24, values: labels, ...rows, ...(spec.scale === "logarithmic" ? decades(axis) : {}), ...(right ? { filter: (u, splits) => within(splits, u.scales.y, 1 - UPPER, 1) } : {}) },
         ...(right ? [{ ...axis, scale: "right", side: 1, size: 46, space: 20, grid: { show: false }, filter: (u, splits) => within(splits, u.scales.right, 0, 1 - UPPER) }] : []),
       ],
@@ -231,7 +231,7 @@ class Panel {
   // The values at the cursor.
   read(u) {
     const { idx, left } = u.cursor, inside = left >= 0 && this.spec.scale !== "path";
-    this.at.textContent = inside ? `${number(u.posToVal(left, "x"))} ${this.spec.xLabel.match(/\[(.*)\]/)?.[1] || ""}` : "";
+    this.at.textContent = inside ? `${number(u.posToVal(left, "x"))} ${this.spec.x_label.match(/\[(.*)\]/)?.[1] || ""}` : "";
     this.spec.lines.forEach(({ label }, k) => {
       const value = inside && idx !== null && idx !== undefined ? u.data[k + 1][idx] : null;
       this.labels.get(label).textContent = typeof value === "number" ? number(value) : "";
@@ -245,7 +245,7 @@ class Panel {
     context.beginPath();
     context.rect(u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height);
     context.clip();
-    for (const { label, value } of this.spec.limits) {
+    for (const [label, value] of this.spec.limits) {
       const y = u.valToPos(value, "y", true);
       context.strokeStyle = context.fillStyle = colour("bad");
       context.lineWidth = ratio;

@@ -102,40 +102,14 @@ class Plots:
             len(bar.spans) for bar in plot.bars
         ):
             return ""
-        x: Any = None
-        if isinstance(plot.x, Grid):
-            x = {"start": plot.x.start, "step": plot.x.step, "count": plot.x.count}
-        else:
-            x = self.arrays.add(plot.x)
+        x = vars(plot.x) if isinstance(plot.x, Grid) else self.arrays.add(plot.x)
+        lines = [
+            vars(line) | {"colour": line.colour % COLOURS, "values": self.arrays.add(line.values, line.step)}
+            for line in plot.lines
+        ]
+        bars = [vars(bar) | {"spans": _plain(bar.spans)} for bar in plot.bars]
         number = len(self._specs)
-        self._specs.append(
-            {
-                "title": plot.title,
-                "xLabel": plot.x_label,
-                "unit": plot.unit,
-                "unitRight": plot.unit_right,
-                "x": x,
-                "lines": [
-                    {
-                        "label": line.label,
-                        "colour": line.colour % COLOURS,
-                        "right": line.right,
-                        "values": self.arrays.add(line.values, line.step),
-                    }
-                    for line in plot.lines
-                ],
-                "bars": [
-                    {"label": bar.label, "colour": bar.colour % COLOURS, "row": bar.row, "spans": _plain(bar.spans)}
-                    for bar in plot.bars
-                ],
-                "rows": list(plot.rows),
-                "limits": [{"label": label, "value": value} for label, value in plot.limits],
-                "scale": plot.scale,
-                "zero": plot.zero,
-                "group": plot.group,
-                "height": plot.height,
-            }
-        )
+        self._specs.append(vars(plot) | {"x": x, "lines": lines, "bars": bars})
         return (
             f'<figure class="plot" data-plot="{number}" style="min-height:{plot.height + 24}px" '
             f'role="group" aria-label="{escape(description(plot))}"></figure>'

@@ -22,6 +22,7 @@ example:
   fcnet compare runs/aliengo-fcnet-1 runs/aliengo-mlp-1
 """
 MISSING = "–"
+LOWEST = "{0.held_out_error:.4f} rad at step {0.step:,}"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,18 +58,9 @@ def _facts(run: TrainingRun) -> dict[str, Any]:
     }
 
 
-def _duration(seconds: float) -> str:
-    """Format a duration, such as 4.2 s, 3 min 20 s or 1 h 05 min."""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    if seconds < 3600:
-        return "{} min {:02d} s".format(*divmod(int(seconds), 60))
-    return "{} h {:02d} min".format(*divmod(int(seconds / 60), 60))
-
-
 def _last(reports: list[Report], form: str) -> str:
     """Format the last report, if there is one."""
-    return form.format(reports[-1], duration=_duration(reports[-1].seconds)) if reports else MISSING
+    return form.format(*reports[-1:]) if reports else MISSING
 
 
 RESULTS: dict[str, Callable[[TrainingRun], str]] = {
@@ -76,12 +68,11 @@ RESULTS: dict[str, Callable[[TrainingRun], str]] = {
     "policy": lambda run: run.facts.policy_type,
     "parameters": lambda run: f"{run.facts.parameters:,}",
     "state": lambda run: ": ".join(filter(None, (run.facts.state, run.facts.reason))),
-    "steps": lambda run: f"{run.reports[-1].step if run.reports else 0:,} of {run.facts.steps:,}",
-    "time in training": lambda run: _last(run.reports, "{duration}"),
+    "steps": lambda run: f"{_last(run.reports, '{0.step:,}')} of {run.facts.steps:,}",
+    "time in training": lambda run: _last(run.reports, "{0.seconds:,.0f} s"),
     "last loss": lambda run: _last(run.reports, "{0.loss:.4g}"),
     "last validation error": lambda run: _last(run.held_out, "{0.held_out_error:.4f} rad"),
-    "lowest validation error": lambda run: _last([run.best] if run.best else [], "{0.held_out_error:.4f} rad"),
-    "at step": lambda run: f"{run.best.step:,}" if run.best else MISSING,
+    "lowest validation error": lambda run: _last([run.best] if run.best else [], LOWEST),
 }
 
 
@@ -106,6 +97,5 @@ def _brief(value: Any) -> str:
 def _falls(runs: list[TrainingRun]) -> list[list[str]]:
     """Return a row for each scenario in which any of the runs was evaluated."""
     names = dict.fromkeys(name for run in runs for name in run.evaluation)
-    found = [[run.evaluation.get(name) for run in runs] for name in names]
-    cells = [[f"{one.falls} of {one.episodes}" if one else MISSING for one in row] for row in found]
-    return [[name, *row] for name, row in zip(names, cells, strict=True)]
+    scores = {name: [run.evaluation.get(name) for run in runs] for name in names}
+    return [[name, *(f"{s.falls} of {s.episodes}" if s else MISSING for s in row)] for name, row in scores.items()]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import resource
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +28,20 @@ def write_tiny_data(folder: Path, robot: str = "aliengo", shards: int = 2) -> Pa
         action = load_robot(robot).stand_pose + (observation + past) @ mixing
         writer.write_shard(index, {"seed": index}, observation=observation, action=action, first=first)
     return folder
+
+
+@pytest.fixture
+def limit() -> Iterator[Callable[[int, int], None]]:
+    """A function that sets a limit of this process, such as RLIMIT_FSIZE, until the end of the test."""
+    before: dict[int, tuple[int, int]] = {}
+
+    def set_limit(kind: int, value: int) -> None:
+        before[kind] = resource.getrlimit(kind)
+        resource.setrlimit(kind, (value, before[kind][1]))
+
+    yield set_limit
+    for kind, limits in before.items():
+        resource.setrlimit(kind, limits)
 
 
 @pytest.fixture

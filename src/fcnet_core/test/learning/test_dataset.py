@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import signal
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -51,36 +51,28 @@ def test_what_was_written_is_read_memory_mapped(folder: Path) -> None:
             np.testing.assert_array_equal(shard.arrays[name], array)
 
 
-def test_statistics_are_those_of_all_steps(folder: Path) -> None:
+def test_statistics_are_those_of_all_steps_and_name_a_file_with_a_value_that_is_not_finite(folder: Path) -> None:
     rows = np.concatenate([arrays(index)["observation"].reshape(-1, 70) for index in range(2)]).astype(np.float64)
-    statistics = Dataset(folder).statistics
-    np.testing.assert_allclose(statistics["observation"].mean, rows.mean(0), atol=1e-9)
-    np.testing.assert_allclose(statistics["observation"].std, rows.std(0), atol=1e-9)
-    np.testing.assert_array_equal(statistics["observation"].lowest, rows.min(0))
-    np.testing.assert_array_equal(statistics["observation"].highest, rows.max(0))
-
-
-def test_a_value_that_is_not_finite_is_named_where_statistics_are_wanted(folder: Path) -> None:
+    found = Dataset(folder).statistics["observation"]
+    np.testing.assert_allclose([found.mean, found.std], [rows.mean(0), rows.std(0)], atol=1e-9)
+    np.testing.assert_array_equal([found.lowest, found.highest], [rows.min(0), rows.max(0)])
     path = folder / "shard-00001" / "observation.npy"
     array = np.load(path)
     array[1, 2, 3] = np.nan
     np.save(path, array)
-    with pytest.raises(FcnetError, match=r"shard-00001/observation\.npy holds a value that is not finite"):
+    with pytest.raises(FcnetError, match=r"shard-00001/observation\.npy"):
         Dataset(folder).statistics  # noqa: B018
 
 
-def test_there_may_be_more_shards_than_files_that_a_process_may_open(folder: Path) -> None:
-    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+def test_there_may_be_more_shards_than_files_that_a_process_may_open(
+    folder: Path, limit: Callable[[int, int], None]
+) -> None:
     writer = DatasetWriter(folder, RECIPE)
     for index in range(2, 12):
         writer.write_shard(index, **arrays(index), job={})
-    open_now = len(list(Path("/proc/self/fd").iterdir()))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (open_now + 10, limits[1]))
-    try:
-        data = Dataset(folder)
-        assert len(data.shards) == 12 and data.statistics["action"].std.min() > 0
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    limit(resource.RLIMIT_NOFILE, len(list(Path("/proc/self/fd").iterdir())) + 10)
+    data = Dataset(folder)
+    assert len(data.shards) == 12 and data.statistics["action"].std.min() > 0
 
 
 def test_a_shard_that_is_damaged_while_it_is_in_use_is_named(folder: Path) -> None:
@@ -88,18 +80,11 @@ def test_a_shard_that_is_damaged_while_it_is_in_use_is_named(folder: Path) -> No
     file.read(2, 15, into)
     np.testing.assert_array_equal(into, arrays(1)["action"][2, 15:])
     file.path.write_bytes(file.path.read_bytes()[:-3])
-    with pytest.raises(FcnetError, match=r"shard-00001/action\.npy has become shorter"):
+    with pytest.raises(FcnetError, match=r"shard-00001/action\.npy"):
         file.read(2, 15, into)
     file.path.unlink()
-    with pytest.raises(FcnetError, match=r"shard-00001/action\.npy cannot be read any more: No such file"):
+    with pytest.raises(FcnetError, match=r"shard-00001/action\.npy"):
         file.read(2, 15, into)
-
-
-def test_a_collection_resumes_where_it_stopped(folder: Path) -> None:
-    writer = DatasetWriter(folder, RECIPE)
-    assert [writer.has(index) for index in range(3)] == [True, True, False]
-    writer.write_shard(2, **arrays(2), job={})
-    assert len(Dataset(folder).shards) == 3
 
 
 def test_a_shard_that_does_not_fit_is_refused_whole(folder: Path) -> None:
@@ -121,46 +106,27 @@ def test_neither_a_finished_shard_nor_data_of_another_recipe_are_touched(folder:
     np.testing.assert_array_equal(Dataset(folder).shards[0].action, arrays(0)["action"])
 
 
-WRITE = """
-import sys
-sys.path.insert(0, {test_folder!r})
-from test_dataset import RECIPE, arrays
-from fcnet_core.errors import FcnetError
-from fcnet_core.learning.dataset import DatasetWriter
-try:
-    DatasetWriter({folder!r}, RECIPE).write_shard(2, **arrays(2, sequences={sequences}, steps=1000), job={{}})
-except FcnetError as error:
-    sys.exit(str(error))
-"""
-
-
-def write_in_another_process(folder: Path, sequences: int, file_limit: int | None = None) -> subprocess.Popen[str]:
-    code = WRITE.format(test_folder=str(Path(__file__).parent), folder=str(folder), sequences=sequences)
-    limit = (lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))) if file_limit else None
-    return subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, preexec_fn=limit)
-
-
-def test_a_full_disk_leaves_earlier_shards_intact_and_says_what_to_do(folder: Path) -> None:
-    process = write_in_another_process(folder, sequences=4, file_limit=200_000)
-    _, message = process.communicate(timeout=60)
-    assert process.returncode == 1 and "make room and run the same command again" in message
-    assert "Traceback" not in message
+def test_a_full_disk_leaves_earlier_shards_intact(folder: Path, limit: Callable[[int, int], None]) -> None:
+    limit(resource.RLIMIT_FSIZE, 200_000)
+    with pytest.raises(FcnetError, match="run the same command again"):
+        DatasetWriter(folder, RECIPE).write_shard(2, **arrays(2, steps=1000), job={})
     assert sorted(path.name for path in folder.iterdir()) == ["manifest.json", "shard-00000", "shard-00001"]
     assert Dataset(folder).steps == 120
 
 
-def test_a_writer_killed_in_the_middle_loses_only_its_own_shard(folder: Path) -> None:
-    process = write_in_another_process(folder, sequences=100)
-    partial = folder / ".shard-00002.partial"
-    while not partial.exists() and process.poll() is None:
-        pass
-    process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=60)
-    assert Dataset(folder).steps in (120, 120 + 100_000)  # whole or not at all
+def test_a_writer_killed_in_the_middle_loses_only_its_own_shard_and_a_collection_resumes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if (child := os.fork()) == 0:
+        monkeypatch.setattr(os, "fsync", lambda _file: os.kill(os.getpid(), signal.SIGKILL))
+        DatasetWriter(folder, RECIPE).write_shard(2, **arrays(2), job={})
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    assert Dataset(folder).steps == 120
     writer = DatasetWriter(folder, RECIPE)
-    if not writer.has(2):
-        writer.write_shard(2, **arrays(2), job={})
-    assert len(Dataset(folder).shards) == 3 and not partial.exists()
+    assert [writer.has(index) for index in range(3)] == [True, True, False]
+    writer.write_shard(2, **arrays(2), job={})
+    assert len(Dataset(folder).shards) == 3 and not list(folder.glob(".*"))
 
 
 def test_folders_that_are_no_data_or_do_not_belong_together_are_named(folder: Path, tmp_path: Path) -> None:
@@ -176,21 +142,20 @@ def test_folders_that_are_no_data_or_do_not_belong_together_are_named(folder: Pa
             Dataset(folders)
 
 
-@pytest.mark.parametrize(
-    ("content", "named"),
-    [("{", r"manifest\.json is damaged"), ('{"format_version": 99}', "data format 99"), ("[]", "is damaged")],
-)
-def test_a_manifest_that_cannot_be_used_is_named(folder: Path, content: str, named: str) -> None:
-    (folder / "manifest.json").write_text(content)
-    with pytest.raises(FcnetError, match=named):
-        Dataset(folder)
-
-
 @pytest.mark.parametrize("name", ["observation.npy", "action.npy", "first.npy", "job.json"])
 def test_a_truncated_file_is_named(folder: Path, name: str) -> None:
     path = folder / "shard-00001" / name
     path.write_bytes(path.read_bytes()[:-3])
-    with pytest.raises(FcnetError, match="shard-00001 is incomplete or damaged"):
+    with pytest.raises(FcnetError, match="shard-00001"):
+        Dataset(folder)
+
+
+@pytest.mark.parametrize(
+    ("content", "named"), [("{", "manifest"), ('{"format_version": 99}', "99"), ("[]", "manifest")]
+)
+def test_a_manifest_that_cannot_be_used_is_named(folder: Path, content: str, named: str) -> None:
+    (folder / "manifest.json").write_text(content)
+    with pytest.raises(FcnetError, match=named):
         Dataset(folder)
 
 
